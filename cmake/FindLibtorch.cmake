@@ -1,0 +1,83 @@
+# Finds libtorch in a PyTorch wheel or a libtorch folder, without PyTorch's own CMake
+# package (that one needs a CUDA toolkit, and fails where nvcc is installed and no GPU is).
+#
+# In:  LOCKSTEP_TORCH (cache or environment): a folder "torch" of a wheel, a virtual
+#      environment that holds one, or an unpacked libtorch.
+# Out: Libtorch::cpu  headers, libtorch_cpu and libc10: all a CPU program needs.
+#      Libtorch::cuda libtorch_cuda and libc10_cuda, where the wheel has them.
+#      Libtorch_ROOT_DIR, Libtorch_VERSION, Libtorch_SITE_PACKAGES, Libtorch_HAS_CUDA.
+set(LOCKSTEP_TORCH "$ENV{LOCKSTEP_TORCH}" CACHE PATH "PyTorch wheel folder, virtual environment or libtorch")
+if(NOT LOCKSTEP_TORCH)
+  set(_cache "$ENV{LOCKSTEP_CACHE}")
+  if(NOT _cache)
+    set(_cache "$ENV{HOME}/.cache/lockstep")
+  endif()
+  set(LOCKSTEP_TORCH "${_cache}/torch-2.11.0" CACHE PATH "" FORCE)
+endif()
+
+file(GLOB _candidates "${LOCKSTEP_TORCH}" "${LOCKSTEP_TORCH}/torch"
+     "${LOCKSTEP_TORCH}/lib/python3*/site-packages/torch"
+     "${LOCKSTEP_TORCH}/lib/python3*/dist-packages/torch")
+set(Libtorch_ROOT_DIR "Libtorch_ROOT_DIR-NOTFOUND")
+foreach(_candidate IN LISTS _candidates)
+  if(EXISTS "${_candidate}/include/torch/headeronly/version.h")
+    set(Libtorch_ROOT_DIR "${_candidate}")
+  endif()
+endforeach()
+if(NOT Libtorch_ROOT_DIR)
+  message(FATAL_ERROR "No libtorch in '${LOCKSTEP_TORCH}'. Run ./lockstep.sh build, which installs "
+    "torch 2.11.0, or set LOCKSTEP_TORCH to a torch 2.11 wheel folder or libtorch.")
+endif()
+
+file(STRINGS "${Libtorch_ROOT_DIR}/include/torch/headeronly/version.h" _lines
+     REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+string(REGEX REPLACE "[^0-9;]" "" _numbers "${_lines}")
+string(REPLACE ";" "." Libtorch_VERSION "${_numbers}")
+if(NOT Libtorch_VERSION MATCHES "^2\\.11\\.")
+  message(FATAL_ERROR "libtorch in '${Libtorch_ROOT_DIR}' is version ${Libtorch_VERSION}; Lockstep needs "
+    "2.11.x (it uses c10d's internal interfaces, which change with every minor version). "
+    "Unset LOCKSTEP_TORCH to let ./lockstep.sh install 2.11.0.")
+endif()
+
+get_filename_component(Libtorch_SITE_PACKAGES "${Libtorch_ROOT_DIR}" DIRECTORY)
+set(_lib "${Libtorch_ROOT_DIR}/lib")
+set(_include "${Libtorch_ROOT_DIR}/include" "${Libtorch_ROOT_DIR}/include/torch/csrc/api/include")
+
+function(_libtorch_import name)
+  if(NOT TARGET Libtorch::${name})
+    add_library(Libtorch::${name} SHARED IMPORTED)
+    set_target_properties(Libtorch::${name} PROPERTIES IMPORTED_LOCATION "${_lib}/lib${name}.so")
+  endif()
+endfunction()
+
+# The CUDA wheel's libraries find each other by their own run path; the linker needs a hint.
+file(GLOB _nvidia_libs "${Libtorch_SITE_PACKAGES}/nvidia/*/lib")
+list(APPEND _nvidia_libs "${_lib}")
+list(TRANSFORM _nvidia_libs PREPEND "-Wl,-rpath-link," OUTPUT_VARIABLE _rpath_link)
+
+_libtorch_import(c10)
+_libtorch_import(torch_cpu)
+if(NOT TARGET Libtorch::cpu)
+  add_library(Libtorch::cpu INTERFACE IMPORTED)
+  set_target_properties(Libtorch::cpu PROPERTIES
+    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${_include}"
+    INTERFACE_INCLUDE_DIRECTORIES "${_include}"
+    INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO"
+    INTERFACE_LINK_OPTIONS "${_rpath_link}"
+    INTERFACE_LINK_LIBRARIES "Libtorch::torch_cpu;Libtorch::c10")
+endif()
+
+set(Libtorch_HAS_CUDA OFF)
+if(EXISTS "${_lib}/libtorch_cuda.so")
+  set(Libtorch_HAS_CUDA ON)
+  _libtorch_import(c10_cuda)
+  _libtorch_import(torch_cuda)
+  if(NOT TARGET Libtorch::cuda)
+    add_library(Libtorch::cuda INTERFACE IMPORTED)
+    set_target_properties(Libtorch::cuda PROPERTIES
+      INTERFACE_LINK_LIBRARIES "Libtorch::cpu;Libtorch::torch_cuda;Libtorch::c10_cuda")
+  endif()
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(Libtorch REQUIRED_VARS Libtorch_ROOT_DIR VERSION_VAR Libtorch_VERSION)

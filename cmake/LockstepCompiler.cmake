@@ -1,0 +1,41 @@
+# Language level, warnings, sanitizers, linker and compiler cache for our own code.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+include(GNUInstallDirs)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+add_library(lockstep_options INTERFACE)
+target_compile_options(lockstep_options INTERFACE
+  -Wall -Wextra -Wshadow -Werror
+  # GCC 12 reports false positives of these inside its own std::string.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-maybe-uninitialized>)
+target_compile_definitions(lockstep_options INTERFACE FMT_HEADER_ONLY=1)
+if(LOCKSTEP_SANITIZE)
+  target_compile_options(lockstep_options INTERFACE
+    -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_link_options(lockstep_options INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})
+endif()
+
+find_program(LOCKSTEP_MOLD mold)
+if(LOCKSTEP_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# The sloppiness is what ccache needs to cache files that use a precompiled header;
+# base dir and nohashdir let other clones of this repository hit the same entries.
+find_program(LOCKSTEP_CCACHE ccache)
+if(LOCKSTEP_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${LOCKSTEP_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # Without this the precompiled header carries a time stamp and is never equal twice.
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+endif()

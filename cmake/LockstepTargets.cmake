@@ -1,0 +1,54 @@
+# lockstep_library(), lockstep_program() and lockstep_test(): one call per folder or test.
+
+# One folder, one static library. DEPS is all that the folder may include (tools/check_layers.py
+# reads it here and checks every #include). A folder that names TORCH lies below the torch line.
+function(lockstep_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;HEADERS;DEPS;LINK")
+  add_library(lockstep_${name} STATIC ${arg_SOURCES})
+  target_sources(lockstep_${name} PUBLIC FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${arg_HEADERS})
+  set_target_properties(lockstep_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  list(TRANSFORM arg_DEPS PREPEND lockstep_)
+  target_link_libraries(lockstep_${name} PUBLIC lockstep_options ${arg_DEPS} PRIVATE ${arg_LINK})
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LIBRARIES ${name})
+  if(arg_TORCH)
+    target_link_libraries(lockstep_${name} PUBLIC Libtorch::cpu)
+    lockstep_use_torch_pch(lockstep_${name})
+  endif()
+endfunction()
+
+# Files that include torch headers share one precompiled header of third-party headers only.
+function(lockstep_use_torch_pch target)
+  target_precompile_headers(${target} REUSE_FROM lockstep_torch_pch)
+endfunction()
+
+# A program above the torch line links the folders it names, a TORCH one links liblockstep.
+function(lockstep_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;DEPS;LINK")
+  add_executable(${name} ${arg_SOURCES})
+  if(arg_TORCH)
+    target_link_libraries(${name} PRIVATE lockstep ${arg_LINK})
+    lockstep_use_torch_pch(${name})
+  else()
+    list(TRANSFORM arg_DEPS PREPEND lockstep_)
+    target_link_libraries(${name} PRIVATE lockstep_options ${arg_DEPS} ${arg_LINK})
+  endif()
+endfunction()
+
+# A GoogleTest program; each case becomes one ctest named LABEL.Suite.Case. Tests labelled slow
+# are left out of `./lockstep.sh test --fast`.
+function(lockstep_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "LABEL;TIMEOUT" "SOURCES;DEPS;LINK;LABELS")
+  if(arg_TORCH)
+    lockstep_program(${name} TORCH SOURCES ${arg_SOURCES} LINK GTest::gtest_main ${arg_LINK})
+  else()
+    lockstep_program(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} LINK GTest::gtest_main ${arg_LINK})
+  endif()
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  include(GoogleTest)
+  gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${arg_LABEL};${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()

@@ -1,0 +1,106 @@
+#include "lockstep/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+void require(bool succeeded, const char* what,
+             const std::filesystem::path& path) {
+  if (succeeded) return;
+  throw IoError(std::string("cannot ") + what + " '" + path.string() +
+                "': " + errno_text());
+}
+
+}  // namespace
+
+std::string errno_text() {
+  const int number = errno;
+  return std::string(std::strerror(number)) + " (errno " +
+         std::to_string(number) + ")";
+}
+
+std::optional<std::string> try_read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::string bytes(std::istreambuf_iterator<char>(file), {});
+  if (file.bad()) return std::nullopt;
+  return bytes;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  errno = 0;
+  auto bytes = try_read_file(path);
+  require(bytes.has_value(), "read", path);
+  return *std::move(bytes);
+}
+
+void write_file_atomically(const std::filesystem::path& path,
+                           std::string_view bytes) {
+  const auto folder =
+      path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  std::string temporary = path.string() + ".tmp.XXXXXX";
+  const FileDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));
+  require(bool(file), "create", temporary);
+  const bool written = fchmod(file.get(), 0644) == 0 &&
+                       write_all(file.get(), bytes) && fsync(file.get()) == 0 &&
+                       rename(temporary.c_str(), path.c_str()) == 0;
+  if (!written) {
+    const int number = errno;
+    unlink(temporary.c_str());
+    errno = number;
+    require(false, "write", path);
+  }
+  const FileDescriptor directory(
+      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory) fsync(directory.get());
+}
+
+std::filesystem::path make_unique_folder(const std::filesystem::path& parent,
+                                         std::string_view prefix) {
+  std::error_code error;
+  std::filesystem::create_directories(parent, error);
+  std::string path = (parent / prefix).string() + "XXXXXX";
+  require(mkdtemp(path.data()) != nullptr, "create folder", path);
+  return path;
+}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int FileDescriptor::release() { return std::exchange(fd_, -1); }
+
+void FileDescriptor::reset() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(fd, bytes.data(), bytes.size());
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return false;
+    }
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,55 @@
+// Files: whole-file reading, and writing that leaves the old file or the new
+// one, never half.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// Throws IoError with the path and the system's reason.
+std::string read_file(const std::filesystem::path& path);
+
+// No value when the file cannot be read; for /proc and other files that may
+// vanish.
+std::optional<std::string> try_read_file(const std::filesystem::path& path);
+
+// Temporary file in the same folder, fsync, rename, fsync of the folder. Throws
+// IoError.
+void write_file_atomically(const std::filesystem::path& path,
+                           std::string_view bytes);
+
+// A new, empty folder "<parent>/<prefix>XXXXXX". Throws IoError.
+std::filesystem::path make_unique_folder(const std::filesystem::path& parent,
+                                         std::string_view prefix);
+
+// An owned file descriptor, closed on destruction.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() { reset(); }
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release();
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// Writes all bytes, through interrupts and short writes. False on error (errno
+// is set).
+bool write_all(int fd, std::string_view bytes);
+
+// "Permission denied (errno 13)" for the current errno.
+std::string errno_text();
+
+}  // namespace lockstep

@@ -1,0 +1,171 @@
+#include "lockstep/base/status.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kPageBytes = sizeof(StatusPage);
+
+std::shared_ptr<StatusPage> map_page(int fd) {
+  void* memory =
+      mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  return {static_cast<StatusPage*>(memory),
+          [](StatusPage* page) { munmap(page, kPageBytes); }};
+}
+
+// The descriptor may be closed or reused when something stood between launcher
+// and worker.
+bool is_status_file(int fd) {
+  struct stat info{};
+  return fstat(fd, &info) == 0 && info.st_size == off_t{kPageBytes};
+}
+
+}  // namespace
+
+std::string phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::kStarting: return "starting";
+    case Phase::kConnecting: return "connecting";
+    case Phase::kReady: return "between collectives";
+    case Phase::kLoadingData: return "loading data";
+    case Phase::kForward: return "forward";
+    case Phase::kBackward: return "backward";
+    case Phase::kOptimizer: return "optimizer";
+    case Phase::kValidating: return "validating";
+    case Phase::kSaving: return "saving";
+    case Phase::kClosing: return "closing";
+    case Phase::kDone: return "done";
+  }
+  return "unknown";
+}
+
+std::string collective_name(Collective collective) {
+  switch (collective) {
+    case Collective::kNone: return "none";
+    case Collective::kAllReduce: return "all_reduce";
+    case Collective::kBroadcast: return "broadcast";
+    case Collective::kReduce: return "reduce";
+    case Collective::kAllGather: return "all_gather";
+    case Collective::kGather: return "gather";
+    case Collective::kScatter: return "scatter";
+    case Collective::kReduceScatter: return "reduce_scatter";
+    case Collective::kAllToAll: return "all_to_all";
+    case Collective::kSend: return "send";
+    case Collective::kReceive: return "receive";
+    case Collective::kBarrier: return "barrier";
+    case Collective::kVote: return "vote";
+  }
+  return "unknown";
+}
+
+StatusReader::StatusReader()
+    : fd_(memfd_create("lockstep-status", MFD_CLOEXEC)) {
+  if (!fd_ || ftruncate(fd_.get(), off_t{kPageBytes}) != 0) {
+    throw IoError("cannot make a status page: " + errno_text());
+  }
+  page_ = map_page(fd_.get());
+  if (page_ == nullptr) {
+    throw IoError("cannot map a status page: " + errno_text());
+  }
+  clear();
+}
+
+void StatusReader::clear() {
+  std::memset(static_cast<void*>(page_.get()), 0, kPageBytes);
+  page_->step = -1;
+}
+
+std::optional<RankStatus> StatusReader::read() const {
+  const StatusPage& page = *page_;
+  if (page.magic.load(std::memory_order_acquire) != StatusPage::kMagic ||
+      page.version != StatusPage::kVersion) {
+    return std::nullopt;
+  }
+  const int64_t now = monotonic_ns();
+  return RankStatus{
+      .pid = page.pid,
+      .rank = page.rank,
+      .world_size = page.world_size,
+      .phase = static_cast<Phase>(page.phase.load()),
+      .collective = static_cast<Collective>(page.collective.load()),
+      .silent_seconds = seconds_between(page.heartbeat_ns, now),
+      .step = page.step,
+      .collectives_started = page.collectives_started,
+      .collectives_finished = page.collectives_finished,
+      .collective_seconds = seconds_between(page.collective_started_ns, now),
+      .collective_bytes = page.collective_bytes,
+      .host_bytes = page.host_bytes,
+      .device_bytes = page.device_bytes,
+  };
+}
+
+StatusWriter StatusWriter::from_environment(const Environment& environment) {
+  StatusWriter writer;
+  const auto fd = find_integer(environment, "LOCKSTEP_STATUS_FD");
+  if (!fd || !is_status_file(static_cast<int>(*fd))) return writer;
+  // A child of this process has no business with the page.
+  fcntl(static_cast<int>(*fd), F_SETFD, FD_CLOEXEC);
+  auto page = map_page(static_cast<int>(*fd));
+  if (page == nullptr) return writer;
+  writer.page_ = std::move(page);
+  writer.page_->version = StatusPage::kVersion;
+  writer.page_->pid = getpid();
+  writer.beat();
+  writer.page_->magic.store(StatusPage::kMagic, std::memory_order_release);
+  return writer;
+}
+
+void StatusWriter::beat() {
+  page_->heartbeat_ns.store(monotonic_ns(), std::memory_order_relaxed);
+}
+
+void StatusWriter::set_place(int rank, int world_size) {
+  page_->rank = rank;
+  page_->world_size = world_size;
+  beat();
+}
+
+void StatusWriter::set_phase(Phase phase) {
+  page_->phase.store(static_cast<int32_t>(phase), std::memory_order_relaxed);
+  beat();
+}
+
+void StatusWriter::set_step(int64_t step) {
+  page_->step.store(step, std::memory_order_relaxed);
+  beat();
+}
+
+void StatusWriter::set_memory(int64_t host_bytes, int64_t device_bytes) {
+  page_->host_bytes.store(host_bytes, std::memory_order_relaxed);
+  page_->device_bytes.store(device_bytes, std::memory_order_relaxed);
+}
+
+int64_t StatusWriter::start_collective(Collective collective, int64_t bytes) {
+  page_->collective.store(static_cast<int32_t>(collective),
+                          std::memory_order_relaxed);
+  page_->collective_bytes.store(bytes, std::memory_order_relaxed);
+  page_->collective_started_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  beat();
+  return page_->collectives_started.fetch_add(1) + 1;
+}
+
+void StatusWriter::finish_collective() {
+  page_->collectives_finished.fetch_add(1);
+  beat();
+}
+
+int64_t StatusWriter::collectives_started() const {
+  return page_->collectives_started;
+}
+
+}  // namespace lockstep

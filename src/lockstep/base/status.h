@@ -1,0 +1,144 @@
+// The one channel from a worker to its launcher: a page of shared memory per
+// rank.
+//
+// The launcher makes a page (a memfd), the worker inherits its descriptor,
+// named in LOCKSTEP_STATUS_FD, and writes what it is doing; the launcher reads
+// it at any time, also after the worker died. Every field is an atomic number,
+// so a reader sees old or new values and never half of one. A program that does
+// not know Lockstep leaves the page untouched.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/files.h"
+
+namespace lockstep {
+
+enum class Phase : int32_t {
+  kStarting,
+  kConnecting,
+  kReady,
+  kLoadingData,
+  kForward,
+  kBackward,
+  kOptimizer,
+  kValidating,
+  kSaving,
+  kClosing,
+  kDone,
+};
+
+enum class Collective : int32_t {
+  kNone,
+  kAllReduce,
+  kBroadcast,
+  kReduce,
+  kAllGather,
+  kGather,
+  kScatter,
+  kReduceScatter,
+  kAllToAll,
+  kSend,
+  kReceive,
+  kBarrier,
+  kVote,
+};
+
+std::string phase_name(Phase phase);
+std::string collective_name(Collective collective);
+
+// The bytes of the page. Fixed: a launcher and a worker of different builds
+// must agree.
+struct StatusPage {
+  static constexpr uint64_t kMagic = 0x314753544b434f4c;  // "LOCKSTG1"
+  static constexpr int32_t kVersion = 1;
+
+  std::atomic<uint64_t> magic;  // kMagic once a Lockstep worker has attached.
+  std::atomic<int32_t> version;
+  std::atomic<int32_t> pid;
+  std::atomic<int32_t> rank;
+  std::atomic<int32_t> world_size;
+  std::atomic<int32_t> phase;         // Phase
+  std::atomic<int32_t> collective;    // Collective last started
+  std::atomic<int64_t> heartbeat_ns;  // monotonic_ns() of the last sign of life
+  std::atomic<int64_t> step;          // -1 before the first step
+  std::atomic<int64_t> collectives_started;
+  std::atomic<int64_t> collectives_finished;
+  std::atomic<int64_t> collective_started_ns;
+  std::atomic<int64_t> collective_bytes;
+  std::atomic<int64_t> host_bytes;    // Resident memory of the process
+  std::atomic<int64_t> device_bytes;  // Memory taken on the GPU
+  std::array<char, 4096 - 96> reserved;
+};
+static_assert(sizeof(StatusPage) == 4096);
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+// What the launcher knows of a rank at one moment.
+struct RankStatus {
+  int pid = 0;
+  int rank = 0;
+  int world_size = 0;
+  Phase phase = Phase::kStarting;
+  Collective collective = Collective::kNone;
+  double silent_seconds = 0;  // Since the last sign of life
+  int64_t step = -1;
+  int64_t collectives_started = 0;
+  int64_t collectives_finished = 0;
+  double collective_seconds = 0;  // Since the last collective was started
+  int64_t collective_bytes = 0;
+  int64_t host_bytes = 0;
+  int64_t device_bytes = 0;
+};
+
+// The launcher's side: makes the page and reads it.
+class StatusReader {
+ public:
+  StatusReader();  // Throws IoError.
+
+  // The descriptor to hand to the worker (close-on-exec is set; the child
+  // clears it).
+  int fd() const { return fd_.get(); }
+
+  // No value while no Lockstep worker has attached: a foreign program.
+  std::optional<RankStatus> read() const;
+
+  // Makes the page fresh for the next worker.
+  void clear();
+
+ private:
+  FileDescriptor fd_;
+  std::shared_ptr<StatusPage> page_;
+};
+
+// The worker's side. All calls are cheap (a few stores), thread-safe, and do
+// nothing when the program was not started by `lockstep run`.
+class StatusWriter {
+ public:
+  StatusWriter() = default;  // Writes to a private page that nobody reads.
+
+  // Attaches to the page named in LOCKSTEP_STATUS_FD; a private page when there
+  // is none.
+  static StatusWriter from_environment(const Environment& environment);
+
+  void set_place(int rank, int world_size);
+  void set_phase(Phase phase);
+  void set_step(int64_t step);
+  void set_memory(int64_t host_bytes, int64_t device_bytes);
+  // Returns the number of the collective, counted from 1.
+  int64_t start_collective(Collective collective, int64_t bytes);
+  void finish_collective();
+  int64_t collectives_started() const;
+
+ private:
+  void beat();
+
+  std::shared_ptr<StatusPage> page_ = std::make_shared<StatusPage>();
+};
+
+}  // namespace lockstep

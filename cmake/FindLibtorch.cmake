@@ -6,6 +6,8 @@
 # Out: Libtorch::cpu  headers, libtorch_cpu and libc10: all a CPU program needs.
 #      Libtorch::cuda libtorch_cuda and libc10_cuda, where the wheel has them.
 #      Libtorch_ROOT_DIR, Libtorch_VERSION, Libtorch_SITE_PACKAGES, Libtorch_HAS_CUDA.
+#      Libtorch_PYTHON: a python3 that imports this torch (LOCKSTEP_PYTHON, or the one of
+#      its virtual environment); empty where there is none.
 set(LOCKSTEP_TORCH "$ENV{LOCKSTEP_TORCH}" CACHE PATH "PyTorch wheel folder, virtual environment or libtorch")
 if(NOT LOCKSTEP_TORCH)
   set(_cache "$ENV{LOCKSTEP_CACHE}")
@@ -22,6 +24,7 @@ set(Libtorch_ROOT_DIR "Libtorch_ROOT_DIR-NOTFOUND")
 foreach(_candidate IN LISTS _candidates)
   if(EXISTS "${_candidate}/include/torch/headeronly/version.h")
     set(Libtorch_ROOT_DIR "${_candidate}")
+    break()
   endif()
 endforeach()
 if(NOT Libtorch_ROOT_DIR)
@@ -40,6 +43,11 @@ if(NOT Libtorch_VERSION MATCHES "^2\\.11\\.")
 endif()
 
 get_filename_component(Libtorch_SITE_PACKAGES "${Libtorch_ROOT_DIR}" DIRECTORY)
+set(LOCKSTEP_PYTHON "$ENV{LOCKSTEP_PYTHON}" CACHE FILEPATH "python3 that imports this torch")
+set(Libtorch_PYTHON "${LOCKSTEP_PYTHON}")
+if(NOT Libtorch_PYTHON AND EXISTS "${Libtorch_SITE_PACKAGES}/../../../bin/python3")
+  get_filename_component(Libtorch_PYTHON "${Libtorch_SITE_PACKAGES}/../../../bin/python3" ABSOLUTE)
+endif()
 set(_lib "${Libtorch_ROOT_DIR}/lib")
 set(_include "${Libtorch_ROOT_DIR}/include" "${Libtorch_ROOT_DIR}/include/torch/csrc/api/include")
 
@@ -63,6 +71,9 @@ if(NOT TARGET Libtorch::cpu)
     INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${_include}"
     INTERFACE_INCLUDE_DIRECTORIES "${_include}"
     INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO"
+    # Newer clang mangles some of ATen's templates unlike the GCC that built libtorch.
+    INTERFACE_COMPILE_OPTIONS
+      "$<$<AND:$<COMPILE_LANG_AND_ID:CXX,Clang>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,18>>:-fclang-abi-compat=17>"
     INTERFACE_LINK_OPTIONS "${_rpath_link}"
     INTERFACE_LINK_LIBRARIES "Libtorch::torch_cpu;Libtorch::c10")
 endif()
@@ -74,7 +85,9 @@ if(EXISTS "${_lib}/libtorch_cuda.so")
   _libtorch_import(torch_cuda)
   if(NOT TARGET Libtorch::cuda)
     add_library(Libtorch::cuda INTERFACE IMPORTED)
+    # Its registrations count, also where no symbol of it is named.
     set_target_properties(Libtorch::cuda PROPERTIES
+      INTERFACE_LINK_OPTIONS "-Wl,--no-as-needed"
       INTERFACE_LINK_LIBRARIES "Libtorch::cpu;Libtorch::torch_cuda;Libtorch::c10_cuda")
   endif()
 endif()

@@ -2,7 +2,8 @@
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# For programs too: they share the precompiled header with the libraries.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 include(GNUInstallDirs)
@@ -10,10 +11,12 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 add_library(lockstep_options INTERFACE)
-target_compile_options(lockstep_options INTERFACE
-  -Wall -Wextra -Wshadow -Werror
+set(_warnings -Wall -Wextra -Wshadow -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives of these inside its own std::string.
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-maybe-uninitialized>)
+  list(APPEND _warnings -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-maybe-uninitialized)
+endif()
+target_compile_options(lockstep_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${_warnings}>")
 target_compile_definitions(lockstep_options INTERFACE FMT_HEADER_ONLY=1)
 if(LOCKSTEP_SANITIZE)
   target_compile_options(lockstep_options INTERFACE

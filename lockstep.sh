@@ -1,0 +1,230 @@
+#!/usr/bin/env bash
+# The newcomer's script: sets a machine up, builds, and runs what was built.
+# Every command may be interrupted and started again.
+set -euo pipefail
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+LOGS="$ROOT/build/logs"
+# shellcheck source=tools/setup/steps.sh
+source "$ROOT/tools/setup/steps.sh"
+# shellcheck source=tools/setup/packages.sh
+source "$ROOT/tools/setup/packages.sh"
+# shellcheck source=tools/setup/torch.sh
+source "$ROOT/tools/setup/torch.sh"
+
+PASSED=0
+FAILED=0
+SKIPPED=0
+
+help() {
+  cat << 'TEXT'
+usage: ./lockstep.sh COMMAND
+
+  demo                   build what is needed and run a short training on two ranks
+  test [--fast] [ARGS]   build and run all tests; ARGS go to ctest, for example -R Sampler
+                         --fast leaves out slow tests, GPU tests and the sanitizer build
+  build [PRESET] [-D..]  build a preset of CMakePresets.json (release when none is named)
+  install [PREFIX]       install programs, library, headers and CMake package (~/.local)
+  bench [NAME]           run the benchmarks, or one of them
+  clean                  remove build/
+  help                   this text
+
+demo, test, build, install and bench first install what is missing: Debian packages
+(as root or by sudo), torch 2.11.0 and, where there is no CUDA 13, its compiler.
+
+Environment:
+  LOCKSTEP_CACHE    where torch goes, shared by all clones (~/.cache/lockstep)
+  LOCKSTEP_TORCH    an existing torch 2.11 to use instead: a folder 'torch' of a wheel,
+                    a virtual environment, or an unpacked libtorch
+  LOCKSTEP_PYTHON   a python3 that imports that torch, for the interop tests
+  LOCKSTEP_NVCC     the CUDA 13 compiler to use
+  LOCKSTEP_JOBS     compile jobs (default: by cores and memory)
+  LOCKSTEP_TEST_JOBS  tests at a time (2)
+  CXX               the C++ compiler (clang++-19 where there is one, else g++)
+TEXT
+}
+
+# --- set-up and build ---------------------------------------------------------
+
+set_up() {
+  ensure_packages
+  ensure_torch
+  if [[ -z "${CXX:-}" ]]; then
+    CXX=g++
+    if command -v clang++-19 > /dev/null; then CXX=clang++-19; fi
+  fi
+  export CXX
+}
+
+# A job that includes torch headers takes up to 1.5 GB.
+compile_jobs() {
+  local by_memory cores
+  by_memory=$(awk '/MemTotal/ { print int($2 / 1500000) }' /proc/meminfo)
+  cores=$(nproc)
+  if ((by_memory < cores)); then cores=$by_memory; fi
+  printf '%d' "${LOCKSTEP_JOBS:-$((cores > 0 ? cores : 1))}"
+}
+
+# What a configured build folder depends on; another value configures it anew.
+settings() {
+  printf '%s\n' "CXX=$CXX" "torch=$TORCH" "nvcc=$NVCC" "python=${LOCKSTEP_PYTHON:-}" "$@"
+}
+
+# configure PRESET [-D...]. The file .lockstep-configured is written last.
+configure() {
+  local preset="$1" folder="$ROOT/build/$1" fresh=() nvcc=()
+  local stamp="$folder/.lockstep-configured"
+  shift
+  if [[ -e "$stamp" && -e "$folder/build.ninja" ]]; then
+    if [[ $# == 0 && "$(head -n 4 "$stamp")" == "$(settings)" ]]; then return 0; fi
+    if [[ "$(cat "$stamp")" == "$(settings "$@")" ]]; then return 0; fi
+    fresh=(--fresh)
+  fi
+  step "Configuring $preset ($CXX)"
+  rm -f "$stamp"
+  [[ -z "$NVCC" ]] || nvcc=("-DLOCKSTEP_NVCC=$NVCC")
+  if ! (cd "$ROOT" && quietly "configure-$preset" cmake --preset "$preset" "${fresh[@]}" \
+    "-DLOCKSTEP_TORCH=$TORCH" "-DLOCKSTEP_PYTHON=${LOCKSTEP_PYTHON:-}" "${nvcc[@]}" "$@"); then
+    show_errors "configure-$preset"
+    fail "configuring $preset failed"
+  fi
+  settings "$@" > "$stamp"
+}
+
+# compile PRESET [TARGET...]: ninja decides what is old.
+compile() {
+  local preset="$1"
+  shift
+  step "Building $preset${1:+: $*}"
+  if ! quietly "build-$preset" ninja -C "$ROOT/build/$preset" -j "$(compile_jobs)" "$@"; then
+    show_errors "build-$preset"
+    return 1
+  fi
+}
+
+has_target() { grep -q "^build $2: phony" "$ROOT/build/$1/build.ninja"; }
+
+has_gpu() { nvidia-smi -L > /dev/null 2>&1; }
+
+# --- commands -----------------------------------------------------------------
+
+build() {
+  local preset=release
+  if [[ $# -gt 0 && "$1" != -* ]]; then
+    preset="$1"
+    shift
+  fi
+  set_up
+  lock "$ROOT/build/.lock" "build/"
+  configure "$preset" "$@"
+  compile "$preset" || fail "the build failed"
+  unlock
+  step "Built. Programs are in $ROOT/build/$preset/bin"
+}
+
+demo() {
+  local targets=(lockstep lockstep-demo)
+  set_up
+  lock "$ROOT/build/.lock" "build/"
+  configure release
+  if has_gpu && has_target release lockstep_cuda; then targets+=(lockstep_cuda); fi
+  compile release "${targets[@]}" || fail "the build failed"
+  unlock
+  step "Running build/release/bin/lockstep-demo"
+  "$ROOT/build/release/bin/lockstep-demo" "$@"
+}
+
+# run_tests PRESET NAME CTEST-ARGUMENTS...: adds to PASSED, FAILED and SKIPPED.
+run_tests() {
+  local preset="$1" report="$LOGS/ctest-$2.xml" total failures skipped
+  local title="$2" status=0
+  shift 2
+  step "Testing $title"
+  rm -f "$report"
+  ctest --test-dir "$ROOT/build/$preset" --output-on-failure --timeout 300 \
+    --output-junit "$report" "$@" || status=$?
+  if [[ ! -e "$report" ]]; then
+    FAILED=$((FAILED + 1))
+    note "ctest itself failed"
+    return 0
+  fi
+  total=$(report_count "$report" tests)
+  failures=$(report_count "$report" failures)
+  skipped=$(($(report_count "$report" skipped) + $(report_count "$report" disabled)))
+  if ((status != 0 && failures == 0)); then failures=1 skipped=$((skipped - 1)); fi # not run
+  PASSED=$((PASSED + total - failures - skipped))
+  FAILED=$((FAILED + failures))
+  SKIPPED=$((SKIPPED + skipped))
+}
+
+report_count() { grep -o -m 1 "\b$2=\"[0-9]*\"" "$1" | head -n 1 | tr -cd '0-9'; }
+
+# A build that fails counts as one failed test.
+build_and_test() {
+  local preset="$1"
+  lock "$ROOT/build/.lock" "build/"
+  configure "$preset"
+  if compile "$preset"; then
+    unlock
+    run_tests "$@"
+  else
+    unlock
+    FAILED=$((FAILED + 1))
+  fi
+}
+
+test_all() {
+  local fast=0 jobs="${LOCKSTEP_TEST_JOBS:-2}" without='^gpu$'
+  if [[ "${1:-}" == --fast ]]; then
+    fast=1
+    without='^(gpu|slow)$'
+    shift
+  fi
+  set_up
+  build_and_test release release -j "$jobs" -LE "$without" "$@"
+  if ((fast == 0)); then
+    if has_gpu; then
+      run_tests release gpu -j 1 -L '^gpu$' "$@"
+    else
+      note "no GPU here (nvidia-smi -L fails): the tests labelled gpu are left out"
+    fi
+    build_and_test asan-base asan-base -j "$jobs" -LE "$without" "$@"
+  fi
+  ((SKIPPED == 0)) || echo "$SKIPPED skipped"
+  if ((PASSED + FAILED == 0)); then echo "no test matched: $*"; fi
+  echo "$PASSED passed, $FAILED failed"
+  ((FAILED == 0 && PASSED > 0))
+}
+
+install_to() {
+  local prefix="${1:-$HOME/.local}"
+  build
+  if ! quietly install cmake --install "$ROOT/build/release" --prefix "$prefix"; then
+    show_log install
+    fail "installing to $prefix failed"
+  fi
+  step "Installed to $prefix"
+  note "programs: $prefix/bin   CMake: find_package(Lockstep) with -DCMAKE_PREFIX_PATH=$prefix"
+}
+
+bench() {
+  build
+  "$ROOT/bench/run" "$@"
+}
+
+main() {
+  local command="${1:-help}"
+  shift || true
+  case "$command" in
+    demo) demo "$@" ;;
+    test) test_all "$@" ;;
+    build) build "$@" ;;
+    install) install_to "$@" ;;
+    bench) bench "$@" ;;
+    clean) rm -rf "$ROOT/build" ;;
+    help | -h | --help) help ;;
+    *) fail "unknown command '$command'; ./lockstep.sh help lists them" ;;
+  esac
+}
+
+main "$@"

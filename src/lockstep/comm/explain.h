@@ -1,0 +1,41 @@
+// Errors of c10d, Gloo, NCCL and CUDA in words: what it is, the likely cause,
+// the next command.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+enum class FaultKind {
+  kPeerLost,
+  kTimeout,
+  kPortTaken,
+  kNccl,
+  kDuplicateGpu,
+  kOutOfMemory,
+  kCuda,
+  kInterface,
+  kUnknown,
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kUnknown;
+  std::string cause;   // "another rank ended or crashed"
+  std::string remedy;  // "look for the first error of the other ranks"
+};
+
+// Recognises the texts of the libraries below us.
+Fault recognise(std::string_view text);
+
+// The text of an error without libtorch's C++ stack.
+std::string error_text(const std::exception& error);
+
+// Throws the Error that fits: "<what was done>: <text>; <cause>; <remedy>". An
+// Error of ours is thrown on unchanged; one that is not recognised becomes an
+// Error with its text.
+[[noreturn]] void throw_explained(const std::exception& error,
+                                  const std::string& what_was_done);
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+#include "lockstep/comm/gloo_backend.h"
+
+#include <torch/version.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/comm/network.h"
+#include "lockstep/comm/recorded_backend.h"
+
+// The gloo shim headers mirror what this header of libtorch names, no more.
+static_assert(
+    TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR == 11,
+    "check comm/gloo_shim against this libtorch's ProcessGroupGloo.hpp");
+
+namespace lockstep {
+namespace {
+
+using Gloo = c10d::ProcessGroupGloo;
+
+c10::intrusive_ptr<Gloo::Options> make_options(const Place& place,
+                                               const GlooConfig& config) {
+  auto options = Gloo::Options::create(config.timeout);
+  options->group_name = config.name;
+  if (config.interfaces) {
+    require_interfaces(*config.interfaces, "GLOO_SOCKET_IFNAME");
+    for (const std::string& name : split(*config.interfaces, ',')) {
+      options->devices.push_back(Gloo::createDeviceForInterface(name));
+    }
+  } else {
+    options->devices.push_back(Gloo::createDeviceForHostname(
+        local_address_towards(place.master_addr, place.master_port)));
+  }
+  // As Python does: two threads a device.
+  options->threads = static_cast<int>(options->devices.size()) * 2;
+  return options;
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Backend> make_gloo_backend(
+    const c10::intrusive_ptr<c10d::Store>& store, const Place& place,
+    const GlooConfig& config) {
+  auto own_store = c10::make_intrusive<c10d::PrefixStore>(config.name, store);
+  auto options = make_options(place, config);
+  if (config.status) {
+    return c10::make_intrusive<Recorded<Gloo>>(*config.status, own_store,
+                                               place.rank, place.world_size,
+                                               std::move(options));
+  }
+  return c10::make_intrusive<Gloo>(own_store, place.rank, place.world_size,
+                                   std::move(options));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+// Gloo, the CPU transport inside libtorch.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/status.h"
+#include "lockstep/comm/place.h"
+
+namespace c10d {
+class Backend;
+class Store;
+}  // namespace c10d
+
+namespace lockstep {
+
+struct GlooConfig {
+  std::string name;  // Distinguishes the groups of one job.
+  std::chrono::milliseconds timeout{0};
+  // Interfaces to use, comma-separated (GLOO_SOCKET_IFNAME). Unset: the address
+  // from which MASTER_ADDR is reached; gloo's own choice, the host's name, is
+  // often a loopback address.
+  std::optional<std::string> interfaces;
+  // Note the collectives of this group on the status page.
+  std::optional<StatusWriter> status;
+};
+
+// Connects to every other rank before it returns.
+c10::intrusive_ptr<c10d::Backend> make_gloo_backend(
+    const c10::intrusive_ptr<c10d::Store>& store, const Place& place,
+    const GlooConfig& config);
+
+}  // namespace lockstep

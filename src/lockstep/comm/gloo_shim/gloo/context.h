@@ -1,0 +1,19 @@
+// Shim of gloo's header, which the wheel does not ship: as much as
+// ProcessGroupGloo.hpp names. Objects of these types are only ever made inside
+// libtorch.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gloo {
+
+class Context {
+ public:
+  virtual ~Context();
+  void setTimeout(std::chrono::milliseconds timeout);
+};
+
+}  // namespace gloo

@@ -1,0 +1,87 @@
+// A c10d backend that notes each collective on the status page of its rank.
+//
+// Recorded<ProcessGroupGloo> is a ProcessGroupGloo: the Reducer and its Logger,
+// which cast to the concrete type, keep working. Private to the backend files.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/status.h"
+
+namespace lockstep {
+
+inline int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) {
+    bytes += static_cast<int64_t>(tensor.numel()) * tensor.element_size();
+  }
+  return bytes;
+}
+
+template <typename Backend>
+class Recorded final : public Backend {
+ public:
+  template <typename... Arguments>
+  explicit Recorded(StatusWriter status, Arguments&&... arguments)
+      : Backend(std::forward<Arguments>(arguments)...),
+        status_(std::move(status)) {}
+
+  using Tensors = std::vector<at::Tensor>;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  WorkPtr broadcast(Tensors& tensors,
+                    const c10d::BroadcastOptions& options) override {
+    return note(Collective::kBroadcast, bytes_of(tensors),
+                [&] { return Backend::broadcast(tensors, options); });
+  }
+
+  WorkPtr allreduce(Tensors& tensors,
+                    const c10d::AllreduceOptions& options) override {
+    return note(Collective::kAllReduce, bytes_of(tensors),
+                [&] { return Backend::allreduce(tensors, options); });
+  }
+
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& options) override {
+    return note(Collective::kAllGather, bytes_of(inputs),
+                [&] { return Backend::allgather(outputs, inputs, options); });
+  }
+
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
+                          const c10d::AllgatherOptions& options) override {
+    return note(Collective::kAllGather, bytes_of({input}), [&] {
+      return Backend::_allgather_base(output, input, options);
+    });
+  }
+
+  WorkPtr _reduce_scatter_base(
+      at::Tensor& output, at::Tensor& input,
+      const c10d::ReduceScatterOptions& options) override {
+    return note(Collective::kReduceScatter, bytes_of({input}), [&] {
+      return Backend::_reduce_scatter_base(output, input, options);
+    });
+  }
+
+ private:
+  // The future completes when the collective does (Gloo) or is queued (NCCL).
+  template <typename Call>
+  WorkPtr note(Collective collective, int64_t bytes, Call call) {
+    status_.start_collective(collective, bytes);
+    WorkPtr work = call();
+    auto future = work ? work->getFuture() : nullptr;
+    if (future) {
+      future->addCallback([status = status_](auto& done) mutable {
+        if (!done.hasError()) status.finish_collective();
+      });
+    } else {
+      status_.finish_collective();
+    }
+    return work;
+  }
+
+  StatusWriter status_;
+};
+
+}  // namespace lockstep

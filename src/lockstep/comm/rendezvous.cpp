@@ -1,0 +1,154 @@
+#include "lockstep/comm/rendezvous.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/comm/explain.h"
+#include "lockstep/comm/network.h"
+#include "lockstep/comm/store_barrier.h"
+
+namespace lockstep {
+namespace {
+
+// What each rank writes into the store about itself.
+struct Record {
+  int world_size = 0;
+  std::string host;
+  std::string pid;
+  std::string device;
+};
+
+constexpr char kSeparator = '\n';
+
+std::string record_key(int rank) { return fmt::format("record/{}", rank); }
+
+std::string to_text(const Record& record) {
+  return fmt::format("{}\n{}\n{}\n{}", record.world_size, record.host,
+                     record.pid, record.device);
+}
+
+Record read_record(c10d::Store& store, int rank) {
+  const auto bytes = store.get(record_key(rank));
+  const auto parts = split(
+      {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, kSeparator);
+  LOCKSTEP_CHECK(parts.size() == 4, "record of a rank in the store");
+  return {static_cast<int>(parse_integer(parts[0]).value_or(0)), parts[1],
+          parts[2], parts[3]};
+}
+
+void claim_rank(c10d::Store& store, const Place& place, const Record& record) {
+  if (store.add(fmt::format("claims/{}", place.rank), 1) == 1) return;
+  throw ConfigError(fmt::format(
+      "two processes claim rank {} of {}: this one (pid {} on {}) and another; "
+      "give every process its own RANK from 0 to {}",
+      place.rank, place.world_size, record.pid, record.host,
+      place.world_size - 1));
+}
+
+void wait_for_records(c10d::Store& store, const Place& place,
+                      const std::vector<int>& ranks,
+                      std::chrono::milliseconds timeout) {
+  std::vector<std::string> keys;
+  for (const int rank : ranks) keys.push_back(record_key(rank));
+  const std::vector<int> missing = wait_for_keys(store, keys, timeout);
+  if (missing.empty()) return;
+  std::vector<int> missing_ranks;
+  for (const int index : missing) missing_ranks.push_back(ranks[index]);
+  throw TimeoutError(fmt::format(
+      "rank {} of {} waited {} for rank(s) {} to come to {}:{}; start them, or "
+      "look for their own errors above. --timeout, TORCH_DISTRIBUTED_TIMEOUT "
+      "and NCCL_TIMEOUT set the limit",
+      place.rank, place.world_size, duration_text(timeout.count() * 1e-3),
+      fmt::join(missing_ranks, ", "), place.master_addr, place.master_port));
+}
+
+void compare_world_sizes(const Place& place, int other, const Record& record) {
+  if (record.world_size == place.world_size) return;
+  throw ConfigError(fmt::format(
+      "rank {} has WORLD_SIZE={} but rank {} (pid {} on {}) has WORLD_SIZE={}; "
+      "set the same value for every process",
+      place.rank, place.world_size, other, record.pid, record.host,
+      record.world_size));
+}
+
+void refuse_shared_device(const Place& place, const Record& own, int other,
+                          const Record& record) {
+  if (own.device.empty() || record.device != own.device ||
+      record.host != own.host) {
+    return;
+  }
+  throw DeviceError(fmt::format(
+      "ranks {} and {} on {} both use the same GPU (Duplicate GPU detected): "
+      "start one process per GPU with its own LOCAL_RANK, or pass --share-gpus "
+      "to lockstep run",
+      std::min(place.rank, other), std::max(place.rank, other), own.host));
+}
+
+c10d::TCPStoreOptions store_options(const Place& place,
+                                    std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(place.master_port);
+  options.isServer = place.rank == 0 && !place.launcher_hosts_store;
+  options.numWorkers = place.world_size;
+  options.waitWorkers = false;  // meet() waits, and can name who is missing.
+  options.timeout = timeout;
+  options.multiTenant = true;
+  return options;
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Store> open_store(const Place& place,
+                                           std::chrono::milliseconds timeout) {
+  const auto options = store_options(place, timeout);
+  if (!options.isServer &&
+      !wait_until_reachable(place.master_addr, place.master_port, timeout)) {
+    throw TimeoutError(fmt::format(
+        "rank {} of {} found nobody at {}:{} within {}: rank 0 did not start, "
+        "ended, or MASTER_ADDR and MASTER_PORT are not the same for all. "
+        "--timeout, TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
+        place.rank, place.world_size, place.master_addr, place.master_port,
+        duration_text(timeout.count() * 1e-3)));
+  }
+  try {
+    auto store =
+        c10::make_intrusive<c10d::TCPStore>(place.master_addr, options);
+    return c10::make_intrusive<c10d::PrefixStore>(
+        fmt::format("lockstep/{}", place.attempt), std::move(store));
+  } catch (const std::exception& error) {
+    throw_explained(
+        error, fmt::format("opening the store at {}:{} on rank {}",
+                           place.master_addr, place.master_port, place.rank));
+  }
+}
+
+void meet(c10d::Store& store, const Place& place, const Attendance& attendance,
+          std::chrono::milliseconds timeout) {
+  const Record own{place.world_size, host_name(), std::to_string(getpid()),
+                   attendance.device_identity};
+  claim_rank(store, place, own);
+  store.set(record_key(place.rank), to_text(own));
+  // Rank 0 first: a wrong world size shows before waiting for ranks that never
+  // come.
+  wait_for_records(store, place, {0}, timeout);
+  compare_world_sizes(place, 0, read_record(store, 0));
+  std::vector<int> ranks(place.world_size);
+  for (int rank = 0; rank < place.world_size; ++rank) ranks[rank] = rank;
+  wait_for_records(store, place, ranks, timeout);
+  for (int rank = 0; rank < place.world_size; ++rank) {
+    if (rank == place.rank) continue;
+    const Record record = read_record(store, rank);
+    compare_world_sizes(place, rank, record);
+    if (!attendance.may_share_device) {
+      refuse_shared_device(place, own, rank, record);
+    }
+  }
+}
+
+}  // namespace lockstep

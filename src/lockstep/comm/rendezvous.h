@@ -1,0 +1,34 @@
+// How the ranks of a job find each other: a c10d store, and who has come.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <string>
+
+#include "lockstep/comm/place.h"
+
+namespace c10d {
+class Store;
+}
+
+namespace lockstep {
+
+// Connects to the store of the job; rank 0 hosts it unless the launcher does.
+// Throws ConfigError when the port is taken, TimeoutError when the store does
+// not answer in time.
+c10::intrusive_ptr<c10d::Store> open_store(const Place& place,
+                                           std::chrono::milliseconds timeout);
+
+struct Attendance {
+  std::string device_identity;  // Empty for the CPU.
+  bool may_share_device = false;
+};
+
+// Waits until every rank has come. Throws TimeoutError naming the missing
+// ranks, ConfigError when two processes claim one rank, the world sizes differ,
+// or two ranks hold one GPU.
+void meet(c10d::Store& store, const Place& place, const Attendance& attendance,
+          std::chrono::milliseconds timeout);
+
+}  // namespace lockstep

@@ -1,0 +1,15 @@
+// What a vote needs of its world. Private to comm/.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "lockstep/comm/vote.h"
+
+namespace lockstep {
+
+struct Vote::Channel {
+  c10::intrusive_ptr<c10d::Backend> backend;  // Null in a world of one.
+  int rank = 0;
+};
+
+}  // namespace lockstep

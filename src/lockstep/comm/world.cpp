@@ -1,0 +1,220 @@
+#include "lockstep/comm/world.h"
+
+#include <c10/util/Logging.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/distributed/c10d/debug.h>
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/comm/explain.h"
+#include "lockstep/comm/gloo_backend.h"
+#include "lockstep/comm/loopback_backend.h"
+#include "lockstep/comm/nccl_backend.h"
+#include "lockstep/comm/rendezvous.h"
+#include "lockstep/comm/vote_channel.h"
+#include "lockstep/comm/world_impl.h"
+
+namespace lockstep {
+namespace {
+
+using c10d::ProcessGroup;
+using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+// A rank that leaves waits this long for the others before it closes its side.
+constexpr std::chrono::seconds kFarewell{5};
+
+std::chrono::milliseconds timeout_of(const WorldConfig& config,
+                                     const Environment& environment) {
+  if (config.timeout) return *config.timeout;
+  return std::chrono::milliseconds(
+      static_cast<int64_t>(collective_timeout_seconds(environment) * 1e3));
+}
+
+// Python's import of torch does this; a C++ program has to.
+void honour_torch_variables() {
+  c10d::setDebugLevelFromEnvironment();
+  c10::initLogging();
+}
+
+void add_backend(ProcessGroup& group, c10::DeviceType device,
+                 ProcessGroup::BackendType type, const BackendPtr& backend) {
+  backend->setSequenceNumberForGroup();
+  group.setBackend(device, type, backend);
+}
+
+c10::intrusive_ptr<ProcessGroup> make_group_of_one() {
+  auto group = c10::make_intrusive<ProcessGroup>(
+      c10::make_intrusive<c10d::HashStore>(), /*rank=*/0, /*size=*/1);
+  const auto type = ProcessGroup::BackendType::CUSTOM;
+  group->setDefaultBackend(type);
+  const auto backend = make_loopback_backend();
+  add_backend(*group, c10::DeviceType::CPU, type, backend);
+  add_backend(*group, c10::DeviceType::CUDA, type, backend);
+  group->setGroupName("lockstep");
+  return group;
+}
+
+std::string nccl_words(const std::string& text) {
+  const std::string last = last_nccl_error();
+  return last.empty() ? text : text + "; NCCL says: " + last;
+}
+
+void connect_nccl(ProcessGroup& group, const NcclRequest& request) {
+  try {
+    const auto backend = make_nccl_backend(request);
+    add_backend(group, c10::DeviceType::CUDA, ProcessGroup::BackendType::NCCL,
+                backend);
+    backend->eagerConnectSingleDevice(request.device);
+  } catch (const std::exception& error) {
+    const std::runtime_error told(nccl_words(error_text(error)));
+    throw_explained(
+        told,
+        fmt::format("connecting NCCL on rank {} of {} ({})", request.place.rank,
+                    request.place.world_size, request.device.str()));
+  }
+}
+
+}  // namespace
+
+World World::from_environment(const WorldConfig& config) {
+  return from_environment(config, process_environment());
+}
+
+World World::from_environment(const WorldConfig& config,
+                              const Environment& environment) {
+  honour_torch_variables();
+  auto impl = std::make_shared<Impl>();
+  impl->status = StatusWriter::from_environment(environment);
+  impl->place = place_from_environment(environment);
+  impl->timeout = timeout_of(config, environment);
+  const Place& place = impl->place;
+  impl->status.set_place(place.rank, place.world_size);
+  impl->status.set_phase(Phase::kConnecting);
+  impl->device = take_device(config.device, place.local_rank, environment);
+  impl->connect(environment);
+  impl->status.set_memory(host_memory_in_use(),
+                          device_memory_in_use(impl->device));
+  impl->status.set_phase(Phase::kReady);
+  return World(std::move(impl));
+}
+
+void World::Impl::connect(const Environment& environment) {
+  if (is_alone()) {
+    group = make_group_of_one();
+    return;
+  }
+  store = open_store(place, timeout);
+  meet(*store, place,
+       {.device_identity = device_identity(device),
+        .may_share_device = find(environment, "LOCKSTEP_SHARE_GPUS") ||
+                            find(environment, "NCCL_HOSTID")},
+       timeout);
+  barrier.emplace(*store, place.rank, place.world_size);
+  group = c10::make_intrusive<ProcessGroup>(
+      c10::make_intrusive<c10d::PrefixStore>("data", store), place.rank,
+      place.world_size);
+  group->setDefaultBackend(device.is_cuda() ? ProcessGroup::BackendType::NCCL
+                                            : ProcessGroup::BackendType::GLOO);
+  if (device.is_cuda()) group->setBoundDeviceId(device);
+  connect_gloo(environment);
+  if (device.is_cuda()) {
+    connect_nccl(*group, {.store = store,
+                          .place = place,
+                          .device = device,
+                          .timeout = timeout,
+                          .status = status});
+  }
+  group->setGroupName("lockstep");
+}
+
+void World::Impl::connect_gloo(const Environment& environment) {
+  GlooConfig gloo{.name = "gloo",
+                  .timeout = timeout,
+                  .interfaces = find(environment, "GLOO_SOCKET_IFNAME"),
+                  .status = status};
+  try {
+    add_backend(*group, c10::DeviceType::CPU, ProcessGroup::BackendType::GLOO,
+                make_gloo_backend(store, place, gloo));
+    gloo.name = "control";
+    gloo.status.reset();
+    control = make_gloo_backend(store, place, gloo);
+  } catch (const std::exception& error) {
+    throw_explained(error, fmt::format("connecting Gloo on rank {} of {}",
+                                       place.rank, place.world_size));
+  }
+}
+
+void World::Impl::close() {
+  if (std::exchange(closed, true)) return;
+  status.set_phase(Phase::kClosing);
+  if (!is_alone()) {
+    // Whoever hosts the store leaves last; the others do not depend on its
+    // answer.
+    try {
+      barrier->arrive_and_wait(std::min<std::chrono::milliseconds>(
+          timeout, std::chrono::milliseconds(kFarewell)));
+    } catch (const std::exception&) {
+      // The host has left already: nothing is lost.
+    }
+    if (device.is_cuda()) group->shutdown();
+  }
+  status.set_phase(Phase::kDone);
+}
+
+World::Impl::~Impl() {
+  try {
+    // While an error is thrown the others may never come: only let go.
+    if (std::uncaught_exceptions() == 0) {
+      close();
+    } else if (!closed && device.is_cuda() && group) {
+      group->abort();
+    }
+  } catch (...) {
+  }
+}
+
+std::string World::Impl::describe(Collective kind, int64_t bytes) const {
+  return fmt::format("{} #{} ({}) on rank {} of {}", collective_name(kind),
+                     status.collectives_started(), bytes_text(bytes),
+                     place.rank, place.world_size);
+}
+
+int World::rank() const { return impl_->place.rank; }
+int World::size() const { return impl_->place.world_size; }
+int World::local_rank() const { return impl_->place.local_rank; }
+int World::local_size() const { return impl_->place.local_world_size; }
+c10::Device World::device() const { return impl_->device; }
+std::chrono::milliseconds World::timeout() const { return impl_->timeout; }
+StatusWriter& World::status() const { return impl_->status; }
+void World::close() const { impl_->close(); }
+
+const c10::intrusive_ptr<c10d::ProcessGroup>& World::group() const {
+  return impl_->group;
+}
+
+Vote World::make_vote() const {
+  return Vote(std::make_shared<Vote::Channel>(
+      Vote::Channel{.backend = impl_->control, .rank = rank()}));
+}
+
+void World::barrier(std::optional<std::chrono::milliseconds> limit) const {
+  if (impl_->is_alone()) return;
+  const auto wait = limit.value_or(impl_->timeout);
+  impl_->status.start_collective(Collective::kBarrier, 0);
+  const auto missing = impl_->barrier->arrive_and_wait(wait);
+  if (!missing.empty()) {
+    throw TimeoutError(fmt::format(
+        "{}: rank(s) {} did not come within {}; --timeout SECONDS, "
+        "TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
+        impl_->describe(Collective::kBarrier, 0), fmt::join(missing, ", "),
+        duration_text(static_cast<double>(wait.count()) * 1e-3)));
+  }
+  impl_->status.finish_collective();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,152 @@
+// World: who this process is among its peers, and how they talk.
+//
+// Tensors travel over NCCL (CUDA) or Gloo (CPU); small values, votes and
+// barriers over a second Gloo group on the CPU, so that they work while a GPU
+// is busy or stuck. In a world of one nothing is connected and every call
+// returns at once.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/status.h"
+#include "lockstep/comm/vote.h"
+#include "lockstep/tensor/device.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace c10d {
+class ProcessGroup;
+}
+
+namespace lockstep {
+
+struct WorldConfig {
+  DeviceChoice device = DeviceChoice::kAuto;
+  // Limit of every collective and barrier. Unset: TORCH_DISTRIBUTED_TIMEOUT
+  // (which lockstep run --timeout exports), NCCL_TIMEOUT, or 600 s.
+  std::optional<std::chrono::milliseconds> timeout;
+};
+
+enum class ReduceOp { kSum, kMean, kMin, kMax };
+
+// A handle: copies share one world. Collectives must be called by all ranks in
+// one order, from one thread. They throw PeerError when another rank is gone,
+// TimeoutError when one does not come; the world is unusable after that.
+class World {
+ public:
+  // Reads torchrun's variables; one process when there are none. Takes the
+  // device, connects to all ranks and checks that they agree, so that errors
+  // show here and not in a step.
+  static World from_environment(const WorldConfig& config = {});
+  static World from_environment(const WorldConfig& config,
+                                const Environment& environment);
+
+  int rank() const;
+  int size() const;
+  int local_rank() const;
+  int local_size() const;
+  bool is_main() const { return rank() == 0; }
+  c10::Device device() const;
+  std::chrono::milliseconds timeout() const;
+
+  // In place, on tensors of this world's device (or the CPU). The result is
+  // ready for the current stream when the call returns.
+  void all_reduce(at::Tensor& tensor, ReduceOp op = ReduceOp::kSum) const;
+  void broadcast(at::Tensor& tensor, int from = 0) const;
+  // One tensor per rank, in rank order; all ranks must pass the same shape.
+  std::vector<at::Tensor> all_gather(const at::Tensor& tensor) const;
+
+  // Small values, over the CPU channel.
+  double reduce(double value, ReduceOp op) const;
+  int64_t reduce(int64_t value, ReduceOp op) const;
+  bool any(bool value) const;
+  bool all(bool value) const;
+  // Text of any length per rank, in rank order.
+  std::vector<std::string> gather_texts(const std::string& text) const;
+  std::string broadcast_text(const std::string& text, int from = 0) const;
+
+  // Runs `action` on rank 0 only and gives its result (text, a number or
+  // nothing) to every rank. When it throws, every rank throws: nobody waits for
+  // a result that never comes.
+  template <typename Action>
+  auto only_on_rank0_then_share(Action action) const;
+
+  // Every rank waits for every other, at most `limit` (default: the world's
+  // timeout); the error names the ranks that did not come. Work queued on a GPU
+  // is not awaited.
+  void barrier(std::optional<std::chrono::milliseconds> limit = {}) const;
+
+  // A decision that all ranks share; see vote.h. Every rank must make the same
+  // votes.
+  Vote make_vote() const;
+
+  // Leaves the group in good order: waits a short while for the others, then
+  // closes. Called by the last handle's destructor too (unless an error is
+  // being thrown).
+  void close() const;
+
+  // For the layers above: c10d's group of all ranks, and this rank's status
+  // page.
+  const c10::intrusive_ptr<c10d::ProcessGroup>& group() const;
+  StatusWriter& status() const;
+
+ private:
+  struct Impl;
+  explicit World(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+  // Gives rank 0's text to every rank, or throws its error on every rank.
+  std::string share(const std::string& text, std::exception_ptr error) const;
+
+  std::shared_ptr<Impl> impl_;
+};
+
+namespace detail {
+std::string to_text(int64_t value);
+std::string to_text(double value);
+std::string to_text(const std::string& value);
+void from_text(const std::string& text, int64_t& value);
+void from_text(const std::string& text, double& value);
+void from_text(const std::string& text, std::string& value);
+}  // namespace detail
+
+template <typename Action>
+auto World::only_on_rank0_then_share(Action action) const {
+  using Result = std::invoke_result_t<Action>;
+  std::string shared;
+  std::exception_ptr thrown;
+  if (is_main()) {
+    try {
+      if constexpr (std::is_void_v<Result>) {
+        action();
+      } else if constexpr (std::is_integral_v<Result>) {
+        shared = detail::to_text(static_cast<int64_t>(action()));
+      } else {
+        shared = detail::to_text(action());
+      }
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  }
+  const std::string text = share(shared, thrown);
+  if constexpr (std::is_integral_v<Result>) {
+    int64_t value = 0;
+    detail::from_text(text, value);
+    return static_cast<Result>(value);
+  } else if constexpr (!std::is_void_v<Result>) {
+    Result value{};
+    detail::from_text(text, value);
+    return value;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// The state behind a World. Private to comm/.
+#pragma once
+
+#include <functional>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "lockstep/comm/place.h"
+#include "lockstep/comm/store_barrier.h"
+#include "lockstep/comm/world.h"
+
+namespace lockstep {
+
+struct World::Impl {
+  Place place;
+  c10::Device device{c10::DeviceType::CPU};
+  std::chrono::milliseconds timeout{0};
+  StatusWriter status;
+  // Empty in a world of one, as is `control`.
+  c10::intrusive_ptr<c10d::Store> store;
+  std::optional<StoreBarrier> barrier;
+  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  c10::intrusive_ptr<c10d::Backend> control;
+  bool closed = false;
+
+  ~Impl();
+  void connect(const Environment& environment);
+  void connect_gloo(const Environment& environment);
+  void close();
+  // One collective on the CPU channel: noted on the status page, errors
+  // explained.
+  void on_control(Collective kind, int64_t bytes,
+                  const std::function<void()>& call);
+  at::Tensor reduce(const at::Tensor& value, ReduceOp op);
+
+  bool is_alone() const { return place.world_size == 1; }
+
+  // "all_reduce #12 (25.0 MiB) on rank 0 of 2"
+  std::string describe(Collective kind, int64_t bytes) const;
+};
+
+}  // namespace lockstep

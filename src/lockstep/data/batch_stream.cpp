@@ -1,0 +1,145 @@
+#include "lockstep/data/batch_stream.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/tensor/seed.h"
+
+namespace lockstep {
+namespace {
+
+// Keeps the kind of the error and adds which sample it was.
+[[noreturn]] void rethrow_with_index(int64_t index) {
+  const auto text = [&](const std::exception& error) {
+    return fmt::format("sample {} of the data set: {}", index, error.what());
+  };
+  try {
+    throw;
+  } catch (const FormatError& error) {
+    throw FormatError(text(error));
+  } catch (const IoError& error) {
+    throw IoError(text(error));
+  } catch (const ConfigError& error) {
+    throw ConfigError(text(error));
+  } catch (const std::exception& error) {
+    throw Error(text(error));
+  }
+}
+
+}  // namespace
+
+BatchSource::BatchSource(BatchPlan plan)
+    : plan_(std::move(plan)), next_slot_(plan_.first_batch) {
+  for (int i = 0; i < plan_.workers; ++i) {
+    threads_.emplace_back([this] { work(); });
+  }
+}
+
+BatchSource::~BatchSource() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  task_ready_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+std::shared_ptr<BatchSource::Slot> BatchSource::make_slot(
+    int64_t number) const {
+  auto slot = std::make_shared<Slot>();
+  const auto total = static_cast<int64_t>(plan_.indices.size());
+  const int64_t begin = number * plan_.batch_size;
+  const int64_t end = std::min(begin + plan_.batch_size, total);
+  slot->indices.assign(plan_.indices.begin() + begin,
+                       plan_.indices.begin() + end);
+  slot->samples.resize(slot->indices.size());
+  slot->batch.indices = slot->indices;
+  slot->batch.next = {.epoch = plan_.epoch, .batch = number + 1};
+  return slot;
+}
+
+void BatchSource::load(Slot& slot, size_t position) const {
+  const int64_t index = slot.indices[position];
+  try {
+    slot.samples[position] =
+        plan_.dataset->get(index, sample_seed(plan_.seed, plan_.epoch, index));
+  } catch (const std::exception&) {
+    rethrow_with_index(index);
+  }
+}
+
+void BatchSource::assemble(Slot& slot) const {
+  slot.batch.tensors = plan_.dataset->collate(std::move(slot.samples));
+  if (!plan_.pin_memory) return;
+  for (at::Tensor& tensor : slot.batch.tensors) tensor = tensor.pin_memory();
+}
+
+void BatchSource::fill_window() {
+  const auto limit = static_cast<size_t>(plan_.prefetch_batches);
+  while (window_.size() < limit && next_slot_ < plan_.num_batches) {
+    window_.push_back(make_slot(next_slot_++));
+  }
+}
+
+std::optional<BatchSource::Task> BatchSource::take_task(
+    std::unique_lock<std::mutex>& lock) {
+  while (!stopping_) {
+    fill_window();
+    for (const auto& slot : window_) {
+      if (slot->taken < slot->samples.size()) {
+        return Task{slot, slot->taken++};
+      }
+    }
+    task_ready_.wait(lock);
+  }
+  return std::nullopt;
+}
+
+void BatchSource::work() {
+  std::unique_lock lock(mutex_);
+  while (const auto task = take_task(lock)) {
+    Slot& slot = *task->slot;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      load(slot, task->position);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error && !slot.error) slot.error = error;
+    if (++slot.finished < slot.samples.size()) continue;
+    // Only this thread touches the slot until it is marked done.
+    lock.unlock();
+    if (!slot.error) {
+      try {
+        assemble(slot);
+      } catch (...) {
+        slot.error = std::current_exception();
+      }
+    }
+    lock.lock();
+    slot.done = true;
+    batch_ready_.notify_all();
+  }
+}
+
+std::optional<Batch> BatchSource::next() {
+  std::unique_lock lock(mutex_);
+  fill_window();
+  if (window_.empty()) return std::nullopt;
+  const auto slot = window_.front();
+  if (plan_.workers == 0) {
+    for (size_t i = 0; i < slot->samples.size(); ++i) load(*slot, i);
+    assemble(*slot);
+  } else {
+    batch_ready_.wait(lock, [&] { return slot->done; });
+  }
+  window_.pop_front();
+  lock.unlock();
+  task_ready_.notify_all();
+  if (slot->error) std::rethrow_exception(slot->error);
+  return std::move(slot->batch);
+}
+
+}  // namespace lockstep

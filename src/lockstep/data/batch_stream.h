@@ -1,0 +1,104 @@
+// The threads behind an epoch. Private to data/.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "lockstep/data/loader.h"
+
+namespace lockstep {
+
+// What to load: fixed before the first thread starts.
+struct BatchPlan {
+  std::shared_ptr<const Dataset> dataset;
+  std::vector<int64_t> indices;  // All samples of the epoch for this rank.
+  int64_t batch_size = 1;
+  int64_t num_batches = 0;
+  int64_t first_batch = 0;
+  int64_t epoch = 0;
+  uint64_t seed = 0;
+  int workers = 0;
+  int64_t prefetch_batches = 1;
+  bool pin_memory = false;
+};
+
+// Batches on the CPU, in order. Workers take single samples, so that one slow
+// batch is loaded by all of them; whoever finishes a batch's last sample
+// assembles it.
+class BatchSource {
+ public:
+  explicit BatchSource(BatchPlan plan);
+  ~BatchSource();
+
+  std::optional<Batch> next();
+
+ private:
+  struct Slot {
+    std::vector<int64_t> indices;
+    std::vector<Sample> samples;
+    size_t taken = 0;     // Samples handed to workers.
+    size_t finished = 0;  // Samples loaded.
+    bool done = false;
+    Batch batch;
+    std::exception_ptr error;
+  };
+  struct Task {
+    std::shared_ptr<Slot> slot;
+    size_t position = 0;
+  };
+
+  std::shared_ptr<Slot> make_slot(int64_t number) const;
+  void load(Slot& slot, size_t position) const;
+  void assemble(Slot& slot) const;
+  void fill_window();  // Needs the mutex.
+  std::optional<Task> take_task(std::unique_lock<std::mutex>& lock);
+  void work();
+
+  const BatchPlan plan_;
+  std::mutex mutex_;
+  std::condition_variable task_ready_;
+  std::condition_variable batch_ready_;
+  // Protected by mutex_.
+  std::deque<std::shared_ptr<Slot>> window_;
+  int64_t next_slot_ = 0;
+  bool stopping_ = false;
+
+  std::vector<std::thread> threads_;
+};
+
+// Copies batches to the device, one ahead of the one being used, on a stream of
+// its own.
+class DevicePrefetch {
+ public:
+  explicit DevicePrefetch(c10::Device device);
+  ~DevicePrefetch();
+
+  std::optional<Batch> next(BatchSource& source);
+
+ private:
+  struct Copy;
+  std::optional<Batch> take_ready();
+  void start_copy(std::optional<Batch> batch);
+
+  c10::Device device_;
+  std::unique_ptr<Copy> copy_;
+  bool started_ = false;
+};
+
+class BatchStream {
+ public:
+  BatchStream(BatchPlan plan, c10::Device device)
+      : source_(std::move(plan)), prefetch_(device) {}
+
+  std::optional<Batch> next() { return prefetch_.next(source_); }
+
+ private:
+  BatchSource source_;
+  DevicePrefetch prefetch_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+// A data set: numbered samples, each a few tensors.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+using Sample = std::vector<at::Tensor>;
+
+// One data set serves all worker threads: get() must be safe to call from
+// several at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+
+  // All randomness of a sample (crops, flips, noise) must come from `seed`,
+  // never from torch's global generator: then a sample is the same on any
+  // number of ranks and threads.
+  virtual Sample get(int64_t index, uint64_t seed) const = 0;
+
+  // Makes a batch of samples. Default: stacks the k-th tensors of all samples.
+  virtual Sample collate(std::vector<Sample> samples) const;
+};
+
+// Tensors whose first dimension counts the samples.
+class TensorDataset final : public Dataset {
+ public:
+  // Throws ConfigError when the first dimensions differ.
+  explicit TensorDataset(std::vector<at::Tensor> tensors);
+
+  int64_t size() const override;
+  Sample get(int64_t index, uint64_t seed) const override;
+
+ private:
+  std::vector<at::Tensor> tensors_;
+};
+
+}  // namespace lockstep

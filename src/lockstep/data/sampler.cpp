@@ -1,0 +1,69 @@
+#include "lockstep/data/sampler.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/randperm.h>
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+DistributedSampler::DistributedSampler(int64_t num_samples, Share share,
+                                       SamplerConfig config)
+    : num_samples_(num_samples), share_(share), config_(config) {
+  if (num_samples <= 0) {
+    throw ConfigError(
+        "the data set is empty: check its path and what is in the folder");
+  }
+  if (share.size < 1 || share.rank < 0 || share.rank >= share.size) {
+    throw ConfigError(fmt::format("rank {} of {} is no share of a data set",
+                                  share.rank, share.size));
+  }
+}
+
+// With kPad and kDrop the number of indices of all ranks together.
+int64_t DistributedSampler::padded_size() const {
+  const int64_t ranks = share_.size;
+  if (config_.uneven == Uneven::kDrop) return num_samples_ / ranks * ranks;
+  return (num_samples_ + ranks - 1) / ranks * ranks;
+}
+
+int64_t DistributedSampler::size() const {
+  if (config_.uneven == Uneven::kExact) {
+    return (num_samples_ - share_.rank + share_.size - 1) / share_.size;
+  }
+  return padded_size() / share_.size;
+}
+
+// Python's torch.randperm with a generator seeded with seed + epoch: the same
+// kernel.
+std::vector<int64_t> DistributedSampler::order(int64_t epoch) const {
+  std::vector<int64_t> indices(num_samples_);
+  if (!config_.shuffle) {
+    std::iota(indices.begin(), indices.end(), int64_t{0});
+    return indices;
+  }
+  const auto generator = at::detail::createCPUGenerator(
+      config_.seed + static_cast<uint64_t>(epoch));
+  const at::Tensor permutation = at::randperm(
+      num_samples_, generator, at::TensorOptions().dtype(at::kLong));
+  const auto* begin = permutation.const_data_ptr<int64_t>();
+  std::copy(begin, begin + num_samples_, indices.begin());
+  return indices;
+}
+
+std::vector<int64_t> DistributedSampler::indices(int64_t epoch) const {
+  const std::vector<int64_t> all = order(epoch);
+  std::vector<int64_t> own;
+  own.reserve(size());
+  for (int64_t i = 0; i < size(); ++i) {
+    // Past the end the order starts again: Python's padding, also when it needs
+    // several turns.
+    own.push_back(all[(share_.rank + i * share_.size) % num_samples_]);
+  }
+  return own;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,20 @@
+// A 64-bit fingerprint of tensors: equal bits, equal number, on the CPU and on
+// CUDA.
+//
+// It shows cheaply that ranks are still in lockstep: equal fingerprints of the
+// parameters mean equal parameters (two different sets collide with probability
+// 2^-64).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+// Depends on the order of the tensors, their bytes, shapes excluded. Waits for
+// the device.
+uint64_t fingerprint(const std::vector<at::Tensor>& tensors);
+
+}  // namespace lockstep

@@ -1,0 +1,294 @@
+#include "lockstep/launch/attempt.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/signals.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr double kSweepSeconds = 2;       // for descendants after SIGTERM
+constexpr double kUnkillableSeconds = 10;   // then the kernel holds it
+constexpr double kCheckSeconds = 5;         // between looks at the pages
+constexpr double kPatienceSeconds = 5;      // a worker times out by itself
+constexpr int kTimeoutExitCode = 6;
+
+int milliseconds_until(int64_t deadline_ns) {
+  const int64_t left = deadline_ns - monotonic_ns();
+  return static_cast<int>(std::max<int64_t>(0, left / 1'000'000 + 1));
+}
+
+}  // namespace
+
+Attempt::Attempt(const Plan& plan, WorkerGroup& group,
+                 const Surroundings& surroundings)
+    : plan_(plan), group_(group), surroundings_(surroundings) {
+  next_check_ns_ = monotonic_ns() + static_cast<int64_t>(kCheckSeconds * double{kSecond});
+}
+
+AttemptResult Attempt::run() {
+  while (stage_ != Stage::kOver) {
+    wait_for_events();
+    for (const int signal : surroundings_.control.read()) {
+      handle_signal(signal);
+    }
+    if (surroundings_.control.is_abandoned()) {
+      survivors_ = kill_descendants(kUnkillableSeconds);
+      return {.kind = AttemptResult::Kind::kAbandoned,
+              .stop_signal = 0,
+              .failures = {},
+              .snapshots = {},
+              .survivors = std::move(survivors_)};
+    }
+    reap();
+    check_failures();
+    check_collectives();
+    advance();
+  }
+  drain();
+  return result();
+}
+
+void Attempt::wait_for_events() {
+  std::vector<pollfd> entries = {
+      {surroundings_.control.fd(), POLLIN, 0},
+      {surroundings_.child_fd, POLLIN, 0},
+  };
+  for (Console* console : {&surroundings_.out, &surroundings_.err}) {
+    if (console->has_pending()) entries.push_back({console->fd(), POLLOUT, 0});
+  }
+  const size_t first_stream = entries.size();
+  std::vector<OutputStream*> streams;
+  for (Worker& worker : group_.workers) {
+    for (OutputStream& stream : worker.streams) {
+      if (!stream.is_open() || stream.is_held_up()) continue;
+      streams.push_back(&stream);
+      entries.push_back({stream.fd(), POLLIN, 0});
+    }
+  }
+  poll(entries.data(), entries.size(), milliseconds_until(next_deadline_ns()));
+  surroundings_.out.flush();
+  surroundings_.err.flush();
+  for (size_t i = 0; i < streams.size(); ++i) {
+    if (entries[first_stream + i].revents != 0) streams[i]->pump();
+  }
+}
+
+int64_t Attempt::next_deadline_ns() const {
+  return stage_ == Stage::kRunning ? next_check_ns_ : deadline_ns_;
+}
+
+void Attempt::set_deadline(double seconds) {
+  deadline_ns_ =
+      monotonic_ns() + static_cast<int64_t>(seconds * double{kSecond});
+}
+
+bool Attempt::is_late() const { return monotonic_ns() >= deadline_ns_; }
+
+bool Attempt::has_live_workers() const {
+  return std::any_of(group_.workers.begin(), group_.workers.end(),
+                     [](const Worker& worker) { return worker.is_alive(); });
+}
+
+void Attempt::handle_signal(int signal) {
+  const auto& stop_signals = plan_.options.stop_signals;
+  if (std::find(stop_signals.begin(), stop_signals.end(), signal) ==
+      stop_signals.end()) {
+    // Only to the workers: a helper process of theirs may die of it.
+    for (const Worker& worker : group_.workers) {
+      if (worker.is_alive()) kill(worker.pid, signal);
+    }
+    return;
+  }
+  stop_signal_ = signal;
+  if (stage_ == Stage::kRunning) {
+    is_stopped_ = true;
+    end_workers(signal);
+    surroundings_.err.write(fmt::format(
+        "lockstep: {} received, ending {} process{}\n", signal_name(signal),
+        plan_.num_processes, plan_.num_processes == 1 ? "" : "es"));
+  } else if (signal == SIGINT) {
+    // Whoever presses Ctrl-C while the job ends does not want to wait.
+    set_deadline(0);
+  }
+}
+
+void Attempt::reap() {
+  signalfd_siginfo ignored;
+  while (read(surroundings_.child_fd, &ignored, sizeof(ignored)) > 0) {
+  }
+  while (true) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid > 0) {
+      record_end(pid, status);
+      continue;
+    }
+    has_children_ = pid == 0 || errno != ECHILD;
+    return;
+  }
+}
+
+void Attempt::record_end(pid_t pid, int wait_status) {
+  for (Worker& worker : group_.workers) {
+    if (worker.pid != pid) continue;
+    worker.end = {.exit_code = exit_code_of(wait_status),
+                  .unix_time = unix_now(),
+                  .on_request = stage_ != Stage::kRunning};
+  }
+}
+
+void Attempt::check_failures() {
+  if (stage_ != Stage::kRunning) return;
+  for (const Worker& worker : group_.workers) {
+    if (worker.end && worker.end->exit_code != 0) {
+      end_workers(SIGTERM);
+      return;
+    }
+  }
+}
+
+void Attempt::check_collectives() {
+  if (stage_ != Stage::kRunning || monotonic_ns() < next_check_ns_) return;
+  next_check_ns_ =
+      monotonic_ns() + static_cast<int64_t>(kCheckSeconds * double{kSecond});
+  const double limit = plan_.timeout_seconds + kPatienceSeconds;
+  double longest = limit;
+  for (const Worker& worker : group_.workers) {
+    const RankSnapshot rank = worker.snapshot();
+    if (!rank.is_alive || !rank.is_in_collective()) continue;
+    if (rank.status->collective_seconds <= longest) continue;
+    longest = rank.status->collective_seconds;
+    overdue_ = Failure{
+        .rank = rank.rank,
+        .local_rank = rank.rank,
+        .pid = rank.pid,
+        .exit_code = kTimeoutExitCode,
+        .unix_time = unix_now(),
+        .error_file = "<N/A>",
+        .error = ErrorReport{.message = fmt::format(
+                                 "TimeoutError: {} #{} runs for {}, longer "
+                                 "than the limit of {}, and the worker did not "
+                                 "end itself; lockstep run ends the job",
+                                 collective_name(rank.status->collective),
+                                 rank.status->collectives_started,
+                                 duration_text(longest),
+                                 duration_text(plan_.timeout_seconds)),
+                             .callstack = ""},
+        .last_lines = {}};
+  }
+  if (overdue_) end_workers(SIGTERM);
+}
+
+void Attempt::end_workers(int signal) {
+  for (const Worker& worker : group_.workers) {
+    snapshots_.push_back(worker.snapshot());
+  }
+  for (const Worker& worker : group_.workers) {
+    worker.signal_group(signal);
+    // A stopped process gets the signal only when it continues.
+    worker.signal_group(SIGCONT);
+  }
+  stage_ = Stage::kEnding;
+  set_deadline(plan_.options.shutdown_timeout);
+}
+
+void Attempt::advance() {
+  if (!has_live_workers()) {
+    advance_sweep();
+    return;
+  }
+  if (stage_ == Stage::kRunning || !is_late()) return;
+  if (stage_ == Stage::kKilling) {
+    survivors_ = find_descendants(getpid());
+    stage_ = Stage::kOver;
+    return;
+  }
+  for (const Worker& worker : group_.workers) worker.signal_group(SIGKILL);
+  stage_ = Stage::kKilling;
+  set_deadline(kUnkillableSeconds);
+}
+
+// Processes that workers left behind are children of this process, because it
+// is a subreaper: none is left when it has no child.
+void Attempt::advance_sweep() {
+  if (!has_children_) {
+    stage_ = Stage::kOver;
+    return;
+  }
+  if (stage_ < Stage::kSweeping) {
+    signal_descendants(SIGTERM);
+    signal_descendants(SIGCONT);
+    stage_ = Stage::kSweeping;
+    set_deadline(kSweepSeconds);
+    return;
+  }
+  if (!is_late()) return;
+  survivors_ = kill_descendants(kUnkillableSeconds);
+  stage_ = Stage::kOver;
+}
+
+// No writer is left, so each pipe holds its rest and then ends. A pipe that
+// does not end was handed to a process outside of the job.
+void Attempt::drain() {
+  std::array<Console*, 2> consoles = {&surroundings_.out, &surroundings_.err};
+  for (Worker& worker : group_.workers) {
+    for (OutputStream& stream : worker.streams) {
+      while (stream.pump()) {
+        flush_all(consoles, surroundings_.control.fd());
+      }
+      if (stream.is_open()) stream.close();
+    }
+  }
+  flush_all(consoles, surroundings_.control.fd());
+}
+
+// A worker that ended on request is a cause all the same when it had reported
+// an error before the first death: writing the report and dying take time.
+void Attempt::collect_failures(AttemptResult& result) const {
+  double first = 1e18;
+  for (const Worker& worker : group_.workers) {
+    if (worker.end && worker.end->exit_code != 0 && !worker.end->on_request) {
+      first = std::min(first, worker.failure().unix_time);
+    }
+  }
+  for (const Worker& worker : group_.workers) {
+    if (!worker.end || worker.end->exit_code == 0) continue;
+    Failure failure = worker.failure();
+    const bool reported_before = failure.error && failure.unix_time < first;
+    if (worker.end->on_request && !reported_before) continue;
+    result.failures.push_back(std::move(failure));
+  }
+}
+
+AttemptResult Attempt::result() {
+  AttemptResult result;
+  result.stop_signal = stop_signal_;
+  result.snapshots = std::move(snapshots_);
+  result.survivors = std::move(survivors_);
+  if (is_stopped_) {
+    result.kind = AttemptResult::Kind::kStopped;
+    return result;
+  }
+  if (overdue_) {
+    result.failures.push_back(*overdue_);
+  } else {
+    collect_failures(result);
+  }
+  if (!result.failures.empty()) result.kind = AttemptResult::Kind::kFailure;
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+// One life of the group of workers, from start to the death of the last
+// process.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lockstep/launch/control.h"
+#include "lockstep/launch/failure_report.h"
+#include "lockstep/launch/group.h"
+#include "lockstep/launch/processes.h"
+#include "lockstep/launch/verdict.h"
+
+namespace lockstep {
+
+struct AttemptResult {
+  enum class Kind {
+    kSuccess,
+    kFailure,
+    kStopped,    // a signal told the launcher to end the job
+    kAbandoned,  // the front process is gone
+  };
+  Kind kind = Kind::kSuccess;
+  int stop_signal = 0;            // 0: none came
+  std::vector<Failure> failures;  // in the order of ranks
+  // All ranks at the first failure, before anything was ended.
+  std::vector<RankSnapshot> snapshots;
+  // Processes that survive SIGKILL (the kernel holds them); normally none.
+  std::vector<ProcessInfo> survivors;
+};
+
+// Where events come from and text goes to.
+struct Surroundings {
+  ControlReader& control;
+  Console& out;
+  Console& err;
+  int child_fd;  // a signalfd for SIGCHLD
+};
+
+// Waits for events only, never for time: output, deaths, signals, deadlines.
+class Attempt {
+ public:
+  Attempt(const Plan& plan, WorkerGroup& group,
+          const Surroundings& surroundings);
+
+  // Returns when no process of the job is left.
+  AttemptResult run();
+
+ private:
+  // Stages follow one another in this order; some may be left out.
+  enum class Stage {
+    kRunning,
+    kEnding,        // workers were asked to end
+    kKilling,       // workers were killed
+    kSweeping,      // other descendants were asked to end
+    kOver,
+  };
+
+  void wait_for_events();
+  int64_t next_deadline_ns() const;
+  void handle_signal(int signal);
+  void reap();
+  void record_end(pid_t pid, int wait_status);
+  void check_failures();
+  void check_collectives();
+  void end_workers(int signal);
+  void advance();
+  void advance_sweep();
+  void set_deadline(double seconds);
+  bool is_late() const;
+  bool has_live_workers() const;
+  void drain();
+  void collect_failures(AttemptResult& result) const;
+  AttemptResult result();
+
+  const Plan& plan_;
+  WorkerGroup& group_;
+  Surroundings surroundings_;
+  Stage stage_ = Stage::kRunning;
+  int64_t deadline_ns_ = 0;
+  int64_t next_check_ns_ = 0;
+  bool has_children_ = true;
+  bool is_stopped_ = false;  // ended by a signal, not by a failure
+  int stop_signal_ = 0;
+  std::optional<Failure> overdue_;  // a rank that outstays the timeout
+  std::vector<RankSnapshot> snapshots_;
+  std::vector<ProcessInfo> survivors_;
+};
+
+}  // namespace lockstep

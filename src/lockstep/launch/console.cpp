@@ -1,0 +1,58 @@
+#include "lockstep/launch/console.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+// A pipe that is ready for writing takes at least PIPE_BUF bytes at once.
+constexpr size_t kSafeBytes = 4096;
+
+bool is_writable(int fd) {
+  pollfd entry{.fd = fd, .events = POLLOUT, .revents = 0};
+  return poll(&entry, 1, 0) == 1;
+}
+
+}  // namespace
+
+void Console::write(std::string_view text) {
+  if (!is_broken_) pending_ += text;
+}
+
+void Console::flush() {
+  while (has_pending() && is_writable(fd_)) {
+    const ssize_t count =
+        ::write(fd_, pending_.data() + sent_,
+                std::min(kSafeBytes, pending_.size() - sent_));
+    if (count >= 0) {
+      sent_ += static_cast<size_t>(count);
+    } else if (errno != EINTR && errno != EAGAIN) {
+      is_broken_ = true;
+      sent_ = pending_.size();
+    }
+  }
+  if (!has_pending()) {
+    pending_.clear();
+    sent_ = 0;
+  }
+}
+
+void flush_all(std::span<Console* const> consoles, int cancel_fd) {
+  while (true) {
+    std::vector<pollfd> entries = {{cancel_fd, POLLIN, 0}};
+    for (Console* console : consoles) {
+      console->flush();
+      if (console->has_pending()) entries.push_back({console->fd(), POLLOUT, 0});
+    }
+    if (entries.size() == 1) return;
+    poll(entries.data(), entries.size(), -1);
+    if (entries[0].revents != 0) return;
+  }
+}
+
+}  // namespace lockstep

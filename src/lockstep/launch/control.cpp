@@ -1,0 +1,43 @@
+#include "lockstep/launch/control.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+ControlReader::ControlReader(FileDescriptor pipe) : pipe_(std::move(pipe)) {
+  fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
+}
+
+std::vector<int> ControlReader::read() {
+  std::vector<int> signals;
+  std::array<unsigned char, 64> bytes{};
+  while (true) {
+    const ssize_t count = ::read(pipe_.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count == 0) is_abandoned_ = true;
+    if (count <= 0) return signals;
+    signals.insert(signals.end(), bytes.begin(), bytes.begin() + count);
+  }
+}
+
+ControlPipe make_control_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw IoError("cannot make a pipe: " + errno_text());
+  }
+  return {.read_end = FileDescriptor(ends[0]),
+          .write_end = FileDescriptor(ends[1])};
+}
+
+void send_signal(const FileDescriptor& write_end, int signal) {
+  write_all(write_end.get(), std::string(1, static_cast<char>(signal)));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,100 @@
+#include "lockstep/launch/failure_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/signals.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kWidth = 60;
+
+std::string indented(const std::string& text) {
+  return replace_all(std::string(trim(text)), "\n", "\n  ");
+}
+
+// torchrun shows the Python traceback where there is one; its last line is the
+// message.
+std::string own_words(const ErrorReport& error) {
+  return indented(error.callstack.empty() ? error.message : error.callstack);
+}
+
+std::string explanation(const Failure& failure) {
+  if (failure.error) return own_words(*failure.error);
+  std::string text;
+  if (failure.exit_code < 0) {
+    const int signal = -failure.exit_code;
+    text = fmt::format("Signal {} ({}) received by PID {}", signal,
+                       signal_name(signal), failure.pid);
+    const std::string meaning = signal_meaning(signal);
+    if (!meaning.empty()) text += "\n  meaning   : " + meaning;
+  } else {
+    text = "<N/A> (the worker wrote no error file)";
+  }
+  if (failure.last_lines.empty()) return text;
+  text += "\n  last lines of its stderr:";
+  for (const std::string& line : failure.last_lines) text += "\n    " + line;
+  return text;
+}
+
+std::string failure_block(size_t index, const std::string& host,
+                          const Failure& failure) {
+  return fmt::format(
+      "[{}]:\n"
+      "  time      : {}\n"
+      "  host      : {}\n"
+      "  rank      : {} (local_rank: {})\n"
+      "  exitcode  : {} (pid: {})\n"
+      "  error_file: {}\n"
+      "  traceback : {}\n",
+      index, local_timestamp(static_cast<int64_t>(failure.unix_time)), host,
+      failure.rank, failure.local_rank, failure.exit_code, failure.pid,
+      failure.error ? failure.error_file : "<N/A>", explanation(failure));
+}
+
+}  // namespace
+
+size_t find_root_cause(std::span<const Failure> failures) {
+  const auto first = std::min_element(failures.begin(), failures.end(),
+                                      [](const Failure& a, const Failure& b) {
+                                        return a.unix_time < b.unix_time;
+                                      });
+  return static_cast<size_t>(first - failures.begin());
+}
+
+int exit_code_for(const Failure& failure) {
+  if (failure.exit_code < 0) return 128 - failure.exit_code;
+  return failure.exit_code >= 1 && failure.exit_code <= 255 ? failure.exit_code
+                                                            : 1;
+}
+
+std::string ending_text(const Failure& failure) {
+  if (failure.exit_code < 0) return signal_name(-failure.exit_code);
+  return "exit code " + std::to_string(failure.exit_code);
+}
+
+std::string failure_report(const std::string& title, const std::string& host,
+                           std::span<const Failure> failures,
+                           const std::string& extra) {
+  const std::string border(kWidth, '=');
+  const std::string section(kWidth, '-');
+  const size_t root = find_root_cause(failures);
+  std::string others;
+  size_t index = 0;
+  for (size_t i = 0; i < failures.size(); ++i) {
+    if (i != root) others += failure_block(++index, host, failures[i]);
+  }
+  if (others.empty()) others = "  <NO_OTHER_FAILURES>\n";
+  std::string text = border + "\n" + title + " FAILED\n" + section +
+                     "\nFailures:\n" + others + section +
+                     "\nRoot Cause (first observed failure):\n" +
+                     failure_block(0, host, failures[root]);
+  if (!extra.empty()) text += section + "\n" + extra;
+  return text + border + "\n";
+}
+
+}  // namespace lockstep

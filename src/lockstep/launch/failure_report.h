@@ -1,0 +1,42 @@
+// The failure report in torchrun's frame.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error_file.h"
+
+namespace lockstep {
+
+// One worker that failed.
+struct Failure {
+  int rank = 0;
+  int local_rank = 0;
+  pid_t pid = 0;
+  int exit_code = 0;     // negative: died by this signal
+  double unix_time = 0;  // when it failed, as well as known
+  std::string error_file;
+  std::optional<ErrorReport> error;     // what the worker says itself
+  std::vector<std::string> last_lines;  // of its stderr
+};
+
+// The one that failed first. There is at least one.
+size_t find_root_cause(std::span<const Failure> failures);
+
+// The exit code that stands for this failure: the worker's own, or 128 plus
+// the signal.
+int exit_code_for(const Failure& failure);
+
+// "exit code 3" or "SIGKILL".
+std::string ending_text(const Failure& failure);
+
+// `extra` is put behind the root cause inside the frame; it may be empty.
+std::string failure_report(const std::string& title, const std::string& host,
+                           std::span<const Failure> failures,
+                           const std::string& extra);
+
+}  // namespace lockstep

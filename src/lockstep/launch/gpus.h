@@ -1,0 +1,29 @@
+// How many GPUs the workers will see, without any CUDA library.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+
+namespace lockstep {
+
+struct VisibleGpus {
+  std::vector<std::string> names;      // as written in CUDA_VISIBLE_DEVICES
+  std::optional<std::string> setting;  // CUDA_VISIBLE_DEVICES where it is set
+  int count() const { return static_cast<int>(names.size()); }
+};
+
+// GPUs of this machine by NVML, else by the driver's /proc folder, else 0.
+int count_installed_gpus();
+
+// Follows CUDA: a list of indices or UUIDs (GPU-..., MIG-...) that ends at the
+// first entry that is not valid; an empty list or -1 means none. The counting
+// function is called at most once.
+VisibleGpus find_visible_gpus(
+    const Environment& environment,
+    const std::function<int()>& count_installed = count_installed_gpus);
+
+}  // namespace lockstep

@@ -1,0 +1,126 @@
+#include "lockstep/launch/group.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/spawn.h"
+#include "lockstep/launch/worker_environment.h"
+
+namespace lockstep {
+namespace {
+
+// One stream of one worker: its name, console and the user's wishes.
+struct StreamWish {
+  Stream stream;
+  const char* log_name;
+  Console* console;
+  const std::vector<std::string>* filters;
+  int filtered_fd;
+};
+
+// The worker's end of a stream; closed here once the worker runs.
+struct WorkerEndpoint {
+  FileDescriptor owner;
+  int fd = -1;  // -1: inherited from this process
+};
+
+bool is_shown(const RunOptions& options, int local_rank) {
+  return options.shown_ranks.empty() ||
+         options.shown_ranks.count(local_rank) > 0;
+}
+
+WorkerEndpoint pipe_to(OutputTarget target, Worker& worker) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw IoError("cannot make a pipe: " + errno_text());
+  }
+  FileDescriptor write_end(ends[1]);
+  worker.streams.emplace_back(FileDescriptor(ends[0]), std::move(target));
+  const int fd = write_end.get();
+  return {std::move(write_end), fd};
+}
+
+WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
+                              Worker& worker) {
+  const RunOptions& options = plan.options;
+  const int rank = worker.local_rank;
+  const bool has_tee = options.tee.has(rank, wish.stream);
+  const bool has_log = has_tee || options.redirects.has(rank, wish.stream);
+  const auto log_path = worker.folder / wish.log_name;
+  if (wish.stream == Stream::kErr) worker.has_stderr_log = has_log;
+  if (has_log && !has_tee) {
+    FileDescriptor log = open_log(log_path);
+    const int fd = log.get();
+    return {std::move(log), fd};
+  }
+  const bool shown = is_shown(options, rank);
+  const bool filters = !wish.filters->empty();
+  // Nothing to mix with: a lone worker keeps the real terminal.
+  if (plan.num_processes == 1 && shown && !has_log && !filters) return {};
+  OutputTarget target;
+  target.console = shown ? wish.console : nullptr;
+  if (has_tee) {
+    target.prefix = line_prefix(plan, rank);
+    target.log = open_log(log_path);
+  }
+  if (filters) {
+    target.filters = *wish.filters;
+    target.filtered_fd = wish.filtered_fd;
+  }
+  return pipe_to(std::move(target), worker);
+}
+
+FileDescriptor open_filtered(const std::vector<std::string>& filters,
+                             const std::filesystem::path& path) {
+  return filters.empty() ? FileDescriptor() : open_log(path);
+}
+
+}  // namespace
+
+WorkerGroup start_group(const Plan& plan, const GroupPlace& place, Console& out,
+                        Console& err) {
+  const RunOptions& options = plan.options;
+  WorkerGroup group;
+  group.filtered_stdout = open_filtered(options.stdout_filters,
+                                        place.folder / "filtered_stdout.log");
+  group.filtered_stderr = open_filtered(options.stderr_filters,
+                                        place.folder / "filtered_stderr.log");
+  Spawner spawner;
+  for (int rank = 0; rank < plan.num_processes; ++rank) {
+    Worker& worker = group.workers.emplace_back();
+    worker.local_rank = rank;
+    worker.folder = place.folder / std::to_string(rank);
+    const WorkerEndpoint stdout_end = connect_stream(
+        plan,
+        {Stream::kOut, "stdout.log", &out, &options.stdout_filters,
+         group.filtered_stdout.get()},
+        worker);
+    const WorkerEndpoint stderr_end = connect_stream(
+        plan,
+        {Stream::kErr, "stderr.log", &err, &options.stderr_filters,
+         group.filtered_stderr.get()},
+        worker);
+    worker.pid = spawner.start(
+        {.file = plan.command.file,
+         .arguments = arguments_for(plan.command, rank),
+         .environment = worker_environment(
+             plan, {.local_rank = rank,
+                    .attempt = place.attempt,
+                    .master_port = place.master_port,
+                    .status_fd = worker.status.fd(),
+                    .error_file = worker.folder / "error.json"}),
+         .stdout_fd = stdout_end.fd,
+         .stderr_fd = stderr_end.fd,
+         .kept_fd = worker.status.fd(),
+         .signal_mask = place.signal_mask});
+  }
+  if (const auto number = spawner.wait_for_exec()) {
+    throw exec_error(plan.command, *number);
+  }
+  return group;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+// Starting all workers of one attempt.
+#pragma once
+
+#include <csignal>
+#include <filesystem>
+#include <vector>
+
+#include "lockstep/launch/console.h"
+#include "lockstep/launch/plan.h"
+#include "lockstep/launch/worker.h"
+
+namespace lockstep {
+
+// What an attempt is given by the keeper.
+struct GroupPlace {
+  int attempt = 0;  // counted from 0
+  int master_port = 0;
+  std::filesystem::path folder;  // of this attempt, with one folder per rank
+  sigset_t signal_mask{};        // of the workers
+};
+
+struct WorkerGroup {
+  std::vector<Worker> workers;
+  FileDescriptor filtered_stdout;  // --duplicate-stdout-filters
+  FileDescriptor filtered_stderr;
+};
+
+// Throws ProgramError when the program cannot be executed and IoError when the
+// system has no room; started workers are then still there for the caller to
+// end.
+WorkerGroup start_group(const Plan& plan, const GroupPlace& place, Console& out,
+                        Console& err);
+
+}  // namespace lockstep

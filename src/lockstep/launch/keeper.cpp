@@ -1,0 +1,167 @@
+#include "lockstep/launch/keeper.h"
+
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/signals.h"
+#include "lockstep/launch/attempt.h"
+#include "lockstep/launch/log_folder.h"
+
+namespace lockstep {
+namespace {
+
+using Kind = AttemptResult::Kind;
+
+constexpr double kKillSeconds = 10;
+
+FileDescriptor open_child_events() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  FileDescriptor events(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!events) throw IoError("cannot watch processes: " + errno_text());
+  return events;
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+std::string report_of(const Plan& plan, const AttemptResult& result) {
+  const Failure& root = result.failures[find_root_cause(result.failures)];
+  std::string extra;
+  if (is_timeout(root, result.snapshots, plan.timeout_seconds)) {
+    extra = timeout_verdict(result.snapshots, root, plan.timeout_seconds);
+  }
+  extra += early_exits(result.snapshots);
+  return failure_report(plan.command.title, host_name(), result.failures,
+                        extra);
+}
+
+class Keeper {
+ public:
+  Keeper(const Plan& plan, ControlReader& control, const sigset_t& worker_mask)
+      : plan_(plan),
+        control_(control),
+        worker_mask_(worker_mask),
+        child_events_(open_child_events()),
+        logs_(plan.options.log_dir, plan.run_id) {}
+
+  int run(std::optional<PortReservation> port) {
+    for (const std::string& note : plan_.notes) say(note);
+    for (int attempt = 0;; ++attempt) {
+      if (!port) port = PortReservation::any();
+      const AttemptResult result = run_attempt(attempt, port->port());
+      for (const ProcessInfo& process : result.survivors) {
+        say(fmt::format("process {} ({}) cannot be ended: {}", process.pid,
+                        process.command, state_name(process.state)));
+      }
+      if (may_restart(result, attempt)) {
+        announce_restart(result, attempt);
+        if (!plan_.master_port) port.reset();
+        continue;
+      }
+      return finish(result);
+    }
+  }
+
+ private:
+  void say(const std::string& text) {
+    err_.write("lockstep: " + text + "\n");
+    err_.flush();
+  }
+
+  AttemptResult run_attempt(int attempt, int port) {
+    const auto folder = logs_.make_attempt(attempt, plan_.num_processes);
+    WorkerGroup group = start_group(plan_,
+                                    {.attempt = attempt,
+                                     .master_port = port,
+                                     .folder = folder,
+                                     .signal_mask = worker_mask_},
+                                    out_, err_);
+    return Attempt(plan_, group,
+                   {.control = control_,
+                    .out = out_,
+                    .err = err_,
+                    .child_fd = child_events_.get()})
+        .run();
+  }
+
+  bool may_restart(const AttemptResult& result, int attempt) const {
+    return result.kind == Kind::kFailure && result.stop_signal == 0 &&
+           attempt < plan_.options.max_restarts;
+  }
+
+  void announce_restart(const AttemptResult& result, int attempt) {
+    const Failure& root = result.failures[find_root_cause(result.failures)];
+    say(fmt::format("rank {} failed ({}); all {} processes start again "
+                    "(restart {} of {})",
+                    root.rank, ending_text(root), plan_.num_processes,
+                    attempt + 1, plan_.options.max_restarts));
+  }
+
+  int finish(const AttemptResult& result) {
+    int code = 0;
+    if (result.kind == Kind::kFailure) {
+      err_.write(report_of(plan_, result));
+      code = exit_code_for(result.failures[find_root_cause(result.failures)]);
+    } else if (result.kind == Kind::kStopped) {
+      code = 128 + result.stop_signal;
+    } else if (result.kind == Kind::kAbandoned) {
+      code = 1;
+    }
+    tell_log_folder();
+    logs_.clean(code == 0 ? LogFolder::Errors::kRemove
+                          : LogFolder::Errors::kKeep);
+    std::array<Console*, 2> consoles = {&out_, &err_};
+    flush_all(consoles, control_.fd());
+    return code;
+  }
+
+  // Without --log-dir the user cannot know where the files are.
+  void tell_log_folder() {
+    const RunOptions& options = plan_.options;
+    if (!options.log_dir.empty()) return;
+    if (options.redirects.is_empty() && options.tee.is_empty() &&
+        options.stdout_filters.empty() && options.stderr_filters.empty()) {
+      return;
+    }
+    say("log files are in " + logs_.path().string());
+  }
+
+  const Plan& plan_;
+  ControlReader& control_;
+  sigset_t worker_mask_;
+  Console out_{STDOUT_FILENO};
+  Console err_{STDERR_FILENO};
+  FileDescriptor child_events_;
+  LogFolder logs_;
+};
+
+// The keeper has no caller that could catch: its errors end here.
+int report_error(const std::exception& error, int code) {
+  kill_descendants(kKillSeconds);
+  write_all(STDERR_FILENO, fmt::format("lockstep: {}\n", error.what()));
+  return code;
+}
+
+}  // namespace
+
+int keep_job(const Plan& plan, std::optional<PortReservation> port,
+             ControlReader& control, const sigset_t& worker_mask) {
+  try {
+    return Keeper(plan, control, worker_mask).run(std::move(port));
+  } catch (const ProgramError& error) {
+    return report_error(error, error.program_exit_code());
+  } catch (const std::exception& error) {
+    return report_error(error, exit_code(error));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,18 @@
+// Who uses a TCP port, from the kernel's tables under /proc.
+#pragma once
+
+#include <optional>
+
+#include "lockstep/launch/processes.h"
+
+namespace lockstep {
+
+// The process that listens on the port; no value when nobody does or when it
+// belongs to another user.
+std::optional<ProcessInfo> find_port_holder(int port);
+
+// True when nobody listens on the port but connections of a former listener
+// are still closing.
+bool is_port_closing(int port);
+
+}  // namespace lockstep

@@ -1,0 +1,239 @@
+#include "lockstep/launch/option_table.h"
+
+#include <array>
+#include <cstdint>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/signals.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+using Options = RunOptions;
+using Text = std::string;
+
+int64_t integer(const Text& value, const char* option, int64_t minimum) {
+  const auto number = parse_integer(value);
+  if (!number || *number < minimum || *number > INT32_MAX) {
+    throw ConfigError(Text("--") + option + " '" + value +
+                      "' must be a whole number from " +
+                      std::to_string(minimum));
+  }
+  return *number;
+}
+
+double seconds(const Text& value, const char* option) {
+  const auto number = parse_number(value);
+  if (!number || !(*number >= 0)) {
+    throw ConfigError(Text("--") + option + " '" + value +
+                      "' must be a number of seconds");
+  }
+  return *number;
+}
+
+bool flag(const Text& value) { return value != "0"; }
+
+[[noreturn]] void refuse(const Text& sentence) { throw ConfigError(sentence); }
+
+void set_nproc(Options& options, const Text& value) {
+  if (value == "xpu") {
+    refuse("--nproc-per-node xpu is not supported: Lockstep runs on NVIDIA "
+           "GPUs and CPUs");
+  }
+  if (value != "auto" && value != "gpu" && value != "cpu") {
+    const auto number = parse_integer(value);
+    if (!number || *number < 1 || *number > 65536) {
+      refuse("--nproc-per-node '" + value +
+             "' must be a number from 1, or auto, gpu or cpu");
+    }
+  }
+  options.nproc = value;
+}
+
+void set_nnodes(Options&, const Text& value) {
+  const auto bounds = split(value, ':');
+  for (const Text& bound : bounds) integer(bound, "nnodes", 1);
+  if (bounds.size() > 2) refuse("--nnodes '" + value + "' must be MIN:MAX");
+  if (bounds.front() != bounds.back()) {
+    refuse("--nnodes " + value +
+           ": a changing number of nodes is not supported; use --nnodes 1");
+  }
+  if (parse_integer(bounds[0]) != 1) {
+    refuse("--nnodes " + value +
+           ": several nodes are not supported yet; use --nnodes 1");
+  }
+}
+
+void set_backend(Options&, const Text& value) {
+  if (value == "static" || value == "c10d") return;
+  refuse("--rdzv-backend " + value +
+         " is not supported: one node needs no such service; leave it out");
+}
+
+void set_ranks_filter(Options& options, const Text& value) {
+  options.shown_ranks.clear();
+  if (value.empty()) return;
+  for (const Text& rank : split(value, ',')) {
+    options.shown_ranks.insert(static_cast<int>(
+        integer(Text(trim(rank)), "local-ranks-filter", 0)));
+  }
+}
+
+// torchrun's list form: a double comma stands for one comma.
+std::vector<Text> filters(const Text& value) {
+  constexpr char kComma = '\x01';
+  std::vector<Text> result;
+  const Text escaped = replace_all(value, ",,", Text(1, kComma));
+  for (Text& part : split(escaped, ',')) {
+    if (part.empty()) continue;
+    result.push_back(replace_all(std::move(part), Text(1, kComma), ","));
+  }
+  return result;
+}
+
+void set_signals(Options& options, const Text& value) {
+  options.stop_signals.clear();
+  for (const Text& name : split(value, ',')) {
+    const auto signal = parse_signal(trim(name));
+    if (!signal) {
+      refuse("--signals-to-handle: '" + name +
+             "' is not a signal; use names such as SIGTERM,SIGINT");
+    }
+    options.stop_signals.push_back(*signal);
+  }
+}
+
+void set_start_method(Options&, const Text& value) {
+  if (value == "spawn" || value == "fork" || value == "forkserver") return;
+  refuse("--start-method '" + value + "' must be spawn, fork or forkserver");
+}
+
+void set_timeout(Options& options, const Text& value) {
+  options.timeout = seconds(value, "timeout");
+  if (*options.timeout <= 0) refuse("--timeout must be more than 0 seconds");
+}
+
+void set_port(Options& options, const Text& value) {
+  const int64_t port = integer(value, "master-port", 0);
+  if (port > 65535) refuse("--master-port " + value + " is above 65535");
+  options.master_port = static_cast<int>(port);
+}
+
+constexpr auto kTable = std::to_array<RunOption>({
+    {"help", 'h', nullptr, "Show this text.",
+     [](Options& o, const Text&) { o.help = true; }},
+    {"nproc-per-node", '\0', "N",
+     "Processes: a number, auto (GPUs, else cores), gpu or cpu. Default 1.",
+     set_nproc},
+    {"nproc", '\0', "N", "Short for --nproc-per-node.", set_nproc},
+    {"share-gpus", '\0', nullptr,
+     "Allow more processes than GPUs; several share one GPU.",
+     [](Options& o, const Text& v) { o.share_gpus = flag(v); }},
+    {"timeout", '\0', "SECONDS",
+     "Limit of one collective; sets TORCH_DISTRIBUTED_TIMEOUT and "
+     "NCCL_TIMEOUT.",
+     set_timeout},
+    {"shutdown-timeout", '\0', "SECONDS",
+     "Time between SIGTERM and SIGKILL. Default 30.",
+     [](Options& o, const Text& v) {
+       o.shutdown_timeout = seconds(v, "shutdown-timeout");
+     }},
+    {"max-restarts", '\0', "N",
+     "Restart all processes after a failure, at most N times. Default 0.",
+     [](Options& o, const Text& v) {
+       o.max_restarts = static_cast<int>(integer(v, "max-restarts", 0));
+     }},
+    {"module", 'm', nullptr, "PROGRAM is a Python module (python -m).",
+     [](Options& o, const Text& v) { o.module = flag(v); }},
+    {"no-python", '\0', nullptr, "Run PROGRAM as given, also a .py file.",
+     [](Options& o, const Text& v) { o.no_python = flag(v); }},
+    {"log-dir", '\0', "FOLDER",
+     "Folder of log and error files. Default: a temporary folder.",
+     [](Options& o, const Text& v) { o.log_dir = v; }},
+    {"redirects", 'r', "STREAMS",
+     "Write streams to files instead of the console: 1 stdout, 2 stderr, 3 "
+     "both, or per local rank 0:3,1:2.",
+     [](Options& o, const Text& v) {
+       o.redirects = StreamMap::parse(v, "redirects");
+     }},
+    {"tee", 't', "STREAMS",
+     "Write streams to files and, with a prefix, to the console.",
+     [](Options& o, const Text& v) { o.tee = StreamMap::parse(v, "tee"); }},
+    {"local-ranks-filter", '\0', "RANKS",
+     "Show only these local ranks on the console, e.g. 0,1.",
+     set_ranks_filter},
+    {"duplicate-stdout-filters", '\0', "WORDS",
+     "Copy stdout lines with one of these words to filtered_stdout.log.",
+     [](Options& o, const Text& v) { o.stdout_filters = filters(v); }},
+    {"duplicate-stderr-filters", '\0', "WORDS",
+     "Copy stderr lines with one of these words to filtered_stderr.log.",
+     [](Options& o, const Text& v) { o.stderr_filters = filters(v); }},
+    {"role", '\0', "NAME", "Name in prefix and ROLE_NAME. Default 'default'.",
+     [](Options& o, const Text& v) { o.role = v; }},
+    {"signals-to-handle", '\0', "NAMES",
+     "Signals that end the job. Default SIGTERM,SIGINT,SIGHUP,SIGQUIT.",
+     set_signals},
+    {"virtual-local-rank", '\0', nullptr,
+     "Each process sees only its own GPU, and LOCAL_RANK=0.",
+     [](Options& o, const Text& v) { o.virtual_local_rank = flag(v); }},
+    {"master-addr", '\0', "ADDRESS", "MASTER_ADDR. Default 127.0.0.1.",
+     [](Options& o, const Text& v) { o.master_addr = v; }},
+    {"master-port", '\0', "PORT",
+     "MASTER_PORT. Default: a free port, kept for this job.", set_port},
+    {"standalone", '\0', nullptr, "Choose the port, ignore any given one.",
+     [](Options& o, const Text& v) { o.standalone = flag(v); }},
+    {"rdzv-endpoint", '\0', "HOST:PORT",
+     "Same as --master-addr and --master-port; port 0 chooses.",
+     [](Options& o, const Text& v) { o.endpoint = v; }},
+    {"rdzv-id", '\0', "NAME", "Name of the run (TORCHELASTIC_RUN_ID).",
+     [](Options& o, const Text& v) { o.run_id = v; }},
+    {"local-addr", '\0', "ADDRESS", "Stands for a missing --master-addr.",
+     [](Options& o, const Text& v) { o.local_addr = v; }},
+    {"nnodes", '\0', "1", "Number of nodes; only 1.", set_nnodes},
+    {"node-rank", '\0', "0", "Number of this node; only 0.",
+     [](Options&, const Text& v) {
+       if (integer(v, "node-rank", 0) == 0) return;
+       refuse("--node-rank " + v +
+              ": several nodes are not supported yet; leave it out");
+     }},
+    {"rdzv-backend", '\0', "NAME", "static or c10d; both mean the same here.",
+     set_backend},
+    {"rdzv-conf", '\0', "SETTINGS", "Accepted; one node needs no settings.",
+     [](Options&, const Text&) {}},
+    {"monitor-interval", '\0', "SECONDS",
+     "Accepted; processes are watched without an interval.",
+     [](Options&, const Text& v) { seconds(v, "monitor-interval"); }},
+    {"start-method", '\0', "NAME", "Accepted; processes are always executed.",
+     set_start_method},
+    {"use-env", '\0', nullptr, "Accepted; the environment is always used.",
+     [](Options&, const Text&) {}},
+    {"event-log-handler", '\0', "NAME", nullptr,
+     [](Options&, const Text& v) {
+       if (v == "null") return;
+       refuse("--event-log-handler is not supported: handlers are Python "
+              "plugins of torchelastic; leave it out");
+     }},
+    {"logs-specs", '\0', "NAME", nullptr,
+     [](Options&, const Text&) {
+       refuse("--logs-specs is not supported: it names a Python plugin; use "
+              "--log-dir, --redirects and --tee");
+     }},
+    {"run-path", '\0', nullptr, nullptr,
+     [](Options&, const Text& v) {
+       if (!flag(v)) return;
+       refuse("--run-path is not supported: this launcher holds no Python "
+              "interpreter; leave it out");
+     }},
+    {"numa-binding", '\0', "MODE", nullptr,
+     [](Options&, const Text&) {
+       refuse("--numa-binding is not supported yet; start the program under "
+              "numactl instead");
+     }},
+});
+
+}  // namespace
+
+std::span<const RunOption> run_option_table() { return kTable; }
+
+}  // namespace lockstep

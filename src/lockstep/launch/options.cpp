@@ -1,0 +1,174 @@
+#include "lockstep/launch/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/launch/option_table.h"
+
+namespace lockstep {
+namespace {
+
+const RunOption* find_long(std::string_view name) {
+  const std::string spelled = replace_all(std::string(name), "_", "-");
+  for (const RunOption& option : run_option_table()) {
+    if (spelled == option.name) return &option;
+  }
+  return nullptr;
+}
+
+const RunOption* find_short(char name) {
+  for (const RunOption& option : run_option_table()) {
+    if (option.short_name != '\0' && name == option.short_name) return &option;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void unknown_option(const std::string& argument) {
+  std::vector<std::string> known;
+  for (const RunOption& option : run_option_table()) {
+    if (option.help != nullptr) known.push_back(option.name);
+  }
+  const std::string word =
+      replace_all(argument.substr(0, argument.find('=')), "_", "-");
+  const auto near =
+      nearest(word.substr(std::min(word.size(), size_t{2})), known);
+  throw ConfigError(fmt::format(
+      "unknown option '{}' of lockstep run; {}", argument,
+      near ? fmt::format("did you mean --{}? ", *near) +
+                 "Options of the program go after PROGRAM"
+           : "options of the program go after PROGRAM (see lockstep run "
+             "--help)"));
+}
+
+// One option as written: its row and, when glued to it, its value.
+struct Written {
+  const RunOption* option;
+  std::optional<std::string> value;
+};
+
+Written read_option(const std::string& argument) {
+  if (argument.starts_with("--")) {
+    const auto equals = argument.find('=');
+    const std::string name = argument.substr(2, equals - 2);
+    const RunOption* option =
+        equals == 2 || name.empty() ? nullptr : find_long(name);
+    if (option == nullptr) unknown_option(argument);
+    if (equals == std::string::npos) return {option, std::nullopt};
+    return {option, argument.substr(equals + 1)};
+  }
+  const RunOption* option = find_short(argument[1]);
+  if (option == nullptr) unknown_option(argument);
+  if (argument.size() == 2) return {option, std::nullopt};
+  return {option, argument.substr(argument[2] == '=' ? 3 : 2)};
+}
+
+std::string variable_name(const RunOption& option) {
+  std::string name = "PET_";
+  for (const char* c = option.name; *c != '\0'; ++c) {
+    name += *c == '-' ? '_' : static_cast<char>(std::toupper(*c));
+  }
+  return name;
+}
+
+void apply_environment(RunOptions& options, const Environment& environment) {
+  for (const RunOption& option : run_option_table()) {
+    if (option.name == std::string_view("help")) continue;
+    const std::string name = variable_name(option);
+    const auto value = find(environment, name);
+    if (!value) continue;
+    try {
+      option.apply(options, *value);
+    } catch (const ConfigError& error) {
+      throw ConfigError(std::string(error.what()) + " (from the environment, " +
+                        name + "=" + *value + ")");
+    }
+  }
+}
+
+std::string help_row(const RunOption& option) {
+  constexpr size_t kIndent = 30;
+  constexpr size_t kWidth = 80;
+  std::string left = "  ";
+  if (option.short_name != '\0') left += fmt::format("-{}, ", option.short_name);
+  left += fmt::format("--{}", option.name);
+  if (option.value_name != nullptr) left += fmt::format(" {}", option.value_name);
+  std::string text;
+  std::string line = left;
+  if (line.size() + 2 > kIndent) {
+    text = line + "\n";
+    line.clear();
+  }
+  line.resize(kIndent, ' ');
+  for (const std::string& word : split(option.help, ' ')) {
+    if (line.size() + word.size() > kWidth) {
+      text += std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
+      line = std::string(kIndent, ' ');
+    }
+    line += word + " ";
+  }
+  return text + std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+}  // namespace
+
+RunOptions parse_run_options(std::span<const std::string> arguments,
+                             const Environment& environment) {
+  RunOptions options;
+  options.stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  apply_environment(options, environment);
+  size_t at = 0;
+  while (at < arguments.size()) {
+    const std::string& argument = arguments[at];
+    if (argument.size() < 2 || argument[0] != '-') break;
+    ++at;
+    if (argument == "--") break;
+    Written written = read_option(argument);
+    const RunOption& option = *written.option;
+    if (option.value_name == nullptr) {
+      if (written.value) {
+        throw ConfigError(fmt::format("--{} takes no value", option.name));
+      }
+      written.value = "1";
+    } else if (!written.value) {
+      if (at == arguments.size()) {
+        throw ConfigError(
+            fmt::format("--{} needs a value: {}", option.name,
+                        option.value_name));
+      }
+      written.value = arguments[at++];
+    }
+    option.apply(options, *written.value);
+    if (options.help) return options;
+  }
+  if (at == arguments.size()) {
+    throw ConfigError(
+        "PROGRAM is missing; usage: lockstep run [options] PROGRAM [args...]");
+  }
+  options.program = arguments[at];
+  options.arguments.assign(
+      arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1, arguments.end());
+  if (options.module && options.no_python) {
+    throw ConfigError("--module and --no-python exclude each other");
+  }
+  return options;
+}
+
+std::string run_help() {
+  std::string text =
+      "usage: lockstep run [options] PROGRAM [args...]\n\n"
+      "Starts PROGRAM once per GPU or CPU slot of this machine, with the\n"
+      "environment that torchrun gives, and watches the processes. A .py file\n"
+      "runs under python3 (or $PYTHON_EXEC). Every option can also be set as\n"
+      "PET_<OPTION>, and may be spelled with - or _.\n\noptions:\n";
+  for (const RunOption& option : run_option_table()) {
+    if (option.help != nullptr) text += help_row(option);
+  }
+  return text;
+}
+
+}  // namespace lockstep

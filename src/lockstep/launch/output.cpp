@@ -1,0 +1,120 @@
+#include "lockstep/launch/output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+// The size of a pipe: one read empties it.
+constexpr size_t kBufferBytes = 65536;
+
+// A report shows the tail; a line of a megabyte would hide it.
+constexpr size_t kTailLineBytes = 2000;
+
+bool matches(std::string_view line, const std::vector<std::string>& filters) {
+  return std::any_of(filters.begin(), filters.end(),
+                     [line](const std::string& filter) {
+                       return line.find(filter) != std::string_view::npos;
+                     });
+}
+
+}  // namespace
+
+OutputStream::OutputStream(FileDescriptor pipe, OutputTarget target)
+    : pipe_(std::move(pipe)),
+      target_(std::move(target)),
+      last_output_ns_(monotonic_ns()) {
+  fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
+}
+
+bool OutputStream::is_held_up() const {
+  return target_.console != nullptr && target_.console->has_pending();
+}
+
+bool OutputStream::pump() {
+  if (!pipe_) return false;
+  std::array<char, kBufferBytes> buffer;
+  const ssize_t count = read(pipe_.get(), buffer.data(), buffer.size());
+  if (count < 0) {
+    if (errno != EAGAIN && errno != EINTR) close();
+    return false;
+  }
+  if (count == 0) {
+    close();
+    return false;
+  }
+  last_output_ns_ = monotonic_ns();
+  splitter_.push({buffer.data(), static_cast<size_t>(count)},
+                 [this](std::string_view line) { deliver(line); });
+  if (target_.console != nullptr) {
+    target_.console->flush();
+    // As with an inherited console whose reader is gone, the worker notices.
+    if (target_.console->is_broken() && !target_.log) close();
+  }
+  return true;
+}
+
+void OutputStream::close() {
+  splitter_.finish([this](std::string_view line) { deliver(line); });
+  if (target_.console != nullptr) target_.console->flush();
+  pipe_.reset();
+}
+
+void OutputStream::deliver(std::string_view line) {
+  if (target_.console != nullptr) {
+    target_.console->write(target_.prefix);
+    target_.console->write(line);
+    // A teed line that never ended must not glue to the next prefix.
+    if (!target_.prefix.empty() && line.back() != '\n' && line.back() != '\r') {
+      target_.console->write("\n");
+    }
+  }
+  if (target_.log) write_all(target_.log.get(), line);
+  if (target_.filtered_fd >= 0 && matches(line, target_.filters)) {
+    write_all(target_.filtered_fd, line);
+  }
+  const std::string_view text = trim(line);
+  if (text.empty()) return;
+  if (tail_.size() == kTailLines) tail_.pop_front();
+  tail_.emplace_back(line.substr(0, std::min(kTailLineBytes,
+                                             line.find_last_not_of("\r\n") + 1)));
+}
+
+FileDescriptor open_log(const std::filesystem::path& path) {
+  FileDescriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file) {
+    throw IoError("cannot open log file '" + path.string() +
+                  "': " + errno_text());
+  }
+  return file;
+}
+
+std::vector<std::string> last_lines(const std::filesystem::path& path,
+                                    size_t count) {
+  constexpr std::streamoff kReadBytes = 65536;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return {};
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(0, size - kReadBytes));
+  std::deque<std::string> lines;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (trim(line).empty()) continue;
+    lines.push_back(line.substr(0, kTailLineBytes));
+    if (lines.size() > count) lines.pop_front();
+  }
+  return {lines.begin(), lines.end()};
+}
+
+}  // namespace lockstep

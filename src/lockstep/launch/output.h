@@ -1,0 +1,65 @@
+// The way of a worker's output: pipe, lines, console and log files.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/files.h"
+#include "lockstep/launch/console.h"
+#include "lockstep/launch/line_splitter.h"
+
+namespace lockstep {
+
+// Where the lines of one stream go.
+struct OutputTarget {
+  Console* console = nullptr;  // not owned; nullptr: not shown
+  std::string prefix;          // of lines on the console
+  FileDescriptor log;          // without descriptor: no log file
+  std::vector<std::string> filters;
+  int filtered_fd = -1;  // not owned; lines with one of the filters
+};
+
+// Reads one pipe. Whole lines are handed on, so that lines of two workers
+// never mix, and nothing is dropped.
+class OutputStream {
+ public:
+  // The last lines kept for the failure report.
+  static constexpr size_t kTailLines = 20;
+
+  // Makes the descriptor non-blocking.
+  OutputStream(FileDescriptor pipe, OutputTarget target);
+
+  int fd() const { return pipe_.get(); }
+  bool is_open() const { return bool(pipe_); }
+  // Reads what is there, one buffer at most. False when nothing was there.
+  bool pump();
+  // Hands out a last line without end; nothing is read after it.
+  void close();
+
+  // True while the console does not take what is already read.
+  bool is_held_up() const;
+  const std::deque<std::string>& tail() const { return tail_; }
+  int64_t last_output_ns() const { return last_output_ns_; }
+
+ private:
+  void deliver(std::string_view line);
+
+  FileDescriptor pipe_;
+  OutputTarget target_;
+  LineSplitter splitter_;
+  std::deque<std::string> tail_;
+  int64_t last_output_ns_;
+};
+
+// Opens a log file for appending. Throws IoError.
+FileDescriptor open_log(const std::filesystem::path& path);
+
+// The last lines of a log file; empty when it cannot be read.
+std::vector<std::string> last_lines(const std::filesystem::path& path,
+                                    size_t count);
+
+}  // namespace lockstep

@@ -1,0 +1,155 @@
+#include "lockstep/launch/plan.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/launch/port.h"
+
+namespace lockstep {
+namespace {
+
+int count_affine_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+bool asks_for_help(const RunOptions& options) {
+  return std::any_of(
+      options.arguments.begin(), options.arguments.end(),
+      [](const std::string& a) { return a == "--help" || a == "-h"; });
+}
+
+std::string gpu_setting_text(const VisibleGpus& gpus) {
+  if (!gpus.setting) return "";
+  return fmt::format(" (CUDA_VISIBLE_DEVICES={})", *gpus.setting);
+}
+
+int count_processes(const RunOptions& options, const VisibleGpus& gpus,
+                    const Machine& machine) {
+  // A program that explains itself does so once.
+  if (asks_for_help(options)) return 1;
+  if (options.nproc == "cpu") return machine.count_cores();
+  if (options.nproc == "auto") {
+    return gpus.count() > 0 ? gpus.count() : machine.count_cores();
+  }
+  if (options.nproc == "gpu") {
+    if (gpus.count() > 0) return gpus.count();
+    throw ConfigError(fmt::format(
+        "--nproc-per-node gpu: no GPU is visible{}; use --nproc-per-node cpu "
+        "or a number to run on the CPU",
+        gpu_setting_text(gpus)));
+  }
+  return static_cast<int>(*parse_integer(options.nproc));
+}
+
+void check_gpus(const Plan& plan) {
+  const int num_gpus = plan.gpus.count();
+  if (num_gpus == 0 || plan.num_processes <= num_gpus) return;
+  if (plan.options.share_gpus) return;
+  throw ConfigError(fmt::format(
+      "{} processes were asked for but {} GPU{} visible{}; use "
+      "--nproc-per-node {}, or --share-gpus to put several processes on one "
+      "GPU",
+      plan.num_processes, num_gpus, num_gpus == 1 ? " is" : "s are",
+      gpu_setting_text(plan.gpus), num_gpus));
+}
+
+int parse_port(const std::string& text, const std::string& source) {
+  const auto port = parse_integer(text);
+  if (!port || *port < 0 || *port > 65535) {
+    throw ConfigError(
+        fmt::format("{} '{}' is not a port number", source, text));
+  }
+  return static_cast<int>(*port);
+}
+
+// --rdzv-endpoint, else --master-addr and --master-port, else MASTER_ADDR and
+// MASTER_PORT of the launcher's own environment, else this host, any port.
+void choose_address(Plan& plan, const Environment& environment) {
+  const RunOptions& options = plan.options;
+  std::string address = options.master_addr;
+  std::optional<int> port = options.master_port;
+  if (!options.standalone) {
+    if (address.empty()) {
+      address = find(environment, "MASTER_ADDR").value_or(options.local_addr);
+    }
+    if (const auto text = find(environment, "MASTER_PORT"); text && !port) {
+      port = parse_port(*text, "MASTER_PORT");
+    }
+    if (!options.endpoint.empty()) {
+      const auto colon = options.endpoint.rfind(':');
+      address = options.endpoint.substr(0, colon);
+      port.reset();
+      if (colon != std::string::npos) {
+        port = parse_port(options.endpoint.substr(colon + 1),
+                          "the port of --rdzv-endpoint");
+      }
+    }
+  } else {
+    port.reset();
+    address.clear();
+  }
+  if (address.empty() || address == "localhost") address = "127.0.0.1";
+  check_local_address(address);
+  plan.master_addr = address;
+  if (port && *port != 0) plan.master_port = port;
+}
+
+void choose_threads(Plan& plan, const Machine& machine) {
+  if (plan.num_processes < 2) return;
+  if (find(plan.environment, "OMP_NUM_THREADS")) return;
+  const int cores = machine.count_cores();
+  const int threads = std::max(1, cores / plan.num_processes);
+  plan.environment["OMP_NUM_THREADS"] = std::to_string(threads);
+  plan.notes.push_back(fmt::format(
+      "OMP_NUM_THREADS={} for each of {} processes ({} core{} shared); set it "
+      "yourself to change it",
+      threads, plan.num_processes, cores, cores == 1 ? "" : "s"));
+}
+
+void choose_timeout(Plan& plan) {
+  if (plan.options.timeout) {
+    const std::string text = fmt::format("{}", *plan.options.timeout);
+    plan.environment["TORCH_DISTRIBUTED_TIMEOUT"] = text;
+    plan.environment["NCCL_TIMEOUT"] = text;
+  }
+  plan.timeout_seconds = collective_timeout_seconds(plan.environment);
+}
+
+std::string choose_run_id(const RunOptions& options) {
+  if (!options.standalone) return options.run_id;
+  const auto uuid = try_read_file("/proc/sys/kernel/random/uuid");
+  return uuid ? std::string(trim(*uuid)) : options.run_id;
+}
+
+}  // namespace
+
+Machine this_machine() {
+  return {.count_gpus = count_installed_gpus,
+          .count_cores = count_affine_cores};
+}
+
+Plan make_plan(const RunOptions& options, const Environment& environment,
+               const Machine& machine) {
+  Plan plan;
+  plan.options = options;
+  plan.environment = environment;
+  plan.run_id = choose_run_id(options);
+  plan.gpus = find_visible_gpus(environment, machine.count_gpus);
+  plan.num_processes = count_processes(options, plan.gpus, machine);
+  check_gpus(plan);
+  plan.command = find_command(options, environment);
+  choose_address(plan, environment);
+  choose_threads(plan, machine);
+  choose_timeout(plan);
+  return plan;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+// A job, resolved and checked before anything starts.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/launch/gpus.h"
+#include "lockstep/launch/options.h"
+#include "lockstep/launch/program.h"
+
+namespace lockstep {
+
+struct Plan {
+  RunOptions options;
+  Command command;
+  int num_processes = 1;
+  VisibleGpus gpus;
+  std::string master_addr;
+  std::optional<int> master_port;  // no value: a free one per attempt
+  std::string run_id;
+  double timeout_seconds = 0;      // of collectives, as the workers see it
+  Environment environment;         // what all workers share
+  std::vector<std::string> notes;  // lines for the user
+};
+
+// What this machine offers; tests put in their own.
+struct Machine {
+  std::function<int()> count_gpus;
+  std::function<int()> count_cores;
+};
+
+// GPUs by count_installed_gpus(), cores by the scheduling affinity.
+Machine this_machine();
+
+// Throws ConfigError when the wishes do not fit the machine, ProgramError when
+// the program cannot be started.
+Plan make_plan(const RunOptions& options, const Environment& environment,
+               const Machine& machine);
+
+}  // namespace lockstep

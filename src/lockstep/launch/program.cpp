@@ -1,0 +1,110 @@
+#include "lockstep/launch/program.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kNotFound = 127;
+constexpr int kNotExecutable = 126;
+
+[[noreturn]] void fail(const std::string& program, const std::string& why,
+                       int exit_code) {
+  throw ProgramError("cannot start '" + program + "': " + why, exit_code);
+}
+
+bool is_file(const std::string& path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool is_executable(const std::string& path) {
+  return is_file(path) && access(path.c_str(), X_OK) == 0;
+}
+
+void check_path(const std::string& program, const std::string& path) {
+  struct stat info{};
+  if (stat(path.c_str(), &info) != 0) {
+    const int number = errno;
+    fail(program,
+         std::string(std::strerror(number)) + "; is the path right from here?",
+         number == EACCES ? kNotExecutable : kNotFound);
+  }
+  if (S_ISDIR(info.st_mode)) {
+    fail(program, "it is a folder", kNotExecutable);
+  }
+}
+
+std::string find_executable(const std::string& program,
+                            const Environment& environment) {
+  if (program.find('/') != std::string::npos) {
+    check_path(program, program);
+    if (!is_executable(program)) {
+      fail(program, "it is not executable; make it so with chmod +x",
+           kNotExecutable);
+    }
+    return program;
+  }
+  for (const std::string& folder :
+       split(find(environment, "PATH").value_or("/usr/bin:/bin"), ':')) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + program;
+    if (is_executable(path)) return path;
+  }
+  fail(program,
+       is_file(program)
+           ? "not found on PATH, but this folder has one: use ./" + program
+           : "No such file or directory, and nothing of that name on PATH",
+       kNotFound);
+}
+
+}  // namespace
+
+ProgramError::ProgramError(const std::string& what, int exit_code)
+    : ConfigError(what), exit_code_(exit_code) {}
+
+Command find_command(const RunOptions& options,
+                     const Environment& environment) {
+  Command command{.file = "", .arguments = {}, .title = options.program};
+  const bool is_script =
+      !options.no_python && options.program.ends_with(".py");
+  if (options.module || is_script) {
+    if (!options.module) check_path(options.program, options.program);
+    const auto python = find(environment, "PYTHON_EXEC").value_or("python3");
+    command.file = find_executable(python, environment);
+    command.arguments = {python, "-u"};
+    if (options.module) command.arguments.push_back("-m");
+  } else {
+    command.file = find_executable(options.program, environment);
+  }
+  command.arguments.push_back(options.program);
+  command.arguments.insert(command.arguments.end(), options.arguments.begin(),
+                           options.arguments.end());
+  return command;
+}
+
+std::vector<std::string> arguments_for(const Command& command, int local_rank) {
+  std::vector<std::string> result;
+  for (const std::string& argument : command.arguments) {
+    result.push_back(
+        replace_all(argument, "${local_rank}", std::to_string(local_rank)));
+  }
+  return result;
+}
+
+ProgramError exec_error(const Command& command, int error_number) {
+  std::string why = std::strerror(error_number);
+  if (error_number == ENOENT) {
+    why += "; the file exists, the interpreter in its first line may not";
+  }
+  if (error_number == ENOEXEC) why += "; built for another kind of machine?";
+  return {"cannot start '" + command.title + "': " + why,
+          error_number == ENOENT ? kNotFound : kNotExecutable};
+}
+
+}  // namespace lockstep

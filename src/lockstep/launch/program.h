@@ -1,0 +1,40 @@
+// What the workers execute: a program, a Python script or a Python module.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/error.h"
+#include "lockstep/launch/options.h"
+
+namespace lockstep {
+
+// The program cannot be started; nothing runs yet.
+class ProgramError : public ConfigError {
+ public:
+  ProgramError(const std::string& what, int exit_code);
+  // 127 when there is no such program, 126 when it cannot be executed: the
+  // codes of a shell.
+  int program_exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+struct Command {
+  std::string file;                    // with its folder
+  std::vector<std::string> arguments;  // from argv[0] on
+  std::string title;                   // PROGRAM as the user wrote it
+};
+
+// Searches PATH. Throws ProgramError.
+Command find_command(const RunOptions& options, const Environment& environment);
+
+// The arguments of one worker: "${local_rank}" is replaced.
+std::vector<std::string> arguments_for(const Command& command, int local_rank);
+
+// The error for a program that the kernel refuses to execute.
+ProgramError exec_error(const Command& command, int error_number);
+
+}  // namespace lockstep

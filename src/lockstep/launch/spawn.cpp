@@ -1,0 +1,88 @@
+#include "lockstep/launch/spawn.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  result.reserve(texts.size() + 1);
+  for (const std::string& text : texts) {
+    result.push_back(const_cast<char*>(text.c_str()));
+  }
+  result.push_back(nullptr);
+  return result;
+}
+
+std::vector<std::string> entries_of(const Environment& environment) {
+  std::vector<std::string> result;
+  result.reserve(environment.size());
+  for (const auto& [name, value] : environment) {
+    result.push_back(name + "=" + value);
+  }
+  return result;
+}
+
+// A later dup2 must not overwrite a descriptor that is still needed.
+void connect(int from, int to) {
+  if (from >= 0 && from != to) dup2(from, to);
+}
+
+void keep_open(int fd) {
+  if (fd >= 0) fcntl(fd, F_SETFD, 0);
+}
+
+}  // namespace
+
+Spawner::Spawner() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw IoError("cannot make a pipe: " + errno_text());
+  }
+  read_end_ = FileDescriptor(ends[0]);
+  write_end_ = FileDescriptor(ends[1]);
+}
+
+pid_t Spawner::start(const SpawnRequest& request) {
+  const auto arguments = pointers_to(request.arguments);
+  const auto entries = entries_of(request.environment);
+  const auto environment = pointers_to(entries);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw IoError("cannot start a process: " + errno_text());
+  if (pid > 0) return pid;
+
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  signal(SIGPIPE, SIG_DFL);
+  connect(request.stdout_fd, STDOUT_FILENO);
+  connect(request.stderr_fd, STDERR_FILENO);
+  keep_open(request.kept_fd);
+  sigprocmask(SIG_SETMASK, &request.signal_mask, nullptr);
+  execvpe(request.file.c_str(), arguments.data(), environment.data());
+  const int number = errno;
+  const ssize_t written [[maybe_unused]] =
+      write(write_end_.get(), &number, sizeof(number));
+  _exit(127);
+}
+
+std::optional<int> Spawner::wait_for_exec() {
+  write_end_.reset();
+  int number = 0;
+  ssize_t count = 0;
+  do {
+    count = read(read_end_.get(), &number, sizeof(number));
+  } while (count < 0 && errno == EINTR);
+  if (count != sizeof(number)) return std::nullopt;
+  return number;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// Starting one worker process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/files.h"
+
+namespace lockstep {
+
+struct SpawnRequest {
+  std::string file;
+  std::vector<std::string> arguments;
+  Environment environment;
+  int stdout_fd = -1;  // -1: that of this process
+  int stderr_fd = -1;
+  int kept_fd = -1;        // stays open in the worker under its number
+  sigset_t signal_mask{};  // of the worker
+};
+
+// Starts workers in sessions of their own that die with this process, and
+// tells whether they could be executed.
+class Spawner {
+ public:
+  Spawner();  // Throws IoError.
+
+  // Returns as soon as the process exists. Throws IoError when the system has
+  // no more processes.
+  pid_t start(const SpawnRequest& request);
+
+  // Waits until every started process executes its program. The errno of the
+  // first one that could not.
+  std::optional<int> wait_for_exec();
+
+ private:
+  FileDescriptor read_end_;
+  FileDescriptor write_end_;
+};
+
+}  // namespace lockstep

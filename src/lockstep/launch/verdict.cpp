@@ -1,0 +1,177 @@
+#include "lockstep/launch/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/launch/processes.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kTimeoutExitCode = 6;  // exit_code() of TimeoutError
+
+bool mentions_timeout(std::string_view text) {
+  constexpr std::string_view kWords[] = {"TimeoutError", "timed out",
+                                         "Timed out", "timeout", "Timeout"};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [text](std::string_view word) {
+                       return text.find(word) != std::string_view::npos;
+                     });
+}
+
+std::string collective_text(const RankStatus& status) {
+  if (status.collectives_started == 0) return "no collective yet";
+  std::string text =
+      fmt::format("{} #{}", collective_name(status.collective),
+                  status.collectives_started);
+  if (status.collective_bytes > 0) {
+    text += fmt::format(" ({})", bytes_text(status.collective_bytes));
+  }
+  return text;
+}
+
+std::string step_text(const RankStatus& status) {
+  return status.step < 0 ? "" : fmt::format(", step {}", status.step);
+}
+
+std::string waiting_line(const RankSnapshot& rank) {
+  const RankStatus& status = *rank.status;
+  return fmt::format("  waiting: rank {} (pid {}) in {} for {}{}\n", rank.rank,
+                     rank.pid, collective_text(status),
+                     duration_text(status.collective_seconds),
+                     step_text(status));
+}
+
+std::string what_it_did(const RankSnapshot& rank) {
+  if (!rank.status) {
+    std::string text =
+        rank.is_alive ? "process is " + state_name(rank.state) : "process ended";
+    if (rank.quiet_seconds) {
+      text += fmt::format(", no output for {}",
+                          duration_text(*rank.quiet_seconds));
+    }
+    return text;
+  }
+  const RankStatus& status = *rank.status;
+  return fmt::format("last collective: {}, phase: {}{}, silent for {}",
+                     collective_text(status), phase_name(status.phase),
+                     step_text(status), duration_text(status.silent_seconds));
+}
+
+std::string stalling_line(const RankSnapshot& rank, const char* title) {
+  std::string text = fmt::format("  {}: rank {} (pid {})", title, rank.rank,
+                                 rank.pid);
+  if (rank.is_stopped()) {
+    text += fmt::format(" is stopped (SIGSTOP); resume it with kill -CONT {}",
+                        rank.pid);
+  }
+  return text + "; " + what_it_did(rank) + "\n";
+}
+
+bool has_pages(std::span<const RankSnapshot> ranks) {
+  return std::any_of(ranks.begin(), ranks.end(), [](const RankSnapshot& rank) {
+    return rank.status.has_value();
+  });
+}
+
+// The ranks behind the others: stopped, never attached, or with the fewest
+// collectives when the counts differ.
+std::vector<const RankSnapshot*> find_stalling(
+    std::span<const RankSnapshot> ranks) {
+  std::vector<const RankSnapshot*> found;
+  int64_t fewest = INT64_MAX;
+  int64_t most = -1;
+  for (const RankSnapshot& rank : ranks) {
+    if (!rank.status) continue;
+    fewest = std::min(fewest, rank.status->collectives_started);
+    most = std::max(most, rank.status->collectives_started);
+  }
+  for (const RankSnapshot& rank : ranks) {
+    const bool is_behind =
+        rank.status ? rank.status->collectives_started == fewest && fewest < most
+                    : rank.is_alive && most >= 0;
+    if (rank.is_stopped() || is_behind) found.push_back(&rank);
+  }
+  return found;
+}
+
+std::string lockstep_ranks_text(std::span<const RankSnapshot> ranks) {
+  const auto stalling = find_stalling(ranks);
+  std::string text;
+  for (const RankSnapshot& rank : ranks) {
+    const bool is_stalling =
+        std::find(stalling.begin(), stalling.end(), &rank) != stalling.end();
+    if (!is_stalling && rank.is_in_collective()) text += waiting_line(rank);
+  }
+  for (const RankSnapshot* rank : stalling) {
+    text += stalling_line(*rank, "stalled");
+  }
+  if (stalling.empty()) {
+    text +=
+        "  no rank is behind: all started the same collectives; suspect the "
+        "network or a GPU\n";
+  }
+  return text;
+}
+
+std::string foreign_ranks_text(std::span<const RankSnapshot> ranks,
+                               const Failure& failure) {
+  std::string text =
+      fmt::format("  rank {} (pid {}) gave up waiting\n", failure.rank,
+                  failure.pid);
+  for (const RankSnapshot& rank : ranks) {
+    if (!rank.is_alive) continue;
+    text += stalling_line(rank, rank.is_stopped() ? "stalled" : "alive");
+  }
+  return text;
+}
+
+}  // namespace
+
+bool RankSnapshot::is_in_collective() const {
+  return status && status->collectives_started > status->collectives_finished;
+}
+
+bool is_timeout(const Failure& failure, std::span<const RankSnapshot> ranks,
+                double timeout_seconds) {
+  if (failure.exit_code == kTimeoutExitCode) return true;
+  if (failure.error) return mentions_timeout(failure.error->message);
+  if (std::any_of(failure.last_lines.begin(), failure.last_lines.end(),
+                  mentions_timeout)) {
+    return true;
+  }
+  if (failure.exit_code != -SIGABRT) return false;
+  return std::any_of(
+      ranks.begin(), ranks.end(), [timeout_seconds](const RankSnapshot& rank) {
+        return rank.is_in_collective() &&
+               rank.status->collective_seconds > 0.9 * timeout_seconds;
+      });
+}
+
+std::string timeout_verdict(std::span<const RankSnapshot> ranks,
+                            const Failure& failure, double timeout_seconds) {
+  std::string text = "Timeout: who waited and who kept the others waiting\n";
+  text += has_pages(ranks) ? lockstep_ranks_text(ranks)
+                           : foreign_ranks_text(ranks, failure);
+  text += fmt::format(
+      "  The limit is {}; --timeout SECONDS, NCCL_TIMEOUT or "
+      "TORCH_DISTRIBUTED_TIMEOUT set it.\n",
+      duration_text(timeout_seconds));
+  return text;
+}
+
+std::string early_exits(std::span<const RankSnapshot> ranks) {
+  std::string text;
+  for (const RankSnapshot& rank : ranks) {
+    if (rank.is_alive || rank.exit_code != 0) continue;
+    text += fmt::format("  rank {} (pid {}) had already exited with 0\n",
+                        rank.rank, rank.pid);
+  }
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// What a timeout means: who waited, who kept the others waiting.
+//
+// Pure functions over snapshots that the launcher takes before it ends
+// anything.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "lockstep/base/status.h"
+#include "lockstep/launch/failure_report.h"
+
+namespace lockstep {
+
+// One rank at the moment of the first failure.
+struct RankSnapshot {
+  int rank = 0;
+  pid_t pid = 0;
+  bool is_alive = false;
+  int exit_code = 0;                 // of a rank that is not alive
+  char state = '?';                  // letter of /proc/PID/stat
+  std::optional<RankStatus> status;  // no value: not a Lockstep program
+  // Time since its last output, where the launcher sees the output.
+  std::optional<double> quiet_seconds;
+
+  bool is_stopped() const { return state == 'T' || state == 't'; }
+  bool is_in_collective() const;
+};
+
+// True when the failure is a timeout: the worker says so, exits with the code
+// of TimeoutError, or aborts while a rank is at the end of its patience.
+bool is_timeout(const Failure& failure, std::span<const RankSnapshot> ranks,
+                double timeout_seconds);
+
+// Lines "who waits, who stalls, how to change the limit".
+std::string timeout_verdict(std::span<const RankSnapshot> ranks,
+                            const Failure& failure, double timeout_seconds);
+
+// "rank 2 had already exited with 0", one line per such rank; empty when there
+// is none.
+std::string early_exits(std::span<const RankSnapshot> ranks);
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+// One worker process as the launcher sees it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/status.h"
+#include "lockstep/launch/failure_report.h"
+#include "lockstep/launch/output.h"
+#include "lockstep/launch/verdict.h"
+
+namespace lockstep {
+
+// How a worker ended.
+struct WorkerEnd {
+  int exit_code = 0;     // negative: died by this signal
+  double unix_time = 0;  // when the launcher saw it
+  bool on_request = false;  // the launcher was ending the job already
+};
+
+struct Worker {
+  int local_rank = 0;
+  pid_t pid = 0;
+  StatusReader status;
+  std::filesystem::path folder;  // of its log and error files
+  std::vector<OutputStream> streams;  // those that pass through the launcher
+  bool has_stderr_log = false;
+  std::optional<WorkerEnd> end;
+
+  bool is_alive() const { return pid > 0 && !end; }
+  // To the worker and all of its process group.
+  void signal_group(int signal) const;
+  RankSnapshot snapshot() const;
+  // What the report says of a worker that ended.
+  Failure failure() const;
+};
+
+// The exit code in a status of waitpid(); negative for a signal.
+int exit_code_of(int wait_status);
+
+// Wall clock in seconds with fraction.
+double unix_now();
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+// The environment of one worker: torchrun's variables and Lockstep's own.
+#pragma once
+
+#include <filesystem>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/launch/plan.h"
+
+namespace lockstep {
+
+// What differs from worker to worker.
+struct WorkerPlace {
+  int local_rank = 0;
+  int attempt = 0;  // counted from 0
+  int master_port = 0;
+  int status_fd = -1;
+  std::filesystem::path error_file;
+};
+
+Environment worker_environment(const Plan& plan, const WorkerPlace& place);
+
+// The start of a teed line: "[default1]:", or what
+// TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE says.
+std::string line_prefix(const Plan& plan, int local_rank);
+
+}  // namespace lockstep

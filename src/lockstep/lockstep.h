@@ -1,0 +1,17 @@
+// All of Lockstep's library in one include.
+#pragma once
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/world.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/sampler.h"
+#include "lockstep/kernels/fingerprint.h"
+#include "lockstep/parallel/ddp.h"
+#include "lockstep/program.h"
+
+namespace lockstep {
+
+// "0.1.0"
+const char* version();
+
+}  // namespace lockstep

@@ -1,0 +1,316 @@
+#include "lockstep/parallel/ddp_engine.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <limits>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/comm/explain.h"
+#include "lockstep/parallel/ddp_state.h"
+#include "lockstep/parallel/sink.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kBroadcastBytes = size_t{250} * 1024 * 1024;
+
+int64_t cap_bytes(const DdpConfig& config) {
+  constexpr double kMebibyte = 1024 * 1024;
+  return config.bucket_cap_mb
+             ? static_cast<int64_t>(*config.bucket_cap_mb * kMebibyte)
+             : c10d::kDefaultBucketBytesCap;
+}
+
+void check_config(const DdpConfig& config) {
+  if (config.bucket_cap_mb && !(*config.bucket_cap_mb > 0)) {
+    throw ConfigError(fmt::format("bucket_cap_mb is {}; it must be above 0",
+                                  *config.bucket_cap_mb));
+  }
+  if (config.gradient_hook && config.compression != Compression::kNone) {
+    throw ConfigError(
+        "both compression and gradient_hook are set; choose one of them");
+  }
+}
+
+void check_parameters(const TrainedParameters& parameters) {
+  if (parameters.tensors.empty()) {
+    throw ConfigError(
+        "no parameter of the module requires a gradient: there is nothing to "
+        "average, use the module without DistributedDataParallel");
+  }
+  const c10::Device first = parameters.tensors[0].device();
+  for (size_t i = 0; i < parameters.tensors.size(); ++i) {
+    const c10::Device device = parameters.tensors[i].device();
+    if (device == first) continue;
+    throw ConfigError(fmt::format(
+        "parameter {} is on {} but {} is on {}: move the whole module to "
+        "world.device() before wrapping it",
+        parameters.names[i], device.str(), parameters.names[0], first.str()));
+  }
+}
+
+class BucketHook final : public c10d::CommHookInterface {
+ public:
+  explicit BucketHook(GradientHook hook) : hook_(std::move(hook)) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(
+      c10d::GradBucket& bucket) override {
+    return hook_(bucket);
+  }
+  at::Tensor parseHookResult(const c10::IValue& result) override {
+    return c10d::detail::parseCppCommHookResult(result);
+  }
+
+ private:
+  GradientHook hook_;
+};
+
+std::unordered_map<size_t, std::string> names_by_position(
+    const std::vector<std::string>& names) {
+  std::unordered_map<size_t, std::string> result;
+  for (size_t i = 0; i < names.size(); ++i) result.emplace(i, names[i]);
+  return result;
+}
+
+}  // namespace
+
+DdpEngine::DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
+                     DdpConfig config)
+    : module_(std::move(module)),
+      world_(std::move(world)),
+      config_(std::move(config)),
+      state_(std::make_unique<State>()) {
+  check_config(config_);
+  check_names(*module_, config_.ignored);
+  const TrainedParameters parameters =
+      trained_parameters(*module_, config_.ignored);
+  check_parameters(parameters);
+  state_->group = world_.group();
+  state_->device = parameters.tensors[0].device();
+  state_->names = parameters.names;
+  state_->buffers = all_buffers(*module_, config_.ignored);
+  state_->on_backward = std::make_shared<std::function<void()>>([] {});
+  agree_on_parameters(parameters);
+  build_reducer(parameters);
+  register_hook();
+}
+
+DdpEngine::~DdpEngine() = default;
+
+void DdpEngine::agree_on_parameters(const TrainedParameters& parameters) {
+  if (world_.size() == 1) return;
+  try {
+    c10d::verify_params_across_processes(state_->group, parameters.tensors, {});
+  } catch (const std::exception& error) {
+    const std::string text = error_text(error);
+    if (recognise(text).kind != FaultKind::kUnknown) {
+      throw_explained(error, "comparing the parameters of all ranks");
+    }
+    throw PeerError("rank " + std::to_string(world_.rank()) +
+                    " holds another module than rank 0: " + text +
+                    ". Build the same module with the same settings on every "
+                    "rank");
+  }
+  sync_module(/*from=*/0);
+}
+
+void DdpEngine::sync_module(int from) {
+  std::vector<at::Tensor> tensors = all_parameters(*module_, config_.ignored);
+  if (config_.broadcast_buffers) {
+    const auto buffers = all_buffers(*module_, config_.ignored);
+    tensors.insert(tensors.end(), buffers.begin(), buffers.end());
+  }
+  c10d::broadcast_coalesced(state_->group, tensors, kBroadcastBytes, from);
+}
+
+BucketLayout DdpEngine::first_layout(
+    const TrainedParameters& parameters) const {
+  if (config_.bucket_layout) {
+    check_layout(*config_.bucket_layout, parameters.tensors.size());
+    return *config_.bucket_layout;
+  }
+  const auto cap = static_cast<size_t>(cap_bytes(config_));
+  std::vector<size_t> limits;
+  if (config_.static_graph || !config_.find_unused_parameters) {
+    // One bucket until the first backward has shown the order of the gradients.
+    // Python's sys.maxsize.
+    limits = {static_cast<size_t>(std::numeric_limits<int64_t>::max())};
+  } else if (config_.bucket_cap_mb) {
+    limits = {cap};
+  } else {
+    limits = {c10d::kDefaultFirstBucketBytes, cap};
+  }
+  auto [layout, sizes] = c10d::compute_bucket_assignment_by_size(
+      parameters.tensors, limits, parameters.has_sparse_gradient);
+  std::reverse(layout.begin(), layout.end());
+  return layout;
+}
+
+void DdpEngine::build_reducer(const TrainedParameters& parameters) {
+  const int64_t cap = cap_bytes(config_);
+  const int64_t first_cap =
+      config_.bucket_cap_mb ? cap : c10d::kDefaultFirstBucketBytes;
+  state_->reducer = std::make_shared<c10d::Reducer>(
+      parameters.tensors, first_layout(parameters), state_->group,
+      parameters.has_sparse_gradient, cap, config_.find_unused_parameters,
+      config_.gradient_as_bucket_view, names_by_position(parameters.names),
+      first_cap, /*skip_all_reduce_unused_params=*/false,
+      /*use_python_reducer=*/false,
+      /*bucket_bytes_cap_list=*/std::vector<int64_t>{});
+  // Not optional: the Reducer uses its logger without asking whether there is
+  // one.
+  state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
+  state_->reducer->set_logger(state_->logger);
+  const std::vector<int> device_ids =
+      state_->device.is_cuda() ? std::vector<int>{state_->device.index()}
+                               : std::vector<int>{};
+  state_->logger->set_construction_data_and_log(
+      module_->name(), device_ids, device_ids.empty() ? -1 : device_ids[0],
+      config_.broadcast_buffers, /*has_sync_bn=*/false, config_.static_graph);
+  if (config_.static_graph) {
+    state_->reducer->set_static_graph();
+    state_->logger->set_static_graph();
+  }
+}
+
+void DdpEngine::register_hook() {
+  GradientHook hook = config_.gradient_hook;
+  if (config_.compression != Compression::kNone) {
+    hook = compress_gradients(
+        state_->group,
+        config_.compression == Compression::kFp16 ? at::kHalf : at::kBFloat16);
+  }
+  if (!hook && world_.size() == 1) hook = keep_gradients();
+  if (!hook) return;
+  state_->reducer->register_comm_hook(
+      std::make_unique<BucketHook>(std::move(hook)));
+}
+
+void DdpEngine::before_forward() {
+  world_.status().set_phase(Phase::kForward);
+  const bool grad_enabled = at::GradMode::is_enabled();
+  try {
+    if (grad_enabled && state_->sync_gradients) {
+      state_->logger->set_runtime_stats_and_log();
+      state_->reducer->prepare_for_forward();
+    }
+    notify_join();
+    if (grad_enabled) state_->reducer->rebuild_buckets();
+  } catch (const std::exception& error) {
+    explain_reducer_error(error);
+  }
+  if (will_sync_buffers()) {
+    const at::NoGradGuard no_grad;
+    const int from = state_->join ? highest_rank_of(true) : 0;
+    state_->buffers = all_buffers(*module_, config_.ignored);
+    sync_buffers(from);
+  }
+  if (state_->join) announce_gradient_sync();
+}
+
+bool DdpEngine::will_sync_buffers() const {
+  return state_->sync_buffers_next && config_.broadcast_buffers &&
+         !state_->buffers.empty() && world_.size() > 1;
+}
+
+void DdpEngine::sync_buffers(int from) {
+  c10d::broadcast_coalesced(state_->group, state_->buffers, kBroadcastBytes,
+                            from);
+}
+
+void DdpEngine::after_forward(const std::vector<at::Tensor*>& outputs) {
+  const bool searches = config_.find_unused_parameters && !config_.static_graph;
+  if (at::GradMode::is_enabled() && state_->sync_gradients) {
+    state_->sync_buffers_next = true;
+    std::vector<at::Tensor> searched;
+    if (searches) {
+      for (const at::Tensor* output : outputs) searched.push_back(*output);
+    }
+    try {
+      state_->reducer->prepare_for_backward(searched);
+    } catch (const std::exception& error) {
+      explain_reducer_error(error);
+    }
+  } else {
+    state_->sync_buffers_next = false;
+  }
+  if (searches || (config_.static_graph && !state_->delayed_reduce_queued)) {
+    run_sink(outputs);
+  }
+  world_.status().set_phase(Phase::kBackward);
+}
+
+void DdpEngine::run_sink(const std::vector<at::Tensor*>& outputs) {
+  if (config_.static_graph) {
+    // The first backward of a static graph reduces everything at its end.
+    *state_->on_backward = [this] {
+      if (std::exchange(state_->delayed_reduce_queued, true)) return;
+      torch::autograd::Engine::get_default_engine().queue_callback(
+          [reducer = state_->reducer] { reducer->delay_all_reduce(); });
+    };
+  }
+  std::vector<at::Tensor*> tracked;
+  std::vector<at::Tensor> inputs;
+  for (at::Tensor* output : outputs) {
+    if (!output->defined() || output->grad_fn() == nullptr) continue;
+    tracked.push_back(output);
+    inputs.push_back(*output);
+  }
+  if (inputs.empty()) return;
+  const auto passed = pass_through_sink(inputs, state_->on_backward);
+  for (size_t i = 0; i < tracked.size(); ++i) *tracked[i] = passed[i];
+}
+
+void DdpEngine::set_gradient_sync(bool enabled) {
+  if (!enabled && config_.static_graph) {
+    throw ConfigError(
+        "no_sync() cannot be used with static_graph: libtorch 2.11 stops "
+        "averaging gradients then (pytorch#143580); turn static_graph off");
+  }
+  state_->sync_gradients = enabled;
+}
+
+bool DdpEngine::gradient_sync() const { return state_->sync_gradients; }
+
+BucketLayout DdpEngine::bucket_layout() {
+  // The rebuild that the next forward would do; until then the old layout is
+  // still there.
+  if (state_->reducer->should_rebuild_buckets()) {
+    state_->reducer->rebuild_buckets();
+  }
+  return state_->logger->get_per_bucket_variable_indices();
+}
+
+// The Reducer counts parameters; a user knows names.
+void DdpEngine::explain_reducer_error(const std::exception& error) const {
+  constexpr std::string_view kMark = "did not receive grad for rank ";
+  const std::string text = error_text(error);
+  const auto mark = text.find(kMark);
+  if (text.find("finished reduction in the prior iteration") ==
+          std::string::npos ||
+      mark == std::string::npos) {
+    throw_explained(error, fmt::format("preparing a step on rank {} of {}",
+                                       world_.rank(), world_.size()));
+  }
+  std::vector<std::string> unused;
+  const auto colon = text.find(':', mark);
+  for (const auto& word : split(text.substr(colon + 1), ' ')) {
+    const auto index = parse_integer(trim(word));
+    if (index && *index >= 0 &&
+        static_cast<size_t>(*index) < state_->names.size()) {
+      unused.push_back(state_->names[*index]);
+    }
+  }
+  throw ConfigError(fmt::format(
+      "on rank {} these parameters took no part in the previous step, so their "
+      "gradients were never averaged: {}. Let every output take part in the "
+      "loss, freeze the parameters (requires_grad_(false)), or set "
+      "find_unused_parameters",
+      world_.rank(), unused.empty() ? text : lockstep::join(unused, ", ")));
+}
+
+}  // namespace lockstep

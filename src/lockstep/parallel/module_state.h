@@ -1,0 +1,43 @@
+// The tensors of a module in the order in which Python's
+// DistributedDataParallel takes them.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lockstep/tensor/tensor.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace lockstep {
+
+using NameSet = std::set<std::string, std::less<>>;
+
+// The parameters whose gradients are averaged: those that require a gradient,
+// each once.
+struct TrainedParameters {
+  std::vector<at::Tensor> tensors;
+  std::vector<std::string> names;
+  std::vector<bool> has_sparse_gradient;  // Embedding layers with sparse(true).
+};
+
+// `module` must be held by a shared_ptr.
+TrainedParameters trained_parameters(const torch::nn::Module& module,
+                                     const NameSet& ignored);
+
+// All parameters (frozen ones too) without those ignored, each once, detached.
+std::vector<at::Tensor> all_parameters(const torch::nn::Module& module,
+                                       const NameSet& ignored);
+
+// Collected anew at each call: a module may replace its buffers.
+std::vector<at::Tensor> all_buffers(const torch::nn::Module& module,
+                                    const NameSet& ignored);
+
+// Throws ConfigError for an ignored name that the module does not have, with
+// the nearest one.
+void check_names(const torch::nn::Module& module, const NameSet& names);
+
+}  // namespace lockstep

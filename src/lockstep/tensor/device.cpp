@@ -1,0 +1,102 @@
+#include "lockstep/tensor/device.h"
+
+#include <c10/util/Exception.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/tensor/cuda_driver.h"
+#include "lockstep/tensor/cuda_library.h"
+
+namespace lockstep {
+namespace {
+
+int cuda_runtime_version() {
+  return cuda_function<int()>("lockstep_cuda_runtime_version")();
+}
+
+// Why the GPUs that the driver shows cannot be used; empty when they can.
+std::string problem_with_gpus() {
+  const CudaDriver& driver = cuda_driver();
+  if (!driver.problem.empty()) return driver.problem;
+  if (driver.num_devices == 0) return "no GPU is visible";
+  if (find_cuda_symbol("lockstep_cuda_runtime_version") == nullptr) {
+    return why_no_cuda_library();
+  }
+  return driver_too_old_message(driver, cuda_runtime_version());
+}
+
+bool driver_is_too_old() {
+  const CudaDriver& driver = cuda_driver();
+  constexpr int kWheelCuda = 13000;
+  return driver.num_devices > 0 &&
+         !driver_too_old_message(driver, kWheelCuda).empty();
+}
+
+int gpu_of(int local_rank, int num_gpus, const Environment& environment) {
+  if (num_gpus == 1) return 0;
+  if (find(environment, "LOCKSTEP_SHARE_GPUS")) return local_rank % num_gpus;
+  if (local_rank < num_gpus) return local_rank;
+  throw DeviceError(
+      "this process has local rank " + std::to_string(local_rank) + " but " +
+      std::to_string(num_gpus) + " GPUs are visible (CUDA_VISIBLE_DEVICES=" +
+      find(environment, "CUDA_VISIBLE_DEVICES").value_or("unset") +
+      "); start at most one process per GPU, or pass --share-gpus to "
+      "lockstep run");
+}
+
+}  // namespace
+
+int num_usable_gpus() {
+  return problem_with_gpus().empty() ? cuda_driver().num_devices : 0;
+}
+
+c10::Device take_device(DeviceChoice choice, int local_rank,
+                        const Environment& environment) {
+  const c10::Device cpu(c10::DeviceType::CPU);
+  if (choice == DeviceChoice::kCpu) return cpu;
+  const std::string problem = problem_with_gpus();
+  if (problem.empty()) {
+    const int index =
+        gpu_of(local_rank, cuda_driver().num_devices, environment);
+    cuda_function<void(int)>("lockstep_cuda_set_device")(index);
+    return {c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(index)};
+  }
+  if (choice == DeviceChoice::kCuda || driver_is_too_old()) {
+    throw DeviceError("cannot use a GPU: " + problem);
+  }
+  if (cuda_driver().num_devices > 0 && local_rank == 0) {
+    TORCH_WARN(cuda_driver().num_devices, " GPU(s) stay unused: ", problem);
+  }
+  return cpu;
+}
+
+std::string device_identity(c10::Device device) {
+  if (!device.is_cuda()) return "";
+  return cuda_function<const char*(int)>("lockstep_cuda_device_uuid")(
+      device.index());
+}
+
+int64_t device_memory_in_use(c10::Device device) {
+  if (!device.is_cuda()) return 0;
+  return cuda_function<int64_t(int)>("lockstep_cuda_memory_in_use")(
+      device.index());
+}
+
+void synchronize(c10::Device device) {
+  if (device.is_cuda()) {
+    cuda_function<void(int)>("lockstep_cuda_synchronize")(device.index());
+  }
+}
+
+int64_t host_memory_in_use() {
+  int64_t total_pages = 0;
+  int64_t resident_pages = 0;
+  std::istringstream statm(try_read_file("/proc/self/statm").value_or("0 0"));
+  statm >> total_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace lockstep

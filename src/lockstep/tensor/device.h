@@ -1,0 +1,43 @@
+// Which device a process computes on.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/base/environment.h"
+
+namespace lockstep {
+
+enum class DeviceChoice {
+  kAuto,  // CUDA when there is a usable GPU, else the CPU.
+  kCpu,
+  kCuda,  // An error when there is no usable GPU.
+};
+
+// The GPUs of this process, as CUDA_VISIBLE_DEVICES leaves them; 0 when they
+// cannot be used.
+int num_usable_gpus();
+
+// The device of the process with this local rank: the i-th visible GPU, or the
+// only one. Sets it as the current device. With LOCKSTEP_SHARE_GPUS ranks wrap
+// around. Throws DeviceError when a GPU is wanted and cannot be had: too few of
+// them, a driver that is too old, a build without CUDA parts (for kAuto the
+// latter is a warning and the CPU is used).
+c10::Device take_device(DeviceChoice choice, int local_rank,
+                        const Environment& environment);
+
+// Identifies the physical GPU across processes and hosts; empty for the CPU.
+std::string device_identity(c10::Device device);
+
+// Bytes that this process holds on the device; 0 for the CPU.
+int64_t device_memory_in_use(c10::Device device);
+
+// Blocks until all work queued on the device is done.
+void synchronize(c10::Device device);
+
+// Resident memory of this process.
+int64_t host_memory_in_use();
+
+}  // namespace lockstep

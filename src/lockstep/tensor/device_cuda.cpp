@@ -1,0 +1,46 @@
+// The CUDA side of device.cpp; part of liblockstep_cuda.
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdio>
+
+extern "C" {
+
+int lockstep_cuda_runtime_version() {
+  int version = 0;
+  C10_CUDA_CHECK(cudaRuntimeGetVersion(&version));
+  return version;
+}
+
+// Makes the context too, so that a broken GPU shows at start and not in the
+// first step.
+void lockstep_cuda_set_device(int index) {
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(index), /*force=*/true);
+}
+
+const char* lockstep_cuda_device_uuid(int index) {
+  thread_local std::array<char, 40> text{};
+  cudaDeviceProp properties{};
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+  char* out = text.data();
+  for (const char byte : properties.uuid.bytes) {
+    out += std::snprintf(out, 3, "%02x", static_cast<unsigned char>(byte));
+  }
+  return text.data();
+}
+
+int64_t lockstep_cuda_memory_in_use(int index) {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(
+      static_cast<c10::DeviceIndex>(index));
+  return stats.reserved_bytes[0].current;
+}
+
+void lockstep_cuda_synchronize(int index) {
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
+  c10::cuda::device_synchronize();
+}
+
+}  // extern "C"

@@ -1,0 +1,69 @@
+#include "lockstep/base/error_file.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/files.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::TempDir;
+
+TEST(ErrorFile, RoundTripKeepsEveryField) {
+  const TempDir folder;
+  const auto path = folder.path() / "error.json";
+  write_error_file(path, {.message = "TimeoutError: \"quoted\"\nline 2",
+                          .callstack = "Traceback",
+                          .unix_seconds = 1'700'000'000});
+  const auto report = read_error_file(path);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->message, "TimeoutError: \"quoted\"\nline 2");
+  EXPECT_EQ(report->callstack, "Traceback");
+  EXPECT_EQ(report->unix_seconds, 1'700'000'000);
+}
+
+TEST(ErrorFile, ReadsWhatPythonWorkersWrite) {
+  const TempDir folder;
+  const auto path = folder.write(
+      "error.json",
+      R"({"message": {"message": "ValueError: boom", "extraInfo":
+          {"py_callstack": "Traceback ...", "timestamp": "1700000001"}}})");
+  const auto report = read_error_file(path);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->message, "ValueError: boom");
+  EXPECT_EQ(report->unix_seconds, 1'700'000'001);
+}
+
+TEST(ErrorFile, ReadsAPlainMessageAndANumericTime) {
+  const TempDir folder;
+  EXPECT_EQ(read_error_file(folder.write("a", R"({"message": "plain"})"))
+                ->message,
+            "plain");
+  EXPECT_EQ(
+      read_error_file(
+          folder.write(
+              "b",
+              R"({"message": {"message": "m", "extraInfo": {"timestamp": 5}}})"))
+          ->unix_seconds,
+      5);
+}
+
+TEST(ErrorFile, MissingOrBrokenFileIsNoReport) {
+  const TempDir folder;
+  EXPECT_FALSE(read_error_file(folder.path() / "none"));
+  EXPECT_FALSE(read_error_file(folder.write("empty", "")));
+  EXPECT_FALSE(read_error_file(folder.write("broken", "{\"message\": ")));
+  EXPECT_FALSE(read_error_file(folder.write("list", "[1]")));
+}
+
+TEST(ErrorFile, BadUtf8AndBadPathDoNotThrow) {
+  const TempDir folder;
+  const auto path = folder.path() / "error.json";
+  write_error_file(path, {.message = "bad \xff byte", .callstack = ""});
+  EXPECT_TRUE(read_error_file(path));
+  write_error_file(folder.path() / "no" / "folder", {});
+}
+
+}  // namespace
+}  // namespace lockstep

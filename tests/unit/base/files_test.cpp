@@ -1,0 +1,72 @@
+#include "lockstep/base/files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "lockstep/base/error.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TempDir;
+
+TEST(Files, WriteReplacesTheWholeFileAndLeavesNoOther) {
+  const TempDir folder;
+  const auto path = folder.path() / "file";
+  write_file_atomically(path, "a long first text");
+  write_file_atomically(path, std::string_view("b\0c", 3));
+  EXPECT_EQ(read_file(path), std::string("b\0c", 3));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(Files, ErrorsNameThePath) {
+  const TempDir folder;
+  const auto path = folder.path() / "none" / "file";
+  EXPECT_FALSE(try_read_file(path));
+  try {
+    read_file(path);
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos);
+  }
+  EXPECT_THROW(write_file_atomically(path, ""), IoError);
+}
+
+TEST(Files, UniqueFoldersDiffer) {
+  const TempDir folder;
+  const auto first = make_unique_folder(folder.path() / "deep", "run_");
+  const auto second = make_unique_folder(folder.path() / "deep", "run_");
+  EXPECT_NE(first, second);
+  EXPECT_TRUE(fs::is_directory(first));
+}
+
+TEST(FileDescriptor, ClosesOnceAndMoves) {
+  int number = -1;
+  {
+    FileDescriptor first(open("/dev/null", O_RDONLY));
+    number = first.get();
+    FileDescriptor second = std::move(first);
+    EXPECT_FALSE(first);
+    EXPECT_EQ(second.get(), number);
+  }
+  EXPECT_EQ(fcntl(number, F_GETFD), -1);
+}
+
+TEST(WriteAll, ReportsAClosedReader) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_TRUE(write_all(ends[1], "text"));
+  close(ends[0]);
+  signal(SIGPIPE, SIG_IGN);
+  EXPECT_FALSE(write_all(ends[1], "text"));
+  signal(SIGPIPE, SIG_DFL);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace lockstep

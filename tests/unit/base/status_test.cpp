@@ -1,0 +1,75 @@
+#include "lockstep/base/status.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace lockstep {
+namespace {
+
+Environment environment_of(const StatusReader& reader) {
+  return {{"LOCKSTEP_STATUS_FD", std::to_string(reader.fd())}};
+}
+
+TEST(StatusPage, AForeignProgramLeavesItUntouched) {
+  EXPECT_FALSE(StatusReader().read());
+}
+
+TEST(StatusPage, TheReaderSeesWhatTheWriterSays) {
+  const StatusReader reader;
+  auto writer = StatusWriter::from_environment(environment_of(reader));
+  writer.set_place(2, 4);
+  writer.set_phase(Phase::kBackward);
+  writer.set_step(11);
+  writer.set_memory(100, 200);
+  EXPECT_EQ(writer.start_collective(Collective::kBroadcast, 64), 1);
+  writer.finish_collective();
+  EXPECT_EQ(writer.start_collective(Collective::kAllReduce, 1024), 2);
+  const auto status = reader.read();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->pid, getpid());
+  EXPECT_EQ(status->rank, 2);
+  EXPECT_EQ(status->world_size, 4);
+  EXPECT_EQ(status->phase, Phase::kBackward);
+  EXPECT_EQ(status->step, 11);
+  EXPECT_EQ(status->host_bytes, 100);
+  EXPECT_EQ(status->device_bytes, 200);
+  EXPECT_EQ(status->collective, Collective::kAllReduce);
+  EXPECT_EQ(status->collectives_started, 2);
+  EXPECT_EQ(status->collectives_finished, 1);
+  EXPECT_EQ(status->collective_bytes, 1024);
+  EXPECT_LT(status->silent_seconds, 10);
+}
+
+TEST(StatusPage, SurvivesTheDeathOfTheWriter) {
+  const StatusReader reader;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    auto writer = StatusWriter::from_environment(environment_of(reader));
+    writer.set_step(7);
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(pid, nullptr, 0);
+  ASSERT_TRUE(reader.read());
+  EXPECT_EQ(reader.read()->step, 7);
+}
+
+TEST(StatusPage, ClearMakesItFresh) {
+  StatusReader reader;
+  StatusWriter::from_environment(environment_of(reader)).set_step(3);
+  reader.clear();
+  EXPECT_FALSE(reader.read());
+}
+
+TEST(StatusWriter, WorksWithoutLauncherAndWithAWrongDescriptor) {
+  StatusWriter alone;
+  EXPECT_EQ(alone.start_collective(Collective::kVote, 0), 1);
+  EXPECT_NO_THROW(StatusWriter::from_environment({}).set_step(1));
+  EXPECT_NO_THROW(
+      StatusWriter::from_environment({{"LOCKSTEP_STATUS_FD", "0"}}).set_step(1));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+#include "lockstep/base/strings.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+TEST(Strings, SplitKeepsEmptyParts) {
+  EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_EQ(split("", ','), std::vector<std::string>{""});
+  EXPECT_EQ(join(split("1:2:3", ':'), "-"), "1-2-3");
+}
+
+TEST(Strings, TrimAndReplace) {
+  EXPECT_EQ(trim("  a b\n"), "a b");
+  EXPECT_EQ(trim(" \n"), "");
+  EXPECT_EQ(replace_all("aXbX", "X", "XX"), "aXXbXX");
+}
+
+TEST(Strings, NumbersMustBeTheWholeText) {
+  EXPECT_EQ(parse_integer("-12"), -12);
+  EXPECT_FALSE(parse_integer("12x"));
+  EXPECT_FALSE(parse_integer(""));
+  EXPECT_EQ(parse_number("2.5"), 2.5);
+  EXPECT_FALSE(parse_number("2.5s"));
+}
+
+TEST(Strings, NearestFindsTypingMistakesOnly) {
+  const std::vector<std::string> words = {"nproc-per-node", "log-dir"};
+  EXPECT_EQ(nearest("nprc-per-node", words), "nproc-per-node");
+  EXPECT_EQ(nearest("logdir", words), "log-dir");
+  EXPECT_FALSE(nearest("batch-size", words));
+}
+
+TEST(Strings, AmountsInWords) {
+  EXPECT_EQ(duration_text(0.85), "850 ms");
+  EXPECT_EQ(duration_text(12.34), "12.3 s");
+  EXPECT_EQ(duration_text(250), "4 min 10 s");
+  EXPECT_EQ(bytes_text(512), "512 B");
+  EXPECT_EQ(bytes_text(25 * 1024 * 1024), "25.0 MiB");
+  EXPECT_EQ(list_of(std::vector<int>{0, 2, 5}), "0, 2, 5");
+}
+
+}  // namespace
+}  // namespace lockstep

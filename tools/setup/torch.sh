@@ -1,0 +1,144 @@
+# libtorch and a CUDA compiler. Sourced by lockstep.sh.
+#
+# Both come from PyPI into one virtual environment that all clones share. Files
+# named .lockstep-* in it are written last, and say what is complete.
+# shellcheck shell=bash disable=SC2034  # TORCH and NVCC are read by lockstep.sh
+
+TORCH_VERSION=2.11.0
+TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy)
+NVCC_REQUIREMENTS=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
+  nvidia-cuda-crt==13.0.88 'nvidia-cuda-cccl==13.0.*')
+CACHE="${LOCKSTEP_CACHE:-$HOME/.cache/lockstep}"
+VENV="$CACHE/torch-$TORCH_VERSION"
+
+torch_is_complete() { [[ -e "$VENV/.lockstep-torch" ]]; }
+
+# The folder "torch" in $1: a wheel's, a virtual environment's or libtorch.
+# The same places as in cmake/FindLibtorch.cmake.
+torch_folder() {
+  local folder
+  for folder in "$1" "$1/torch" "$1"/lib/python3*/{site,dist}-packages/torch; do
+    if [[ -e "$folder/include/torch/headeronly/version.h" ]]; then
+      printf '%s' "$folder"
+      return 0
+    fi
+  done
+  return 1
+}
+
+torch_version() {
+  awk '/#define TORCH_VERSION_(MAJOR|MINOR|PATCH) / { v = v dot $3; dot = "." }
+    END { print v }' "$1/include/torch/headeronly/version.h"
+}
+
+# Sets TORCH (the folder), and NVCC (empty: the build goes on without CUDA).
+ensure_torch() {
+  if [[ -n "${LOCKSTEP_TORCH:-}" ]]; then
+    use_named_torch
+  else
+    torch_is_complete || install_torch
+    TORCH=$(torch_folder "$VENV") || fail "$VENV holds no torch; remove the folder and start again"
+  fi
+  ensure_nvcc
+}
+
+use_named_torch() {
+  local version
+  TORCH=$(torch_folder "$LOCKSTEP_TORCH") || fail \
+    "LOCKSTEP_TORCH=$LOCKSTEP_TORCH holds no libtorch" \
+    "It must name a folder 'torch' of a wheel, a virtual environment, or an unpacked libtorch."
+  version=$(torch_version "$TORCH")
+  [[ "$version" == 2.11.* ]] || fail \
+    "LOCKSTEP_TORCH=$LOCKSTEP_TORCH is torch $version; Lockstep needs 2.11.x" \
+    "Unset LOCKSTEP_TORCH to have $TORCH_VERSION installed."
+  if [[ -z "${LOCKSTEP_PYTHON:-}" ]] && ! ls "$TORCH"/../../../../bin/python3 > /dev/null 2>&1; then
+    note "no Python beside this torch: set LOCKSTEP_PYTHON to a python3 that imports torch" \
+      "2.11, or the interop tests are left out"
+  fi
+}
+
+install_torch() {
+  lock "$CACHE/.lock" "$VENV"
+  if ! torch_is_complete; then
+    if ! torch_imports; then
+      step "torch $TORCH_VERSION from PyPI (a download of about 2 GB) into $VENV"
+      install_into_venv torch "${TORCH_REQUIREMENTS[@]}"
+    fi
+    torch_imports || fail "torch in $VENV does not import; remove the folder and start again"
+    touch "$VENV/.lockstep-torch"
+  fi
+  unlock
+}
+
+torch_imports() {
+  [[ ! -e "$VENV/.lockstep-started-torch" ]] && "$VENV/bin/python3" -c \
+    "import numpy, torch; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
+}
+
+# install_into_venv NAME REQUIREMENT...: an install that was killed half-way (its
+# .lockstep-started file is still there) is written over whole.
+install_into_venv() {
+  local name="$1" started="$VENV/.lockstep-started-$1" again=()
+  shift
+  [[ ! -e "$started" ]] || again=(--ignore-installed)
+  make_venv
+  touch "$started"
+  if ! quietly "pip-$name" "$VENV/bin/python3" -m pip install --disable-pip-version-check \
+    --no-input --progress-bar off "${again[@]}" "$@"; then
+    rm -f "$started" # pip itself undid what it had begun
+    if [[ "$name" == nvcc ]]; then return 1; fi
+    show_log "pip-$name" 8
+    fail "could not install $* from PyPI" \
+      "It needs the network (or a package index that pip is set up for). By hand:" \
+      "  python3 -m venv '$VENV' && '$VENV/bin/python3' -m pip install $*" \
+      "Or name a torch 2.11 that is already here: LOCKSTEP_TORCH=/path/to/torch ./lockstep.sh ..."
+  fi
+  rm -f "$started"
+}
+
+make_venv() {
+  if [[ -e "$VENV/pyvenv.cfg" ]] && "$VENV/bin/python3" -m pip --version > /dev/null 2>&1; then return 0; fi
+  mkdir -p "$CACHE"
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || fail \
+    "$(command -v python3) is $(python3 --version); torch $TORCH_VERSION needs Python 3.10 or later"
+  if ! quietly venv python3 -m venv --clear "$VENV"; then
+    show_log venv 8
+    fail "cannot make a Python environment in $VENV" \
+      "As root, type: apt-get install -y python3-venv"
+  fi
+}
+
+# The first nvcc of CUDA 13, looked for where cmake/LockstepCuda.cmake looks.
+find_nvcc() {
+  local nvcc wheel
+  wheel="$(dirname "$TORCH")/nvidia/cu13/bin/nvcc"
+  [[ ! -e "$VENV/.lockstep-started-nvcc" ]] || wheel=""
+  for nvcc in "${LOCKSTEP_NVCC:-}" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" \
+    "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc "$wheel"; do
+    if [[ -x "$nvcc" ]] && "$nvcc" --version 2> /dev/null | grep -q 'release 13\.'; then
+      printf '%s' "$nvcc"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Sets NVCC. The download is tried once per build folder.
+ensure_nvcc() {
+  local tried="$ROOT/build/.nvcc-tried"
+  NVCC=""
+  [[ -e "$TORCH/lib/libtorch_cuda.so" ]] || return 0
+  if NVCC=$(find_nvcc) || [[ -e "$tried" ]]; then return 0; fi
+  if [[ -z "${LOCKSTEP_TORCH:-}" ]]; then
+    lock "$CACHE/.lock" "$VENV"
+    step "CUDA compiler 13.0 from PyPI into $VENV"
+    install_into_venv nvcc "${NVCC_REQUIREMENTS[@]}" || true
+    unlock
+  fi
+  if ! NVCC=$(find_nvcc); then
+    note "No CUDA 13 compiler (nvcc): the CUDA parts are left out. To have them, install CUDA 13, or:"
+    note "  pip install ${NVCC_REQUIREMENTS[*]}   (into the environment of torch)"
+    mkdir -p "$ROOT/build"
+    touch "$tried"
+  fi
+}

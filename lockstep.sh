@@ -12,6 +12,9 @@ source "$ROOT/tools/setup/packages.sh"
 # shellcheck source=tools/setup/torch.sh
 source "$ROOT/tools/setup/torch.sh"
 
+trap 'echo "lockstep.sh: interrupted; start it again to go on" >&2; exit 130' INT
+trap 'exit 143' TERM
+
 PASSED=0
 FAILED=0
 SKIPPED=0
@@ -72,7 +75,7 @@ settings() {
 
 # configure PRESET [-D...]. The file .lockstep-configured is written last.
 configure() {
-  local preset="$1" folder="$ROOT/build/$1" fresh=() nvcc=()
+  local preset="$1" folder="$ROOT/build/$1" fresh=() named=()
   local stamp="$folder/.lockstep-configured"
   shift
   if [[ -e "$stamp" && -e "$folder/build.ninja" ]]; then
@@ -82,12 +85,15 @@ configure() {
   fi
   step "Configuring $preset ($CXX)"
   rm -f "$stamp"
-  [[ -z "$NVCC" ]] || nvcc=("-DLOCKSTEP_NVCC=$NVCC")
+  [[ -z "$NVCC" ]] || named+=("-DLOCKSTEP_NVCC=$NVCC")
+  [[ -z "${LOCKSTEP_PYTHON:-}" ]] || named+=("-DLOCKSTEP_PYTHON=$LOCKSTEP_PYTHON")
   if ! (cd "$ROOT" && quietly "configure-$preset" cmake --preset "$preset" "${fresh[@]}" \
-    "-DLOCKSTEP_TORCH=$TORCH" "-DLOCKSTEP_PYTHON=${LOCKSTEP_PYTHON:-}" "${nvcc[@]}" "$@"); then
+    "-DLOCKSTEP_TORCH=$TORCH" "${named[@]}" "$@"); then
     show_errors "configure-$preset"
     fail "configuring $preset failed"
   fi
+  # What this build lacks, in CMake's words.
+  sed -n -E 's/^-- ((CUDA parts: no|Python with torch: none).*)/       \1/p' "$LOGS/configure-$preset.log"
   settings "$@" > "$stamp"
 }
 

@@ -6,8 +6,8 @@
 # Out: Libtorch::cpu  headers, libtorch_cpu and libc10: all a CPU program needs.
 #      Libtorch::cuda libtorch_cuda and libc10_cuda, where the wheel has them.
 #      Libtorch_ROOT_DIR, Libtorch_VERSION, Libtorch_SITE_PACKAGES, Libtorch_HAS_CUDA.
-#      Libtorch_PYTHON: a python3 that imports this torch (LOCKSTEP_PYTHON, or the one of
-#      its virtual environment); empty where there is none.
+#      Libtorch_PYTHON: a python3 that imports this torch (LOCKSTEP_PYTHON, the one of its
+#      virtual environment, or that of the path); empty where there is none.
 set(LOCKSTEP_TORCH "$ENV{LOCKSTEP_TORCH}" CACHE PATH "PyTorch wheel folder, virtual environment or libtorch")
 if(NOT LOCKSTEP_TORCH)
   set(_cache "$ENV{LOCKSTEP_CACHE}")
@@ -44,10 +44,19 @@ endif()
 
 get_filename_component(Libtorch_SITE_PACKAGES "${Libtorch_ROOT_DIR}" DIRECTORY)
 set(LOCKSTEP_PYTHON "$ENV{LOCKSTEP_PYTHON}" CACHE FILEPATH "python3 that imports this torch")
-set(Libtorch_PYTHON "${LOCKSTEP_PYTHON}")
-if(NOT Libtorch_PYTHON AND EXISTS "${Libtorch_SITE_PACKAGES}/../../../bin/python3")
-  get_filename_component(Libtorch_PYTHON "${Libtorch_SITE_PACKAGES}/../../../bin/python3" ABSOLUTE)
-endif()
+set(Libtorch_PYTHON "")
+find_program(_path_python python3 NO_CACHE)
+foreach(_python IN ITEMS "${LOCKSTEP_PYTHON}" "${Libtorch_SITE_PACKAGES}/../../../bin/python3" "${_path_python}")
+  if(NOT Libtorch_PYTHON AND _python AND EXISTS "${_python}")
+    execute_process(COMMAND "${_python}" -c
+      "import importlib.util as u, os; print(os.path.realpath(os.path.dirname(u.find_spec('torch').origin)))"
+      OUTPUT_VARIABLE _where OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    get_filename_component(_real "${Libtorch_ROOT_DIR}" REALPATH)
+    if(_where STREQUAL _real OR (_where AND _python STREQUAL LOCKSTEP_PYTHON))
+      get_filename_component(Libtorch_PYTHON "${_python}" ABSOLUTE)
+    endif()
+  endif()
+endforeach()
 set(_lib "${Libtorch_ROOT_DIR}/lib")
 set(_include "${Libtorch_ROOT_DIR}/include" "${Libtorch_ROOT_DIR}/include/torch/csrc/api/include")
 
@@ -94,3 +103,11 @@ endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Libtorch REQUIRED_VARS Libtorch_ROOT_DIR VERSION_VAR Libtorch_VERSION)
+if(Libtorch_PYTHON)
+  set(LOCKSTEP_PYTHON "${Libtorch_PYTHON}" CACHE FILEPATH "" FORCE)
+else()
+  unset(LOCKSTEP_PYTHON CACHE)
+  if(NOT Libtorch_FIND_QUIETLY)
+    message(STATUS "Python with torch: none. Interop tests need one; LOCKSTEP_PYTHON can name it.")
+  endif()
+endif()

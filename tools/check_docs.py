@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
-"""Checks texts: links lead somewhere, sources are ASCII, nothing is left for later,
-and no path or package index of one machine is written down."""
+"""Checks texts: links lead somewhere, quoted programs are those of the examples, sources
+are ASCII, nothing is left for later, and no path or package index of one machine is
+written down.
+
+<!-- text of PATH --> in front of a code block says that the block is that file without
+the comment at its top.
+"""
 
 import re
 
@@ -9,6 +14,7 @@ from source_tree import CODE_SUFFIXES, files, numbered_lines, run_check
 SOURCES = CODE_SUFFIXES + (".py", ".sh", ".cmake", ".in", ".json", "CMakeLists.txt")
 TEXTS = SOURCES + (".md",)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+QUOTE = re.compile(r"<!-- text of (\S+) -->\n+```\w*\n(.*?)```", re.DOTALL)
 ELSEWHERE = re.compile(r"^(https?:|mailto:|#)")
 LEFT_FOR_LATER = re.compile(r"\b(TO[D]O|FIX[M]E)\b")
 MACHINE = re.compile(r"/(home|root|work|farm|Users)/[A-Za-z.]|(extra-)?index[-]url|find[-]links")
@@ -33,8 +39,19 @@ def line_problems(path, number, line):
         yield "a path or package index of one machine"
 
 
+def quote_problems(root, path):
+    text = path.read_text(encoding="utf-8")
+    for source, quoted in QUOTE.findall(text):
+        file = root / source
+        whole = file.read_text(encoding="utf-8") if file.exists() else ""
+        if quoted != re.sub(r"\A(//.*\n)*", "", whole):
+            yield f"{path.relative_to(root)}: the quoted text of {source} is not what the file holds"
+
+
 def check(root):
     problems = []
+    for path in files(root, (".md",)):
+        problems += quote_problems(root, path)
     for path in files(root, TEXTS):
         in_code = False
         for number, line in numbered_lines(path):

@@ -121,6 +121,13 @@ class Docs(SampleTree):
         self.write("docs/b.md", "# Part\n")
         self.assert_fine()
 
+    def test_finds_quoted_programs_that_are_not_those_of_the_examples(self):
+        self.write("a.cpp", "// A comment.\n#include <a>\n")
+        self.write("README.md", "<!-- text of a.cpp -->\n```cpp\n#include <a>\n```\n")
+        self.assert_fine()
+        self.write("README.md", "<!-- text of a.cpp -->\n```cpp\n#include <b>\n```\n")
+        self.assert_found("README.md: the quoted text of a.cpp")
+
     def test_finds_dead_links(self):
         self.write("README.md", "\n[b](docs/b.md)\n")
         self.assert_found("README.md:2: the link to docs/b.md")

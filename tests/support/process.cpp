@@ -119,9 +119,9 @@ void Process::send(int signal) const { kill(pid_, signal); }
 ProcessResult Process::wait() {
   ProcessResult result;
   int status = 0;
-  const bool ended = wait_for(
-      [&] { return waitpid(pid_, &status, WNOHANG) == pid_; },
-      deadline_ - now_seconds());
+  const bool ended =
+      wait_for([&] { return waitpid(pid_, &status, WNOHANG) == pid_; },
+               deadline_ - now_seconds());
   if (!ended) {
     result.timed_out = true;
     kill(pid_, SIGKILL);

@@ -13,10 +13,10 @@ namespace lockstep::testing {
 
 struct ProcessOptions {
   // Added to this process's environment, less all variables of a launcher.
-  std::map<std::string, std::string> environment;
-  std::string folder;                // working folder; empty: this one
-  double timeout_seconds = 20;       // then the process is killed
-  std::vector<int> ignored_signals;  // as under nohup
+  std::map<std::string, std::string> environment = {};
+  std::string folder = {};                // working folder; empty: this one
+  double timeout_seconds = 20;            // then the process is killed
+  std::vector<int> ignored_signals = {};  // as under nohup
 };
 
 struct ProcessResult {

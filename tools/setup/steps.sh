@@ -34,7 +34,7 @@ quietly() {
 watch_log() {
   local pause=2 last
   [[ -t 1 ]] || pause=30
-  while sleep "$pause" > /dev/null 2>&1; do
+  while sleep "$pause" > /dev/null 2>&1 && kill -0 "$$" 2> /dev/null; do
     last=$(tail -n 1 "$1" | tr -cd '[:print:]' | cut -c 1-70)
     if [[ -t 1 ]]; then
       printf '\r\033[K[%s]   %s' "$(elapsed)" "$last"

@@ -51,10 +51,6 @@ use_named_torch() {
   [[ "$version" == 2.11.* ]] || fail \
     "LOCKSTEP_TORCH=$LOCKSTEP_TORCH is torch $version; Lockstep needs 2.11.x" \
     "Unset LOCKSTEP_TORCH to have $TORCH_VERSION installed."
-  if [[ -z "${LOCKSTEP_PYTHON:-}" ]] && ! ls "$TORCH"/../../../../bin/python3 > /dev/null 2>&1; then
-    note "no Python beside this torch: set LOCKSTEP_PYTHON to a python3 that imports torch" \
-      "2.11, or the interop tests are left out"
-  fi
 }
 
 install_torch() {

@@ -18,14 +18,14 @@ class Store;
 namespace lockstep {
 
 struct GlooConfig {
-  std::string name;  // Distinguishes the groups of one job.
+  std::string name = {};  // Distinguishes the groups of one job.
   std::chrono::milliseconds timeout{0};
   // Interfaces to use, comma-separated (GLOO_SOCKET_IFNAME). Unset: the address
   // from which MASTER_ADDR is reached; gloo's own choice, the host's name, is
   // often a loopback address.
-  std::optional<std::string> interfaces;
+  std::optional<std::string> interfaces = {};
   // Note the collectives of this group on the status page.
-  std::optional<StatusWriter> status;
+  std::optional<StatusWriter> status = {};
 };
 
 // Connects to every other rank before it returns.

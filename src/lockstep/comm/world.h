@@ -34,7 +34,7 @@ struct WorldConfig {
   DeviceChoice device = DeviceChoice::kAuto;
   // Limit of every collective and barrier. Unset: TORCH_DISTRIBUTED_TIMEOUT
   // (which lockstep run --timeout exports), NCCL_TIMEOUT, or 600 s.
-  std::optional<std::chrono::milliseconds> timeout;
+  std::optional<std::chrono::milliseconds> timeout = {};
 };
 
 enum class ReduceOp { kSum, kMean, kMin, kMax };

@@ -19,10 +19,10 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr double kSweepSeconds = 2;       // for descendants after SIGTERM
-constexpr double kUnkillableSeconds = 10;   // then the kernel holds it
-constexpr double kCheckSeconds = 5;         // between looks at the pages
-constexpr double kPatienceSeconds = 5;      // a worker times out by itself
+constexpr double kSweepSeconds = 2;        // for descendants after SIGTERM
+constexpr double kUnkillableSeconds = 10;  // then the kernel holds it
+constexpr double kCheckSeconds = 5;        // between looks at the pages
+constexpr double kPatienceSeconds = 5;     // a worker times out by itself
 constexpr int kTimeoutExitCode = 6;
 
 int milliseconds_until(int64_t deadline_ns) {
@@ -35,7 +35,8 @@ int milliseconds_until(int64_t deadline_ns) {
 Attempt::Attempt(const Plan& plan, WorkerGroup& group,
                  const Surroundings& surroundings)
     : plan_(plan), group_(group), surroundings_(surroundings) {
-  next_check_ns_ = monotonic_ns() + static_cast<int64_t>(kCheckSeconds * double{kSecond});
+  next_check_ns_ =
+      monotonic_ns() + static_cast<int64_t>(kCheckSeconds * double{kSecond});
 }
 
 AttemptResult Attempt::run() {

@@ -51,9 +51,9 @@ class Attempt {
   // Stages follow one another in this order; some may be left out.
   enum class Stage {
     kRunning,
-    kEnding,        // workers were asked to end
-    kKilling,       // workers were killed
-    kSweeping,      // other descendants were asked to end
+    kEnding,    // workers were asked to end
+    kKilling,   // workers were killed
+    kSweeping,  // other descendants were asked to end
     kOver,
   };
 

@@ -47,7 +47,8 @@ void flush_all(std::span<Console* const> consoles, int cancel_fd) {
     std::vector<pollfd> entries = {{cancel_fd, POLLIN, 0}};
     for (Console* console : consoles) {
       console->flush();
-      if (console->has_pending()) entries.push_back({console->fd(), POLLOUT, 0});
+      if (console->has_pending())
+        entries.push_back({console->fd(), POLLOUT, 0});
     }
     if (entries.size() == 1) return;
     poll(entries.data(), entries.size(), -1);

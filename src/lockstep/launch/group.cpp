@@ -93,29 +93,29 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place, Console& out,
     Worker& worker = group.workers.emplace_back();
     worker.local_rank = rank;
     worker.folder = place.folder / std::to_string(rank);
-    const WorkerEndpoint stdout_end = connect_stream(
-        plan,
-        {Stream::kOut, "stdout.log", &out, &options.stdout_filters,
-         group.filtered_stdout.get()},
-        worker);
-    const WorkerEndpoint stderr_end = connect_stream(
-        plan,
-        {Stream::kErr, "stderr.log", &err, &options.stderr_filters,
-         group.filtered_stderr.get()},
-        worker);
-    worker.pid = spawner.start(
-        {.file = plan.command.file,
-         .arguments = arguments_for(plan.command, rank),
-         .environment = worker_environment(
-             plan, {.local_rank = rank,
-                    .attempt = place.attempt,
-                    .master_port = place.master_port,
-                    .status_fd = worker.status.fd(),
-                    .error_file = worker.folder / "error.json"}),
-         .stdout_fd = stdout_end.fd,
-         .stderr_fd = stderr_end.fd,
-         .kept_fd = worker.status.fd(),
-         .signal_mask = place.signal_mask});
+    const WorkerEndpoint stdout_end =
+        connect_stream(plan,
+                       {Stream::kOut, "stdout.log", &out,
+                        &options.stdout_filters, group.filtered_stdout.get()},
+                       worker);
+    const WorkerEndpoint stderr_end =
+        connect_stream(plan,
+                       {Stream::kErr, "stderr.log", &err,
+                        &options.stderr_filters, group.filtered_stderr.get()},
+                       worker);
+    worker.pid =
+        spawner.start({.file = plan.command.file,
+                       .arguments = arguments_for(plan.command, rank),
+                       .environment = worker_environment(
+                           plan, {.local_rank = rank,
+                                  .attempt = place.attempt,
+                                  .master_port = place.master_port,
+                                  .status_fd = worker.status.fd(),
+                                  .error_file = worker.folder / "error.json"}),
+                       .stdout_fd = stdout_end.fd,
+                       .stderr_fd = stderr_end.fd,
+                       .kept_fd = worker.status.fd(),
+                       .signal_mask = place.signal_mask});
   }
   if (const auto number = spawner.wait_for_exec()) {
     throw exec_error(plan.command, *number);

@@ -100,7 +100,8 @@ class Keeper {
 
   void announce_restart(const AttemptResult& result, int attempt) {
     const Failure& root = result.failures[find_root_cause(result.failures)];
-    say(fmt::format("rank {} failed ({}); all {} processes start again "
+    say(
+        fmt::format("rank {} failed ({}); all {} processes start again "
                     "(restart {} of {})",
                     root.rank, ending_text(root), plan_.num_processes,
                     attempt + 1, plan_.options.max_restarts));

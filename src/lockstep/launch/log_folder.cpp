@@ -12,8 +12,7 @@ namespace fs = std::filesystem;
 fs::path temporary_folder() {
   std::error_code error;
   const fs::path folder = fs::temp_directory_path(error);
-  return make_unique_folder(error ? fs::path("/tmp") : folder,
-                            "torchelastic_");
+  return make_unique_folder(error ? fs::path("/tmp") : folder, "torchelastic_");
 }
 
 void make_folder(const fs::path& path) {

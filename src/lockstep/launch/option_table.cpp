@@ -38,8 +38,9 @@ bool flag(const Text& value) { return value != "0"; }
 
 void set_nproc(Options& options, const Text& value) {
   if (value == "xpu") {
-    refuse("--nproc-per-node xpu is not supported: Lockstep runs on NVIDIA "
-           "GPUs and CPUs");
+    refuse(
+        "--nproc-per-node xpu is not supported: Lockstep runs on NVIDIA "
+        "GPUs and CPUs");
   }
   if (value != "auto" && value != "gpu" && value != "cpu") {
     const auto number = parse_integer(value);
@@ -75,8 +76,8 @@ void set_ranks_filter(Options& options, const Text& value) {
   options.shown_ranks.clear();
   if (value.empty()) return;
   for (const Text& rank : split(value, ',')) {
-    options.shown_ranks.insert(static_cast<int>(
-        integer(Text(trim(rank)), "local-ranks-filter", 0)));
+    options.shown_ranks.insert(
+        static_cast<int>(integer(Text(trim(rank)), "local-ranks-filter", 0)));
   }
 }
 
@@ -161,8 +162,7 @@ constexpr auto kTable = std::to_array<RunOption>({
      "Write streams to files and, with a prefix, to the console.",
      [](Options& o, const Text& v) { o.tee = StreamMap::parse(v, "tee"); }},
     {"local-ranks-filter", '\0', "RANKS",
-     "Show only these local ranks on the console, e.g. 0,1.",
-     set_ranks_filter},
+     "Show only these local ranks on the console, e.g. 0,1.", set_ranks_filter},
     {"duplicate-stdout-filters", '\0', "WORDS",
      "Copy stdout lines with one of these words to filtered_stdout.log.",
      [](Options& o, const Text& v) { o.stdout_filters = filters(v); }},
@@ -211,24 +211,28 @@ constexpr auto kTable = std::to_array<RunOption>({
     {"event-log-handler", '\0', "NAME", nullptr,
      [](Options&, const Text& v) {
        if (v == "null") return;
-       refuse("--event-log-handler is not supported: handlers are Python "
-              "plugins of torchelastic; leave it out");
+       refuse(
+           "--event-log-handler is not supported: handlers are Python "
+           "plugins of torchelastic; leave it out");
      }},
     {"logs-specs", '\0', "NAME", nullptr,
      [](Options&, const Text&) {
-       refuse("--logs-specs is not supported: it names a Python plugin; use "
-              "--log-dir, --redirects and --tee");
+       refuse(
+           "--logs-specs is not supported: it names a Python plugin; use "
+           "--log-dir, --redirects and --tee");
      }},
     {"run-path", '\0', nullptr, nullptr,
      [](Options&, const Text& v) {
        if (!flag(v)) return;
-       refuse("--run-path is not supported: this launcher holds no Python "
-              "interpreter; leave it out");
+       refuse(
+           "--run-path is not supported: this launcher holds no Python "
+           "interpreter; leave it out");
      }},
     {"numa-binding", '\0', "MODE", nullptr,
      [](Options&, const Text&) {
-       refuse("--numa-binding is not supported yet; start the program under "
-              "numactl instead");
+       refuse(
+           "--numa-binding is not supported yet; start the program under "
+           "numactl instead");
      }},
 });
 

@@ -94,9 +94,11 @@ std::string help_row(const RunOption& option) {
   constexpr size_t kIndent = 30;
   constexpr size_t kWidth = 80;
   std::string left = "  ";
-  if (option.short_name != '\0') left += fmt::format("-{}, ", option.short_name);
+  if (option.short_name != '\0')
+    left += fmt::format("-{}, ", option.short_name);
   left += fmt::format("--{}", option.name);
-  if (option.value_name != nullptr) left += fmt::format(" {}", option.value_name);
+  if (option.value_name != nullptr)
+    left += fmt::format(" {}", option.value_name);
   std::string text;
   std::string line = left;
   if (line.size() + 2 > kIndent) {
@@ -136,9 +138,8 @@ RunOptions parse_run_options(std::span<const std::string> arguments,
       written.value = "1";
     } else if (!written.value) {
       if (at == arguments.size()) {
-        throw ConfigError(
-            fmt::format("--{} needs a value: {}", option.name,
-                        option.value_name));
+        throw ConfigError(fmt::format("--{} needs a value: {}", option.name,
+                                      option.value_name));
       }
       written.value = arguments[at++];
     }

@@ -86,8 +86,8 @@ void OutputStream::deliver(std::string_view line) {
   const std::string_view text = trim(line);
   if (text.empty()) return;
   if (tail_.size() == kTailLines) tail_.pop_front();
-  tail_.emplace_back(line.substr(0, std::min(kTailLineBytes,
-                                             line.find_last_not_of("\r\n") + 1)));
+  tail_.emplace_back(line.substr(
+      0, std::min(kTailLineBytes, line.find_last_not_of("\r\n") + 1)));
 }
 
 FileDescriptor open_log(const std::filesystem::path& path) {

@@ -71,8 +71,7 @@ ProgramError::ProgramError(const std::string& what, int exit_code)
 Command find_command(const RunOptions& options,
                      const Environment& environment) {
   Command command{.file = "", .arguments = {}, .title = options.program};
-  const bool is_script =
-      !options.no_python && options.program.ends_with(".py");
+  const bool is_script = !options.no_python && options.program.ends_with(".py");
   if (options.module || is_script) {
     if (!options.module) check_path(options.program, options.program);
     const auto python = find(environment, "PYTHON_EXEC").value_or("python3");

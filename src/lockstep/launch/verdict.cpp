@@ -25,9 +25,8 @@ bool mentions_timeout(std::string_view text) {
 
 std::string collective_text(const RankStatus& status) {
   if (status.collectives_started == 0) return "no collective yet";
-  std::string text =
-      fmt::format("{} #{}", collective_name(status.collective),
-                  status.collectives_started);
+  std::string text = fmt::format("{} #{}", collective_name(status.collective),
+                                 status.collectives_started);
   if (status.collective_bytes > 0) {
     text += fmt::format(" ({})", bytes_text(status.collective_bytes));
   }
@@ -48,11 +47,11 @@ std::string waiting_line(const RankSnapshot& rank) {
 
 std::string what_it_did(const RankSnapshot& rank) {
   if (!rank.status) {
-    std::string text =
-        rank.is_alive ? "process is " + state_name(rank.state) : "process ended";
+    std::string text = rank.is_alive ? "process is " + state_name(rank.state)
+                                     : "process ended";
     if (rank.quiet_seconds) {
-      text += fmt::format(", no output for {}",
-                          duration_text(*rank.quiet_seconds));
+      text +=
+          fmt::format(", no output for {}", duration_text(*rank.quiet_seconds));
     }
     return text;
   }
@@ -63,8 +62,8 @@ std::string what_it_did(const RankSnapshot& rank) {
 }
 
 std::string stalling_line(const RankSnapshot& rank, const char* title) {
-  std::string text = fmt::format("  {}: rank {} (pid {})", title, rank.rank,
-                                 rank.pid);
+  std::string text =
+      fmt::format("  {}: rank {} (pid {})", title, rank.rank, rank.pid);
   if (rank.is_stopped()) {
     text += fmt::format(" is stopped (SIGSTOP); resume it with kill -CONT {}",
                         rank.pid);
@@ -92,8 +91,9 @@ std::vector<const RankSnapshot*> find_stalling(
   }
   for (const RankSnapshot& rank : ranks) {
     const bool is_behind =
-        rank.status ? rank.status->collectives_started == fewest && fewest < most
-                    : rank.is_alive && most >= 0;
+        rank.status
+            ? rank.status->collectives_started == fewest && fewest < most
+            : rank.is_alive && most >= 0;
     if (rank.is_stopped() || is_behind) found.push_back(&rank);
   }
   return found;
@@ -120,9 +120,8 @@ std::string lockstep_ranks_text(std::span<const RankSnapshot> ranks) {
 
 std::string foreign_ranks_text(std::span<const RankSnapshot> ranks,
                                const Failure& failure) {
-  std::string text =
-      fmt::format("  rank {} (pid {}) gave up waiting\n", failure.rank,
-                  failure.pid);
+  std::string text = fmt::format("  rank {} (pid {}) gave up waiting\n",
+                                 failure.rank, failure.pid);
   for (const RankSnapshot& rank : ranks) {
     if (!rank.is_alive) continue;
     text += stalling_line(rank, rank.is_stopped() ? "stalled" : "alive");

@@ -18,8 +18,8 @@ namespace lockstep {
 
 // How a worker ended.
 struct WorkerEnd {
-  int exit_code = 0;     // negative: died by this signal
-  double unix_time = 0;  // when the launcher saw it
+  int exit_code = 0;        // negative: died by this signal
+  double unix_time = 0;     // when the launcher saw it
   bool on_request = false;  // the launcher was ending the job already
 };
 
@@ -27,7 +27,7 @@ struct Worker {
   int local_rank = 0;
   pid_t pid = 0;
   StatusReader status;
-  std::filesystem::path folder;  // of its log and error files
+  std::filesystem::path folder;       // of its log and error files
   std::vector<OutputStream> streams;  // those that pass through the launcher
   bool has_stderr_log = false;
   std::optional<WorkerEnd> end;

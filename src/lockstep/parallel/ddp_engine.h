@@ -40,14 +40,14 @@ struct DdpConfig {
   // Gradients live inside the buckets: no copies, less memory.
   bool gradient_as_bucket_view = true;
   // Unset: buckets of 25 MiB, the first of 1 MiB.
-  std::optional<double> bucket_cap_mb;
+  std::optional<double> bucket_cap_mb = {};
   // Full names of parameters and buffers that are left alone on every rank.
-  NameSet ignored;
+  NameSet ignored = {};
   Compression compression = Compression::kNone;
   // An own way to average a bucket, instead of `compression`.
-  GradientHook gradient_hook;
+  GradientHook gradient_hook = {};
   // From bucket_layout() of the run that this one continues.
-  std::optional<BucketLayout> bucket_layout;
+  std::optional<BucketLayout> bucket_layout = {};
 };
 
 struct JoinConfig {

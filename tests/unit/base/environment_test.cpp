@@ -32,8 +32,8 @@ TEST(Environment, CopyHoldsTheProcessVariables) {
 TEST(CollectiveTimeout, TorchVariableBeatsNcclVariable) {
   EXPECT_EQ(collective_timeout_seconds({}), 600);
   EXPECT_EQ(collective_timeout_seconds({{"NCCL_TIMEOUT", "40"}}), 40);
-  EXPECT_EQ(collective_timeout_seconds({{"NCCL_TIMEOUT", "40"},
-                                        {"TORCH_DISTRIBUTED_TIMEOUT", "2.5"}}),
+  EXPECT_EQ(collective_timeout_seconds(
+                {{"NCCL_TIMEOUT", "40"}, {"TORCH_DISTRIBUTED_TIMEOUT", "2.5"}}),
             2.5);
 }
 

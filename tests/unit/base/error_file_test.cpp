@@ -25,9 +25,9 @@ TEST(ErrorFile, RoundTripKeepsEveryField) {
 
 TEST(ErrorFile, ReadsWhatPythonWorkersWrite) {
   const TempDir folder;
-  const auto path = folder.write(
-      "error.json",
-      R"({"message": {"message": "ValueError: boom", "extraInfo":
+  const auto path =
+      folder.write("error.json",
+                   R"({"message": {"message": "ValueError: boom", "extraInfo":
           {"py_callstack": "Traceback ...", "timestamp": "1700000001"}}})");
   const auto report = read_error_file(path);
   ASSERT_TRUE(report);
@@ -37,9 +37,9 @@ TEST(ErrorFile, ReadsWhatPythonWorkersWrite) {
 
 TEST(ErrorFile, ReadsAPlainMessageAndANumericTime) {
   const TempDir folder;
-  EXPECT_EQ(read_error_file(folder.write("a", R"({"message": "plain"})"))
-                ->message,
-            "plain");
+  EXPECT_EQ(
+      read_error_file(folder.write("a", R"({"message": "plain"})"))->message,
+      "plain");
   EXPECT_EQ(
       read_error_file(
           folder.write(

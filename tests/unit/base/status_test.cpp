@@ -67,8 +67,8 @@ TEST(StatusWriter, WorksWithoutLauncherAndWithAWrongDescriptor) {
   StatusWriter alone;
   EXPECT_EQ(alone.start_collective(Collective::kVote, 0), 1);
   EXPECT_NO_THROW(StatusWriter::from_environment({}).set_step(1));
-  EXPECT_NO_THROW(
-      StatusWriter::from_environment({{"LOCKSTEP_STATUS_FD", "0"}}).set_step(1));
+  EXPECT_NO_THROW(StatusWriter::from_environment({{"LOCKSTEP_STATUS_FD", "0"}})
+                      .set_step(1));
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+#include "faults/launcher.h"
+
+#include <algorithm>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/launch/processes.h"
+
+namespace lockstep::testing {
+
+Words job(const Words& options) {
+  Words command = {LOCKSTEP_PROGRAM, "run"};
+  command.insert(command.end(), options.begin(), options.end());
+  return command;
+}
+
+Words shell_job(const Words& options, const std::string& script) {
+  Words command = job(options);
+  for (const std::string& word : Words{"sh", "-c", script}) {
+    command.push_back(word);
+  }
+  return command;
+}
+
+Words python_job(const Words& options, const std::string& script) {
+  Words command = job(options);
+  for (const std::string& word : Words{LOCKSTEP_PYTHON, "-u", "-c", script}) {
+    command.push_back(word);
+  }
+  return command;
+}
+
+ProcessResult run_shell(const Words& options, const std::string& script,
+                        ProcessOptions process) {
+  return run(shell_job(options, script), std::move(process));
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+int count(const std::string& text, const std::string& part) {
+  int number = 0;
+  for (auto at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + part.size())) {
+    ++number;
+  }
+  return number;
+}
+
+Words sorted_lines(const std::string& text) {
+  Words lines = split(text, '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+pid_t find_keeper(pid_t launcher) {
+  for (const ProcessInfo& process : find_descendants(launcher)) {
+    if (process.parent == launcher && process.command == "lockstep-keeper") {
+      return process.pid;
+    }
+  }
+  return 0;
+}
+
+}  // namespace lockstep::testing

@@ -1,0 +1,32 @@
+// `lockstep run` as the fault tests start it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+
+namespace lockstep::testing {
+
+using Words = std::vector<std::string>;
+
+// "lockstep run OPTIONS sh -c SCRIPT", ready for Process and run().
+Words shell_job(const Words& options, const std::string& script);
+
+// "lockstep run OPTIONS python3 -u -c SCRIPT".
+Words python_job(const Words& options, const std::string& script);
+
+// "lockstep run OPTIONS..."
+Words job(const Words& options);
+
+ProcessResult run_shell(const Words& options, const std::string& script,
+                        ProcessOptions process = {});
+
+bool contains(const std::string& text, const std::string& part);
+int count(const std::string& text, const std::string& part);
+Words sorted_lines(const std::string& text);
+
+// The keeper below a running launcher; 0 when there is none.
+pid_t find_keeper(pid_t launcher);
+
+}  // namespace lockstep::testing

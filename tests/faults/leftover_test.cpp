@@ -1,0 +1,73 @@
+// After any end no process of the job is left.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "faults/launcher.h"
+
+namespace lockstep::testing {
+namespace {
+
+// Workers with a child, a child in a session of its own, and an orphan; all
+// of them ignore the polite signals.
+constexpr const char* kFamily =
+    "trap '' TERM INT HUP; sleep 100 & setsid sleep 100 & "
+    "(setsid sh -c 'trap \"\" TERM HUP; sleep 100; sleep 100' &); "
+    "echo ready $RANK; wait";
+
+void wait_until_ready(const Process& launcher) {
+  ASSERT_TRUE(launcher.wait_for_output("ready 0"));
+  ASSERT_TRUE(launcher.wait_for_output("ready 1"));
+  // Two workers, three children each, launcher and keeper.
+  ASSERT_TRUE(
+      wait_for([&] { return find_marked(launcher.marker()).size() >= 10; }, 5));
+}
+
+TEST(Leftover, NoneWhenTheLauncherIsKilled) {
+  Process launcher(shell_job({"--nproc=2"}, kFamily));
+  wait_until_ready(launcher);
+  launcher.send(SIGKILL);
+  launcher.wait();
+  EXPECT_TRUE(wait_until_gone(launcher.marker(), 2).empty());
+}
+
+TEST(Leftover, NoneWhenTheKeeperIsKilled) {
+  Process launcher(shell_job({"--nproc=2"}, kFamily));
+  wait_until_ready(launcher);
+  const pid_t keeper = find_keeper(launcher.pid());
+  ASSERT_GT(keeper, 0);
+  kill(keeper, SIGKILL);
+  const auto result = launcher.wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.err, "keeper process was killed"));
+  EXPECT_TRUE(wait_until_gone(launcher.marker(), 2).empty());
+}
+
+TEST(Leftover, NoneWhenTheProcessGroupOfTheLauncherIsKilled) {
+  Process launcher(
+      {"setsid", LOCKSTEP_PROGRAM, "run", "--nproc=2", "sh", "-c", kFamily});
+  wait_until_ready(launcher);
+  killpg(launcher.pid(), SIGKILL);
+  launcher.wait();
+  EXPECT_TRUE(wait_until_gone(launcher.marker(), 2).empty());
+}
+
+TEST(Leftover, NoneAfterSuccess) {
+  Process launcher(shell_job({"--nproc=2"}, "(setsid sleep 100 &); sleep 0.1"));
+  const auto result = launcher.wait();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_LT(result.seconds, 1.5);
+  EXPECT_TRUE(wait_until_gone(launcher.marker(), 0).empty());
+}
+
+TEST(Leftover, NoneAfterAFailureWithStubbornChildren) {
+  Process launcher(shell_job(
+      {"--nproc=2", "--shutdown-timeout=0.2"},
+      std::string("[ $RANK = 1 ] && { sleep 0.5; exit 3; };") + kFamily));
+  const auto result = launcher.wait();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(wait_until_gone(launcher.marker(), 0).empty());
+}
+
+}  // namespace
+}  // namespace lockstep::testing

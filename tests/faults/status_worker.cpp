@@ -1,0 +1,40 @@
+// A worker that writes its status page as Lockstep's own programs do.
+//
+// usage: status_worker MODE. Rank 1 finishes one collective and then stops
+// itself (mode "stop") or sleeps; the others start a second one, wait for it
+// and give up with a TimeoutError (mode "stop") or never (mode "hang").
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/error_file.h"
+#include "lockstep/base/status.h"
+
+int main(int count, char** values) {
+  using namespace lockstep;
+  const std::string mode = count > 1 ? values[1] : "";
+  const Environment environment = process_environment();
+  auto status = StatusWriter::from_environment(environment);
+  const auto rank = find_integer(environment, "RANK").value_or(0);
+  status.set_place(static_cast<int>(rank), 2);
+  status.set_step(4);
+  status.start_collective(Collective::kBroadcast, 1024);
+  status.finish_collective();
+  status.set_phase(Phase::kLoadingData);
+  if (rank == 1) {
+    if (mode == "stop") raise(SIGSTOP);
+    sleep(60);
+    return 0;
+  }
+  usleep(300'000);
+  status.set_phase(Phase::kBackward);
+  status.start_collective(Collective::kAllReduce, 4096);
+  if (mode == "hang") sleep(60);
+  usleep(300'000);
+  const TimeoutError error("all_reduce #2 timed out");
+  report_to_launcher(error);
+  return exit_code(error);
+}

@@ -1,0 +1,79 @@
+#include "lockstep/launch/failure_report.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/clock.h"
+
+namespace lockstep {
+namespace {
+
+Failure failure_of(int rank, int exit_code, double time) {
+  Failure failure;
+  failure.rank = rank;
+  failure.local_rank = rank;
+  failure.pid = 100 + rank;
+  failure.exit_code = exit_code;
+  failure.unix_time = time;
+  return failure;
+}
+
+TEST(FailureReport, HasTheFrameOfTorchrun) {
+  Failure failure = failure_of(1, 1, 1'700'000'000);
+  failure.error_file = "/logs/1/error.json";
+  failure.error = ErrorReport{.message = "ValueError: boom",
+                              .callstack = "Traceback:\n  line\nboom\n"};
+  const std::string border(60, '=');
+  const std::string section(60, '-');
+  EXPECT_EQ(failure_report("train.py", "box", std::vector{failure}, ""),
+            border + "\ntrain.py FAILED\n" + section +
+                "\nFailures:\n  <NO_OTHER_FAILURES>\n" + section +
+                "\nRoot Cause (first observed failure):\n[0]:\n"
+                "  time      : " +
+                local_timestamp(1'700'000'000) +
+                "\n  host      : box\n"
+                "  rank      : 1 (local_rank: 1)\n"
+                "  exitcode  : 1 (pid: 101)\n"
+                "  error_file: /logs/1/error.json\n"
+                "  traceback : Traceback:\n    line\n  boom\n" +
+                border + "\n");
+}
+
+TEST(FailureReport, TheEarliestFailureIsTheCause) {
+  const std::vector failures = {failure_of(0, 1, 20), failure_of(1, -9, 10),
+                                failure_of(2, 5, 30)};
+  EXPECT_EQ(find_root_cause(failures), 1u);
+  const std::string text = failure_report("p", "box", failures, "");
+  const auto root = text.find("Root Cause");
+  EXPECT_LT(text.find("rank      : 0"), root);
+  EXPECT_LT(text.find("rank      : 2"), root);
+  EXPECT_GT(text.find("rank      : 1"), root);
+  EXPECT_GT(text.find("[0]:"), root);
+}
+
+TEST(FailureReport, ASignalIsExplained) {
+  const std::string text =
+      failure_report("p", "box", std::vector{failure_of(0, -9, 1)}, "");
+  EXPECT_NE(text.find("exitcode  : -9 (pid: 100)"), std::string::npos);
+  EXPECT_NE(text.find("Signal 9 (SIGKILL) received by PID 100"),
+            std::string::npos);
+  EXPECT_NE(text.find("out-of-memory"), std::string::npos);
+}
+
+TEST(FailureReport, ShowsLastLinesAndExtraText) {
+  Failure failure = failure_of(0, 3, 1);
+  failure.last_lines = {"first", "second"};
+  const std::string text =
+      failure_report("p", "box", std::vector{failure}, "  extra\n");
+  EXPECT_NE(text.find("    first\n    second\n"), std::string::npos);
+  EXPECT_NE(text.find("-\n  extra\n="), std::string::npos);
+}
+
+TEST(FailureReport, ExitCodes) {
+  EXPECT_EQ(exit_code_for(failure_of(0, 3, 1)), 3);
+  EXPECT_EQ(exit_code_for(failure_of(0, -11, 1)), 139);
+  EXPECT_EQ(ending_text(failure_of(0, -11, 1)), "SIGSEGV");
+  EXPECT_EQ(ending_text(failure_of(0, 4, 1)), "exit code 4");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,193 @@
+#include "lockstep/launch/options.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/option_table.h"
+
+namespace lockstep {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+RunOptions parse(const Arguments& arguments,
+                 const Environment& environment = {}) {
+  return parse_run_options(arguments, environment);
+}
+
+std::string refusal(const Arguments& arguments,
+                    const Environment& environment = {}) {
+  try {
+    parse(arguments, environment);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(RunOptions, AllSpellingsOfAnOptionAreEqual) {
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"--nproc-per-node", "4", "p"},
+                              {"--nproc_per_node", "4", "p"},
+                              {"--nproc-per-node=4", "p"},
+                              {"--nproc_per_node=4", "p"},
+                              {"--nproc", "4", "p"},
+                              {"--nproc=4", "p"}}) {
+    EXPECT_EQ(parse(arguments).nproc, "4") << arguments[0];
+  }
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"-r", "3", "p"},
+                              {"-r3", "p"},
+                              {"-r=3", "p"},
+                              {"--redirects", "3", "p"}}) {
+    EXPECT_TRUE(parse(arguments).redirects.has(5, Stream::kErr));
+  }
+}
+
+TEST(RunOptions, EverythingAfterTheProgramIsUntouched) {
+  const RunOptions options =
+      parse({"--nproc", "2", "./train", "--nproc", "9", "--", "-r", "x"});
+  EXPECT_EQ(options.nproc, "2");
+  EXPECT_EQ(options.program, "./train");
+  EXPECT_EQ(options.arguments, (Arguments{"--nproc", "9", "--", "-r", "x"}));
+}
+
+TEST(RunOptions, TwoDashesEndTheOptions) {
+  EXPECT_EQ(parse({"--", "--odd-name"}).program, "--odd-name");
+}
+
+TEST(RunOptions, DefaultsAreThoseOfTorchrun) {
+  const RunOptions options = parse({"p"});
+  EXPECT_EQ(options.nproc, "1");
+  EXPECT_EQ(options.run_id, "none");
+  EXPECT_EQ(options.role, "default");
+  EXPECT_EQ(options.max_restarts, 0);
+  EXPECT_FALSE(options.master_port);
+  EXPECT_EQ(options.shutdown_timeout, 30);
+  EXPECT_EQ(options.stop_signals,
+            (std::vector<int>{SIGTERM, SIGINT, SIGHUP, SIGQUIT}));
+}
+
+TEST(RunOptions, EveryOptionOfTorchrunForOneNodeIsAccepted) {
+  const RunOptions options = parse({"--nnodes=1:1",
+                                    "--rdzv-backend=c10d",
+                                    "--rdzv-endpoint=localhost:0",
+                                    "--rdzv-id=job",
+                                    "--rdzv-conf=timeout=5",
+                                    "--standalone",
+                                    "--max-restarts=2",
+                                    "--monitor-interval=0.5",
+                                    "--start-method=fork",
+                                    "--event-log-handler=null",
+                                    "--role=trainer",
+                                    "--log-dir=logs",
+                                    "--tee=0:3,12:1",
+                                    "--local-ranks-filter=0,3",
+                                    "--node-rank=0",
+                                    "--duplicate-stdout-filters=apple,o,,range",
+                                    "--master-addr=localhost",
+                                    "--duplicate-stderr-filters=bad",
+                                    "--master-port=1234",
+                                    "--local-addr=127.0.0.1",
+                                    "--signals-to-handle=SIGTERM,SIGUSR1",
+                                    "--virtual-local-rank",
+                                    "--use_env",
+                                    "--no-python",
+                                    "p"});
+  EXPECT_EQ(options.max_restarts, 2);
+  EXPECT_EQ(options.run_id, "job");
+  EXPECT_EQ(options.shown_ranks, (std::set<int>{0, 3}));
+  EXPECT_EQ(options.stdout_filters, (Arguments{"apple", "o,range"}));
+  EXPECT_EQ(options.stop_signals, (std::vector<int>{SIGTERM, SIGUSR1}));
+  EXPECT_TRUE(options.tee.has(12, Stream::kOut));
+  EXPECT_TRUE(options.standalone && options.virtual_local_rank);
+  EXPECT_TRUE(parse({"-m", "package.train"}).module);
+}
+
+TEST(RunOptions, OwnOptions) {
+  const RunOptions options =
+      parse({"--share-gpus", "--timeout=2.5", "--shutdown-timeout", "1", "p"});
+  EXPECT_TRUE(options.share_gpus);
+  EXPECT_EQ(options.timeout, 2.5);
+  EXPECT_EQ(options.shutdown_timeout, 1);
+}
+
+TEST(RunOptions, VariablesStandForMissingOptions) {
+  const Environment environment = {{"PET_NPROC_PER_NODE", "4"},
+                                   {"PET_STANDALONE", "1"},
+                                   {"PET_NO_PYTHON", "0"},
+                                   {"PET_MASTER_PORT", "1234"}};
+  const RunOptions from_variables = parse({"p"}, environment);
+  EXPECT_EQ(from_variables.nproc, "4");
+  EXPECT_TRUE(from_variables.standalone);
+  EXPECT_FALSE(from_variables.no_python);
+  EXPECT_EQ(from_variables.master_port, 1234);
+  EXPECT_EQ(parse({"--nproc=2", "p"}, environment).nproc, "2");
+}
+
+TEST(RunOptions, ABadVariableIsNamed) {
+  EXPECT_TRUE(contains(refusal({"p"}, {{"PET_NNODES", "2"}}), "PET_NNODES=2"));
+}
+
+TEST(RunOptions, UnknownOptionSuggestsTheNearest) {
+  EXPECT_TRUE(contains(refusal({"--nprc-per-node=2", "p"}),
+                       "did you mean --nproc-per-node"));
+  EXPECT_TRUE(contains(refusal({"--log_dri", "x", "p"}), "--log-dir"));
+  EXPECT_TRUE(contains(refusal({"--batch-size=3", "p"}), "after PROGRAM"));
+  EXPECT_FALSE(refusal({"-x", "p"}).empty());
+}
+
+TEST(RunOptions, WhatHasNoMeaningHereIsRefusedInOneSentence) {
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"--rdzv-backend=etcd", "p"},
+                              {"--event-log-handler=x", "p"},
+                              {"--logs-specs=x", "p"},
+                              {"--nproc-per-node=xpu", "p"},
+                              {"--nnodes=1:4", "p"},
+                              {"--run-path", "p"},
+                              {"--numa-binding=node", "p"}}) {
+    const std::string text = refusal(arguments);
+    EXPECT_TRUE(contains(text, "not supported")) << arguments[0] << text;
+    EXPECT_FALSE(contains(text, ". ")) << text;
+  }
+  EXPECT_TRUE(contains(refusal({"--nnodes=2", "p"}), "not supported yet"));
+  EXPECT_TRUE(contains(refusal({"--node-rank=1", "p"}), "not supported yet"));
+}
+
+TEST(RunOptions, BadValuesNameTheOption) {
+  EXPECT_TRUE(contains(refusal({"--nproc=0", "p"}), "--nproc-per-node"));
+  EXPECT_TRUE(contains(refusal({"--nproc=many", "p"}), "many"));
+  EXPECT_TRUE(contains(refusal({"--max-restarts=-1", "p"}), "max-restarts"));
+  EXPECT_TRUE(contains(refusal({"--master-port=70000", "p"}), "65535"));
+  EXPECT_TRUE(contains(refusal({"--timeout=0", "p"}), "--timeout"));
+  EXPECT_TRUE(contains(refusal({"--tee=0:4", "p"}), "--tee"));
+  EXPECT_TRUE(contains(refusal({"--signals-to-handle=X", "p"}), "'X'"));
+  EXPECT_TRUE(contains(refusal({"--log-dir"}), "needs a value"));
+  EXPECT_TRUE(contains(refusal({"--standalone=1", "p"}), "takes no value"));
+  EXPECT_TRUE(contains(refusal({"-m", "--no-python", "p"}), "exclude"));
+  EXPECT_TRUE(contains(refusal({"--nproc=2"}), "PROGRAM is missing"));
+}
+
+TEST(RunOptions, HelpShowsEveryOptionWithinTheScreen) {
+  const std::string text = run_help();
+  for (const RunOption& option : run_option_table()) {
+    if (option.help == nullptr) continue;
+    EXPECT_TRUE(contains(text, std::string("--") + option.name));
+  }
+  size_t begin = 0;
+  for (auto end = text.find('\n'); end != std::string::npos;
+       end = text.find('\n', begin)) {
+    EXPECT_LE(end - begin, 80u) << text.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  EXPECT_TRUE(parse({"--help"}).help);
+}
+
+}  // namespace
+}  // namespace lockstep

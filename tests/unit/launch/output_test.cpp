@@ -1,0 +1,64 @@
+#include "lockstep/launch/output.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::TempDir;
+
+struct Feed {
+  FileDescriptor read_end;
+  FileDescriptor write_end;
+};
+
+Feed make_feed() {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+TEST(OutputStream, WritesLogAndFilteredLines) {
+  const TempDir folder;
+  Feed feed = make_feed();
+  const FileDescriptor filtered = open_log(folder.path() / "filtered");
+  OutputTarget target;
+  target.log = open_log(folder.path() / "log");
+  target.filters = {"loss"};
+  target.filtered_fd = filtered.get();
+  OutputStream stream(std::move(feed.read_end), std::move(target));
+  write_all(feed.write_end.get(), "loss 1\nother\nlast loss");
+  EXPECT_TRUE(stream.pump());
+  EXPECT_FALSE(stream.pump());
+  EXPECT_TRUE(stream.is_open());
+  feed.write_end.reset();
+  EXPECT_FALSE(stream.pump());
+  EXPECT_FALSE(stream.is_open());
+  EXPECT_EQ(read_file(folder.path() / "log"), "loss 1\nother\nlast loss");
+  EXPECT_EQ(read_file(folder.path() / "filtered"), "loss 1\nlast loss");
+}
+
+TEST(OutputStream, KeepsTheLastLinesWithoutTheirEnds) {
+  Feed feed = make_feed();
+  OutputStream stream(std::move(feed.read_end), {});
+  for (int i = 0; i < 30; ++i) {
+    write_all(feed.write_end.get(), "line " + std::to_string(i) + "\n\n");
+  }
+  stream.pump();
+  ASSERT_EQ(stream.tail().size(), OutputStream::kTailLines);
+  EXPECT_EQ(stream.tail().front(), "line 10");
+  EXPECT_EQ(stream.tail().back(), "line 29");
+}
+
+TEST(LastLines, ReadsTheEndOfAFile) {
+  const TempDir folder;
+  const auto path = folder.write("log", "a\nb\n\nc\n");
+  EXPECT_EQ(last_lines(path, 2), (std::vector<std::string>{"b", "c"}));
+  EXPECT_TRUE(last_lines(folder.path() / "none", 2).empty());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,126 @@
+#include "lockstep/launch/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Plan plan_for(Arguments arguments, Environment environment = {}, int gpus = 0,
+              int cores = 8) {
+  environment.emplace("PATH", "/usr/bin:/bin");
+  return make_plan(parse_run_options(arguments, environment), environment,
+                   {.count_gpus = [gpus] { return gpus; },
+                    .count_cores = [cores] { return cores; }});
+}
+
+std::string refusal(const Arguments& arguments,
+                    const Environment& environment = {}, int gpus = 0) {
+  try {
+    plan_for(arguments, environment, gpus);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Plan, CountsProcesses) {
+  EXPECT_EQ(plan_for({"true"}).num_processes, 1);
+  EXPECT_EQ(plan_for({"--nproc=3", "true"}).num_processes, 3);
+  EXPECT_EQ(plan_for({"--nproc=cpu", "true"}).num_processes, 8);
+  EXPECT_EQ(plan_for({"--nproc=auto", "true"}).num_processes, 8);
+  EXPECT_EQ(plan_for({"--nproc=auto", "true"}, {}, 4).num_processes, 4);
+  EXPECT_EQ(
+      plan_for({"--nproc=gpu", "true"}, {{"CUDA_VISIBLE_DEVICES", "1"}}, 4)
+          .num_processes,
+      1);
+}
+
+TEST(Plan, GpuWithoutGpuIsRefused) {
+  EXPECT_TRUE(contains(refusal({"--nproc=gpu", "true"}), "no GPU is visible"));
+}
+
+TEST(Plan, MoreProcessesThanGpusAreRefusedWithTheFix) {
+  const std::string text =
+      refusal({"--nproc=8", "true"}, {{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}, 8);
+  EXPECT_EQ(text,
+            "8 processes were asked for but 4 GPUs are visible "
+            "(CUDA_VISIBLE_DEVICES=0,1,2,3); use --nproc-per-node 4, or "
+            "--share-gpus to put several processes on one GPU");
+  EXPECT_EQ(
+      plan_for({"--nproc=8", "--share-gpus", "true"}, {}, 4).num_processes, 8);
+  EXPECT_EQ(plan_for({"--nproc=64", "true"}).num_processes, 64);
+}
+
+TEST(Plan, AProgramThatExplainsItselfRunsOnce) {
+  EXPECT_EQ(plan_for({"--nproc=8", "true", "--help"}).num_processes, 1);
+  EXPECT_EQ(plan_for({"--nproc=8", "true", "x", "-h"}).num_processes, 1);
+}
+
+TEST(Plan, CoresAreSharedBetweenProcesses) {
+  const Plan plan = plan_for({"--nproc=3", "true"});
+  EXPECT_EQ(plan.environment.at("OMP_NUM_THREADS"), "2");
+  ASSERT_EQ(plan.notes.size(), 1u);
+  EXPECT_TRUE(contains(plan.notes[0], "OMP_NUM_THREADS=2"));
+  EXPECT_EQ(plan_for({"--nproc=32", "true"}).environment.at("OMP_NUM_THREADS"),
+            "1");
+}
+
+TEST(Plan, ThreadsOfTheUserAndOfALoneProcessStay) {
+  EXPECT_EQ(plan_for({"true"}).environment.count("OMP_NUM_THREADS"), 0u);
+  const Plan plan = plan_for({"--nproc=2", "true"}, {{"OMP_NUM_THREADS", "5"}});
+  EXPECT_EQ(plan.environment.at("OMP_NUM_THREADS"), "5");
+  EXPECT_TRUE(plan.notes.empty());
+}
+
+TEST(Plan, NoPortMeansAFreeOne) {
+  for (const Arguments& arguments : std::vector<Arguments>{
+           {"true"},
+           {"--master-port=0", "true"},
+           {"--standalone", "--master-port=5", "true"},
+           {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "true"}}) {
+    const Plan plan = plan_for(arguments);
+    EXPECT_FALSE(plan.master_port);
+    EXPECT_EQ(plan.master_addr, "127.0.0.1");
+  }
+}
+
+TEST(Plan, FlagBeatsPetVariableBeatsMasterPort) {
+  const Environment both = {{"PET_MASTER_PORT", "2000"},
+                            {"MASTER_PORT", "3000"}};
+  EXPECT_EQ(plan_for({"true"}, {{"MASTER_PORT", "3000"}}).master_port, 3000);
+  EXPECT_EQ(plan_for({"true"}, both).master_port, 2000);
+  EXPECT_EQ(plan_for({"--master-port=1500", "true"}, both).master_port, 1500);
+  EXPECT_EQ(
+      plan_for({"--rdzv-endpoint=127.0.0.1:1600", "true"}, both).master_port,
+      1600);
+}
+
+TEST(Plan, AnAddressOfAnotherMachineIsRefused) {
+  EXPECT_TRUE(contains(refusal({"--master-addr=192.0.2.1", "true"}),
+                       "not supported yet"));
+}
+
+TEST(Plan, TimeoutGoesToBothVariables) {
+  const Plan plan = plan_for({"--timeout=30", "true"}, {{"NCCL_TIMEOUT", "9"}});
+  EXPECT_EQ(plan.timeout_seconds, 30);
+  EXPECT_EQ(plan.environment.at("TORCH_DISTRIBUTED_TIMEOUT"), "30");
+  EXPECT_EQ(plan.environment.at("NCCL_TIMEOUT"), "30");
+  EXPECT_EQ(plan_for({"true"}, {{"NCCL_TIMEOUT", "9"}}).timeout_seconds, 9);
+}
+
+TEST(Plan, StandaloneGetsAFreshRunName) {
+  EXPECT_EQ(plan_for({"true"}).run_id, "none");
+  EXPECT_NE(plan_for({"--standalone", "true"}).run_id,
+            plan_for({"--standalone", "true"}).run_id);
+}
+
+}  // namespace
+}  // namespace lockstep

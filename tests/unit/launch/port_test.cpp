@@ -1,0 +1,91 @@
+#include "lockstep/launch/port.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <set>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/listeners.h"
+
+namespace lockstep {
+namespace {
+
+// As a TCP store does: SO_REUSEADDR, all addresses.
+FileDescriptor listen_at(int port) {
+  FileDescriptor server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  setsockopt(server.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  if (bind(server.get(), reinterpret_cast<sockaddr*>(&address),
+           sizeof(address)) != 0 ||
+      listen(server.get(), 8) != 0) {
+    return {};
+  }
+  return server;
+}
+
+TEST(PortReservation, NeverGivesOnePortTwice) {
+  std::vector<PortReservation> held;
+  std::set<int> ports;
+  for (int i = 0; i < 200; ++i) {
+    held.push_back(PortReservation::any());
+    ports.insert(held.back().port());
+  }
+  EXPECT_EQ(ports.size(), held.size());
+}
+
+TEST(PortReservation, AWorkerCanListenOnAReservedPort) {
+  const PortReservation chosen = PortReservation::any();
+  EXPECT_TRUE(listen_at(chosen.port()));
+  const int free_port = PortReservation::any().port();
+  const PortReservation named = PortReservation::at(free_port);
+  EXPECT_TRUE(listen_at(named.port()));
+}
+
+TEST(PortReservation, ATakenPortIsRefusedWithItsHolder) {
+  const int port = PortReservation::any().port();
+  const FileDescriptor server = listen_at(port);
+  ASSERT_TRUE(server);
+  try {
+    PortReservation::at(port);
+    FAIL();
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("port " + std::to_string(port)), std::string::npos);
+    EXPECT_NE(text.find("process " + std::to_string(getpid())),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("a free one is chosen"), std::string::npos);
+  }
+}
+
+TEST(PortReservation, AReservedPortIsTakenForOtherJobs) {
+  const PortReservation other = PortReservation::any();
+  EXPECT_THROW(PortReservation::at(other.port()), ConfigError);
+}
+
+TEST(Listeners, FindTheProcessBehindAPort) {
+  const int port = PortReservation::any().port();
+  EXPECT_FALSE(find_port_holder(port));
+  const FileDescriptor server = listen_at(port);
+  const auto holder = find_port_holder(port);
+  ASSERT_TRUE(holder);
+  EXPECT_EQ(holder->pid, getpid());
+  EXPECT_FALSE(is_port_closing(port));
+}
+
+TEST(LocalAddress, OnlyAddressesOfThisMachinePass) {
+  EXPECT_NO_THROW(check_local_address("127.0.0.1"));
+  EXPECT_NO_THROW(check_local_address("localhost"));
+  EXPECT_NO_THROW(check_local_address("0.0.0.0"));
+  EXPECT_THROW(check_local_address("192.0.2.1"), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

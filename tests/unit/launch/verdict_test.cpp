@@ -1,0 +1,139 @@
+#include "lockstep/launch/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace lockstep {
+namespace {
+
+RankSnapshot rank_at(int rank, int64_t started, int64_t finished) {
+  RankSnapshot snapshot;
+  snapshot.rank = rank;
+  snapshot.pid = 100 + rank;
+  snapshot.is_alive = true;
+  snapshot.state = 'S';
+  RankStatus status;
+  status.collective = Collective::kAllReduce;
+  status.collectives_started = started;
+  status.collectives_finished = finished;
+  status.collective_seconds = 31;
+  status.silent_seconds = 32;
+  status.phase = Phase::kForward;
+  status.step = 11;
+  snapshot.status = status;
+  return snapshot;
+}
+
+RankSnapshot foreign_rank(int rank, char state) {
+  RankSnapshot snapshot;
+  snapshot.rank = rank;
+  snapshot.pid = 100 + rank;
+  snapshot.is_alive = true;
+  snapshot.state = state;
+  snapshot.quiet_seconds = 45;
+  return snapshot;
+}
+
+Failure timeout_failure() {
+  Failure failure;
+  failure.pid = 100;
+  failure.exit_code = 6;
+  return failure;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Verdict, NamesTheRankBehindAndThoseWaiting) {
+  const std::vector ranks = {rank_at(0, 12, 11), rank_at(1, 11, 11),
+                             rank_at(2, 12, 11)};
+  const std::string text = timeout_verdict(ranks, timeout_failure(), 30);
+  EXPECT_TRUE(contains(
+      text, "waiting: rank 0 (pid 100) in all_reduce #12 for 31.0 s, step 11"));
+  EXPECT_TRUE(contains(text, "waiting: rank 2"));
+  EXPECT_TRUE(contains(text,
+                       "stalled: rank 1 (pid 101); last collective: all_reduce "
+                       "#11, phase: forward, step 11, silent for 32.0 s"))
+      << text;
+  EXPECT_FALSE(contains(text, "waiting: rank 1"));
+}
+
+TEST(Verdict, SaysHowToChangeTheLimit) {
+  const std::string text =
+      timeout_verdict(std::vector{rank_at(0, 1, 0)}, timeout_failure(), 30);
+  EXPECT_TRUE(contains(text, "The limit is 30.0 s"));
+  for (const char* name :
+       {"--timeout SECONDS", "NCCL_TIMEOUT", "TORCH_DISTRIBUTED_TIMEOUT"}) {
+    EXPECT_TRUE(contains(text, name));
+  }
+}
+
+TEST(Verdict, AStoppedRankIsNamedWithTheWayOut) {
+  std::vector ranks = {rank_at(0, 12, 11), rank_at(1, 12, 11)};
+  ranks[1].state = 'T';
+  EXPECT_TRUE(contains(
+      timeout_verdict(ranks, timeout_failure(), 30),
+      "stalled: rank 1 (pid 101) is stopped (SIGSTOP); resume it with kill "
+      "-CONT 101"));
+}
+
+TEST(Verdict, ARankThatNeverAttachedStalls) {
+  const std::vector ranks = {rank_at(0, 1, 0), foreign_rank(1, 'S')};
+  EXPECT_TRUE(contains(timeout_verdict(ranks, timeout_failure(), 30),
+                       "stalled: rank 1 (pid 101); process is sleeping"));
+}
+
+TEST(Verdict, EqualRanksPointToTheNetwork) {
+  const std::vector ranks = {rank_at(0, 5, 4), rank_at(1, 5, 4)};
+  EXPECT_TRUE(contains(timeout_verdict(ranks, timeout_failure(), 30),
+                       "no rank is behind"));
+}
+
+TEST(Verdict, ForeignProgramsAreToldByStateAndSilence) {
+  std::vector ranks = {foreign_rank(0, 'S'), foreign_rank(1, 'T'),
+                       foreign_rank(2, 'R')};
+  ranks[0].is_alive = false;
+  ranks[0].exit_code = 1;
+  const std::string text = timeout_verdict(ranks, timeout_failure(), 30);
+  EXPECT_TRUE(contains(text, "rank 0 (pid 100) gave up waiting"));
+  EXPECT_TRUE(contains(text, "kill -CONT 101"));
+  EXPECT_TRUE(contains(text,
+                       "alive: rank 2 (pid 102); process is running, no "
+                       "output for 45.0 s"));
+}
+
+TEST(Verdict, EarlyExitsAreMentioned) {
+  std::vector ranks = {foreign_rank(0, 'S'), foreign_rank(1, 'S')};
+  EXPECT_EQ(early_exits(ranks), "");
+  ranks[1].is_alive = false;
+  EXPECT_TRUE(contains(early_exits(ranks),
+                       "rank 1 (pid 101) had already exited with 0"));
+}
+
+TEST(Timeout, IsKnownByCodeMessageOrPatience) {
+  const std::vector ranks = {rank_at(0, 5, 4)};
+  EXPECT_TRUE(is_timeout(timeout_failure(), ranks, 600));
+  Failure failure;
+  failure.exit_code = 1;
+  EXPECT_FALSE(is_timeout(failure, ranks, 30));
+  failure.error = ErrorReport{.message = "TimeoutError: x", .callstack = ""};
+  EXPECT_TRUE(is_timeout(failure, ranks, 30));
+  failure.error->message = "ValueError: x";
+  EXPECT_FALSE(is_timeout(failure, ranks, 30));
+  failure.error.reset();
+  failure.last_lines = {"RuntimeError: Timed out waiting 1000ms"};
+  EXPECT_TRUE(is_timeout(failure, ranks, 30));
+}
+
+TEST(Timeout, AnAbortCountsOnlyAtTheEndOfTheLimit) {
+  Failure failure;
+  failure.exit_code = -SIGABRT;
+  const std::vector ranks = {rank_at(0, 5, 4)};
+  EXPECT_TRUE(is_timeout(failure, ranks, 30));
+  EXPECT_FALSE(is_timeout(failure, ranks, 600));
+}
+
+}  // namespace
+}  // namespace lockstep

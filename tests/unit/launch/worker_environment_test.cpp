@@ -1,0 +1,95 @@
+#include "lockstep/launch/worker_environment.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+Plan plan_for(std::vector<std::string> arguments, Environment environment = {},
+              int gpus = 0) {
+  environment.emplace("PATH", "/usr/bin:/bin");
+  arguments.push_back("true");
+  return make_plan(
+      parse_run_options(arguments, environment), environment,
+      {.count_gpus = [gpus] { return gpus; }, .count_cores = [] { return 8; }});
+}
+
+Environment worker_of(const Plan& plan, int rank) {
+  return worker_environment(plan, {.local_rank = rank,
+                                   .attempt = 1,
+                                   .master_port = 4567,
+                                   .status_fd = 9,
+                                   .error_file = "/logs/error.json"});
+}
+
+TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
+  const Environment expected = {{"LOCAL_RANK", "2"},
+                                {"RANK", "2"},
+                                {"GROUP_RANK", "0"},
+                                {"ROLE_RANK", "2"},
+                                {"ROLE_NAME", "trainer"},
+                                {"LOCAL_WORLD_SIZE", "4"},
+                                {"WORLD_SIZE", "4"},
+                                {"GROUP_WORLD_SIZE", "1"},
+                                {"ROLE_WORLD_SIZE", "4"},
+                                {"MASTER_ADDR", "127.0.0.1"},
+                                {"MASTER_PORT", "4567"},
+                                {"TORCHELASTIC_RESTART_COUNT", "1"},
+                                {"TORCHELASTIC_MAX_RESTARTS", "3"},
+                                {"TORCHELASTIC_RUN_ID", "job"},
+                                {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                                {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                                {"TORCHELASTIC_ERROR_FILE", "/logs/error.json"},
+                                {"OMP_NUM_THREADS", "2"},
+                                {"LOCKSTEP_STATUS_FD", "9"},
+                                {"LOCKSTEP_LAUNCHER", "1"},
+                                {"PATH", "/usr/bin:/bin"},
+                                {"MINE", "x"}};
+  const Plan plan = plan_for(
+      {"--nproc=4", "--role=trainer", "--rdzv-id=job", "--max-restarts=3"},
+      {{"MINE", "x"}});
+  EXPECT_EQ(worker_of(plan, 2), expected);
+}
+
+TEST(WorkerEnvironment, TheUsersNcclSettingStays) {
+  const Plan plan = plan_for({}, {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "3"}});
+  EXPECT_EQ(worker_of(plan, 0).at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "3");
+}
+
+TEST(WorkerEnvironment, SharedGpusLookLikeDifferentHosts) {
+  const Plan plan = plan_for({"--nproc=2", "--share-gpus"}, {}, 1);
+  const Environment first = worker_of(plan, 0);
+  const Environment second = worker_of(plan, 1);
+  EXPECT_NE(first.at("NCCL_HOSTID"), second.at("NCCL_HOSTID"));
+  EXPECT_EQ(first.at("NCCL_SOCKET_IFNAME"), "lo");
+  EXPECT_EQ(first.at("LOCKSTEP_SHARE_GPUS"), "1");
+  const Plan named = plan_for({"--nproc=2", "--share-gpus"},
+                              {{"NCCL_SOCKET_IFNAME", "eth0"}}, 1);
+  EXPECT_EQ(worker_of(named, 0).at("NCCL_SOCKET_IFNAME"), "eth0");
+}
+
+TEST(WorkerEnvironment, EnoughGpusAreNotShared) {
+  const Plan plan = plan_for({"--nproc=2", "--share-gpus"}, {}, 2);
+  EXPECT_EQ(worker_of(plan, 0).count("NCCL_HOSTID"), 0u);
+}
+
+TEST(WorkerEnvironment, VirtualLocalRankShowsOneGpu) {
+  const Plan plan = plan_for({"--nproc=2", "--virtual-local-rank"},
+                             {{"CUDA_VISIBLE_DEVICES", "3,1"}}, 4);
+  const Environment second = worker_of(plan, 1);
+  EXPECT_EQ(second.at("CUDA_VISIBLE_DEVICES"), "1");
+  EXPECT_EQ(second.at("LOCAL_RANK"), "0");
+  EXPECT_EQ(second.at("RANK"), "1");
+}
+
+TEST(LinePrefix, FollowsTheTemplate) {
+  EXPECT_EQ(line_prefix(plan_for({}), 1), "[default1]:");
+  EXPECT_EQ(line_prefix(plan_for({"--role=t"},
+                                 {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+                                   "${role_name}/${rank}/${local_rank} "}}),
+                        2),
+            "t/2/2 ");
+}
+
+}  // namespace
+}  // namespace lockstep

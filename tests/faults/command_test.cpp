@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "faults/launcher.h"
 #include "support/temp_dir.h"
@@ -44,10 +45,21 @@ TEST(Command, AMissingProgramIsReportedOnce) {
 TEST(Command, ABrokenInterpreterIsReportedOnce) {
   const TempDir folder;
   const auto script = folder.write_script("train", "#!/no/such/shell\n");
-  const auto result = run(job({"--nproc=4", script}));
+  const TempDir logs;
+  const auto result = run(job({"--nproc=4", script}),
+                          {.environment = {{"TMPDIR", logs.path().string()}}});
+  EXPECT_TRUE(std::filesystem::is_empty(logs.path()));
   EXPECT_EQ(result.exit_code, 127);
   EXPECT_EQ(count(result.err, "cannot start"), 1);
   EXPECT_FALSE(contains(result.err, "FAILED"));
+}
+
+TEST(Command, ClosedStandardStreamsDoNoHarm) {
+  const std::string lockstep = LOCKSTEP_PROGRAM;
+  const auto result =
+      run({"sh", "-c",
+           lockstep + " run --nproc=2 sh -c 'echo text; exit 4' >&- 2>&- <&-"});
+  EXPECT_EQ(result.exit_code, 4);
 }
 
 TEST(Command, HelpOfTheProgramIsPrintedOnce) {

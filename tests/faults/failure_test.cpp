@@ -53,6 +53,7 @@ TEST(Failure, TheErrorFileOfTheWorkerIsShown) {
 
 // Rank 0 reports first and lingers, rank 1 dies of it.
 TEST(Failure, TheFirstReportIsTheCauseNotTheFirstDeath) {
+  const TempDir folder;
   const auto result = run_shell({"--nproc=2"},
                                 R"(if [ $RANK = 0 ]; then
            echo '{"message": "cause"}' > $TORCHELASTIC_ERROR_FILE.tmp
@@ -62,11 +63,21 @@ TEST(Failure, TheFirstReportIsTheCauseNotTheFirstDeath) {
          while [ ! -e $(dirname $TORCHELASTIC_ERROR_FILE)/../0/error.json ]; do
            sleep 0.02
          done
-         sleep 0.1; exit 5)");
+         sleep 0.1; exit 9)",
+                                with_temp(folder));
   const auto root = result.err.find("Root Cause");
   ASSERT_NE(root, std::string::npos);
   EXPECT_TRUE(contains(result.err.substr(root), "traceback : cause"));
-  EXPECT_TRUE(contains(result.err.substr(0, root), "exitcode  : 5"));
+  EXPECT_TRUE(contains(result.err.substr(0, root), "exitcode  : 9"));
+}
+
+// Rank 1 dies slowly: its victim notices before the launcher does.
+TEST(Failure, AVictimIsNotTheCause) {
+  const auto result =
+      run_shell({"--nproc=2"},
+                "[ $RANK = 0 ] && { sleep 0.2; exit 5; };"
+                "trap 'kill -SEGV $$' TERM; while true; do sleep 0.05; done");
+  EXPECT_EQ(result.exit_code, 139) << result.err;
 }
 
 TEST(Failure, AnEarlyGoodExitIsNoFailureButIsMentioned) {

@@ -34,6 +34,10 @@ ProcessResult run_shell(const Words& options, const std::string& script,
   return run(shell_job(options, script), std::move(process));
 }
 
+ProcessOptions with_temp(const TempDir& folder) {
+  return {.environment = {{"TMPDIR", folder.path().string()}}};
+}
+
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

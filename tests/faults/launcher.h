@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/process.h"
+#include "support/temp_dir.h"
 
 namespace lockstep::testing {
 
@@ -21,6 +22,9 @@ Words job(const Words& options);
 
 ProcessResult run_shell(const Words& options, const std::string& script,
                         ProcessOptions process = {});
+
+// TMPDIR is a folder of the test: what a failed job keeps there goes with it.
+ProcessOptions with_temp(const TempDir& folder);
 
 bool contains(const std::string& text, const std::string& part);
 int count(const std::string& text, const std::string& part);

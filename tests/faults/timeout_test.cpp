@@ -7,8 +7,10 @@ namespace lockstep::testing {
 namespace {
 
 TEST(Timeout, AStoppedLockstepRankIsNamed) {
+  const TempDir folder;
   const auto result =
-      run(job({"--nproc=2", "--timeout=7", LOCKSTEP_STATUS_WORKER, "stop"}));
+      run(job({"--nproc=2", "--timeout=7", LOCKSTEP_STATUS_WORKER, "stop"}),
+          with_temp(folder));
   EXPECT_EQ(result.exit_code, 6);
   EXPECT_TRUE(contains(result.err, "TimeoutError: all_reduce #2 timed out"));
   EXPECT_TRUE(contains(result.err, "waiting: rank 0"));
@@ -24,12 +26,14 @@ TEST(Timeout, AStoppedLockstepRankIsNamed) {
 }
 
 TEST(Timeout, AStoppedForeignRankIsNamed) {
+  const TempDir folder;
   const auto result = run_shell({"--nproc=2"},
                                 R"([ $RANK = 1 ] && { kill -STOP $$; sleep 60; }
          sleep 0.5
          echo '{"message": {"message": "TimeoutError: store"}}' \
            > $TORCHELASTIC_ERROR_FILE
-         exit 1)");
+         exit 1)",
+                                with_temp(folder));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(contains(result.err, "rank 0 (pid"));
   EXPECT_TRUE(contains(result.err, "gave up waiting"));

@@ -19,6 +19,7 @@ libclang-rt-19-dev  optional  file    /usr/lib/llvm-19/lib/clang/19/lib/linux
 clang-format-19     optional  command clang-format-19
 mold                optional  command mold
 ccache              optional  command ccache
+ca-certificates     optional  file    /etc/ssl/certs/ca-certificates.crt
 LIST
 }
 
@@ -61,7 +62,7 @@ known_packages() {
 }
 
 apt_install() {
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y \
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -y \
     --no-install-recommends "$@"
 }
 
@@ -100,7 +101,7 @@ install_packages() {
     note "not root, and sudo is missing or asks for a password"
     return 1
   fi
-  quietly packages as_root apt-get update || return 1
+  quietly packages as_root apt-get -o DPkg::Lock::Timeout=120 update || return 1
   names=$(known_packages "$@")
   [[ -n "$names" ]] || return 1
   # shellcheck disable=SC2086  # a list of names

@@ -77,7 +77,7 @@ install_into_venv() {
   local name="$1" started="$VENV/.lockstep-started-$1" again=()
   shift
   [[ ! -e "$started" ]] || again=(--ignore-installed)
-  make_venv
+  torch_is_complete || make_venv # which empties a broken one
   touch "$started"
   if ! quietly "pip-$name" "$VENV/bin/python3" -m pip install --disable-pip-version-check \
     --no-input --progress-bar off "${again[@]}" "$@"; then

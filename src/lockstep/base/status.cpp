@@ -106,6 +106,7 @@ std::optional<RankStatus> StatusReader::read() const {
       .collective_bytes = page.collective_bytes,
       .host_bytes = page.host_bytes,
       .device_bytes = page.device_bytes,
+      .timeout_seconds = seconds_between(0, page.timeout_ns),
   };
 }
 
@@ -148,6 +149,11 @@ void StatusWriter::set_step(int64_t step) {
 void StatusWriter::set_memory(int64_t host_bytes, int64_t device_bytes) {
   page_->host_bytes.store(host_bytes, std::memory_order_relaxed);
   page_->device_bytes.store(device_bytes, std::memory_order_relaxed);
+}
+
+void StatusWriter::set_timeout(double seconds) {
+  page_->timeout_ns.store(static_cast<int64_t>(seconds * 1e9),
+                          std::memory_order_relaxed);
 }
 
 int64_t StatusWriter::start_collective(Collective collective, int64_t bytes) {

@@ -74,7 +74,8 @@ struct StatusPage {
   std::atomic<int64_t> collective_bytes;
   std::atomic<int64_t> host_bytes;    // Resident memory of the process
   std::atomic<int64_t> device_bytes;  // Memory taken on the GPU
-  std::array<char, 4096 - 96> reserved;
+  std::atomic<int64_t> timeout_ns;    // Limit of a collective; 0: not told
+  std::array<char, 4096 - 104> reserved;
 };
 static_assert(sizeof(StatusPage) == 4096);
 static_assert(std::atomic<int64_t>::is_always_lock_free);
@@ -94,6 +95,7 @@ struct RankStatus {
   int64_t collective_bytes = 0;
   int64_t host_bytes = 0;
   int64_t device_bytes = 0;
+  double timeout_seconds = 0;  // Limit of a collective; 0: not told
 };
 
 // The launcher's side: makes the page and reads it.
@@ -130,6 +132,9 @@ class StatusWriter {
   void set_phase(Phase phase);
   void set_step(int64_t step);
   void set_memory(int64_t host_bytes, int64_t device_bytes);
+  // The limit that the worker itself puts on its collectives, where it is not
+  // the one of the environment: the launcher waits as long.
+  void set_timeout(double seconds);
   // Returns the number of the collective, counted from 1.
   int64_t start_collective(Collective collective, int64_t bytes);
   void finish_collective();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/base/error.h"
@@ -9,24 +10,45 @@
 
 namespace lockstep {
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<int> unset_keys(c10d::Store& store,
+                            const std::vector<std::string>& keys) {
+  std::vector<int> missing;
+  if (store.check(keys)) return missing;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!store.check({keys[i]})) missing.push_back(static_cast<int>(i));
+  }
+  return missing;
+}
+
+}  // namespace
+
+// Asks again and again instead of Store::wait(): that one logs every timeout,
+// and its connection is of no use after one.
 std::vector<int> wait_for_keys(c10d::Store& store,
                                const std::vector<std::string>& keys,
                                std::chrono::milliseconds timeout) {
-  try {
-    store.wait(keys, timeout);
-    return {};
-  } catch (const std::exception&) {
-    // Either the deadline or the store; the questions below tell which.
-  }
+  constexpr std::chrono::microseconds kFirstPause{100};
+  constexpr std::chrono::microseconds kLongestPause{10000};
+  const auto begin = Clock::now();
   std::vector<int> missing;
-  try {
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (!store.check({keys[i]})) missing.push_back(static_cast<int>(i));
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    try {
+      missing = unset_keys(store, keys);
+    } catch (const std::exception& error) {
+      // Rank 0 waits as long as the others and may leave first.
+      const bool at_the_end = Clock::now() - begin > timeout * 8 / 10;
+      if (at_the_end && !missing.empty()) return missing;
+      throw_explained(error, "asking the store, which rank 0 hosts");
     }
-  } catch (const std::exception& error) {
-    throw_explained(error, "asking the store, which rank 0 hosts");
+    if (missing.empty() || Clock::now() - begin + pause > timeout) {
+      return missing;
+    }
+    std::this_thread::sleep_for(pause);
   }
-  return missing;
 }
 
 StoreBarrier::StoreBarrier(c10d::Store& store, int rank, int world_size)

@@ -145,9 +145,14 @@ void Attempt::reap() {
 void Attempt::record_end(pid_t pid, int wait_status) {
   for (Worker& worker : group_.workers) {
     if (worker.pid != pid) continue;
-    worker.end = {.exit_code = exit_code_of(wait_status),
-                  .unix_time = unix_now(),
-                  .on_request = stage_ != Stage::kRunning};
+    const int code = exit_code_of(wait_status);
+    // A signal that was not sent from here is a failure of its own.
+    const bool is_foreign_signal =
+        stage_ == Stage::kEnding && code < 0 && code != -SIGTERM;
+    worker.end = {
+        .exit_code = code,
+        .unix_time = unix_now(),
+        .on_request = stage_ != Stage::kRunning && !is_foreign_signal};
   }
 }
 
@@ -165,13 +170,14 @@ void Attempt::check_collectives() {
   if (stage_ != Stage::kRunning || monotonic_ns() < next_check_ns_) return;
   next_check_ns_ =
       monotonic_ns() + static_cast<int64_t>(kCheckSeconds * double{kSecond});
-  const double limit = plan_.timeout_seconds + kPatienceSeconds;
-  double longest = limit;
+  double most_overdue = kPatienceSeconds;
   for (const Worker& worker : group_.workers) {
     const RankSnapshot rank = worker.snapshot();
     if (!rank.is_alive || !rank.is_in_collective()) continue;
-    if (rank.status->collective_seconds <= longest) continue;
-    longest = rank.status->collective_seconds;
+    const double limit = timeout_of(rank, plan_.timeout_seconds);
+    const double overdue = rank.status->collective_seconds - limit;
+    if (overdue <= most_overdue) continue;
+    most_overdue = overdue;
     overdue_ = Failure{
         .rank = rank.rank,
         .local_rank = rank.rank,
@@ -185,8 +191,8 @@ void Attempt::check_collectives() {
                                  "end itself; lockstep run ends the job",
                                  collective_name(rank.status->collective),
                                  rank.status->collectives_started,
-                                 duration_text(longest),
-                                 duration_text(plan_.timeout_seconds)),
+                                 duration_text(rank.status->collective_seconds),
+                                 duration_text(limit)),
                              .callstack = ""},
         .last_lines = {}};
   }

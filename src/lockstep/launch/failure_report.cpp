@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/signals.h"
@@ -12,6 +14,20 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kWidth = 60;
+constexpr int kPeerExitCode = 5;  // exit_code() of PeerError
+
+// Says that another rank is gone. A process with much memory on a GPU closes
+// its connections seconds before it is dead, so that its victims end first.
+bool is_consequence(const Failure& failure) {
+  if (failure.exit_code == kPeerExitCode) return true;
+  const auto blames_peer = [](std::string_view text) {
+    return text.find("Connection closed by peer") != std::string_view::npos ||
+           text.find("Connection reset by peer") != std::string_view::npos;
+  };
+  if (failure.error) return blames_peer(failure.error->message);
+  return std::any_of(failure.last_lines.begin(), failure.last_lines.end(),
+                     blames_peer);
+}
 
 std::string indented(const std::string& text) {
   return replace_all(std::string(trim(text)), "\n", "\n  ");
@@ -59,10 +75,11 @@ std::string failure_block(size_t index, const std::string& host,
 }  // namespace
 
 size_t find_root_cause(std::span<const Failure> failures) {
-  const auto first = std::min_element(failures.begin(), failures.end(),
-                                      [](const Failure& a, const Failure& b) {
-                                        return a.unix_time < b.unix_time;
-                                      });
+  const auto first = std::min_element(
+      failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
+        return std::pair(is_consequence(a), a.unix_time) <
+               std::pair(is_consequence(b), b.unix_time);
+      });
   return static_cast<size_t>(first - failures.begin());
 }
 

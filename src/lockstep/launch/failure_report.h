@@ -24,7 +24,8 @@ struct Failure {
   std::vector<std::string> last_lines;  // of its stderr
 };
 
-// The one that failed first. There is at least one.
+// The one that failed first; one that only says that another rank is gone
+// counts after all others. There is at least one.
 size_t find_root_cause(std::span<const Failure> failures);
 
 // The exit code that stands for this failure: the worker's own, or 128 plus

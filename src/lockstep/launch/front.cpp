@@ -1,6 +1,6 @@
 #include "lockstep/launch/front.h"
 
-#include <poll.h>
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -34,13 +34,21 @@ sigset_t watched_signals(const RunOptions& options) {
   sigemptyset(&set);
   for (const int signal : options.stop_signals) {
     if (signal == SIGHUP && is_ignored(SIGHUP)) continue;
-    ::signal(signal, SIG_DFL);
     sigaddset(&set, signal);
   }
-  sigaddset(&set, SIGUSR1);
-  sigaddset(&set, SIGUSR2);
-  sigaddset(&set, SIGCHLD);
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&set, signal);
+  // A signal that the parent left ignored would never arrive.
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (sigismember(&set, signal) == 1) ::signal(signal, SIG_DFL);
+  }
   return set;
+}
+
+// A descriptor of the job must not become the console by accident.
+void open_missing_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDWR);
+  }
 }
 
 // The keeper leaves the terminal's session, so that a signal to the front's
@@ -85,6 +93,7 @@ int watch(pid_t keeper, const FileDescriptor& events,
 }  // namespace
 
 int run_job(const Plan& plan) {
+  open_missing_standard_streams();
   std::optional<PortReservation> port;
   if (plan.master_port) port = PortReservation::at(*plan.master_port);
   ControlPipe pipe = make_control_pipe();

@@ -53,6 +53,10 @@ class Keeper {
         child_events_(open_child_events()),
         logs_(plan.options.log_dir, plan.run_id) {}
 
+  ~Keeper() { logs_.clean(errors_); }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
   int run(std::optional<PortReservation> port) {
     for (const std::string& note : plan_.notes) say(note);
     for (int attempt = 0;; ++attempt) {
@@ -118,8 +122,7 @@ class Keeper {
       code = 1;
     }
     tell_log_folder();
-    logs_.clean(code == 0 ? LogFolder::Errors::kRemove
-                          : LogFolder::Errors::kKeep);
+    if (code == 0) errors_ = LogFolder::Errors::kRemove;
     std::array<Console*, 2> consoles = {&out_, &err_};
     flush_all(consoles, control_.fd());
     return code;
@@ -143,6 +146,7 @@ class Keeper {
   Console err_{STDERR_FILENO};
   FileDescriptor child_events_;
   LogFolder logs_;
+  LogFolder::Errors errors_ = LogFolder::Errors::kKeep;
 };
 
 // The keeper has no caller that could catch: its errors end here.

@@ -77,10 +77,13 @@ void choose_address(Plan& plan, const Environment& environment) {
   std::string address = options.master_addr;
   std::optional<int> port = options.master_port;
   if (!options.standalone) {
+    // Below another launcher they are its choice for its own workers.
+    const bool is_nested = find(environment, "LOCKSTEP_LAUNCHER").has_value();
+    const Environment& wishes = is_nested ? Environment() : environment;
     if (address.empty()) {
-      address = find(environment, "MASTER_ADDR").value_or(options.local_addr);
+      address = find(wishes, "MASTER_ADDR").value_or(options.local_addr);
     }
-    if (const auto text = find(environment, "MASTER_PORT"); text && !port) {
+    if (const auto text = find(wishes, "MASTER_PORT"); text && !port) {
       port = parse_port(*text, "MASTER_PORT");
     }
     if (!options.endpoint.empty()) {

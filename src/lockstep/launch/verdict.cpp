@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <vector>
 
@@ -14,13 +15,25 @@ namespace {
 
 constexpr int kTimeoutExitCode = 6;  // exit_code() of TimeoutError
 
-bool mentions_timeout(std::string_view text) {
-  constexpr std::string_view kWords[] = {"TimeoutError", "timed out",
-                                         "Timed out", "timeout", "Timeout"};
-  return std::any_of(std::begin(kWords), std::end(kWords),
-                     [text](std::string_view word) {
-                       return text.find(word) != std::string_view::npos;
-                     });
+bool mentions_any(std::string_view text,
+                  std::span<const std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
+}
+
+// The worker's own error message.
+bool message_tells_timeout(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kWords = {"timed out", "Timed out",
+                                                      "timeout", "Timeout"};
+  return mentions_any(text, kWords);
+}
+
+// A line of stderr; warnings also speak of timeouts, so only what errors say.
+bool line_tells_timeout(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kWords = {
+      "TimeoutError", "timed out", "Timed out", "collective operation timeout"};
+  return mentions_any(text, kWords);
 }
 
 std::string collective_text(const RankStatus& status) {
@@ -135,20 +148,26 @@ bool RankSnapshot::is_in_collective() const {
   return status && status->collectives_started > status->collectives_finished;
 }
 
+double timeout_of(const RankSnapshot& rank, double timeout_seconds) {
+  if (!rank.status || rank.status->timeout_seconds <= 0) return timeout_seconds;
+  return rank.status->timeout_seconds;
+}
+
 bool is_timeout(const Failure& failure, std::span<const RankSnapshot> ranks,
                 double timeout_seconds) {
   if (failure.exit_code == kTimeoutExitCode) return true;
-  if (failure.error) return mentions_timeout(failure.error->message);
+  if (failure.error) return message_tells_timeout(failure.error->message);
   if (std::any_of(failure.last_lines.begin(), failure.last_lines.end(),
-                  mentions_timeout)) {
+                  line_tells_timeout)) {
     return true;
   }
   if (failure.exit_code != -SIGABRT) return false;
-  return std::any_of(
-      ranks.begin(), ranks.end(), [timeout_seconds](const RankSnapshot& rank) {
-        return rank.is_in_collective() &&
-               rank.status->collective_seconds > 0.9 * timeout_seconds;
-      });
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [timeout_seconds](const RankSnapshot& rank) {
+                       return rank.is_in_collective() &&
+                              rank.status->collective_seconds >
+                                  0.9 * timeout_of(rank, timeout_seconds);
+                     });
 }
 
 std::string timeout_verdict(std::span<const RankSnapshot> ranks,
@@ -157,9 +176,11 @@ std::string timeout_verdict(std::span<const RankSnapshot> ranks,
   text += has_pages(ranks) ? lockstep_ranks_text(ranks)
                            : foreign_ranks_text(ranks, failure);
   text += fmt::format(
-      "  The limit is {}; --timeout SECONDS, NCCL_TIMEOUT or "
+      "  The limit is {}{}; --timeout SECONDS, NCCL_TIMEOUT or "
       "TORCH_DISTRIBUTED_TIMEOUT set it.\n",
-      duration_text(timeout_seconds));
+      duration_text(ranks.empty() ? timeout_seconds
+                                  : timeout_of(ranks.front(), timeout_seconds)),
+      has_pages(ranks) ? "" : " unless the program sets its own");
   return text;
 }
 

@@ -30,6 +30,9 @@ struct RankSnapshot {
   bool is_in_collective() const;
 };
 
+// The limit of this rank's collectives: its own where it tells one.
+double timeout_of(const RankSnapshot& rank, double timeout_seconds);
+
 // True when the failure is a timeout: the worker says so, exits with the code
 // of TimeoutError, or aborts while a rank is at the end of its patience.
 bool is_timeout(const Failure& failure, std::span<const RankSnapshot> ranks,

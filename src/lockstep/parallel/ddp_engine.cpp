@@ -53,6 +53,21 @@ void check_parameters(const TrainedParameters& parameters) {
   }
 }
 
+// Empty when equal.
+std::string first_difference(const std::string& of_rank0,
+                             const std::string& own) {
+  const auto theirs = split(of_rank0, '\n');
+  const auto mine = split(own, '\n');
+  for (size_t i = 0; i < std::max(theirs.size(), mine.size()); ++i) {
+    const std::string a = i < theirs.size() ? theirs[i] : "";
+    const std::string b = i < mine.size() ? mine[i] : "";
+    if (a == b) continue;
+    return fmt::format("parameter {} is '{}' here and '{}' on rank 0", i,
+                       b.empty() ? "absent" : b, a.empty() ? "absent" : a);
+  }
+  return "";
+}
+
 class BucketHook final : public c10d::CommHookInterface {
  public:
   explicit BucketHook(GradientHook hook) : hook_(std::move(hook)) {}
@@ -101,19 +116,19 @@ DdpEngine::DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
 
 DdpEngine::~DdpEngine() = default;
 
+// Every rank compares with rank 0 and every rank learns the outcome: none waits
+// for one that has refused.
 void DdpEngine::agree_on_parameters(const TrainedParameters& parameters) {
   if (world_.size() == 1) return;
-  try {
-    c10d::verify_params_across_processes(state_->group, parameters.tensors, {});
-  } catch (const std::exception& error) {
-    const std::string text = error_text(error);
-    if (recognise(text).kind != FaultKind::kUnknown) {
-      throw_explained(error, "comparing the parameters of all ranks");
-    }
-    throw PeerError("rank " + std::to_string(world_.rank()) +
-                    " holds another module than rank 0: " + text +
-                    ". Build the same module with the same settings on every "
-                    "rank");
+  const std::string own = describe(parameters);
+  const std::string of_rank0 = world_.broadcast_text(own);
+  const auto differences = world_.gather_texts(first_difference(of_rank0, own));
+  for (size_t rank = 0; rank < differences.size(); ++rank) {
+    if (differences[rank].empty()) continue;
+    throw ConfigError(fmt::format(
+        "rank {} holds another module than rank 0: {}. Build the same module "
+        "with the same settings on every rank",
+        rank, differences[rank]));
   }
   sync_module(/*from=*/0);
 }
@@ -124,7 +139,17 @@ void DdpEngine::sync_module(int from) {
     const auto buffers = all_buffers(*module_, config_.ignored);
     tensors.insert(tensors.end(), buffers.begin(), buffers.end());
   }
-  c10d::broadcast_coalesced(state_->group, tensors, kBroadcastBytes, from);
+  broadcast_all(tensors, from);
+}
+
+void DdpEngine::broadcast_all(const std::vector<at::Tensor>& tensors,
+                              int from) {
+  try {
+    c10d::broadcast_coalesced(state_->group, tensors, kBroadcastBytes, from);
+  } catch (const std::exception& error) {
+    throw_explained(error, fmt::format("giving rank {}'s values to rank {}",
+                                       from, world_.rank()));
+  }
 }
 
 BucketLayout DdpEngine::first_layout(
@@ -207,7 +232,7 @@ void DdpEngine::before_forward() {
     const at::NoGradGuard no_grad;
     const int from = state_->join ? highest_rank_of(true) : 0;
     state_->buffers = all_buffers(*module_, config_.ignored);
-    sync_buffers(from);
+    broadcast_all(state_->buffers, from);
   }
   if (state_->join) announce_gradient_sync();
 }
@@ -215,11 +240,6 @@ void DdpEngine::before_forward() {
 bool DdpEngine::will_sync_buffers() const {
   return state_->sync_buffers_next && config_.broadcast_buffers &&
          !state_->buffers.empty() && world_.size() > 1;
-}
-
-void DdpEngine::sync_buffers(int from) {
-  c10d::broadcast_coalesced(state_->group, state_->buffers, kBroadcastBytes,
-                            from);
 }
 
 void DdpEngine::after_forward(const std::vector<at::Tensor*>& outputs) {

@@ -96,7 +96,7 @@ class DdpEngine {
   void register_hook();
   void agree_on_parameters(const TrainedParameters& parameters);
   void sync_module(int from);
-  void sync_buffers(int from);
+  void broadcast_all(const std::vector<at::Tensor>& tensors, int from);
   bool will_sync_buffers() const;
   void run_sink(const std::vector<at::Tensor*>& outputs);
   [[noreturn]] void explain_reducer_error(const std::exception& error) const;

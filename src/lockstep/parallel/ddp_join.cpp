@@ -83,7 +83,9 @@ int DdpEngine::highest_rank_of(bool candidate) {
 // The collectives of one forward and backward, with gradients of zero.
 void DdpEngine::shadow_step() {
   state_->reducer->rebuild_buckets();
-  if (will_sync_buffers()) sync_buffers(highest_rank_of(false));
+  if (will_sync_buffers()) {
+    broadcast_all(state_->buffers, highest_rank_of(false));
+  }
   const bool syncs = peers_sync_gradients();
   state_->sync_buffers_next = syncs;
   if (!syncs) return;

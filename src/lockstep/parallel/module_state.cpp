@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/embedding.h>
 
+#include <sstream>
 #include <unordered_set>
 
 #include "lockstep/base/error.h"
@@ -71,6 +72,16 @@ std::vector<at::Tensor> all_parameters(const torch::nn::Module& module,
 std::vector<at::Tensor> all_buffers(const torch::nn::Module& module,
                                     const NameSet& ignored) {
   return collect(module.named_buffers(), ignored);
+}
+
+std::string describe(const TrainedParameters& parameters) {
+  std::ostringstream text;
+  for (size_t i = 0; i < parameters.tensors.size(); ++i) {
+    const at::Tensor& tensor = parameters.tensors[i];
+    text << parameters.names[i] << " " << tensor.sizes() << " "
+         << tensor.dtype().name() << "\n";
+  }
+  return text.str();
 }
 
 void check_names(const torch::nn::Module& module, const NameSet& names) {

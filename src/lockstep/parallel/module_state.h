@@ -36,6 +36,10 @@ std::vector<at::Tensor> all_parameters(const torch::nn::Module& module,
 std::vector<at::Tensor> all_buffers(const torch::nn::Module& module,
                                     const NameSet& ignored);
 
+// One line per trained parameter: name, shape, type. Equal on all ranks of a
+// sound job.
+std::string describe(const TrainedParameters& parameters);
+
 // Throws ConfigError for an ignored name that the module does not have, with
 // the nearest one.
 void check_names(const torch::nn::Module& module, const NameSet& names);

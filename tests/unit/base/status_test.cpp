@@ -24,6 +24,7 @@ TEST(StatusPage, TheReaderSeesWhatTheWriterSays) {
   writer.set_phase(Phase::kBackward);
   writer.set_step(11);
   writer.set_memory(100, 200);
+  writer.set_timeout(2.5);
   EXPECT_EQ(writer.start_collective(Collective::kBroadcast, 64), 1);
   writer.finish_collective();
   EXPECT_EQ(writer.start_collective(Collective::kAllReduce, 1024), 2);
@@ -36,6 +37,7 @@ TEST(StatusPage, TheReaderSeesWhatTheWriterSays) {
   EXPECT_EQ(status->step, 11);
   EXPECT_EQ(status->host_bytes, 100);
   EXPECT_EQ(status->device_bytes, 200);
+  EXPECT_EQ(status->timeout_seconds, 2.5);
   EXPECT_EQ(status->collective, Collective::kAllReduce);
   EXPECT_EQ(status->collectives_started, 2);
   EXPECT_EQ(status->collectives_finished, 1);

@@ -50,6 +50,15 @@ TEST(FailureReport, TheEarliestFailureIsTheCause) {
   EXPECT_GT(text.find("[0]:"), root);
 }
 
+TEST(FailureReport, ARankThatOnlyLostItsPeerIsNotTheCause) {
+  std::vector failures = {failure_of(0, 5, 10), failure_of(1, -9, 20)};
+  EXPECT_EQ(find_root_cause(failures), 1u);
+  failures[0].exit_code = 1;
+  EXPECT_EQ(find_root_cause(failures), 0u);
+  failures[0].last_lines = {"RuntimeError: Connection closed by peer [::1]"};
+  EXPECT_EQ(find_root_cause(failures), 1u);
+}
+
 TEST(FailureReport, ASignalIsExplained) {
   const std::string text =
       failure_report("p", "box", std::vector{failure_of(0, -9, 1)}, "");

@@ -103,6 +103,12 @@ TEST(Plan, FlagBeatsPetVariableBeatsMasterPort) {
       1600);
 }
 
+TEST(Plan, ThePortOfAnOuterLauncherIsNoWish) {
+  EXPECT_FALSE(
+      plan_for({"true"}, {{"MASTER_PORT", "3000"}, {"LOCKSTEP_LAUNCHER", "1"}})
+          .master_port);
+}
+
 TEST(Plan, AnAddressOfAnotherMachineIsRefused) {
   EXPECT_TRUE(contains(refusal({"--master-addr=192.0.2.1", "true"}),
                        "not supported yet"));

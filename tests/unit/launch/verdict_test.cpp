@@ -112,6 +112,16 @@ TEST(Verdict, EarlyExitsAreMentioned) {
                        "rank 1 (pid 101) had already exited with 0"));
 }
 
+TEST(Timeout, TheLimitOfTheWorkerBeatsTheOneOfTheEnvironment) {
+  RankSnapshot rank = rank_at(0, 1, 0);
+  EXPECT_EQ(timeout_of(rank, 30), 30);
+  rank.status->timeout_seconds = 3600;
+  EXPECT_EQ(timeout_of(rank, 30), 3600);
+  EXPECT_TRUE(
+      contains(timeout_verdict(std::vector{rank}, timeout_failure(), 30),
+               "The limit is 60 min 0 s;"));
+}
+
 TEST(Timeout, IsKnownByCodeMessageOrPatience) {
   const std::vector ranks = {rank_at(0, 5, 4)};
   EXPECT_TRUE(is_timeout(timeout_failure(), ranks, 600));
@@ -123,6 +133,8 @@ TEST(Timeout, IsKnownByCodeMessageOrPatience) {
   failure.error->message = "ValueError: x";
   EXPECT_FALSE(is_timeout(failure, ranks, 30));
   failure.error.reset();
+  failure.last_lines = {"warning: the default timeout applies"};
+  EXPECT_FALSE(is_timeout(failure, ranks, 30));
   failure.last_lines = {"RuntimeError: Timed out waiting 1000ms"};
   EXPECT_TRUE(is_timeout(failure, ranks, 30));
 }

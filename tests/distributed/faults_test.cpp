@@ -1,0 +1,115 @@
+// What the operator reads when a rank of a real training fails: who, why, what
+// to do.
+#include <gtest/gtest.h>
+
+#include "support/process.h"
+
+namespace lockstep {
+namespace {
+
+testing::ProcessResult train(const std::string& fault, int rank,
+                             const std::vector<std::string>& options = {}) {
+  std::vector<std::string> command = {
+      LOCKSTEP_PROGRAM, "run", "--nproc-per-node=3", "--shutdown-timeout=2"};
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), {FAULTS_WORKER, fault, std::to_string(rank)});
+  return testing::run(command, {.environment = {},
+                                .folder = "",
+                                .timeout_seconds = 60,
+                                .ignored_signals = {}});
+}
+
+void expect_in(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << " not in:\n" << text;
+}
+
+TEST(Faults, NoFaultNoReport) {
+  const auto result = train("none", 0);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.out, "all steps done");
+  EXPECT_EQ(result.err.find("FAILED"), std::string::npos);
+}
+
+TEST(Faults, ARankKilledInAStepIsTheRootCause) {
+  const auto result = train("kill", 1);
+  EXPECT_EQ(result.exit_code, 128 + 9);
+  expect_in(result.err, "rank      : 1 (local_rank: 1)");
+  expect_in(result.err, "SIGKILL");
+  expect_in(result.err, "out-of-memory killer");
+  EXPECT_LT(result.seconds, 15);
+}
+
+TEST(Faults, ARankThatThrowsIsTheRootCause) {
+  for (const int rank : {0, 2}) {
+    const auto result = train("throw", rank);
+    EXPECT_EQ(result.exit_code, 3);
+    const auto cause = result.err.substr(result.err.find("Root Cause"));
+    expect_in(cause, "rank      : " + std::to_string(rank));
+    expect_in(cause, "IoError: picture.png: disk error");
+  }
+}
+
+TEST(Faults, ARankThatLeavesEarlyIsMentioned) {
+  const auto result = train("exit0", 2);
+  EXPECT_EQ(result.exit_code, 5) << result.err;
+  expect_in(result.err, "rank 2");
+  expect_in(result.err, "had already exited with 0");
+}
+
+TEST(Faults, AStoppedRankIsNamedByTheTimeout) {
+  const auto result = train("stop", 1, {"--timeout", "3"});
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+  expect_in(result.err, "rank 1");
+  expect_in(result.err, "stopped");
+  expect_in(result.err, "kill -CONT");
+  expect_in(result.err, "all_reduce");
+  for (const char* part :
+       {"--timeout", "NCCL_TIMEOUT", "TORCH_DISTRIBUTED_TIMEOUT"}) {
+    expect_in(result.err, part);
+  }
+}
+
+TEST(Faults, ASlowRankIsNamedByTheTimeout) {
+  const auto result = train("sleep", 0, {"--timeout=3"});
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+  const auto verdict = result.err;
+  expect_in(verdict, "waiting");
+  expect_in(verdict, "rank 0");
+  expect_in(verdict, "step 5");
+}
+
+TEST(Faults, ARestartCanSucceed) {
+  // Fails in the first attempt only.
+  const auto result = testing::run(
+      {LOCKSTEP_PROGRAM, "run", "--nproc-per-node=2", "--max-restarts=1",
+       "--no-python", "/bin/sh", "-c",
+       "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then exec " FAULTS_WORKER
+       " throw 1; else exec " FAULTS_WORKER " none 0; fi"},
+      {.environment = {},
+       .folder = "",
+       .timeout_seconds = 60,
+       .ignored_signals = {}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.out, "all steps done");
+}
+
+TEST(Faults, EightJobsAtOnceDoNotMeet) {
+  std::vector<std::unique_ptr<testing::Process>> jobs;
+  for (int job = 0; job < 8; ++job) {
+    jobs.push_back(std::make_unique<testing::Process>(
+        std::vector<std::string>{LOCKSTEP_PROGRAM, "run", "--nproc-per-node=2",
+                                 FAULTS_WORKER, "none", "0"},
+        testing::ProcessOptions{.environment = {{"OMP_NUM_THREADS", "1"}},
+                                .folder = "",
+                                .timeout_seconds = 100,
+                                .ignored_signals = {}}));
+  }
+  for (const auto& job : jobs) {
+    const auto result = job->wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    expect_in(result.out, "all steps done");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// A training that one rank leaves in a given way at a given step.
+//
+//   faults_worker FAULT RANK   (FAULT: none, kill, throw, exit0, stop, sleep)
+#include <torch/torch.h>
+
+#include <csignal>
+
+#include "lockstep/lockstep.h"
+
+namespace {
+
+constexpr int kFaultAt = 5;
+constexpr int kSteps = 400;
+
+void commit(const std::string& fault) {
+  if (fault == "kill") std::raise(SIGKILL);
+  if (fault == "throw") throw lockstep::IoError("picture.png: disk error");
+  if (fault == "exit0") std::_Exit(0);
+  if (fault == "stop") std::raise(SIGSTOP);
+  if (fault == "sleep") std::this_thread::sleep_for(std::chrono::seconds(60));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lockstep::run_program([&] {
+    if (argc != 3)
+      throw lockstep::ConfigError("usage: faults_worker FAULT RANK");
+    const auto world = lockstep::World::from_environment(
+        {.device = lockstep::DeviceChoice::kCpu});
+    auto net = std::make_shared<torch::nn::LinearImpl>(64, 64);
+    lockstep::DistributedDataParallel<torch::nn::LinearImpl> ddp(net, world);
+    torch::optim::SGD optimizer(net->parameters(), 0.01);
+    for (int step = 0; step < kSteps; ++step) {
+      world.status().set_step(step);
+      if (step == kFaultAt && world.rank() == std::stoi(argv[2])) {
+        commit(argv[1]);
+      }
+      ddp(torch::randn({8, 64})).square().mean().backward();
+      optimizer.step();
+      net->zero_grad();
+    }
+    if (world.is_main()) std::puts("all steps done");
+  });
+}

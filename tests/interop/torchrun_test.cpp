@@ -1,0 +1,89 @@
+// Python programs under `lockstep run`, Lockstep programs under Python's
+// torchrun.
+#include <gtest/gtest.h>
+
+#include "support/process.h"
+
+namespace lockstep {
+namespace {
+
+using testing::ProcessResult;
+
+ProcessResult run_long(const std::vector<std::string>& command) {
+  return testing::run(command, {.environment = {{"OMP_NUM_THREADS", "1"}},
+                                .folder = "",
+                                .timeout_seconds = 150,
+                                .ignored_signals = {}});
+}
+
+// PYTHON_EXEC names the python that has torch.
+ProcessResult python_under_lockstep(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {
+      "/usr/bin/env",       "PYTHON_EXEC=" TORCH_PYTHON,
+      LOCKSTEP_PROGRAM,     "run",
+      "--nproc_per_node=2", PYTHON_SCRIPTS "/ddp_script.py"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run_long(command);
+}
+
+void expect_in(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << " not in:\n" << text;
+}
+
+TEST(PythonUnderLockstep, AnUnchangedDdpScriptTrains) {
+  const auto result = python_under_lockstep({});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.out, "rank 0 of 2 done");
+  expect_in(result.out, "rank 1 of 2 done");
+}
+
+TEST(PythonUnderLockstep, AnExceptionIsShownInTorchrunsFrame) {
+  const auto result = python_under_lockstep({"--fail", "1"});
+  EXPECT_EQ(result.exit_code, 1);
+  for (const char* part :
+       {"ddp_script.py FAILED",
+        "Root Cause (first observed failure):", "rank      : 1 (local_rank: 1)",
+        "exitcode  : 1", "RuntimeError: the data set is not there"}) {
+    expect_in(result.err, part);
+  }
+}
+
+TEST(PythonUnderLockstep, TheExitCodeOfTheRootCauseIsPassedOn) {
+  const auto result = python_under_lockstep({"--exit", "1"});
+  EXPECT_EQ(result.exit_code, 7);
+  expect_in(result.err, "exitcode  : 7");
+}
+
+TEST(LockstepUnderTorchrun, AWorkerTrains) {
+  const auto result = run_long(
+      {TORCHRUN, "--nproc_per_node=2", "--master_port=0", "--standalone",
+       "--no-python", EXAMPLES_FOLDER "/02_ddp_in_30_lines"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.out, "step 200 loss");
+}
+
+TEST(LockstepUnderTorchrun, TheStoreOfTheAgentIsUsed) {
+  // The static back end: torchrun itself listens on the port.
+  const auto result =
+      run_long({TORCHRUN, "--nproc_per_node=3", "--master_port=29617",
+                "--no-python", EXAMPLES_FOLDER "/01_all_reduce"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.out, "rank 2 of 3: the sum is 6");
+}
+
+TEST(LockstepUnderTorchrun, TheErrorReachesTorchrunsFrame) {
+  const auto result =
+      run_long({"/usr/bin/env", "GLOO_SOCKET_IFNAME=nope0", TORCHRUN,
+                "--nproc_per_node=2", "--standalone", "--no-python",
+                EXAMPLES_FOLDER "/01_all_reduce"});
+  EXPECT_EQ(result.exit_code, 1);
+  for (const char* part :
+       {"01_all_reduce FAILED", "exitcode  : 2",
+        "ConfigError: GLOO_SOCKET_IFNAME='nope0': this host has no network "
+        "interface 'nope0'"}) {
+    expect_in(result.err, part);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,85 @@
+#include "lockstep/comm/explain.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+// Texts as the libraries print them.
+TEST(Explain, RecognisesTheTextsOfTheLibraries) {
+  const std::vector<std::pair<std::string, FaultKind>> known = {
+      {"NCCL error in: ProcessGroupNCCL.cpp:77, unhandled system error (run "
+       "with NCCL_DEBUG=INFO for details), NCCL version 2.28.9",
+       FaultKind::kNccl},
+      {"ncclInvalidUsage: This usually reflects invalid usage of NCCL "
+       "library. Last error: Duplicate GPU detected : rank 0 and rank 1 both "
+       "on CUDA device 1000",
+       FaultKind::kDuplicateGpu},
+      {"CUDA out of memory. Tried to allocate 20.00 MiB.",
+       FaultKind::kOutOfMemory},
+      {"The server socket has failed to listen on any local network address. "
+       "port: 29500, useIpv6: false, code: -98, name: EADDRINUSE",
+       FaultKind::kPortTaken},
+      {"[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] "
+       "Timed out waiting 5000ms for recv operation to complete",
+       FaultKind::kTimeout},
+      {"[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection "
+       "closed by peer [127.0.0.1]:50847",
+       FaultKind::kPeerLost},
+      {"CUDA error: an illegal memory access was encountered",
+       FaultKind::kCuda},
+      {"Bootstrap : no socket interface found", FaultKind::kInterface},
+      {"mat1 and mat2 shapes cannot be multiplied", FaultKind::kUnknown}};
+  for (const auto& [text, kind] : known) {
+    EXPECT_EQ(recognise(text).kind, kind) << text;
+    if (kind != FaultKind::kUnknown) {
+      EXPECT_FALSE(recognise(text).remedy.empty()) << text;
+    }
+  }
+}
+
+TEST(Explain, ThrowsTheKindThatFits) {
+  const auto thrown = [](const std::string& text) {
+    try {
+      throw_explained(std::runtime_error(text), "all_reduce #3 on rank 1 of 2");
+    } catch (const Error& error) {
+      return kind_name(error);
+    }
+  };
+  EXPECT_EQ(thrown("Timed out waiting 10ms"), "TimeoutError");
+  EXPECT_EQ(thrown("Connection closed by peer"), "PeerError");
+  EXPECT_EQ(thrown("unhandled system error"), "DeviceError");
+  EXPECT_EQ(thrown("Address already in use"), "ConfigError");
+  EXPECT_EQ(thrown("something else"), "Error");
+}
+
+TEST(Explain, AnNcclErrorNamesCauseAndNextCommand) {
+  try {
+    throw_explained(std::runtime_error("NCCL error: unhandled system error"),
+                    "connecting NCCL on rank 1 of 2 (cuda:1)");
+  } catch (const DeviceError& error) {
+    const std::string text = error.what();
+    for (const char* part :
+         {"connecting NCCL on rank 1 of 2 (cuda:1)", "unhandled system error",
+          "network interface", "NCCL_DEBUG=INFO", "NCCL_SOCKET_IFNAME"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+    }
+  }
+}
+
+TEST(Explain, AnErrorOfOursIsThrownOnUnchanged) {
+  try {
+    try {
+      throw FormatError("as it was");
+    } catch (const std::exception& error) {
+      throw_explained(error, "reading");
+    }
+  } catch (const FormatError& error) {
+    EXPECT_STREQ(error.what(), "as it was");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+#include "lockstep/comm/place.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+const Environment kSecondOfTwo = {{"RANK", "1"},
+                                  {"WORLD_SIZE", "2"},
+                                  {"LOCAL_RANK", "1"},
+                                  {"LOCAL_WORLD_SIZE", "2"},
+                                  {"MASTER_ADDR", "127.0.0.1"},
+                                  {"MASTER_PORT", "29500"}};
+
+std::string error_of(Environment environment, const Environment& changes) {
+  for (const auto& [name, value] : changes) environment[name] = value;
+  try {
+    place_from_environment(environment);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Place, ReadsTorchrunsVariables) {
+  const Place place = place_from_environment(kSecondOfTwo);
+  EXPECT_EQ(place.rank, 1);
+  EXPECT_EQ(place.world_size, 2);
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.master_addr, "127.0.0.1");
+  EXPECT_EQ(place.master_port, 29500);
+  EXPECT_FALSE(place.launcher_hosts_store);
+}
+
+TEST(Place, WithoutVariablesIsAWorldOfOne) {
+  const Place place = place_from_environment({});
+  EXPECT_EQ(place.rank, 0);
+  EXPECT_EQ(place.world_size, 1);
+}
+
+TEST(Place, AWorldOfOneNeedsNoAddress) {
+  EXPECT_EQ(
+      place_from_environment({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).world_size,
+      1);
+}
+
+TEST(Place, LocalRankFollowsFromRankWhenUnset) {
+  Environment environment = kSecondOfTwo;
+  environment.erase("LOCAL_RANK");
+  environment.erase("LOCAL_WORLD_SIZE");
+  EXPECT_EQ(place_from_environment(environment).local_rank, 1);
+}
+
+TEST(Place, NamesTheMissingVariable) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    const std::string text = error_of(kSecondOfTwo, {{name, ""}});
+    EXPECT_NE(
+        text.find(std::string("environment variable ") + name + " is not set"),
+        std::string::npos)
+        << text;
+    EXPECT_NE(text.find("lockstep run"), std::string::npos) << text;
+  }
+}
+
+TEST(Place, NamesContradictions) {
+  EXPECT_EQ(error_of(kSecondOfTwo, {{"RANK", "2"}}),
+            "environment variable RANK=2 is out of range: it must be from 0 "
+            "to 1");
+  EXPECT_EQ(error_of(kSecondOfTwo, {{"WORLD_SIZE", "0"}}),
+            "environment variable WORLD_SIZE=0 is out of range: it must be "
+            "from 1 to 2147483647");
+  EXPECT_EQ(error_of(kSecondOfTwo, {{"LOCAL_RANK", "2"}}),
+            "environment variable LOCAL_RANK=2 is out of range: it must be "
+            "from 0 to 1");
+  EXPECT_EQ(error_of(kSecondOfTwo, {{"MASTER_PORT", "70000"}}),
+            "environment variable MASTER_PORT=70000 is out of range: it must "
+            "be from 1 to 65535");
+  EXPECT_EQ(error_of(kSecondOfTwo, {{"RANK", "one"}}),
+            "environment variable RANK='one' is not an integer; set it to one "
+            "or unset it");
+}
+
+TEST(Place, TimeoutComesFromEitherVariable) {
+  EXPECT_EQ(collective_timeout_seconds({}), 600);
+  EXPECT_EQ(collective_timeout_seconds({{"NCCL_TIMEOUT", "30"}}), 30);
+  EXPECT_EQ(collective_timeout_seconds(
+                {{"NCCL_TIMEOUT", "30"}, {"TORCH_DISTRIBUTED_TIMEOUT", "7.5"}}),
+            7.5);
+  EXPECT_THROW(collective_timeout_seconds({{"NCCL_TIMEOUT", "soon"}}),
+               ConfigError);
+  EXPECT_THROW(collective_timeout_seconds({{"NCCL_TIMEOUT", "-1"}}),
+               ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

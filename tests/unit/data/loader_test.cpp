@@ -1,0 +1,162 @@
+#include "lockstep/data/loader.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <atomic>
+#include <thread>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+const c10::Device kCpu(c10::DeviceType::CPU);
+
+// Sample i is (i, a number drawn from its seed); later samples load faster than
+// earlier ones.
+class Numbers final : public Dataset {
+ public:
+  explicit Numbers(int64_t size, int64_t broken = -1)
+      : size_(size), broken_(broken) {}
+
+  int64_t size() const override { return size_; }
+
+  Sample get(int64_t index, uint64_t seed) const override {
+    ++loaded;
+    std::this_thread::sleep_for(std::chrono::microseconds(50 * (index % 7)));
+    if (index == broken_) throw FormatError("not a picture");
+    auto generator = at::detail::createCPUGenerator(seed);
+    return {torch::tensor(index), torch::rand({2}, generator)};
+  }
+
+  mutable std::atomic<int64_t> loaded{0};
+
+ private:
+  int64_t size_;
+  int64_t broken_;
+};
+
+std::vector<Batch> read(Epoch epoch) {
+  std::vector<Batch> batches;
+  while (auto batch = epoch.next()) batches.push_back(*std::move(batch));
+  return batches;
+}
+
+TEST(Loader, GivesTheSamplersOrderForAnyNumberOfThreads) {
+  const auto data = std::make_shared<Numbers>(103);
+  std::vector<Batch> expected;
+  for (const int workers : {0, 1, 2, 8}) {
+    const Loader loader(data, {1, 2}, kCpu,
+                        {.batch_size = 8, .workers = workers, .seed = 3});
+    const auto batches = read(loader.epoch(2));
+    ASSERT_EQ(static_cast<int64_t>(batches.size()), loader.batches_per_epoch());
+    std::vector<int64_t> order;
+    for (const Batch& batch : batches) {
+      order.insert(order.end(), batch.indices.begin(), batch.indices.end());
+      EXPECT_TRUE(torch::equal(batch[0], torch::tensor(batch.indices)));
+    }
+    EXPECT_EQ(order, loader.sampler().indices(2));
+    if (expected.empty()) expected = batches;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      EXPECT_TRUE(torch::equal(batches[i][1], expected[i][1]))
+          << "random draws depend on threads";
+    }
+  }
+}
+
+TEST(Loader, SeedsDependOnTheSampleNotOnTheRank) {
+  const auto data = std::make_shared<Numbers>(40);
+  std::map<int64_t, float> drawn;
+  for (const int size : {1, 4}) {
+    for (int rank = 0; rank < size; ++rank) {
+      const Loader loader(data, {rank, size}, kCpu, {.batch_size = 5});
+      for (const Batch& batch : read(loader.epoch(1))) {
+        for (int64_t i = 0; i < batch.size(); ++i) {
+          const auto value = batch[1][i][0].item<float>();
+          const auto [known, is_new] = drawn.emplace(batch.indices[i], value);
+          EXPECT_EQ(known->second, value);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(drawn.size(), 40u);
+}
+
+TEST(Loader, ResumesAtTheVeryNextBatch) {
+  const auto data = std::make_shared<Numbers>(50);
+  const Loader loader(data, {0, 1}, kCpu, {.batch_size = 7, .seed = 1});
+  const auto whole = read(loader.epoch(4));
+  for (size_t cut = 0; cut < whole.size(); ++cut) {
+    const auto rest = read(loader.resume(whole[cut].next));
+    ASSERT_EQ(rest.size(), whole.size() - cut - 1);
+    if (rest.empty()) continue;
+    EXPECT_EQ(rest[0].indices, whole[cut + 1].indices);
+    EXPECT_TRUE(torch::equal(rest[0][1], whole[cut + 1][1]));
+  }
+}
+
+TEST(Loader, HandlesALastBatchThatIsNotFull) {
+  const auto data = std::make_shared<Numbers>(10);
+  const Loader all(data, {0, 1}, kCpu, {.batch_size = 4});
+  EXPECT_EQ(read(all.epoch(0)).back().size(), 2);
+  const Loader full(data, {0, 1}, kCpu,
+                    {.batch_size = 4, .drop_last_batch = true});
+  EXPECT_EQ(full.batches_per_epoch(), 2);
+  EXPECT_EQ(read(full.epoch(0)).size(), 2u);
+}
+
+TEST(Loader, AnErrorReachesTheCallerWithTheSamplesIndex) {
+  const auto data = std::make_shared<Numbers>(20, /*broken=*/13);
+  for (const int workers : {0, 3}) {
+    const Loader loader(
+        data, {0, 1}, kCpu,
+        {.batch_size = 5, .workers = workers, .shuffle = false});
+    auto epoch = loader.epoch(0);
+    EXPECT_EQ(epoch.next()->indices[0], 0);
+    EXPECT_EQ(epoch.next()->indices[0], 5);
+    try {
+      epoch.next();
+      ADD_FAILURE() << "no error";
+    } catch (const FormatError& error) {
+      EXPECT_STREQ(error.what(), "sample 13 of the data set: not a picture");
+    }
+  }
+}
+
+TEST(Loader, ReadsAheadAndNotFurther) {
+  const auto data = std::make_shared<Numbers>(1000);
+  const Loader loader(data, {0, 1}, kCpu,
+                      {.batch_size = 10, .workers = 2, .prefetch_batches = 3});
+  auto epoch = loader.epoch(0);
+  epoch.next();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(data->loaded, 40);  // one used, three ahead
+}
+
+TEST(Loader, CanBeLeftEarlyAndUsedAgain) {
+  const auto data = std::make_shared<Numbers>(100);
+  const Loader loader(data, {0, 1}, kCpu, {.batch_size = 4, .workers = 2});
+  for (int turn = 0; turn < 5; ++turn) {
+    auto epoch = loader.epoch(0);
+    for (const Batch& batch : epoch) {
+      if (batch.next.batch == 3) break;
+    }
+  }
+  EXPECT_EQ(read(loader.epoch(0)).size(), 25u);
+}
+
+TEST(Loader, RefusesBadSettings) {
+  const auto data = std::make_shared<Numbers>(10);
+  EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.batch_size = 0}), ConfigError);
+  EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.workers = -1}), ConfigError);
+  EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.prefetch_batches = 0}),
+               ConfigError);
+  const Loader loader(data, {0, 1}, kCpu, {.batch_size = 5});
+  EXPECT_THROW(loader.epoch(0, 3), ConfigError);
+  EXPECT_THROW(TensorDataset({torch::ones({3}), torch::ones({4})}),
+               ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

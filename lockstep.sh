@@ -214,6 +214,7 @@ install_to() {
 }
 
 bench() {
+  [[ -x "$ROOT/bench/run" ]] || fail "there are no benchmarks in this tree (bench/run is missing)"
   build
   "$ROOT/bench/run" "$@"
 }

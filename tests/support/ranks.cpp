@@ -33,14 +33,18 @@ std::string run_processes(const RankOptions& options,
   auto environment = options.environment;
   environment[kInsideRank] = "1";
   environment.try_emplace("OMP_NUM_THREADS", "1");
-  const auto result = run({LOCKSTEP_PROGRAM, "run", "--nproc-per-node",
-                           std::to_string(options.size),
-                           std::filesystem::read_symlink("/proc/self/exe"),
-                           "--gtest_filter=" + this_test()},
-                          {.environment = environment,
-                           .folder = "",
-                           .timeout_seconds = options.timeout_seconds,
-                           .ignored_signals = {}});
+  const std::filesystem::path self =
+      std::filesystem::read_symlink("/proc/self/exe");
+  std::vector<std::string> command = {self.parent_path() / "lockstep", "run",
+                                      "--nproc-per-node",
+                                      std::to_string(options.size)};
+  command.insert(command.end(), options.launcher_options.begin(),
+                 options.launcher_options.end());
+  command.insert(command.end(), {self, "--gtest_filter=" + this_test()});
+  const auto result = run(command, {.environment = environment,
+                                    .folder = "",
+                                    .timeout_seconds = options.timeout_seconds,
+                                    .ignored_signals = {}});
   const std::string output = result.out + result.err;
   EXPECT_EQ(result.exit_code, options.expected_exit_code) << output;
   return output;
@@ -49,7 +53,7 @@ std::string run_processes(const RankOptions& options,
 std::string run_ranks(const RankOptions& options,
                       const std::function<void(const World&)>& body) {
   return run_processes(options, [&] {
-    body(World::from_environment({.device = DeviceChoice::kCpu}));
+    body(World::from_environment({.device = options.device}));
   });
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lockstep/comm/world.h"
 
@@ -13,6 +14,8 @@ struct RankOptions {
   int size = 2;
   int expected_exit_code = 0;
   std::map<std::string, std::string> environment = {};
+  std::vector<std::string> launcher_options = {};
+  DeviceChoice device = DeviceChoice::kCpu;
   double timeout_seconds = 60;
 };
 
@@ -22,7 +25,7 @@ struct RankOptions {
 std::string run_ranks(const RankOptions& options,
                       const std::function<void(const World&)>& body);
 
-// The same without joining the world first.
+// The same without joining a world first.
 std::string run_processes(const RankOptions& options,
                           const std::function<void()>& body);
 

@@ -1,4 +1,5 @@
 // The CUDA side of device.cpp; part of liblockstep_cuda.
+#include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -18,6 +19,7 @@ int lockstep_cuda_runtime_version() {
 // Makes the context too, so that a broken GPU shows at start and not in the
 // first step.
 void lockstep_cuda_set_device(int index) {
+  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index), /*force=*/true);
 }
 

@@ -129,15 +129,15 @@ build() {
 }
 
 demo() {
-  local targets=(lockstep lockstep-demo)
+  local targets=(lockstep lockstep-worker)
   set_up
   lock "$ROOT/build/.lock" "build/"
   configure release
   if has_gpu && has_target release lockstep_cuda; then targets+=(lockstep_cuda); fi
   compile release "${targets[@]}" || fail "the build failed"
   unlock
-  step "Running build/release/bin/lockstep-demo"
-  "$ROOT/build/release/bin/lockstep-demo" "$@"
+  step "Running build/release/bin/lockstep-worker demo"
+  "$ROOT/build/release/bin/lockstep-worker" demo
 }
 
 # run_tests PRESET NAME CTEST-ARGUMENTS...: adds to PASSED, FAILED and SKIPPED.

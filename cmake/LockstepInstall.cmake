@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 
-foreach(_target IN ITEMS lockstep lockstep-worker lockstep-demo lockstep_shared lockstep_cuda)
+foreach(_target IN ITEMS lockstep lockstep-worker lockstep_shared lockstep_cuda)
   if(TARGET ${_target})
     install(TARGETS ${_target}
       RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}

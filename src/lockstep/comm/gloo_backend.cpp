@@ -19,6 +19,21 @@ namespace {
 
 using Gloo = c10d::ProcessGroupGloo;
 
+// Gloo's futures complete when the collective does.
+class FutureCompletion {
+ public:
+  explicit FutureCompletion(const StatusWriter& status) : status_(status) {}
+
+  void track(const c10::intrusive_ptr<c10d::Work>& work) {
+    work->getFuture()->addCallback([status = status_](auto& done) mutable {
+      if (!done.hasError()) status.finish_collective();
+    });
+  }
+
+ private:
+  StatusWriter status_;
+};
+
 c10::intrusive_ptr<Gloo::Options> make_options(const Place& place,
                                                const GlooConfig& config) {
   auto options = Gloo::Options::create(config.timeout);
@@ -45,9 +60,9 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(
   auto own_store = c10::make_intrusive<c10d::PrefixStore>(config.name, store);
   auto options = make_options(place, config);
   if (config.status) {
-    return c10::make_intrusive<Recorded<Gloo>>(*config.status, own_store,
-                                               place.rank, place.world_size,
-                                               std::move(options));
+    return c10::make_intrusive<Recorded<Gloo, FutureCompletion>>(
+        *config.status, own_store, place.rank, place.world_size,
+        std::move(options));
   }
   return c10::make_intrusive<Gloo>(own_store, place.rank, place.world_size,
                                    std::move(options));

@@ -1,7 +1,8 @@
 // A c10d backend that notes each collective on the status page of its rank.
 //
-// Recorded<ProcessGroupGloo> is a ProcessGroupGloo: the Reducer and its Logger,
-// which cast to the concrete type, keep working. Private to the backend files.
+// Recorded<ProcessGroupGloo, ...> is a ProcessGroupGloo: the Reducer and its
+// Logger, which cast to the concrete type, keep working. Private to the backend
+// files.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -20,13 +21,15 @@ inline int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   return bytes;
 }
 
-template <typename Backend>
+// Completion::track(work) notes on the page when the collective is finished.
+template <typename Backend, typename Completion>
 class Recorded final : public Backend {
  public:
   template <typename... Arguments>
-  explicit Recorded(StatusWriter status, Arguments&&... arguments)
+  explicit Recorded(const StatusWriter& status, Arguments&&... arguments)
       : Backend(std::forward<Arguments>(arguments)...),
-        status_(std::move(status)) {}
+        status_(status),
+        completion_(status) {}
 
   using Tensors = std::vector<at::Tensor>;
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -65,23 +68,16 @@ class Recorded final : public Backend {
   }
 
  private:
-  // The future completes when the collective does (Gloo) or is queued (NCCL).
   template <typename Call>
   WorkPtr note(Collective collective, int64_t bytes, Call call) {
     status_.start_collective(collective, bytes);
     WorkPtr work = call();
-    auto future = work ? work->getFuture() : nullptr;
-    if (future) {
-      future->addCallback([status = status_](auto& done) mutable {
-        if (!done.hasError()) status.finish_collective();
-      });
-    } else {
-      status_.finish_collective();
-    }
+    completion_.track(work);
     return work;
   }
 
   StatusWriter status_;
+  Completion completion_;
 };
 
 }  // namespace lockstep

@@ -35,6 +35,10 @@ std::chrono::milliseconds timeout_of(const WorldConfig& config,
       static_cast<int64_t>(collective_timeout_seconds(environment) * 1e3));
 }
 
+double seconds(std::chrono::milliseconds time) {
+  return static_cast<double>(time.count()) * 1e-3;
+}
+
 // Python's import of torch does this; a C++ program has to.
 void honour_torch_variables() {
   c10d::setDebugLevelFromEnvironment();
@@ -94,6 +98,7 @@ World World::from_environment(const WorldConfig& config,
   impl->timeout = timeout_of(config, environment);
   const Place& place = impl->place;
   impl->status.set_place(place.rank, place.world_size);
+  impl->status.set_timeout(seconds(impl->timeout));
   impl->status.set_phase(Phase::kConnecting);
   impl->device = take_device(config.device, place.local_rank, environment);
   impl->connect(environment);
@@ -205,14 +210,17 @@ Vote World::make_vote() const {
 void World::barrier(std::optional<std::chrono::milliseconds> limit) const {
   if (impl_->is_alone()) return;
   const auto wait = limit.value_or(impl_->timeout);
+  // The launcher ends a rank that waits longer than it said it would.
+  impl_->status.set_timeout(seconds(wait));
   impl_->status.start_collective(Collective::kBarrier, 0);
   const auto missing = impl_->barrier->arrive_and_wait(wait);
+  impl_->status.set_timeout(seconds(impl_->timeout));
   if (!missing.empty()) {
-    throw TimeoutError(fmt::format(
-        "{}: rank(s) {} did not come within {}; --timeout SECONDS, "
-        "TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
-        impl_->describe(Collective::kBarrier, 0), fmt::join(missing, ", "),
-        duration_text(static_cast<double>(wait.count()) * 1e-3)));
+    throw TimeoutError(
+        fmt::format("{}: rank(s) {} did not come within {}; --timeout SECONDS, "
+                    "TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
+                    impl_->describe(Collective::kBarrier, 0),
+                    fmt::join(missing, ", "), duration_text(seconds(wait))));
   }
   impl_->status.finish_collective();
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -13,9 +14,27 @@
 namespace lockstep {
 namespace {
 
+// While it lives, threads that start take no signal.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 // Ending NVML again costs milliseconds; the process is short-lived and the
-// library keeps nothing outside of it.
+// library keeps nothing outside of it. NVML leaves a thread behind: it must not
+// take the SIGCHLD that the launcher waits for.
 std::optional<int> count_by_nvml() {
+  const AllSignalsBlocked for_nvml_threads;
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return std::nullopt;
   using Init = int (*)();

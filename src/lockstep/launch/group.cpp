@@ -62,6 +62,7 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
   if (plan.num_processes == 1 && shown && !has_log && !filters) return {};
   OutputTarget target;
   target.console = shown ? wish.console : nullptr;
+  target.nccl_prefix = "[rank" + std::to_string(rank) + "]:";
   if (has_tee) {
     target.prefix = line_prefix(plan, rank);
     target.log = open_log(log_path);

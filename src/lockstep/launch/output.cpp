@@ -28,6 +28,14 @@ bool matches(std::string_view line, const std::vector<std::string>& filters) {
                      });
 }
 
+// "host:123:123 [0] NCCL INFO ...": names a process, but not its rank.
+bool is_of_nccl(std::string_view line) {
+  for (const char* mark : {" NCCL INFO ", " NCCL WARN ", " NCCL TRACE "}) {
+    if (line.find(mark) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 OutputStream::OutputStream(FileDescriptor pipe, OutputTarget target)
@@ -72,7 +80,8 @@ void OutputStream::close() {
 
 void OutputStream::deliver(std::string_view line) {
   if (target_.console != nullptr) {
-    target_.console->write(target_.prefix);
+    const bool only_nccl = target_.prefix.empty() && is_of_nccl(line);
+    target_.console->write(only_nccl ? target_.nccl_prefix : target_.prefix);
     target_.console->write(line);
     // A teed line that never ended must not glue to the next prefix.
     if (!target_.prefix.empty() && line.back() != '\n' && line.back() != '\r') {

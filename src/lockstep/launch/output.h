@@ -18,6 +18,7 @@ namespace lockstep {
 struct OutputTarget {
   Console* console = nullptr;  // not owned; nullptr: not shown
   std::string prefix;          // of lines on the console
+  std::string nccl_prefix;     // of NCCL's own lines when there is no prefix
   FileDescriptor log;          // without descriptor: no log file
   std::vector<std::string> filters;
   int filtered_fd = -1;  // not owned; lines with one of the filters

@@ -1,0 +1,71 @@
+"""What the benchmarks share: where our programs and Python's are, and how to time them."""
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = ROOT / "build" / "release" / "bin"
+LOCKSTEP = str(BIN / "lockstep")
+WORKER = str(BIN / "ddp_worker")
+PEER = str(ROOT / "bench" / "python" / "ddp_worker.py")
+CPU_ONE_THREAD = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def peer_python():
+    """The python3 that has torch, as CMake found it."""
+    cache = (ROOT / "build" / "release" / "CMakeCache.txt").read_text()
+    found = re.search(r"^LOCKSTEP_PYTHON:\w+=(.+)$", cache, re.M)
+    if not found or not os.access(found[1], os.X_OK):
+        sys.exit("bench: no python3 with torch is known; set LOCKSTEP_PYTHON and build again")
+    return found[1]
+
+
+def torchrun():
+    return [peer_python(), "-m", "torch.distributed.run"]
+
+
+def run(command):
+    environment = {**os.environ, **CPU_ONE_THREAD}
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if result.returncode != 0:
+        sys.exit(f"bench: {' '.join(command)} failed\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def run_json(command):
+    return json.loads(run(command).strip().splitlines()[-1])
+
+
+def seconds_until(command, text):
+    """From the start of the command until it prints the text."""
+    environment = {**os.environ, **CPU_ONE_THREAD}
+    begin = time.perf_counter()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as process:
+        for line in process.stdout:
+            if text in line:
+                seconds = time.perf_counter() - begin
+                process.communicate()
+                return seconds
+    sys.exit(f"bench: {' '.join(command)} never printed '{text}'")
+
+
+def alternate(ours, theirs, rounds):
+    """Calls both by turns; gives their results and the median of the ratios."""
+    pairs = [(ours(), theirs()) for _ in range(rounds)]
+    return (
+        statistics.median(a for a, _ in pairs),
+        statistics.median(b for _, b in pairs),
+        statistics.median(a / b for a, b in pairs),
+    )
+
+
+def report(name, **values):
+    rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in values.items()}
+    print(json.dumps({"bench": name, **rounded}), flush=True)

@@ -86,7 +86,7 @@ class Nccl : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(Nccl, RanksEndEqualAndNearTheCpu) {
-  testing::run_ranks(options(), [](const World& world) {
+  const auto output = testing::run_ranks(options(), [](const World& world) {
     EXPECT_TRUE(world.device().is_cuda());
     const double plain = train_and_compare(world, {.bucket_cap_mb = 1});
     EXPECT_LT(plain, 1e-5);
@@ -97,10 +97,16 @@ TEST_P(Nccl, RanksEndEqualAndNearTheCpu) {
         train_and_compare(world, {.find_unused_parameters = true});
     EXPECT_LT(unused, 1e-5);
     if (world.is_main()) {
-      std::printf("largest difference to the CPU: fp32 %.3g, bf16 hook %.3g\n",
-                  plain, bf16);
+      std::printf(
+          "%d ranks, largest difference to the CPU: %.3g, with the "
+          "bf16 hook %.3g\n",
+          world.size(), plain, bf16);
     }
   });
+  const auto begin =
+      output.find(std::to_string(GetParam()) + " ranks, largest");
+  ASSERT_NE(begin, std::string::npos) << output;
+  std::puts(output.substr(begin, output.find('\n', begin) - begin).c_str());
 }
 
 TEST_P(Nccl, CollectivesWorkOnBothDevices) {

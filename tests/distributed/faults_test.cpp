@@ -49,6 +49,22 @@ TEST(Faults, ARankThatThrowsIsTheRootCause) {
   }
 }
 
+TEST(Faults, TheCauseIsNamedAlthoughItsVictimsEndFirst) {
+  // Rank 0 hosts the store and lets go of it before it has told why.
+  for (int turn = 0; turn < 10; ++turn) {
+    const auto result =
+        testing::run({LOCKSTEP_PROGRAM, "run", "--nproc-per-node=2",
+                      FAULTS_WORKER, "none", "0"},
+                     {.environment = {{"GLOO_SOCKET_IFNAME", "nope0"}},
+                      .folder = "",
+                      .timeout_seconds = 60,
+                      .ignored_signals = {}});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    expect_in(result.err.substr(result.err.find("Root Cause")),
+              "no network interface 'nope0'");
+  }
+}
+
 TEST(Faults, ARankThatLeavesEarlyIsMentioned) {
   const auto result = train("exit0", 2);
   EXPECT_EQ(result.exit_code, 5) << result.err;

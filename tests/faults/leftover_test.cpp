@@ -65,7 +65,7 @@ TEST(Leftover, NoneAfterAFailureWithStubbornChildren) {
       {"--nproc=2", "--shutdown-timeout=0.2"},
       std::string("[ $RANK = 1 ] && { sleep 0.5; exit 3; };") + kFamily));
   const auto result = launcher.wait();
-  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_TRUE(wait_until_gone(launcher.marker(), 0).empty());
 }
 

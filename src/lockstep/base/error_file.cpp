@@ -69,9 +69,11 @@ void report_to_launcher(const std::exception& error) noexcept {
   const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
   if (path == nullptr || *path == '\0') return;
   try {
-    write_error_file(path, {.message = kind_name(error) + ": " + error.what(),
-                            .callstack = "",
-                            .unix_seconds = unix_seconds()});
+    const std::string text = kind_name(error) + ": " + error.what();
+    // torchrun's report shows the stack and not the message.
+    write_error_file(
+        path,
+        {.message = text, .callstack = text, .unix_seconds = unix_seconds()});
   } catch (...) {
   }
 }

@@ -23,6 +23,7 @@ constexpr double kSweepSeconds = 2;        // for descendants after SIGTERM
 constexpr double kUnkillableSeconds = 10;  // then the kernel holds it
 constexpr double kCheckSeconds = 5;        // between looks at the pages
 constexpr double kPatienceSeconds = 5;     // a worker times out by itself
+constexpr double kCauseSeconds = 0.5;      // between a victim and its cause
 constexpr int kTimeoutExitCode = 6;
 
 int milliseconds_until(int64_t deadline_ns) {
@@ -88,7 +89,9 @@ void Attempt::wait_for_events() {
 }
 
 int64_t Attempt::next_deadline_ns() const {
-  return stage_ == Stage::kRunning ? next_check_ns_ : deadline_ns_;
+  if (stage_ != Stage::kRunning) return deadline_ns_;
+  if (cause_deadline_ns_ == 0) return next_check_ns_;
+  return std::min(next_check_ns_, cause_deadline_ns_);
 }
 
 void Attempt::set_deadline(double seconds) {
@@ -158,11 +161,23 @@ void Attempt::record_end(pid_t pid, int wait_status) {
 
 void Attempt::check_failures() {
   if (stage_ != Stage::kRunning) return;
+  bool has_victim = false;
   for (const Worker& worker : group_.workers) {
-    if (worker.end && worker.end->exit_code != 0) {
+    if (!worker.end || worker.end->exit_code == 0) continue;
+    if (!is_consequence(worker.failure())) {
       end_workers(SIGTERM);
       return;
     }
+    has_victim = true;
+  }
+  if (!has_victim) return;
+  // A rank closes its connections before it has told why: leave it a moment.
+  if (cause_deadline_ns_ == 0) {
+    cause_deadline_ns_ =
+        monotonic_ns() + static_cast<int64_t>(kCauseSeconds * double{kSecond});
+  }
+  if (!has_live_workers() || monotonic_ns() >= cause_deadline_ns_) {
+    end_workers(SIGTERM);
   }
 }
 

@@ -80,6 +80,7 @@ class Attempt {
   Stage stage_ = Stage::kRunning;
   int64_t deadline_ns_ = 0;
   int64_t next_check_ns_ = 0;
+  int64_t cause_deadline_ns_ = 0;  // 0: no victim has ended yet
   bool has_children_ = true;
   bool is_stopped_ = false;  // ended by a signal, not by a failure
   int stop_signal_ = 0;

@@ -16,19 +16,6 @@ namespace {
 constexpr size_t kWidth = 60;
 constexpr int kPeerExitCode = 5;  // exit_code() of PeerError
 
-// Says that another rank is gone. A process with much memory on a GPU closes
-// its connections seconds before it is dead, so that its victims end first.
-bool is_consequence(const Failure& failure) {
-  if (failure.exit_code == kPeerExitCode) return true;
-  const auto blames_peer = [](std::string_view text) {
-    return text.find("Connection closed by peer") != std::string_view::npos ||
-           text.find("Connection reset by peer") != std::string_view::npos;
-  };
-  if (failure.error) return blames_peer(failure.error->message);
-  return std::any_of(failure.last_lines.begin(), failure.last_lines.end(),
-                     blames_peer);
-}
-
 std::string indented(const std::string& text) {
   return replace_all(std::string(trim(text)), "\n", "\n  ");
 }
@@ -73,6 +60,19 @@ std::string failure_block(size_t index, const std::string& host,
 }
 
 }  // namespace
+
+// A process with much memory on a GPU closes
+// its connections seconds before it is dead, so that its victims end first.
+bool is_consequence(const Failure& failure) {
+  if (failure.exit_code == kPeerExitCode) return true;
+  const auto blames_peer = [](std::string_view text) {
+    return text.find("Connection closed by peer") != std::string_view::npos ||
+           text.find("Connection reset by peer") != std::string_view::npos;
+  };
+  if (failure.error) return blames_peer(failure.error->message);
+  return std::any_of(failure.last_lines.begin(), failure.last_lines.end(),
+                     blames_peer);
+}
 
 size_t find_root_cause(std::span<const Failure> failures) {
   const auto first = std::min_element(

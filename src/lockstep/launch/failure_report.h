@@ -24,6 +24,9 @@ struct Failure {
   std::vector<std::string> last_lines;  // of its stderr
 };
 
+// It only says that another rank is gone: a victim, not the cause.
+bool is_consequence(const Failure& failure);
+
 // The one that failed first; one that only says that another rank is gone
 // counts after all others. There is at least one.
 size_t find_root_cause(std::span<const Failure> failures);

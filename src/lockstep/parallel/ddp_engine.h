@@ -62,8 +62,8 @@ struct JoinConfig {
 class DdpEngine {
  public:
   // Checks that all ranks hold the same parameters and gives them rank 0's
-  // values. Throws ConfigError for a module that cannot be trained so,
-  // PeerError when ranks differ.
+  // values. Throws ConfigError for a module that cannot be trained so, or when
+  // ranks hold different ones.
   DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
             DdpConfig config);
   ~DdpEngine();

@@ -1,6 +1,7 @@
 #include "support/process.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,6 +28,8 @@ std::string next_marker() {
 
 FileDescriptor capture_file() {
   FileDescriptor file(memfd_create("captured", MFD_CLOEXEC));
+  // Several processes write at once; the position of a memfd is not locked.
+  fcntl(file.get(), F_SETFL, O_APPEND);
   if (!file) throw IoError("cannot capture output: " + errno_text());
   return file;
 }

@@ -83,10 +83,13 @@ size_t find_root_cause(std::span<const Failure> failures) {
   return static_cast<size_t>(first - failures.begin());
 }
 
-int exit_code_for(const Failure& failure) {
-  if (failure.exit_code < 0) return 128 - failure.exit_code;
-  return failure.exit_code >= 1 && failure.exit_code <= 255 ? failure.exit_code
-                                                            : 1;
+int exit_code_for(std::span<const Failure> failures) {
+  const Failure* source = &failures[find_root_cause(failures)];
+  for (const Failure& failure : failures) {
+    if (source->on_request && !failure.on_request) source = &failure;
+  }
+  if (source->exit_code < 0) return 128 - source->exit_code;
+  return source->exit_code <= 255 ? source->exit_code : 1;
 }
 
 std::string ending_text(const Failure& failure) {

@@ -17,8 +17,9 @@ struct Failure {
   int rank = 0;
   int local_rank = 0;
   pid_t pid = 0;
-  int exit_code = 0;     // negative: died by this signal
-  double unix_time = 0;  // when it failed, as well as known
+  int exit_code = 0;        // negative: died by this signal
+  bool on_request = false;  // the launcher ended it after it had told its error
+  double unix_time = 0;     // when it failed, as well as known
   std::string error_file;
   std::optional<ErrorReport> error;     // what the worker says itself
   std::vector<std::string> last_lines;  // of its stderr
@@ -31,9 +32,10 @@ bool is_consequence(const Failure& failure);
 // counts after all others. There is at least one.
 size_t find_root_cause(std::span<const Failure> failures);
 
-// The exit code that stands for this failure: the worker's own, or 128 plus
-// the signal.
-int exit_code_for(const Failure& failure);
+// The exit code that stands for these failures: the root cause's own, or 128
+// plus the signal. A root cause that the launcher ended before it could exit
+// has none; then that of the first one that ended by itself.
+int exit_code_for(std::span<const Failure> failures);
 
 // "exit code 3" or "SIGKILL".
 std::string ending_text(const Failure& failure);

@@ -115,7 +115,7 @@ class Keeper {
     int code = 0;
     if (result.kind == Kind::kFailure) {
       err_.write(report_of(plan_, result));
-      code = exit_code_for(result.failures[find_root_cause(result.failures)]);
+      code = exit_code_for(result.failures);
     } else if (result.kind == Kind::kStopped) {
       code = 128 + result.stop_signal;
     } else if (result.kind == Kind::kAbandoned) {

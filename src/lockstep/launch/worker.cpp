@@ -58,6 +58,7 @@ Failure Worker::failure() const {
   result.local_rank = local_rank;
   result.pid = pid;
   result.exit_code = end->exit_code;
+  result.on_request = end->on_request;
   result.unix_time = end->unix_time;
   const auto error_file = folder / "error.json";
   result.error_file = error_file.string();

@@ -78,10 +78,15 @@ TEST(FailureReport, ShowsLastLinesAndExtraText) {
 }
 
 TEST(FailureReport, ExitCodes) {
-  EXPECT_EQ(exit_code_for(failure_of(0, 3, 1)), 3);
-  EXPECT_EQ(exit_code_for(failure_of(0, -11, 1)), 139);
-  EXPECT_EQ(ending_text(failure_of(0, -11, 1)), "SIGSEGV");
-  EXPECT_EQ(ending_text(failure_of(0, 4, 1)), "exit code 4");
+  const auto code_of = [](const std::vector<Failure>& failures) {
+    return exit_code_for(failures);
+  };
+  EXPECT_EQ(code_of({failure_of(0, 3, 1)}), 3);
+  EXPECT_EQ(code_of({failure_of(0, -11, 1)}), 139);
+  // The cause told its error, and was ended before it could exit.
+  Failure ended = failure_of(1, -15, 1);
+  ended.on_request = true;
+  EXPECT_EQ(code_of({failure_of(0, 2, 5), ended}), 2);
 }
 
 }  // namespace

@@ -80,7 +80,9 @@ void train(const lockstep::World& world) {
     double loss_sum = 0;
     auto batches = train_data.epoch(epoch);
     for (const lockstep::Batch& batch : batches) {
-      const bool last_of_group = batch.next.batch % kAccumulation == 0;
+      const int64_t number = batch.next.batch;  // counted from 1
+      const bool last_of_group = number % kAccumulation == 0 ||
+                                 number == train_data.batches_per_epoch();
       const auto quiet = ddp.no_sync(!last_of_group);
       auto loss = torch::nn::functional::cross_entropy(ddp(batch[0]), batch[1]);
       (loss / kAccumulation).backward();

@@ -130,11 +130,29 @@ TEST(Ddp, RefusesAnotherModuleOnAnotherRank) {
       ADD_FAILURE() << "no error";
     } catch (const ConfigError& error) {
       EXPECT_EQ(std::string(error.what()),
-                "rank 1 holds another module than rank 0: parameter 0 is "
-                "'weight [3, 4] float' here and 'weight [2, 4] float' on rank "
-                "0. Build the same module with the same settings on every "
-                "rank");
+                "rank 1 has another module or DdpConfig than rank 0: "
+                "'parameter weight [3, 4] float trained' there and 'parameter "
+                "weight [2, 4] float trained' on rank 0. Build the same module "
+                "with the same settings on every rank");
     }
+  });
+}
+
+TEST(Ddp, RefusesOtherFrozenParametersBuffersAndSettings) {
+  run_ranks({.size = 2}, [](const World& world) {
+    const int64_t own = world.rank() == 0 ? 4 : 8;
+    const auto refuses = [&](const std::shared_ptr<TwoHeads>& net,
+                             const DdpConfig& config) {
+      EXPECT_THROW(DistributedDataParallel<TwoHeads>(net, world, config),
+                   ConfigError);
+    };
+    auto frozen = make_net(world);
+    frozen->register_parameter("frozen", torch::ones({own}), false);
+    refuses(frozen, {});
+    auto buffered = make_net(world);
+    buffered->register_buffer("buffer", torch::ones({own}));
+    refuses(buffered, {});
+    refuses(make_net(world), {.find_unused_parameters = world.rank() == 0});
   });
 }
 

@@ -94,6 +94,21 @@ TEST(Faults, ASlowRankIsNamedByTheTimeout) {
   expect_in(verdict, "step 5");
 }
 
+TEST(Faults, ARankMissingAtAVoteIsNamed) {
+  const auto result = train("vote", 1, {"--timeout=3"});
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+  expect_in(result.err, "waiting: rank 0");
+  expect_in(result.err, "in vote #");
+  expect_in(result.err, "stalled: rank 1");
+}
+
+TEST(Faults, AnErrorOfTheProgramIsLeftAsItIs) {
+  const auto result = train("odd", 1);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  expect_in(result.err, "runtime_error: bad value for 'timeout'");
+  EXPECT_EQ(result.err.find("Timeout:"), std::string::npos) << result.err;
+}
+
 TEST(Faults, ARestartCanSucceed) {
   // Fails in the first attempt only.
   const auto result = testing::run(

@@ -1,6 +1,7 @@
 // A training that one rank leaves in a given way at a given step.
 //
-//   faults_worker FAULT RANK   (FAULT: none, kill, throw, exit0, stop, sleep)
+//   faults_worker FAULT RANK   (FAULT: none, kill, throw, odd, exit0, stop,
+//   sleep, vote)
 #include <torch/torch.h>
 
 #include <csignal>
@@ -17,6 +18,7 @@ void commit(const std::string& fault) {
   if (fault == "throw") throw lockstep::IoError("picture.png: disk error");
   if (fault == "exit0") std::_Exit(0);
   if (fault == "stop") std::raise(SIGSTOP);
+  if (fault == "odd") throw std::runtime_error("bad value for 'timeout'");
   if (fault == "sleep") std::this_thread::sleep_for(std::chrono::seconds(60));
 }
 
@@ -40,6 +42,12 @@ int main(int argc, char** argv) {
       optimizer.step();
       net->zero_grad();
     }
+    auto vote = world.make_vote();
+    if (argv[1] == std::string("vote") && world.rank() == std::stoi(argv[2])) {
+      commit("sleep");
+    }
+    vote.post(0);
+    vote.read();
     if (world.is_main()) std::puts("all steps done");
   });
 }

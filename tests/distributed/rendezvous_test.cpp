@@ -59,6 +59,20 @@ TEST(Rendezvous, TwoProcessesWithOneRankAreNamed) {
   });
 }
 
+TEST(Rendezvous, ASecondWorldInOneProcessIsSaid) {
+  run_processes({.size = 2}, [] {
+    const WorldConfig config{.device = DeviceChoice::kCpu};
+    const World first = World::from_environment(config);
+    try {
+      World::from_environment(config);
+      ADD_FAILURE() << "joined";
+    } catch (const ConfigError& error) {
+      expect_in(error.what(), "called twice in this process");
+    }
+    first.barrier();
+  });
+}
+
 TEST(Rendezvous, MissingPeersAreNamed) {
   run_processes({.size = 2}, [] {
     const auto text = error_when_joining<TimeoutError>(

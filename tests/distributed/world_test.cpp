@@ -71,7 +71,8 @@ TEST(World, SharesTheResultOfRank0) {
     EXPECT_EQ(text, "made once");
     EXPECT_EQ(calls, world.is_main() ? 1 : 0);
     EXPECT_EQ(world.only_on_rank0_then_share([] { return 0.1; }), 0.1);
-    EXPECT_EQ(world.only_on_rank0_then_share([] { return int64_t{-7}; }), -7);
+    EXPECT_EQ(world.only_on_rank0_then_share([] { return -7; }), -7);
+    EXPECT_EQ(world.only_on_rank0_then_share([] { return 0.5F; }), 0.5F);
     world.only_on_rank0_then_share([&] { ++calls; });
     EXPECT_EQ(calls, world.is_main() ? 2 : 0);
   });
@@ -147,6 +148,55 @@ TEST(World, ABarrierNamesTheMissingRanks) {
       EXPECT_NE(text.find("NCCL_TIMEOUT"), std::string::npos);
     }
   });
+}
+
+TEST(World, ABarrierDoesNotTakeALeavingRankForAComingOne) {
+  run_ranks({.size = 2}, [](const World& world) {
+    if (world.rank() == 1) return;  // leaves: the destructor says farewell
+    try {
+      world.barrier();
+      ADD_FAILURE() << "no error";
+    } catch (const PeerError& error) {
+      EXPECT_NE(std::string(error.what()).find("rank(s) 1 have left"),
+                std::string::npos)
+          << error.what();
+    }
+  });
+}
+
+TEST(World, RefusesCollectivesAfterClose) {
+  run_ranks({.size = 2}, [](const World& world) {
+    world.close();
+    auto tensor = torch::ones({1});
+    EXPECT_THROW(world.all_reduce(tensor), ConfigError);
+    EXPECT_THROW(world.reduce(1, ReduceOp::kSum), ConfigError);
+    EXPECT_THROW(world.barrier(), ConfigError);
+  });
+}
+
+TEST(World, ACaughtErrorDoesNotLookLikeAHang) {
+  // The launcher ends ranks that sit in a collective 5 s beyond the limit.
+  run_ranks({.size = 2, .launcher_options = {"--timeout=2"}},
+            [](const World& world) {
+              auto odd = torch::ones({1}, torch::kShort);
+              EXPECT_ANY_THROW(world.all_reduce(odd));
+              auto tensor = torch::ones({1});
+              EXPECT_ANY_THROW(world.broadcast(tensor, 7));
+              world.all_reduce(tensor);
+              std::this_thread::sleep_for(std::chrono::seconds(13));
+              world.all_reduce(tensor);
+            });
+}
+
+TEST(World, RefusesTheMeanOfIntegers) {
+  const World world =
+      World::from_environment({.device = DeviceChoice::kCpu}, {});
+  auto tensor = torch::ones({1}, torch::kLong);
+  EXPECT_THROW(world.all_reduce(tensor, ReduceOp::kMean), ConfigError);
+  EXPECT_THROW(world.reduce(1, ReduceOp::kMean), ConfigError);
+  EXPECT_THROW(
+      World::from_environment({.timeout = std::chrono::milliseconds(-1)}, {}),
+      ConfigError);
 }
 
 TEST(World, SixteenRanksOnOneNode) {

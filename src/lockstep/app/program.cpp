@@ -10,30 +10,39 @@
 namespace lockstep {
 namespace {
 
-void tell(const std::exception& error) {
+void tell(const std::string& kind, const std::string& text) {
   const char* rank = std::getenv("RANK");
-  if (rank != nullptr) {
-    std::fprintf(stderr, "[rank%s]: %s: %s\n", rank, kind_name(error).c_str(),
-                 error.what());
-  } else {
-    std::fprintf(stderr, "%s: %s\n", kind_name(error).c_str(), error.what());
+  const std::string prefix =
+      rank == nullptr ? "" : std::string("[rank") + rank + "]: ";
+  std::fprintf(stderr, "%s%s: %s\n", prefix.c_str(), kind.c_str(),
+               text.c_str());
+}
+
+// Errors of libtorch come from anywhere, backward() above all; the program's
+// own are left as they are.
+void explain_errors_of_libraries(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    if (!is_of_libraries(error)) throw;
+    throw_explained(error, "the program failed");
   }
-  report_to_launcher(error);
 }
 
 }  // namespace
 
 int run_program(const std::function<void()>& body) {
   try {
-    try {
-      body();
-      return 0;
-    } catch (const std::exception& error) {
-      // Errors of libtorch come from anywhere, backward() above all.
-      throw_explained(error, "the program failed");
-    }
+    explain_errors_of_libraries(body);
+    return 0;
   } catch (const std::exception& error) {
-    tell(error);
+    tell(kind_name(error), error.what());
+    report_to_launcher(error);
+    return exit_code(error);
+  } catch (...) {
+    const Error error("an exception that is no std::exception");
+    tell("Error", error.what());
+    report_to_launcher(error);
     return exit_code(error);
   }
 }

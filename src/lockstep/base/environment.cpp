@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <climits>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 
@@ -11,6 +14,11 @@ namespace {
 constexpr double kDefaultTimeoutSeconds = 600;
 
 }  // namespace
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
 
 Environment process_environment() {
   Environment result;
@@ -47,10 +55,11 @@ double collective_timeout_seconds(const Environment& environment) {
     const auto text = find(environment, name);
     if (!text) continue;
     const auto value = parse_number(*text);
-    if (!value || !(*value > 0)) {
-      throw ConfigError("environment variable " + std::string(name) + "='" +
-                        *text +
-                        "' must be a positive number of seconds, e.g. 1800");
+    if (!value || !(*value > 0 && *value <= kLongestTimeoutSeconds)) {
+      throw ConfigError(
+          "environment variable " + std::string(name) + "='" + *text +
+          "' must be a positive number of seconds, e.g. 1800, at most "
+          "30 days");
     }
     return *value;
   }

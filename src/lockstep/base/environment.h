@@ -9,6 +9,9 @@
 
 namespace lockstep {
 
+// The name of this host, "?" when it has none.
+std::string host_name();
+
 // The variables a program looks at. A copy, so that tests can pass their own.
 using Environment = std::map<std::string, std::string, std::less<>>;
 
@@ -22,6 +25,8 @@ std::optional<std::string> find(const Environment& environment,
 // Throws ConfigError naming the variable when its value is not an integer.
 std::optional<int64_t> find_integer(const Environment& environment,
                                     std::string_view name);
+
+constexpr double kLongestTimeoutSeconds = 30.0 * 24 * 3600;
 
 // The timeout of collectives in seconds: TORCH_DISTRIBUTED_TIMEOUT, else
 // NCCL_TIMEOUT, else 600. `lockstep run --timeout` exports the former. Throws

@@ -20,8 +20,8 @@ int exit_code(const std::exception& error) {
   if (is<ConfigError>(error)) return 2;
   if (is<IoError>(error)) return 3;
   if (is<FormatError>(error)) return 4;
-  if (is<TimeoutError>(error)) return 6;
-  if (is<PeerError>(error)) return 5;
+  if (is<TimeoutError>(error)) return kTimeoutExitCode;
+  if (is<PeerError>(error)) return kPeerExitCode;
   if (is<DeviceError>(error)) return 7;
   if (is<InternalError>(error)) return 70;
   return 1;

@@ -61,6 +61,8 @@ class InternalError : public Error {
 // Exit codes of the programs: 2 Config, 3 Io, 4 Format, 5 Peer, 6 Timeout, 7
 // Device, 70 Internal, 1 anything else.
 int exit_code(const std::exception& error);
+constexpr int kPeerExitCode = 5;
+constexpr int kTimeoutExitCode = 6;
 
 // "TimeoutError", for error files; the type's own name for errors of other
 // libraries.

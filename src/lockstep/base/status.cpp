@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
@@ -14,6 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kPageBytes = sizeof(StatusPage);
+constexpr const char* kPageName = "lockstep-status";
 
 std::shared_ptr<StatusPage> map_page(int fd) {
   void* memory =
@@ -26,6 +28,12 @@ std::shared_ptr<StatusPage> map_page(int fd) {
 // The descriptor may be closed or reused when something stood between launcher
 // and worker.
 bool is_status_file(int fd) {
+  std::error_code error;
+  const auto target = std::filesystem::read_symlink(
+      "/proc/self/fd/" + std::to_string(fd), error);
+  if (!target.string().starts_with(std::string("/memfd:") + kPageName)) {
+    return false;
+  }
   struct stat info{};
   return fstat(fd, &info) == 0 && info.st_size == off_t{kPageBytes};
 }
@@ -39,10 +47,7 @@ std::string phase_name(Phase phase) {
     case Phase::kReady: return "between collectives";
     case Phase::kLoadingData: return "loading data";
     case Phase::kForward: return "forward";
-    case Phase::kBackward: return "backward";
-    case Phase::kOptimizer: return "optimizer";
-    case Phase::kValidating: return "validating";
-    case Phase::kSaving: return "saving";
+    case Phase::kBackward: return "in or after backward";
     case Phase::kClosing: return "closing";
     case Phase::kDone: return "done";
   }
@@ -54,22 +59,15 @@ std::string collective_name(Collective collective) {
     case Collective::kNone: return "none";
     case Collective::kAllReduce: return "all_reduce";
     case Collective::kBroadcast: return "broadcast";
-    case Collective::kReduce: return "reduce";
     case Collective::kAllGather: return "all_gather";
-    case Collective::kGather: return "gather";
-    case Collective::kScatter: return "scatter";
     case Collective::kReduceScatter: return "reduce_scatter";
-    case Collective::kAllToAll: return "all_to_all";
-    case Collective::kSend: return "send";
-    case Collective::kReceive: return "receive";
     case Collective::kBarrier: return "barrier";
     case Collective::kVote: return "vote";
   }
   return "unknown";
 }
 
-StatusReader::StatusReader()
-    : fd_(memfd_create("lockstep-status", MFD_CLOEXEC)) {
+StatusReader::StatusReader() : fd_(memfd_create(kPageName, MFD_CLOEXEC)) {
   if (!fd_ || ftruncate(fd_.get(), off_t{kPageBytes}) != 0) {
     throw IoError("cannot make a status page: " + errno_text());
   }
@@ -107,6 +105,9 @@ std::optional<RankStatus> StatusReader::read() const {
       .host_bytes = page.host_bytes,
       .device_bytes = page.device_bytes,
       .timeout_seconds = seconds_between(0, page.timeout_ns),
+      .last_collective_failed =
+          page.collectives_started > 0 &&
+          page.collective_failed == page.collectives_started,
   };
 }
 
@@ -168,6 +169,11 @@ int64_t StatusWriter::start_collective(Collective collective, int64_t bytes) {
 void StatusWriter::finish_collective() {
   page_->collectives_finished.fetch_add(1);
   beat();
+}
+
+void StatusWriter::fail_collective(int64_t number) {
+  page_->collective_failed.store(number, std::memory_order_relaxed);
+  finish_collective();
 }
 
 int64_t StatusWriter::collectives_started() const {

@@ -27,9 +27,6 @@ enum class Phase : int32_t {
   kLoadingData,
   kForward,
   kBackward,
-  kOptimizer,
-  kValidating,
-  kSaving,
   kClosing,
   kDone,
 };
@@ -38,14 +35,8 @@ enum class Collective : int32_t {
   kNone,
   kAllReduce,
   kBroadcast,
-  kReduce,
   kAllGather,
-  kGather,
-  kScatter,
   kReduceScatter,
-  kAllToAll,
-  kSend,
-  kReceive,
   kBarrier,
   kVote,
 };
@@ -56,7 +47,7 @@ std::string collective_name(Collective collective);
 // The bytes of the page. Fixed: a launcher and a worker of different builds
 // must agree.
 struct StatusPage {
-  static constexpr uint64_t kMagic = 0x314753544b434f4c;  // "LOCKSTG1"
+  static constexpr uint64_t kMagic = 0x314753544b434f4c;  // "LOCKTSG1"
   static constexpr int32_t kVersion = 1;
 
   std::atomic<uint64_t> magic;  // kMagic once a Lockstep worker has attached.
@@ -72,10 +63,11 @@ struct StatusPage {
   std::atomic<int64_t> collectives_finished;
   std::atomic<int64_t> collective_started_ns;
   std::atomic<int64_t> collective_bytes;
-  std::atomic<int64_t> host_bytes;    // Resident memory of the process
-  std::atomic<int64_t> device_bytes;  // Memory taken on the GPU
-  std::atomic<int64_t> timeout_ns;    // Limit of a collective; 0: not told
-  std::array<char, 4096 - 104> reserved;
+  std::atomic<int64_t> host_bytes;         // Resident memory of the process
+  std::atomic<int64_t> device_bytes;       // Memory taken on the GPU
+  std::atomic<int64_t> timeout_ns;         // Limit of a collective; 0: not told
+  std::atomic<int64_t> collective_failed;  // Number of the last one that failed
+  std::array<char, 4096 - 112> reserved;
 };
 static_assert(sizeof(StatusPage) == 4096);
 static_assert(std::atomic<int64_t>::is_always_lock_free);
@@ -96,6 +88,7 @@ struct RankStatus {
   int64_t host_bytes = 0;
   int64_t device_bytes = 0;
   double timeout_seconds = 0;  // Limit of a collective; 0: not told
+  bool last_collective_failed = false;
 };
 
 // The launcher's side: makes the page and reads it.
@@ -138,6 +131,8 @@ class StatusWriter {
   // Returns the number of the collective, counted from 1.
   int64_t start_collective(Collective collective, int64_t bytes);
   void finish_collective();
+  // It ended with an error: it runs no longer, and the verdict still shows it.
+  void fail_collective(int64_t number);
   int64_t collectives_started() const;
 
  private:

@@ -105,6 +105,13 @@ Fault recognise(std::string_view text) {
   return {};
 }
 
+bool is_of_libraries(const std::exception& error) {
+  if (dynamic_cast<const c10::Error*>(&error) != nullptr) return true;
+  // Gloo's exceptions are plain ones; their text begins with a source file.
+  const std::string_view text = error.what();
+  return text.starts_with("[") && text.find("/gloo/") < text.find(']');
+}
+
 std::string error_text(const std::exception& error) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text =

@@ -29,6 +29,10 @@ struct Fault {
 // Recognises the texts of the libraries below us.
 Fault recognise(std::string_view text);
 
+// True for errors of libtorch, c10d, Gloo, NCCL and CUDA; false for those of
+// the program.
+bool is_of_libraries(const std::exception& error);
+
 // The text of an error without libtorch's C++ stack.
 std::string error_text(const std::exception& error);
 

@@ -24,10 +24,15 @@ class FutureCompletion {
  public:
   explicit FutureCompletion(const StatusWriter& status) : status_(status) {}
 
-  void track(const c10::intrusive_ptr<c10d::Work>& work) {
-    work->getFuture()->addCallback([status = status_](auto& done) mutable {
-      if (!done.hasError()) status.finish_collective();
-    });
+  void track(const c10::intrusive_ptr<c10d::Work>& work, int64_t number) {
+    work->getFuture()->addCallback(
+        [status = status_, number](auto& done) mutable {
+          if (done.hasError()) {
+            status.fail_collective(number);
+          } else {
+            status.finish_collective();
+          }
+        });
   }
 
  private:

@@ -38,7 +38,7 @@ class PolledCompletion {
   }
 
   // A collective on the caller's stream comes without a work.
-  void track(const WorkPtr& work) {
+  void track(const WorkPtr& work, int64_t) {
     const std::lock_guard lock(mutex_);
     if (work) {
       pending_.push_back(work);

@@ -112,10 +112,4 @@ void require_interfaces(const std::string& names, const std::string& variable) {
   }
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 }  // namespace lockstep

@@ -23,6 +23,4 @@ bool wait_until_reachable(const std::string& host, int port,
 // from.
 void require_interfaces(const std::string& names, const std::string& variable);
 
-std::string host_name();
-
 }  // namespace lockstep

@@ -21,7 +21,7 @@ inline int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   return bytes;
 }
 
-// Completion::track(work) notes on the page when the collective is finished.
+// Completion::track(work, number) notes on the page when the collective ends.
 template <typename Backend, typename Completion>
 class Recorded final : public Backend {
  public:
@@ -70,10 +70,15 @@ class Recorded final : public Backend {
  private:
   template <typename Call>
   WorkPtr note(Collective collective, int64_t bytes, Call call) {
-    status_.start_collective(collective, bytes);
-    WorkPtr work = call();
-    completion_.track(work);
-    return work;
+    const int64_t number = status_.start_collective(collective, bytes);
+    try {
+      WorkPtr work = call();
+      completion_.track(work, number);
+      return work;
+    } catch (...) {
+      status_.fail_collective(number);
+      throw;
+    }
   }
 
   StatusWriter status_;

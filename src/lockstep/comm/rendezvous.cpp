@@ -33,22 +33,38 @@ std::string to_text(const Record& record) {
                      record.pid, record.device);
 }
 
+std::vector<uint8_t> as_bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+std::string as_text(const std::vector<uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
 Record read_record(c10d::Store& store, int rank) {
-  const auto bytes = store.get(record_key(rank));
-  const auto parts = split(
-      {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, kSeparator);
+  const auto parts = split(as_text(store.get(record_key(rank))), kSeparator);
   LOCKSTEP_CHECK(parts.size() == 4, "record of a rank in the store");
   return {static_cast<int>(parse_integer(parts[0]).value_or(0)), parts[1],
           parts[2], parts[3]};
 }
 
+std::string claimant_key(int rank) { return fmt::format("claimant/{}", rank); }
+
 void claim_rank(c10d::Store& store, const Place& place, const Record& record) {
+  const std::string self = record.pid + " on " + record.host;
+  const std::string first = as_text(
+      store.compareSet(claimant_key(place.rank), as_bytes(""), as_bytes(self)));
   if (store.add(fmt::format("claims/{}", place.rank), 1) == 1) return;
+  if (first == self) {
+    throw ConfigError(
+        "World::from_environment() was called twice in this process: keep the "
+        "first World and copy it");
+  }
   throw ConfigError(fmt::format(
-      "two processes claim rank {} of {}: this one (pid {} on {}) and another; "
-      "give every process its own RANK from 0 to {}",
-      place.rank, place.world_size, record.pid, record.host,
-      place.world_size - 1));
+      "two processes claim rank {} of {}: pid {} and pid {}; give every "
+      "process "
+      "its own RANK from 0 to {}",
+      place.rank, place.world_size, first, self, place.world_size - 1));
 }
 
 void wait_for_records(c10d::Store& store, const Place& place,

@@ -14,6 +14,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* kFarewell = "farewell";
+constexpr const char* kNumberOfFarewells = "number_of_farewells";
+
 std::vector<int> unset_keys(c10d::Store& store,
                             const std::vector<std::string>& keys) {
   std::vector<int> missing;
@@ -30,7 +33,8 @@ std::vector<int> unset_keys(c10d::Store& store,
 // and its connection is of no use after one.
 std::vector<int> wait_for_keys(c10d::Store& store,
                                const std::vector<std::string>& keys,
-                               std::chrono::milliseconds timeout) {
+                               std::chrono::milliseconds timeout,
+                               const std::function<bool()>& is_hopeless) {
   constexpr std::chrono::microseconds kFirstPause{100};
   constexpr std::chrono::microseconds kLongestPause{10000};
   const auto begin = Clock::now();
@@ -44,7 +48,8 @@ std::vector<int> wait_for_keys(c10d::Store& store,
       if (at_the_end && !missing.empty()) return missing;
       throw_explained(error, "asking the store, which rank 0 hosts");
     }
-    if (missing.empty() || Clock::now() - begin + pause > timeout) {
+    if (missing.empty() || Clock::now() - begin + pause > timeout ||
+        is_hopeless()) {
       return missing;
     }
     std::this_thread::sleep_for(pause);
@@ -54,25 +59,46 @@ std::vector<int> wait_for_keys(c10d::Store& store,
 StoreBarrier::StoreBarrier(c10d::Store& store, int rank, int world_size)
     : store_(store), rank_(rank), world_size_(world_size) {}
 
-std::string StoreBarrier::key(int64_t round, int rank) const {
-  return fmt::format("barrier/{}/{}", round, rank);
-}
-
-std::vector<int> StoreBarrier::arrive_and_wait(
-    std::chrono::milliseconds timeout) {
-  const int64_t round = round_++;
-  try {
-    store_.set(key(round, rank_), "1");
-    // Everybody has left round r - 2 once somebody stands in round r.
-    if (round >= 2) store_.deleteKey(key(round - 2, rank_));
-  } catch (const std::exception& error) {
-    throw_explained(error, "entering a barrier through rank 0's store");
-  }
+std::vector<std::string> StoreBarrier::keys_of_all(
+    const std::string& name) const {
   std::vector<std::string> keys;
   for (int rank = 0; rank < world_size_; ++rank) {
-    keys.push_back(key(round, rank));
+    keys.push_back(fmt::format("{}/{}", name, rank));
   }
-  return wait_for_keys(store_, keys, timeout);
+  return keys;
+}
+
+Absent StoreBarrier::arrive_and_wait(std::chrono::milliseconds timeout) {
+  const int64_t round = round_++;
+  const auto keys = keys_of_all(fmt::format("barrier/{}", round));
+  const auto farewells = keys_of_all(kFarewell);
+  Absent absent;
+  // Asked after the keys: a rank that came and then left is not missed.
+  const auto somebody_left = [&] {
+    if (store_.add(kNumberOfFarewells, 0) == 0) return false;
+    for (const int rank : unset_keys(store_, keys)) {
+      if (store_.check({farewells[rank]})) absent.left.push_back(rank);
+    }
+    return !absent.left.empty();
+  };
+  try {
+    store_.set(keys[rank_], "1");
+    // Everybody has left round r - 2 once somebody stands in round r.
+    if (round >= 2) {
+      store_.deleteKey(fmt::format("barrier/{}/{}", round - 2, rank_));
+    }
+    absent.late = wait_for_keys(store_, keys, timeout, somebody_left);
+  } catch (const std::exception& error) {
+    throw_explained(error, "a barrier through rank 0's store");
+  }
+  return absent;
+}
+
+void StoreBarrier::leave(std::chrono::milliseconds timeout) {
+  const auto farewells = keys_of_all(kFarewell);
+  store_.set(farewells[rank_], "1");
+  store_.add(kNumberOfFarewells, 1);
+  wait_for_keys(store_, farewells, timeout);
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,22 +15,33 @@ class Store;
 namespace lockstep {
 
 // Waits until all keys are set. Returns the positions of those that are not by
-// the deadline: empty means success. Throws PeerError when the store itself is
-// gone.
-std::vector<int> wait_for_keys(c10d::Store& store,
-                               const std::vector<std::string>& keys,
-                               std::chrono::milliseconds timeout);
+// the deadline, or when is_hopeless() says that waiting is of no use: empty
+// means success. Throws PeerError when the store itself is gone.
+std::vector<int> wait_for_keys(
+    c10d::Store& store, const std::vector<std::string>& keys,
+    std::chrono::milliseconds timeout,
+    const std::function<bool()>& is_hopeless = [] { return false; });
+
+// The ranks that a barrier waited for in vain.
+struct Absent {
+  std::vector<int> late;  // Did not come before the deadline.
+  std::vector<int> left;  // Have left for good: nobody waits for them.
+};
 
 // A barrier of host processes. Not thread-safe: one per thread that waits.
 class StoreBarrier {
  public:
   StoreBarrier(c10d::Store& store, int rank, int world_size);
 
-  // The ranks that did not come before the deadline; empty when all did.
-  std::vector<int> arrive_and_wait(std::chrono::milliseconds timeout);
+  // Nobody is absent when all came.
+  Absent arrive_and_wait(std::chrono::milliseconds timeout);
+
+  // The last call: tells the others, and waits until they leave too or the time
+  // is up.
+  void leave(std::chrono::milliseconds timeout);
 
  private:
-  std::string key(int64_t round, int rank) const;
+  std::vector<std::string> keys_of_all(const std::string& name) const;
 
   c10d::Store& store_;
   int rank_;

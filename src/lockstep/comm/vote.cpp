@@ -44,12 +44,17 @@ std::optional<int64_t> Vote::read() {
   if (pending_ == nullptr) return std::nullopt;
   const auto pending = std::move(pending_);
   if (pending->work) {
+    // Counted when it is read: until then it keeps nobody waiting.
+    const int64_t number = channel_->status.start_collective(
+        Collective::kVote, static_cast<int64_t>(sizeof(int64_t)));
     try {
       pending->work->wait();
     } catch (const std::exception& error) {
+      channel_->status.fail_collective(number);
       throw_explained(
           error, "reading a vote on rank " + std::to_string(channel_->rank));
     }
+    channel_->status.finish_collective();
   }
   return pending->value.item<int64_t>();
 }

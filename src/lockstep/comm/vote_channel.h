@@ -3,6 +3,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "lockstep/base/status.h"
 #include "lockstep/comm/vote.h"
 
 namespace lockstep {
@@ -10,6 +11,7 @@ namespace lockstep {
 struct Vote::Channel {
   c10::intrusive_ptr<c10d::Backend> backend;  // Null in a world of one.
   int rank = 0;
+  StatusWriter status;
 };
 
 }  // namespace lockstep

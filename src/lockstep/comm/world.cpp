@@ -28,15 +28,24 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 // A rank that leaves waits this long for the others before it closes its side.
 constexpr std::chrono::seconds kFarewell{5};
 
-std::chrono::milliseconds timeout_of(const WorldConfig& config,
-                                     const Environment& environment) {
-  if (config.timeout) return *config.timeout;
-  return std::chrono::milliseconds(
-      static_cast<int64_t>(collective_timeout_seconds(environment) * 1e3));
-}
-
 double seconds(std::chrono::milliseconds time) {
   return static_cast<double>(time.count()) * 1e-3;
+}
+
+std::chrono::milliseconds timeout_of(const WorldConfig& config,
+                                     const Environment& environment) {
+  if (config.timeout) {
+    const double asked = seconds(*config.timeout);
+    if (!(asked > 0 && asked <= kLongestTimeoutSeconds)) {
+      throw ConfigError(
+          fmt::format("WorldConfig::timeout is {} s; it must be above 0 and at "
+                      "most 30 days",
+                      asked));
+    }
+    return *config.timeout;
+  }
+  return std::chrono::milliseconds(
+      static_cast<int64_t>(collective_timeout_seconds(environment) * 1e3));
 }
 
 // Python's import of torch does this; a C++ program has to.
@@ -161,7 +170,7 @@ void World::Impl::close() {
     // Whoever hosts the store leaves last; the others do not depend on its
     // answer.
     try {
-      barrier->arrive_and_wait(std::min<std::chrono::milliseconds>(
+      barrier->leave(std::min<std::chrono::milliseconds>(
           timeout, std::chrono::milliseconds(kFarewell)));
     } catch (const std::exception&) {
       // The host has left already: nothing is lost.
@@ -181,6 +190,13 @@ World::Impl::~Impl() {
     }
   } catch (...) {
   }
+}
+
+void World::Impl::require_open() const {
+  if (!closed) return;
+  throw ConfigError(
+      "a collective after World::close(): close the world last, when no rank "
+      "has anything more to say");
 }
 
 std::string World::Impl::describe(Collective kind, int64_t bytes) const {
@@ -203,26 +219,43 @@ const c10::intrusive_ptr<c10d::ProcessGroup>& World::group() const {
 }
 
 Vote World::make_vote() const {
-  return Vote(std::make_shared<Vote::Channel>(
-      Vote::Channel{.backend = impl_->control, .rank = rank()}));
+  return Vote(std::make_shared<Vote::Channel>(Vote::Channel{
+      .backend = impl_->control, .rank = rank(), .status = impl_->status}));
 }
 
 void World::barrier(std::optional<std::chrono::milliseconds> limit) const {
+  impl_->require_open();
   if (impl_->is_alone()) return;
   const auto wait = limit.value_or(impl_->timeout);
   // The launcher ends a rank that waits longer than it said it would.
   impl_->status.set_timeout(seconds(wait));
-  impl_->status.start_collective(Collective::kBarrier, 0);
-  const auto missing = impl_->barrier->arrive_and_wait(wait);
-  impl_->status.set_timeout(seconds(impl_->timeout));
-  if (!missing.empty()) {
-    throw TimeoutError(
-        fmt::format("{}: rank(s) {} did not come within {}; --timeout SECONDS, "
-                    "TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
-                    impl_->describe(Collective::kBarrier, 0),
-                    fmt::join(missing, ", "), duration_text(seconds(wait))));
+  const int64_t number =
+      impl_->status.start_collective(Collective::kBarrier, 0);
+  try {
+    impl_->wait_at_barrier(wait);
+  } catch (...) {
+    impl_->status.fail_collective(number);
+    throw;
   }
   impl_->status.finish_collective();
+  impl_->status.set_timeout(seconds(impl_->timeout));
+}
+
+void World::Impl::wait_at_barrier(std::chrono::milliseconds wait) {
+  const auto absent = barrier->arrive_and_wait(wait);
+  const std::string here = describe(Collective::kBarrier, 0);
+  if (!absent.left.empty()) {
+    throw PeerError(fmt::format(
+        "{}: rank(s) {} have left the world and will not come; every rank must "
+        "call barrier() the same number of times",
+        here, fmt::join(absent.left, ", ")));
+  }
+  if (!absent.late.empty()) {
+    throw TimeoutError(fmt::format(
+        "{}: rank(s) {} did not come within {}; --timeout SECONDS, "
+        "TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
+        here, fmt::join(absent.late, ", "), duration_text(seconds(wait))));
+  }
 }
 
 }  // namespace lockstep

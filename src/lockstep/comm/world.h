@@ -10,6 +10,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -47,9 +48,15 @@ class World {
   // Reads torchrun's variables; one process when there are none. Takes the
   // device, connects to all ranks and checks that they agree, so that errors
   // show here and not in a step.
+  // Call it once per process, before anything of CUDA; keep the World and copy
+  // it.
   static World from_environment(const WorldConfig& config = {});
   static World from_environment(const WorldConfig& config,
                                 const Environment& environment);
+
+  // No moves: a World that was moved from would be none.
+  World(const World&) = default;
+  World& operator=(const World&) = default;
 
   int rank() const;
   int size() const;
@@ -67,8 +74,14 @@ class World {
   std::vector<at::Tensor> all_gather(const at::Tensor& tensor) const;
 
   // Small values, over the CPU channel.
-  double reduce(double value, ReduceOp op) const;
-  int64_t reduce(int64_t value, ReduceOp op) const;
+  template <std::floating_point Number>
+  double reduce(Number value, ReduceOp op) const {
+    return reduce_real(value, op);
+  }
+  template <std::integral Number>
+  int64_t reduce(Number value, ReduceOp op) const {
+    return reduce_whole(static_cast<int64_t>(value), op);
+  }
   bool any(bool value) const;
   bool all(bool value) const;
   // Text of any length per rank, in rank order.
@@ -102,6 +115,8 @@ class World {
 
  private:
   struct Impl;
+  double reduce_real(double value, ReduceOp op) const;
+  int64_t reduce_whole(int64_t value, ReduceOp op) const;
   explicit World(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
   // Gives rank 0's text to every rank, or throws its error on every rank.
@@ -113,15 +128,16 @@ class World {
 namespace detail {
 std::string to_text(int64_t value);
 std::string to_text(double value);
-std::string to_text(const std::string& value);
 void from_text(const std::string& text, int64_t& value);
 void from_text(const std::string& text, double& value);
-void from_text(const std::string& text, std::string& value);
 }  // namespace detail
 
 template <typename Action>
 auto World::only_on_rank0_then_share(Action action) const {
   using Result = std::invoke_result_t<Action>;
+  static_assert(std::is_void_v<Result> || std::is_arithmetic_v<Result> ||
+                    std::is_same_v<Result, std::string>,
+                "the action must return a number, a std::string or nothing");
   std::string shared;
   std::exception_ptr thrown;
   if (is_main()) {
@@ -130,8 +146,10 @@ auto World::only_on_rank0_then_share(Action action) const {
         action();
       } else if constexpr (std::is_integral_v<Result>) {
         shared = detail::to_text(static_cast<int64_t>(action()));
+      } else if constexpr (std::is_floating_point_v<Result>) {
+        shared = detail::to_text(static_cast<double>(action()));
       } else {
-        shared = detail::to_text(action());
+        shared = action();
       }
     } catch (...) {
       thrown = std::current_exception();
@@ -142,10 +160,12 @@ auto World::only_on_rank0_then_share(Action action) const {
     int64_t value = 0;
     detail::from_text(text, value);
     return static_cast<Result>(value);
-  } else if constexpr (!std::is_void_v<Result>) {
-    Result value{};
+  } else if constexpr (std::is_floating_point_v<Result>) {
+    double value = 0;
     detail::from_text(text, value);
-    return value;
+    return static_cast<Result>(value);
+  } else if constexpr (!std::is_void_v<Result>) {
+    return text;
   }
 }
 

@@ -27,11 +27,15 @@ struct World::Impl {
   void connect(const Environment& environment);
   void connect_gloo(const Environment& environment);
   void close();
+  void wait_at_barrier(std::chrono::milliseconds wait);
   // One collective on the CPU channel: noted on the status page, errors
   // explained.
   void on_control(Collective kind, int64_t bytes,
                   const std::function<void()>& call);
   at::Tensor reduce(const at::Tensor& value, ReduceOp op);
+
+  // Throws ConfigError after close().
+  void require_open() const;
 
   bool is_alone() const { return place.world_size == 1; }
 

@@ -55,6 +55,11 @@ std::string tensor_to_bytes(const at::Tensor& tensor, int64_t length) {
 }  // namespace
 
 void World::all_reduce(at::Tensor& tensor, ReduceOp op) const {
+  impl_->require_open();
+  if (op == ReduceOp::kMean && !tensor.is_floating_point()) {
+    throw ConfigError(
+        "the mean of integers is not an integer: reduce a floating tensor");
+  }
   try {
     Tensors tensors{tensor};
     c10d::AllreduceOptions options;
@@ -68,6 +73,7 @@ void World::all_reduce(at::Tensor& tensor, ReduceOp op) const {
 }
 
 void World::broadcast(at::Tensor& tensor, int from) const {
+  impl_->require_open();
   try {
     Tensors tensors{tensor};
     c10d::BroadcastOptions options;
@@ -80,6 +86,7 @@ void World::broadcast(at::Tensor& tensor, int from) const {
 }
 
 std::vector<at::Tensor> World::all_gather(const at::Tensor& tensor) const {
+  impl_->require_open();
   Tensors inputs{tensor.contiguous()};
   std::vector<Tensors> outputs(1);
   for (int rank = 0; rank < size(); ++rank) {
@@ -96,10 +103,12 @@ std::vector<at::Tensor> World::all_gather(const at::Tensor& tensor) const {
 
 void World::Impl::on_control(Collective kind, int64_t bytes,
                              const std::function<void()>& call) {
-  status.start_collective(kind, bytes);
+  require_open();
+  const int64_t number = status.start_collective(kind, bytes);
   try {
     call();
   } catch (const std::exception& error) {
+    status.fail_collective(number);
     throw_explained(error, describe(kind, bytes));
   }
   status.finish_collective();
@@ -117,13 +126,13 @@ at::Tensor World::Impl::reduce(const at::Tensor& value, ReduceOp op) {
   return result;
 }
 
-double World::reduce(double value, ReduceOp op) const {
+double World::reduce_real(double value, ReduceOp op) const {
   const auto sum = impl_->reduce(at::full({1}, value, at::kDouble), op);
   const double result = sum.item<double>();
   return op == ReduceOp::kMean ? result / size() : result;
 }
 
-int64_t World::reduce(int64_t value, ReduceOp op) const {
+int64_t World::reduce_whole(int64_t value, ReduceOp op) const {
   if (op == ReduceOp::kMean) {
     throw ConfigError(
         "the mean of integers is not an integer: reduce a double");
@@ -214,7 +223,6 @@ Number parse(const std::string& text) {
 }  // namespace
 
 std::string to_text(int64_t value) { return std::to_string(value); }
-std::string to_text(const std::string& value) { return value; }
 
 // Shortest text that gives the same bits back.
 std::string to_text(double value) {
@@ -230,7 +238,6 @@ void from_text(const std::string& text, int64_t& value) {
 void from_text(const std::string& text, double& value) {
   value = parse<double>(text);
 }
-void from_text(const std::string& text, std::string& value) { value = text; }
 
 }  // namespace detail
 }  // namespace lockstep

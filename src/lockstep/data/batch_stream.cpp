@@ -1,17 +1,21 @@
 #include "lockstep/data/batch_stream.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <system_error>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/explain.h"
 #include "lockstep/tensor/seed.h"
 
 namespace lockstep {
 namespace {
 
-// Keeps the kind of the error and adds which sample it was.
-[[noreturn]] void rethrow_with_index(int64_t index) {
+// Keeps the kind of the error and adds what was being loaded.
+[[noreturn]] void rethrow_with(const std::string& place) {
   const auto text = [&](const std::exception& error) {
-    return fmt::format("sample {} of the data set: {}", index, error.what());
+    return fmt::format("{}: {}", place, error_text(error));
   };
   try {
     throw;
@@ -23,6 +27,8 @@ namespace {
     throw ConfigError(text(error));
   } catch (const std::exception& error) {
     throw Error(text(error));
+  } catch (...) {
+    throw Error(place + ": an exception that is no std::exception");
   }
 }
 
@@ -30,12 +36,20 @@ namespace {
 
 BatchSource::BatchSource(BatchPlan plan)
     : plan_(std::move(plan)), next_slot_(plan_.first_batch) {
-  for (int i = 0; i < plan_.workers; ++i) {
-    threads_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < plan_.workers; ++i) {
+      threads_.emplace_back([this] { work(); });
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    throw IoError(fmt::format("cannot start {} loader threads: {}",
+                              plan_.workers, error.what()));
   }
 }
 
-BatchSource::~BatchSource() {
+BatchSource::~BatchSource() { stop(); }
+
+void BatchSource::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -63,15 +77,20 @@ void BatchSource::load(Slot& slot, size_t position) const {
   try {
     slot.samples[position] =
         plan_.dataset->get(index, sample_seed(plan_.seed, plan_.epoch, index));
-  } catch (const std::exception&) {
-    rethrow_with_index(index);
+  } catch (...) {
+    rethrow_with(fmt::format("sample {} of the data set", index));
   }
 }
 
 void BatchSource::assemble(Slot& slot) const {
-  slot.batch.tensors = plan_.dataset->collate(std::move(slot.samples));
-  if (!plan_.pin_memory) return;
-  for (at::Tensor& tensor : slot.batch.tensors) tensor = tensor.pin_memory();
+  try {
+    slot.batch.tensors = plan_.dataset->collate(std::move(slot.samples));
+    if (!plan_.pin_memory) return;
+    for (at::Tensor& tensor : slot.batch.tensors) tensor = tensor.pin_memory();
+  } catch (...) {
+    rethrow_with(fmt::format("making a batch of samples {}",
+                             fmt::join(slot.indices, ", ")));
+  }
 }
 
 void BatchSource::fill_window() {
@@ -124,17 +143,20 @@ void BatchSource::work() {
   }
 }
 
+// A batch that fails is given up, as a good one is given out: the next call
+// gives the next one.
 std::optional<Batch> BatchSource::next() {
   std::unique_lock lock(mutex_);
   fill_window();
   if (window_.empty()) return std::nullopt;
   const auto slot = window_.front();
   if (plan_.workers == 0) {
+    window_.pop_front();
     for (size_t i = 0; i < slot->samples.size(); ++i) load(*slot, i);
     assemble(*slot);
-  } else {
-    batch_ready_.wait(lock, [&] { return slot->done; });
+    return std::move(slot->batch);
   }
+  batch_ready_.wait(lock, [&] { return slot->done; });
   window_.pop_front();
   lock.unlock();
   task_ready_.notify_all();

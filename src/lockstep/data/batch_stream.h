@@ -57,6 +57,7 @@ class BatchSource {
   void fill_window();  // Needs the mutex.
   std::optional<Task> take_task(std::unique_lock<std::mutex>& lock);
   void work();
+  void stop();
 
   const BatchPlan plan_;
   std::mutex mutex_;
@@ -82,6 +83,8 @@ class DevicePrefetch {
  private:
   struct Copy;
   std::optional<Batch> take_ready();
+  // An error of the batch ahead waits for the call that asks for it.
+  void start_next(BatchSource& source);
   void start_copy(std::optional<Batch> batch);
 
   c10::Device device_;
@@ -91,14 +94,15 @@ class DevicePrefetch {
 
 class BatchStream {
  public:
-  BatchStream(BatchPlan plan, c10::Device device)
-      : source_(std::move(plan)), prefetch_(device) {}
+  BatchStream(BatchPlan plan, c10::Device device, const StatusWriter& status)
+      : source_(std::move(plan)), prefetch_(device), status_(status) {}
 
-  std::optional<Batch> next() { return prefetch_.next(source_); }
+  std::optional<Batch> next();
 
  private:
   BatchSource source_;
   DevicePrefetch prefetch_;
+  StatusWriter status_;
 };
 
 }  // namespace lockstep

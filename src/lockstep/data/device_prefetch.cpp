@@ -17,6 +17,7 @@ struct DevicePrefetch::Copy {
   c10::Stream stream;
   c10::Event finished;
   std::optional<Batch> ahead;
+  std::exception_ptr error;
   std::vector<at::Tensor> pinned;  // Alive until the copies from them are done.
 };
 
@@ -49,11 +50,30 @@ std::optional<Batch> DevicePrefetch::take_ready() {
   return batch;
 }
 
+void DevicePrefetch::start_next(BatchSource& source) {
+  try {
+    start_copy(source.next());
+  } catch (...) {
+    copy_->error = std::current_exception();
+  }
+}
+
 std::optional<Batch> DevicePrefetch::next(BatchSource& source) {
   if (copy_ == nullptr) return source.next();
-  if (!std::exchange(started_, true)) start_copy(source.next());
+  if (!std::exchange(started_, true)) start_next(source);
+  if (const auto error = std::exchange(copy_->error, nullptr)) {
+    start_next(source);
+    std::rethrow_exception(error);
+  }
   auto batch = take_ready();
-  if (batch) start_copy(source.next());
+  if (batch) start_next(source);
+  return batch;
+}
+
+std::optional<Batch> BatchStream::next() {
+  status_.set_phase(Phase::kLoadingData);
+  auto batch = prefetch_.next(source_);
+  status_.set_phase(Phase::kReady);
   return batch;
 }
 

@@ -21,6 +21,13 @@ void check(const LoaderConfig& config) {
           config.prefetch_batches, 1);
 }
 
+int64_t size_of(const std::shared_ptr<const Dataset>& dataset) {
+  if (dataset == nullptr) {
+    throw ConfigError("Loader got no data set (a null pointer)");
+  }
+  return dataset->size();
+}
+
 SamplerConfig sampler_config(const LoaderConfig& config) {
   return {
       .seed = config.seed, .shuffle = config.shuffle, .uneven = config.uneven};
@@ -31,20 +38,21 @@ SamplerConfig sampler_config(const LoaderConfig& config) {
 Epoch::Epoch(std::unique_ptr<BatchStream> stream)
     : stream_(std::move(stream)) {}
 Epoch::~Epoch() = default;
-Epoch::Epoch(Epoch&&) noexcept = default;
 std::optional<Batch> Epoch::next() { return stream_->next(); }
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const World& world,
                LoaderConfig config)
     : Loader(std::move(dataset), Share{world.rank(), world.size()},
-             world.device(), config) {}
+             world.device(), config) {
+  status_ = world.status();
+}
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, Share share,
                c10::Device device, LoaderConfig config)
     : dataset_(std::move(dataset)),
       device_(device),
       config_(config),
-      sampler_(dataset_->size(), share, sampler_config(config)) {
+      sampler_(size_of(dataset_), share, sampler_config(config)) {
   check(config_);
 }
 
@@ -72,7 +80,7 @@ Epoch Loader::epoch(int64_t number, int64_t first_batch) const {
                 .workers = config_.workers,
                 .prefetch_batches = config_.prefetch_batches,
                 .pin_memory = !device_.is_cpu()},
-      device_));
+      device_, status_));
 }
 
 }  // namespace lockstep

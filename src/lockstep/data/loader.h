@@ -34,10 +34,11 @@ class Epoch {
  public:
   explicit Epoch(std::unique_ptr<BatchStream> stream);
   ~Epoch();
-  Epoch(Epoch&&) noexcept;
+  Epoch(const Epoch&) = delete;
+  Epoch& operator=(const Epoch&) = delete;
 
   // No value at the end. Rethrows what a data set threw, with the sample's
-  // index.
+  // index; the call after that goes on with the next batch.
   std::optional<Batch> next();
 
   class Iterator {
@@ -95,6 +96,7 @@ class Loader {
   c10::Device device_;
   LoaderConfig config_;
   DistributedSampler sampler_;
+  StatusWriter status_;
 };
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include <csignal>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 
@@ -24,7 +25,6 @@ constexpr double kUnkillableSeconds = 10;  // then the kernel holds it
 constexpr double kCheckSeconds = 5;        // between looks at the pages
 constexpr double kPatienceSeconds = 5;     // a worker times out by itself
 constexpr double kCauseSeconds = 0.5;      // between a victim and its cause
-constexpr int kTimeoutExitCode = 6;
 
 int milliseconds_until(int64_t deadline_ns) {
   const int64_t left = deadline_ns - monotonic_ns();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 
@@ -14,7 +15,6 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kWidth = 60;
-constexpr int kPeerExitCode = 5;  // exit_code() of PeerError
 
 std::string indented(const std::string& text) {
   return replace_all(std::string(trim(text)), "\n", "\n  ");
@@ -35,6 +35,10 @@ std::string explanation(const Failure& failure) {
                        signal_name(signal), failure.pid);
     const std::string meaning = signal_meaning(signal);
     if (!meaning.empty()) text += "\n  meaning   : " + meaning;
+    if (failure.host_bytes > 0) {
+      text += fmt::format("\n  memory    : {} resident when last seen",
+                          bytes_text(failure.host_bytes));
+    }
   } else {
     text = "<N/A> (the worker wrote no error file)";
   }
@@ -64,7 +68,7 @@ std::string failure_block(size_t index, const std::string& host,
 // A process with much memory on a GPU closes
 // its connections seconds before it is dead, so that its victims end first.
 bool is_consequence(const Failure& failure) {
-  if (failure.exit_code == kPeerExitCode) return true;
+  if (failure.error && failure.exit_code == kPeerExitCode) return true;
   const auto blames_peer = [](std::string_view text) {
     return text.find("Connection closed by peer") != std::string_view::npos ||
            text.find("Connection reset by peer") != std::string_view::npos;

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,7 @@ struct Failure {
   std::string error_file;
   std::optional<ErrorReport> error;     // what the worker says itself
   std::vector<std::string> last_lines;  // of its stderr
+  int64_t host_bytes = 0;               // its resident memory, where it told
 };
 
 // It only says that another rank is gone: a victim, not the cause.

@@ -71,6 +71,7 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
     target.filters = *wish.filters;
     target.filtered_fd = wish.filtered_fd;
   }
+  if (wish.stream == Stream::kErr) worker.stderr_stream = worker.streams.size();
   return pipe_to(std::move(target), worker);
 }
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <climits>
 
+#include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/launch/attempt.h"
@@ -26,11 +26,6 @@ FileDescriptor open_child_events() {
   FileDescriptor events(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!events) throw IoError("cannot watch processes: " + errno_text());
   return events;
-}
-
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
 std::string report_of(const Plan& plan, const AttemptResult& result) {

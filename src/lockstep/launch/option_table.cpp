@@ -25,16 +25,21 @@ int64_t integer(const Text& value, const char* option, int64_t minimum) {
 
 double seconds(const Text& value, const char* option) {
   const auto number = parse_number(value);
-  if (!number || !(*number >= 0)) {
+  if (!number || !(*number >= 0 && *number <= kLongestTimeoutSeconds)) {
     throw ConfigError(Text("--") + option + " '" + value +
-                      "' must be a number of seconds");
+                      "' must be a number of seconds, at most 30 days");
   }
   return *number;
 }
 
-bool flag(const Text& value) { return value != "0"; }
-
 [[noreturn]] void refuse(const Text& sentence) { throw ConfigError(sentence); }
+
+// A flag on the command line has the value 1; a PET_ variable may say anything.
+bool flag(const Text& value) {
+  if (value == "1" || value == "true" || value == "True") return true;
+  if (value == "0" || value == "false" || value == "False") return false;
+  refuse("'" + value + "' is neither 1 nor 0 (true, false)");
+}
 
 void set_nproc(Options& options, const Text& value) {
   if (value == "xpu") {

@@ -20,10 +20,12 @@ int count_affine_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
+// -h may mean anything among other arguments ("-h 512").
 bool asks_for_help(const RunOptions& options) {
-  return std::any_of(
-      options.arguments.begin(), options.arguments.end(),
-      [](const std::string& a) { return a == "--help" || a == "-h"; });
+  const auto& arguments = options.arguments;
+  if (arguments.size() == 1 && arguments[0] == "-h") return true;
+  return std::find(arguments.begin(), arguments.end(), "--help") !=
+         arguments.end();
 }
 
 std::string gpu_setting_text(const VisibleGpus& gpus) {
@@ -78,7 +80,8 @@ void choose_address(Plan& plan, const Environment& environment) {
   std::optional<int> port = options.master_port;
   if (!options.standalone) {
     // Below another launcher they are its choice for its own workers.
-    const bool is_nested = find(environment, "LOCKSTEP_LAUNCHER").has_value();
+    const bool is_nested = find(environment, "LOCKSTEP_LAUNCHER") ||
+                           find(environment, "TORCHELASTIC_RUN_ID");
     const Environment& wishes = is_nested ? Environment() : environment;
     if (address.empty()) {
       address = find(wishes, "MASTER_ADDR").value_or(options.local_addr);

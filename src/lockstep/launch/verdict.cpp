@@ -7,13 +7,12 @@
 #include <csignal>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/processes.h"
 
 namespace lockstep {
 namespace {
-
-constexpr int kTimeoutExitCode = 6;  // exit_code() of TimeoutError
 
 bool mentions_any(std::string_view text,
                   std::span<const std::string_view> words) {
@@ -112,22 +111,35 @@ std::vector<const RankSnapshot*> find_stalling(
   return found;
 }
 
+// All started the same number of collectives: were they the same ones?
+std::string nobody_behind_text(std::span<const RankSnapshot> ranks) {
+  const RankStatus* first = nullptr;
+  for (const RankSnapshot& rank : ranks) {
+    if (!rank.status) continue;
+    if (first == nullptr) first = &*rank.status;
+    if (rank.status->collective != first->collective ||
+        rank.status->collective_bytes != first->collective_bytes) {
+      return "  the ranks called different collectives: look for code, "
+             "settings "
+             "or data that differ between them\n";
+    }
+  }
+  return "  no rank is behind: all started the same collectives; suspect the "
+         "network or a GPU\n";
+}
+
 std::string lockstep_ranks_text(std::span<const RankSnapshot> ranks) {
   const auto stalling = find_stalling(ranks);
   std::string text;
   for (const RankSnapshot& rank : ranks) {
     const bool is_stalling =
         std::find(stalling.begin(), stalling.end(), &rank) != stalling.end();
-    if (!is_stalling && rank.is_in_collective()) text += waiting_line(rank);
+    if (!is_stalling && rank.has_waited()) text += waiting_line(rank);
   }
   for (const RankSnapshot* rank : stalling) {
     text += stalling_line(*rank, "stalled");
   }
-  if (stalling.empty()) {
-    text +=
-        "  no rank is behind: all started the same collectives; suspect the "
-        "network or a GPU\n";
-  }
+  if (stalling.empty()) text += nobody_behind_text(ranks);
   return text;
 }
 
@@ -148,6 +160,10 @@ bool RankSnapshot::is_in_collective() const {
   return status && status->collectives_started > status->collectives_finished;
 }
 
+bool RankSnapshot::has_waited() const {
+  return is_in_collective() || (status && status->last_collective_failed);
+}
+
 double timeout_of(const RankSnapshot& rank, double timeout_seconds) {
   if (!rank.status || rank.status->timeout_seconds <= 0) return timeout_seconds;
   return rank.status->timeout_seconds;
@@ -155,19 +171,24 @@ double timeout_of(const RankSnapshot& rank, double timeout_seconds) {
 
 bool is_timeout(const Failure& failure, std::span<const RankSnapshot> ranks,
                 double timeout_seconds) {
-  if (failure.exit_code == kTimeoutExitCode) return true;
+  const auto failed = std::find_if(
+      ranks.begin(), ranks.end(),
+      [&](const RankSnapshot& rank) { return rank.rank == failure.rank; });
+  // Of a foreign program the code means something else.
+  const bool is_ours =
+      failure.error || (failed != ranks.end() && failed->status);
+  if (is_ours && failure.exit_code == kTimeoutExitCode) return true;
   if (failure.error) return message_tells_timeout(failure.error->message);
   if (std::any_of(failure.last_lines.begin(), failure.last_lines.end(),
                   line_tells_timeout)) {
     return true;
   }
   if (failure.exit_code != -SIGABRT) return false;
-  return std::any_of(ranks.begin(), ranks.end(),
-                     [timeout_seconds](const RankSnapshot& rank) {
-                       return rank.is_in_collective() &&
-                              rank.status->collective_seconds >
-                                  0.9 * timeout_of(rank, timeout_seconds);
-                     });
+  return std::any_of(
+      ranks.begin(), ranks.end(), [timeout_seconds](const RankSnapshot& rank) {
+        return rank.has_waited() && rank.status->collective_seconds >
+                                        0.9 * timeout_of(rank, timeout_seconds);
+      });
 }
 
 std::string timeout_verdict(std::span<const RankSnapshot> ranks,

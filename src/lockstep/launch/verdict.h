@@ -28,6 +28,8 @@ struct RankSnapshot {
 
   bool is_stopped() const { return state == 'T' || state == 't'; }
   bool is_in_collective() const;
+  // In a collective, or ended by an error in it.
+  bool has_waited() const;
 };
 
 // The limit of this rank's collectives: its own where it tells one.

@@ -59,6 +59,7 @@ Failure Worker::failure() const {
   result.pid = pid;
   result.exit_code = end->exit_code;
   result.on_request = end->on_request;
+  if (const auto page = status.read()) result.host_bytes = page->host_bytes;
   result.unix_time = end->unix_time;
   const auto error_file = folder / "error.json";
   result.error_file = error_file.string();
@@ -69,8 +70,8 @@ Failure Worker::failure() const {
   if (has_stderr_log) {
     result.last_lines =
         last_lines(folder / "stderr.log", OutputStream::kTailLines);
-  } else if (!streams.empty()) {
-    const auto& tail = streams.back().tail();
+  } else if (stderr_stream) {
+    const auto& tail = streams[*stderr_stream].tail();
     result.last_lines.assign(tail.begin(), tail.end());
   }
   return result;

@@ -30,6 +30,7 @@ struct Worker {
   std::filesystem::path folder;       // of its log and error files
   std::vector<OutputStream> streams;  // those that pass through the launcher
   bool has_stderr_log = false;
+  std::optional<size_t> stderr_stream;  // its position among the streams
   std::optional<WorkerEnd> end;
 
   bool is_alive() const { return pid > 0 && !end; }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -22,6 +23,12 @@ void show_only_own_gpu(Environment& environment, const VisibleGpus& gpus,
   if (gpus.count() == 0) return;
   environment["CUDA_VISIBLE_DEVICES"] =
       gpus.names[static_cast<size_t>(local_rank % gpus.count())];
+}
+
+std::string signal_names(const std::vector<int>& signals) {
+  std::vector<std::string> names;
+  for (const int signal : signals) names.push_back(signal_name(signal));
+  return join(names, ",");
 }
 
 }  // namespace
@@ -48,6 +55,8 @@ Environment worker_environment(const Plan& plan, const WorkerPlace& place) {
   result["TORCHELASTIC_USE_AGENT_STORE"] = "False";
   result.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   result["TORCHELASTIC_ERROR_FILE"] = place.error_file.string();
+  result["TORCHELASTIC_SIGNALS_TO_HANDLE"] =
+      signal_names(plan.options.stop_signals);
   result["LOCKSTEP_STATUS_FD"] = std::to_string(place.status_fd);
   result["LOCKSTEP_LAUNCHER"] = "1";
   if (plan.options.share_gpus && plan.num_processes > plan.gpus.count()) {

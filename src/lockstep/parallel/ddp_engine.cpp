@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/explain.h"
@@ -53,6 +54,16 @@ void check_parameters(const TrainedParameters& parameters) {
   }
 }
 
+// The settings that decide which collectives a rank calls.
+std::string describe(const DdpConfig& config) {
+  return fmt::format(
+      "DdpConfig broadcast_buffers={} find_unused_parameters={} "
+      "static_graph={} bucket_cap_bytes={} compression={}\n",
+      config.broadcast_buffers, config.find_unused_parameters,
+      config.static_graph, cap_bytes(config),
+      static_cast<int>(config.compression));
+}
+
 // Empty when equal.
 std::string first_difference(const std::string& of_rank0,
                              const std::string& own) {
@@ -62,8 +73,8 @@ std::string first_difference(const std::string& of_rank0,
     const std::string a = i < theirs.size() ? theirs[i] : "";
     const std::string b = i < mine.size() ? mine[i] : "";
     if (a == b) continue;
-    return fmt::format("parameter {} is '{}' here and '{}' on rank 0", i,
-                       b.empty() ? "absent" : b, a.empty() ? "absent" : a);
+    return fmt::format("'{}' there and '{}' on rank 0",
+                       b.empty() ? "nothing" : b, a.empty() ? "nothing" : a);
   }
   return "";
 }
@@ -98,7 +109,10 @@ DdpEngine::DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
     : module_(std::move(module)),
       world_(std::move(world)),
       config_(std::move(config)),
-      state_(std::make_unique<State>()) {
+      state_(std::make_shared<State>()) {
+  if (module_ == nullptr) {
+    throw ConfigError("DistributedDataParallel got no module (a null pointer)");
+  }
   check_config(config_);
   check_names(*module_, config_.ignored);
   const TrainedParameters parameters =
@@ -109,7 +123,7 @@ DdpEngine::DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
   state_->names = parameters.names;
   state_->buffers = all_buffers(*module_, config_.ignored);
   state_->on_backward = std::make_shared<std::function<void()>>([] {});
-  agree_on_parameters(parameters);
+  agree_with_other_ranks();
   build_reducer(parameters);
   register_hook();
 }
@@ -118,16 +132,17 @@ DdpEngine::~DdpEngine() = default;
 
 // Every rank compares with rank 0 and every rank learns the outcome: none waits
 // for one that has refused.
-void DdpEngine::agree_on_parameters(const TrainedParameters& parameters) {
+void DdpEngine::agree_with_other_ranks() {
   if (world_.size() == 1) return;
-  const std::string own = describe(parameters);
+  const std::string own =
+      describe(config_) + describe(*module_, config_.ignored);
   const std::string of_rank0 = world_.broadcast_text(own);
   const auto differences = world_.gather_texts(first_difference(of_rank0, own));
   for (size_t rank = 0; rank < differences.size(); ++rank) {
     if (differences[rank].empty()) continue;
     throw ConfigError(fmt::format(
-        "rank {} holds another module than rank 0: {}. Build the same module "
-        "with the same settings on every rank",
+        "rank {} has another module or DdpConfig than rank 0: {}. Build the "
+        "same module with the same settings on every rank",
         rank, differences[rank]));
   }
   sync_module(/*from=*/0);
@@ -217,6 +232,7 @@ void DdpEngine::register_hook() {
 
 void DdpEngine::before_forward() {
   world_.status().set_phase(Phase::kForward);
+  note_memory();
   const bool grad_enabled = at::GradMode::is_enabled();
   try {
     if (grad_enabled && state_->sync_gradients) {
@@ -235,6 +251,15 @@ void DdpEngine::before_forward() {
     broadcast_all(state_->buffers, from);
   }
   if (state_->join) announce_gradient_sync();
+}
+
+// Reading it costs some microseconds: once a second is enough.
+void DdpEngine::note_memory() {
+  const int64_t now = monotonic_ns();
+  if (seconds_between(state_->memory_noted_ns, now) < 1) return;
+  state_->memory_noted_ns = now;
+  world_.status().set_memory(host_memory_in_use(),
+                             device_memory_in_use(state_->device));
 }
 
 bool DdpEngine::will_sync_buffers() const {
@@ -261,16 +286,22 @@ void DdpEngine::after_forward(const std::vector<at::Tensor*>& outputs) {
   if (searches || (config_.static_graph && !state_->delayed_reduce_queued)) {
     run_sink(outputs);
   }
-  world_.status().set_phase(Phase::kBackward);
+  if (at::GradMode::is_enabled()) world_.status().set_phase(Phase::kBackward);
 }
 
 void DdpEngine::run_sink(const std::vector<at::Tensor*>& outputs) {
   if (config_.static_graph) {
     // The first backward of a static graph reduces everything at its end.
-    *state_->on_backward = [this] {
-      if (std::exchange(state_->delayed_reduce_queued, true)) return;
+    *state_->on_backward = [weak = std::weak_ptr<State>(state_)] {
+      const auto state = weak.lock();
+      if (state == nullptr) {
+        throw ConfigError(
+            "backward() of an output whose DistributedDataParallel is gone; "
+            "keep it until the backward pass is done");
+      }
+      if (std::exchange(state->delayed_reduce_queued, true)) return;
       torch::autograd::Engine::get_default_engine().queue_callback(
-          [reducer = state_->reducer] { reducer->delay_all_reduce(); });
+          [reducer = state->reducer] { reducer->delay_all_reduce(); });
     };
   }
   std::vector<at::Tensor*> tracked;

@@ -94,7 +94,8 @@ class DdpEngine {
   void build_reducer(const TrainedParameters& parameters);
   BucketLayout first_layout(const TrainedParameters& parameters) const;
   void register_hook();
-  void agree_on_parameters(const TrainedParameters& parameters);
+  void agree_with_other_ranks();
+  void note_memory();
   void sync_module(int from);
   void broadcast_all(const std::vector<at::Tensor>& tensors, int from);
   bool will_sync_buffers() const;
@@ -112,7 +113,7 @@ class DdpEngine {
   std::shared_ptr<torch::nn::Module> module_;
   World world_;
   DdpConfig config_;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace lockstep

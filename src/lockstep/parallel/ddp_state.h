@@ -21,6 +21,7 @@ struct DdpEngine::State {
   bool sync_buffers_next = true;
   std::shared_ptr<std::function<void()>> on_backward;
   bool delayed_reduce_queued = false;
+  int64_t memory_noted_ns = 0;
 
   // Set while join() runs.
   std::optional<JoinConfig> join;

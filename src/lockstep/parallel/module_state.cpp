@@ -74,13 +74,19 @@ std::vector<at::Tensor> all_buffers(const torch::nn::Module& module,
   return collect(module.named_buffers(), ignored);
 }
 
-std::string describe(const TrainedParameters& parameters) {
+std::string describe(const torch::nn::Module& module, const NameSet& ignored) {
   std::ostringstream text;
-  for (size_t i = 0; i < parameters.tensors.size(); ++i) {
-    const at::Tensor& tensor = parameters.tensors[i];
-    text << parameters.names[i] << " " << tensor.sizes() << " "
-         << tensor.dtype().name() << "\n";
-  }
+  const auto add = [&](const char* kind, const auto& named) {
+    for (const auto& item : named) {
+      const at::Tensor& tensor = item.value();
+      if (!tensor.defined() || ignored.contains(item.key())) continue;
+      text << kind << " " << item.key() << " " << tensor.sizes() << " "
+           << tensor.dtype().name()
+           << (tensor.requires_grad() ? " trained" : "") << "\n";
+    }
+  };
+  add("parameter", module.named_parameters());
+  add("buffer", module.named_buffers());
   return text.str();
 }
 

@@ -36,9 +36,9 @@ std::vector<at::Tensor> all_parameters(const torch::nn::Module& module,
 std::vector<at::Tensor> all_buffers(const torch::nn::Module& module,
                                     const NameSet& ignored);
 
-// One line per trained parameter: name, shape, type. Equal on all ranks of a
-// sound job.
-std::string describe(const TrainedParameters& parameters);
+// One line per parameter and buffer: name, shape, type, whether it is trained.
+// Equal on all ranks of a sound job.
+std::string describe(const torch::nn::Module& module, const NameSet& ignored);
 
 // Throws ConfigError for an ignored name that the module does not have, with
 // the nearest one.

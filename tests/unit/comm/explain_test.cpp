@@ -1,5 +1,6 @@
 #include "lockstep/comm/explain.h"
 
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
@@ -67,6 +68,20 @@ TEST(Explain, AnNcclErrorNamesCauseAndNextCommand) {
       EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
     }
   }
+}
+
+TEST(Explain, KnowsTheLibrariesFromTheProgram) {
+  EXPECT_TRUE(is_of_libraries(std::runtime_error(
+      "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection "
+      "closed by peer")));
+  try {
+    TORCH_CHECK(false, "shapes do not fit");
+  } catch (const std::exception& error) {
+    EXPECT_TRUE(is_of_libraries(error));
+  }
+  EXPECT_FALSE(is_of_libraries(
+      std::runtime_error("bad value for 'timeout' in config.yaml")));
+  EXPECT_FALSE(is_of_libraries(std::runtime_error("[1, 2] out of memory")));
 }
 
 TEST(Explain, AnErrorOfOursIsThrownOnUnchanged) {

@@ -124,6 +124,37 @@ TEST(Loader, AnErrorReachesTheCallerWithTheSamplesIndex) {
   }
 }
 
+// Collating sample 5 fails.
+class Uncollatable final : public Dataset {
+ public:
+  int64_t size() const override { return 8; }
+  Sample get(int64_t index, uint64_t) const override {
+    return {torch::zeros({index == 5 ? 2 : 1})};
+  }
+};
+
+TEST(Loader, ABatchThatCannotBeMadeIsNamedAndGivenUp) {
+  for (const int workers : {0, 2}) {
+    const Loader loader(
+        std::make_shared<Uncollatable>(), {0, 1}, kCpu,
+        {.batch_size = 2, .workers = workers, .shuffle = false});
+    auto epoch = loader.epoch(0);
+    epoch.next();
+    epoch.next();
+    try {
+      epoch.next();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_TRUE(text.starts_with("making a batch of samples 4, 5: stack"))
+          << text;
+      EXPECT_EQ(text.find("frame #"), std::string::npos) << text;
+    }
+    EXPECT_EQ(epoch.next()->indices[0], 6);
+    EXPECT_FALSE(epoch.next().has_value());
+  }
+}
+
 TEST(Loader, ReadsAheadAndNotFurther) {
   const auto data = std::make_shared<Numbers>(1000);
   const Loader loader(data, {0, 1}, kCpu,
@@ -148,6 +179,7 @@ TEST(Loader, CanBeLeftEarlyAndUsedAgain) {
 
 TEST(Loader, RefusesBadSettings) {
   const auto data = std::make_shared<Numbers>(10);
+  EXPECT_THROW(Loader(nullptr, {0, 1}, kCpu, {}), ConfigError);
   EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.batch_size = 0}), ConfigError);
   EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.workers = -1}), ConfigError);
   EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.prefetch_batches = 0}),

@@ -67,6 +67,19 @@ TEST(DdpAlone, RefusesNoSyncWithAStaticGraph) {
   EXPECT_THROW(const auto quiet = ddp.no_sync(), ConfigError);
 }
 
+TEST(DdpAlone, BackwardAfterItsEndIsAnError) {
+  at::Tensor output;
+  {
+    DistributedDataParallel<LinearImpl> ddp(make_linear(), alone(),
+                                            {.static_graph = true});
+    output = ddp(torch::ones({1, 4}));
+  }
+  EXPECT_THROW(output.sum().backward(), ConfigError);
+  EXPECT_THROW(DistributedDataParallel<LinearImpl>(
+                   std::shared_ptr<LinearImpl>(), alone()),
+               ConfigError);
+}
+
 TEST(DdpAlone, RefusesAModuleWithoutGradients) {
   const auto net = make_linear();
   for (auto& parameter : net->parameters()) parameter.requires_grad_(false);

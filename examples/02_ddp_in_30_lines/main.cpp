@@ -20,7 +20,7 @@ struct Net : torch::nn::Module {
   }
 };
 
-int main() {
+void train() {
   auto world = lockstep::World::from_environment();
   auto net = std::make_shared<Net>();
   net->to(world.device());
@@ -36,7 +36,11 @@ int main() {
     optimizer.step();
     net->zero_grad();
     if (world.is_main() && step % 50 == 0) {
-      std::cout << "step " << step << " loss " << loss.item<float>() << "\n";
+      std::cout << "step " << step << " loss " << loss.item<float>()
+                << std::endl;
     }
   }
 }
+
+// Turns errors into words, an exit code, and a line in the launcher's report.
+int main() { return lockstep::run_program(train); }

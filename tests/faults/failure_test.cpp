@@ -73,10 +73,11 @@ TEST(Failure, TheFirstReportIsTheCauseNotTheFirstDeath) {
 
 // Rank 1 dies slowly: its victim notices before the launcher does.
 TEST(Failure, AVictimIsNotTheCause) {
-  const auto result =
-      run_shell({"--nproc=2"},
-                "[ $RANK = 0 ] && { sleep 0.2; exit 5; };"
-                "trap 'kill -SEGV $$' TERM; while true; do sleep 0.05; done");
+  const auto result = run_shell(
+      {"--nproc=2"},
+      "[ $RANK = 0 ] && { sleep 0.2; echo '{\"message\": {\"message\": "
+      "\"PeerError: gone\"}}' > $TORCHELASTIC_ERROR_FILE; exit 5; };"
+      "trap 'kill -SEGV $$' TERM; while true; do sleep 0.05; done");
   EXPECT_EQ(result.exit_code, 139) << result.err;
 }
 

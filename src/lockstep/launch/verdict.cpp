@@ -21,17 +21,11 @@ bool mentions_any(std::string_view text,
   });
 }
 
-// The worker's own error message.
-bool message_tells_timeout(std::string_view text) {
-  constexpr std::array<std::string_view, 4> kWords = {"timed out", "Timed out",
-                                                      "timeout", "Timeout"};
-  return mentions_any(text, kWords);
-}
-
-// A line of stderr; warnings also speak of timeouts, so only what errors say.
-bool line_tells_timeout(std::string_view text) {
-  constexpr std::array<std::string_view, 4> kWords = {
-      "TimeoutError", "timed out", "Timed out", "collective operation timeout"};
+// What errors of collectives say; programs and warnings also speak of timeouts.
+bool tells_timeout(std::string_view text) {
+  constexpr std::array<std::string_view, 5> kWords = {
+      "TimeoutError", "timed out", "Timed out", "collective operation timeout",
+      "wait timeout"};
   return mentions_any(text, kWords);
 }
 
@@ -178,9 +172,9 @@ bool is_timeout(const Failure& failure, std::span<const RankSnapshot> ranks,
   const bool is_ours =
       failure.error || (failed != ranks.end() && failed->status);
   if (is_ours && failure.exit_code == kTimeoutExitCode) return true;
-  if (failure.error) return message_tells_timeout(failure.error->message);
+  if (failure.error) return tells_timeout(failure.error->message);
   if (std::any_of(failure.last_lines.begin(), failure.last_lines.end(),
-                  line_tells_timeout)) {
+                  tells_timeout)) {
     return true;
   }
   if (failure.exit_code != -SIGABRT) return false;

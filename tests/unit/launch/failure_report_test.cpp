@@ -52,7 +52,11 @@ TEST(FailureReport, TheEarliestFailureIsTheCause) {
 
 TEST(FailureReport, ARankThatOnlyLostItsPeerIsNotTheCause) {
   std::vector failures = {failure_of(0, 5, 10), failure_of(1, -9, 20)};
+  EXPECT_EQ(find_root_cause(failures), 0u);  // a foreign program's own code
+  failures[0].error =
+      ErrorReport{.message = "PeerError: gone", .callstack = ""};
   EXPECT_EQ(find_root_cause(failures), 1u);
+  failures[0].error.reset();
   failures[0].exit_code = 1;
   EXPECT_EQ(find_root_cause(failures), 0u);
   failures[0].last_lines = {"RuntimeError: Connection closed by peer [::1]"};

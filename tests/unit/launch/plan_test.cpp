@@ -61,7 +61,10 @@ TEST(Plan, MoreProcessesThanGpusAreRefusedWithTheFix) {
 
 TEST(Plan, AProgramThatExplainsItselfRunsOnce) {
   EXPECT_EQ(plan_for({"--nproc=8", "true", "--help"}).num_processes, 1);
-  EXPECT_EQ(plan_for({"--nproc=8", "true", "x", "-h"}).num_processes, 1);
+  EXPECT_EQ(plan_for({"--nproc=8", "true", "x", "--help"}).num_processes, 1);
+  EXPECT_EQ(plan_for({"--nproc=8", "true", "-h"}).num_processes, 1);
+  // Among others -h means what the program wants it to mean.
+  EXPECT_EQ(plan_for({"--nproc=8", "true", "-h", "512"}).num_processes, 8);
 }
 
 TEST(Plan, CoresAreSharedBetweenProcesses) {

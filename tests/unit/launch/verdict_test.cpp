@@ -91,6 +91,21 @@ TEST(Verdict, EqualRanksPointToTheNetwork) {
                        "no rank is behind"));
 }
 
+TEST(Verdict, DifferentCollectivesAreSaid) {
+  std::vector ranks = {rank_at(0, 5, 4), rank_at(1, 5, 4)};
+  ranks[1].status->collective = Collective::kBroadcast;
+  EXPECT_TRUE(contains(timeout_verdict(ranks, timeout_failure(), 30),
+                       "the ranks called different collectives"));
+}
+
+TEST(Verdict, TheExitCodeOfAForeignProgramIsItsOwn) {
+  const std::vector ranks = {foreign_rank(0, 'S')};
+  Failure failure;
+  failure.exit_code = 6;
+  EXPECT_FALSE(is_timeout(failure, ranks, 30));
+  EXPECT_TRUE(is_timeout(failure, std::vector{rank_at(0, 5, 4)}, 30));
+}
+
 TEST(Verdict, ForeignProgramsAreToldByStateAndSilence) {
   std::vector ranks = {foreign_rank(0, 'S'), foreign_rank(1, 'T'),
                        foreign_rank(2, 'R')};

@@ -62,6 +62,8 @@ std::vector<std::string> weights_of_all_ranks(const World& world,
 void train_as_rank() {
   const World world = World::from_environment();
   torch::manual_seed(7);
+  // Rounded products would make one and two processes drift apart.
+  at::globalContext().setAllowTF32CuDNN(false);
   auto net = std::make_shared<Net>();
   net->to(world.device());
   DistributedDataParallel<Net> ddp(net, world);

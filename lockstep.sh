@@ -210,6 +210,10 @@ install_to() {
     fail "installing to $prefix failed"
   fi
   step "Installed to $prefix"
+  case ":$PATH:" in
+    *":$prefix/bin:"*) ;;
+    *) note "add $prefix/bin to PATH to type lockstep alone" ;;
+  esac
   note "programs: $prefix/bin   CMake: find_package(Lockstep) with -DCMAKE_PREFIX_PATH=$prefix"
 }
 

@@ -99,7 +99,9 @@ TEST(World, VotesArePostedAtOneStepAndReadAtTheNext) {
     EXPECT_EQ(stop.read(), std::nullopt);
     for (int step = 0; step < 50; ++step) {
       const auto answer = stop.read();
-      if (step > 0) EXPECT_EQ(answer, step - 1 == 20 ? 1 : 0);
+      if (step > 0) {
+        EXPECT_EQ(answer, step - 1 == 20 ? 1 : 0);
+      }
       save.read();
       stop.post(step == 20 && world.rank() == 2);
       save.post(world.rank());

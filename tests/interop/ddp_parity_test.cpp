@@ -52,7 +52,9 @@ TEST_P(DdpParity, EqualsPythonBitForBit) {
       EXPECT_TRUE(own == read_file(theirs / file)) << "differs from Python";
       if (rank == 0) first = own;
       // BatchNorm's running statistics are each rank's own after the last step.
-      if (name != "batchnorm") EXPECT_TRUE(own == first) << "ranks differ";
+      if (name != "batchnorm") {
+        EXPECT_TRUE(own == first) << "ranks differ";
+      }
     }
   }
 }

@@ -58,5 +58,25 @@ TEST(Examples, OwnTraining) {
   EXPECT_GT(accuracies.back(), 0.9);
 }
 
+TEST(Demo, TrainsWithOneProcessAndWithTwo) {
+  const auto result =
+      testing::run({std::string(EXAMPLES_FOLDER) + "/lockstep-worker", "demo"},
+                   {.environment = {{"CUDA_VISIBLE_DEVICES", ""}},
+                    .folder = "",
+                    .timeout_seconds = 100,
+                    .ignored_signals = {}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto losses = numbers_after(result.out, "loss");
+  ASSERT_EQ(losses.size(), 8u) << result.out;
+  EXPECT_LT(losses[3], 0.5 * losses[0]);
+  // The same samples in the same order, split or not.
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    EXPECT_NEAR(losses[epoch], losses[4 + epoch], 0.05);
+  }
+  EXPECT_NE(result.out.find("equal on all ranks"), std::string::npos)
+      << result.out;
+  EXPECT_EQ(result.out.find("DIFFERENT"), std::string::npos) << result.out;
+}
+
 }  // namespace
 }  // namespace lockstep

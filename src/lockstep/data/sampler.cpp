@@ -59,8 +59,8 @@ std::vector<int64_t> DistributedSampler::indices(int64_t epoch) const {
   std::vector<int64_t> own;
   own.reserve(size());
   for (int64_t i = 0; i < size(); ++i) {
-    // After the end the order starts again: Python's padding, also when it needs
-    // several turns.
+    // After the end the order starts again: Python's padding, also when it
+    // needs several turns.
     own.push_back(all[(share_.rank + i * share_.size) % num_samples_]);
   }
   return own;

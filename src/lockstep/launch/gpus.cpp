@@ -1,54 +1,16 @@
 #include "lockstep/launch/gpus.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <iterator>
-#include <memory>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/launch/nvml.h"
 
 namespace lockstep {
 namespace {
-
-// While it lives, threads that start take no signal.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-// Ending NVML again costs milliseconds; the process is short-lived and the
-// library keeps nothing outside of it. NVML leaves a thread behind: it must not
-// take the SIGCHLD that the launcher waits for.
-std::optional<int> count_by_nvml() {
-  const AllSignalsBlocked for_nvml_threads;
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return std::nullopt;
-  using Init = int (*)();
-  using Count = int (*)(unsigned int*);
-  const auto init = reinterpret_cast<Init>(dlsym(library, "nvmlInit_v2"));
-  const auto count =
-      reinterpret_cast<Count>(dlsym(library, "nvmlDeviceGetCount_v2"));
-  unsigned int number = 0;
-  if (init == nullptr || count == nullptr || init() != 0 ||
-      count(&number) != 0) {
-    return std::nullopt;
-  }
-  return static_cast<int>(number);
-}
 
 int count_by_proc() {
   std::error_code error;

@@ -80,6 +80,11 @@ FileDescriptor open_filtered(const std::vector<std::string>& filters,
   return filters.empty() ? FileDescriptor() : open_log(path);
 }
 
+CpuList cpus_of(const Plan& plan, int rank) {
+  if (plan.worker_cpus.empty()) return {};
+  return plan.worker_cpus[static_cast<size_t>(rank)];
+}
+
 }  // namespace
 
 WorkerGroup start_group(const Plan& plan, const GroupPlace& place, Console& out,
@@ -117,7 +122,8 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place, Console& out,
                        .stdout_fd = stdout_end.fd,
                        .stderr_fd = stderr_end.fd,
                        .kept_fd = worker.status.fd(),
-                       .signal_mask = place.signal_mask});
+                       .signal_mask = place.signal_mask,
+                       .cpus = cpus_of(plan, rank)});
   }
   if (const auto number = spawner.wait_for_exec()) {
     throw exec_error(plan.command, *number);

@@ -136,6 +136,10 @@ constexpr auto kTable = std::to_array<RunOption>({
     {"share-gpus", '\0', nullptr,
      "Allow more processes than GPUs; several share one GPU.",
      [](Options& o, const Text& v) { o.share_gpus = flag(v); }},
+    {"numa-binding", '\0', "MODE",
+     "Keep each process on the CPUs near its GPU: node, socket, exclusive or "
+     "core-complex.",
+     [](Options& o, const Text& v) { o.numa_binding = parse_numa_mode(v); }},
     {"timeout", '\0', "SECONDS",
      "Limit of one collective; sets TORCH_DISTRIBUTED_TIMEOUT and "
      "NCCL_TIMEOUT.",
@@ -232,12 +236,6 @@ constexpr auto kTable = std::to_array<RunOption>({
        refuse(
            "--run-path is not supported: this launcher holds no Python "
            "interpreter; leave it out");
-     }},
-    {"numa-binding", '\0', "MODE", nullptr,
-     [](Options&, const Text&) {
-       refuse(
-           "--numa-binding is not supported yet; start the program under "
-           "numactl instead");
      }},
 });
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/launch/numa.h"
 #include "lockstep/launch/streams.h"
 
 namespace lockstep {
@@ -33,6 +34,7 @@ struct RunOptions {
   std::vector<int> stop_signals;  // signals that end the job
   bool virtual_local_rank = false;
   bool share_gpus = false;
+  std::optional<NumaMode> numa_binding;
   std::optional<double> timeout;  // of collectives, in seconds
   double shutdown_timeout = 30;   // between SIGTERM and SIGKILL, in seconds
   bool module = false;            // PROGRAM is a Python module

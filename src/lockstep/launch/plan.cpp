@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/launch/nvml.h"
 #include "lockstep/launch/port.h"
 
 namespace lockstep {
@@ -63,6 +64,20 @@ void check_gpus(const Plan& plan) {
       gpu_setting_text(plan.gpus), num_gpus));
 }
 
+void choose_cpus(Plan& plan, const Machine& machine) {
+  if (!plan.options.numa_binding) return;
+  if (plan.gpus.count() == 0) {
+    throw ConfigError(fmt::format("--numa-binding needs a visible GPU{}",
+                                  gpu_setting_text(plan.gpus)));
+  }
+  plan.worker_cpus =
+      choose_near_cpus({.mode = *plan.options.numa_binding,
+                        .bus_ids = machine.find_bus_ids(plan.gpus),
+                        .num_workers = plan.num_processes,
+                        .allowed = machine.find_allowed_cpus()},
+                       machine.sysfs);
+}
+
 int parse_port(const std::string& text, const std::string& source) {
   const auto port = parse_integer(text);
   if (!port || *port < 0 || *port > 65535) {
@@ -112,7 +127,11 @@ void choose_threads(Plan& plan, const Machine& machine) {
   if (plan.num_processes < 2) return;
   if (find(plan.environment, "OMP_NUM_THREADS")) return;
   const int cores = machine.count_cores();
-  const int threads = std::max(1, cores / plan.num_processes);
+  int threads = std::max(1, cores / plan.num_processes);
+  // More threads than CPUs to run on only take turns.
+  for (const CpuList& cpus : plan.worker_cpus) {
+    threads = std::min(threads, static_cast<int>(cpus.size()));
+  }
   plan.environment["OMP_NUM_THREADS"] = std::to_string(threads);
   plan.notes.push_back(fmt::format(
       "OMP_NUM_THREADS={} for each of {} processes ({} core{} shared); set it "
@@ -139,7 +158,10 @@ std::string choose_run_id(const RunOptions& options) {
 
 Machine this_machine() {
   return {.count_gpus = count_installed_gpus,
-          .count_cores = count_affine_cores};
+          .count_cores = count_affine_cores,
+          .find_bus_ids =
+              [](const VisibleGpus& gpus) { return find_bus_ids(gpus.names); },
+          .find_allowed_cpus = find_allowed_cpus};
 }
 
 Plan make_plan(const RunOptions& options, const Environment& environment,
@@ -153,6 +175,7 @@ Plan make_plan(const RunOptions& options, const Environment& environment,
   check_gpus(plan);
   plan.command = find_command(options, environment);
   choose_address(plan, environment);
+  choose_cpus(plan, machine);
   choose_threads(plan, machine);
   choose_timeout(plan);
   return plan;

@@ -1,6 +1,7 @@
 // A job, resolved and checked before anything starts.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/launch/gpus.h"
+#include "lockstep/launch/numa.h"
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/program.h"
 
@@ -18,6 +20,7 @@ struct Plan {
   Command command;
   int num_processes = 1;
   VisibleGpus gpus;
+  std::vector<CpuList> worker_cpus;  // by local rank; empty: all that are free
   std::string master_addr;
   std::optional<int> master_port;  // no value: a free one per attempt
   std::string run_id;
@@ -30,9 +33,13 @@ struct Plan {
 struct Machine {
   std::function<int()> count_gpus;
   std::function<int()> count_cores;
+  // The rest serves --numa-binding.
+  std::function<std::vector<std::string>(const VisibleGpus&)> find_bus_ids = {};
+  std::function<CpuList()> find_allowed_cpus = {};
+  std::filesystem::path sysfs = "/sys";
 };
 
-// GPUs by count_installed_gpus(), cores by the scheduling affinity.
+// GPUs by count_installed_gpus() and NVML, cores by the scheduling affinity.
 Machine this_machine();
 
 // Throws ConfigError when the wishes do not fit the machine, ProgramError when

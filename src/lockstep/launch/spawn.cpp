@@ -1,9 +1,11 @@
 #include "lockstep/launch/spawn.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "lockstep/base/error.h"
@@ -39,6 +41,22 @@ void keep_open(int fd) {
   if (fd >= 0) fcntl(fd, F_SETFD, 0);
 }
 
+// Room for the CPUs of the largest Linux machine: 8192.
+using CpuMask = std::array<cpu_set_t, 8>;
+
+CpuMask mask_of(const CpuList& cpus) {
+  CpuMask mask{};
+  for (const int cpu : cpus) CPU_SET_S(cpu, sizeof(mask), mask.data());
+  return mask;
+}
+
+// Tells the launcher why this process becomes no worker: the errno of exec, or
+// that of the binding as a negative number.
+[[noreturn]] void give_up(int pipe, int number) {
+  const ssize_t written [[maybe_unused]] = write(pipe, &number, sizeof(number));
+  _exit(127);
+}
+
 }  // namespace
 
 Spawner::Spawner() {
@@ -54,6 +72,7 @@ pid_t Spawner::start(const SpawnRequest& request) {
   const auto arguments = pointers_to(request.arguments);
   const auto entries = entries_of(request.environment);
   const auto environment = pointers_to(entries);
+  const CpuMask mask = mask_of(request.cpus);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw IoError("cannot start a process: " + errno_text());
@@ -66,12 +85,13 @@ pid_t Spawner::start(const SpawnRequest& request) {
   connect(request.stdout_fd, STDOUT_FILENO);
   connect(request.stderr_fd, STDERR_FILENO);
   keep_open(request.kept_fd);
+  if (!request.cpus.empty() &&
+      sched_setaffinity(0, sizeof(mask), mask.data()) != 0) {
+    give_up(write_end_.get(), -errno);
+  }
   sigprocmask(SIG_SETMASK, &request.signal_mask, nullptr);
   execvpe(request.file.c_str(), arguments.data(), environment.data());
-  const int number = errno;
-  const ssize_t written [[maybe_unused]] =
-      write(write_end_.get(), &number, sizeof(number));
-  _exit(127);
+  give_up(write_end_.get(), errno);
 }
 
 std::optional<int> Spawner::wait_for_exec() {
@@ -82,6 +102,10 @@ std::optional<int> Spawner::wait_for_exec() {
     count = read(read_end_.get(), &number, sizeof(number));
   } while (count < 0 && errno == EINTR);
   if (count != sizeof(number)) return std::nullopt;
+  if (number < 0) {
+    errno = -number;
+    throw IoError("cannot bind a process to its CPUs: " + errno_text());
+  }
   return number;
 }
 

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
+#include "lockstep/launch/numa.h"
 
 namespace lockstep {
 
@@ -21,6 +22,7 @@ struct SpawnRequest {
   int stderr_fd = -1;
   int kept_fd = -1;        // stays open in the worker under its number
   sigset_t signal_mask{};  // of the worker
+  CpuList cpus;            // it may run on; empty: those of this process
 };
 
 // Starts workers in sessions of their own that die with this process, and
@@ -34,7 +36,7 @@ class Spawner {
   pid_t start(const SpawnRequest& request);
 
   // Waits until every started process executes its program. The errno of the
-  // first one that could not.
+  // first one that could not. Throws IoError when one cannot run on its CPUs.
   std::optional<int> wait_for_exec();
 
  private:

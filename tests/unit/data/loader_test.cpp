@@ -161,7 +161,11 @@ TEST(Loader, ReadsAheadAndNotFurther) {
                       {.batch_size = 10, .workers = 2, .prefetch_batches = 3});
   auto epoch = loader.epoch(0);
   epoch.next();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto pause = [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  };
+  for (int turn = 0; turn < 200 && data->loaded < 40; ++turn) pause();
+  pause();
   EXPECT_EQ(data->loaded, 40);  // one used, three ahead
 }
 

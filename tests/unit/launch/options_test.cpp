@@ -150,14 +150,27 @@ TEST(RunOptions, WhatHasNoMeaningHereIsRefusedInOneSentence) {
                               {"--logs-specs=x", "p"},
                               {"--nproc-per-node=xpu", "p"},
                               {"--nnodes=1:4", "p"},
-                              {"--run-path", "p"},
-                              {"--numa-binding=node", "p"}}) {
+                              {"--run-path", "p"}}) {
     const std::string text = refusal(arguments);
     EXPECT_TRUE(contains(text, "not supported")) << arguments[0] << text;
     EXPECT_FALSE(contains(text, ". ")) << text;
   }
   EXPECT_TRUE(contains(refusal({"--nnodes=2", "p"}), "not supported yet"));
   EXPECT_TRUE(contains(refusal({"--node-rank=1", "p"}), "not supported yet"));
+}
+
+TEST(RunOptions, NumaBindingIsOneOfFourModes) {
+  EXPECT_FALSE(parse({"p"}).numa_binding);
+  EXPECT_EQ(parse({"--numa-binding=node", "p"}).numa_binding, NumaMode::kNode);
+  EXPECT_EQ(parse({"--numa_binding", "socket", "p"}).numa_binding,
+            NumaMode::kSocket);
+  EXPECT_EQ(parse({"--numa-binding=exclusive", "p"}).numa_binding,
+            NumaMode::kExclusive);
+  EXPECT_EQ(parse({"p"}, {{"PET_NUMA_BINDING", "core-complex"}}).numa_binding,
+            NumaMode::kCoreComplex);
+  EXPECT_EQ(refusal({"--numa-binding=all", "p"}),
+            "--numa-binding 'all' must be node, socket, exclusive or "
+            "core-complex");
 }
 
 TEST(RunOptions, BadValuesNameTheOption) {

@@ -47,6 +47,15 @@ TEST(Plan, GpuWithoutGpuIsRefused) {
   EXPECT_TRUE(contains(refusal({"--nproc=gpu", "true"}), "no GPU is visible"));
 }
 
+TEST(Plan, NumaBindingWithoutGpuIsRefused) {
+  EXPECT_EQ(refusal({"--numa-binding=node", "true"}),
+            "--numa-binding needs a visible GPU");
+  EXPECT_EQ(refusal({"--numa-binding=node", "true"},
+                    {{"CUDA_VISIBLE_DEVICES", "-1"}}, 4),
+            "--numa-binding needs a visible GPU (CUDA_VISIBLE_DEVICES=-1)");
+  EXPECT_TRUE(plan_for({"true"}, {}, 4).worker_cpus.empty());
+}
+
 TEST(Plan, MoreProcessesThanGpusAreRefusedWithTheFix) {
   const std::string text =
       refusal({"--nproc=8", "true"}, {{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}, 8);

@@ -1,0 +1,22 @@
+// What NVIDIA's management library tells of the GPUs, loaded only when asked.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// GPUs of this machine; no value without the library.
+std::optional<int> count_by_nvml();
+
+// The PCI address of each GPU as sysfs writes it (0000:3b:00.0). A name is an
+// entry of CUDA_VISIBLE_DEVICES; an index counts in PCI order. Throws
+// ConfigError without the library and for a GPU that it does not know.
+std::vector<std::string> find_bus_ids(std::span<const std::string> names);
+
+// The same address in sysfs's spelling: lower case, domain of four digits.
+std::string sysfs_bus_id(unsigned domain, unsigned bus, unsigned device);
+
+}  // namespace lockstep

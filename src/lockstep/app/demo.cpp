@@ -102,6 +102,7 @@ void train_as_rank() {
       {"loss", mean_loss},
       {"step_ms", 1e3 * seconds / step},
       {"device", world.device().str()},
+      {"gpus", num_usable_gpus()},
       {"weights", weights_of_all_ranks(world, *net)}};
   if (world.is_main()) {
     write_file_atomically(std::getenv(kResultVariable), result.dump());
@@ -161,6 +162,9 @@ void print_summary(const std::vector<nlohmann::json>& results) {
       "thread(s) each.\n",
       results[1]["step_ms"].get<double>() / results[0]["step_ms"].get<double>(),
       results[1]["device"].get<std::string>(), std::getenv("OMP_NUM_THREADS"));
+  if (results[1]["gpus"] == 1) {
+    fmt::print("They share the one GPU there is: no speed-up can be seen.\n");
+  }
 }
 
 int compare_one_and_two() {

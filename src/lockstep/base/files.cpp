@@ -4,11 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -31,12 +30,21 @@ std::string errno_text() {
          std::to_string(number) + ")";
 }
 
+// Not by a stream: those throw when a file of /proc vanishes while it is read.
 std::optional<std::string> try_read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
-  std::string bytes(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) return std::nullopt;
-  return bytes;
+  std::string bytes;
+  std::array<char, 65536> buffer{};
+  while (true) {
+    const ssize_t count = read(file.get(), buffer.data(), buffer.size());
+    if (count == 0) return bytes;
+    if (count > 0) {
+      bytes.append(buffer.data(), static_cast<size_t>(count));
+    } else if (errno != EINTR) {
+      return std::nullopt;
+    }
+  }
 }
 
 std::string read_file(const std::filesystem::path& path) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -66,6 +67,23 @@ TEST(WriteAll, ReportsAClosedReader) {
   EXPECT_FALSE(write_all(ends[1], "text"));
   signal(SIGPIPE, SIG_DFL);
   close(ends[1]);
+}
+
+TEST(TryReadFile, AVanishingProcessGivesNoValueAndNoException) {
+  // Its files can be opened before it ends and read after it: ESRCH.
+  for (int turn = 0; turn < 200; ++turn) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) _exit(0);
+    const auto folder = std::filesystem::path("/proc") / std::to_string(child);
+    for (const char* name : {"environ", "stat", "cmdline"}) {
+      EXPECT_NO_THROW(try_read_file(folder / name));
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(try_read_file(folder / "stat"), std::nullopt);
+  }
+  EXPECT_EQ(try_read_file("/proc"), std::nullopt);  // EISDIR when read
 }
 
 }  // namespace

@@ -72,10 +72,19 @@ void wait_for_records(c10d::Store& store, const Place& place,
                       std::chrono::milliseconds timeout) {
   std::vector<std::string> keys;
   for (const int rank : ranks) keys.push_back(record_key(rank));
-  const std::vector<int> missing = wait_for_keys(store, keys, timeout);
-  if (missing.empty()) return;
+  const Missing missing = wait_for_keys(store, keys, timeout);
+  if (missing.positions.empty()) return;
   std::vector<int> missing_ranks;
-  for (const int index : missing) missing_ranks.push_back(ranks[index]);
+  for (const int index : missing.positions) {
+    missing_ranks.push_back(ranks[index]);
+  }
+  if (missing.store_lost) {
+    throw PeerError(fmt::format(
+        "rank 0 ended while rank {} of {} waited for rank(s) {} to come to "
+        "{}:{}; look for the first error of rank 0",
+        place.rank, place.world_size, fmt::join(missing_ranks, ", "),
+        place.master_addr, place.master_port));
+  }
   throw TimeoutError(fmt::format(
       "rank {} of {} waited {} for rank(s) {} to come to {}:{}; start them, or "
       "look for their own errors above. --timeout, TORCH_DISTRIBUTED_TIMEOUT "

@@ -31,27 +31,25 @@ std::vector<int> unset_keys(c10d::Store& store,
 
 // Asks again and again instead of Store::wait(): that one logs every timeout,
 // and its connection is of no use after one.
-std::vector<int> wait_for_keys(c10d::Store& store,
-                               const std::vector<std::string>& keys,
-                               std::chrono::milliseconds timeout,
-                               const std::function<bool()>& is_hopeless) {
+Missing wait_for_keys(c10d::Store& store, const std::vector<std::string>& keys,
+                      std::chrono::milliseconds timeout,
+                      const std::function<bool()>& is_hopeless) {
   constexpr std::chrono::microseconds kFirstPause{100};
   constexpr std::chrono::microseconds kLongestPause{10000};
   const auto begin = Clock::now();
-  std::vector<int> missing;
+  Missing missing;
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     try {
-      missing = unset_keys(store, keys);
+      missing.positions = unset_keys(store, keys);
+      if (missing.positions.empty() || is_hopeless()) return missing;
     } catch (const std::exception& error) {
-      // Rank 0 waits as long as the others and may leave first.
-      const bool at_the_end = Clock::now() - begin > timeout * 8 / 10;
-      if (at_the_end && !missing.empty()) return missing;
-      throw_explained(error, "asking the store, which rank 0 hosts");
-    }
-    if (missing.empty() || Clock::now() - begin + pause > timeout ||
-        is_hopeless()) {
+      if (missing.positions.empty()) {
+        throw_explained(error, "asking the store, which rank 0 hosts");
+      }
+      missing.store_lost = true;
       return missing;
     }
+    if (Clock::now() - begin + pause > timeout) return missing;
     std::this_thread::sleep_for(pause);
   }
 }
@@ -87,7 +85,9 @@ Absent StoreBarrier::arrive_and_wait(std::chrono::milliseconds timeout) {
     if (round >= 2) {
       store_.deleteKey(fmt::format("barrier/{}/{}", round - 2, rank_));
     }
-    absent.late = wait_for_keys(store_, keys, timeout, somebody_left);
+    const Missing missing = wait_for_keys(store_, keys, timeout, somebody_left);
+    absent.late = missing.positions;
+    absent.store_lost = missing.store_lost;
   } catch (const std::exception& error) {
     throw_explained(error, "a barrier through rank 0's store");
   }

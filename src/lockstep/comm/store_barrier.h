@@ -14,10 +14,15 @@ class Store;
 
 namespace lockstep {
 
-// Waits until all keys are set. Returns the positions of those that are not by
-// the deadline, or when is_hopeless() says that waiting is of no use: empty
-// means success. Throws PeerError when the store itself is gone.
-std::vector<int> wait_for_keys(
+// Whose keys did not come.
+struct Missing {
+  std::vector<int> positions;  // Empty: all keys are set.
+  bool store_lost = false;     // The store went away: rank 0, its host, ended.
+};
+
+// Waits until all keys are set, the deadline passes, or is_hopeless() says that
+// waiting is of no use.
+Missing wait_for_keys(
     c10d::Store& store, const std::vector<std::string>& keys,
     std::chrono::milliseconds timeout,
     const std::function<bool()>& is_hopeless = [] { return false; });
@@ -26,6 +31,7 @@ std::vector<int> wait_for_keys(
 struct Absent {
   std::vector<int> late;  // Did not come before the deadline.
   std::vector<int> left;  // Have left for good: nobody waits for them.
+  bool store_lost = false;
 };
 
 // A barrier of host processes. Not thread-safe: one per thread that waits.

@@ -250,6 +250,12 @@ void World::Impl::wait_at_barrier(std::chrono::milliseconds wait) {
         "call barrier() the same number of times",
         here, fmt::join(absent.left, ", ")));
   }
+  if (absent.store_lost) {
+    throw PeerError(fmt::format(
+        "{}: rank 0 ended while this rank waited for rank(s) {}; look for the "
+        "first error of rank 0",
+        here, fmt::join(absent.late, ", ")));
+  }
   if (!absent.late.empty()) {
     throw TimeoutError(fmt::format(
         "{}: rank(s) {} did not come within {}; --timeout SECONDS, "

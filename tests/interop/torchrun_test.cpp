@@ -1,6 +1,8 @@
 // Python programs under `lockstep run`, Lockstep programs under Python's
 // torchrun.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include "support/process.h"
 
@@ -24,6 +26,17 @@ ProcessResult python_under_lockstep(const std::vector<std::string>& arguments) {
       "--nproc_per_node=2", PYTHON_SCRIPTS "/ddp_script.py"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run_long(command);
+}
+
+std::string free_port() {
+  const FileDescriptor listener(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t length = sizeof(address);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  bind(listener.get(), any, length);
+  getsockname(listener.get(), any, &length);
+  return std::to_string(ntohs(address.sin_port));
 }
 
 void expect_in(const std::string& text, const std::string& part) {
@@ -65,7 +78,7 @@ TEST(LockstepUnderTorchrun, AWorkerTrains) {
 TEST(LockstepUnderTorchrun, TheStoreOfTheAgentIsUsed) {
   // The static back end: torchrun itself listens on the port.
   const auto result =
-      run_long({TORCHRUN, "--nproc_per_node=3", "--master_port=29617",
+      run_long({TORCHRUN, "--nproc_per_node=3", "--master_port=" + free_port(),
                 "--no-python", EXAMPLES_FOLDER "/01_all_reduce"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   expect_in(result.out, "rank 2 of 3: the sum is 6");

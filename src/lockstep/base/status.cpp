@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 
 #include "lockstep/base/clock.h"
@@ -75,12 +74,7 @@ StatusReader::StatusReader() : fd_(memfd_create(kPageName, MFD_CLOEXEC)) {
   if (page_ == nullptr) {
     throw IoError("cannot map a status page: " + errno_text());
   }
-  clear();
-}
-
-void StatusReader::clear() {
-  std::memset(static_cast<void*>(page_.get()), 0, kPageBytes);
-  page_->step = -1;
+  page_->step = -1;  // The rest of a new file is zero.
 }
 
 std::optional<RankStatus> StatusReader::read() const {

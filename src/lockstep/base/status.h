@@ -103,9 +103,6 @@ class StatusReader {
   // No value while no Lockstep worker has attached: a foreign program.
   std::optional<RankStatus> read() const;
 
-  // Makes the page fresh for the next worker.
-  void clear();
-
  private:
   FileDescriptor fd_;
   std::shared_ptr<StatusPage> page_;

@@ -58,13 +58,6 @@ TEST(StatusPage, SurvivesTheDeathOfTheWriter) {
   EXPECT_EQ(reader.read()->step, 7);
 }
 
-TEST(StatusPage, ClearMakesItFresh) {
-  StatusReader reader;
-  StatusWriter::from_environment(environment_of(reader)).set_step(3);
-  reader.clear();
-  EXPECT_FALSE(reader.read());
-}
-
 TEST(StatusWriter, WorksWithoutLauncherAndWithAWrongDescriptor) {
   StatusWriter alone;
   EXPECT_EQ(alone.start_collective(Collective::kVote, 0), 1);

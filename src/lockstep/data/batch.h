@@ -1,7 +1,9 @@
-// What a loader gives.
+// What a loader gives, and what it is asked for.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "lockstep/tensor/tensor.h"
@@ -14,10 +16,27 @@ struct DataPosition {
   int64_t batch = 0;  // Batches of this epoch that were given out.
 };
 
+struct BatchRequest {
+  std::vector<int64_t> indices = {};  // The samples, in order; at least one.
+  int64_t epoch = 0;                  // Decides their random draws.
+  DataPosition next = {};
+  // A batch that keeps this rank in step with the others although it has no
+  // samples left: to be computed, and to count nothing.
+  bool is_filler = false;
+};
+
+// Gives the requests of a run in order, no value at its end. Called from any
+// thread, by one at a time.
+using RequestSequence = std::function<std::optional<BatchRequest>()>;
+
 struct Batch {
-  std::vector<at::Tensor> tensors;  // On the loader's device.
-  std::vector<int64_t> indices;     // The samples, in order.
-  DataPosition next;                // Position after this batch.
+  std::vector<at::Tensor> tensors = {};  // On the loader's device.
+  // One seed per sample for draws on the device (SampleRandom), int64, there
+  // too. Other numbers than those that Dataset::get() drew from.
+  at::Tensor seeds = {};
+  std::vector<int64_t> indices = {};  // The samples, in order.
+  DataPosition next = {};             // Position after this batch.
+  bool is_filler = false;
 
   const at::Tensor& operator[](size_t part) const { return tensors.at(part); }
   int64_t size() const { return static_cast<int64_t>(indices.size()); }

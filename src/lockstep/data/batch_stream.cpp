@@ -1,5 +1,6 @@
 #include "lockstep/data/batch_stream.h"
 
+#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,8 +35,7 @@ namespace {
 
 }  // namespace
 
-BatchSource::BatchSource(BatchPlan plan)
-    : plan_(std::move(plan)), next_slot_(plan_.first_batch) {
+BatchSource::BatchSource(BatchPlan plan) : plan_(std::move(plan)) {
   try {
     for (int i = 0; i < plan_.workers; ++i) {
       threads_.emplace_back([this] { work(); });
@@ -58,45 +58,54 @@ void BatchSource::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-std::shared_ptr<BatchSource::Slot> BatchSource::make_slot(
-    int64_t number) const {
-  auto slot = std::make_shared<Slot>();
-  const auto total = static_cast<int64_t>(plan_.indices.size());
-  const int64_t begin = number * plan_.batch_size;
-  const int64_t end = std::min(begin + plan_.batch_size, total);
-  slot->indices.assign(plan_.indices.begin() + begin,
-                       plan_.indices.begin() + end);
-  slot->samples.resize(slot->indices.size());
-  slot->batch.indices = slot->indices;
-  slot->batch.next = {.epoch = plan_.epoch, .batch = number + 1};
-  return slot;
-}
-
 void BatchSource::load(Slot& slot, size_t position) const {
-  const int64_t index = slot.indices[position];
+  const int64_t index = slot.request.indices[position];
   try {
-    slot.samples[position] =
-        plan_.dataset->get(index, sample_seed(plan_.seed, plan_.epoch, index));
+    slot.samples[position] = plan_.dataset->get(
+        index, sample_seed(plan_.seed, slot.request.epoch, index));
   } catch (...) {
     rethrow_with(fmt::format("sample {} of the data set", index));
   }
 }
 
+at::Tensor BatchSource::draw_seeds(const BatchRequest& request) const {
+  at::Tensor seeds =
+      at::empty({static_cast<int64_t>(request.indices.size())}, at::kLong);
+  auto* out = seeds.mutable_data_ptr<int64_t>();
+  for (const int64_t index : request.indices) {
+    *out++ =
+        static_cast<int64_t>(sample_seed(~plan_.seed, request.epoch, index));
+  }
+  return seeds;
+}
+
 void BatchSource::assemble(Slot& slot) const {
   try {
-    slot.batch.tensors = plan_.dataset->collate(std::move(slot.samples));
+    Batch& batch = slot.batch;
+    batch.tensors = plan_.dataset->collate(std::move(slot.samples));
+    batch.seeds = draw_seeds(slot.request);
+    batch.next = slot.request.next;
+    batch.is_filler = slot.request.is_filler;
+    batch.indices = slot.request.indices;
     if (!plan_.pin_memory) return;
-    for (at::Tensor& tensor : slot.batch.tensors) tensor = tensor.pin_memory();
+    for (at::Tensor& tensor : batch.tensors) tensor = tensor.pin_memory();
+    batch.seeds = batch.seeds.pin_memory();
   } catch (...) {
     rethrow_with(fmt::format("making a batch of samples {}",
-                             fmt::join(slot.indices, ", ")));
+                             fmt::join(slot.request.indices, ", ")));
   }
 }
 
 void BatchSource::fill_window() {
   const auto limit = static_cast<size_t>(plan_.prefetch_batches);
-  while (window_.size() < limit && next_slot_ < plan_.num_batches) {
-    window_.push_back(make_slot(next_slot_++));
+  while (window_.size() < limit && !at_end_) {
+    auto request = plan_.requests();
+    at_end_ = !request;
+    if (at_end_) return;
+    auto slot = std::make_shared<Slot>();
+    slot->request = *std::move(request);
+    slot->samples.resize(slot->request.indices.size());
+    window_.push_back(std::move(slot));
   }
 }
 

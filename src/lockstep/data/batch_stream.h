@@ -15,11 +15,7 @@ namespace lockstep {
 // What to load: fixed before the first thread starts.
 struct BatchPlan {
   std::shared_ptr<const Dataset> dataset;
-  std::vector<int64_t> indices;  // All samples of the epoch for this rank.
-  int64_t batch_size = 1;
-  int64_t num_batches = 0;
-  int64_t first_batch = 0;
-  int64_t epoch = 0;
+  RequestSequence requests;
   uint64_t seed = 0;
   int workers = 0;
   int64_t prefetch_batches = 1;
@@ -38,7 +34,7 @@ class BatchSource {
 
  private:
   struct Slot {
-    std::vector<int64_t> indices;
+    BatchRequest request;
     std::vector<Sample> samples;
     size_t taken = 0;     // Samples handed to workers.
     size_t finished = 0;  // Samples loaded.
@@ -51,8 +47,8 @@ class BatchSource {
     size_t position = 0;
   };
 
-  std::shared_ptr<Slot> make_slot(int64_t number) const;
   void load(Slot& slot, size_t position) const;
+  at::Tensor draw_seeds(const BatchRequest& request) const;
   void assemble(Slot& slot) const;
   void fill_window();  // Needs the mutex.
   std::optional<Task> take_task(std::unique_lock<std::mutex>& lock);
@@ -65,7 +61,7 @@ class BatchSource {
   std::condition_variable batch_ready_;
   // Protected by mutex_.
   std::deque<std::shared_ptr<Slot>> window_;
-  int64_t next_slot_ = 0;
+  bool at_end_ = false;
   bool stopping_ = false;
 
   std::vector<std::thread> threads_;

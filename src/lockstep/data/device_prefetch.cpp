@@ -32,9 +32,11 @@ void DevicePrefetch::start_copy(std::optional<Batch> batch) {
   if (!copy_->ahead) return;
   const c10::StreamGuard on_copy_stream(copy_->stream);
   copy_->pinned = copy_->ahead->tensors;
+  copy_->pinned.push_back(copy_->ahead->seeds);
   for (at::Tensor& tensor : copy_->ahead->tensors) {
     tensor = tensor.to(device_, /*non_blocking=*/true);
   }
+  copy_->ahead->seeds = copy_->ahead->seeds.to(device_, /*non_blocking=*/true);
   copy_->finished.record(copy_->stream);
 }
 
@@ -47,6 +49,7 @@ std::optional<Batch> DevicePrefetch::take_ready() {
   // The allocator must not reuse the memory while the current stream still
   // reads it.
   for (const at::Tensor& tensor : batch->tensors) tensor.record_stream(current);
+  batch->seeds.record_stream(current);
   return batch;
 }
 

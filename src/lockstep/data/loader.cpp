@@ -35,10 +35,10 @@ SamplerConfig sampler_config(const LoaderConfig& config) {
 
 }  // namespace
 
-Epoch::Epoch(std::unique_ptr<BatchStream> stream)
+Batches::Batches(std::unique_ptr<BatchStream> stream)
     : stream_(std::move(stream)) {}
-Epoch::~Epoch() = default;
-std::optional<Batch> Epoch::next() { return stream_->next(); }
+Batches::~Batches() = default;
+std::optional<Batch> Batches::next() { return stream_->next(); }
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const World& world,
                LoaderConfig config)
@@ -62,25 +62,69 @@ int64_t Loader::batches_per_epoch() const {
   return (samples + config_.batch_size - 1) / config_.batch_size;
 }
 
-Epoch Loader::epoch(int64_t number, int64_t first_batch) const {
+namespace {
+
+// Cuts a rank's samples of one epoch into batches.
+class EpochRequests {
+ public:
+  EpochRequests(std::vector<int64_t> indices, int64_t batch_size,
+                DataPosition first, int64_t num_batches)
+      : indices_(std::move(indices)),
+        batch_size_(batch_size),
+        next_(first),
+        num_batches_(num_batches) {}
+
+  std::optional<BatchRequest> operator()() {
+    if (next_.batch >= num_batches_) return std::nullopt;
+    const auto total = static_cast<int64_t>(indices_.size());
+    const int64_t begin = next_.batch * batch_size_;
+    const int64_t end = std::min(begin + batch_size_, total);
+    ++next_.batch;
+    return BatchRequest{
+        .indices = {indices_.begin() + begin, indices_.begin() + end},
+        .epoch = next_.epoch,
+        .next = next_};
+  }
+
+ private:
+  std::vector<int64_t> indices_;
+  int64_t batch_size_;
+  DataPosition next_;
+  int64_t num_batches_;
+};
+
+}  // namespace
+
+Batches stream_batches(std::shared_ptr<const Dataset> dataset,
+                       RequestSequence requests, const StreamConfig& config,
+                       const StatusWriter& status) {
+  return Batches(std::make_unique<BatchStream>(
+      BatchPlan{.dataset = std::move(dataset),
+                .requests = std::move(requests),
+                .seed = config.seed,
+                .workers = config.workers,
+                .prefetch_batches = config.prefetch_batches,
+                .pin_memory = !config.device.is_cpu()},
+      config.device, status));
+}
+
+Batches Loader::epoch(int64_t number, int64_t first_batch) const {
   if (first_batch < 0 || first_batch > batches_per_epoch()) {
     throw ConfigError(fmt::format(
         "cannot start at batch {}: an epoch has {} batches here (another batch "
         "size or number of processes than before?)",
         first_batch, batches_per_epoch()));
   }
-  return Epoch(std::make_unique<BatchStream>(
-      BatchPlan{.dataset = dataset_,
-                .indices = sampler_.indices(number),
-                .batch_size = config_.batch_size,
-                .num_batches = batches_per_epoch(),
-                .first_batch = first_batch,
-                .epoch = number,
-                .seed = config_.seed,
-                .workers = config_.workers,
-                .prefetch_batches = config_.prefetch_batches,
-                .pin_memory = !device_.is_cpu()},
-      device_, status_));
+  return stream_batches(
+      dataset_,
+      EpochRequests(sampler_.indices(number), config_.batch_size,
+                    {.epoch = number, .batch = first_batch},
+                    batches_per_epoch()),
+      {.seed = config_.seed,
+       .workers = config_.workers,
+       .prefetch_batches = config_.prefetch_batches,
+       .device = device_},
+      status_);
 }
 
 }  // namespace lockstep

@@ -28,14 +28,14 @@ struct LoaderConfig {
 
 class BatchStream;
 
-// The batches of one epoch, in order. Each batch is given once. Leaving a loop
-// early is fine: its threads end with it.
-class Epoch {
+// The batches of an epoch or of a whole run, in order. Each batch is given
+// once. Leaving a loop early is fine: its threads end with it.
+class Batches {
  public:
-  explicit Epoch(std::unique_ptr<BatchStream> stream);
-  ~Epoch();
-  Epoch(const Epoch&) = delete;
-  Epoch& operator=(const Epoch&) = delete;
+  explicit Batches(std::unique_ptr<BatchStream> stream);
+  ~Batches();
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
 
   // No value at the end. Rethrows what a data set threw, with the sample's
   // index; the call after that goes on with the next batch.
@@ -47,18 +47,18 @@ class Epoch {
     using difference_type = std::ptrdiff_t;
     using value_type = Batch;
 
-    explicit Iterator(Epoch& epoch) : epoch_(&epoch) { ++*this; }
+    explicit Iterator(Batches& batches) : batches_(&batches) { ++*this; }
     const Batch& operator*() const { return *batch_; }
     const Batch* operator->() const { return &*batch_; }
     Iterator& operator++() {
-      batch_ = epoch_->next();
+      batch_ = batches_->next();
       return *this;
     }
     void operator++(int) { ++*this; }
     bool operator==(std::default_sentinel_t) const { return !batch_; }
 
    private:
-    Epoch* epoch_;
+    Batches* batches_;
     std::optional<Batch> batch_;
   };
 
@@ -68,6 +68,19 @@ class Epoch {
  private:
   std::unique_ptr<BatchStream> stream_;
 };
+
+// Where batches go and how they are made ready.
+struct StreamConfig {
+  uint64_t seed = 0;             // Of the samples' random draws.
+  int workers = 2;               // Threads; 0 loads in the caller's thread.
+  int64_t prefetch_batches = 2;  // Finished batches kept ahead, at least 1.
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+};
+
+// Batches as somebody else asks for them: what Loader is made of.
+Batches stream_batches(std::shared_ptr<const Dataset> dataset,
+                       RequestSequence requests, const StreamConfig& config,
+                       const StatusWriter& status = {});
 
 // Thread safety: one thread at a time. The data set is shared by all threads,
 // not copied.
@@ -81,10 +94,10 @@ class Loader {
          c10::Device device, LoaderConfig config);
 
   // From batch `first_batch` on: continues exactly where a run stopped.
-  Epoch epoch(int64_t number, int64_t first_batch = 0) const;
+  Batches epoch(int64_t number, int64_t first_batch = 0) const;
   // From Batch::next of the last batch used; at the end of an epoch, an empty
   // one.
-  Epoch resume(DataPosition position) const {
+  Batches resume(DataPosition position) const {
     return epoch(position.epoch, position.batch);
   }
 

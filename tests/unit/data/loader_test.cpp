@@ -37,7 +37,7 @@ class Numbers final : public Dataset {
   int64_t broken_;
 };
 
-std::vector<Batch> read(Epoch epoch) {
+std::vector<Batch> read(Batches epoch) {
   std::vector<Batch> batches;
   while (auto batch = epoch.next()) batches.push_back(*std::move(batch));
   return batches;

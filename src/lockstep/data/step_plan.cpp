@@ -1,0 +1,116 @@
+#include "lockstep/data/step_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+}  // namespace
+
+StepPlan::StepPlan(const StepPlanConfig& config, Share share)
+    : config_(config), share_(share) {
+  if (config.num_samples <= 0) {
+    throw ConfigError(
+        "the training data set is empty: check its path and what is in it");
+  }
+  if (config.num_samples < share.size) {
+    throw ConfigError(fmt::format(
+        "the training data set has {} sample{} for {} processes: use at most "
+        "{} processes, or more data",
+        config.num_samples, config.num_samples == 1 ? "" : "s", share.size,
+        config.num_samples));
+  }
+  if (samples_per_epoch() == 0) {
+    throw ConfigError(fmt::format(
+        "an epoch has no step: {} samples do not fill one global batch of {} "
+        "and --drop_last leaves out smaller ones; use a smaller batch or leave "
+        "out --drop_last",
+        config.num_samples, config.global_batch));
+  }
+}
+
+int64_t StepPlan::samples_per_epoch() const {
+  int64_t samples = config_.num_samples;
+  if (config_.drop_last) samples -= samples % config_.global_batch;
+  if (config_.max_steps_per_epoch) {
+    samples =
+        std::min(samples, *config_.max_steps_per_epoch * config_.global_batch);
+  }
+  return samples;
+}
+
+int64_t StepPlan::steps_per_epoch() const {
+  return divide_up(samples_per_epoch(), config_.global_batch);
+}
+
+Step StepPlan::step_at(EpochPosition position) const {
+  // A run that goes on with another batch size may stand behind the last step.
+  if (position.sample >= samples_per_epoch()) {
+    position = {.epoch = position.epoch + 1, .sample = 0};
+  }
+  Step step{.begin = position};
+  step.num_samples =
+      std::min(config_.global_batch, samples_per_epoch() - position.sample);
+  const int64_t largest_share = divide_up(step.num_samples, share_.size);
+  step.num_micro_batches = divide_up(largest_share, config_.micro_batch);
+  step.next = {.epoch = position.epoch,
+               .sample = position.sample + step.num_samples};
+  if (step.next.sample >= samples_per_epoch()) {
+    step.next = {.epoch = position.epoch + 1, .sample = 0};
+  }
+  return step;
+}
+
+const std::vector<int64_t>& StepPlan::order(int64_t epoch) {
+  if (config_.repeat_first_epoch) epoch = 0;
+  if (epoch != cached_epoch_) {
+    const DistributedSampler everything(
+        config_.num_samples, Share{},
+        {.seed = config_.seed, .shuffle = config_.shuffle});
+    cached_order_ = everything.indices(epoch);
+    cached_epoch_ = epoch;
+  }
+  return cached_order_;
+}
+
+std::vector<BatchRequest> StepPlan::requests(const Step& step) {
+  const std::vector<int64_t>& all = order(step.begin.epoch);
+  const int64_t end = step.begin.sample + step.num_samples;
+  std::vector<int64_t> own;
+  for (int64_t i = step.begin.sample + share_.rank; i < end; i += share_.size) {
+    own.push_back(all[i]);
+  }
+  std::vector<BatchRequest> requests;
+  const auto num_own = static_cast<int64_t>(own.size());
+  for (int64_t k = 0; k < step.num_micro_batches; ++k) {
+    const int64_t first = std::min(k * config_.micro_batch, num_own);
+    const int64_t last = std::min(first + config_.micro_batch, num_own);
+    BatchRequest request{.indices = {own.begin() + first, own.begin() + last},
+                         .epoch = step.begin.epoch,
+                         .is_filler = first == last};
+    if (request.is_filler) request.indices = {all[step.begin.sample]};
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+std::optional<BatchRequest> StepRequests::operator()() {
+  if (ready_.empty()) {
+    const Step step = plan_.step_at(position_);
+    position_ = step.next;
+    for (BatchRequest& request : plan_.requests(step)) {
+      ready_.push_back(std::move(request));
+    }
+  }
+  BatchRequest request = std::move(ready_.front());
+  ready_.pop_front();
+  return request;
+}
+
+}  // namespace lockstep

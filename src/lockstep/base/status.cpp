@@ -49,6 +49,10 @@ std::string phase_name(Phase phase) {
     case Phase::kBackward: return "in or after backward";
     case Phase::kClosing: return "closing";
     case Phase::kDone: return "done";
+    case Phase::kUpdating: return "updating the weights";
+    case Phase::kEvaluating: return "evaluating";
+    case Phase::kSampling: return "sampling";
+    case Phase::kSaving: return "saving a checkpoint";
   }
   return "unknown";
 }
@@ -105,6 +109,8 @@ std::optional<RankStatus> StatusReader::read() const {
   };
 }
 
+void StatusReader::announce_loss() const { page_->job_is_lost = 1; }
+
 StatusWriter StatusWriter::from_environment(const Environment& environment) {
   StatusWriter writer;
   const auto fd = find_integer(environment, "LOCKSTEP_STATUS_FD");
@@ -157,6 +163,7 @@ int64_t StatusWriter::start_collective(Collective collective, int64_t bytes) {
   page_->collective_bytes.store(bytes, std::memory_order_relaxed);
   page_->collective_started_ns.store(monotonic_ns(), std::memory_order_relaxed);
   beat();
+  if (observer_->collective_started) observer_->collective_started();
   return page_->collectives_started.fetch_add(1) + 1;
 }
 
@@ -173,5 +180,15 @@ void StatusWriter::fail_collective(int64_t number) {
 int64_t StatusWriter::collectives_started() const {
   return page_->collectives_started;
 }
+
+int64_t StatusWriter::last_collective_ns() const {
+  return page_->collective_started_ns;
+}
+
+void StatusWriter::observe_collectives(std::function<void()> observer) {
+  observer_->collective_started = std::move(observer);
+}
+
+bool StatusWriter::job_is_lost() const { return page_->job_is_lost != 0; }
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,10 @@ enum class Phase : int32_t {
   kBackward,
   kClosing,
   kDone,
+  kUpdating,
+  kEvaluating,
+  kSampling,
+  kSaving,
 };
 
 enum class Collective : int32_t {
@@ -67,7 +72,8 @@ struct StatusPage {
   std::atomic<int64_t> device_bytes;       // Memory taken on the GPU
   std::atomic<int64_t> timeout_ns;         // Limit of a collective; 0: not told
   std::atomic<int64_t> collective_failed;  // Number of the last one that failed
-  std::array<char, 4096 - 112> reserved;
+  std::atomic<int32_t> job_is_lost;  // Set by the launcher: a rank has failed
+  std::array<char, 4096 - 116> reserved;
 };
 static_assert(sizeof(StatusPage) == 4096);
 static_assert(std::atomic<int64_t>::is_always_lock_free);
@@ -103,6 +109,10 @@ class StatusReader {
   // No value while no Lockstep worker has attached: a foreign program.
   std::optional<RankStatus> read() const;
 
+  // Tells the worker, before its SIGTERM, that another rank has failed: nothing
+  // is left to agree on or to save together.
+  void announce_loss() const;
+
  private:
   FileDescriptor fd_;
   std::shared_ptr<StatusPage> page_;
@@ -131,11 +141,24 @@ class StatusWriter {
   // It ended with an error: it runs no longer, and the verdict still shows it.
   void fail_collective(int64_t number);
   int64_t collectives_started() const;
+  // When the last collective was started, in monotonic_ns().
+  int64_t last_collective_ns() const;
+  // Another rank has failed and the launcher is ending the job. Safe to call in
+  // a signal handler.
+  bool job_is_lost() const;
+
+  // Called whenever a collective is started through this writer or a copy of
+  // it, on the thread that starts it. Set it while none runs.
+  void observe_collectives(std::function<void()> observer);
 
  private:
+  struct Observer {
+    std::function<void()> collective_started = {};
+  };
   void beat();
 
   std::shared_ptr<StatusPage> page_ = std::make_shared<StatusPage>();
+  std::shared_ptr<Observer> observer_ = std::make_shared<Observer>();
 };
 
 }  // namespace lockstep

@@ -31,8 +31,8 @@ using RequestSequence = std::function<std::optional<BatchRequest>()>;
 
 struct Batch {
   std::vector<at::Tensor> tensors = {};  // On the loader's device.
-  // One seed per sample for draws on the device (SampleRandom), int64, there
-  // too. Other numbers than those that Dataset::get() drew from.
+  // The samples' seeds as Dataset::get() got them, for SampleRandom: int64, on
+  // the device too.
   at::Tensor seeds = {};
   std::vector<int64_t> indices = {};  // The samples, in order.
   DataPosition next = {};             // Position after this batch.

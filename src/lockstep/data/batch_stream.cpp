@@ -74,7 +74,7 @@ at::Tensor BatchSource::draw_seeds(const BatchRequest& request) const {
   auto* out = seeds.mutable_data_ptr<int64_t>();
   for (const int64_t index : request.indices) {
     *out++ =
-        static_cast<int64_t>(sample_seed(~plan_.seed, request.epoch, index));
+        static_cast<int64_t>(sample_seed(plan_.seed, request.epoch, index));
   }
   return seeds;
 }

@@ -219,6 +219,7 @@ void Attempt::end_workers(int signal) {
     snapshots_.push_back(worker.snapshot());
   }
   for (const Worker& worker : group_.workers) {
+    if (!is_stopped_) worker.status.announce_loss();
     worker.signal_group(signal);
     // A stopped process gets the signal only when it continues.
     worker.signal_group(SIGCONT);

@@ -34,6 +34,22 @@ std::string device_identity(c10::Device device);
 // Bytes that this process holds on the device; 0 for the CPU.
 int64_t device_memory_in_use(c10::Device device);
 
+struct DeviceMemory {
+  int64_t used_bytes = 0;   // Held by this process.
+  int64_t peak_bytes = 0;   // The most that its tensors took.
+  int64_t free_bytes = 0;   // Left on the device, for any process.
+  int64_t total_bytes = 0;  // Of the device.
+};
+
+// Of a GPU, or of the host for the CPU (peak: of the process).
+DeviceMemory device_memory(c10::Device device);
+
+// "NVIDIA H200", "CPU".
+std::string device_name(c10::Device device);
+
+// bf16 arithmetic in hardware; a CPU always can.
+bool supports_bf16(c10::Device device);
+
 // Blocks until all work queued on the device is done.
 void synchronize(c10::Device device);
 

@@ -40,6 +40,32 @@ int64_t lockstep_cuda_memory_in_use(int index) {
   return stats.reserved_bytes[0].current;
 }
 
+// used, peak, free and total bytes.
+void lockstep_cuda_memory(int index, int64_t* values) {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(
+      static_cast<c10::DeviceIndex>(index));
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  values[0] = stats.reserved_bytes[0].current;
+  values[1] = stats.allocated_bytes[0].peak;
+  values[2] = static_cast<int64_t>(free_bytes);
+  values[3] = static_cast<int64_t>(total_bytes);
+}
+
+const char* lockstep_cuda_device_name(int index) {
+  thread_local cudaDeviceProp properties{};
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+  return properties.name;
+}
+
+int lockstep_cuda_compute_major(int index) {
+  int major = 0;
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(
+      &major, cudaDevAttrComputeCapabilityMajor, index));
+  return major;
+}
+
 void lockstep_cuda_synchronize(int index) {
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
   c10::cuda::device_synchronize();

@@ -1,0 +1,204 @@
+#include "lockstep/train/checkpoints.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/folder.h"
+#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/train/run_folder.h"
+#include "lockstep/train/state_tree.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names of weights in checkpoints of ours and of the guides' programs.
+constexpr const char* kModelKey = "model_state_dict";
+
+std::string pattern_of(const std::string& name) {
+  return replace_all(replace_all(name, "{step}", "*"), "{epoch}", "*");
+}
+
+CheckpointQuery query_of(const CheckpointsConfig& config) {
+  return {.folder = config.folder,
+          .patterns = {pattern_of(config.names.checkpoint)},
+          .step_key = "lockstep.state.step"};
+}
+
+// Empty when there is none.
+std::string find_latest(const CheckpointsConfig& config, Console& console) {
+  CheckpointQuery query = query_of(config);
+  query.patterns.push_back(config.names.best);
+  const auto latest = find_latest_valid(
+      query, [&](const fs::path& path, const std::string& reason) {
+        console.warn(fmt::format("{} is left out: {}", path.string(), reason));
+      });
+  return latest ? latest->path.string() : std::string();
+}
+
+}  // namespace
+
+std::optional<Tree> find_checkpoint(const std::string& resume,
+                                    const CheckpointsConfig& config,
+                                    const World& world, Console& console) {
+  const std::string path = world.only_on_rank0_then_share([&] {
+    if (resume == "latest") return find_latest(config, console);
+    if (fs::is_regular_file(resume)) return resume;
+    throw ConfigError(fmt::format(
+        "--resume {}: there is no such file; --resume latest takes the newest "
+        "checkpoint of --save_dir {}",
+        resume, config.folder.string()));
+  });
+  if (path.empty()) {
+    console.info(fmt::format("{} holds no checkpoint: starting from nothing",
+                             config.folder.string()));
+    return std::nullopt;
+  }
+  Tree tree = load_checkpoint(path);
+  if (tree.find("lockstep") == nullptr) {
+    throw ConfigError(fmt::format(
+        "--resume {}: the file holds weights but not where a run of Lockstep "
+        "stood; it cannot be resumed",
+        path));
+  }
+  const std::string& recipe = tree.at("lockstep").at("recipe").as_string();
+  if (recipe != config.recipe) {
+    throw ConfigError(fmt::format(
+        "--resume {}: a checkpoint of the recipe {}, not of {}", path, recipe,
+        config.recipe));
+  }
+  console.info("resuming from " + path);
+  return tree;
+}
+
+void load_weights(const fs::path& path, Learner& learner) {
+  if (!fs::is_regular_file(path)) {
+    throw ConfigError(fmt::format("--checkpoint {}: there is no such file",
+                                  path.string()));
+  }
+  const Tree tree = load_checkpoint(path);
+  const Tree* model = tree.find(kModelKey);
+  load_module_state(learner.model(), model != nullptr ? *model : tree);
+}
+
+std::optional<BucketLayout> layout_of(const Tree& checkpoint,
+                                      const World& world) {
+  const TreeView own = checkpoint.at("lockstep");
+  if (own.at("world_size").as_int() != world.size()) return std::nullopt;
+  return read_bucket_layout(own.at("bucket_layout"));
+}
+
+RunState restore(const Tree& checkpoint, Learner& learner, const World& world,
+                 int64_t global_batch, Console& console) {
+  const TreeView own = checkpoint.at("lockstep");
+  load_module_state(learner.model(), checkpoint.at(kModelKey));
+  load_optimizer(learner.optimizer(), checkpoint.at("optimizer_state_dict"));
+  if (learner.scaler() != nullptr) {
+    if (const auto scaler = own.find("scaler")) {
+      load_scaler(*learner.scaler(), *scaler);
+    }
+  }
+  const TreeView averages = own.at("ema");
+  if (averages.as_list().size() != learner.averages().size()) {
+    throw ConfigError(fmt::format(
+        "the checkpoint has {} moving averages and --ema_decay asks for {}: "
+        "resume with the same --ema_decay",
+        averages.as_list().size(), learner.averages().size()));
+  }
+  for (size_t i = 0; i < learner.averages().size(); ++i) {
+    load_ema(learner.averages()[i], averages.at(static_cast<int64_t>(i)));
+  }
+  const int64_t ranks = own.at("world_size").as_int();
+  const int64_t threads = own.at("threads").as_int();
+  const int64_t batch = own.at("global_batch").as_int();
+  if (ranks == world.size()) load_generators(world, own.at("generators"));
+  if (ranks != world.size() || batch != global_batch ||
+      threads != at::get_num_threads()) {
+    console.warn(fmt::format(
+        "saved with {} processes, effective batch {} and {} threads, resumed "
+        "with {}, {} and {}: every remaining sample of the epoch is still seen "
+        "once, but the bits will differ",
+        ranks, batch, threads, world.size(), global_batch,
+        at::get_num_threads()));
+  }
+  return read_run_state(own.at("state"));
+}
+
+Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
+                         const World& world, Console& console)
+    : config_(std::move(config)),
+      learner_(learner),
+      world_(world),
+      console_(console),
+      saver_({.on_saved = {},
+              .on_error = [this](const fs::path& path,
+                                 const std::string& error) {
+                console_.error(fmt::format(
+                    "{} was not written: {}; training goes on, the older "
+                    "checkpoints stay",
+                    path.string(), error));
+              }}) {}
+
+Tree Checkpoints::make_tree(const RunState& state) {
+  Tree own = Tree::dict();
+  own["version"] = 1;
+  own["recipe"] = config_.recipe;
+  own["state"] = run_state_tree(state);
+  own["world_size"] = world_.size();
+  own["threads"] = at::get_num_threads();
+  own["global_batch"] = config_.global_batch;
+  own["config"] = config_.config_yaml;
+  own["bucket_layout"] = bucket_layout_tree(learner_.bucket_layout());
+  own["generators"] = generators_tree(world_);
+  Tree averages = Tree::list();
+  for (const Ema& ema : learner_.averages()) averages.push_back(ema_tree(ema));
+  own["ema"] = std::move(averages);
+  if (learner_.scaler() != nullptr) {
+    own["scaler"] = scaler_tree(*learner_.scaler());
+  }
+  Tree tree = Tree::dict();
+  tree["epoch"] = state.position.epoch;
+  tree["global_step"] = state.step;
+  tree[kModelKey] = module_state(learner_.model());
+  tree["optimizer_state_dict"] = optimizer_tree(learner_.optimizer());
+  tree["lockstep"] = std::move(own);
+  return tree;
+}
+
+void Checkpoints::save(const RunState& state, SaveReason reason) {
+  const Tree tree = make_tree(state);
+  if (!world_.is_main()) return;
+  const std::string name =
+      reason == SaveReason::kBest
+          ? config_.names.best
+          : file_name(config_.names.checkpoint, state.step,
+                      state.position.epoch);
+  saver_.save(config_.folder / name, tree);
+  if (reason != SaveReason::kInterval) saver_.wait();
+  remove_old_files();
+}
+
+// The one being written is not yet counted: one more may stay for a while.
+void Checkpoints::remove_old_files() {
+  if (config_.keep_last == 0) return;
+  try {
+    remove_old(query_of(config_),
+               {.keep_last = static_cast<size_t>(config_.keep_last),
+                .keep = {config_.names.best}});
+  } catch (const Error& error) {
+    console_.warn(error.what());
+  }
+}
+
+bool Checkpoints::finish() {
+  if (!world_.is_main()) return true;
+  saver_.wait();
+  remove_old_files();
+  return !saver_.take_error();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,81 @@
+#include "lockstep/train/command_line.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/config/parse.h"
+#include "lockstep/config/render.h"
+#include "lockstep/train/run_folder.h"
+
+namespace lockstep {
+namespace {
+
+const char* name_of(Command command) {
+  switch (command) {
+    case Command::kTrain: return "train";
+    case Command::kEval: return "eval";
+    case Command::kSample: return "sample";
+  }
+  return "";
+}
+
+}  // namespace
+
+CommandLine::CommandLine(Command command, Recipe& recipe) : command_(command) {
+  describe_common(options_, config_);
+  if (command != Command::kTrain) {
+    options_.add("checkpoint", checkpoint_, "the weights: a checkpoint file",
+                 {.group = "Run"});
+  }
+  recipe.describe(options_, config_);
+  options_.refresh_defaults();
+  recipe_name_ = recipe.facts().name;
+}
+
+std::optional<std::string> CommandLine::parse(
+    const std::vector<std::string>& arguments, const Environment& environment) {
+  const ParsedCommand parsed = parse_command(options_, arguments);
+  if (parsed.help) {
+    return help_text(options_, fmt::format("lockstep {} {} [flags]",
+                                           name_of(command_), recipe_name_));
+  }
+  if (!parsed.positionals.empty()) {
+    throw ConfigError(fmt::format(
+        "'{}' belongs to no flag; lockstep {} {} --help lists the flags",
+        parsed.positionals[0], name_of(command_), recipe_name_));
+  }
+  if (parsed.print_config) return to_yaml(options_);
+  if (command_ != Command::kTrain && checkpoint_.empty()) {
+    throw ConfigError(fmt::format("--checkpoint FILE is missing: which weights "
+                                  "shall {} use?",
+                                  name_of(command_)));
+  }
+  resume_after_restart(environment);
+  check_config(config_, options_);
+  check_launch_words(config_.launch, environment);
+  if (config_.fast_dev_run) shorten_for_dry_run();
+  return std::nullopt;
+}
+
+void CommandLine::shorten_for_dry_run() {
+  config_.n_steps = 1;
+  config_.log_every = 1;
+  config_.val_every = 1;
+  config_.limit_val_batches = 1;
+  config_.sample_every = 1;
+}
+
+// A launcher that restarts a training wants it to go on, not to begin anew.
+void CommandLine::resume_after_restart(const Environment& environment) {
+  const auto restarts = find_integer(environment, "TORCHELASTIC_RESTART_COUNT");
+  const bool has_run =
+      std::filesystem::exists(std::filesystem::path(config_.save_dir) /
+                              kConfigFile);
+  if (restarts.value_or(0) == 0 || !has_run || config_.fast_dev_run) return;
+  config_.resume = "latest";
+  config_.overwrite = false;
+}
+
+}  // namespace lockstep

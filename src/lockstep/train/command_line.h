@@ -1,0 +1,45 @@
+// The command line of a recipe: common settings, its own, and their texts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/config/options.h"
+#include "lockstep/train/recipe.h"
+#include "lockstep/train/train_config.h"
+
+namespace lockstep {
+
+enum class Command { kTrain, kEval, kSample };
+
+// Settings point into this object: it stays where it is.
+class CommandLine {
+ public:
+  CommandLine(Command command, Recipe& recipe);
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // Reads flags and files and checks them. A text to print instead of working
+  // (--help, --print-config), or nothing. Throws ConfigError.
+  std::optional<std::string> parse(const std::vector<std::string>& arguments,
+                                   const Environment& environment);
+
+  const TrainConfig& config() const { return config_; }
+  const Options& options() const { return options_; }
+  // Of eval and sample.
+  const std::string& checkpoint() const { return checkpoint_; }
+
+ private:
+  void shorten_for_dry_run();
+  void resume_after_restart(const Environment& environment);
+
+  Command command_;
+  std::string recipe_name_;
+  TrainConfig config_;
+  std::string checkpoint_;
+  Options options_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// Validation and sampling, spread over all ranks: no rank waits while another
+// one works.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "lockstep/comm/world.h"
+#include "lockstep/train/learner.h"
+#include "lockstep/train/recipe.h"
+
+namespace lockstep {
+
+// Between two batches, equally often on every rank, with the number of batches
+// done and of all: false ends the work.
+using GoOn = std::function<bool(int64_t done, int64_t total)>;
+
+struct EvaluationConfig {
+  int64_t batch_size = 1;
+  int workers = 0;
+  uint64_t seed = 0;
+  // Batches per process; below 1 a part of them. Unset: all.
+  std::optional<double> limit_batches = {};
+};
+
+// Every sample once, with the same draws each time. No value when `go_on` ended
+// it. A collective.
+std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
+                                const std::shared_ptr<const Dataset>& data,
+                                const World& world,
+                                const EvaluationConfig& config,
+                                const GoOn& go_on);
+
+struct SamplingConfig {
+  int64_t num_items = 1;
+  int64_t batch_size = 1;
+  uint64_t seed = 0;
+};
+
+// All items in order, on rank 0; an undefined tensor on the others. Each rank
+// makes its share. No value when `go_on` ended it. A collective.
+std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
+                                       const World& world,
+                                       const SamplingConfig& config,
+                                       const GoOn& go_on);
+
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/train/train_config.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kRemedy =
+    "the launcher decides: leave the flag out, or start with that many "
+    "processes (lockstep run --nproc-per-node N, or lockstep train --nproc N)";
+
+void must_agree(const char* flag, std::optional<int64_t> word,
+                const char* variable, const Environment& env) {
+  if (!word || *word < 0) return;
+  const auto value = find_integer(env, variable);
+  if (value && *value != *word) {
+    throw ConfigError(fmt::format("--{} {} contradicts {}={}; {}", flag, *word,
+                                  variable, *value, kRemedy));
+  }
+}
+
+bool same_host(const std::string& left, const std::string& right) {
+  const auto plain = [](const std::string& host) {
+    return host == "localhost" ? std::string("127.0.0.1") : host;
+  };
+  return plain(left) == plain(right);
+}
+
+bool starts_with_any(const std::string& text,
+                     std::initializer_list<const char*> beginnings) {
+  for (const char* beginning : beginnings) {
+    if (text.starts_with(beginning)) return true;
+  }
+  return false;
+}
+
+// Alone, the words can only describe a world of one.
+void must_be_alone(const LaunchWords& words) {
+  if (words.world_size && *words.world_size > 1) {
+    throw ConfigError(fmt::format(
+        "--world_size {} but no launcher started this process; {}",
+        *words.world_size, kRemedy));
+  }
+  if (words.local_rank && *words.local_rank > 0) {
+    throw ConfigError(fmt::format(
+        "--local_rank {} but no launcher started this process; {}",
+        *words.local_rank, kRemedy));
+  }
+}
+
+}  // namespace
+
+void check_launch_words(const LaunchWords& words, const Environment& env) {
+  if (!starts_with_any(words.dist_url, {"env://", "tcp://", "file://"})) {
+    throw ConfigError(fmt::format(
+        "--dist_url '{}' is none of env://, tcp://HOST:PORT and file://PATH; "
+        "leave it out: the launcher tells every process where to meet",
+        words.dist_url));
+  }
+  if (!find(env, "WORLD_SIZE")) {
+    must_be_alone(words);
+    return;
+  }
+  must_agree("world_size", words.world_size, "WORLD_SIZE", env);
+  must_agree("local_rank", words.local_rank, "LOCAL_RANK", env);
+  must_agree("master_port", words.master_port, "MASTER_PORT", env);
+  const auto address = find(env, "MASTER_ADDR");
+  if (words.master_addr && address && !same_host(*words.master_addr, *address)) {
+    throw ConfigError(fmt::format("--master_addr {} contradicts MASTER_ADDR={}; "
+                                  "{}",
+                                  *words.master_addr, *address, kRemedy));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,214 @@
+#include "lockstep/train/learner.h"
+
+#include <torch/torch.h>
+
+#include <limits>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/frozen.h"
+#include "lockstep/optim/gradient_step.h"
+#include "lockstep/tensor/autocast.h"
+
+namespace lockstep {
+namespace {
+
+OptimizerConfig optimizer_config(const OptimizationConfig& config) {
+  return {.lr = config.lr,
+          .beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .eps = config.eps,
+          .weight_decay = config.weight_decay,
+          .momentum = config.momentum,
+          .nesterov = config.nesterov};
+}
+
+std::vector<at::Tensor> all_parameters(
+    const std::vector<ParameterGroup>& groups) {
+  std::vector<at::Tensor> parameters;
+  for (const ParameterGroup& group : groups) {
+    parameters.insert(parameters.end(), group.parameters.begin(),
+                      group.parameters.end());
+  }
+  return parameters;
+}
+
+}  // namespace
+
+Learner::Learner(Recipe& recipe, const World& world,
+                 const LearnerConfig& config)
+    : recipe_(recipe),
+      world_(world),
+      config_(config),
+      facts_(recipe.facts()),
+      model_(recipe.make_model()) {
+  model_->to(world.device(), config.precision.dtype);
+  train_except_frozen(*model_);
+  auto groups = recipe.parameter_groups(*model_);
+  parameters_ = all_parameters(groups);
+  if (parameters_.empty()) {
+    throw ConfigError("the model has no parameter to train");
+  }
+  ddp_ = std::make_unique<DdpEngine>(
+      model_, world,
+      DdpConfig{.find_unused_parameters = facts_.has_unused_parameters,
+                .bucket_layout = config.bucket_layout});
+  optimizer_ =
+      make_optimizer(config.optimization.optimizer, std::move(groups),
+                     optimizer_config(config.optimization));
+  if (config.precision.scales_loss) {
+    scaler_.emplace(GradScalerConfig{}, world.device());
+  }
+  for (const double decay : config.optimization.ema_decay) {
+    averages_.emplace_back(
+        parameters_, EmaConfig{.decay = decay,
+                               .warmup = config.optimization.ema_warmup});
+  }
+  const auto options = at::TensorOptions().device(world.device());
+  skipped_ = torch::zeros({}, options.dtype(at::kFloat));
+  skipped_in_a_row_ = torch::zeros({}, options.dtype(at::kFloat));
+  gradient_norm_ = torch::zeros({}, options.dtype(at::kFloat));
+}
+
+Learner::~Learner() = default;
+
+Batch Learner::prepared(Batch batch) const {
+  if (config_.precision.dtype == at::kFloat) return batch;
+  for (at::Tensor& tensor : batch.tensors) {
+    if (tensor.is_floating_point()) tensor = tensor.to(config_.precision.dtype);
+  }
+  return batch;
+}
+
+// Loss, its parts and the normaliser, in doubles so that long sums stay exact
+// enough.
+at::Tensor Learner::loss_row(const Loss& loss, const Batch& batch) {
+  std::vector<at::Tensor> row = {loss.sum.detach().to(at::kDouble)};
+  part_names_.clear();
+  for (const auto& [name, value] : loss.parts) {
+    part_names_.push_back(name);
+    row.push_back(value.detach().to(at::kDouble));
+  }
+  row.push_back(has_own_normaliser_
+                    ? loss.normaliser.detach().to(at::kDouble)
+                    : torch::full({}, static_cast<double>(batch.size()),
+                                  row[0].options()));
+  return torch::stack(row);
+}
+
+// The number of samples is exact. A normaliser of the recipe's own is known
+// when all micro-batches have come: until then a typical one stands for it,
+// which correction() replaces by the true one.
+double Learner::expected_normaliser(int64_t num_samples) const {
+  const auto samples = static_cast<double>(num_samples);
+  return has_own_normaliser_ ? samples * facts_.normaliser_per_sample : samples;
+}
+
+void Learner::forward(const Batch& batch, Part part, int64_t num_samples) {
+  ddp_->set_gradient_sync(part == Part::kLast);
+  ddp_->before_forward();
+  const Batch inputs = prepared(batch);
+  SampleRandom random(batch.seeds);
+  Loss loss;
+  {
+    const Autocast autocast(world_.device().type(), config_.precision.autocast);
+    loss = recipe_.loss(inputs, random);
+  }
+  has_own_normaliser_ = loss.normaliser.defined();
+  // DDP averages over ranks; the sums of all ranks belong to one step.
+  const double factor =
+      batch.is_filler ? 0 : world_.size() / expected_normaliser(num_samples);
+  scaled_loss_ = loss.sum * factor;
+  if (scaler_) scaled_loss_ = scaler_->scale(scaled_loss_);
+  ddp_->after_forward({&scaled_loss_});
+
+  at::Tensor row = loss_row(loss, batch);
+  if (batch.is_filler) row.zero_();
+  step_sums_ = step_sums_.defined() ? step_sums_ + row : row;
+}
+
+void Learner::backward() {
+  scaled_loss_.backward();
+  scaled_loss_.reset();
+}
+
+std::optional<at::Tensor> Learner::correction(int64_t num_samples) {
+  std::optional<at::Tensor> inverse;
+  if (scaler_) inverse = scaler_->inverse_scale();
+  if (!has_own_normaliser_) return inverse;
+  at::Tensor total = step_sums_[-1].clone();
+  world_.all_reduce(total);
+  const at::Tensor factor = (expected_normaliser(num_samples) / total)
+                                .to(config_.precision.dtype);
+  return inverse ? *inverse * factor : factor;
+}
+
+void Learner::update(double lr, int64_t num_samples) {
+  const GradientReport report =
+      prepare_gradients(parameters_, correction(num_samples),
+                        config_.optimization.max_grad_norm);
+  optimizer_->set_lr(lr);
+  optimizer_->step_and_clear(report.found_inf);
+  if (scaler_) scaler_->update(report.found_inf);
+  for (Ema& average : averages_) average.update();
+  gradient_norm_ = report.norm;
+  count_step(report.found_inf);
+}
+
+// A skipped step has taught nothing: its loss does not count.
+void Learner::count_step(const at::Tensor& found_inf) {
+  skipped_.add_(found_inf);
+  skipped_in_a_row_.add_(1).mul_(found_inf);
+  const at::Tensor counted =
+      step_sums_.nan_to_num(0, 0, 0) * (1 - found_inf);
+  total_sums_ = total_sums_.defined() ? total_sums_ + counted : counted;
+  step_sums_.reset();
+}
+
+Progress Learner::take_progress() {
+  const auto columns = static_cast<int64_t>(part_names_.size()) + 2;
+  if (!total_sums_.defined()) {
+    total_sums_ =
+        torch::zeros({columns}, skipped_.options().dtype(at::kDouble));
+  }
+  world_.all_reduce(total_sums_);
+  const at::Tensor scale =
+      scaler_ ? scaler_->scale_tensor() : torch::ones_like(skipped_);
+  // One read for everything.
+  const at::Tensor values =
+      torch::cat({total_sums_,
+                  torch::stack({gradient_norm_, skipped_, skipped_in_a_row_,
+                                scale})
+                      .to(at::kDouble)})
+          .to(at::kCPU);
+  const auto* value = values.const_data_ptr<double>();
+  const double weight = value[columns - 1];
+  Progress progress{.loss = value[0] / weight, .loss_weight = weight};
+  for (size_t i = 0; i < part_names_.size(); ++i) {
+    progress.parts.emplace_back(part_names_[i], value[i + 1] / weight);
+  }
+  progress.gradient_norm = value[columns];
+  progress.skipped_steps = static_cast<int64_t>(value[columns + 1]);
+  progress.skipped_in_a_row = static_cast<int64_t>(value[columns + 2]);
+  progress.loss_scale = value[columns + 3];
+  skipped_.zero_();
+  total_sums_.reset();
+  return progress;
+}
+
+struct Learner::Inference::Guards {
+  torch::NoGradGuard no_grad;
+  Autocast autocast;
+};
+
+Learner::Inference::Inference(Learner& learner)
+    : learner_(learner),
+      guards_(new Guards{
+          .no_grad = {},
+          .autocast = Autocast(learner.world_.device().type(),
+                               learner.config_.precision.autocast)}) {
+  learner_.model_->eval();
+}
+
+Learner::Inference::~Inference() { train_except_frozen(*learner_.model_); }
+
+}  // namespace lockstep

@@ -1,0 +1,263 @@
+#include "lockstep/train/loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/train/run_folder.h"
+
+namespace lockstep {
+namespace {
+
+PlateauConfig plateau_config(const LoopConfig& setup,
+                             const RecipeFacts& facts) {
+  return {.mode = facts.better == Better::kLower ? "min" : "max",
+          .factor = setup.config.optimization.lr_gamma,
+          .patience = setup.config.optimization.plateau_patience,
+          .base_lr = setup.base_lr,
+          .min_lr = setup.config.optimization.min_lr};
+}
+
+int64_t steps_of_run(const LoopConfig& setup, const StepPlan& plan) {
+  const int64_t by_epochs = setup.config.epochs * plan.steps_per_epoch();
+  return setup.config.n_steps ? *setup.config.n_steps : by_epochs;
+}
+
+}  // namespace
+
+TrainLoop::TrainLoop(Recipe& recipe, Learner& learner, const World& world,
+                     Console& console, LoopConfig config)
+    : recipe_(recipe),
+      learner_(learner),
+      world_(world),
+      console_(console),
+      setup_(std::move(config)),
+      facts_(recipe.facts()),
+      plan_(setup_.plan, Share{world.rank(), world.size()}),
+      total_steps_(steps_of_run(setup_, plan_)),
+      plateau_(plateau_config(setup_, facts_)),
+      timer_(world.device(), world.status()) {}
+
+TrainLoop::~TrainLoop() = default;
+
+Wish TrainLoop::run(RunState state, const LoopActions& actions,
+                    StopSignals& signals) {
+  state_ = std::move(state);
+  actions_ = &actions;
+  if (state_.plateau) plateau_.load(*state_.plateau);
+  wish_ = std::make_unique<SharedWish>(world_, signals);
+  batches_ = std::make_unique<Batches>(stream_batches(
+      setup_.data.train, StepRequests(plan_, state_.position),
+      {.seed = setup_.plan.seed,
+       .workers = static_cast<int>(setup_.config.workers),
+       .prefetch_batches = 2 * std::max<int64_t>(1, setup_.batch.accumulation),
+       .device = world_.device()},
+      world_.status()));
+  first_step_ = state_.step;
+  begin_ns_ = monotonic_ns();
+  while (do_due_work() && !is_finished() && poll()) train_step();
+  if (stopped_for_ == Wish::kNone) save(SaveReason::kEnd);
+  wish_->finish();
+  batches_.reset();
+  console_.finish_progress();
+  show_times();
+  return stopped_for_;
+}
+
+bool TrainLoop::is_finished() const {
+  if (state_.stopped_early || state_.step >= total_steps_) return true;
+  // Without --n_steps the epochs decide, whatever the batch size before was.
+  return !setup_.config.n_steps &&
+         state_.position.epoch >= setup_.config.epochs;
+}
+
+double TrainLoop::current_lr() const {
+  return lr_at(setup_.schedule, setup_.base_lr, state_.step + 1) *
+         plateau_.factor();
+}
+
+void TrainLoop::train_step() {
+  const Step step = plan_.step_at(state_.position);
+  const int64_t begin = monotonic_ns();
+  world_.status().set_step(state_.step);
+  timer_.begin_step();
+  for (int64_t k = 0; k < step.num_micro_batches; ++k) {
+    const auto batch = batches_->next();
+    LOCKSTEP_CHECK(batch.has_value(), "the loader ended before the run");
+    timer_.data_end();
+    learner_.forward(*batch,
+                     k + 1 == step.num_micro_batches
+                         ? Learner::Part::kLast
+                         : Learner::Part::kBeforeLast,
+                     step.num_samples);
+    timer_.forward_end();
+    learner_.backward();
+    timer_.backward_end();
+  }
+  world_.status().set_phase(Phase::kUpdating);
+  learner_.update(current_lr(), step.num_samples);
+  timer_.end_step();
+  samples_ += step.num_samples;
+  ++state_.step;
+  state_.position = step.next;
+  busy_ns_ += monotonic_ns() - begin;
+
+  note_due_work(step);
+  const bool is_last = is_finished();
+  if (state_.step % setup_.config.log_every == 0 || step.ends_epoch() ||
+      is_last) {
+    log();
+  }
+  if (step.ends_epoch()) finish_epoch(step.begin.epoch);
+  console_.progress(progress_state());
+}
+
+void TrainLoop::note_due_work(const Step& step) {
+  const TrainConfig& config = setup_.config;
+  const auto due = [&](std::optional<int64_t> every_steps,
+                       int64_t every_epochs) {
+    if (every_steps) return state_.step % *every_steps == 0;
+    return step.ends_epoch() && every_epochs > 0 &&
+           (step.begin.epoch + 1) % every_epochs == 0;
+  };
+  const bool is_last = is_finished();
+  const bool validates = config.val_every || config.val_every_epochs > 0;
+  state_.due.validation =
+      setup_.data.validation != nullptr &&
+      (due(config.val_every, config.val_every_epochs) ||
+       (is_last && validates));
+  state_.due.sampling =
+      facts_.num_sample_items > 0 && config.sample_every &&
+      (state_.step % *config.sample_every == 0 || is_last);
+  state_.due.saving =
+      due(config.save_every, config.save_every_epochs) && !is_last;
+}
+
+// False when a signal ended it; what was not done stays due.
+bool TrainLoop::do_due_work() {
+  if (state_.due.validation && !validate()) return false;
+  state_.due.validation = false;
+  if (state_.due.sampling && !sample()) return false;
+  state_.due.sampling = false;
+  if (state_.due.saving) {
+    state_.due.saving = false;
+    save(SaveReason::kInterval);
+  }
+  return true;
+}
+
+// At every boundary, equally often on all ranks. False: stop here.
+bool TrainLoop::poll() {
+  const Wish wish = wish_->next();
+  if (wish == Wish::kNone) return true;
+  if (is_stop(wish)) stopped_for_ = wish;
+  console_.info(fmt::format("{} at step {}: {}", signal_text(wish),
+                            state_.step,
+                            is_stop(wish) ? "saving, then ending" : "saving"));
+  save(SaveReason::kSignal);
+  return !is_stop(wish);
+}
+
+GoOn TrainLoop::go_on(const char* label) {
+  return [this, label](int64_t done, int64_t total) {
+    console_.progress({.label = label, .step = done, .total_steps = total});
+    return poll();
+  };
+}
+
+bool TrainLoop::validate() {
+  const auto metrics =
+      evaluate(recipe_, learner_, setup_.data.validation, world_,
+               {.batch_size = setup_.batch.per_process,
+                .workers = static_cast<int>(setup_.config.workers),
+                .seed = setup_.plan.seed,
+                .limit_batches = setup_.config.limit_val_batches},
+               go_on("validate"));
+  if (!metrics) return false;
+  std::string text = fmt::format("validation at step {}:", state_.step);
+  Metrics records;
+  for (const auto& [name, value] : *metrics) {
+    text += fmt::format(" {} {:.6g}", name, value);
+    records.emplace_back("val/" + name, value);
+  }
+  console_.info(text);
+  actions_->record(state_, records);
+  const double* metric = find_metric(*metrics, facts_.best_metric);
+  LOCKSTEP_CHECK(metric != nullptr, "evaluate() gives no " + facts_.best_metric);
+  observe(*metric);
+  return true;
+}
+
+// The same number on every rank, so the same decisions.
+void TrainLoop::observe(double metric) {
+  const double sign = facts_.better == Better::kLower ? 1 : -1;
+  const double delta = setup_.config.early_stopping_min_delta;
+  const bool is_better =
+      std::isfinite(metric) &&
+      (!state_.best || sign * (metric - *state_.best) < 0);
+  const bool is_progress =
+      is_better && (!state_.best || sign * (*state_.best - metric) > delta);
+  if (setup_.config.optimization.lr_schedule == "plateau") {
+    const double before = plateau_.factor();
+    plateau_.observe(metric);
+    state_.plateau = plateau_.state();
+    if (plateau_.factor() != before) {
+      console_.info(fmt::format(
+          "no progress for {} validations: learning rate {:.6g}",
+          setup_.config.optimization.plateau_patience, current_lr()));
+    }
+  }
+  state_.validations_without_progress =
+      is_progress ? 0 : state_.validations_without_progress + 1;
+  if (is_better) {
+    state_.best = metric;
+    state_.best_step = state_.step;
+    // Validated: a run that goes on from here does not do it again.
+    state_.due.validation = false;
+    save(SaveReason::kBest);
+  }
+  const auto patience = setup_.config.early_stopping_patience;
+  if (patience && state_.validations_without_progress >= *patience) {
+    state_.stopped_early = true;
+    console_.info(fmt::format(
+        "early stopping at step {}: {} validations without progress; the best "
+        "{} is {:.6g} of step {}",
+        state_.step, *patience, facts_.best_metric,
+        state_.best.value_or(NAN), state_.best_step));
+  }
+}
+
+bool TrainLoop::sample() {
+  const auto items = sample_items(
+      recipe_, learner_, world_,
+      {.num_items = setup_.config.fast_dev_run
+                        ? std::min<int64_t>(facts_.num_sample_items,
+                                            world_.size())
+                        : facts_.num_sample_items,
+       .batch_size = setup_.batch.per_process,
+       .seed = setup_.plan.seed},
+      go_on("sample"));
+  if (!items) return false;
+  if (!world_.is_main() || setup_.config.fast_dev_run) return true;
+  for (const OutputFile& file : recipe_.render(*items)) {
+    const auto path =
+        setup_.folder / file_name(file.name, state_.step, state_.position.epoch);
+    std::filesystem::create_directories(path.parent_path());
+    write_file_atomically(path, file.bytes);
+    console_.info("samples: " + path.string());
+  }
+  return true;
+}
+
+void TrainLoop::save(SaveReason reason) {
+  if (setup_.config.fast_dev_run) return;
+  world_.status().set_phase(Phase::kSaving);
+  actions_->save(state_, reason);
+  world_.status().set_phase(Phase::kReady);
+}
+
+}  // namespace lockstep

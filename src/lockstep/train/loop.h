@@ -1,0 +1,101 @@
+// The step loop: when to train, log, validate, sample, save and stop.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "lockstep/data/loader.h"
+#include "lockstep/data/step_plan.h"
+#include "lockstep/optim/schedule.h"
+#include "lockstep/track/console.h"
+#include "lockstep/train/batch_size.h"
+#include "lockstep/train/evaluation.h"
+#include "lockstep/train/learner.h"
+#include "lockstep/train/run_state.h"
+#include "lockstep/train/step_timer.h"
+#include "lockstep/train/stop_signals.h"
+
+namespace lockstep {
+
+struct LoopConfig {
+  TrainConfig config = {};
+  BatchSize batch = {};
+  StepPlanConfig plan = {};
+  ScheduleConfig schedule = {};
+  double base_lr = 0;  // Scaled for the number of processes.
+  DataSets data = {};
+  std::filesystem::path folder = {};
+};
+
+enum class SaveReason { kInterval, kBest, kEnd, kSignal };
+
+// What the loop does not do itself. Called on all ranks at the same step.
+struct LoopActions {
+  std::function<void(const RunState&, SaveReason)> save = {};
+  // After each log, on all ranks.
+  std::function<void(const RunState&, const Metrics&)> record = {};
+};
+
+class TrainLoop {
+ public:
+  TrainLoop(Recipe& recipe, Learner& learner, const World& world,
+            Console& console, LoopConfig config);
+  ~TrainLoop();
+  TrainLoop(const TrainLoop&) = delete;
+  TrainLoop& operator=(const TrainLoop&) = delete;
+
+  // Trains from `state` to the end. kNone when it is reached, else the signal
+  // that all ranks stopped for, after saving. Throws Error when the gradient is
+  // not finite for too long.
+  Wish run(RunState state, const LoopActions& actions, StopSignals& signals);
+
+  int64_t step() const { return state_.step; }
+  int64_t total_steps() const { return total_steps_; }
+  int64_t steps_per_epoch() const { return plan_.steps_per_epoch(); }
+
+ private:
+  bool is_finished() const;
+  void train_step();
+  void note_due_work(const Step& step);
+  bool do_due_work();
+  bool validate();
+  bool sample();
+  void save(SaveReason reason);
+  bool poll();
+  GoOn go_on(const char* label);
+  double current_lr() const;
+
+  void log();
+  void finish_epoch(int64_t epoch);
+  void observe(double metric);
+  void judge_skipped(const Progress& progress) const;
+  ProgressState progress_state() const;
+  void show_times();
+
+  Recipe& recipe_;
+  Learner& learner_;
+  World world_;
+  Console& console_;
+  const LoopConfig setup_;
+  const RecipeFacts facts_;
+  StepPlan plan_;
+  int64_t total_steps_;
+  Plateau plateau_;
+  StepTimer timer_;
+
+  // Of one run().
+  RunState state_;
+  const LoopActions* actions_ = nullptr;
+  std::unique_ptr<SharedWish> wish_;
+  std::unique_ptr<Batches> batches_;
+  Wish stopped_for_ = Wish::kNone;
+  int64_t first_step_ = 0;
+  int64_t begin_ns_ = 0;
+  int64_t busy_ns_ = 0;  // In steps, since the last log.
+  int64_t samples_ = 0;  // The same.
+  Metrics last_log_;
+  StepTimes times_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,139 @@
+#include "lockstep/train/metrics.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/world.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<double> to_host(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& tensor : tensors) flat.push_back(tensor.flatten());
+  const at::Tensor all = at::cat(flat).to(at::kCPU).contiguous();
+  const auto* begin = all.const_data_ptr<double>();
+  return {begin, begin + all.numel()};
+}
+
+// Bit patterns: a text form must not round, and JSON knows no NaN.
+std::vector<uint64_t> to_bits(const std::vector<double>& values) {
+  std::vector<uint64_t> bits;
+  bits.reserve(values.size());
+  for (const double value : values) {
+    bits.push_back(std::bit_cast<uint64_t>(value));
+  }
+  return bits;
+}
+
+void append(std::vector<double>& values, const Json& bits) {
+  for (const Json& bit : bits) {
+    values.push_back(std::bit_cast<double>(bit.get<uint64_t>()));
+  }
+}
+
+}  // namespace
+
+const double* find_metric(const Metrics& metrics, std::string_view name) {
+  for (const auto& [key, value] : metrics) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+// Shewchuk's partial sums: they never overlap, so nothing is lost.
+double exact_sum(const std::vector<double>& values) {
+  std::vector<double> partials;
+  for (double x : values) {
+    if (!std::isfinite(x)) return std::numeric_limits<double>::quiet_NaN();
+    size_t kept = 0;
+    for (double y : partials) {
+      if (std::abs(x) < std::abs(y)) std::swap(x, y);
+      const double high = x + y;
+      const double low = y - (high - x);
+      if (low != 0) partials[kept++] = low;
+      x = high;
+    }
+    partials.resize(kept);
+    partials.push_back(x);
+  }
+  // From the largest down; a rest that lies exactly between two numbers is
+  // rounded by the sign of what follows.
+  double sum = 0;
+  while (!partials.empty()) {
+    const double x = sum;
+    const double y = partials.back();
+    partials.pop_back();
+    sum = x + y;
+    const double low = y - (sum - x);
+    if (low == 0) continue;
+    if (!partials.empty() && (low < 0) == (partials.back() < 0)) {
+      const double twice = low * 2;
+      const double rounded = sum + twice;
+      if (twice == rounded - sum) sum = rounded;
+    }
+    break;
+  }
+  return sum;
+}
+
+MetricSums::Column& MetricSums::column(const std::string& name) {
+  const auto [place, is_new] = columns_.try_emplace(name);
+  if (is_new) names_.push_back(name);
+  return place->second;
+}
+
+void MetricSums::add(const std::string& name, const at::Tensor& values,
+                     double count) {
+  add(name, values, at::scalar_tensor(count, at::kDouble));
+}
+
+void MetricSums::add(const std::string& name, const at::Tensor& values,
+                     const at::Tensor& count) {
+  Column& entry = column(name);
+  entry.values.push_back(values.detach().to(at::kDouble));
+  entry.counts.push_back(count.detach().to(at::kDouble));
+}
+
+Metrics MetricSums::result(const World& world) const {
+  Json own = Json::array();
+  for (const std::string& name : names_) {
+    const Column& entry = columns_.at(name);
+    std::vector<double> counts;
+    for (const at::Tensor& count : entry.counts) {
+      counts.push_back(count.item<double>());
+    }
+    own.push_back({{"name", name},
+                   {"values", to_bits(to_host(entry.values))},
+                   {"counts", to_bits(counts)}});
+  }
+  // A rank without a batch knows no name.
+  std::vector<std::string> names;
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>>
+      all;
+  for (const std::string& text : world.gather_texts(own.dump())) {
+    for (const Json& entry : Json::parse(text)) {
+      const auto name = entry.at("name").get<std::string>();
+      if (!all.contains(name)) names.push_back(name);
+      append(all[name].first, entry.at("values"));
+      append(all[name].second, entry.at("counts"));
+    }
+  }
+  Metrics result;
+  for (const std::string& name : names) {
+    const auto& [values, counts] = all.at(name);
+    result.emplace_back(name, exact_sum(values) / exact_sum(counts));
+  }
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,50 @@
+// Metrics of an evaluation: sums that every rank adds to, exact over ranks.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+class World;
+
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+// No value when there is no such metric.
+const double* find_metric(const Metrics& metrics, std::string_view name);
+
+// Collects values on the device; nothing is read back before result().
+class MetricSums {
+ public:
+  // `values`: one per sample or a sum, of any shape; `count`: what they are
+  // divided by in the end. Values per sample give a result that does not depend
+  // on how the samples were spread over ranks and batches.
+  void add(const std::string& name, const at::Tensor& values, double count);
+  // The same with a count that is known on the device only.
+  void add(const std::string& name, const at::Tensor& values,
+           const at::Tensor& count);
+
+  // Sum of all values of all ranks, rounded once (so the order does not
+  // matter), over the sum of all counts. A collective; equal on every rank. A
+  // metric whose count is 0 is NaN.
+  Metrics result(const World& world) const;
+
+ private:
+  struct Column {
+    std::vector<at::Tensor> values = {};
+    std::vector<at::Tensor> counts = {};
+  };
+  Column& column(const std::string& name);
+
+  std::vector<std::string> names_;
+  std::map<std::string, Column> columns_;
+};
+
+// The sum of the numbers as if computed without rounding, then rounded once.
+double exact_sum(const std::vector<double>& values);
+
+}  // namespace lockstep

@@ -1,0 +1,93 @@
+// eval and sample: a recipe's weights used without training.
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/train/checkpoints.h"
+#include "lockstep/train/commands.h"
+#include "lockstep/train/evaluation.h"
+#include "lockstep/train/run_folder.h"
+#include "lockstep/train/session.h"
+
+namespace lockstep {
+namespace {
+
+// Shows progress; a signal ends the process as usual.
+GoOn shown_as(const char* label, Console& console) {
+  return [label, &console](int64_t done, int64_t total) {
+    console.progress({.label = label, .step = done, .total_steps = total});
+    return true;
+  };
+}
+
+void write_samples(const std::vector<OutputFile>& files,
+                   const std::filesystem::path& folder, Console& console) {
+  for (const OutputFile& file : files) {
+    const auto path = folder / file_name(file.name, 0, 0);
+    std::filesystem::create_directories(path.parent_path());
+    write_file_atomically(path, file.bytes);
+    console.info(path.string());
+  }
+}
+
+}  // namespace
+
+int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                 const CommandContext& context) {
+  CommandLine line(Command::kEval, recipe);
+  if (const auto text = line.parse(arguments, context.environment)) {
+    context.output.out(*text);
+    return 0;
+  }
+  Session session(recipe, line, context.output, context.environment);
+  if (session.data().validation == nullptr) {
+    throw ConfigError("there is no validation data to evaluate on");
+  }
+  const auto learner = session.make_learner();
+  load_weights(line.checkpoint(), *learner);
+  const TrainConfig& config = line.config();
+  const auto metrics =
+      evaluate(recipe, *learner, session.data().validation, session.world(),
+               {.batch_size = session.batch().per_process,
+                .workers = static_cast<int>(config.workers),
+                .seed = static_cast<uint64_t>(config.seed),
+                .limit_batches = config.limit_val_batches},
+               shown_as("evaluate", session.console()));
+  session.console().finish_progress();
+  session.console().info(
+      fmt::format("samples: {}", session.data().validation->size()));
+  for (const auto& [name, value] : *metrics) {
+    session.console().info(fmt::format("{}: {:.6f}", name, value));
+  }
+  return 0;
+}
+
+int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                   const CommandContext& context) {
+  CommandLine line(Command::kSample, recipe);
+  if (const auto text = line.parse(arguments, context.environment)) {
+    context.output.out(*text);
+    return 0;
+  }
+  Session session(recipe, line, context.output, context.environment);
+  const RecipeFacts facts = session.facts();
+  if (facts.num_sample_items == 0) {
+    throw ConfigError("the recipe " + facts.name + " cannot sample");
+  }
+  const auto learner = session.make_learner();
+  load_weights(line.checkpoint(), *learner);
+  const auto items = sample_items(
+      recipe, *learner, session.world(),
+      {.num_items = facts.num_sample_items,
+       .batch_size = session.batch().per_process,
+       .seed = static_cast<uint64_t>(line.config().seed)},
+      shown_as("sample", session.console()));
+  session.console().finish_progress();
+  session.world().only_on_rank0_then_share([&] {
+    write_samples(recipe.render(*items), line.config().save_dir,
+                  session.console());
+  });
+  return 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#include "lockstep/train/recipe.h"
+
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+std::vector<ParameterGroup> Recipe::parameter_groups(torch::nn::Module& model) {
+  ParameterGroup group{.name = "all"};
+  for (const at::Tensor& parameter : model.parameters()) {
+    if (parameter.requires_grad()) group.parameters.push_back(parameter);
+  }
+  return {group};
+}
+
+void Recipe::evaluate(const Batch& batch, SampleRandom& random,
+                      MetricSums& sums) {
+  const Loss result = loss(batch, random);
+  if (result.normaliser.defined()) {
+    sums.add("loss", result.sum, result.normaliser);
+  } else {
+    sums.add("loss", result.sum, static_cast<double>(batch.size()));
+  }
+}
+
+at::Tensor Recipe::sample(std::span<const int64_t> /*items*/,
+                          SampleRandom& /*random*/) {
+  throw ConfigError("the recipe " + facts().name + " cannot sample");
+}
+
+std::vector<OutputFile> Recipe::render(const at::Tensor& /*items*/) {
+  throw ConfigError("the recipe " + facts().name + " cannot sample");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,118 @@
+// A recipe: a training written for one process.
+//
+// It knows its settings, data, model, loss and metrics. Processes, collectives,
+// files, signals and records belong to the rest of train/, which turns a recipe
+// into a training on any number of processes. docs/adding-a-recipe.md builds
+// one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/config/options.h"
+#include "lockstep/data/batch.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/optim/parameter_group.h"
+#include "lockstep/tensor/sample_random.h"
+#include "lockstep/train/metrics.h"
+#include "lockstep/train/train_config.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace lockstep {
+
+// Sums, not means: sums of micro-batches and ranks add up to that of the step.
+struct Loss {
+  at::Tensor sum = {};  // Of the batch's samples; a scalar with a gradient.
+  // What the sum of the whole step is divided by, a scalar on the device: the
+  // number of scored tokens, say. Unset: the number of samples.
+  at::Tensor normaliser = {};
+  // Other sums to log, divided likewise: {"pose_loss", ...}.
+  std::vector<std::pair<std::string, at::Tensor>> parts = {};
+};
+
+struct DataSets {
+  std::shared_ptr<const Dataset> train = {};
+  std::shared_ptr<const Dataset> validation = {};  // Null: none.
+};
+
+enum class Better { kLower, kHigher };
+
+// "{step}" and "{epoch}" stand for numbers.
+struct FileNames {
+  std::string checkpoint = "checkpoint_step_{step}.pt";
+  std::string best = "best_model.pt";
+  std::string log = "train.log";
+};
+
+// What a recipe is, apart from its settings.
+struct RecipeFacts {
+  std::string name = {};
+  std::string summary = {};  // One line for help.
+  FileNames files = {};
+  // The metric that chooses the best model, and which way.
+  std::string best_metric = "loss";
+  Better better = Better::kLower;
+  // What to try when memory runs out, in the guide's flags, best first.
+  std::vector<std::string> memory_remedies = {};
+  // Some parameters take no part in some steps.
+  bool has_unused_parameters = false;
+  // How large a normaliser one sample gives, about: 1 for samples.
+  double normaliser_per_sample = 1;
+  // Of forward and backward together; 0: not known.
+  double flops_per_sample = 0;
+  // Pictures (or other items) of one sampling; 0: this recipe cannot sample.
+  int64_t num_sample_items = 0;
+};
+
+struct OutputFile {
+  std::string name = {};  // Below the run folder; "{step}" allowed.
+  std::string bytes = {};
+};
+
+class Recipe {
+ public:
+  virtual ~Recipe() = default;
+
+  // Adds its own settings, sets the defaults of the common ones, names its own
+  // words for them. Called once, before the command line is read.
+  virtual void describe(Options& options, TrainConfig& common) = 0;
+
+  // After the command line is read; valid from then on.
+  virtual RecipeFacts facts() const = 0;
+
+  // Throws ConfigError for a path that does not hold the data.
+  virtual DataSets open_data(const TrainConfig& common) = 0;
+
+  // The recipe keeps it for loss(), evaluate() and sample(). Initialised from
+  // torch's default generator; moved to the device by the caller.
+  virtual std::shared_ptr<torch::nn::Module> make_model() = 0;
+
+  // Default: one group of all parameters that take a gradient.
+  virtual std::vector<ParameterGroup> parameter_groups(
+      torch::nn::Module& model);
+
+  // The training loss of a batch. Draws that belong to a sample come from
+  // `random` alone.
+  virtual Loss loss(const Batch& batch, SampleRandom& random) = 0;
+
+  // Adds the batch's metrics. Default: its loss, as "loss".
+  virtual void evaluate(const Batch& batch, SampleRandom& random,
+                        MetricSums& sums);
+
+  // Items `items` of a sampling, first dimension one row per item: each depends
+  // on its number and the draws alone.
+  virtual at::Tensor sample(std::span<const int64_t> items,
+                            SampleRandom& random);
+
+  // Turns all items of a sampling into files.
+  virtual std::vector<OutputFile> render(const at::Tensor& items);
+};
+
+}  // namespace lockstep

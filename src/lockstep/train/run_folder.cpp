@@ -1,0 +1,78 @@
+#include "lockstep/train/run_folder.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <unistd.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The nearest folder above (or at) `path` that exists.
+fs::path existing_part(fs::path path) {
+  while (!path.empty() && !fs::exists(path)) path = path.parent_path();
+  return path.empty() ? fs::path(".") : path;
+}
+
+// Only files that a run has made: what else lies there is the user's.
+void remove_checkpoints(const fs::path& folder, const FileNames& names) {
+  for (const std::string& name : {names.checkpoint, names.best}) {
+    const std::string pattern =
+        replace_all(replace_all(name, "{step}", "*"), "{epoch}", "*");
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (fnmatch(pattern.c_str(), entry.path().filename().c_str(), 0) == 0) {
+        fs::remove(entry.path());
+      }
+    }
+  }
+  fs::remove(folder / names.log);
+}
+
+}  // namespace
+
+void check_run_folder(const fs::path& path, const TrainConfig& config) {
+  std::error_code ignored;
+  const fs::path base = existing_part(path);
+  if (!fs::is_directory(base, ignored)) {
+    throw ConfigError(fmt::format(
+        "--save_dir {}: {} is a file, not a folder; choose another --save_dir",
+        path.string(), base.string()));
+  }
+  if (access(base.c_str(), W_OK | X_OK) != 0) {
+    throw ConfigError(fmt::format(
+        "--save_dir {} cannot be written: {}; choose another --save_dir",
+        path.string(), errno_text()));
+  }
+  if (fs::exists(path / kConfigFile) && !config.resume && !config.overwrite) {
+    throw ConfigError(fmt::format(
+        "--save_dir {} already holds a run: go on with it by --resume latest, "
+        "throw it away by --overwrite, or choose another --save_dir",
+        path.string()));
+  }
+}
+
+void open_run_folder(const fs::path& path, const TrainConfig& config,
+                     const FileNames& names, const std::string& config_yaml) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    throw IoError(fmt::format("cannot make the run folder {}: {}",
+                              path.string(), error.message()));
+  }
+  if (config.overwrite) remove_checkpoints(path, names);
+  write_file_atomically(path / kConfigFile, config_yaml);
+}
+
+std::string file_name(const std::string& pattern, int64_t step,
+                      int64_t epoch) {
+  return replace_all(
+      replace_all(pattern, "{step}", std::to_string(step)), "{epoch}",
+      std::to_string(epoch));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// The folder of a run: what may be written where, and never over another run.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "lockstep/train/recipe.h"
+
+namespace lockstep {
+
+// "config.yaml" marks a folder that holds a run.
+constexpr const char* kConfigFile = "config.yaml";
+
+// Decides before anything is written. Throws ConfigError when `path` holds a
+// run and neither --resume nor --overwrite is given, or when it cannot be
+// written to.
+void check_run_folder(const std::filesystem::path& path,
+                      const TrainConfig& config);
+
+// Makes the folder and writes the run's config into it. With --overwrite the
+// old run's checkpoints and log go. Throws IoError.
+void open_run_folder(const std::filesystem::path& path,
+                     const TrainConfig& config, const FileNames& names,
+                     const std::string& config_yaml);
+
+// "checkpoint_step_{step}.pt" -> "checkpoint_step_120.pt"
+std::string file_name(const std::string& pattern, int64_t step, int64_t epoch);
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#include "lockstep/train/state_tree.h"
+
+namespace lockstep {
+namespace {
+
+Tree due_tree(const DueWork& due) {
+  Tree tree = Tree::dict();
+  tree["validation"] = due.validation;
+  tree["sampling"] = due.sampling;
+  tree["saving"] = due.saving;
+  return tree;
+}
+
+Tree plateau_tree(const PlateauState& state) {
+  Tree tree = Tree::dict();
+  tree["lr"] = state.lr;
+  tree["best"] = state.best;
+  tree["num_bad_epochs"] = state.num_bad;
+  tree["cooldown_counter"] = state.cooldown_left;
+  return tree;
+}
+
+}  // namespace
+
+Tree run_state_tree(const RunState& state) {
+  Tree tree = Tree::dict();
+  tree["step"] = state.step;
+  tree["epoch"] = state.position.epoch;
+  tree["sample"] = state.position.sample;
+  tree["due"] = due_tree(state.due);
+  tree["epoch_loss_sum"] = state.epoch_loss_sum;
+  tree["epoch_loss_weight"] = state.epoch_loss_weight;
+  if (state.best) tree["best"] = *state.best;
+  tree["best_step"] = state.best_step;
+  tree["validations_without_progress"] = state.validations_without_progress;
+  tree["stopped_early"] = state.stopped_early;
+  if (state.plateau) tree["plateau"] = plateau_tree(*state.plateau);
+  return tree;
+}
+
+RunState read_run_state(const TreeView& tree) {
+  RunState state;
+  state.step = tree.at("step").as_int();
+  state.position = {.epoch = tree.at("epoch").as_int(),
+                    .sample = tree.at("sample").as_int()};
+  const TreeView due = tree.at("due");
+  state.due = {.validation = due.at("validation").as_bool(),
+               .sampling = due.at("sampling").as_bool(),
+               .saving = due.at("saving").as_bool()};
+  state.epoch_loss_sum = tree.at("epoch_loss_sum").as_double();
+  state.epoch_loss_weight = tree.at("epoch_loss_weight").as_double();
+  if (const auto best = tree.find("best")) state.best = best->as_double();
+  state.best_step = tree.at("best_step").as_int();
+  state.validations_without_progress =
+      tree.at("validations_without_progress").as_int();
+  state.stopped_early = tree.at("stopped_early").as_bool();
+  if (const auto plateau = tree.find("plateau")) {
+    state.plateau = {.lr = plateau->at("lr").as_double(),
+                     .best = plateau->at("best").as_double(),
+                     .num_bad = plateau->at("num_bad_epochs").as_int(),
+                     .cooldown_left = plateau->at("cooldown_counter").as_int()};
+  }
+  return state;
+}
+
+}  // namespace lockstep

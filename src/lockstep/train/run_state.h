@@ -1,0 +1,35 @@
+// Where a run stands: all that a checkpoint needs besides tensors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lockstep/data/step_plan.h"
+#include "lockstep/optim/plateau.h"
+
+namespace lockstep {
+
+// Work that is due after a step, in this order. A run that stops in the middle
+// of it does the rest when it goes on.
+struct DueWork {
+  bool validation = false;
+  bool sampling = false;
+  bool saving = false;
+};
+
+struct RunState {
+  int64_t step = 0;             // Optimizer steps done.
+  EpochPosition position = {};  // Of the next step.
+  DueWork due = {};
+  // Of the epoch so far.
+  double epoch_loss_sum = 0;
+  double epoch_loss_weight = 0;
+  // Of the best validation.
+  std::optional<double> best = {};
+  int64_t best_step = 0;
+  int64_t validations_without_progress = 0;
+  bool stopped_early = false;
+  std::optional<PlateauState> plateau = {};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+#include "lockstep/train/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/comm/explain.h"
+#include "lockstep/config/render.h"
+#include "lockstep/train/startup_text.h"
+
+namespace lockstep {
+namespace {
+
+DeviceChoice device_choice(const std::string& name) {
+  if (name == "cpu") return DeviceChoice::kCpu;
+  if (name == "cuda") return DeviceChoice::kCuda;
+  return DeviceChoice::kAuto;
+}
+
+WorldConfig world_config(const TrainConfig& config) {
+  WorldConfig world{.device = device_choice(config.device)};
+  if (config.timeout) {
+    world.timeout = std::chrono::milliseconds(
+        static_cast<int64_t>(*config.timeout * 1000));
+  }
+  return world;
+}
+
+// Ranks that were started with other flags would train something else.
+void require_equal_settings(const World& world, const Options& options) {
+  const auto texts = world.gather_texts(to_yaml(options));
+  const auto expected = split(texts[0], '\n');
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    const auto lines = split(texts[rank], '\n');
+    for (size_t i = 0; i < std::min(lines.size(), expected.size()); ++i) {
+      // The one setting that differs between ranks by its nature.
+      if (lines[i] == expected[i] || lines[i].starts_with("local_rank:")) {
+        continue;
+      }
+      throw ConfigError(fmt::format(
+          "rank {} was started with '{}', rank 0 with '{}': start all "
+          "processes with the same flags",
+          rank, trim(lines[i]), trim(expected[i])));
+    }
+  }
+}
+
+bool is_out_of_memory(const std::exception& error) {
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         (is_of_libraries(error) &&
+          recognise(error.what()).kind == FaultKind::kOutOfMemory);
+}
+
+}  // namespace
+
+Session::Session(Recipe& recipe, const CommandLine& line,
+                 const ConsoleOutput& output, const Environment& environment)
+    : recipe_(recipe),
+      line_(line),
+      world_(World::from_environment(world_config(line.config()), environment)),
+      console_(std::make_unique<Console>(
+          ConsoleConfig{.rank = world_.rank(), .speaks = world_.is_main()},
+          output)),
+      facts_(recipe.facts()) {
+  const TrainConfig& config = line.config();
+  require_equal_settings(world_, line.options());
+  if (config.deterministic) require_determinism();
+  precision_ = resolve_precision(config, line.options(), world_.device());
+  apply_precision(precision_);
+  batch_ = resolve_batch_size(config, line.options(), world_.size());
+  data_ = recipe.open_data(config);
+}
+
+std::unique_ptr<Learner> Session::make_learner(
+    std::optional<BucketLayout> bucket_layout) {
+  std::unique_ptr<Learner> learner;
+  with_memory_report(
+      [] { return std::string("making the model"); },
+      [&] {
+        const TrainConfig& config = line_.config();
+        seed_everything(config.seed);
+        learner = std::make_unique<Learner>(
+            recipe_, world_,
+            LearnerConfig{.optimization = config.optimization,
+                          .precision = precision_,
+                          .bucket_layout = std::move(bucket_layout)});
+        seed_dropout(config.seed, world_.rank());
+      });
+  if (!precision_.note.empty()) console_->info(precision_.note);
+  return learner;
+}
+
+void Session::with_memory_report(const std::function<std::string()>& what,
+                                 const std::function<void()>& work) const {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    throw DeviceError(out_of_memory_text(world_, what(), batch_.per_process,
+                                         facts_.memory_remedies));
+  }
+}
+
+}  // namespace lockstep

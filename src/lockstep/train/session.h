@@ -1,0 +1,49 @@
+// What every command on a recipe needs before the first batch.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lockstep/comm/world.h"
+#include "lockstep/track/console.h"
+#include "lockstep/train/batch_size.h"
+#include "lockstep/train/command_line.h"
+#include "lockstep/train/learner.h"
+#include "lockstep/train/precision.h"
+
+namespace lockstep {
+
+// Joins the world and checks all input; a collective. Nothing is written.
+class Session {
+ public:
+  Session(Recipe& recipe, const CommandLine& line,
+          const ConsoleOutput& output, const Environment& environment);
+
+  const World& world() const { return world_; }
+  Console& console() { return *console_; }
+  const BatchSize& batch() const { return batch_; }
+  const DataSets& data() const { return data_; }
+  const RecipeFacts& facts() const { return facts_; }
+
+  // Seeds, makes the model and what trains it.
+  std::unique_ptr<Learner> make_learner(
+      std::optional<BucketLayout> bucket_layout = {});
+
+  // Runs `work`; when memory runs out, throws DeviceError with numbers and the
+  // recipe's remedies.
+  void with_memory_report(const std::function<std::string()>& what,
+                          const std::function<void()>& work) const;
+
+ private:
+  Recipe& recipe_;
+  const CommandLine& line_;
+  World world_;
+  std::unique_ptr<Console> console_;
+  RecipeFacts facts_;
+  Precision precision_;
+  BatchSize batch_;
+  DataSets data_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+#include "lockstep/train/startup_text.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+
+std::string setup_text(const World& world) {
+  std::string text = fmt::format(
+      "Training setup:\n"
+      "  Distributed: {}\n"
+      "  World size: {}\n"
+      "  Rank: {}, Local rank: {}\n"
+      "  Device: {}",
+      world.size() > 1 ? "True" : "False", world.size(), world.rank(),
+      world.local_rank(), world.device().str());
+  const auto places = world.gather_texts(
+      fmt::format("host {}, {} ({})", host_name(), device_name(world.device()),
+                  world.device().str()));
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    text += fmt::format("\n  Rank {}: {}", rank, places[rank]);
+  }
+  return text;
+}
+
+std::string out_of_memory_text(const World& world, const std::string& what,
+                               int64_t batch_size,
+                               const std::vector<std::string>& remedies) {
+  const DeviceMemory memory = device_memory(world.device());
+  std::string text = fmt::format(
+      "out of memory on rank {} of {} ({}, {}) at {}: batch of {} per process, "
+      "{} used by this process (peak {}), {} free of {}",
+      world.rank(), world.size(), device_name(world.device()),
+      world.device().str(), what, batch_size, bytes_text(memory.used_bytes),
+      bytes_text(memory.peak_bytes), bytes_text(memory.free_bytes),
+      bytes_text(memory.total_bytes));
+  text += "; try, in this order:";
+  for (const std::string& remedy : remedies) text += "\n  " + remedy;
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,20 @@
+// What a training says of itself before its first step.
+#pragma once
+
+#include <string>
+
+#include "lockstep/comm/world.h"
+
+namespace lockstep {
+
+// The guides' block and a line per rank with host and device. A collective; the
+// same text on every rank.
+std::string setup_text(const World& world);
+
+// Memory in numbers, then what to try: for errors. `what` is what was going on:
+// "step 12", "making the model".
+std::string out_of_memory_text(const World& world, const std::string& what,
+                               int64_t batch_size,
+                               const std::vector<std::string>& remedies);
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// The parts of a training as trees for checkpoints, in the layout of Python's
+// state_dict() where Python has the thing too.
+#pragma once
+
+#include "lockstep/checkpoint/tree.h"
+#include "lockstep/comm/world.h"
+#include "lockstep/optim/ema.h"
+#include "lockstep/optim/grad_scaler.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/parallel/bucket_layout.h"
+#include "lockstep/train/run_state.h"
+
+namespace lockstep {
+
+// torch.optim's layout: {"state": {i: {...}}, "param_groups": [...]}.
+Tree optimizer_tree(const Optimizer& optimizer);
+void load_optimizer(Optimizer& optimizer, const TreeView& tree);
+
+// torch.amp.GradScaler's layout.
+Tree scaler_tree(const GradScaler& scaler);
+void load_scaler(GradScaler& scaler, const TreeView& tree);
+
+Tree ema_tree(const Ema& ema);
+void load_ema(Ema& ema, const TreeView& tree);
+
+Tree run_state_tree(const RunState& state);
+RunState read_run_state(const TreeView& tree);
+
+Tree bucket_layout_tree(const BucketLayout& layout);
+BucketLayout read_bucket_layout(const TreeView& tree);
+
+// The states of torch's generators on every rank, in rank order. A collective.
+Tree generators_tree(const World& world);
+// This rank's; the tree must be of as many ranks.
+void load_generators(const World& world, const TreeView& tree);
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+// Where the time of training goes: data, forward, backward, exchange,
+// optimizer.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "lockstep/base/status.h"
+#include "lockstep/track/time_table.h"
+
+namespace lockstep {
+
+// On a CPU every step is timed by the clock. On a GPU the clock shows when work
+// was queued and not when it ran: there one step after each take() is timed by
+// events and stands for all until the next.
+class StepTimer {
+ public:
+  StepTimer(c10::Device device, const StatusWriter& status);
+  ~StepTimer();
+
+  // Around a step, in this order; the middle three once per micro-batch.
+  void begin_step();
+  void data_end();
+  void forward_end();
+  void backward_end();
+  void end_step();
+
+  // What was measured since the last call. Waits for the device.
+  StepTimes take();
+
+ private:
+  class DeviceMarks;
+  double lap();
+
+  StatusWriter status_;
+  std::unique_ptr<DeviceMarks> device_;  // Null on a CPU.
+  StepTimes times_;
+  int64_t last_ns_ = 0;  // The end of the part before; 0 at the start.
+};
+
+}  // namespace lockstep

@@ -1,0 +1,103 @@
+#include "lockstep/train/stop_signals.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array kSignals = {SIGTERM, SIGHUP, SIGINT, SIGUSR1};
+
+// A signal handler has no other way to reach anything.
+std::atomic<const StatusWriter*> handler_status{nullptr};
+std::atomic<int64_t> strongest_stop{0};
+std::atomic<bool> save_wanted{false};
+
+Wish wish_of(int signal) {
+  if (signal == SIGTERM) return Wish::kTerminate;
+  if (signal == SIGINT) return Wish::kInterrupt;
+  return Wish::kHangUp;
+}
+
+void handle(int signal) {
+  if (signal == SIGUSR1) {
+    save_wanted = true;
+    return;
+  }
+  const auto wish = static_cast<int64_t>(wish_of(signal));
+  const StatusWriter* status = handler_status;
+  const bool is_lost =
+      signal == SIGTERM && status != nullptr && status->job_is_lost();
+  const bool is_impatient = signal == SIGINT && strongest_stop >= wish;
+  if (is_lost || is_impatient) _exit(128 + signal);
+  int64_t before = strongest_stop;
+  while (before < wish && !strongest_stop.compare_exchange_weak(before, wish)) {
+  }
+}
+
+void install(void (*handler)(int)) {
+  for (const int signal : kSignals) {
+    struct sigaction action{};
+    // A job under nohup goes on when the terminal closes.
+    if (signal == SIGHUP && sigaction(signal, nullptr, &action) == 0 &&
+        action.sa_handler == SIG_IGN) {
+      continue;
+    }
+    action = {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+}  // namespace
+
+bool is_stop(Wish wish) { return wish >= Wish::kHangUp; }
+
+int exit_code_of(Wish wish) {
+  switch (wish) {
+    case Wish::kHangUp: return 128 + SIGHUP;
+    case Wish::kInterrupt: return 128 + SIGINT;
+    case Wish::kTerminate: return 128 + SIGTERM;
+    default: return 0;
+  }
+}
+
+const char* signal_text(Wish wish) {
+  switch (wish) {
+    case Wish::kNone: return "no signal";
+    case Wish::kSave: return "SIGUSR1";
+    case Wish::kHangUp: return "SIGHUP";
+    case Wish::kInterrupt: return "Ctrl-C";
+    case Wish::kTerminate: return "SIGTERM";
+  }
+  return "";
+}
+
+StopSignals::StopSignals(const StatusWriter& status) {
+  static StatusWriter kept;  // A handler may run during destruction.
+  kept = status;
+  handler_status = &kept;
+  strongest_stop = 0;
+  save_wanted = false;
+  install(handle);
+}
+
+StopSignals::~StopSignals() { install(SIG_DFL); }
+
+Wish StopSignals::take() {
+  const bool save = save_wanted.exchange(false);
+  const auto stop = static_cast<Wish>(strongest_stop.load());
+  return stop != Wish::kNone ? stop : save ? Wish::kSave : Wish::kNone;
+}
+
+Wish SharedWish::next() {
+  const auto agreed = vote_.read();
+  vote_.post(static_cast<int64_t>(signals_.take()));
+  return static_cast<Wish>(agreed.value_or(0));
+}
+
+}  // namespace lockstep

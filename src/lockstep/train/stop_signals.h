@@ -1,0 +1,56 @@
+// Signals that save or stop a training, agreed on by all ranks.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/base/status.h"
+#include "lockstep/comm/world.h"
+
+namespace lockstep {
+
+// What somebody wants of the whole training; the strongest of all ranks counts.
+enum class Wish : int64_t {
+  kNone,
+  kSave,       // USR1: save and go on.
+  kHangUp,     // HUP: save and end, exit code 129.
+  kInterrupt,  // The first Ctrl-C: save and end, 130.
+  kTerminate,  // TERM: save and end, 143.
+};
+
+bool is_stop(Wish wish);
+// 128 + the signal's number.
+int exit_code_of(Wish wish);
+const char* signal_text(Wish wish);
+
+// Takes TERM, HUP, INT and USR1 while it lives; one at a time in a process. A
+// second Ctrl-C ends the process at once, and so does TERM when the launcher
+// ends the job because another rank has failed: nobody is left to agree with.
+class StopSignals {
+ public:
+  explicit StopSignals(const StatusWriter& status);
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  // The strongest signal so far; a USR1 is given once.
+  Wish take();
+};
+
+// All ranks' wish, without waiting: posted at one call, read at the next. Every
+// rank must call it equally often.
+class SharedWish {
+ public:
+  SharedWish(const World& world, StopSignals& signals)
+      : signals_(signals), vote_(world.make_vote()) {}
+
+  // What all ranks agreed on at the previous call.
+  Wish next();
+  // After the last next(): leaves no vote in flight.
+  void finish() { vote_.read(); }
+
+ private:
+  StopSignals& signals_;
+  Vote vote_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/config/render.h"
+#include "lockstep/optim/lr_scaling.h"
+#include "lockstep/train/checkpoints.h"
+#include "lockstep/train/commands.h"
+#include "lockstep/train/loop.h"
+#include "lockstep/train/run_folder.h"
+#include "lockstep/train/session.h"
+#include "lockstep/train/startup_text.h"
+
+namespace lockstep {
+namespace {
+
+std::optional<int64_t> steps_per_epoch_limit(const TrainConfig& config,
+                                             int64_t all_steps) {
+  if (config.overfit_batches) return *config.overfit_batches;
+  if (!config.limit_train_batches) return std::nullopt;
+  const double limit = *config.limit_train_batches;
+  if (limit >= 1) return static_cast<int64_t>(limit);
+  return std::max<int64_t>(
+      1, std::llround(limit * static_cast<double>(all_steps)));
+}
+
+StepPlanConfig plan_of(const TrainConfig& config, const BatchSize& batch,
+                       int64_t num_samples) {
+  StepPlanConfig plan{.num_samples = num_samples,
+                      .global_batch = batch.effective(),
+                      .micro_batch = batch.per_process,
+                      .seed = static_cast<uint64_t>(config.seed),
+                      .drop_last = config.drop_last,
+                      .repeat_first_epoch = config.overfit_batches.has_value()};
+  const int64_t all =
+      (num_samples + plan.global_batch - 1) / plan.global_batch;
+  plan.max_steps_per_epoch = steps_per_epoch_limit(config, all);
+  return plan;
+}
+
+ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan) {
+  const OptimizationConfig& optimization = config.optimization;
+  const int64_t per_epoch = plan.steps_per_epoch();
+  ScheduleConfig schedule{
+      .kind = optimization.lr_schedule == "plateau" ? "constant"
+                                                    : optimization.lr_schedule,
+      .warmup_updates = optimization.warmup_steps,
+      .total_updates = config.n_steps.value_or(config.epochs * per_epoch),
+      .min_lr = optimization.min_lr,
+      .step_updates = optimization.lr_step_epochs * per_epoch,
+      .gamma = optimization.lr_gamma};
+  if (optimization.warmup_epochs > 0) {
+    schedule.warmup_updates = std::llround(optimization.warmup_epochs *
+                                           static_cast<double>(per_epoch));
+  }
+  // A run that ends in its warm-up has no course behind it.
+  schedule.total_updates =
+      std::max(schedule.total_updates, schedule.warmup_updates + 1);
+  check(schedule);
+  return schedule;
+}
+
+LoopConfig loop_config(const Session& session, const TrainConfig& config,
+                       int num_processes) {
+  const OptimizationConfig& optimization = config.optimization;
+  LoopConfig loop{.config = config,
+                  .batch = session.batch(),
+                  .plan = plan_of(config, session.batch(),
+                                  session.data().train->size()),
+                  .base_lr = scaled_lr(
+                      optimization.lr,
+                      parse_lr_scaling(optimization.lr_scaling), num_processes),
+                  .data = session.data(),
+                  .folder = config.save_dir};
+  const StepPlan plan(loop.plan, Share{0, num_processes});
+  loop.schedule = schedule_of(config, plan);
+  return loop;
+}
+
+void say_hello(Session& session, const LoopConfig& loop,
+               const Precision& precision) {
+  const TrainConfig& config = loop.config;
+  const World& world = session.world();
+  Console& console = session.console();
+  console.info(setup_text(world));
+  console.info(batch_size_text(loop.batch));
+  console.info(scaling_text(config.optimization.lr,
+                            parse_lr_scaling(config.optimization.lr_scaling),
+                            world.size()));
+  const int64_t samples = loop.plan.num_samples;
+  const StepPlan plan(loop.plan, Share{world.rank(), world.size()});
+  console.info(fmt::format(
+      "{} training samples, {} steps per epoch, {} warm-up steps, precision {}",
+      samples, plan.steps_per_epoch(), loop.schedule.warmup_updates,
+      precision.name));
+  if (loop.batch.per_process * world.size() > samples) {
+    console.info(fmt::format(
+        "note: a batch of {} per process is larger than the share of a process "
+        "({} of {} samples): every step takes the whole data set",
+        loop.batch.per_process, samples / world.size(), samples));
+  }
+}
+
+// Decided and reported by rank 0 alone, before anything is written.
+void check_folder(const World& world, const TrainConfig& config) {
+  if (config.fast_dev_run) return;
+  world.only_on_rank0_then_share(
+      [&] { check_run_folder(config.save_dir, config); });
+}
+
+void open_folder(Session& session, const CommandLine& line,
+                 const FileNames& names) {
+  const TrainConfig& config = line.config();
+  session.world().only_on_rank0_then_share([&] {
+    const std::filesystem::path folder = config.save_dir;
+    if (config.fast_dev_run) {
+      std::filesystem::create_directories(folder);
+      session.console().open_log(folder / "fast_dev_run.log");
+      return;
+    }
+    open_run_folder(folder, config, names, to_yaml(line.options()));
+    session.console().open_log(folder / names.log);
+  });
+}
+
+int finish(Wish stopped_for, bool all_saved, Console& console,
+           const TrainConfig& config) {
+  if (stopped_for != Wish::kNone) {
+    console.info(fmt::format(
+        "stopped by {}; go on with --resume latest --save_dir {}",
+        signal_text(stopped_for), config.save_dir));
+    return exit_code_of(stopped_for);
+  }
+  if (!all_saved) {
+    throw IoError("the training is done, but its last checkpoint could not be "
+                  "written: see the errors above");
+  }
+  console.info(config.fast_dev_run
+                   ? "fast_dev_run: everything works; nothing was saved"
+                   : "done; everything is in " + config.save_dir);
+  return 0;
+}
+
+int train(Session& session, Recipe& recipe, const CommandLine& line) {
+  const TrainConfig& config = line.config();
+  const World& world = session.world();
+  Console& console = session.console();
+  const LoopConfig loop_settings = loop_config(session, config, world.size());
+  check_folder(world, config);
+  const CheckpointsConfig files{.folder = config.save_dir,
+                                .recipe = session.facts().name,
+                                .names = session.facts().files,
+                                .keep_last = config.keep_last,
+                                .global_batch = session.batch().effective(),
+                                .config_yaml = to_yaml(line.options())};
+  std::optional<Tree> checkpoint;
+  if (config.resume) {
+    checkpoint = find_checkpoint(*config.resume, files, world, console);
+  }
+  const auto learner = session.make_learner(
+      checkpoint ? layout_of(*checkpoint, world) : std::nullopt);
+  RunState state;
+  if (checkpoint) {
+    state = restore(*checkpoint, *learner, world, files.global_batch, console);
+    checkpoint.reset();
+  }
+  open_folder(session, line, session.facts().files);
+  say_hello(session, loop_settings, learner->precision());
+
+  StopSignals signals(world.status());
+  TrainLoop loop(recipe, *learner, world, console, loop_settings);
+  Checkpoints checkpoints(files, *learner, world, console);
+  Wish stopped_for = Wish::kNone;
+  session.with_memory_report(
+      [&] { return fmt::format("step {}", loop.step() + 1); },
+      [&] {
+        stopped_for = loop.run(
+            state,
+            {.save = [&](const RunState& now,
+                         SaveReason reason) { checkpoints.save(now, reason); },
+             .record = [](const RunState&, const Metrics&) {}},
+            signals);
+      });
+  return finish(stopped_for, checkpoints.finish(), console, config);
+}
+
+}  // namespace
+
+int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                  const CommandContext& context) {
+  CommandLine line(Command::kTrain, recipe);
+  if (const auto text = line.parse(arguments, context.environment)) {
+    context.output.out(*text);
+    return 0;
+  }
+  Session session(recipe, line, context.output, context.environment);
+  return train(session, recipe, line);
+}
+
+}  // namespace lockstep

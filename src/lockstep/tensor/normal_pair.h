@@ -21,7 +21,7 @@ struct NormalPair {
 };
 
 // The natural logarithm of x in (0, 1].
-LOCKSTEP_HOST_DEVICE inline double log_of_unit(double x) {
+LOCKSTEP_HOST_DEVICE double log_of_unit(double x) {
   // x = m * 2^exponent with m in [sqrt(1/2), sqrt(2)).
   constexpr uint64_t kBitsOfSqrtHalf = 0x3fe6a09e667f3bcdULL;
   uint64_t bits = 0;
@@ -44,9 +44,8 @@ LOCKSTEP_HOST_DEVICE inline double log_of_unit(double x) {
 // direction is given by an octant, of which only the lowest three bits count,
 // and a position in it, in (0, 1): sine and cosine of less than an eighth of a
 // turn are exact also where they are small.
-LOCKSTEP_HOST_DEVICE inline NormalPair normal_pair(double uniform,
-                                                   double position,
-                                                   uint64_t octant) {
+LOCKSTEP_HOST_DEVICE NormalPair normal_pair(double uniform, double position,
+                                            uint64_t octant) {
   constexpr double kEighthTurn = 0.785398163397448309616;
   const double angle = position * kEighthTurn;
   const double z = angle * angle;
@@ -66,15 +65,15 @@ LOCKSTEP_HOST_DEVICE inline NormalPair normal_pair(double uniform,
 }
 
 // From 32 bits each: four values of a block become four normal numbers.
-LOCKSTEP_HOST_DEVICE inline NormalPair normal_pair(uint32_t distance,
-                                                   uint32_t direction) {
+LOCKSTEP_HOST_DEVICE NormalPair normal_pair(uint32_t distance,
+                                            uint32_t direction) {
   return normal_pair((distance + 1.0) * 0x1p-32,
                      ((direction >> 3) + 0.5) * 0x1p-29, direction);
 }
 
 // From 64 bits each, of which 53 count: for numbers used as double.
-LOCKSTEP_HOST_DEVICE inline NormalPair normal_pair(uint64_t distance,
-                                                   uint64_t direction) {
+LOCKSTEP_HOST_DEVICE NormalPair normal_pair(uint64_t distance,
+                                            uint64_t direction) {
   return normal_pair(static_cast<double>((distance >> 11) + 1) * 0x1p-53,
                      (static_cast<double>(direction >> 14) + 0.5) * 0x1p-50,
                      direction);

@@ -2,6 +2,7 @@
 // sample.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -33,8 +34,8 @@ class RandomStream {
     for (auto left = static_cast<int64_t>(values.size()); left > 1; --left) {
       const int64_t chosen = integer(left);
       using std::swap;
-      swap(values[static_cast<size_t>(left - 1)],
-           values[static_cast<size_t>(chosen)]);
+      swap(values[static_cast<std::size_t>(left - 1)],
+           values[static_cast<std::size_t>(chosen)]);
     }
   }
 

@@ -5,7 +5,10 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/tensor/cuda_library.h"
@@ -14,20 +17,35 @@
 namespace lockstep {
 namespace {
 
+// A run of one sample's blocks. Compilers vectorise the loop over whole ones.
+template <typename Draw>
+void fill_run(const DrawRequest& request, Draw draw, int64_t sample,
+              int64_t first, int64_t last) {
+  const auto seed = static_cast<uint64_t>(request.seeds[sample]);
+  const uint64_t stream = request.stream;
+  auto* const out = static_cast<typename Draw::Value*>(request.out) +
+                    sample * request.num_values;
+  const int64_t whole = std::min(last, request.num_values / Draw::kPerBlock);
+  for (int64_t block = first; block < whole; ++block) {
+    draw(seed, stream, static_cast<uint64_t>(block),
+         out + block * Draw::kPerBlock);
+  }
+  if (whole < last) fill_block(request, draw, sample, last - 1);
+}
+
 void fill_on_cpu(const DrawRequest& request) {
   constexpr int64_t kBlocksPerTask = 2048;
   with_draw(request, [&](auto draw) {
     const int64_t blocks = blocks_per_sample<decltype(draw)>(request);
     at::parallel_for(0, request.num_samples * blocks, kBlocksPerTask,
                      [&](int64_t begin, int64_t end) {
-                       int64_t sample = begin / blocks;
-                       int64_t block = begin % blocks;
-                       for (int64_t i = begin; i < end; ++i) {
-                         fill_block(request, draw, sample, block);
-                         if (++block == blocks) {
-                           block = 0;
-                           ++sample;
-                         }
+                       while (begin < end) {
+                         const int64_t sample = begin / blocks;
+                         const int64_t first = begin % blocks;
+                         const int64_t last =
+                             std::min(blocks, first + end - begin);
+                         fill_run(request, draw, sample, first, last);
+                         begin += last - first;
                        }
                      });
   });

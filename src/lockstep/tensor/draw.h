@@ -27,8 +27,9 @@ LOCKSTEP_HOST_DEVICE constexpr uint64_t double_word(const PhiloxBlock& block,
   return block.words[2 * half] | uint64_t{block.words[2 * half + 1]} << 32;
 }
 
-// Multiples of `below` fit evenly into [0, x] only up to here; bits beyond are
-// drawn again, so that every integer is equally likely.
+// The largest 64 bits whose remainder by `below` is taken. Those beyond, less
+// than one whole round of remainders, are drawn again: every integer is equally
+// likely.
 LOCKSTEP_HOST_DEVICE constexpr uint64_t last_fair_bits(uint64_t below) {
   return ~((0 - below) % below);
 }

@@ -43,7 +43,7 @@ LOCKSTEP_HOST_DEVICE double log_of_unit(double x) {
 // Box-Muller. `uniform` in (0, 1] gives the distance from the origin. The
 // direction is given by an octant, of which only the lowest three bits count,
 // and a position in it, in (0, 1): sine and cosine of less than an eighth of a
-// turn are exact also where they are small.
+// turn are accurate also where they are small.
 LOCKSTEP_HOST_DEVICE NormalPair normal_pair(double uniform, double position,
                                             uint64_t octant) {
   constexpr double kEighthTurn = 0.785398163397448309616;

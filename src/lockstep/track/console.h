@@ -35,10 +35,11 @@ struct ConsoleConfig {
 };
 
 // Where the text goes. The functions are called by one thread at a time, with
-// whole texts that should appear at once; they must not throw.
+// whole texts that should appear at once; they must neither throw nor call the
+// console.
 struct ConsoleOutput {
-  std::function<void(std::string_view)> out = {};
-  std::function<void(std::string_view)> err = {};
+  std::function<void(std::string_view)> out = [](std::string_view) {};
+  std::function<void(std::string_view)> err = [](std::string_view) {};
   // The width of the terminal behind `out`; 0: it is none. See terminal.h.
   std::function<int()> columns = [] { return 0; };
   bool is_utf8 = false;  // the terminal shows block characters

@@ -97,9 +97,9 @@ std::string speed_text(const ProgressState& state) {
   return rate >= 1 ? rate_text(rate) + " it/s" : rate_text(1 / rate) + " s/it";
 }
 
-std::string cells(double filled, int count, bool is_utf8) {
+std::string cells(double filled, int count, const BarStyle& style) {
   std::string text;
-  if (!is_utf8) {
+  if (!style.is_utf8) {
     text.assign(static_cast<size_t>(filled * count), '#');
     text.resize(static_cast<size_t>(count), '-');
     return text;
@@ -140,7 +140,7 @@ std::string bar_text(const ProgressState& state, const BarStyle& style) {
                                         speed_text(state), details(state));
   const int room = columns - width_of(left) - width_of(right);
   const int num_cells = std::clamp(room, kFewestCells, kMostCells);
-  return cut(left + cells(filled, num_cells, style.is_utf8) + right, columns);
+  return cut(left + cells(filled, num_cells, style) + right, columns);
 }
 
 std::string line_text(const ProgressState& state) {

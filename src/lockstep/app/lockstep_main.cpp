@@ -1,4 +1,5 @@
 // `lockstep`: the program users type. It links no libtorch.
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -11,24 +12,17 @@
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/program.h"
+#include "lockstep/launch/worker_command.h"
+#include "lockstep/launch/worker_program.h"
 
 namespace lockstep {
 namespace {
 
 using Arguments = std::vector<std::string>;
 
-constexpr const char* kUsage =
-    "usage: lockstep COMMAND ...\n\n"
-    "commands:\n"
-    "  run [options] PROGRAM [args...]  start a program once per GPU or CPU "
-    "slot\n"
-    "  version                          print the version\n"
-    "  help                             print this text\n\n"
-    "lockstep run --help shows the options of run.\n";
-
 void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
-int run(const Arguments& arguments) {
+int run(const std::string&, const Arguments& arguments) {
   const Environment environment = process_environment();
   const RunOptions options = parse_run_options(arguments, environment);
   if (options.help) {
@@ -38,29 +32,94 @@ int run(const Arguments& arguments) {
   return run_job(make_plan(options, environment, this_machine()));
 }
 
+// train, eval, sample: one worker per process, watched.
+int run_recipe(const std::string& name, const Arguments& arguments) {
+  const WorkerCommand command = split_worker_command(name, arguments);
+  if (asks_for_launch_help(command)) {
+    print(worker_command_help(name));
+    return 0;
+  }
+  const Environment environment = process_environment();
+  const std::string worker = find_worker(environment, own_folder());
+  if (is_question(command)) {
+    Arguments words = command.arguments;
+    words.insert(words.begin(), name);
+    become_worker(worker, words);
+  }
+  return run_job(
+      plan_worker_command(command, worker, environment, this_machine()));
+}
+
+// prepare, inspect, export: one worker, which this process becomes.
+int hand_on(const std::string& name, const Arguments& arguments) {
+  Arguments words = arguments;
+  words.insert(words.begin(), name);
+  become_worker(find_worker(process_environment(), own_folder()), words);
+}
+
+int print_version(const std::string&, const Arguments&) {
+  print("lockstep " LOCKSTEP_VERSION "\n");
+  return 0;
+}
+
+int print_usage(const std::string&, const Arguments&);
+
+struct CommandRow {
+  const char* name;
+  const char* usage;
+  const char* help;
+  int (*function)(const std::string& name, const Arguments& arguments);
+};
+
+constexpr auto kCommands = std::to_array<CommandRow>({
+    {"train", "RECIPE [flags]", "train a recipe, on one GPU or several",
+     run_recipe},
+    {"eval", "RECIPE [flags]", "evaluate a checkpoint", run_recipe},
+    {"sample", "RECIPE [flags]", "draw samples from a checkpoint", run_recipe},
+    {"prepare", "...", "bring data into the form a recipe reads", hand_on},
+    {"inspect", "...", "show what a checkpoint holds", hand_on},
+    {"export", "...", "write a checkpoint in another form", hand_on},
+    {"run", "[options] PROGRAM [args...]",
+     "start any program once per GPU or CPU slot", run},
+    {"version", "", "print the version", print_version},
+    {"help", "", "print this text", print_usage},
+});
+
+int print_usage(const std::string&, const Arguments&) {
+  constexpr size_t kIndent = 36;
+  std::string text = "usage: lockstep COMMAND ...\n\ncommands:\n";
+  for (const CommandRow& row : kCommands) {
+    std::string left = std::string("  ") + row.name + " " + row.usage;
+    left.resize(kIndent, ' ');
+    text += left + row.help + "\n";
+  }
+  print(text +
+        "\nlockstep run --help and lockstep train --help show the options of "
+        "launching,\nlockstep train RECIPE --help the flags of a recipe.\n");
+  return 0;
+}
+
 [[noreturn]] void unknown_command(const std::string& command) {
-  const Arguments known = {"run", "version", "help"};
+  Arguments known;
+  for (const CommandRow& row : kCommands) known.push_back(row.name);
   const auto near = nearest(command, known);
   throw ConfigError("unknown command '" + command + "'; " +
                     (near ? "did you mean 'lockstep " + *near + "'?"
-                          : "the commands are run, version and help"));
+                          : "lockstep help lists the commands"));
 }
 
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) {
     throw ConfigError("a command is missing; see lockstep help");
   }
-  const std::string& command = arguments[0];
-  if (command == "run") return run({arguments.begin() + 1, arguments.end()});
-  if (command == "version" || command == "--version") {
-    print("lockstep " LOCKSTEP_VERSION "\n");
-    return 0;
+  std::string name = arguments[0];
+  if (name == "--version") name = "version";
+  if (name == "--help" || name == "-h") name = "help";
+  for (const CommandRow& row : kCommands) {
+    if (name != row.name) continue;
+    return row.function(name, {arguments.begin() + 1, arguments.end()});
   }
-  if (command == "help" || command == "--help" || command == "-h") {
-    print(kUsage);
-    return 0;
-  }
-  unknown_command(command);
+  unknown_command(name);
 }
 
 int report(const std::exception& error, int code) {

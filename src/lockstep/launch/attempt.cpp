@@ -68,7 +68,7 @@ void Attempt::wait_for_events() {
       {surroundings_.control.fd(), POLLIN, 0},
       {surroundings_.child_fd, POLLIN, 0},
   };
-  for (Console* console : {&surroundings_.out, &surroundings_.err}) {
+  for (ConsoleStream* console : {&surroundings_.out, &surroundings_.err}) {
     if (console->has_pending()) entries.push_back({console->fd(), POLLOUT, 0});
   }
   const size_t first_stream = entries.size();
@@ -266,7 +266,8 @@ void Attempt::advance_sweep() {
 // No writer is left, so each pipe holds its rest and then ends. A pipe that
 // does not end was handed to a process outside of the job.
 void Attempt::drain() {
-  std::array<Console*, 2> consoles = {&surroundings_.out, &surroundings_.err};
+  std::array<ConsoleStream*, 2> consoles = {&surroundings_.out,
+                                            &surroundings_.err};
   for (Worker& worker : group_.workers) {
     for (OutputStream& stream : worker.streams) {
       while (stream.pump()) {

@@ -33,8 +33,8 @@ struct AttemptResult {
 // Where events come from and text goes to.
 struct Surroundings {
   ControlReader& control;
-  Console& out;
-  Console& err;
+  ConsoleStream& out;
+  ConsoleStream& err;
   int child_fd;  // a signalfd for SIGCHLD
 };
 

@@ -16,7 +16,7 @@ namespace {
 struct StreamWish {
   Stream stream;
   const char* log_name;
-  Console* console;
+  ConsoleStream* console;
   const std::vector<std::string>* filters;
   int filtered_fd;
 };
@@ -87,8 +87,8 @@ CpuList cpus_of(const Plan& plan, int rank) {
 
 }  // namespace
 
-WorkerGroup start_group(const Plan& plan, const GroupPlace& place, Console& out,
-                        Console& err) {
+WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
+                        ConsoleStream& out, ConsoleStream& err) {
   const RunOptions& options = plan.options;
   WorkerGroup group;
   group.filtered_stdout = open_filtered(options.stdout_filters,

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "lockstep/launch/console.h"
+#include "lockstep/launch/console_stream.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/worker.h"
 
@@ -28,7 +28,7 @@ struct WorkerGroup {
 // Throws ProgramError when the program cannot be executed and IoError when the
 // system has no room; started workers are then still there for the caller to
 // end.
-WorkerGroup start_group(const Plan& plan, const GroupPlace& place, Console& out,
-                        Console& err);
+WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
+                        ConsoleStream& out, ConsoleStream& err);
 
 }  // namespace lockstep

@@ -118,7 +118,7 @@ class Keeper {
     }
     tell_log_folder();
     if (code == 0) errors_ = LogFolder::Errors::kRemove;
-    std::array<Console*, 2> consoles = {&out_, &err_};
+    std::array<ConsoleStream*, 2> consoles = {&out_, &err_};
     flush_all(consoles, control_.fd());
     return code;
   }
@@ -137,8 +137,8 @@ class Keeper {
   const Plan& plan_;
   ControlReader& control_;
   sigset_t worker_mask_;
-  Console out_{STDOUT_FILENO};
-  Console err_{STDERR_FILENO};
+  ConsoleStream out_{STDOUT_FILENO};
+  ConsoleStream err_{STDERR_FILENO};
   FileDescriptor child_events_;
   LogFolder logs_;
   LogFolder::Errors errors_ = LogFolder::Errors::kKeep;

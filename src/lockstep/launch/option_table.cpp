@@ -1,5 +1,7 @@
 #include "lockstep/launch/option_table.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 
@@ -55,6 +57,7 @@ void set_nproc(Options& options, const Text& value) {
     }
   }
   options.nproc = value;
+  options.is_nproc_given = true;
 }
 
 void set_nnodes(Options&, const Text& value) {
@@ -242,5 +245,39 @@ constexpr auto kTable = std::to_array<RunOption>({
 }  // namespace
 
 std::span<const RunOption> run_option_table() { return kTable; }
+
+const RunOption* find_run_option(std::string_view name) {
+  const Text spelled = replace_all(Text(name), "_", "-");
+  for (const RunOption& option : kTable) {
+    if (spelled == option.name) return &option;
+  }
+  return nullptr;
+}
+
+std::string help_row(const RunOption& option) {
+  constexpr size_t kIndent = 30;
+  constexpr size_t kWidth = 80;
+  std::string left = "  ";
+  if (option.short_name != '\0')
+    left += fmt::format("-{}, ", option.short_name);
+  left += fmt::format("--{}", option.name);
+  if (option.value_name != nullptr)
+    left += fmt::format(" {}", option.value_name);
+  std::string text;
+  std::string line = left;
+  if (line.size() + 2 > kIndent) {
+    text = line + "\n";
+    line.clear();
+  }
+  line.resize(kIndent, ' ');
+  for (const std::string& word : split(option.help, ' ')) {
+    if (line.size() + word.size() > kWidth) {
+      text += std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
+      line = std::string(kIndent, ' ');
+    }
+    line += word + " ";
+  }
+  return text + std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
+}
 
 }  // namespace lockstep

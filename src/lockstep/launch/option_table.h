@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "lockstep/launch/options.h"
 
@@ -19,5 +20,11 @@ struct RunOption {
 };
 
 std::span<const RunOption> run_option_table();
+
+// By its long name without dashes, in either spelling; nullptr: no such option.
+const RunOption* find_run_option(std::string_view name);
+
+// Its lines of a help text.
+std::string help_row(const RunOption& option);
 
 }  // namespace lockstep

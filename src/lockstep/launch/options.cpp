@@ -13,14 +13,6 @@
 namespace lockstep {
 namespace {
 
-const RunOption* find_long(std::string_view name) {
-  const std::string spelled = replace_all(std::string(name), "_", "-");
-  for (const RunOption& option : run_option_table()) {
-    if (spelled == option.name) return &option;
-  }
-  return nullptr;
-}
-
 const RunOption* find_short(char name) {
   for (const RunOption& option : run_option_table()) {
     if (option.short_name != '\0' && name == option.short_name) return &option;
@@ -56,7 +48,7 @@ Written read_option(const std::string& argument) {
     const auto equals = argument.find('=');
     const std::string name = argument.substr(2, equals - 2);
     const RunOption* option =
-        equals == 2 || name.empty() ? nullptr : find_long(name);
+        equals == 2 || name.empty() ? nullptr : find_run_option(name);
     if (option == nullptr) unknown_option(argument);
     if (equals == std::string::npos) return {option, std::nullopt};
     return {option, argument.substr(equals + 1)};
@@ -88,32 +80,6 @@ void apply_environment(RunOptions& options, const Environment& environment) {
                         name + "=" + *value + ")");
     }
   }
-}
-
-std::string help_row(const RunOption& option) {
-  constexpr size_t kIndent = 30;
-  constexpr size_t kWidth = 80;
-  std::string left = "  ";
-  if (option.short_name != '\0')
-    left += fmt::format("-{}, ", option.short_name);
-  left += fmt::format("--{}", option.name);
-  if (option.value_name != nullptr)
-    left += fmt::format(" {}", option.value_name);
-  std::string text;
-  std::string line = left;
-  if (line.size() + 2 > kIndent) {
-    text = line + "\n";
-    line.clear();
-  }
-  line.resize(kIndent, ' ');
-  for (const std::string& word : split(option.help, ' ')) {
-    if (line.size() + word.size() > kWidth) {
-      text += std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
-      line = std::string(kIndent, ' ');
-    }
-    line += word + " ";
-  }
-  return text + std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
 }  // namespace

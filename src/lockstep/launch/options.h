@@ -17,6 +17,7 @@ namespace lockstep {
 struct RunOptions {
   bool help = false;               // --help: nothing else is checked
   std::string nproc = "1";         // a number, auto, gpu or cpu
+  bool is_nproc_given = false;     // false: nproc is the default
   bool standalone = false;         // torchrun's word for "choose a port"
   std::string run_id = "none";     // --rdzv-id
   std::string endpoint;            // --rdzv-endpoint, host:port

@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "lockstep/base/files.h"
-#include "lockstep/launch/console.h"
+#include "lockstep/launch/console_stream.h"
 #include "lockstep/launch/line_splitter.h"
 
 namespace lockstep {
 
 // Where the lines of one stream go.
 struct OutputTarget {
-  Console* console = nullptr;  // not owned; nullptr: not shown
-  std::string prefix;          // of lines on the console
-  std::string nccl_prefix;     // of NCCL's own lines when there is no prefix
-  FileDescriptor log;          // without descriptor: no log file
+  ConsoleStream* console = nullptr;  // not owned; nullptr: not shown
+  std::string prefix;                // of lines on the console
+  std::string nccl_prefix;  // of NCCL's own lines when there is no prefix
+  FileDescriptor log;       // without descriptor: no log file
   std::vector<std::string> filters;
   int filtered_fd = -1;  // not owned; lines with one of the filters
 };

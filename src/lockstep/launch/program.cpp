@@ -41,6 +41,11 @@ void check_path(const std::string& program, const std::string& path) {
   }
 }
 
+}  // namespace
+
+ProgramError::ProgramError(const std::string& what, int exit_code)
+    : ConfigError(what), exit_code_(exit_code) {}
+
 std::string find_executable(const std::string& program,
                             const Environment& environment) {
   if (program.find('/') != std::string::npos) {
@@ -62,11 +67,6 @@ std::string find_executable(const std::string& program,
            : "No such file or directory, and nothing of that name on PATH",
        kNotFound);
 }
-
-}  // namespace
-
-ProgramError::ProgramError(const std::string& what, int exit_code)
-    : ConfigError(what), exit_code_(exit_code) {}
 
 Command find_command(const RunOptions& options,
                      const Environment& environment) {

@@ -28,6 +28,11 @@ struct Command {
   std::string title;                   // PROGRAM as the user wrote it
 };
 
+// The file of a program: a path as it is, a name searched on PATH. Throws
+// ProgramError.
+std::string find_executable(const std::string& program,
+                            const Environment& environment);
+
 // Searches PATH. Throws ProgramError.
 Command find_command(const RunOptions& options, const Environment& environment);
 

@@ -1,4 +1,4 @@
-#include "lockstep/launch/console.h"
+#include "lockstep/launch/console_stream.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,10 +9,10 @@
 namespace lockstep {
 namespace {
 
-TEST(Console, KeepsWhatASlowReaderDoesNotTake) {
+TEST(ConsoleStream, KeepsWhatASlowReaderDoesNotTake) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  Console console(ends[1]);
+  ConsoleStream console(ends[1]);
   const std::string text(300'000, 'x');
   console.write(text);
   console.flush();
@@ -30,12 +30,12 @@ TEST(Console, KeepsWhatASlowReaderDoesNotTake) {
   close(ends[1]);
 }
 
-TEST(Console, DropsTextWhenTheReaderIsGone) {
+TEST(ConsoleStream, DropsTextWhenTheReaderIsGone) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   close(ends[0]);
   signal(SIGPIPE, SIG_IGN);
-  Console console(ends[1]);
+  ConsoleStream console(ends[1]);
   console.write("text");
   console.flush();
   EXPECT_TRUE(console.is_broken());
@@ -44,15 +44,15 @@ TEST(Console, DropsTextWhenTheReaderIsGone) {
   close(ends[1]);
 }
 
-TEST(Console, FlushAllGivesUpWhenToldSo) {
+TEST(ConsoleStream, FlushAllGivesUpWhenToldSo) {
   int ends[2];
   int cancel[2];
   ASSERT_EQ(pipe(ends), 0);
   ASSERT_EQ(pipe(cancel), 0);
-  Console console(ends[1]);
+  ConsoleStream console(ends[1]);
   console.write(std::string(300'000, 'x'));
   ASSERT_EQ(write(cancel[1], "x", 1), 1);
-  std::array<Console*, 1> consoles = {&console};
+  std::array<ConsoleStream*, 1> consoles = {&console};
   flush_all(consoles, cancel[0]);
   EXPECT_TRUE(console.has_pending());
   for (const int fd : {ends[0], ends[1], cancel[0], cancel[1]}) close(fd);

@@ -1,4 +1,4 @@
-#include "lockstep/launch/console.h"
+#include "lockstep/launch/console_stream.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -20,11 +20,11 @@ bool is_writable(int fd) {
 
 }  // namespace
 
-void Console::write(std::string_view text) {
+void ConsoleStream::write(std::string_view text) {
   if (!is_broken_) pending_ += text;
 }
 
-void Console::flush() {
+void ConsoleStream::flush() {
   while (has_pending() && is_writable(fd_)) {
     const ssize_t count =
         ::write(fd_, pending_.data() + sent_,
@@ -42,10 +42,10 @@ void Console::flush() {
   }
 }
 
-void flush_all(std::span<Console* const> consoles, int cancel_fd) {
+void flush_all(std::span<ConsoleStream* const> consoles, int cancel_fd) {
   while (true) {
     std::vector<pollfd> entries = {{cancel_fd, POLLIN, 0}};
-    for (Console* console : consoles) {
+    for (ConsoleStream* console : consoles) {
       console->flush();
       if (console->has_pending())
         entries.push_back({console->fd(), POLLOUT, 0});

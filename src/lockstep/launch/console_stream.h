@@ -9,9 +9,9 @@ namespace lockstep {
 
 // Never blocks: what the reader of the stream does not take yet waits here, so
 // that a slow terminal cannot keep the launcher from seeing a signal.
-class Console {
+class ConsoleStream {
  public:
-  explicit Console(int fd) : fd_(fd) {}
+  explicit ConsoleStream(int fd) : fd_(fd) {}
 
   int fd() const { return fd_; }
   void write(std::string_view text);
@@ -30,6 +30,6 @@ class Console {
 
 // Waits until the readers took all text. Gives up when `cancel_fd` has
 // something to say.
-void flush_all(std::span<Console* const> consoles, int cancel_fd);
+void flush_all(std::span<ConsoleStream* const> consoles, int cancel_fd);
 
 }  // namespace lockstep

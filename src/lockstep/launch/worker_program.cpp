@@ -1,0 +1,66 @@
+#include "lockstep/launch/worker_program.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/program.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kName = "lockstep-worker";
+constexpr const char* kVariable = "LOCKSTEP_WORKER";
+
+}  // namespace
+
+std::string find_worker(const Environment& environment,
+                        const std::filesystem::path& launcher_folder) {
+  if (const auto named = find(environment, kVariable)) {
+    try {
+      return find_executable(*named, environment);
+    } catch (const ProgramError& error) {
+      throw ProgramError(
+          std::string(error.what()) + " (from " + kVariable + ")",
+          error.program_exit_code());
+    }
+  }
+  const std::filesystem::path beside = launcher_folder / kName;
+  std::error_code ignored;
+  if (std::filesystem::exists(beside, ignored)) {
+    return find_executable(beside, environment);
+  }
+  try {
+    return find_executable(kName, environment);
+  } catch (const ProgramError& error) {
+    throw ProgramError(std::string(kName) + " is missing: it is neither in " +
+                           launcher_folder.string() +
+                           " nor on PATH; build it with ./lockstep.sh build, "
+                           "or name it in " +
+                           kVariable,
+                       error.program_exit_code());
+  }
+}
+
+std::filesystem::path own_folder() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) throw IoError("cannot read /proc/self/exe: " + error.message());
+  return self.parent_path();
+}
+
+void become_worker(const std::string& worker,
+                   std::span<const std::string> arguments) {
+  Command command{.file = worker, .arguments = {worker}, .title = worker};
+  command.arguments.insert(command.arguments.end(), arguments.begin(),
+                           arguments.end());
+  std::vector<char*> words;
+  for (std::string& word : command.arguments) words.push_back(word.data());
+  words.push_back(nullptr);
+  execv(worker.c_str(), words.data());
+  throw exec_error(command, errno);
+}
+
+}  // namespace lockstep

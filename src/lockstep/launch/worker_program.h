@@ -1,0 +1,26 @@
+// Where lockstep-worker lies, and becoming it.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "lockstep/base/environment.h"
+
+namespace lockstep {
+
+// LOCKSTEP_WORKER (a path, or a name on PATH), else lockstep-worker in the
+// launcher's own folder, else on PATH. Throws ProgramError that says what to
+// do.
+std::string find_worker(const Environment& environment,
+                        const std::filesystem::path& launcher_folder);
+
+// The folder of the running program, symbolic links followed. Throws IoError.
+std::filesystem::path own_folder();
+
+// Replaces this process by the worker, with its environment. Returns only by
+// ProgramError.
+[[noreturn]] void become_worker(const std::string& worker,
+                                std::span<const std::string> arguments);
+
+}  // namespace lockstep

@@ -1,0 +1,133 @@
+#include "lockstep/track/console.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kRedrawNs = 100'000'000;
+constexpr size_t kWaitingBytes = 64 * 1024;
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+ProgressDisplay choose_display(const ConsoleConfig& config,
+                               const ConsoleOutput& output) {
+  if (!config.speaks) return ProgressDisplay::kNone;
+  if (config.progress != ProgressDisplay::kAuto) return config.progress;
+  return output.columns() > 0 ? ProgressDisplay::kBar : ProgressDisplay::kLines;
+}
+
+std::string_view log_name(Level level) {
+  switch (level) {
+    case Level::kInfo: return "INFO";
+    case Level::kWarning: return "WARNING";
+    case Level::kError: return "ERROR";
+  }
+  return "";
+}
+
+std::string_view console_prefix(Level level) {
+  switch (level) {
+    case Level::kInfo: return "";
+    case Level::kWarning: return "warning: ";
+    case Level::kError: return "error: ";
+  }
+  return "";
+}
+
+}  // namespace
+
+Console::Console(ConsoleConfig config, ConsoleOutput output)
+    : config_(config),
+      output_(std::move(output)),
+      display_(choose_display(config_, output_)) {}
+
+Console::~Console() { finish_progress(); }
+
+void Console::open_log(const std::filesystem::path& path) {
+  if (!config_.speaks) return;
+  const std::lock_guard lock(mutex_);
+  log_file_.emplace(path);
+  append_to_log(std::exchange(waiting_for_log_, {}));
+}
+
+void Console::say(Level level, std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (!config_.speaks) {
+    if (level == Level::kInfo) return;
+    output_.err(fmt::format("rank {}: {}{}\n", config_.rank,
+                            console_prefix(level), text));
+    return;
+  }
+  clear_bar();
+  const auto& write = level == Level::kInfo ? output_.out : output_.err;
+  write(fmt::format("{}{}\n", console_prefix(level), text));
+  log(level, text);
+  if (bar_) draw_bar();
+}
+
+void Console::progress(const ProgressState& state) {
+  const std::lock_guard lock(mutex_);
+  if (display_ != ProgressDisplay::kBar) return;
+  const bool is_due = !bar_ || output_.now_ns() - drawn_ns_ >= kRedrawNs;
+  bar_ = state;
+  if (is_due) draw_bar();
+}
+
+void Console::progress_line(const ProgressState& state) {
+  if (!config_.speaks) return;
+  const std::lock_guard lock(mutex_);
+  const std::string text = line_text(state);
+  if (display_ == ProgressDisplay::kLines) output_.out(text + "\n");
+  log(Level::kInfo, text);
+}
+
+void Console::finish_progress() {
+  const std::lock_guard lock(mutex_);
+  if (!bar_) return;
+  draw_bar();
+  output_.out("\n");
+  bar_.reset();
+}
+
+void Console::draw_bar() {
+  BarStyle style{.is_utf8 = output_.is_utf8};
+  if (const int columns = output_.columns(); columns > 0) {
+    style.columns = columns;
+  }
+  output_.out(fmt::format("{}{}", kEraseLine, bar_text(*bar_, style)));
+  drawn_ns_ = output_.now_ns();
+}
+
+void Console::clear_bar() {
+  if (bar_) output_.out(kEraseLine);
+}
+
+void Console::log(Level level, std::string_view text) {
+  const std::string time =
+      replace_all(local_timestamp(output_.wall_seconds()), "_", " ");
+  const std::string line =
+      fmt::format("{} - {} - {}\n", time, log_name(level), text);
+  if (log_file_) {
+    append_to_log(line);
+  } else if (waiting_for_log_.size() + line.size() <= kWaitingBytes) {
+    waiting_for_log_ += line;
+  }
+}
+
+void Console::append_to_log(std::string_view line) {
+  const auto failure = log_file_->append(line);
+  if (!failure || std::exchange(has_log_failed_, true)) return;
+  clear_bar();
+  output_.err(
+      fmt::format("warning: the log file {} cannot be written: {}; the "
+                  "training goes on, lines are missing there\n",
+                  log_file_->path().string(), *failure));
+  if (bar_) draw_bar();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+// The console of a training: messages, a progress bar or lines, a log file.
+//
+// It prints nothing itself: the program gives it two functions to write with.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/track/log_file.h"
+#include "lockstep/track/progress.h"
+
+namespace lockstep {
+
+enum class Level { kInfo, kWarning, kError };
+
+enum class ProgressDisplay {
+  kAuto,   // a bar on a terminal, lines elsewhere
+  kBar,    // 80 columns where there is no terminal
+  kLines,  // for files and pipes
+  kNone,   // only the log file gets lines
+};
+
+struct ConsoleConfig {
+  int rank = 0;
+  // False on all ranks but one: they show no progress and no information, and
+  // say their warnings and errors with their rank.
+  bool speaks = true;
+  ProgressDisplay progress = ProgressDisplay::kAuto;
+};
+
+// Where the text goes. The functions are called by one thread at a time, with
+// whole texts that should appear at once; they must neither throw nor call the
+// console.
+struct ConsoleOutput {
+  std::function<void(std::string_view)> out = [](std::string_view) {};
+  std::function<void(std::string_view)> err = [](std::string_view) {};
+  // The width of the terminal behind `out`; 0: it is none. See terminal.h.
+  std::function<int()> columns = [] { return 0; };
+  bool is_utf8 = false;  // the terminal shows block characters
+  std::function<int64_t()> now_ns = monotonic_ns;
+  std::function<int64_t()> wall_seconds = unix_seconds;
+};
+
+// Thread-safe. A failing log file never ends a training: it is said once.
+class Console {
+ public:
+  Console(ConsoleConfig config, ConsoleOutput output);
+  ~Console();  // Ends the line of a visible bar.
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  // From here on the file gets every message and progress line as
+  // "2026-03-01 09:15:02 - INFO - text"; the first 64 KiB of what was said
+  // before follow at once. Does nothing on a rank that does not speak. Throws
+  // IoError.
+  void open_log(const std::filesystem::path& path);
+
+  // Texts may have several lines. A visible bar stays below them.
+  void info(std::string_view text) { say(Level::kInfo, text); }
+  void warn(std::string_view text) { say(Level::kWarning, text); }
+  void error(std::string_view text) { say(Level::kError, text); }
+
+  // Call it at every step: keeps the bar up to date, drawn at most 10 times a
+  // second. Without a bar it does nothing.
+  void progress(const ProgressState& state);
+
+  // Call it as often as lines are wanted: goes to the log file, and to the
+  // console where progress is shown as lines.
+  void progress_line(const ProgressState& state);
+
+  // Draws the bar's last state and ends its line.
+  void finish_progress();
+
+ private:
+  void say(Level level, std::string_view text);
+  void draw_bar();
+  void clear_bar();
+  void log(Level level, std::string_view text);
+  void append_to_log(std::string_view line);
+
+  const ConsoleConfig config_;
+  const ConsoleOutput output_;
+  ProgressDisplay display_;  // never kAuto
+
+  std::mutex mutex_;                  // guards what follows
+  std::optional<ProgressState> bar_;  // its last state, while there is a bar
+  int64_t drawn_ns_ = 0;
+  std::optional<LogFile> log_file_;
+  std::string waiting_for_log_;
+  bool has_log_failed_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,142 @@
+#include "lockstep/launch/worker_command.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/option_table.h"
+
+namespace lockstep {
+namespace {
+
+using Words = std::vector<std::string>;
+
+WorkerCommand split_train(const Words& words) {
+  return split_worker_command("train", words);
+}
+
+Plan plan_for(const Words& words, Environment environment = {}, int gpus = 0,
+              const std::string& name = "train") {
+  environment.emplace("PATH", "/usr/bin:/bin");
+  return plan_worker_command(
+      split_worker_command(name, words), "/bin/true", environment,
+      {.count_gpus = [gpus] { return gpus; }, .count_cores = [] { return 8; }});
+}
+
+TEST(WorkerCommand, LauncherOptionsAreTakenOutAnywhere) {
+  const WorkerCommand command =
+      split_train({"--nproc", "2", "jit", "--lr", "0.1", "--max_restarts=3",
+                   "--standalone", "--epochs=5"});
+  EXPECT_EQ(command.launch_options,
+            (Words{"--nproc", "2", "--max_restarts=3", "--standalone"}));
+  EXPECT_EQ(command.arguments, (Words{"jit", "--lr", "0.1", "--epochs=5"}));
+}
+
+TEST(WorkerCommand, AllSpellingsOfAnOptionAreTaken) {
+  for (const Words& words : std::vector<Words>{{"jit", "--nproc-per-node", "4"},
+                                               {"jit", "--nproc_per_node", "4"},
+                                               {"--nproc-per-node=4", "jit"},
+                                               {"--nproc_per_node=4", "jit"},
+                                               {"--nproc=4", "jit"}}) {
+    EXPECT_EQ(split_train(words).arguments, Words{"jit"});
+    EXPECT_EQ(plan_for(words).num_processes, 4);
+  }
+}
+
+TEST(WorkerCommand, OtherWordsReachTheWorkerUnchanged) {
+  const Words words = {"jit",         "-r", "3",        "-t",
+                       "--np",        "2",  "--module", "--nproc-per-nod=2",
+                       "--x=--nproc", "-",  "",         "--=1"};
+  EXPECT_EQ(split_train(words).arguments, words);
+  EXPECT_TRUE(split_train(words).launch_options.empty());
+}
+
+TEST(WorkerCommand, BehindTwoDashesEverythingIsTheWorkers) {
+  const WorkerCommand command = split_train(
+      {"--nproc=2", "jit", "--", "--log_dir", "x", "--", "--nproc=3"});
+  EXPECT_EQ(command.launch_options, Words{"--nproc=2"});
+  EXPECT_EQ(command.arguments,
+            (Words{"jit", "--log_dir", "x", "--", "--nproc=3"}));
+}
+
+TEST(WorkerCommand, TheTimeoutGoesToBoth) {
+  const WorkerCommand command = split_train({"jit", "--timeout", "60"});
+  EXPECT_EQ(command.launch_options, (Words{"--timeout", "60"}));
+  EXPECT_EQ(command.arguments, (Words{"jit", "--timeout", "60"}));
+}
+
+TEST(WorkerCommand, AMissingValueIsAnError) {
+  try {
+    split_train({"jit", "--nproc"});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()), "--nproc needs a value: N");
+  }
+}
+
+TEST(WorkerCommand, QuestionsStartNoJob) {
+  for (const Words& words : std::vector<Words>{{},
+                                               {"--nproc=2"},
+                                               {"jit", "--help"},
+                                               {"jit", "--nproc=2", "-h"},
+                                               {"--help", "jit"},
+                                               {"jit", "--print-config"},
+                                               {"jit", "--print_config"},
+                                               {"jit", "--", "--help"}}) {
+    EXPECT_TRUE(is_question(split_train(words)));
+    EXPECT_FALSE(asks_for_launch_help(split_train(words)));
+  }
+  EXPECT_FALSE(is_question(split_train({"jit"})));
+  EXPECT_FALSE(is_question(split_train({"jit", "-h", "512"})));
+  EXPECT_TRUE(asks_for_launch_help(split_train({"--help"})));
+  EXPECT_TRUE(asks_for_launch_help(split_train({"--nproc=2", "-h"})));
+}
+
+TEST(WorkerCommand, ItsHelpShowsWhatItTakes) {
+  const std::string help = worker_command_help("sample");
+  for (const RunOption& option : run_option_table()) {
+    const std::string word = std::string("--") + option.name;
+    const bool is_taken = split_train({word + "=1"}).arguments.empty();
+    if (option.help == nullptr || word == "--timeout") continue;
+    EXPECT_EQ(help.find("\n  " + word + (option.value_name ? " " : "")) !=
+                  std::string::npos,
+              is_taken)
+        << word;
+  }
+  EXPECT_NE(help.find("lockstep sample RECIPE --help"), std::string::npos);
+}
+
+TEST(WorkerCommand, ThePlanRunsTheWorker) {
+  const Plan plan =
+      plan_for({"jit", "--nproc=2", "--lr=1"}, {{"PET_MODULE", "1"}});
+  EXPECT_EQ(plan.command.file, "/bin/true");
+  EXPECT_EQ(plan.command.arguments,
+            (Words{"/bin/true", "train", "jit", "--lr=1"}));
+  EXPECT_EQ(plan.num_processes, 2);
+}
+
+TEST(WorkerCommand, AutoMeansTheGpusElseOneProcess) {
+  EXPECT_EQ(plan_for({"jit", "--nproc=auto"}).num_processes, 1);
+  EXPECT_EQ(plan_for({"jit", "--nproc=auto"}, {}, 4).num_processes, 4);
+  EXPECT_EQ(
+      plan_for({"jit", "--nproc=auto"}, {{"CUDA_VISIBLE_DEVICES", "2"}}, 4)
+          .num_processes,
+      1);
+  EXPECT_EQ(plan_for({"jit"}, {{"PET_NPROC", "auto"}}).num_processes, 1);
+  EXPECT_EQ(plan_for({"jit", "--nproc=cpu"}).num_processes, 8);
+}
+
+TEST(WorkerCommand, IdleGpusAreNotedUnlessTheyAreWanted) {
+  EXPECT_EQ(plan_for({"jit"}, {}, 8).notes,
+            Words{"1 of 8 GPUs is used; --nproc 8 (or --nproc auto) trains on "
+                  "all"});
+  EXPECT_EQ(plan_for({"jit"}, {}, 2, "sample").notes,
+            Words{"1 of 2 GPUs is used; --nproc 2 (or --nproc auto) uses all"});
+  EXPECT_TRUE(plan_for({"jit"}, {}, 1).notes.empty());
+  EXPECT_TRUE(plan_for({"jit"}, {}, 0).notes.empty());
+  EXPECT_TRUE(plan_for({"jit", "--nproc=1"}, {}, 8).notes.empty());
+  EXPECT_TRUE(
+      plan_for({"jit"}, {{"PET_NPROC_PER_NODE", "1"}}, 8).notes.empty());
+}
+
+}  // namespace
+}  // namespace lockstep

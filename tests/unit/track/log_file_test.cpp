@@ -1,0 +1,42 @@
+#include "lockstep/track/log_file.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+TEST(LogFile, AppendsToWhatIsThere) {
+  const testing::TempDir folder;
+  const std::string path = folder.write("log.txt", "old\n");
+  LogFile file(path);
+  EXPECT_FALSE(file.append("new\n"));
+  EXPECT_EQ(read_file(path), "old\nnew\n");
+}
+
+TEST(LogFile, AFolderThatIsNotThereIsAnError) {
+  try {
+    LogFile file("/no/such/folder/log.txt");
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("/no/such/folder/log.txt"),
+              std::string::npos);
+  }
+}
+
+TEST(LogFile, SaysWhyALineIsMissing) {
+  EXPECT_NE(LogFile("/dev/full")
+                .append("x\n")
+                .value_or("")
+                .find("No space left on device"),
+            std::string::npos);
+  const testing::TempDir folder;
+  LogFile file(folder.path() / "log.txt");
+  std::filesystem::remove(file.path());
+  EXPECT_EQ(file.append("x\n"), "it was removed");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -24,13 +24,11 @@ function(lockstep_install_headers target)
   endforeach()
 endfunction()
 
-# base, and all folders below the torch line: those are in liblockstep.
+# All folders but the launcher's are in liblockstep.
 get_property(_folders GLOBAL PROPERTY LOCKSTEP_LIBRARIES)
+list(REMOVE_ITEM _folders launch)
 foreach(_folder IN LISTS _folders)
-  get_target_property(_links lockstep_${_folder} LINK_LIBRARIES)
-  if(_folder STREQUAL "base" OR "Libtorch::cpu" IN_LIST _links)
-    lockstep_install_headers(lockstep_${_folder})
-  endif()
+  lockstep_install_headers(lockstep_${_folder})
 endforeach()
 lockstep_install_headers(lockstep_shared)
 

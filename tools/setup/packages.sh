@@ -11,6 +11,7 @@ ninja-build         required  command ninja
 python3             required  command python3
 python3-venv        torch     module  ensurepip
 libfmt-dev          required  file    /usr/include/fmt/format.h
+libyaml-cpp-dev     required  file    /usr/include/yaml-cpp/yaml.h
 nlohmann-json3-dev  required  file    /usr/include/nlohmann/json.hpp
 libgtest-dev        required  file    /usr/include/gtest/gtest.h
 clang-19            optional  command clang++-19

@@ -1,0 +1,23 @@
+// From the words of a command line to checked values of settings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/config/options.h"
+
+namespace lockstep {
+
+struct ReadFlags {
+  bool help = false;
+  bool print_config = false;
+  std::vector<std::string> config_files = {};
+  std::vector<std::string> positionals = {};
+  std::vector<Assignment> assignments = {};
+};
+
+// The grammar is described in parse.h. Throws ConfigError.
+ReadFlags read_flags(const Options& options,
+                     const std::vector<std::string>& arguments);
+
+}  // namespace lockstep

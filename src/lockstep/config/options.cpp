@@ -1,0 +1,151 @@
+#include "lockstep/config/options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/config/scalar_text.h"
+
+namespace lockstep {
+namespace {
+
+bool is_name(std::string_view word) {
+  return !word.empty() && word[0] != '-' &&
+         std::all_of(word.begin(), word.end(), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                  c == '_' || c == '-';
+         });
+}
+
+bool is_bool(const Setting& setting) {
+  return setting.binding.kind == ScalarKind::kBool;
+}
+
+}  // namespace
+
+void Options::add_setting(Setting setting) {
+  const ScalarKind kind = setting.binding.kind;
+  LOCKSTEP_CHECK(setting.details.choices.empty() || kind == ScalarKind::kText ||
+                     kind == ScalarKind::kInteger,
+                 "only texts and integers have choices: " + setting.name);
+  take_default(setting);
+  const size_t index = settings_.size();
+  settings_.push_back(std::move(setting));
+  const Setting& added = settings_.back();
+  claim_word(index, added.name);
+  for (const std::string& alias : added.details.aliases) {
+    claim_word(index, alias);
+  }
+  check_key(index);
+}
+
+// Every word must mean one thing, also as the "no_..." form of a bool.
+void Options::claim_word(size_t setting, const std::string& word) {
+  LOCKSTEP_CHECK(is_name(word), "a setting cannot be named '" + word + "'");
+  const std::string spelled = normalized(word);
+  LOCKSTEP_CHECK(
+      spelled != "config" && spelled != "help" && spelled != "print_config",
+      "this name belongs to the parser: " + word);
+  LOCKSTEP_CHECK(!words_.contains(spelled),
+                 "two settings are named '" + word + "'");
+  if (spelled.starts_with("no_")) {
+    const auto opposite = words_.find(spelled.substr(3));
+    LOCKSTEP_CHECK(
+        opposite == words_.end() || !is_bool(settings_[opposite->second]),
+        "'" + word + "' already turns a setting off");
+  }
+  LOCKSTEP_CHECK(
+      !is_bool(settings_[setting]) || !words_.contains("no_" + spelled),
+      "'no_" + word + "' is a setting of its own");
+  words_.emplace(spelled, setting);
+}
+
+// A path names one setting, and is not also a section of others.
+void Options::check_key(size_t setting) const {
+  const std::string key = normalized(settings_[setting].key());
+  for (const std::string& part : split(key, '.')) {
+    LOCKSTEP_CHECK(is_name(part), "not a YAML path: '" + key + "'");
+  }
+  for (const Setting& other : settings_) {
+    if (&other == &settings_[setting]) continue;
+    const std::string taken = normalized(other.key());
+    LOCKSTEP_CHECK(taken != key, "two settings have the key " + key);
+    LOCKSTEP_CHECK(
+        !taken.starts_with(key + ".") && !key.starts_with(taken + "."),
+        "a key cannot be a section as well: " + key + " and " + taken);
+  }
+}
+
+void Options::take_default(Setting& setting) const {
+  setting.default_value = setting.binding.read();
+  for (const SettingScalar& item : setting.default_value) {
+    LOCKSTEP_CHECK(is_allowed(setting, item),
+                   "the default of " + setting.name + " is " +
+                       yaml_scalar(item) + ", not " + expectation(setting));
+  }
+}
+
+void Options::add_alias(const std::string& name, const std::string& alias) {
+  const size_t index = index_of(name);
+  const auto known = words_.find(normalized(alias));
+  if (known != words_.end() && known->second == index) return;
+  claim_word(index, alias);
+  settings_[index].details.aliases.push_back(alias);
+}
+
+void Options::set_key(const std::string& name, const std::string& key) {
+  const size_t index = index_of(name);
+  settings_[index].details.key = key;
+  check_key(index);
+}
+
+void Options::set_group(const std::string& name, const std::string& group) {
+  settings_[index_of(name)].details.group = group;
+}
+
+void Options::set_shown_default(const std::string& name,
+                                const std::string& text) {
+  settings_[index_of(name)].details.shown_default = text;
+}
+
+void Options::refresh_defaults() {
+  for (Setting& setting : settings_) {
+    if (setting.source == Source::kDefault) take_default(setting);
+  }
+}
+
+bool Options::has(std::string_view name) const {
+  return words_.contains(normalized(name));
+}
+
+Source Options::source(std::string_view name) const {
+  return settings_[index_of(name)].source;
+}
+
+bool Options::was_given(std::string_view name) const {
+  return source(name) != Source::kDefault;
+}
+
+std::string Options::value_text(std::string_view name) const {
+  const Binding& binding = settings_[index_of(name)].binding;
+  return yaml_value(binding.shape, binding.read());
+}
+
+void Options::assign(std::span<const Assignment> assignments) {
+  for (const Assignment& assignment : assignments) {
+    Setting& setting = settings_.at(assignment.setting);
+    setting.binding.write(assignment.value);
+    setting.source = assignment.source;
+  }
+}
+
+size_t Options::index_of(std::string_view name) const {
+  const auto found = words_.find(normalized(name));
+  LOCKSTEP_CHECK(found != words_.end(),
+                 "no setting is named '" + std::string(name) + "'");
+  return found->second;
+}
+
+}  // namespace lockstep

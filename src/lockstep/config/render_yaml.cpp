@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <vector>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/config/render.h"
+#include "lockstep/config/scalar_text.h"
+
+namespace lockstep {
+namespace {
+
+// A key with a value, or a section with entries in the order of their first
+// setting.
+struct Entry {
+  std::string key = {};
+  std::string value = {};
+  std::vector<Entry> entries = {};
+};
+
+Entry& entry_in(Entry& section, const std::string& key) {
+  for (Entry& entry : section.entries) {
+    if (normalized(entry.key) == normalized(key)) return entry;
+  }
+  section.entries.push_back({.key = key});
+  return section.entries.back();
+}
+
+void write(const Entry& section, const std::string& indent, std::string& text) {
+  for (const Entry& entry : section.entries) {
+    text += indent + yaml_scalar(entry.key) + ":";
+    if (entry.entries.empty()) {
+      text += " " + entry.value + "\n";
+    } else {
+      text += "\n";
+      write(entry, indent + "  ", text);
+    }
+  }
+}
+
+}  // namespace
+
+std::string to_yaml(const Options& options) {
+  Entry root;
+  for (const Setting& setting : options.settings()) {
+    Entry* entry = &root;
+    for (const std::string& part : split(setting.key(), '.')) {
+      entry = &entry_in(*entry, part);
+    }
+    entry->value = yaml_value(setting.binding.shape, setting.binding.read());
+  }
+  std::string text;
+  write(root, "", text);
+  return text;
+}
+
+}  // namespace lockstep

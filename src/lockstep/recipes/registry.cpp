@@ -1,0 +1,39 @@
+#include "lockstep/recipes/registry.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/recipes/tiny/tiny.h"
+
+namespace lockstep {
+namespace {
+
+template <typename Type>
+std::unique_ptr<Recipe> make() {
+  return std::make_unique<Type>();
+}
+
+constexpr std::array kRecipes = {
+    RecipeEntry{"tiny", make<TinyRecipe>},
+};
+
+}  // namespace
+
+std::span<const RecipeEntry> recipes() { return kRecipes; }
+
+std::unique_ptr<Recipe> make_recipe(std::string_view name) {
+  std::vector<std::string> names;
+  for (const RecipeEntry& entry : kRecipes) {
+    if (entry.name == name) return entry.make();
+    names.emplace_back(entry.name);
+  }
+  const auto near = nearest(name, names);
+  throw ConfigError("unknown recipe '" + std::string(name) + "'; " +
+                    (near ? "did you mean " + *near + "?"
+                          : "the recipes are: " + join(names, ", ")));
+}
+
+}  // namespace lockstep

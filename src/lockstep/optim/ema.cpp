@@ -1,0 +1,102 @@
+#include "lockstep/optim/ema.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/shape_text.h"
+#include "lockstep/optim/tensor_groups.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& tensor : tensors) {
+    copies.push_back(tensor.detach().clone());
+  }
+  return copies;
+}
+
+void copy_values(const std::vector<at::Tensor>& from,
+                 const std::vector<at::Tensor>& to) {
+  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
+}
+
+}  // namespace
+
+Ema::Ema(std::vector<at::Tensor> parameters, EmaConfig config)
+    : config_(config), parameters_(std::move(parameters)) {
+  if (!(config_.decay >= 0) || !(config_.decay <= 1) ||
+      config_.update_after < 0) {
+    throw ConfigError(fmt::format(
+        "average with decay {} after {} updates: the decay must be in [0, 1], "
+        "the updates 0 or above",
+        config_.decay, config_.update_after));
+  }
+  averages_ = copies_of(parameters_);
+  for (const auto& places : by_device_and_dtype(parameters_)) {
+    lists_.push_back({.averages = pick(averages_, places),
+                      .parameters = pick(parameters_, places)});
+  }
+}
+
+// How far the averages go towards the parameters.
+double Ema::weight() const {
+  if (num_updates_ <= config_.update_after) return 1;
+  if (!config_.warmup) return 1 - config_.decay;
+  const auto n = static_cast<double>(num_updates_);
+  return 1 - std::min(config_.decay, (1 + n) / (10 + n));
+}
+
+void Ema::update() {
+  const at::NoGradGuard no_grad;
+  ++num_updates_;
+  const double weight = this->weight();
+  for (const List& list : lists_) {
+    if (weight == 1 || !list.averages[0].is_floating_point()) {
+      copy_values(list.parameters, list.averages);
+    } else {
+      at::_foreach_lerp_(list.averages, list.parameters, weight);
+    }
+  }
+}
+
+EmaState Ema::state() const {
+  return {.averages = averages_, .num_updates = num_updates_};
+}
+
+void Ema::load(const EmaState& state) {
+  if (state.averages.size() != averages_.size()) {
+    throw ConfigError(fmt::format(
+        "the saved average has {} tensors, this model {}; resume with the "
+        "model that saved it",
+        state.averages.size(), averages_.size()));
+  }
+  for (size_t i = 0; i < averages_.size(); ++i) {
+    if (state.averages[i].sizes() == averages_[i].sizes()) continue;
+    throw ConfigError(fmt::format(
+        "tensor {} of the saved average has shape {}, this model needs {}; "
+        "resume with the model that saved it",
+        i, shape_text(state.averages[i]), shape_text(averages_[i])));
+  }
+  const at::NoGradGuard no_grad;
+  copy_values(state.averages, averages_);
+  num_updates_ = state.num_updates;
+}
+
+EmaScope::EmaScope(const Ema& ema)
+    : parameters_(ema.parameters()), saved_(copies_of(parameters_)) {
+  const at::NoGradGuard no_grad;
+  copy_values(ema.averages(), parameters_);
+}
+
+EmaScope::~EmaScope() {
+  const at::NoGradGuard no_grad;
+  copy_values(saved_, parameters_);
+}
+
+}  // namespace lockstep

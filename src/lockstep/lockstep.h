@@ -3,6 +3,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/world.h"
+#include "lockstep/data/image_folder.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/kernels/fingerprint.h"

@@ -1,0 +1,127 @@
+#include "lockstep/data/image.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/data/image_codecs.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint64_t kMostPixels = uint64_t{1} << 28;
+
+void check_shape(const Image& image) {
+  if (image.width >= 1 && image.height >= 1 &&
+      (image.channels == 1 || image.channels == 3)) {
+    return;
+  }
+  throw ConfigError(fmt::format(
+      "an image of {}x{} pixels with {} channels: sides must be at least 1, "
+      "channels 1 or 3",
+      image.width, image.height, image.channels));
+}
+
+Image grey_to_rgb(const Image& grey) {
+  Image rgb = make_image(grey.width, grey.height, 3);
+  uint8_t* out = rgb.pixels.data();
+  for (const uint8_t value : grey.pixels) {
+    out[0] = out[1] = out[2] = value;
+    out += 3;
+  }
+  return rgb;
+}
+
+// ITU-R 601 weights in 16-bit fixed point, rounded: Pillow's convert("L").
+Image rgb_to_grey(const Image& rgb) {
+  Image grey = make_image(rgb.width, rgb.height, 1);
+  const uint8_t* in = rgb.pixels.data();
+  for (uint8_t& value : grey.pixels) {
+    value = uint8_t(
+        (in[0] * 19595u + in[1] * 38470u + in[2] * 7471u + 0x8000u) >> 16);
+    in += 3;
+  }
+  return grey;
+}
+
+std::string first_bytes(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes.substr(0, 8)) {
+    text += fmt::format("{}{:02x}", text.empty() ? "" : " ", uint8_t(byte));
+  }
+  return text;
+}
+
+Image decode(std::string_view bytes, const ImageRequest& request) {
+  if (bytes.empty()) throw FormatError("an image file of 0 bytes");
+  if (bytes.starts_with("\xff\xd8\xff")) {
+    return decode_jpeg(bytes, request.at_least_short_side);
+  }
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes);
+  throw FormatError(
+      fmt::format("neither a JPEG nor a PNG image: it starts with the bytes {}",
+                  first_bytes(bytes)));
+}
+
+}  // namespace
+
+Image make_image(int width, int height, int channels) {
+  Image image{.width = width, .height = height, .channels = channels};
+  check_shape(image);
+  image.pixels.resize(image.row_bytes() * size_t(height));
+  return image;
+}
+
+void check_image(const Image& image) {
+  check_shape(image);
+  const size_t num_bytes = image.row_bytes() * size_t(image.height);
+  if (image.pixels.size() == num_bytes) return;
+  throw ConfigError(fmt::format(
+      "an image of {}x{} pixels with {} channels needs {} bytes of pixels, not "
+      "{}",
+      image.width, image.height, image.channels, num_bytes,
+      image.pixels.size()));
+}
+
+void check_image_size(uint64_t width, uint64_t height, uint64_t num_bytes,
+                      uint64_t most_pixels_per_byte) {
+  const uint64_t num_pixels = width * height;
+  if (num_pixels == 0 || num_pixels > kMostPixels) {
+    throw FormatError(fmt::format(
+        "an image of {}x{} pixels: at least 1 and at most {} are read", width,
+        height, kMostPixels));
+  }
+  if (num_pixels > num_bytes * most_pixels_per_byte) {
+    throw FormatError(
+        fmt::format("{} bytes cannot hold the {}x{} pixels that the header "
+                    "says: damaged, or cut off",
+                    num_bytes, width, height));
+  }
+}
+
+Image decode_image(std::string_view bytes, ImageRequest request) {
+  if (request.channels != 1 && request.channels != 3) {
+    throw ConfigError(fmt::format(
+        "an image with {} channels was asked for: 1 (grey) or 3 (RGB)",
+        request.channels));
+  }
+  Image image = decode(bytes, request);
+  if (image.channels == request.channels) return image;
+  return image.channels == 1 ? grey_to_rgb(image) : rgb_to_grey(image);
+}
+
+Image read_image(const std::filesystem::path& path, ImageRequest request) {
+  const std::string bytes = read_file(path);
+  try {
+    return decode_image(bytes, request);
+  } catch (const FormatError& error) {
+    throw FormatError(
+        fmt::format("image '{}': {}", path.string(), error.what()));
+  }
+}
+
+void write_png(const std::filesystem::path& path, const Image& image) {
+  write_file_atomically(path, encode_png(image));
+}
+
+}  // namespace lockstep

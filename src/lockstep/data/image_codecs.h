@@ -1,0 +1,25 @@
+// One function per file format. Private to data/.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "lockstep/data/image.h"
+
+namespace lockstep {
+
+// Both give the image's own kind: grey or RGB. Both throw FormatError.
+Image decode_jpeg(std::string_view bytes,
+                  std::optional<int> at_least_short_side);
+Image decode_png(std::string_view bytes);
+
+// Throws ConfigError unless sides, channels and number of pixels fit together.
+void check_image(const Image& image);
+
+// Throws FormatError when the size is absurd, or more than `num_bytes` of this
+// format can hold: before memory is taken for a size that a damaged header
+// made up.
+void check_image_size(uint64_t width, uint64_t height, uint64_t num_bytes,
+                      uint64_t most_pixels_per_byte);
+
+}  // namespace lockstep

@@ -1,0 +1,109 @@
+#include "lockstep/data/image_folder.h"
+
+#include <ATen/ops/scalar_tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/image_ops.h"
+#include "lockstep/tensor/seed.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExpected =
+    "expected is a folder with one sub-folder of .jpg, .jpeg or .png files per "
+    "class, or with such files alone";
+
+bool is_picture(const fs::path& path) {
+  std::string ending = path.extension().string();
+  for (char& letter : ending) letter = char(std::tolower(uint8_t(letter)));
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+std::vector<fs::path> sub_folders(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return a.native() < b.native();
+  });
+  return found;
+}
+
+// By folder, then by name: torchvision's order.
+std::vector<fs::path> pictures_below(const fs::path& folder) {
+  std::vector<std::pair<std::string, std::string>> found;
+  const auto options = fs::directory_options::follow_directory_symlink;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, options)) {
+    if (!is_picture(entry.path()) || entry.is_directory()) continue;
+    found.emplace_back(entry.path().parent_path(), entry.path().filename());
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<fs::path> paths;
+  for (const auto& [parent, name] : found) {
+    paths.push_back(fs::path(parent) / name);
+  }
+  return paths;
+}
+
+Image fit_into_square(Image image, const ImageFolderConfig& config) {
+  if (config.fit == Fit::kAdmCrop) {
+    return center_crop_adm(std::move(image), config.image_size);
+  }
+  return resize(image, config.image_size, config.image_size, Filter::kBicubic);
+}
+
+}  // namespace
+
+ImageFolder::ImageFolder(const fs::path& folder, ImageFolderConfig config)
+    : config_(config) {
+  if (config.image_size < 1) {
+    throw ConfigError(
+        fmt::format("image folder: image_size is {}; it must be at least 1",
+                    config.image_size));
+  }
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    throw ConfigError(fmt::format("image folder '{}' is no folder: {}",
+                                  folder.string(), kExpected));
+  }
+  try {
+    const std::vector<fs::path> classes = sub_folders(folder);
+    for (const fs::path& path : classes) add_class(path);
+    if (classes.empty()) add_class(fs::canonical(folder));
+  } catch (const fs::filesystem_error& problem) {
+    throw IoError(fmt::format("cannot read image folder '{}': {}",
+                              folder.string(), problem.what()));
+  }
+}
+
+void ImageFolder::add_class(const fs::path& folder) {
+  const auto label = int64_t(classes_.size());
+  const std::vector<fs::path> paths = pictures_below(folder);
+  if (paths.empty()) {
+    throw ConfigError(fmt::format("folder '{}' holds no pictures: {}",
+                                  folder.string(), kExpected));
+  }
+  classes_.push_back(folder.filename().string());
+  for (const fs::path& path : paths) {
+    files_.push_back({.path = path, .label = label});
+  }
+}
+
+Sample ImageFolder::get(int64_t index, uint64_t seed) const {
+  const File& file = files_.at(size_t(index));
+  ImageRequest request;
+  if (config_.fast_decode) request.at_least_short_side = config_.image_size;
+  Image image = fit_into_square(read_image(file.path, request), config_);
+  const bool mirrored = config_.random_flip && (mix_bits(seed) & 1) != 0;
+  if (mirrored) image = flip_horizontal(image);
+  return {to_tensor(image), at::scalar_tensor(file.label, at::kLong)};
+}
+
+}  // namespace lockstep

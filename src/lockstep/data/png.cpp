@@ -1,0 +1,173 @@
+// PNG by libpng.
+//
+// As in jpeg.cpp: libpng leaves an error by longjmp, so no frame between setjmp
+// and that jump holds an object with a destructor.
+#include <fmt/format.h>
+#include <png.h>
+
+#include <array>
+#include <csetjmp>
+#include <cstring>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/image_codecs.h"
+
+namespace lockstep {
+namespace {
+
+struct Escape {
+  std::jmp_buf place;
+  std::array<char, 128> message;
+};
+
+[[noreturn]] void escape_with_message(png_structp png, png_const_charp text) {
+  auto* escape = static_cast<Escape*>(png_get_error_ptr(png));
+  std::strncpy(escape->message.data(), text, escape->message.size() - 1);
+  std::longjmp(escape->place, 1);
+}
+
+// Of parts that do not touch the pixels. Without this libpng prints them.
+void ignore_warning(png_structp, png_const_charp) {}
+
+void take_bytes(png_structp png, png_bytep to, size_t count) {
+  auto* rest = static_cast<std::string_view*>(png_get_io_ptr(png));
+  if (count > rest->size()) png_error(png, "the file ends too early");
+  std::memcpy(to, rest->data(), count);
+  rest->remove_prefix(count);
+}
+
+class Decoder {
+ public:
+  explicit Decoder(std::string_view bytes) : rest_(bytes) {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &escape_,
+                                  escape_with_message, ignore_warning);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    if (info_ == nullptr) throw std::bad_alloc();
+  }
+  ~Decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  bool read_header();
+  bool convert_to_8_bit_grey_or_rgb();
+  bool read_pixels(std::vector<png_bytep>& rows);
+
+  uint32_t width() const { return png_get_image_width(png_, info_); }
+  uint32_t height() const { return png_get_image_height(png_, info_); }
+  int channels() const { return png_get_channels(png_, info_); }
+  const char* message() const { return escape_.message.data(); }
+
+ private:
+  std::string_view rest_;
+  Escape escape_ = {};
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+};
+
+bool Decoder::read_header() {
+  if (setjmp(escape_.place) != 0) return false;
+  png_set_read_fn(png_, &rest_, take_bytes);
+  png_read_info(png_, info_);
+  return true;
+}
+
+bool Decoder::convert_to_8_bit_grey_or_rgb() {
+  if (setjmp(escape_.place) != 0) return false;
+  png_set_strip_16(png_);
+  png_set_expand(png_);  // Palettes, and 1, 2 and 4 bits.
+  png_set_strip_alpha(png_);
+  png_set_interlace_handling(png_);
+  png_read_update_info(png_, info_);
+  return true;
+}
+
+bool Decoder::read_pixels(std::vector<png_bytep>& rows) {
+  if (setjmp(escape_.place) != 0) return false;
+  png_read_image(png_, rows.data());
+  png_read_end(png_, nullptr);
+  return true;
+}
+
+void require(bool succeeded, const Decoder& decoder) {
+  if (succeeded) return;
+  throw FormatError(
+      fmt::format("a PNG image that cannot be decoded: {}; damaged, or cut off",
+                  decoder.message()));
+}
+
+// Deflate makes at most 1032 bytes of one, and a byte holds 8 pixels at most.
+constexpr uint64_t kMostPixelsPerByte = 1032 * 8;
+
+std::vector<png_bytep> row_pointers(Image& image) {
+  std::vector<png_bytep> rows;
+  for (int y = 0; y < image.height; ++y) rows.push_back(image.row(y));
+  return rows;
+}
+
+void append_bytes(png_structp png, png_bytep from, size_t count) {
+  static_cast<std::string*>(png_get_io_ptr(png))
+      ->append(reinterpret_cast<const char*>(from), count);
+}
+
+class Encoder {
+ public:
+  Encoder() {
+    png_ = png_create_write_struct(PNG_LIBPNG_VER_STRING, &escape_,
+                                   escape_with_message, ignore_warning);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    if (info_ == nullptr) throw std::bad_alloc();
+  }
+  ~Encoder() { png_destroy_write_struct(&png_, &info_); }
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  bool write(const Image& image, std::string& bytes);
+  const char* message() const { return escape_.message.data(); }
+
+ private:
+  Escape escape_ = {};
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+};
+
+bool Encoder::write(const Image& image, std::string& bytes) {
+  if (setjmp(escape_.place) != 0) return false;
+  png_set_write_fn(png_, &bytes, append_bytes, nullptr);
+  png_set_IHDR(png_, info_, png_uint_32(image.width), png_uint_32(image.height),
+               8,
+               image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
+               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(png_, info_);
+  for (int y = 0; y < image.height; ++y) png_write_row(png_, image.row(y));
+  png_write_end(png_, info_);
+  return true;
+}
+
+}  // namespace
+
+Image decode_png(std::string_view bytes) {
+  Decoder decoder(bytes);
+  require(decoder.read_header(), decoder);
+  check_image_size(decoder.width(), decoder.height(), bytes.size(),
+                   kMostPixelsPerByte);
+  require(decoder.convert_to_8_bit_grey_or_rgb(), decoder);
+  Image image = make_image(int(decoder.width()), int(decoder.height()),
+                           decoder.channels());
+  std::vector<png_bytep> rows = row_pointers(image);
+  require(decoder.read_pixels(rows), decoder);
+  return image;
+}
+
+std::string encode_png(const Image& image) {
+  check_image(image);
+  Encoder encoder;
+  std::string bytes;
+  if (!encoder.write(image, bytes)) {
+    throw InternalError(
+        fmt::format("libpng cannot write an image: {}", encoder.message()));
+  }
+  return bytes;
+}
+
+}  // namespace lockstep

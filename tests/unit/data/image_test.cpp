@@ -1,0 +1,240 @@
+#include "lockstep/data/image.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "lockstep/base/error.h"
+#include "support/images.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::encode_jpeg;
+using testing::JpegKind;
+using testing::largest_difference;
+using testing::test_picture;
+
+// The message of the FormatError that decoding must throw.
+std::string format_error(std::string_view bytes) {
+  try {
+    decode_image(bytes);
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no FormatError";
+  return "";
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Red in all channels, or the colours at 80 %: what encode_jpeg() stores.
+Image stored(const Image& picture, JpegKind kind) {
+  Image image = picture;
+  for (size_t i = 0; i < image.pixels.size(); ++i) {
+    if (kind == JpegKind::kGrey) image.pixels[i] = picture.pixels[i / 3 * 3];
+    if (kind == JpegKind::kCmyk || kind == JpegKind::kYcck) {
+      image.pixels[i] = uint8_t(picture.pixels[i] * 0.8);
+    }
+  }
+  return image;
+}
+
+double mean_difference(const Image& a, const Image& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.pixels.size(); ++i) {
+    sum += std::abs(a.pixels[i] - b.pixels[i]);
+  }
+  return sum / double(a.pixels.size());
+}
+
+TEST(Image, ReadsEveryKindOfJpegAsRgb) {
+  const Image picture = test_picture(101, 67);
+  for (const auto kind : {JpegKind::kBaseline, JpegKind::kProgressive,
+                          JpegKind::kGrey, JpegKind::kCmyk, JpegKind::kYcck}) {
+    const Image image = decode_image(encode_jpeg(picture, kind));
+    ASSERT_EQ(image.width, 101);
+    ASSERT_EQ(image.height, 67);
+    ASSERT_EQ(image.channels, 3);
+    EXPECT_LT(mean_difference(image, stored(picture, kind)), 2.5)
+        << "kind " << int(kind);
+  }
+}
+
+TEST(Image, ReadsEveryKindOfPngAsRgb) {
+  for (const auto& png : testing::png_of_each_kind()) {
+    EXPECT_EQ(largest_difference(decode_image(png.bytes), png.expected), 0)
+        << png.name;
+  }
+}
+
+TEST(Image, GivesGreyWhenAskedFor) {
+  Image color = make_image(2, 1, 3);
+  color.pixels = {255, 0, 0, 10, 200, 30};
+  const Image grey = decode_image(encode_png(color), {.channels = 1});
+  EXPECT_EQ(grey.channels, 1);
+  EXPECT_EQ(grey.pixels, (std::vector<uint8_t>{76, 124}));
+  EXPECT_EQ(decode_image(encode_png(grey), {.channels = 1}).pixels,
+            grey.pixels);
+  EXPECT_THROW(decode_image(encode_png(grey), {.channels = 4}), ConfigError);
+}
+
+TEST(Image, DecodesAJpegNoSmallerThanAskedFor) {
+  const std::string bytes =
+      encode_jpeg(test_picture(500, 375), JpegKind::kBaseline);
+  const auto height = [&](int least) {
+    return decode_image(bytes, {.at_least_short_side = least}).height;
+  };
+  EXPECT_EQ(height(1), 47);
+  EXPECT_EQ(height(46), 47);
+  EXPECT_EQ(height(64), 94);
+  EXPECT_EQ(height(93), 94);
+  EXPECT_EQ(height(94), 188);
+  EXPECT_EQ(height(187), 188);
+  EXPECT_EQ(height(188), 375);
+  EXPECT_EQ(height(1000), 375);
+  EXPECT_EQ(decode_image(bytes).height, 375);
+}
+
+TEST(Image, PngComesBackAsItWasWritten) {
+  const testing::TempDir folder;
+  for (const int channels : {1, 3}) {
+    Image image = test_picture(31, 20);
+    image.channels = channels;
+    image.width = 93 / channels;
+    write_png(folder.path() / "image.png", image);
+    const Image back =
+        read_image(folder.path() / "image.png", {.channels = channels});
+    EXPECT_EQ(largest_difference(back, image), 0);
+  }
+}
+
+TEST(Image, RefusesToWriteWhatIsNoImage) {
+  Image image = make_image(3, 3, 3);
+  image.pixels.pop_back();
+  EXPECT_THROW(encode_png(image), ConfigError);
+  EXPECT_THROW(encode_png(Image{}), ConfigError);
+  EXPECT_THROW(make_image(3, 3, 2), ConfigError);
+  EXPECT_THROW(make_image(0, 3, 3), ConfigError);
+}
+
+TEST(Image, ErrorsSayWhatIsWrong) {
+  EXPECT_TRUE(contains(format_error(""), "0 bytes"));
+  EXPECT_TRUE(contains(format_error("GIF89a..."),
+                       "neither a JPEG nor a PNG image: it starts with the "
+                       "bytes 47 49 46 38 39 61 2e 2e"));
+  EXPECT_TRUE(contains(format_error("\xff\xd8\xff"), "JPEG"));
+  EXPECT_TRUE(
+      contains(format_error("\x89PNG\r\n\x1a\n"), "the file ends too early"));
+}
+
+TEST(Image, AFileThatWasCutOffIsAnError) {
+  const Image picture = test_picture(64, 48);
+  for (const std::string& bytes :
+       {encode_jpeg(picture, JpegKind::kBaseline),
+        encode_jpeg(picture, JpegKind::kProgressive), encode_png(picture)}) {
+    for (const size_t left_out : {size_t{1}, size_t{13}, bytes.size() / 2}) {
+      format_error(std::string_view(bytes).substr(0, bytes.size() - left_out));
+    }
+  }
+}
+
+std::string big_endian(uint32_t value) {
+  return {char(value >> 24), char(value >> 16), char(value >> 8), char(value)};
+}
+
+std::string png_chunk(const std::string& name_and_data) {
+  uint32_t crc = ~0u;
+  for (const char byte : name_and_data) {
+    crc ^= uint8_t(byte);
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xedb88320u : 0u);
+    }
+  }
+  return big_endian(uint32_t(name_and_data.size() - 4)) + name_and_data +
+         big_endian(~crc);
+}
+
+// Grey, 8 bits, and the start of the pixels.
+std::string png_header(uint32_t width, uint32_t height) {
+  const std::string kind("\x08\0\0\0\0", 5);
+  return "\x89PNG\r\n\x1a\n" +
+         png_chunk("IHDR" + big_endian(width) + big_endian(height) + kind) +
+         png_chunk("IDATx");
+}
+
+TEST(Image, AnAbsurdSizeIsAnErrorBeforeMemoryIsTaken) {
+  std::string jpeg = encode_jpeg(test_picture(64, 48), JpegKind::kBaseline);
+  const size_t frame = jpeg.find("\xff\xc0");
+  ASSERT_NE(frame, std::string::npos);
+  jpeg.replace(frame + 5, 4, "\xff\x00\xff\x00", 4);
+  EXPECT_TRUE(contains(format_error(jpeg), "65280x65280"));
+  jpeg.replace(frame + 5, 4, "\x20\x00\x20\x00", 4);
+  EXPECT_TRUE(contains(format_error(jpeg), "cannot hold the 8192x8192"));
+  EXPECT_TRUE(contains(format_error(png_header(20000, 20000)),
+                       "20000x20000 pixels: at least 1 and at most"));
+  EXPECT_TRUE(contains(format_error(png_header(8000, 8000)),
+                       "cannot hold the 8000x8000"));
+}
+
+TEST(Image, BytesBetweenSegmentsDoNotHarm) {
+  const Image picture = test_picture(64, 48);
+  std::string jpeg = encode_jpeg(picture, JpegKind::kBaseline);
+  const Image image = decode_image(jpeg);
+  jpeg.insert(jpeg.size() - 2, "\x01\x02");
+  EXPECT_EQ(largest_difference(decode_image(jpeg), image), 0);
+}
+
+TEST(Image, ReadingNamesTheFile) {
+  const testing::TempDir folder;
+  const std::string path = folder.write("broken.jpg", "\xff\xd8\xff");
+  try {
+    read_image(path);
+    ADD_FAILURE() << "no error";
+  } catch (const FormatError& error) {
+    EXPECT_TRUE(contains(error.what(), path)) << error.what();
+  }
+  EXPECT_THROW(read_image(folder.path() / "missing.png"), IoError);
+}
+
+// Whatever the bytes are, decoding gives an image or a FormatError.
+void damage_and_decode(const std::string& good, unsigned seed) {
+  std::mt19937 random(seed);
+  int failures = 0;
+  for (int turn = 0; turn < 2000; ++turn) {
+    std::string bytes = good;
+    const size_t num_changes = 1 + random() % 8;
+    for (size_t i = 0; i < num_changes; ++i) {
+      bytes[random() % bytes.size()] = char(random());
+    }
+    if (turn % 4 == 0) bytes.resize(random() % bytes.size());
+    try {
+      const Image image = decode_image(bytes);
+      ASSERT_EQ(image.pixels.size(), image.row_bytes() * size_t(image.height));
+    } catch (const FormatError&) {
+      ++failures;
+    }
+  }
+  EXPECT_GT(failures, 500);
+}
+
+TEST(Image, DamagedBytesAreNeverMoreThanAFormatError) {
+  const Image picture = test_picture(48, 40);
+  unsigned seed = 1;
+  for (const auto kind :
+       {JpegKind::kBaseline, JpegKind::kProgressive, JpegKind::kYcck}) {
+    damage_and_decode(encode_jpeg(picture, kind), seed++);
+  }
+  damage_and_decode(encode_png(picture), seed++);
+  for (const auto& png : testing::png_of_each_kind()) {
+    if (png.name == "palette-4-interlaced") {
+      damage_and_decode(png.bytes, seed++);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

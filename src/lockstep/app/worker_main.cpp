@@ -1,47 +1,110 @@
 // `lockstep-worker`: one rank. It links libtorch; `lockstep run` starts it once
 // per process.
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "lockstep/app/demo.h"
+#include "lockstep/app/flags_document.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/lockstep.h"
+#include "lockstep/recipes/registry.h"
+#include "lockstep/track/terminal.h"
+#include "lockstep/train/commands.h"
 
+namespace lockstep {
 namespace {
+
+using Arguments = std::vector<std::string>;
 
 constexpr const char* kUsage =
     "usage: lockstep-worker COMMAND\n\n"
     "commands:\n"
-    "  demo      train a small network with one process, then with two\n"
-    "  version   print the version\n"
-    "  help      print this text\n";
+    "  train RECIPE [flags]   train; lockstep train RECIPE starts several\n"
+    "  eval RECIPE [flags]    evaluate a checkpoint\n"
+    "  sample RECIPE [flags]  sample from a checkpoint\n"
+    "  recipes                list the recipes\n"
+    "  flags                  print all flags of all recipes as Markdown\n"
+    "  demo                   train a small network with one process, then "
+    "two\n"
+    "  version                print the version\n"
+    "  help                   print this text\n\n"
+    "lockstep-worker train RECIPE --help shows a recipe's flags.\n";
 
-int dispatch(const std::vector<std::string>& arguments) {
+void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
+
+CommandContext make_context() {
+  const Environment environment = process_environment();
+  return {
+      .output = {
+          .out = print,
+          .err = [](std::string_view text) { write_all(STDERR_FILENO, text); },
+          .columns =
+              [environment] {
+                return terminal_columns(STDOUT_FILENO, environment);
+              },
+          .is_utf8 = has_utf8_locale(environment)},
+      .environment = environment};
+}
+
+int list_recipes() {
+  for (const RecipeEntry& entry : recipes()) {
+    const RecipeFacts facts = entry.make()->facts();
+    print(facts.name + ": " + facts.summary + "\n");
+  }
+  return 0;
+}
+
+using RecipeCommand = int (*)(Recipe&, const Arguments&, const CommandContext&);
+
+int on_recipe(RecipeCommand command, const Arguments& arguments) {
+  if (arguments.size() < 2 || arguments[1].starts_with("-")) {
+    throw ConfigError("lockstep " + arguments[0] +
+                      " needs a recipe: lockstep " + arguments[0] +
+                      " RECIPE [flags]; lockstep-worker recipes lists them");
+  }
+  const auto recipe = make_recipe(arguments[1]);
+  return command(*recipe, {arguments.begin() + 2, arguments.end()},
+                 make_context());
+}
+
+int dispatch(const Arguments& arguments) {
   const std::string command = arguments.empty() ? "help" : arguments[0];
-  if (command == "demo") return lockstep::run_demo();
+  if (command == "train") return on_recipe(train_command, arguments);
+  if (command == "eval") return on_recipe(eval_command, arguments);
+  if (command == "sample") return on_recipe(sample_command, arguments);
+  if (command == "recipes") return list_recipes();
+  if (command == "flags") {
+    print(flags_document());
+    return 0;
+  }
+  if (command == "demo") return run_demo();
   if (command == "version" || command == "--version") {
-    std::printf("lockstep-worker %s\n", lockstep::version());
+    print("lockstep-worker " + std::string(version()) + "\n");
     return 0;
   }
   if (command == "help" || command == "--help" || command == "-h") {
-    std::fputs(kUsage, stdout);
+    print(kUsage);
     return 0;
   }
-  const std::vector<std::string> known = {"demo", "version", "help"};
-  const auto near = lockstep::nearest(command, known);
-  throw lockstep::ConfigError(
-      "unknown command '" + command + "'; " +
-      (near ? "did you mean 'lockstep-worker " + *near + "'?"
-            : "lockstep-worker help lists them"));
+  const Arguments known = {"train", "eval", "sample",  "recipes",
+                           "flags", "demo", "version", "help"};
+  const auto near = nearest(command, known);
+  throw ConfigError("unknown command '" + command + "'; " +
+                    (near ? "did you mean 'lockstep-worker " + *near + "'?"
+                          : "lockstep-worker help lists them"));
 }
 
 }  // namespace
+}  // namespace lockstep
 
 int main(int count, char** values) {
   int code = 0;
   const int failed = lockstep::run_program(
-      [&] { code = dispatch({values + 1, values + count}); });
+      [&] { code = lockstep::dispatch({values + 1, values + count}); });
   return failed != 0 ? failed : code;
 }

@@ -61,8 +61,8 @@ const char* lockstep_cuda_device_name(int index) {
 
 int lockstep_cuda_compute_major(int index) {
   int major = 0;
-  C10_CUDA_CHECK(cudaDeviceGetAttribute(
-      &major, cudaDevAttrComputeCapabilityMajor, index));
+  C10_CUDA_CHECK(
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index));
   return major;
 }
 

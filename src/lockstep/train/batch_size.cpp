@@ -31,11 +31,12 @@ BatchSize resolve_batch_size(const TrainConfig& config, const Options& options,
       options.was_given("gradient_accumulation_steps");
   if (has_batch && has_accumulation) {
     if (batch.effective() != global) {
-      throw ConfigError(fmt::format(
-          "--global_batch_size {} contradicts {} per process \u00d7 {} processes "
-          "\u00d7 {} accumulation = {}: leave one of the three out",
-          global, batch.per_process, num_processes, batch.accumulation,
-          batch.effective()));
+      throw ConfigError(
+          fmt::format("--global_batch_size {} contradicts {} per process "
+                      "\u00d7 {} processes "
+                      "\u00d7 {} accumulation = {}: leave one of the three out",
+                      global, batch.per_process, num_processes,
+                      batch.accumulation, batch.effective()));
     }
     return batch;
   }

@@ -67,9 +67,9 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
   }
   const std::string& recipe = tree.at("lockstep").at("recipe").as_string();
   if (recipe != config.recipe) {
-    throw ConfigError(fmt::format(
-        "--resume {}: a checkpoint of the recipe {}, not of {}", path, recipe,
-        config.recipe));
+    throw ConfigError(
+        fmt::format("--resume {}: a checkpoint of the recipe {}, not of {}",
+                    path, recipe, config.recipe));
   }
   console.info("resuming from " + path);
   return tree;
@@ -77,8 +77,8 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
 
 void load_weights(const fs::path& path, Learner& learner) {
   if (!fs::is_regular_file(path)) {
-    throw ConfigError(fmt::format("--checkpoint {}: there is no such file",
-                                  path.string()));
+    throw ConfigError(
+        fmt::format("--checkpoint {}: there is no such file", path.string()));
   }
   const Tree tree = load_checkpoint(path);
   const Tree* model = tree.find(kModelKey);
@@ -115,7 +115,12 @@ RunState restore(const Tree& checkpoint, Learner& learner, const World& world,
   const int64_t ranks = own.at("world_size").as_int();
   const int64_t threads = own.at("threads").as_int();
   const int64_t batch = own.at("global_batch").as_int();
-  if (ranks == world.size()) load_generators(world, own.at("generators"));
+  if (ranks == world.size()) {
+    load_generators(world, own.at("generators"));
+    if (const auto sums = own.find("running_sums")) {
+      learner.set_running_sums(sums->at(world.rank()).as_tensor());
+    }
+  }
   if (ranks != world.size() || batch != global_batch ||
       threads != at::get_num_threads()) {
     console.warn(fmt::format(
@@ -134,14 +139,14 @@ Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
       learner_(learner),
       world_(world),
       console_(console),
-      saver_({.on_saved = {},
-              .on_error = [this](const fs::path& path,
-                                 const std::string& error) {
-                console_.error(fmt::format(
-                    "{} was not written: {}; training goes on, the older "
-                    "checkpoints stay",
-                    path.string(), error));
-              }}) {}
+      saver_(
+          {.on_saved = {},
+           .on_error = [this](const fs::path& path, const std::string& error) {
+             console_.error(fmt::format(
+                 "{} was not written: {}; training goes on, the older "
+                 "checkpoints stay",
+                 path.string(), error));
+           }}) {}
 
 Tree Checkpoints::make_tree(const RunState& state) {
   Tree own = Tree::dict();
@@ -160,6 +165,9 @@ Tree Checkpoints::make_tree(const RunState& state) {
   if (learner_.scaler() != nullptr) {
     own["scaler"] = scaler_tree(*learner_.scaler());
   }
+  if (const at::Tensor sums = learner_.running_sums(); sums.defined()) {
+    own["running_sums"] = gathered_tree(sums, world_);
+  }
   Tree tree = Tree::dict();
   tree["epoch"] = state.position.epoch;
   tree["global_step"] = state.step;
@@ -172,11 +180,10 @@ Tree Checkpoints::make_tree(const RunState& state) {
 void Checkpoints::save(const RunState& state, SaveReason reason) {
   const Tree tree = make_tree(state);
   if (!world_.is_main()) return;
-  const std::string name =
-      reason == SaveReason::kBest
-          ? config_.names.best
-          : file_name(config_.names.checkpoint, state.step,
-                      state.position.epoch);
+  const std::string name = reason == SaveReason::kBest
+                               ? config_.names.best
+                               : file_name(config_.names.checkpoint, state.step,
+                                           state.position.epoch);
   saver_.save(config_.folder / name, tree);
   if (reason != SaveReason::kInterval) saver_.wait();
   remove_old_files();

@@ -48,9 +48,10 @@ std::optional<std::string> CommandLine::parse(
   }
   if (parsed.print_config) return to_yaml(options_);
   if (command_ != Command::kTrain && checkpoint_.empty()) {
-    throw ConfigError(fmt::format("--checkpoint FILE is missing: which weights "
-                                  "shall {} use?",
-                                  name_of(command_)));
+    throw ConfigError(
+        fmt::format("--checkpoint FILE is missing: which weights "
+                    "shall {} use?",
+                    name_of(command_)));
   }
   resume_after_restart(environment);
   check_config(config_, options_);
@@ -70,9 +71,8 @@ void CommandLine::shorten_for_dry_run() {
 // A launcher that restarts a training wants it to go on, not to begin anew.
 void CommandLine::resume_after_restart(const Environment& environment) {
   const auto restarts = find_integer(environment, "TORCHELASTIC_RESTART_COUNT");
-  const bool has_run =
-      std::filesystem::exists(std::filesystem::path(config_.save_dir) /
-                              kConfigFile);
+  const bool has_run = std::filesystem::exists(
+      std::filesystem::path(config_.save_dir) / kConfigFile);
   if (restarts.value_or(0) == 0 || !has_run || config_.fast_dev_run) return;
   config_.resume = "latest";
   config_.overwrite = false;

@@ -38,14 +38,14 @@ bool starts_with_any(const std::string& text,
 // Alone, the words can only describe a world of one.
 void must_be_alone(const LaunchWords& words) {
   if (words.world_size && *words.world_size > 1) {
-    throw ConfigError(fmt::format(
-        "--world_size {} but no launcher started this process; {}",
-        *words.world_size, kRemedy));
+    throw ConfigError(
+        fmt::format("--world_size {} but no launcher started this process; {}",
+                    *words.world_size, kRemedy));
   }
   if (words.local_rank && *words.local_rank > 0) {
-    throw ConfigError(fmt::format(
-        "--local_rank {} but no launcher started this process; {}",
-        *words.local_rank, kRemedy));
+    throw ConfigError(
+        fmt::format("--local_rank {} but no launcher started this process; {}",
+                    *words.local_rank, kRemedy));
   }
 }
 
@@ -66,10 +66,12 @@ void check_launch_words(const LaunchWords& words, const Environment& env) {
   must_agree("local_rank", words.local_rank, "LOCAL_RANK", env);
   must_agree("master_port", words.master_port, "MASTER_PORT", env);
   const auto address = find(env, "MASTER_ADDR");
-  if (words.master_addr && address && !same_host(*words.master_addr, *address)) {
-    throw ConfigError(fmt::format("--master_addr {} contradicts MASTER_ADDR={}; "
-                                  "{}",
-                                  *words.master_addr, *address, kRemedy));
+  if (words.master_addr && address &&
+      !same_host(*words.master_addr, *address)) {
+    throw ConfigError(
+        fmt::format("--master_addr {} contradicts MASTER_ADDR={}; "
+                    "{}",
+                    *words.master_addr, *address, kRemedy));
   }
 }
 

@@ -52,16 +52,15 @@ Learner::Learner(Recipe& recipe, const World& world,
       model_, world,
       DdpConfig{.find_unused_parameters = facts_.has_unused_parameters,
                 .bucket_layout = config.bucket_layout});
-  optimizer_ =
-      make_optimizer(config.optimization.optimizer, std::move(groups),
-                     optimizer_config(config.optimization));
+  optimizer_ = make_optimizer(config.optimization.optimizer, std::move(groups),
+                              optimizer_config(config.optimization));
   if (config.precision.scales_loss) {
     scaler_.emplace(GradScalerConfig{}, world.device());
   }
   for (const double decay : config.optimization.ema_decay) {
     averages_.emplace_back(
-        parameters_, EmaConfig{.decay = decay,
-                               .warmup = config.optimization.ema_warmup});
+        parameters_,
+        EmaConfig{.decay = decay, .warmup = config.optimization.ema_warmup});
   }
   const auto options = at::TensorOptions().device(world.device());
   skipped_ = torch::zeros({}, options.dtype(at::kFloat));
@@ -137,15 +136,14 @@ std::optional<at::Tensor> Learner::correction(int64_t num_samples) {
   if (!has_own_normaliser_) return inverse;
   at::Tensor total = step_sums_[-1].clone();
   world_.all_reduce(total);
-  const at::Tensor factor = (expected_normaliser(num_samples) / total)
-                                .to(config_.precision.dtype);
+  const at::Tensor factor =
+      (expected_normaliser(num_samples) / total).to(config_.precision.dtype);
   return inverse ? *inverse * factor : factor;
 }
 
 void Learner::update(double lr, int64_t num_samples) {
-  const GradientReport report =
-      prepare_gradients(parameters_, correction(num_samples),
-                        config_.optimization.max_grad_norm);
+  const GradientReport report = prepare_gradients(
+      parameters_, correction(num_samples), config_.optimization.max_grad_norm);
   optimizer_->set_lr(lr);
   optimizer_->step_and_clear(report.found_inf);
   if (scaler_) scaler_->update(report.found_inf);
@@ -158,8 +156,7 @@ void Learner::update(double lr, int64_t num_samples) {
 void Learner::count_step(const at::Tensor& found_inf) {
   skipped_.add_(found_inf);
   skipped_in_a_row_.add_(1).mul_(found_inf);
-  const at::Tensor counted =
-      step_sums_.nan_to_num(0, 0, 0) * (1 - found_inf);
+  const at::Tensor counted = step_sums_.nan_to_num(0, 0, 0) * (1 - found_inf);
   total_sums_ = total_sums_.defined() ? total_sums_ + counted : counted;
   step_sums_.reset();
 }
@@ -175,10 +172,9 @@ Progress Learner::take_progress() {
       scaler_ ? scaler_->scale_tensor() : torch::ones_like(skipped_);
   // One read for everything.
   const at::Tensor values =
-      torch::cat({total_sums_,
-                  torch::stack({gradient_norm_, skipped_, skipped_in_a_row_,
-                                scale})
-                      .to(at::kDouble)})
+      torch::cat({total_sums_, torch::stack({gradient_norm_, skipped_,
+                                             skipped_in_a_row_, scale})
+                                   .to(at::kDouble)})
           .to(at::kCPU);
   const auto* value = values.const_data_ptr<double>();
   const double weight = value[columns - 1];
@@ -193,6 +189,21 @@ Progress Learner::take_progress() {
   skipped_.zero_();
   total_sums_.reset();
   return progress;
+}
+
+at::Tensor Learner::running_sums() const {
+  if (!total_sums_.defined()) return {};
+  return torch::cat(
+      {total_sums_,
+       torch::stack({skipped_, skipped_in_a_row_}).to(at::kDouble)});
+}
+
+void Learner::set_running_sums(const at::Tensor& sums) {
+  const at::Tensor own = sums.to(world_.device());
+  const int64_t columns = own.size(0) - 2;
+  total_sums_ = own.slice(0, 0, columns).clone();
+  skipped_.copy_(own[columns]);
+  skipped_in_a_row_.copy_(own[columns + 1]);
 }
 
 struct Learner::Inference::Guards {

@@ -27,7 +27,7 @@ struct LearnerConfig {
 
 // What was learned since the last look, equal on every rank.
 struct Progress {
-  double loss = 0;  // Mean of the steps that counted; NaN when none did.
+  double loss = 0;         // Mean of the steps that counted; NaN when none did.
   double loss_weight = 0;  // The sum of the normalisers.
   std::vector<std::pair<std::string, double>> parts = {};
   double gradient_norm = 0;      // Of the last step.
@@ -57,6 +57,11 @@ class Learner {
 
   // A collective that waits for the device.
   Progress take_progress();
+
+  // What take_progress() will tell of, on this rank alone: for checkpoints, so
+  // that a resumed run logs the same numbers. Undefined when there is nothing.
+  at::Tensor running_sums() const;
+  void set_running_sums(const at::Tensor& sums);
 
   // Model in eval mode, no gradients, autocast: what evaluation and sampling
   // run in. Back to training at its end.

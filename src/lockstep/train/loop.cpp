@@ -50,13 +50,14 @@ Wish TrainLoop::run(RunState state, const LoopActions& actions,
   actions_ = &actions;
   if (state_.plateau) plateau_.load(*state_.plateau);
   wish_ = std::make_unique<SharedWish>(world_, signals);
-  batches_ = std::make_unique<Batches>(stream_batches(
+  // In place: Batches do not move.
+  batches_.reset(new Batches(stream_batches(
       setup_.data.train, StepRequests(plan_, state_.position),
       {.seed = setup_.plan.seed,
        .workers = static_cast<int>(setup_.config.workers),
        .prefetch_batches = 2 * std::max<int64_t>(1, setup_.batch.accumulation),
        .device = world_.device()},
-      world_.status()));
+      world_.status())));
   first_step_ = state_.step;
   begin_ns_ = monotonic_ns();
   while (do_due_work() && !is_finished() && poll()) train_step();
@@ -126,13 +127,11 @@ void TrainLoop::note_due_work(const Step& step) {
   };
   const bool is_last = is_finished();
   const bool validates = config.val_every || config.val_every_epochs > 0;
-  state_.due.validation =
-      setup_.data.validation != nullptr &&
-      (due(config.val_every, config.val_every_epochs) ||
-       (is_last && validates));
-  state_.due.sampling =
-      facts_.num_sample_items > 0 && config.sample_every &&
-      (state_.step % *config.sample_every == 0 || is_last);
+  state_.due.validation = setup_.data.validation != nullptr &&
+                          (due(config.val_every, config.val_every_epochs) ||
+                           (is_last && validates));
+  state_.due.sampling = facts_.num_sample_items > 0 && config.sample_every &&
+                        (state_.step % *config.sample_every == 0 || is_last);
   state_.due.saving =
       due(config.save_every, config.save_every_epochs) && !is_last;
 }
@@ -155,8 +154,7 @@ bool TrainLoop::poll() {
   const Wish wish = wish_->next();
   if (wish == Wish::kNone) return true;
   if (is_stop(wish)) stopped_for_ = wish;
-  console_.info(fmt::format("{} at step {}: {}", signal_text(wish),
-                            state_.step,
+  console_.info(fmt::format("{} at step {}: {}", signal_text(wish), state_.step,
                             is_stop(wish) ? "saving, then ending" : "saving"));
   save(SaveReason::kSignal);
   return !is_stop(wish);
@@ -187,7 +185,8 @@ bool TrainLoop::validate() {
   console_.info(text);
   actions_->record(state_, records);
   const double* metric = find_metric(*metrics, facts_.best_metric);
-  LOCKSTEP_CHECK(metric != nullptr, "evaluate() gives no " + facts_.best_metric);
+  LOCKSTEP_CHECK(metric != nullptr,
+                 "evaluate() gives no " + facts_.best_metric);
   observe(*metric);
   return true;
 }
@@ -196,9 +195,8 @@ bool TrainLoop::validate() {
 void TrainLoop::observe(double metric) {
   const double sign = facts_.better == Better::kLower ? 1 : -1;
   const double delta = setup_.config.early_stopping_min_delta;
-  const bool is_better =
-      std::isfinite(metric) &&
-      (!state_.best || sign * (metric - *state_.best) < 0);
+  const bool is_better = std::isfinite(metric) &&
+                         (!state_.best || sign * (metric - *state_.best) < 0);
   const bool is_progress =
       is_better && (!state_.best || sign * (*state_.best - metric) > delta);
   if (setup_.config.optimization.lr_schedule == "plateau") {
@@ -226,26 +224,26 @@ void TrainLoop::observe(double metric) {
     console_.info(fmt::format(
         "early stopping at step {}: {} validations without progress; the best "
         "{} is {:.6g} of step {}",
-        state_.step, *patience, facts_.best_metric,
-        state_.best.value_or(NAN), state_.best_step));
+        state_.step, *patience, facts_.best_metric, state_.best.value_or(NAN),
+        state_.best_step));
   }
 }
 
 bool TrainLoop::sample() {
   const auto items = sample_items(
       recipe_, learner_, world_,
-      {.num_items = setup_.config.fast_dev_run
-                        ? std::min<int64_t>(facts_.num_sample_items,
-                                            world_.size())
-                        : facts_.num_sample_items,
+      {.num_items =
+           setup_.config.fast_dev_run
+               ? std::min<int64_t>(facts_.num_sample_items, world_.size())
+               : facts_.num_sample_items,
        .batch_size = setup_.batch.per_process,
        .seed = setup_.plan.seed},
       go_on("sample"));
   if (!items) return false;
   if (!world_.is_main() || setup_.config.fast_dev_run) return true;
   for (const OutputFile& file : recipe_.render(*items)) {
-    const auto path =
-        setup_.folder / file_name(file.name, state_.step, state_.position.epoch);
+    const auto path = setup_.folder /
+                      file_name(file.name, state_.step, state_.position.epoch);
     std::filesystem::create_directories(path.parent_path());
     write_file_atomically(path, file.bytes);
     console_.info("samples: " + path.string());

@@ -45,7 +45,8 @@ void TrainLoop::log() {
     last_log_.emplace_back("train/" + name, value);
   }
   if (facts_.flops_per_sample > 0) {
-    last_log_.emplace_back("perf/tflops", rate * facts_.flops_per_sample / 1e12);
+    last_log_.emplace_back("perf/tflops",
+                           rate * facts_.flops_per_sample / 1e12);
   }
   if (!world_.device().is_cpu()) {
     last_log_.emplace_back(
@@ -78,7 +79,8 @@ void TrainLoop::judge_skipped(const Progress& progress) const {
   }
   throw Error(fmt::format(
       "the gradient was NaN or infinite for {} steps in a row, up to step {}; "
-      "the weights are those from before: lower --lr, raise --warmup_steps, set "
+      "the weights are those from before: lower --lr, raise --warmup_steps, "
+      "set "
       "--max_grad_norm, use --precision fp32 or bf16, or look for broken "
       "samples (--max_skipped_steps sets this limit)",
       progress.skipped_in_a_row, state_.step));

@@ -76,12 +76,12 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
   }
   const auto learner = session.make_learner();
   load_weights(line.checkpoint(), *learner);
-  const auto items = sample_items(
-      recipe, *learner, session.world(),
-      {.num_items = facts.num_sample_items,
-       .batch_size = session.batch().per_process,
-       .seed = static_cast<uint64_t>(line.config().seed)},
-      shown_as("sample", session.console()));
+  const auto items =
+      sample_items(recipe, *learner, session.world(),
+                   {.num_items = facts.num_sample_items,
+                    .batch_size = session.batch().per_process,
+                    .seed = static_cast<uint64_t>(line.config().seed)},
+                   shown_as("sample", session.console()));
   session.console().finish_progress();
   session.world().only_on_rank0_then_share([&] {
     write_samples(recipe.render(*items), line.config().save_dir,

@@ -55,15 +55,13 @@ void apply_precision(const Precision& precision) {
 }
 
 void seed_everything(int64_t seed) {
-  auto& context = at::globalContext();
-  context.defaultGenerator(c10::Device(c10::DeviceType::CPU))
-      .set_current_seed(static_cast<uint64_t>(seed));
-  if (!at::hasCUDA()) return;
+  const auto seed_device = [seed](c10::Device device) {
+    at::Generator generator = at::globalContext().defaultGenerator(device);
+    generator.set_current_seed(static_cast<uint64_t>(seed));
+  };
+  seed_device(c10::Device(c10::DeviceType::CPU));
   for (int i = 0; i < num_usable_gpus(); ++i) {
-    context
-        .defaultGenerator(c10::Device(c10::DeviceType::CUDA,
-                                      static_cast<c10::DeviceIndex>(i)))
-        .set_current_seed(static_cast<uint64_t>(seed));
+    seed_device({c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(i)});
   }
 }
 

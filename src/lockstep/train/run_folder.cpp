@@ -31,6 +31,7 @@ void remove_checkpoints(const fs::path& folder, const FileNames& names) {
     }
   }
   fs::remove(folder / names.log);
+  fs::remove(folder / kMetricsFile);
 }
 
 }  // namespace
@@ -68,11 +69,9 @@ void open_run_folder(const fs::path& path, const TrainConfig& config,
   write_file_atomically(path / kConfigFile, config_yaml);
 }
 
-std::string file_name(const std::string& pattern, int64_t step,
-                      int64_t epoch) {
-  return replace_all(
-      replace_all(pattern, "{step}", std::to_string(step)), "{epoch}",
-      std::to_string(epoch));
+std::string file_name(const std::string& pattern, int64_t step, int64_t epoch) {
+  return replace_all(replace_all(pattern, "{step}", std::to_string(step)),
+                     "{epoch}", std::to_string(epoch));
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@ namespace lockstep {
 
 // "config.yaml" marks a folder that holds a run.
 constexpr const char* kConfigFile = "config.yaml";
+constexpr const char* kMetricsFile = "metrics.jsonl";
 
 // Decides before anything is written. Throws ConfigError when `path` holds a
 // run and neither --resume nor --overwrite is given, or when it cannot be

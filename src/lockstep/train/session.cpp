@@ -23,8 +23,8 @@ DeviceChoice device_choice(const std::string& name) {
 WorldConfig world_config(const TrainConfig& config) {
   WorldConfig world{.device = device_choice(config.device)};
   if (config.timeout) {
-    world.timeout = std::chrono::milliseconds(
-        static_cast<int64_t>(*config.timeout * 1000));
+    world.timeout =
+        std::chrono::milliseconds(static_cast<int64_t>(*config.timeout * 1000));
   }
   return world;
 }

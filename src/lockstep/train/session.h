@@ -17,8 +17,8 @@ namespace lockstep {
 // Joins the world and checks all input; a collective. Nothing is written.
 class Session {
  public:
-  Session(Recipe& recipe, const CommandLine& line,
-          const ConsoleOutput& output, const Environment& environment);
+  Session(Recipe& recipe, const CommandLine& line, const ConsoleOutput& output,
+          const Environment& environment);
 
   const World& world() const { return world_; }
   Console& console() { return *console_; }

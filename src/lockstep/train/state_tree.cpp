@@ -85,8 +85,10 @@ void load_optimizer(Optimizer& optimizer, const TreeView& tree) {
     }
   }
   for (size_t g = 0; g < state.groups.size(); ++g) {
-    state.groups[g]["lr"] =
-        tree.at("param_groups").at(static_cast<int64_t>(g)).at("lr").as_double();
+    state.groups[g]["lr"] = tree.at("param_groups")
+                                .at(static_cast<int64_t>(g))
+                                .at("lr")
+                                .as_double();
   }
   optimizer.load(state);
 }
@@ -105,8 +107,8 @@ Tree scaler_tree(const GradScaler& scaler) {
 void load_scaler(GradScaler& scaler, const TreeView& tree) {
   GradScalerState state = scaler.state();
   state.scale = torch::full_like(state.scale, tree.at("scale").as_double());
-  state.growth_tracker = torch::full_like(
-      state.growth_tracker, tree.at("_growth_tracker").as_int());
+  state.growth_tracker = torch::full_like(state.growth_tracker,
+                                          tree.at("_growth_tracker").as_int());
   scaler.load(state);
 }
 
@@ -148,20 +150,21 @@ BucketLayout read_bucket_layout(const TreeView& tree) {
   return layout;
 }
 
+Tree gathered_tree(const at::Tensor& tensor, const World& world) {
+  Tree all = Tree::list();
+  for (const at::Tensor& one : world.all_gather(tensor.to(world.device()))) {
+    all.push_back(one.to(at::kCPU));
+  }
+  return all;
+}
+
 Tree generators_tree(const World& world) {
-  const auto gathered = [&](const at::Tensor& state) {
-    Tree all = Tree::list();
-    for (const at::Tensor& one :
-         world.all_gather(state.to(world.device()))) {
-      all.push_back(one.to(at::kCPU));
-    }
-    return all;
-  };
+  const c10::Device cpu(c10::DeviceType::CPU);
   Tree tree = Tree::dict();
-  tree["cpu"] = gathered(
-      device_generator(c10::Device(c10::DeviceType::CPU)).get_state());
+  tree["cpu"] = gathered_tree(device_generator(cpu).get_state(), world);
   if (!world.device().is_cpu()) {
-    tree["device"] = gathered(device_generator(world.device()).get_state());
+    tree["device"] =
+        gathered_tree(device_generator(world.device()).get_state(), world);
   }
   return tree;
 }

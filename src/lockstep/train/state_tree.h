@@ -29,6 +29,9 @@ RunState read_run_state(const TreeView& tree);
 Tree bucket_layout_tree(const BucketLayout& layout);
 BucketLayout read_bucket_layout(const TreeView& tree);
 
+// One tensor of every rank, in rank order, on the CPU. A collective.
+Tree gathered_tree(const at::Tensor& tensor, const World& world);
+
 // The states of torch's generators on every rank, in rank order. A collective.
 Tree generators_tree(const World& world);
 // This rank's; the tree must be of as many ranks.

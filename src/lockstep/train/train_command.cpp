@@ -5,6 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/config/render.h"
 #include "lockstep/optim/lr_scaling.h"
+#include "lockstep/track/metrics_file.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/commands.h"
 #include "lockstep/train/loop.h"
@@ -33,8 +34,7 @@ StepPlanConfig plan_of(const TrainConfig& config, const BatchSize& batch,
                       .seed = static_cast<uint64_t>(config.seed),
                       .drop_last = config.drop_last,
                       .repeat_first_epoch = config.overfit_batches.has_value()};
-  const int64_t all =
-      (num_samples + plan.global_batch - 1) / plan.global_batch;
+  const int64_t all = (num_samples + plan.global_batch - 1) / plan.global_batch;
   plan.max_steps_per_epoch = steps_per_epoch_limit(config, all);
   return plan;
 }
@@ -64,15 +64,15 @@ ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan) {
 LoopConfig loop_config(const Session& session, const TrainConfig& config,
                        int num_processes) {
   const OptimizationConfig& optimization = config.optimization;
-  LoopConfig loop{.config = config,
-                  .batch = session.batch(),
-                  .plan = plan_of(config, session.batch(),
-                                  session.data().train->size()),
-                  .base_lr = scaled_lr(
-                      optimization.lr,
-                      parse_lr_scaling(optimization.lr_scaling), num_processes),
-                  .data = session.data(),
-                  .folder = config.save_dir};
+  LoopConfig loop{
+      .config = config,
+      .batch = session.batch(),
+      .plan = plan_of(config, session.batch(), session.data().train->size()),
+      .base_lr =
+          scaled_lr(optimization.lr, parse_lr_scaling(optimization.lr_scaling),
+                    num_processes),
+      .data = session.data(),
+      .folder = config.save_dir};
   const StepPlan plan(loop.plan, Share{0, num_processes});
   loop.schedule = schedule_of(config, plan);
   return loop;
@@ -127,14 +127,15 @@ void open_folder(Session& session, const CommandLine& line,
 int finish(Wish stopped_for, bool all_saved, Console& console,
            const TrainConfig& config) {
   if (stopped_for != Wish::kNone) {
-    console.info(fmt::format(
-        "stopped by {}; go on with --resume latest --save_dir {}",
-        signal_text(stopped_for), config.save_dir));
+    console.info(
+        fmt::format("stopped by {}; go on with --resume latest --save_dir {}",
+                    signal_text(stopped_for), config.save_dir));
     return exit_code_of(stopped_for);
   }
   if (!all_saved) {
-    throw IoError("the training is done, but its last checkpoint could not be "
-                  "written: see the errors above");
+    throw IoError(
+        "the training is done, but its last checkpoint could not be "
+        "written: see the errors above");
   }
   console.info(config.fast_dev_run
                    ? "fast_dev_run: everything works; nothing was saved"
@@ -169,6 +170,11 @@ int train(Session& session, Recipe& recipe, const CommandLine& line) {
   say_hello(session, loop_settings, learner->precision());
 
   StopSignals signals(world.status());
+  std::optional<MetricsFile> metrics;
+  if (world.is_main() && !config.fast_dev_run) {
+    metrics.emplace(std::filesystem::path(config.save_dir) / kMetricsFile,
+                    state.step);
+  }
   TrainLoop loop(recipe, *learner, world, console, loop_settings);
   Checkpoints checkpoints(files, *learner, world, console);
   Wish stopped_for = Wish::kNone;
@@ -179,7 +185,10 @@ int train(Session& session, Recipe& recipe, const CommandLine& line) {
             state,
             {.save = [&](const RunState& now,
                          SaveReason reason) { checkpoints.save(now, reason); },
-             .record = [](const RunState&, const Metrics&) {}},
+             .record =
+                 [&](const RunState& now, const Metrics& values) {
+                   if (metrics) metrics->append(now.step, values);
+                 }},
             signals);
       });
   return finish(stopped_for, checkpoints.finish(), console, config);

@@ -27,10 +27,10 @@ void describe_run(Options& options, TrainConfig& config) {
               "only kernels that give the same bits again", {.group = group});
   options.add("device", config.device, "where to compute",
               {.choices = {"auto", "cpu", "cuda"}, .group = group});
-  options.add("precision", config.precision,
-              "arithmetic: fp16 uses loss scaling; fp64 is for proofs",
-              {.choices = {"fp32", "tf32", "bf16", "fp16", "fp64"},
-               .group = group});
+  options.add(
+      "precision", config.precision,
+      "arithmetic: fp16 uses loss scaling; fp64 is for proofs",
+      {.choices = {"fp32", "tf32", "bf16", "fp16", "fp64"}, .group = group});
   options.add("use_amp", config.use_amp,
               "mixed precision: fp16 on a GPU, bf16 on the CPU",
               {.group = group});
@@ -107,8 +107,8 @@ void describe_learning_rate(Options& options, OptimizationConfig& config) {
   options.add("warmup_steps", config.warmup_steps,
               "optimizer steps of warm-up: step k of W uses lr * k / W",
               {.minimum = 0, .group = group});
-  options.add("warmup_epochs", config.warmup_epochs,
-              "the same in epochs", {.minimum = 0, .group = group});
+  options.add("warmup_epochs", config.warmup_epochs, "the same in epochs",
+              {.minimum = 0, .group = group});
   options.add("min_lr", config.min_lr, "where the course ends",
               {.minimum = 0, .group = group});
   options.add("lr_step_epochs", config.lr_step_epochs,

@@ -92,8 +92,8 @@ TEST(StepPlan, ARankWithoutSamplesGetsFillers) {
 }
 
 TEST(StepPlan, DropsTheLastSmallerStepWhenAsked) {
-  const StepPlan plan(
-      {.num_samples = 20, .global_batch = 8, .drop_last = true}, {});
+  const StepPlan plan({.num_samples = 20, .global_batch = 8, .drop_last = true},
+                      {});
   EXPECT_EQ(plan.steps_per_epoch(), 2);
   EXPECT_EQ(plan.samples_per_epoch(), 16);
   EXPECT_EQ(plan.step_at({.epoch = 0, .sample = 8}).next.epoch, 1);

@@ -39,8 +39,8 @@ Sample PictureData::get(int64_t index, uint64_t seed) const {
   RandomStream draw(sample_seed(config_.seed, /*epoch=*/0, index));
   const int64_t label = draw.integer(kNumClasses);
   const auto& normal = kNormals[static_cast<size_t>(label)];
-  const double offset = (draw.uniform() - 0.5) * 0.5 *
-                        static_cast<double>(config_.size);
+  const double offset =
+      (draw.uniform() - 0.5) * 0.5 * static_cast<double>(config_.size);
   const Look look = config_.augment ? augmented(seed) : Look{};
   const double centre = 0.5 * static_cast<double>(config_.size - 1);
 
@@ -53,8 +53,8 @@ Sample PictureData::get(int64_t index, uint64_t seed) const {
       const double distance = x * normal[0] + y * normal[1] - offset;
       const double bar =
           std::exp(-0.5 * distance * distance / (kBarWidth * kBarWidth));
-      *pixel++ = static_cast<float>(look.brightness * bar +
-                                    kNoise * draw.normal());
+      *pixel++ =
+          static_cast<float>(look.brightness * bar + kNoise * draw.normal());
     }
   }
   return {picture, at::scalar_tensor(label, at::kLong)};

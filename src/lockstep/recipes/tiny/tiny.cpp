@@ -150,17 +150,16 @@ at::Tensor TinyRecipe::sample(std::span<const int64_t> items,
 std::vector<OutputFile> TinyRecipe::render(const at::Tensor& items) {
   const int64_t columns = items.size(0) / PictureData::kNumClasses;
   if (columns == 0) return {};
-  const at::Tensor used =
-      items.slice(0, 0, columns * PictureData::kNumClasses);
+  const at::Tensor used = items.slice(0, 0, columns * PictureData::kNumClasses);
   const at::Tensor low = used.amin({1, 2, 3}, true);
   const at::Tensor high = used.amax({1, 2, 3}, true);
-  const at::Tensor grid = ((used - low) / (high - low + 1e-8) * 255)
-                              .round()
-                              .to(torch::kByte)
-                              .view({columns, PictureData::kNumClasses, kPixels,
-                                     kPixels})
-                              .permute({1, 2, 0, 3})
-                              .contiguous();
+  const at::Tensor grid =
+      ((used - low) / (high - low + 1e-8) * 255)
+          .round()
+          .to(torch::kByte)
+          .view({columns, PictureData::kNumClasses, kPixels, kPixels})
+          .permute({1, 2, 0, 3})
+          .contiguous();
   Image image{.width = static_cast<int>(columns * kPixels),
               .height = static_cast<int>(PictureData::kNumClasses * kPixels),
               .channels = 1};

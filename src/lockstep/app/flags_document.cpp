@@ -1,0 +1,25 @@
+#include "lockstep/app/flags_document.h"
+
+#include "lockstep/config/options.h"
+#include "lockstep/config/render.h"
+#include "lockstep/recipes/registry.h"
+#include "lockstep/train/command_line.h"
+
+namespace lockstep {
+
+std::string flags_document() {
+  std::string text =
+      "# Flags\n\n"
+      "Made by `lockstep-worker flags`; a test compares them. Every flag is "
+      "also a key of a\n`--config FILE.yaml`; flags win over files. "
+      "`--print-config` writes the complete file of a run.\n";
+  for (const RecipeEntry& entry : recipes()) {
+    const auto recipe = entry.make();
+    const CommandLine line(Command::kTrain, *recipe);
+    text += "\n## " + std::string(entry.name) + "\n\n" +
+            recipe->facts().summary + "\n\n" + to_markdown(line.options());
+  }
+  return text;
+}
+
+}  // namespace lockstep

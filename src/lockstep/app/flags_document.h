@@ -1,0 +1,10 @@
+// docs/flags.md, from the recipes' own descriptions.
+#pragma once
+
+#include <string>
+
+namespace lockstep {
+
+std::string flags_document();
+
+}  // namespace lockstep

@@ -183,7 +183,7 @@ SettingValue FlagReader::parse(const Flag& flag,
   const std::string& text = values.front();
   if (shape == ValueShape::kOptional && is_none(text)) return {};
   auto item = parse_item(setting, text);
-  if (!item) refuse(setting, "--" + flag.word, text);
+  if (!item) refuse_text(setting, "--" + flag.word, text);
   return {*std::move(item)};
 }
 
@@ -195,7 +195,7 @@ SettingValue FlagReader::parse_list(
   for (const std::string& value : values) {
     for (const std::string& text : split(value, ',')) {
       auto item = parse_item(setting, text);
-      if (!item || text.empty()) refuse(setting, "--" + flag.word, text);
+      if (!item || text.empty()) refuse_text(setting, "--" + flag.word, text);
       items.push_back(*std::move(item));
     }
   }

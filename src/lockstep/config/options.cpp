@@ -105,14 +105,13 @@ void Options::set_group(const std::string& name, const std::string& group) {
   settings_[index_of(name)].details.group = group;
 }
 
-void Options::set_shown_default(const std::string& name,
-                                const std::string& text) {
-  settings_[index_of(name)].details.shown_default = text;
-}
-
 void Options::refresh_defaults() {
   for (Setting& setting : settings_) {
-    if (setting.source == Source::kDefault) take_default(setting);
+    if (setting.source != Source::kDefault) continue;
+    const SettingValue before = setting.default_value;
+    take_default(setting);
+    // It described the default that is no more.
+    if (setting.default_value != before) setting.details.shown_default.clear();
   }
 }
 

@@ -130,6 +130,7 @@ TEST(Flags, ChoicesAreCheckedAndSuggested) {
   expect_error({"--masking_strategy", "blok"},
                {"--masking_strategy", "'blok'", "one of random, block",
                 "did you mean block?"});
+  expect_error({"--masking_strategy", ""}, {"''", "one of random, block"});
   expect_error({"--layers", "34"}, {"--layers", "'34'", "one of 18, 50, 101"});
 }
 

@@ -120,6 +120,7 @@ TEST(Flags, OutOfRangeSaysTheRange) {
   expect_error({"--learning_rate", "1.5"},
                {"--learning_rate", "'1.5'", "a number from 0 to 1"});
   expect_error({"--lr", "nan"}, {"--lr", "'nan'", "from 0 to 1"});
+  expect_error({"--cfg", "nan"}, {"--cfg", "'nan'", "each of at least 0"});
   expect_error({"--cfg", "1", "-2"},
                {"--cfg", "'-2'", "a list of numbers, each of at least 0"});
 }

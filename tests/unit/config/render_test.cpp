@@ -185,7 +185,7 @@ TEST(HelpText, FitsIn100ColumnsAndIsAligned) {
   Sample sample;
   std::string value;
   std::string words;
-  for (int i = 0; i < 100; ++i) words += "word" + std::to_string(i) + " ";
+  for (size_t i = 0; i < 500; ++i) words += std::string(1 + i % 13, 'x') + " ";
   sample.options.add("a_setting_with_a_name_that_fills_its_column", value,
                      words);
   for (const std::string& line :

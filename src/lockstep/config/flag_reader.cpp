@@ -138,6 +138,7 @@ void FlagReader::unknown_flag(const std::string& written) const {
   std::string word = normalized(written);
   word.erase(0, word.find_first_not_of('_'));
   std::vector<std::string> known;
+  known.reserve(flags_.size());
   for (const Flag& flag : flags_) known.push_back(flag.word);
   std::optional<std::string> near;
   if (word.size() > 1) near = nearest(word, known);

@@ -1,5 +1,7 @@
 #include "lockstep/config/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -21,6 +23,11 @@ bool is_name(std::string_view word) {
 
 bool is_bool(const Setting& setting) {
   return setting.binding.kind == ScalarKind::kBool;
+}
+
+// Whether the path lies in the section.
+bool is_inside(std::string_view path, const std::string& section) {
+  return path.starts_with(section + ".");
 }
 
 }  // namespace
@@ -72,9 +79,10 @@ void Options::check_key(size_t setting) const {
     if (&other == &settings_[setting]) continue;
     const std::string taken = normalized(other.key());
     LOCKSTEP_CHECK(taken != key, "two settings have the key " + key);
-    LOCKSTEP_CHECK(
-        !taken.starts_with(key + ".") && !key.starts_with(taken + "."),
-        "a key cannot be a section as well: " + key + " and " + taken);
+    const bool nested = is_inside(taken, key) || is_inside(key, taken);
+    LOCKSTEP_CHECK(!nested,
+                   fmt::format("a key cannot be a section as well: {} and {}",
+                               key, taken));
   }
 }
 

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "lockstep/config/setting.h"
@@ -34,10 +33,10 @@ class Options {
   // '_' and '-'; "config", "help" and "print_config" are taken.
   template <typename T>
   void add(const std::string& name, T& target, const std::string& help,
-           OptionDetails details = {}) {
+           const OptionDetails& details = {}) {
     add_setting({.name = name,
                  .help = help,
-                 .details = std::move(details),
+                 .details = details,
                  .binding = bind_value(target)});
   }
 

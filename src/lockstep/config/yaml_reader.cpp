@@ -79,7 +79,7 @@ void YamlReader::read_map(const YamlNode& map, const std::string& path) {
           "{}: key {} is there twice, first in line {}; remove one",
           where(node.key_place), shown(node.key), earlier->second.line));
     }
-    read_entry(node, path.empty() ? key : path + "." + key);
+    read_entry(node, path.empty() ? key : fmt::format("{}.{}", path, key));
   }
 }
 

@@ -138,6 +138,7 @@ void FlagReader::unknown_flag(const std::string& written) const {
   std::string word = normalized(written);
   word.erase(0, word.find_first_not_of('_'));
   std::vector<std::string> known;
+  known.reserve(flags_.size());
   for (const Flag& flag : flags_) known.push_back(flag.word);
   std::optional<std::string> near;
   if (word.size() > 1) near = nearest(word, known);
@@ -183,7 +184,7 @@ SettingValue FlagReader::parse(const Flag& flag,
   const std::string& text = values.front();
   if (shape == ValueShape::kOptional && is_none(text)) return {};
   auto item = parse_item(setting, text);
-  if (!item) refuse(setting, "--" + flag.word, text);
+  if (!item) refuse_text(setting, "--" + flag.word, text);
   return {*std::move(item)};
 }
 
@@ -195,7 +196,7 @@ SettingValue FlagReader::parse_list(
   for (const std::string& value : values) {
     for (const std::string& text : split(value, ',')) {
       auto item = parse_item(setting, text);
-      if (!item || text.empty()) refuse(setting, "--" + flag.word, text);
+      if (!item || text.empty()) refuse_text(setting, "--" + flag.word, text);
       items.push_back(*std::move(item));
     }
   }

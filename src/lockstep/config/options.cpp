@@ -1,5 +1,7 @@
 #include "lockstep/config/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -21,6 +23,11 @@ bool is_name(std::string_view word) {
 
 bool is_bool(const Setting& setting) {
   return setting.binding.kind == ScalarKind::kBool;
+}
+
+// Whether the path lies in the section.
+bool is_inside(std::string_view path, const std::string& section) {
+  return path.starts_with(section + ".");
 }
 
 }  // namespace
@@ -72,9 +79,10 @@ void Options::check_key(size_t setting) const {
     if (&other == &settings_[setting]) continue;
     const std::string taken = normalized(other.key());
     LOCKSTEP_CHECK(taken != key, "two settings have the key " + key);
-    LOCKSTEP_CHECK(
-        !taken.starts_with(key + ".") && !key.starts_with(taken + "."),
-        "a key cannot be a section as well: " + key + " and " + taken);
+    const bool nested = is_inside(taken, key) || is_inside(key, taken);
+    LOCKSTEP_CHECK(!nested,
+                   fmt::format("a key cannot be a section as well: {} and {}",
+                               key, taken));
   }
 }
 
@@ -105,14 +113,13 @@ void Options::set_group(const std::string& name, const std::string& group) {
   settings_[index_of(name)].details.group = group;
 }
 
-void Options::set_shown_default(const std::string& name,
-                                const std::string& text) {
-  settings_[index_of(name)].details.shown_default = text;
-}
-
 void Options::refresh_defaults() {
   for (Setting& setting : settings_) {
-    if (setting.source == Source::kDefault) take_default(setting);
+    if (setting.source != Source::kDefault) continue;
+    const SettingValue before = setting.default_value;
+    take_default(setting);
+    // It described the default that is no more.
+    if (setting.default_value != before) setting.details.shown_default.clear();
   }
 }
 

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "lockstep/config/setting.h"
@@ -34,24 +33,23 @@ class Options {
   // '_' and '-'; "config", "help" and "print_config" are taken.
   template <typename T>
   void add(const std::string& name, T& target, const std::string& help,
-           OptionDetails details = {}) {
+           const OptionDetails& details = {}) {
     add_setting({.name = name,
                  .help = help,
-                 .details = std::move(details),
+                 .details = details,
                  .binding = bind_value(target)});
   }
 
-  // The following four take the name or an alias of an added setting.
+  // The following three take the name or an alias of an added setting.
   // A recipe's own word for a common setting; one it already has is fine.
   void add_alias(const std::string& name, const std::string& alias);
   // The YAML path: "data.batch_size".
   void set_key(const std::string& name, const std::string& key);
   void set_group(const std::string& name, const std::string& group);
-  // The text that help shows when the default is computed.
-  void set_shown_default(const std::string& name, const std::string& text);
 
   // The variables' current values become the defaults, after a program changed
-  // them. Settings that a file or flag gave keep their default.
+  // them; help then shows the value in place of shown_default. Settings that a
+  // file or flag gave keep their default.
   void refresh_defaults();
 
   // By name or alias; '-' equals '_'. All but has() throw InternalError for a

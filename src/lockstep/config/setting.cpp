@@ -98,14 +98,20 @@ std::optional<SettingScalar> parse_item(const Setting& setting,
 }
 
 void refuse(const Setting& setting, std::string_view where,
-            std::string_view text) {
-  std::string message = fmt::format("{}: expected {}, got {}", where,
-                                    expectation(setting), shown(text));
-  if (!is_utf8(text)) message += ", which is not UTF-8";
-  if (const auto near = nearest(text, setting.details.choices)) {
-    message += fmt::format("; did you mean {}?", *near);
+            std::string_view what) {
+  throw ConfigError(fmt::format("{}: expected {}, got {}", where,
+                                expectation(setting), what));
+}
+
+void refuse_text(const Setting& setting, std::string_view where,
+                 std::string_view text) {
+  std::string what = shown(text);
+  if (!is_utf8(text)) what += ", which is not UTF-8";
+  if (setting.binding.kind == ScalarKind::kText) {
+    const auto near = nearest(text, setting.details.choices);
+    if (near) what += fmt::format("; did you mean {}?", *near);
   }
-  throw ConfigError(message);
+  refuse(setting, where, what);
 }
 
 }  // namespace lockstep

@@ -54,8 +54,12 @@ std::optional<SettingScalar> parse_item(const Setting& setting,
 // Whether limits and choices hold.
 bool is_allowed(const Setting& setting, const SettingScalar& item);
 
-// Throws ConfigError "<where>: expected <expectation>, got '<text>'".
+// Throws ConfigError "<where>: expected <expectation>, got <what>".
 [[noreturn]] void refuse(const Setting& setting, std::string_view where,
-                         std::string_view text);
+                         std::string_view what);
+
+// The same for a text that parse_item() did not take, which is shown in quotes.
+[[noreturn]] void refuse_text(const Setting& setting, std::string_view where,
+                              std::string_view text);
 
 }  // namespace lockstep

@@ -30,11 +30,12 @@ SplitPath split_path(const std::string& path) {
   return {path.substr(0, dot), path.substr(dot + 1)};
 }
 
-std::string node_text(const YamlNode& node) {
+// What stands there instead of a plain value.
+std::string description(const YamlNode& node) {
   if (node.kind == Kind::kMap) return "a map";
   if (node.kind == Kind::kList) return "a list";
-  if (node.kind == Kind::kQuoted) return "\"" + node.text + "\"";
-  return node.text;
+  if (node.kind == Kind::kNull) return "null";
+  return "the quoted text " + shown(node.text) + "; remove the quotes";
 }
 
 // Walks one tree and collects the values in it.
@@ -78,7 +79,7 @@ void YamlReader::read_map(const YamlNode& map, const std::string& path) {
           "{}: key {} is there twice, first in line {}; remove one",
           where(node.key_place), shown(node.key), earlier->second.line));
     }
-    read_entry(node, path.empty() ? key : path + "." + key);
+    read_entry(node, path.empty() ? key : fmt::format("{}.{}", path, key));
   }
 }
 
@@ -122,15 +123,17 @@ void YamlReader::read_setting(size_t index, const YamlNode& node) {
 SettingScalar YamlReader::read_item(const Setting& setting,
                                     const YamlNode& node,
                                     const std::string& key) const {
-  const bool text = setting.binding.kind == ScalarKind::kText;
-  if (node.kind == Kind::kPlain || (node.kind == Kind::kQuoted && text)) {
-    if (auto item = parse_item(setting, node.text)) return *std::move(item);
-  }
+  const bool is_text = setting.binding.kind == ScalarKind::kText;
   // An empty value has no place of its own.
   const YamlPlace place = node.kind == Kind::kNull && !node.key.empty()
                               ? node.key_place
                               : node.place;
-  refuse(setting, fmt::format("{}: {}", where(place), key), node_text(node));
+  const std::string at = fmt::format("{}: {}", where(place), key);
+  if (node.kind == Kind::kPlain || (node.kind == Kind::kQuoted && is_text)) {
+    if (auto item = parse_item(setting, node.text)) return *std::move(item);
+    refuse_text(setting, at, node.text);
+  }
+  refuse(setting, at, description(node));
 }
 
 std::optional<size_t> YamlReader::find(const std::string& path) const {
@@ -162,7 +165,7 @@ void YamlReader::unknown_key(const YamlNode& node,
   if (const auto parent = find(section); parent && !is_section(section)) {
     refuse(options_.settings()[*parent],
            fmt::format("{}: {}", where(node.key_place), section),
-           "a map with the key " + node.key);
+           "a map with the key " + shown(node.key));
   }
   std::vector<std::string> known;
   for (const Setting& setting : options_.settings()) {

@@ -120,6 +120,7 @@ TEST(Flags, OutOfRangeSaysTheRange) {
   expect_error({"--learning_rate", "1.5"},
                {"--learning_rate", "'1.5'", "a number from 0 to 1"});
   expect_error({"--lr", "nan"}, {"--lr", "'nan'", "from 0 to 1"});
+  expect_error({"--cfg", "nan"}, {"--cfg", "'nan'", "each of at least 0"});
   expect_error({"--cfg", "1", "-2"},
                {"--cfg", "'-2'", "a list of numbers, each of at least 0"});
 }
@@ -130,6 +131,7 @@ TEST(Flags, ChoicesAreCheckedAndSuggested) {
   expect_error({"--masking_strategy", "blok"},
                {"--masking_strategy", "'blok'", "one of random, block",
                 "did you mean block?"});
+  expect_error({"--masking_strategy", ""}, {"''", "one of random, block"});
   expect_error({"--layers", "34"}, {"--layers", "'34'", "one of 18, 50, 101"});
 }
 

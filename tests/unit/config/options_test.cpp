@@ -65,6 +65,24 @@ TEST(Options, RefreshedDefaultsAreShownAndStillDefaults) {
   EXPECT_NE(to_markdown(sample.options).find("`0.25`"), std::string::npos);
 }
 
+TEST(Options, ARefreshedDefaultReplacesTheShownText) {
+  Sample sample;
+  EXPECT_NE(to_markdown(sample.options).find("| all |"), std::string::npos);
+  sample.options.refresh_defaults();
+  EXPECT_NE(to_markdown(sample.options).find("| all |"), std::string::npos);
+  sample.values.max_tokens = 4096;
+  sample.options.refresh_defaults();
+  EXPECT_EQ(to_markdown(sample.options).find("| all |"), std::string::npos);
+  EXPECT_NE(to_markdown(sample.options).find("`4096`"), std::string::npos);
+}
+
+TEST(Options, AGroupMayComeLater) {
+  Sample sample;
+  sample.options.set_group("learning_rate", "Optimizer");
+  EXPECT_NE(help_text(sample.options, "").find("\nOptimizer:\n  --lr "),
+            std::string::npos);
+}
+
 TEST(Options, WhatTheUserGaveBecomesNoDefault) {
   Sample sample;
   parse_command(sample.options, {"--lr", "0.25"});

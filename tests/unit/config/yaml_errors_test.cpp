@@ -53,21 +53,25 @@ TEST(YamlErrors, WrongTypesNamePlaceKeyTextAndExpectation) {
                {"f.yaml:1:16", "learning_rate", "'fast'", "a number"});
   expect_error("batch_size: 2.5", {"'2.5'", "an integer"});
   expect_error("use_amp: 2", {"use_amp", "'2'", "true or false"});
-  expect_error("min_lr: []", {"min_lr", "a list", "a number, or none"});
+  expect_error("min_lr: []", {"min_lr", "got a list", "a number, or none"});
   expect_error("cfg: [1, x]", {"f.yaml:1:10", "cfg", "'x'",
                                "a list of numbers, each of at least 0"});
   expect_error("cfg: [1, [2]]", {"cfg", "a list"});
-  expect_error("cfg: [1, null]", {"cfg", "'null'"});
-  expect_error("cfg: {a: 1}", {"cfg", "a map", "a list of numbers"});
-  expect_error("lr: {a: 1}", {"lr", "a map", "a number"});
-  expect_error("lr: {}", {"lr", "a map", "a number"});
-  expect_error("lr:\nuse_amp: no", {"f.yaml:1:1", "lr", "'null'", "a number"});
-  expect_error("output_dir: null", {"output_dir", "'null'", "text"});
+  expect_error("cfg: [1, null]", {"cfg", "got null"});
+  expect_error("cfg: {a: 1}", {"cfg", "got a map", "a list of numbers"});
+  expect_error("lr: {a: 1}", {"lr", "got a map", "a number"});
+  expect_error("lr: {}", {"lr", "got a map", "a number"});
+  expect_error("lr:\nuse_amp: no",
+               {"f.yaml:1:1", "lr", "got null", "a number"});
+  expect_error("output_dir: null", {"output_dir", "got null", "text"});
 }
 
 TEST(YamlErrors, QuotedTextIsNoNumber) {
-  expect_error("batch_size: '8'", {"batch_size", "\"8\"", "an integer"});
-  expect_error("use_amp: \"no\"", {"use_amp", "\"no\"", "true or false"});
+  expect_error("batch_size: '8'",
+               {"f.yaml:1:13", "batch_size", "quoted text '8'", "an integer",
+                "remove the quotes"});
+  expect_error("use_amp: \"no\"",
+               {"use_amp", "quoted text 'no'", "true or false"});
 }
 
 TEST(YamlErrors, RangesAndChoices) {

@@ -24,11 +24,11 @@ function(lockstep_install_headers target)
   endforeach()
 endfunction()
 
-# base, and all folders below the torch line: those are in liblockstep.
+# base, formats, and all folders below the torch line: those are in liblockstep.
 get_property(_folders GLOBAL PROPERTY LOCKSTEP_LIBRARIES)
 foreach(_folder IN LISTS _folders)
   get_target_property(_links lockstep_${_folder} LINK_LIBRARIES)
-  if(_folder STREQUAL "base" OR "Libtorch::cpu" IN_LIST _links)
+  if(_folder MATCHES "^(base|formats)$" OR "Libtorch::cpu" IN_LIST _links)
     lockstep_install_headers(lockstep_${_folder})
   endif()
 endforeach()

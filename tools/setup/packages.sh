@@ -12,6 +12,7 @@ python3             required  command python3
 python3-venv        torch     module  ensurepip
 libfmt-dev          required  file    /usr/include/fmt/format.h
 nlohmann-json3-dev  required  file    /usr/include/nlohmann/json.hpp
+zlib1g-dev          required  file    /usr/include/zlib.h
 libgtest-dev        required  file    /usr/include/gtest/gtest.h
 clang-19            optional  command clang++-19
 libclang-rt-19-dev  optional  file    /usr/lib/llvm-19/lib/clang/19/lib/linux

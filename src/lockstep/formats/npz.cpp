@@ -130,11 +130,12 @@ void write_npz(const std::filesystem::path& path, const NamedTensors& arrays) {
   ZipWriter zip(file);
   for (const auto& [name, array] : arrays) {
     const std::string header = make_header(array, name);
-    const auto elements = packed_elements(array)->bytes;
-    std::vector<std::byte> entry(header.size() + elements.size());
+    const auto elements = packed_elements(array);
+    std::vector<std::byte> entry(header.size() + elements->bytes.size());
     std::ranges::copy(as_bytes(header), entry.begin());
     std::ranges::copy(
-        elements, entry.begin() + static_cast<std::ptrdiff_t>(header.size()));
+        elements->bytes,
+        entry.begin() + static_cast<std::ptrdiff_t>(header.size()));
     zip.add(name + std::string(kSuffix), entry);
   }
   zip.finish();

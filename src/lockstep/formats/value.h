@@ -106,11 +106,11 @@ class BasicValue {
   const BasicValue* find(int64_t key) const { return find_key<int64_t>(key); }
 
   // The value of a key, made when it is missing. A null value becomes a dict;
-  // any other kind is replaced by one.
+  // InternalError for any other kind.
   BasicValue& operator[](std::string_view key) { return make_key(key); }
   BasicValue& operator[](int64_t key) { return make_key(key); }
 
-  // A null value becomes a list; any other kind is replaced by one.
+  // A null value becomes a list; InternalError for any other kind.
   void push_back(BasicValue value);
 
   // Checked reading. The view is valid while this value is and does not change.

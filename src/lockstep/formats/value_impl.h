@@ -1,6 +1,7 @@
 // The templates of value.h.
 #pragma once
 
+#include "lockstep/base/error.h"
 #include "lockstep/formats/value.h"
 
 namespace lockstep {
@@ -24,13 +25,15 @@ BasicValue<Tensor>& BasicValue<Tensor>::make_key(const Wanted& key) {
   if (const BasicValue* found = find(key)) {
     return const_cast<BasicValue&>(*found);
   }
-  if (!is<Dict>()) data_ = Dict{};
+  LOCKSTEP_CHECK(is_null() || is<Dict>(), "a key of what is no dict");
+  if (is_null()) data_ = Dict{};
   return std::get<Dict>(data_).emplace_back(Entry{key, {}}).value;
 }
 
 template <typename Tensor>
 void BasicValue<Tensor>::push_back(BasicValue value) {
-  if (!is<List>()) data_ = List{};
+  LOCKSTEP_CHECK(is_null() || is<List>(), "an item of what is no list");
+  if (is_null()) data_ = List{};
   std::get<List>(data_).push_back(std::move(value));
 }
 

@@ -15,6 +15,7 @@ libyaml-cpp-dev     required  file    /usr/include/yaml-cpp/yaml.h
 nlohmann-json3-dev  required  file    /usr/include/nlohmann/json.hpp
 libjpeg-dev         required  file    /usr/include/jpeglib.h
 libpng-dev          required  file    /usr/include/png.h
+zlib1g-dev          required  file    /usr/include/zlib.h
 libgtest-dev        required  file    /usr/include/gtest/gtest.h
 clang-19            optional  command clang++-19
 libclang-rt-19-dev  optional  file    /usr/lib/llvm-19/lib/clang/19/lib/linux

@@ -5,13 +5,16 @@
 # shellcheck shell=bash disable=SC2034  # TORCH and NVCC are read by lockstep.sh
 
 TORCH_VERSION=2.11.0
-TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy)
+TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy safetensors) # the latter two for tests
 NVCC_REQUIREMENTS=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
   nvidia-cuda-crt==13.0.88 'nvidia-cuda-cccl==13.0.*')
 CACHE="${LOCKSTEP_CACHE:-$HOME/.cache/lockstep}"
 VENV="$CACHE/torch-$TORCH_VERSION"
 
-torch_is_complete() { [[ -e "$VENV/.lockstep-torch" ]]; }
+# The file names what was installed, so that a new requirement is noticed.
+torch_is_complete() {
+  [[ "$(cat "$VENV/.lockstep-torch" 2> /dev/null)" == "${TORCH_REQUIREMENTS[*]}" ]]
+}
 
 # The folder "torch" in $1: a wheel's, a virtual environment's or libtorch.
 # The same places as in cmake/FindLibtorch.cmake.
@@ -61,14 +64,14 @@ install_torch() {
       install_into_venv torch "${TORCH_REQUIREMENTS[@]}"
     fi
     torch_imports || fail "torch in $VENV does not import; remove the folder and start again"
-    touch "$VENV/.lockstep-torch"
+    printf '%s\n' "${TORCH_REQUIREMENTS[*]}" > "$VENV/.lockstep-torch"
   fi
   unlock
 }
 
 torch_imports() {
   [[ ! -e "$VENV/.lockstep-started-torch" ]] && "$VENV/bin/python3" -c \
-    "import numpy, torch; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
+    "import numpy, safetensors, torch; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
 }
 
 # install_into_venv NAME REQUIREMENT...: an install that was killed half-way (its

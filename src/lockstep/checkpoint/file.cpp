@@ -1,0 +1,46 @@
+#include "lockstep/checkpoint/file.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/host_copy.h"
+#include "lockstep/checkpoint/record.h"
+#include "lockstep/formats/safetensors.h"
+#include "lockstep/formats/torch_file.h"
+
+namespace lockstep {
+
+void save_checkpoint(const std::filesystem::path& path, const Tree& tree) {
+  write_torch_file(path, to_value(host_copy(tree, CpuTensors::kShare)));
+}
+
+Tree load_checkpoint(const std::filesystem::path& path) {
+  const MappedFile file = map_file(path);
+  if (is_torch_file(file.bytes) || !is_safetensors_file(file.bytes)) {
+    return to_tree(read_torch_file(path));
+  }
+  Value tensors = Value::dict();
+  for (auto& [name, tensor] : read_safetensors(path).tensors) {
+    tensors[name] = std::move(tensor);
+  }
+  return to_tree(tensors);
+}
+
+void save_safetensors(const std::filesystem::path& path, const Tree& tensors) {
+  const Value value = to_value(host_copy(tensors, CpuTensors::kShare));
+  const auto* entries = value.get_if<Value::Dict>();
+  Safetensors content;
+  for (const auto& entry : entries ? *entries : Value::Dict{}) {
+    const auto* name = entry.key.get_if<std::string>();
+    const auto* tensor = entry.value.get_if<TensorRecord>();
+    if (name == nullptr || tensor == nullptr) {
+      throw ConfigError("cannot write '" + path.string() +
+                        "': a .safetensors file holds named tensors only");
+    }
+    content.tensors.emplace_back(*name, *tensor);
+  }
+  if (entries == nullptr) {
+    throw ConfigError("cannot write '" + path.string() + "': no dict");
+  }
+  write_safetensors(path, content);
+}
+
+}  // namespace lockstep

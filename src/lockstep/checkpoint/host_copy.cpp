@@ -1,0 +1,87 @@
+#include "lockstep/checkpoint/host_copy.h"
+
+#include <ATen/ops/empty.h>
+
+#include <set>
+#include <unordered_map>
+
+#include "lockstep/base/error.h"
+#include "lockstep/tensor/device.h"
+
+namespace lockstep {
+namespace {
+
+class HostCopier {
+ public:
+  explicit HostCopier(CpuTensors cpu_tensors) : cpu_tensors_(cpu_tensors) {}
+
+  Tree run(const Tree& tree) {
+    map_tensors<at::Tensor>(tree, [&](const at::Tensor& tensor) {
+      check(tensor);
+      used_bytes_[key(tensor)] += tensor.nbytes();
+      return tensor;
+    });
+    Tree copied = map_tensors<at::Tensor>(
+        tree, [&](const at::Tensor& tensor) { return copy(tensor.detach()); });
+    for (const c10::DeviceIndex index : gpus_) {
+      synchronize(c10::Device(c10::kCUDA, index));
+    }
+    return copied;
+  }
+
+ private:
+  static const void* key(const at::Tensor& tensor) {
+    return tensor.storage().unsafeGetStorageImpl();
+  }
+
+  static void check(const at::Tensor& tensor) {
+    if (!tensor.defined()) {
+      throw ConfigError("an undefined tensor cannot be saved; leave it out");
+    }
+    if (tensor.layout() != at::kStrided || tensor.is_quantized() ||
+        tensor.is_meta()) {
+      throw ConfigError(
+          "only dense tensors with data can be saved; this one has shape " +
+          shape_text(tensor.sizes()) + "; use to_dense() or leave it out");
+    }
+  }
+
+  at::Tensor copy(const at::Tensor& tensor) {
+    const bool is_lazy = tensor.is_conj() || tensor.is_neg();
+    if (is_lazy || used_bytes_[key(tensor)] < tensor.storage().nbytes()) {
+      return to_host(tensor);
+    }
+    if (tensor.is_cpu() && cpu_tensors_ == CpuTensors::kShare) return tensor;
+    auto& storage = storages_[key(tensor)];
+    if (!storage) {
+      at::Tensor bytes = at::empty({0}, tensor.options().dtype(at::kByte));
+      const auto size = static_cast<int64_t>(tensor.storage().nbytes());
+      storage = to_host(bytes.set_(tensor.storage(), 0, {size}, {1})).storage();
+    }
+    at::Tensor host = at::empty({0}, tensor.scalar_type());
+    return host.set_(storage, tensor.storage_offset(), tensor.sizes(),
+                     tensor.strides());
+  }
+
+  at::Tensor to_host(const at::Tensor& tensor) {
+    const bool is_cuda = tensor.is_cuda();
+    if (is_cuda) gpus_.insert(tensor.device().index());
+    at::Tensor host = at::empty(
+        tensor.sizes(),
+        at::TensorOptions(tensor.scalar_type()).pinned_memory(is_cuda));
+    return host.copy_(tensor, /*non_blocking=*/is_cuda);
+  }
+
+  CpuTensors cpu_tensors_;
+  std::unordered_map<const void*, size_t> used_bytes_;
+  std::unordered_map<const void*, c10::Storage> storages_;
+  std::set<c10::DeviceIndex> gpus_;
+};
+
+}  // namespace
+
+Tree host_copy(const Tree& tree, CpuTensors cpu_tensors) {
+  return HostCopier(cpu_tensors).run(tree);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,127 @@
+#include "lockstep/checkpoint/module_state.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kPrefix = "module.";
+constexpr size_t kMaxNames = 10;
+
+using Named = std::vector<std::pair<std::string, at::Tensor>>;
+
+Named named_tensors(const torch::nn::Module& module) {
+  Named tensors;
+  const auto add = [&](const auto& named) {
+    for (const auto& item : named) {
+      if (item.value().defined()) {
+        tensors.emplace_back(item.key(), item.value());
+      }
+    }
+  };
+  add(module.named_parameters());
+  add(module.named_buffers());
+  return tensors;
+}
+
+bool has_prefix(const std::string& name) { return name.starts_with(kPrefix); }
+
+// The state by name, undefined where an entry is no tensor.
+std::unordered_map<std::string, at::Tensor> tensors_by_name(
+    const TreeView& state, const Named& own) {
+  std::unordered_map<std::string, at::Tensor> tensors;
+  for (const auto& entry : state.as_dict()) {
+    const auto* name = entry.key.get_if<std::string>();
+    if (name == nullptr || entry.value.is<Opaque>()) continue;
+    const auto* tensor = entry.value.get_if<at::Tensor>();
+    tensors.emplace(*name, tensor == nullptr ? at::Tensor() : *tensor);
+  }
+  const bool is_wrapped =
+      std::ranges::all_of(
+          tensors, [](const auto& item) { return has_prefix(item.first); }) &&
+      std::ranges::none_of(
+          own, [](const auto& item) { return has_prefix(item.first); });
+  if (!is_wrapped) return tensors;
+  std::unordered_map<std::string, at::Tensor> unwrapped;
+  for (auto& [name, tensor] : tensors) {
+    unwrapped.emplace(name.substr(kPrefix.size()), tensor);
+  }
+  return unwrapped;
+}
+
+std::string list_text(const char* title, const std::vector<std::string>& names,
+                      size_t& room) {
+  if (names.empty()) return "";
+  const size_t count = std::min(room, names.size());
+  room -= count;
+  const std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count));
+  std::string text = std::string("; ") + title + ": " + join(shown, ", ");
+  if (count < names.size()) {
+    text += " and " + std::to_string(names.size() - count) + " more";
+  }
+  return text;
+}
+
+std::string describe(const LoadReport& report) {
+  size_t room = kMaxNames;
+  return list_text("of another shape", report.mismatched, room) +
+         list_text("missing in the checkpoint", report.missing, room) +
+         list_text("unknown to the module", report.unexpected, room);
+}
+
+}  // namespace
+
+Tree module_state(const torch::nn::Module& module) {
+  Tree::Dict state;
+  for (auto& [name, tensor] : named_tensors(module)) {
+    state.push_back({name, tensor.detach()});
+  }
+  return state;
+}
+
+LoadReport load_module_state(torch::nn::Module& module, const TreeView& state,
+                             Strictness strictness) {
+  const Named own = named_tensors(module);
+  auto given = tensors_by_name(state, own);
+  LoadReport report;
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
+  for (const auto& [name, tensor] : own) {
+    const auto found = given.find(name);
+    if (found == given.end()) {
+      report.missing.push_back(name);
+      continue;
+    }
+    const at::Tensor& source = found->second;
+    if (!source.defined()) {
+      report.mismatched.push_back(name + ": no tensor");
+    } else if (source.sizes() != tensor.sizes()) {
+      report.mismatched.push_back(name + ": file " +
+                                  shape_text(source.sizes()) + ", module " +
+                                  shape_text(tensor.sizes()));
+    } else {
+      copies.emplace_back(tensor, source);
+    }
+    given.erase(found);
+  }
+  for (const auto& [name, tensor] : given) report.unexpected.push_back(name);
+  std::ranges::sort(report.unexpected);
+  if (strictness == Strictness::kStrict && !report.is_complete()) {
+    throw ConfigError("the checkpoint does not fit the module" +
+                      describe(report) +
+                      ". Is it of another model or another configuration?");
+  }
+  const at::NoGradGuard no_grad;
+  for (const auto& [to, from] : copies) to.copy_(from);
+  return report;
+}
+
+}  // namespace lockstep

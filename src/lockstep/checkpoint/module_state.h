@@ -1,0 +1,43 @@
+// Parameters and buffers of a module by name, as Python's state_dict().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/checkpoint/tree.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace lockstep {
+
+// A dict of all parameters and buffers. They share the module's memory: use
+// host_copy() or BackgroundSaver for a state that stays as it is.
+Tree module_state(const torch::nn::Module& module);
+
+enum class Strictness {
+  kStrict,    // Every name and shape must fit, or nothing is loaded.
+  kWhatFits,  // What does not fit is only reported.
+};
+
+struct LoadReport {
+  std::vector<std::string> missing;     // in the module, not in the state
+  std::vector<std::string> unexpected;  // in the state, not in the module
+  std::vector<std::string> mismatched;  // "name: file [2, 3], module [3]"
+
+  bool is_complete() const {
+    return missing.empty() && unexpected.empty() && mismatched.empty();
+  }
+};
+
+// Copies the state's tensors into the module, to its devices and types. When
+// all names of the state begin with "module.", as those saved from Python's
+// DistributedDataParallel, and the module's do not, that is taken off. Entries
+// that are no tensors are unexpected; unknown objects are skipped. Throws
+// FormatError when the state is no dict, ConfigError in strict mode with at
+// most 10 names.
+LoadReport load_module_state(torch::nn::Module& module, const TreeView& state,
+                             Strictness strictness = Strictness::kStrict);
+
+}  // namespace lockstep

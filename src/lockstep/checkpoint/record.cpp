@@ -1,0 +1,91 @@
+#include "lockstep/checkpoint/record.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::pair<DType, at::ScalarType>, 17> kTypes = {{
+    {DType::kFloat64, at::kDouble},
+    {DType::kFloat32, at::kFloat},
+    {DType::kFloat16, at::kHalf},
+    {DType::kBFloat16, at::kBFloat16},
+    {DType::kInt64, at::kLong},
+    {DType::kInt32, at::kInt},
+    {DType::kInt16, at::kShort},
+    {DType::kInt8, at::kChar},
+    {DType::kUInt8, at::kByte},
+    {DType::kBool, at::kBool},
+    {DType::kComplex64, at::kComplexFloat},
+    {DType::kComplex128, at::kComplexDouble},
+    {DType::kUInt16, at::kUInt16},
+    {DType::kUInt32, at::kUInt32},
+    {DType::kUInt64, at::kUInt64},
+    {DType::kFloat8E4M3, at::kFloat8_e4m3fn},
+    {DType::kFloat8E5M2, at::kFloat8_e5m2},
+}};
+
+DType to_dtype(at::ScalarType type) {
+  const auto* found = std::ranges::find(
+      kTypes, type, &std::pair<DType, at::ScalarType>::second);
+  if (found == kTypes.end()) {
+    throw ConfigError("tensors of type " + std::string(c10::toString(type)) +
+                      " cannot be saved; convert them first");
+  }
+  return found->first;
+}
+
+at::ScalarType to_scalar_type(DType dtype) {
+  return std::ranges::find(kTypes, dtype,
+                           &std::pair<DType, at::ScalarType>::first)
+      ->second;
+}
+
+c10::Storage copy_of(const ByteStorage& source) {
+  const auto size = source.bytes.size();
+  const at::Tensor copy = at::empty({static_cast<int64_t>(size)}, at::kByte);
+  if (size > 0) std::memcpy(copy.data_ptr(), source.bytes.data(), size);
+  return copy.storage();
+}
+
+}  // namespace
+
+Value to_value(const Tree& tree) {
+  std::unordered_map<const void*, std::shared_ptr<const ByteStorage>> storages;
+  return map_tensors<TensorRecord>(tree, [&](const at::Tensor& tensor) {
+    LOCKSTEP_CHECK(tensor.is_cpu(), "only CPU tensors have bytes to write");
+    const c10::Storage& storage = tensor.storage();
+    auto& shared = storages[storage.unsafeGetStorageImpl()];
+    if (shared == nullptr) {
+      shared = std::make_shared<const ByteStorage>(
+          ByteStorage{.owner = std::make_shared<const c10::Storage>(storage),
+                      .bytes = {static_cast<const std::byte*>(storage.data()),
+                                storage.nbytes()}});
+    }
+    return TensorRecord{.dtype = to_dtype(tensor.scalar_type()),
+                        .shape = tensor.sizes().vec(),
+                        .strides = tensor.strides().vec(),
+                        .storage = shared,
+                        .offset = tensor.storage_offset()};
+  });
+}
+
+Tree to_tree(const Value& value) {
+  std::unordered_map<const void*, c10::Storage> storages;
+  return map_tensors<at::Tensor>(value, [&](const TensorRecord& record) {
+    auto& storage = storages[record.storage.get()];
+    if (!storage) storage = copy_of(*record.storage);
+    at::Tensor tensor = at::empty({0}, to_scalar_type(record.dtype));
+    return tensor.set_(storage, record.offset, record.shape, record.strides);
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+#include "lockstep/formats/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "lockstep/base/error.h"
+#include "lockstep/formats/byte_reader.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kTemporary = ".tmp.";
+constexpr size_t kRandomLetters = 6;
+
+bool is_temporary(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const auto at = name.rfind(kTemporary);
+  return at != std::string::npos && at > 0 &&
+         name.size() == at + kTemporary.size() + kRandomLetters;
+}
+
+bool is_being_written(const fs::path& path) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return !file || flock(file.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const fs::path& path)
+    : path_(path),
+      temporary_(path.string() + std::string(kTemporary) +
+                 std::string(kRandomLetters, 'X')),
+      file_(mkostemp(temporary_.data(), O_CLOEXEC)) {
+  if (!file_) fail();
+  // mkostemp lets only the owner read.
+  fchmod(file_.get(), 0644);
+  // Without a lock (some network file systems) the write goes on all the same.
+  flock(file_.get(), LOCK_EX | LOCK_NB);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  if (!write_all(file_.get(), as_text(bytes))) fail();
+  size_ += bytes.size();
+}
+
+void AtomicFile::write(std::string_view text) { write(as_bytes(text)); }
+
+void AtomicFile::commit() {
+  if (fsync(file_.get()) != 0 ||
+      std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    fail();
+  }
+  temporary_.clear();
+  const fs::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+  const FileDescriptor directory(
+      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // EINVAL: a file system that needs no fsync of folders.
+  if (!directory || (fsync(directory.get()) != 0 && errno != EINVAL)) fail();
+}
+
+void AtomicFile::fail() const {
+  throw IoError("cannot write '" + path_.string() + "': " + errno_text());
+}
+
+std::vector<fs::path> remove_leftovers(const fs::path& folder) {
+  std::vector<fs::path> removed;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const fs::path& path = entry.path();
+    if (!entry.is_regular_file(error) || !is_temporary(path) ||
+        is_being_written(path)) {
+      continue;
+    }
+    if (fs::remove(path, error)) removed.push_back(path);
+  }
+  return removed;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// Reads the pickles of torch.save. Nothing in a pickle is executed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "lockstep/formats/byte_reader.h"
+#include "lockstep/formats/value.h"
+
+namespace lockstep {
+
+// Gives the storage with this key, which the pickle says has `num_bytes`; its
+// bytes may be filled in later. Throws FormatError when there is none.
+using FindStorage = std::function<std::shared_ptr<const ByteStorage>(
+    std::string_view key, int64_t num_bytes)>;
+
+// Reads one pickle (protocols 2 to 5) and leaves `in` behind it.
+//
+// Of the functions and classes that a pickle may name, those few are known that
+// rebuild tensors, parameters, dicts, sets, sizes and bytes; an object of any
+// other becomes Opaque, with all that belongs to it. Throws FormatError for
+// damaged bytes, for cycles, and for trees deeper than 200, larger than 1 GiB
+// or with more than 10 million objects.
+Value read_pickle(ByteReader& in, const FindStorage& find_storage);
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+// A tensor as files know it: element type, shape, strides, and bytes that other
+// tensors may share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/formats/dtype.h"
+
+namespace lockstep {
+
+// Bytes, and what keeps them alive: a mapped file, a buffer or a torch tensor.
+struct ByteStorage {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+
+  static std::shared_ptr<const ByteStorage> own(std::vector<std::byte> bytes);
+};
+
+// Tensors that point to one ByteStorage share memory, as tied weights do.
+struct TensorRecord {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape = {};
+  std::vector<int64_t> strides = {};  // in elements
+  std::shared_ptr<const ByteStorage> storage = {};
+  int64_t offset = 0;  // of the first element, in elements
+};
+
+using NamedTensors = std::vector<std::pair<std::string, TensorRecord>>;
+
+// Row-major strides.
+std::vector<int64_t> contiguous_strides(std::span<const int64_t> shape);
+
+// Throws FormatError for a negative or an overflowing shape.
+int64_t num_elements(std::span<const int64_t> shape);
+
+// Throws FormatError when the tensor reaches outside a storage of this size, or
+// its shape and strides make no sense. All other functions expect that it was
+// called.
+void check_bounds(const TensorRecord& tensor, int64_t storage_bytes);
+
+// A row-major tensor over the storage's first bytes. Throws as check_bounds().
+TensorRecord make_record(DType dtype, std::vector<int64_t> shape,
+                         std::shared_ptr<const ByteStorage> storage);
+
+bool is_contiguous(const TensorRecord& tensor);
+
+// The elements in row-major order: a view of the storage when they lie so,
+// otherwise a copy.
+std::shared_ptr<const ByteStorage> packed_elements(const TensorRecord& tensor);
+
+// "[2, 3]"
+std::string shape_text(std::span<const int64_t> shape);
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+// Texts of pickles: checked UTF-8, and bytes hidden in text.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+bool is_utf8(std::string_view text);
+
+// Each code point as one byte; no value when one does not fit or the text is
+// not UTF-8. Protocol 2 writes Python's bytes as such a text.
+std::optional<std::string> latin1_from_utf8(std::string_view text);
+
+// The reverse.
+std::string utf8_from_latin1(std::string_view bytes);
+
+}  // namespace lockstep

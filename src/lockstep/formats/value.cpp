@@ -1,0 +1,28 @@
+#include "lockstep/formats/value.h"
+
+#include <array>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+
+std::string_view kind_text(size_t alternative) {
+  constexpr std::array<std::string_view, std::variant_size_v<Value::Data>>
+      kTexts = {"None",     "a bool",   "a whole number", "a big whole number",
+                "a number", "a string", "bytes",          "a tensor",
+                "a list",   "a tuple",  "a dict",         "an object"};
+  return kTexts.at(alternative);
+}
+
+void throw_missing(const std::string& path) {
+  throw FormatError("checkpoint: '" + path + "' is missing");
+}
+
+void throw_wrong_kind(const std::string& path, const std::string& kind,
+                      const char* expected) {
+  throw FormatError(
+      "checkpoint: " + (path.empty() ? "the whole" : "'" + path + "'") +
+      " is " + kind + ", expected " + expected);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,229 @@
+#include "lockstep/formats/zip_reader.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/formats/byte_reader.h"
+#include "lockstep/formats/zip_layout.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint16_t kEncrypted = 1U << 0;
+constexpr uint16_t kDataDescriptor = 1U << 3;
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw FormatError("zip archive: " + what);
+}
+
+struct Directory {
+  uint64_t count = 0;
+  uint64_t size = 0;
+  uint64_t offset = 0;
+  uint64_t end = 0;  // where it has to end
+};
+
+// Of a zip64 archive, whose own end record lies before the common one. `in` is
+// behind the locator's signature.
+Directory find_zip64_directory(ByteReader in, size_t locator_at) {
+  in.read<uint32_t>();  // disk
+  const auto end_at = in.read<uint64_t>();
+  require(end_at <= locator_at, "the zip64 locator points nowhere");
+  in.seek(end_at);
+  require(in.read<uint32_t>() == zip::kZip64End, "no zip64 end record");
+  require(in.read<uint64_t>() + 12 == locator_at - end_at,
+          "the zip64 end record has another size");
+  in.take(12);  // versions and disks
+  Directory found;
+  found.count = in.read<uint64_t>();
+  require(in.read<uint64_t>() == found.count, "it has several disks");
+  found.size = in.read<uint64_t>();
+  found.offset = in.read<uint64_t>();
+  found.end = end_at;
+  return found;
+}
+
+Directory find_directory(std::span<const std::byte> bytes) {
+  require(bytes.size() >= zip::kEndBytes, "too short, or cut off");
+  const size_t end_at = bytes.size() - zip::kEndBytes;
+  ByteReader in(bytes);
+  in.seek(end_at);
+  require(in.read<uint32_t>() == zip::kEnd,
+          "no end record in the last 22 bytes: the file is cut off, or "
+          "something follows it");
+  require(in.read<uint32_t>() == 0, "it has several disks");
+  Directory found;
+  found.count = in.read<uint16_t>();
+  require(in.read<uint16_t>() == found.count, "it has several disks");
+  found.size = in.read<uint32_t>();
+  found.offset = in.read<uint32_t>();
+  found.end = end_at;
+  require(in.read<uint16_t>() == 0, "it has a comment");
+  // torch writes zip64 records also where they are not needed.
+  if (end_at >= zip::kZip64LocatorBytes) {
+    const size_t locator_at = end_at - zip::kZip64LocatorBytes;
+    in.seek(locator_at);
+    if (in.read<uint32_t>() == zip::kZip64Locator) {
+      found = find_zip64_directory(in, locator_at);
+    }
+  }
+  require(found.offset <= found.end && found.size == found.end - found.offset,
+          "the directory is not where the end record says");
+  return found;
+}
+
+// Replaces those values that say "see zip64", in the format's fixed order.
+void apply_zip64(std::span<const std::byte> extra,
+                 std::initializer_list<uint64_t*> values) {
+  ByteReader in(extra);
+  while (in.remaining() >= 4) {
+    const auto id = in.read<uint16_t>();
+    ByteReader field(in.take(in.read<uint16_t>()));
+    if (id != zip::kZip64Extra) continue;
+    for (uint64_t* value : values) {
+      if (*value == zip::kSeeZip64) *value = field.read<uint64_t>();
+    }
+  }
+}
+
+// Fields of a central or local header from "flags" to "extra length".
+struct Fields {
+  uint16_t flags, method;
+  uint32_t crc;
+  uint64_t compressed, size;
+  uint16_t name_length, extra_length;
+};
+
+Fields read_fields(ByteReader& in) {
+  Fields fields{};
+  fields.flags = in.read<uint16_t>();
+  fields.method = in.read<uint16_t>();
+  in.take(4);  // time and date
+  fields.crc = in.read<uint32_t>();
+  fields.compressed = in.read<uint32_t>();
+  fields.size = in.read<uint32_t>();
+  fields.name_length = in.read<uint16_t>();
+  fields.extra_length = in.read<uint16_t>();
+  return fields;
+}
+
+// The entry's bytes. The local header must repeat what the directory says.
+std::span<const std::byte> locate(std::span<const std::byte> before_directory,
+                                  uint64_t offset, const Fields& central,
+                                  std::string_view name) {
+  const std::string quoted = "'" + std::string(name) + "' ";
+  ByteReader in(before_directory);
+  in.seek(offset);
+  require(in.read<uint32_t>() == zip::kLocalHeader, quoted + "has no header");
+  in.take(2);  // version
+  Fields local = read_fields(in);
+  require(in.take_text(local.name_length) == name,
+          quoted + "has another name in its header");
+  apply_zip64(in.take(local.extra_length), {&local.size, &local.compressed});
+  require(local.flags == central.flags && local.method == central.method,
+          quoted + "is stored another way in its header");
+  if ((local.flags & kDataDescriptor) == 0) {
+    require(local.crc == central.crc && local.size == central.size &&
+                local.compressed == central.compressed,
+            quoted + "has another size or CRC in its header");
+  }
+  return in.take(central.compressed);
+}
+
+ZipEntry read_entry(ByteReader& in, std::span<const std::byte> data) {
+  require(in.read<uint32_t>() == zip::kCentralHeader,
+          "its directory is damaged");
+  in.take(4);  // versions
+  Fields fields = read_fields(in);
+  const auto comment_length = in.read<uint16_t>();
+  in.take(8);  // disk and attributes
+  uint64_t offset = in.read<uint32_t>();
+  const std::string name(in.take_text(fields.name_length));
+  apply_zip64(in.take(fields.extra_length),
+              {&fields.size, &fields.compressed, &offset});
+  in.take(comment_length);
+  require((fields.flags & kEncrypted) == 0, "'" + name + "' is encrypted");
+  require(fields.method == zip::kDeflated || (fields.method == zip::kStored &&
+                                              fields.size == fields.compressed),
+          "'" + name + "' is compressed by an unknown method");
+  return {.name = name,
+          .method = fields.method,
+          .crc = fields.crc,
+          .size = fields.size,
+          .raw = locate(data, offset, fields, name)};
+}
+
+std::vector<std::byte> inflate_entry(const ZipEntry& entry) {
+  // Deflate cannot do better than 1 : 1032; more is a lie that costs memory.
+  require(entry.size / 1100 <= entry.raw.size(),
+          "'" + entry.name + "' claims an impossible size");
+  std::vector<std::byte> out(entry.size);
+  z_stream stream{};
+  require(inflateInit2(&stream, -MAX_WBITS) == Z_OK, "zlib does not start");
+  constexpr size_t kPiece = size_t{1} << 30;  // zlib counts in 32 bits
+  size_t in_at = 0;
+  size_t out_at = 0;
+  int status = Z_OK;
+  while (status == Z_OK) {
+    const size_t in_piece = std::min(kPiece, entry.raw.size() - in_at);
+    const size_t out_piece = std::min(kPiece, out.size() - out_at);
+    stream.next_in = reinterpret_cast<Bytef*>(
+        const_cast<std::byte*>(entry.raw.data() + in_at));
+    stream.avail_in = static_cast<uInt>(in_piece);
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + out_at);
+    stream.avail_out = static_cast<uInt>(out_piece);
+    status = inflate(&stream, Z_NO_FLUSH);
+    in_at += in_piece - stream.avail_in;
+    out_at += out_piece - stream.avail_out;
+  }
+  inflateEnd(&stream);
+  require(status == Z_STREAM_END && out_at == out.size(),
+          "'" + entry.name + "' cannot be decompressed");
+  return out;
+}
+
+}  // namespace
+
+ZipReader::ZipReader(MappedFile file) : file_(std::move(file)) {
+  const Directory directory = find_directory(file_.bytes);
+  ByteReader in(file_.bytes.subspan(directory.offset, directory.size));
+  const auto data = file_.bytes.first(directory.offset);
+  while (in.remaining() > 0) entries_.push_back(read_entry(in, data));
+  require(entries_.size() == directory.count, "its directory has lost entries");
+  std::ranges::sort(entries_, {}, &ZipEntry::name);
+  require(std::ranges::adjacent_find(entries_, {}, &ZipEntry::name) ==
+              entries_.end(),
+          "two entries have one name");
+}
+
+const ZipEntry* ZipReader::find(std::string_view name) const {
+  const auto found =
+      std::ranges::lower_bound(entries_, name, {}, &ZipEntry::name);
+  if (found == entries_.end() || found->name != name) return nullptr;
+  return &*found;
+}
+
+std::shared_ptr<const ByteStorage> ZipReader::read_unchecked(
+    const ZipEntry& entry) const {
+  if (entry.method == zip::kDeflated) {
+    return ByteStorage::own(inflate_entry(entry));
+  }
+  return std::make_shared<const ByteStorage>(
+      ByteStorage{.owner = file_.owner, .bytes = entry.raw});
+}
+
+std::shared_ptr<const ByteStorage> ZipReader::read(
+    const ZipEntry& entry) const {
+  auto content = read_unchecked(entry);
+  const auto crc =
+      crc32_z(0, reinterpret_cast<const Bytef*>(content->bytes.data()),
+              content->bytes.size());
+  require(crc == entry.crc,
+          "the bytes of '" + entry.name + "' are damaged (CRC)");
+  return content;
+}
+
+}  // namespace lockstep

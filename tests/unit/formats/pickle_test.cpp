@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "lockstep/base/error.h"
+#include "lockstep/formats/pickle_reader.h"
+#include "lockstep/formats/pickle_writer.h"
+#include "unit/formats/sample_values.h"
+
+namespace lockstep {
+namespace {
+
+using namespace std::string_literals;
+
+std::shared_ptr<const ByteStorage> four_floats(std::string_view, int64_t) {
+  return ByteStorage::own(std::vector<std::byte>(16));
+}
+
+Value read(const std::string& pickle) {
+  ByteReader in(as_bytes(pickle));
+  Value value = read_pickle(in, four_floats);
+  EXPECT_EQ(in.remaining(), 0u);
+  return value;
+}
+
+std::string text(const std::string& content) {
+  return "X"s + static_cast<char>(content.size()) + "\0\0\0"s + content;
+}
+
+// A tensor over a storage of four floats; offset, shape and strides are
+// pickled tuples.
+std::string tensor(const std::string& offset, const std::string& shape,
+                   const std::string& strides) {
+  return "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") +
+         "ctorch\nFloatStorage\n" + text("0") + text("cpu") + "K\x04tQ" +
+         offset + shape + strides + "\x89" + "ccollections\nOrderedDict\n)RtR";
+}
+
+TEST(Pickle, ValuesComeBack) {
+  const Value value = testing::sample_value();
+  const Pickle pickle = write_pickle(value);
+  std::map<std::string, std::shared_ptr<const ByteStorage>> known;
+  ByteReader in(as_bytes(pickle.bytes));
+  const Value copy =
+      read_pickle(in, [&](std::string_view key, int64_t num_bytes) {
+        auto& storage = known[std::string(key)];
+        if (!storage) {
+          const auto bytes = pickle.storages.at(std::stoul(std::string(key)));
+          EXPECT_EQ(bytes.size(), static_cast<size_t>(num_bytes));
+          storage = ByteStorage::own({bytes.begin(), bytes.end()});
+        }
+        return storage;
+      });
+  EXPECT_EQ(testing::describe(copy), testing::describe(value));
+}
+
+TEST(Pickle, NothingIsCalled) {
+  const Value value =
+      read("\x80\x02}(" + text("evil") + "cos\nsystem\n" +
+           text("touch /tmp/evil") + "\x85R" + text("good") + "K\x05u.");
+  EXPECT_EQ(value.find("evil")->get_if<Opaque>()->class_name, "os.system");
+  EXPECT_EQ(value.at("good").as_int(), 5);
+}
+
+TEST(Pickle, UnknownObjectsSwallowTheirState) {
+  const Value value =
+      read("\x80\x02}(" + text("args") + "cargparse\nNamespace\n)\x81}(" +
+           text("lr") + "K\x01ub" + text("items") + "cmy\nDict\n)R(" +
+           text("a") + "K\x01u" + text("list") + "cmy\nList\n)R(K\x01" + "eu.");
+  EXPECT_EQ(value.find("args")->get_if<Opaque>()->class_name,
+            "argparse.Namespace");
+  EXPECT_EQ(value.find("items")->get_if<Opaque>()->class_name, "my.Dict");
+  EXPECT_EQ(value.find("list")->get_if<Opaque>()->class_name, "my.List");
+}
+
+TEST(Pickle, SharedListsAreReadWhole) {
+  // x = [1]; (x, x), with x filled after it was first remembered.
+  const Value value = read("\x80\x02]q\0(K\x01"s + "eh\0\x86."s);
+  EXPECT_EQ(value.at(1).at(0).as_int(), 1);
+}
+
+TEST(Pickle, CyclesAreRefused) {
+  EXPECT_THROW(read("\x80\x02]q\0h\0a."s), FormatError);
+}
+
+TEST(Pickle, SmallPicklesCannotMakeHugeTrees) {
+  // Each level is a pair of the one before: 2^100 values.
+  std::string laughs = "\x80\x02K\x01";
+  for (int i = 0; i < 100; ++i) laughs += "q\0h\0\x86"s;
+  EXPECT_THROW(read(laughs + "."), FormatError);
+  // One text of 64 KiB, remembered and repeated a million times.
+  std::string repeated = "\x80\x02]("s + "X\0\0\x01\0"s;
+  repeated += std::string(65536, 'x') + "q\0"s;
+  for (int i = 0; i < 1'000'000; ++i) repeated += "h\0"s;
+  EXPECT_THROW(read(repeated + "e."), FormatError);
+}
+
+TEST(Pickle, DeepNestingIsRefused) {
+  EXPECT_THROW(read(std::string(100'000, ']') + std::string(99'999, 'a') + "."),
+               FormatError);
+}
+
+TEST(Pickle, TensorsOutsideTheirStorageAreRefused) {
+  EXPECT_TRUE(read(tensor("K\0"s, "(K\x02K\x02t", "(K\x02K\x01t") + ".")
+                  .is<TensorRecord>());
+  EXPECT_THROW(read(tensor("K\x01", "(K\x04t", "(K\x01t") + "."), FormatError);
+  EXPECT_THROW(read(tensor("K\0"s, "(K\x05t", "(K\x01t") + "."), FormatError);
+  EXPECT_THROW(read(tensor("K\0"s, "(K\x02t", "(J\xff\xff\xff\xfft") + "."),
+               FormatError);
+  EXPECT_THROW(read(tensor("K\0"s, "(K\x02t", "(t") + "."), FormatError);
+}
+
+TEST(Pickle, BrokenProgramsAreRefused) {
+  for (const std::string& pickle :
+       {""s, "."s, "\x80\x02"s, "\x80\x09N."s, "h\x05."s, "t."s, "R."s, "K"s,
+        "}K\x01s."s, "NNa."s, "Q."s, "NQ."s, "\xfe."s, "cos"s,
+        "X\xff\xff\xff\xffx."s, "}(K\x01u."s,
+        "}(" + text("a") + "N" + text("a") + "Nu."}) {
+    EXPECT_THROW(read(pickle), FormatError) << pickle;
+  }
+}
+
+TEST(Pickle, WhatPythonCannotReadIsNotWritten) {
+  EXPECT_THROW(write_pickle("\xff"), FormatError);
+  EXPECT_THROW(write_pickle(Opaque{"x.Y"}), FormatError);
+}
+
+}  // namespace
+}  // namespace lockstep

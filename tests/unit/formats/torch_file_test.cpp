@@ -1,0 +1,91 @@
+#include "lockstep/formats/torch_file.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/formats/byte_reader.h"
+#include "lockstep/formats/zip_writer.h"
+#include "support/temp_dir.h"
+#include "unit/formats/sample_values.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <typename Function>
+std::string format_error_of(const Function& function) {
+  try {
+    function();
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(TorchFile, ValuesComeBackWithTheirSharing) {
+  const testing::TempDir folder;
+  const fs::path path = folder.path() / "a.pt";
+  const Value value = testing::sample_value();
+  write_torch_file(path, value);
+  EXPECT_EQ(testing::describe(read_torch_file(path)), testing::describe(value));
+  EXPECT_EQ(
+      testing::describe(read_torch_file(path, TorchFileCheck::kStructure)),
+      testing::describe(value));
+}
+
+TEST(TorchFile, TensorsOutliveTheFile) {
+  const testing::TempDir folder;
+  const fs::path path = folder.path() / "a.pt";
+  const Value value = testing::sample_value();
+  write_torch_file(path, value);
+  const Value loaded = read_torch_file(path);
+  write_torch_file(path, Value::dict());
+  fs::remove(path);
+  EXPECT_EQ(testing::describe(loaded), testing::describe(value));
+}
+
+TEST(TorchFile, TheStructureCheckReadsNoTensors) {
+  const testing::TempDir folder;
+  const fs::path path = folder.path() / "a.pt";
+  Value value;
+  value["x"] = testing::float_tensor({3}, {1, 2, 3});
+  write_torch_file(path, value);
+  std::string bytes = read_file(path);
+  const float two = 2;
+  bytes[bytes.find(std::string(reinterpret_cast<const char*>(&two), 4))] = 9;
+  folder.write("a.pt", bytes);
+  EXPECT_NO_THROW(read_torch_file(path, TorchFileCheck::kStructure));
+  const auto message = format_error_of([&] { read_torch_file(path); });
+  EXPECT_NE(message.find(path.string()), std::string::npos) << message;
+  EXPECT_NE(message.find("CRC"), std::string::npos) << message;
+}
+
+TEST(TorchFile, OtherFilesAreRefusedWithAReason) {
+  const testing::TempDir folder;
+  const fs::path path = folder.write("a.pt", "hello");
+  EXPECT_NE(format_error_of([&] {
+              read_torch_file(path);
+            }).find("begins like no file of torch.save"),
+            std::string::npos);
+  EXPECT_THROW(read_torch_file(folder.path() / "none.pt"), IoError);
+  EXPECT_THROW(read_torch_file(folder.path()), IoError);
+  const auto write = [&](const std::vector<std::string>& names) {
+    AtomicFile file(path);
+    ZipWriter zip(file);
+    for (const auto& name : names) zip.add(name, as_bytes("N."));
+    zip.finish();
+    file.commit();
+  };
+  write({"x/readme"});
+  EXPECT_NE(
+      format_error_of([&] { read_torch_file(path); }).find("without data.pkl"),
+      std::string::npos);
+  write({"x/data.pkl", "x/constants.pkl"});
+  EXPECT_NE(format_error_of([&] { read_torch_file(path); }).find("TorchScript"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+#include "lockstep/formats/utf8.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+TEST(Utf8, KnowsWellFormedText) {
+  for (const char* text : {"", "plain", "gr\xc3\xbc\xc3\x9f", "\xe4\xbd\xa0",
+                           "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_TRUE(is_utf8(text)) << text;
+  }
+  for (const char* text :
+       {"\x80", "\xc3", "\xc3(", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80",
+        "\xf4\x90\x80\x80", "\xff", "\xe4\xbd"}) {
+    EXPECT_FALSE(is_utf8(text)) << text;
+  }
+}
+
+TEST(Utf8, BytesGoThroughTextAndBack) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  const std::string text = utf8_from_latin1(bytes);
+  EXPECT_TRUE(is_utf8(text));
+  EXPECT_EQ(latin1_from_utf8(text), bytes);
+  EXPECT_EQ(latin1_from_utf8("\xe4\xbd\xa0"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace lockstep

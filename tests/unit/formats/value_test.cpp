@@ -1,0 +1,84 @@
+#include "lockstep/formats/value.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "unit/formats/sample_values.h"
+
+namespace lockstep {
+namespace {
+
+template <typename Function>
+std::string error_of(const Function& function) {
+  try {
+    function();
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Value, IsBuiltAndReadByKey) {
+  Value value;
+  value["epoch"] = 3;
+  value["lr"] = 0.5;
+  value["on"] = true;
+  value["name"] = "x";
+  value["state"][7]["step"] = 1;
+  value["list"].push_back(4);
+  value["list"].push_back(Value());
+  EXPECT_EQ(value.at("epoch").as_int(), 3);
+  EXPECT_EQ(value.at("epoch").as_double(), 3.0);
+  EXPECT_EQ(value.at("lr").as_double(), 0.5);
+  EXPECT_TRUE(value.at("on").as_bool());
+  EXPECT_EQ(value.at("name").as_string(), "x");
+  EXPECT_EQ(value.at("state").at(7).at("step").as_int(), 1);
+  EXPECT_EQ(value.at("list").at(0).as_int(), 4);
+  EXPECT_EQ(value.at("list").as_list().size(), 2u);
+  EXPECT_FALSE(value.at("state").find(8).has_value());
+  EXPECT_EQ(value.find("nothing"), nullptr);
+}
+
+TEST(Value, ErrorsNameTheWholePath) {
+  Value value;
+  value["optimizer"]["state"][0]["step"] = "five";
+  value["args"] = Opaque{"argparse.Namespace"};
+  const auto state = value.at("optimizer").at("state");
+  EXPECT_EQ(error_of([&] { state.at(0).at("step").as_tensor(); }),
+            "checkpoint: 'optimizer.state.0.step' is a string, expected a "
+            "tensor");
+  EXPECT_EQ(error_of([&] { state.at(1); }),
+            "checkpoint: 'optimizer.state.1' is missing");
+  EXPECT_EQ(error_of([&] { value.at("args").at("lr"); }),
+            "checkpoint: 'args' is an object of class argparse.Namespace, "
+            "expected a dict");
+  EXPECT_EQ(error_of([&] { Value(3).at("x"); }),
+            "checkpoint: the whole is a whole number, expected a dict");
+}
+
+TEST(Value, IntegersBeyond64BitsBecomeBig) {
+  EXPECT_EQ(*Value(uint64_t{1} << 63).get_if<BigInt>(),
+            BigInt{"9223372036854775808"});
+  EXPECT_EQ(*Value(uint64_t{5}).get_if<int64_t>(), 5);
+}
+
+TEST(Value, KeysOfOtherKindsAreBugs) {
+  Value value = 3;
+  EXPECT_THROW(value["x"], InternalError);
+  EXPECT_THROW(value.push_back(1), InternalError);
+}
+
+TEST(Value, TensorsAreMappedAndAllElseStays) {
+  const Value value = testing::sample_value();
+  int count = 0;
+  const auto mapped =
+      map_tensors<TensorRecord>(value, [&](const TensorRecord& tensor) {
+        ++count;
+        return tensor;
+      });
+  EXPECT_EQ(count, 6);
+  EXPECT_EQ(testing::describe(mapped), testing::describe(value));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/formats/byte_reader.h"
+#include "lockstep/formats/zip_reader.h"
+#include "lockstep/formats/zip_writer.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+void write_zip(const std::filesystem::path& path, const Entries& entries) {
+  AtomicFile file(path);
+  ZipWriter zip(file);
+  for (const auto& [name, text] : entries) zip.add(name, as_bytes(text));
+  zip.finish();
+  file.commit();
+}
+
+std::string text_of(const ZipReader& zip, std::string_view name) {
+  return std::string(as_text(zip.read(*zip.find(name))->bytes));
+}
+
+TEST(Zip, EntriesComeBack) {
+  const testing::TempDir folder;
+  const auto path = folder.path() / "a.zip";
+  write_zip(path, {{"x/one", "first"}, {"x/empty", ""}, {"y", "second"}});
+  const ZipReader zip(map_file(path));
+  EXPECT_EQ(zip.entries().size(), 3u);
+  EXPECT_EQ(text_of(zip, "x/one"), "first");
+  EXPECT_EQ(text_of(zip, "x/empty"), "");
+  EXPECT_EQ(text_of(zip, "y"), "second");
+  EXPECT_EQ(zip.find("x"), nullptr);
+}
+
+TEST(Zip, DataIsAlignedTo64Bytes) {
+  const testing::TempDir folder;
+  const auto path = folder.path() / "a.zip";
+  Entries entries;
+  for (size_t i = 1; i < 130; ++i) {
+    entries.emplace_back(std::string(i, 'n'), std::string(i, 'd'));
+  }
+  write_zip(path, entries);
+  const auto file = map_file(path);
+  const ZipReader zip(file);
+  for (const auto& entry : zip.entries()) {
+    EXPECT_EQ((entry.raw.data() - file.bytes.data()) % 64, 0) << entry.name;
+  }
+}
+
+TEST(Zip, MoreThan65535EntriesNeedZip64) {
+  const testing::TempDir folder;
+  const auto path = folder.path() / "a.zip";
+  Entries entries;
+  for (int i = 0; i < 70'000; ++i) entries.emplace_back(std::to_string(i), "x");
+  write_zip(path, entries);
+  const ZipReader zip(map_file(path));
+  EXPECT_EQ(zip.entries().size(), 70'000u);
+  EXPECT_EQ(text_of(zip, "69999"), "x");
+}
+
+TEST(Zip, RefusesWhatIsCutOffFollowedOrChanged) {
+  const testing::TempDir folder;
+  const auto path = folder.path() / "a.zip";
+  write_zip(path, {{"one", "first"}});
+  const std::string whole = read_file(path);
+  for (const std::string& bytes :
+       {std::string(), whole.substr(0, 21), whole.substr(0, whole.size() - 1),
+        whole + "x"}) {
+    folder.write("a.zip", bytes);
+    EXPECT_THROW(ZipReader(map_file(path)), FormatError) << bytes.size();
+  }
+  std::string changed = whole;
+  changed[changed.find("first")] = 'F';
+  folder.write("a.zip", changed);
+  const ZipReader zip(map_file(path));
+  EXPECT_THROW(zip.read(*zip.find("one")), FormatError);
+}
+
+TEST(Zip, RefusesTwoEntriesOfOneName) {
+  const testing::TempDir folder;
+  const auto path = folder.path() / "a.zip";
+  write_zip(path, {{"one", "first"}, {"one", "second"}});
+  EXPECT_THROW(ZipReader(map_file(path)), FormatError);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/base/utf8.h"
 
 namespace lockstep {
 namespace {
@@ -85,27 +86,6 @@ bool is_plain(const std::string& text) {
   });
   return starts_well && safe &&
          std::find(kWords.begin(), kWords.end(), lower(text)) == kWords.end();
-}
-
-// Bytes of the code point that starts here; 0 when it is not valid.
-size_t code_point_size(std::string_view text) {
-  const auto byte = [&](size_t at) {
-    return static_cast<unsigned char>(text[at]);
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
-  for (size_t at = 1; at < size; ++at) {
-    if ((byte(at) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
-  const unsigned second = byte(1);
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
-    return 0;
-  }
-  return size;
 }
 
 // The escape of a code point that must not stand in a YAML text as it is; empty
@@ -190,15 +170,6 @@ std::string yaml_value(ValueShape shape, const SettingValue& value) {
   std::vector<std::string> items;
   for (const SettingScalar& item : value) items.push_back(yaml_scalar(item));
   return "[" + join(items, ", ") + "]";
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t size = code_point_size(text);
-    if (size == 0) return false;
-    text.remove_prefix(size);
-  }
-  return true;
 }
 
 std::string shown(std::string_view text) {

@@ -28,8 +28,6 @@ std::string yaml_scalar(const SettingScalar& scalar);
 // "null" for an optional without value, "[1, 2]" for a list.
 std::string yaml_value(ValueShape shape, const SettingValue& value);
 
-bool is_utf8(std::string_view text);
-
 // A user's text in single quotes for an error message: one line, not too long.
 std::string shown(std::string_view text);
 

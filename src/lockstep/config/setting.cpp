@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/utf8.h"
 #include "lockstep/config/scalar_text.h"
 
 namespace lockstep {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/utf8.h"
 #include "lockstep/config/scalar_text.h"
 
 namespace lockstep {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/utf8.h"
 #include "lockstep/formats/pickle_node.h"
-#include "lockstep/formats/utf8.h"
 
 namespace lockstep::pickle {
 namespace {

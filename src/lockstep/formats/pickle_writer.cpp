@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/utf8.h"
 #include "lockstep/formats/big_int.h"
-#include "lockstep/formats/utf8.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/formats/utf8.h"
+#include "lockstep/base/utf8.h"
 
 #include <array>
 #include <cstdint>
@@ -32,6 +32,12 @@ std::optional<uint32_t> take_code_point(std::string_view& text) {
 }
 
 }  // namespace
+
+size_t code_point_size(std::string_view text) {
+  const size_t before = text.size();
+  if (text.empty() || !take_code_point(text)) return 0;
+  return before - text.size();
+}
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-#include "lockstep/formats/utf8.h"
+#include "lockstep/base/utf8.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
-// Texts of pickles: checked UTF-8, and bytes hidden in text.
+// UTF-8: checking it, and bytes hidden in text.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,9 @@
 namespace lockstep {
 
 bool is_utf8(std::string_view text);
+
+// Bytes of the code point that a text begins with; 0 when it is not valid.
+size_t code_point_size(std::string_view text);
 
 // Each code point as one byte; no value when one does not fit or the text is
 // not UTF-8. Protocol 2 writes Python's bytes as such a text.

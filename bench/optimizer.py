@@ -1,6 +1,6 @@
 """The time of an AdamW step over 28 million parameters, against Python's fused AdamW.
 
-Same tensors and threads. Target: speedup >= 1.0.
+Same tensors and threads; the fastest step of each run. Target: speedup >= 1.0.
 """
 import peers
 

@@ -111,6 +111,21 @@ TEST(GpuOptimizer, StaysNearTheCpu) {
   }
 }
 
+TEST(GpuOptimizer, BFloat16IsTheRoundedResultOfTheCpu) {
+  for (const std::string kind : kKinds) {
+    SCOPED_TRACE(kind);
+    Training cuda(kind, gpu(), torch::kBFloat16);
+    Training cpu(kind, c10::Device("cpu"), torch::kBFloat16);
+    cuda.update(Training::noise(1));
+    cpu.update(Training::noise(1));
+    for (size_t i = 0; i < 3; ++i) {
+      const auto expected = cpu.parameters[i].detach().to(torch::kFloat);
+      const auto got = cuda.parameters[i].detach().cpu().to(torch::kFloat);
+      EXPECT_TRUE(torch::allclose(got, expected, /*rtol=*/8e-3, /*atol=*/1e-5));
+    }
+  }
+}
+
 TEST(GpuOptimizer, FoundInfLeavesEverythingAlone) {
   for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kBFloat16}) {
     for (const std::string kind : kKinds) {

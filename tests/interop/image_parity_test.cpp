@@ -39,7 +39,7 @@ Image Case::ours() const {
   }
   Image image = read_image(file);
   if (kind == "resize") {
-    return resize(image, width, height, kFilters.at(argument));
+    return resize(image, {width, height}, kFilters.at(argument));
   }
   if (kind == "adm") return center_crop_adm(image, std::stoi(argument));
   return image;

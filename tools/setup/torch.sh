@@ -5,13 +5,13 @@
 # shellcheck shell=bash disable=SC2034  # TORCH and NVCC are read by lockstep.sh
 
 TORCH_VERSION=2.11.0
-TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy)
+TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy pillow)
 NVCC_REQUIREMENTS=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
   nvidia-cuda-crt==13.0.88 'nvidia-cuda-cccl==13.0.*')
 CACHE="${LOCKSTEP_CACHE:-$HOME/.cache/lockstep}"
 VENV="$CACHE/torch-$TORCH_VERSION"
 
-torch_is_complete() { [[ -e "$VENV/.lockstep-torch" ]]; }
+torch_is_complete() { [[ -e "$VENV/.lockstep-torch-pillow" ]]; }
 
 # The folder "torch" in $1: a wheel's, a virtual environment's or libtorch.
 # The same places as in cmake/FindLibtorch.cmake.
@@ -57,18 +57,18 @@ install_torch() {
   lock "$CACHE/.lock" "$VENV"
   if ! torch_is_complete; then
     if ! torch_imports; then
-      step "torch $TORCH_VERSION from PyPI (a download of about 2 GB) into $VENV"
+      step "torch $TORCH_VERSION (a download of about 2 GB), numpy and Pillow from PyPI into $VENV"
       install_into_venv torch "${TORCH_REQUIREMENTS[@]}"
     fi
     torch_imports || fail "torch in $VENV does not import; remove the folder and start again"
-    touch "$VENV/.lockstep-torch"
+    touch "$VENV/.lockstep-torch-pillow"
   fi
   unlock
 }
 
 torch_imports() {
   [[ ! -e "$VENV/.lockstep-started-torch" ]] && "$VENV/bin/python3" -c \
-    "import numpy, torch; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
+    "import numpy, PIL, torch; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
 }
 
 # install_into_venv NAME REQUIREMENT...: an install that was killed half-way (its

@@ -10,8 +10,6 @@
 #endif
 #endif
 
-#if !defined(LOCKSTEP_VECTOR_CLONES) && defined(__x86_64__)
+#if !defined(LOCKSTEP_VECTOR_CLONES)
 #define LOCKSTEP_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
-#elif !defined(LOCKSTEP_VECTOR_CLONES)
-#define LOCKSTEP_VECTOR_CLONES
 #endif

@@ -180,7 +180,8 @@ Image decode_jpeg(std::string_view bytes,
   image.pixels.resize(image.row_bytes() * size_t(image.height));
   require(decoder.read_pixels(image), decoder);
   require(decoder.finish(), decoder);
-  return image.channels == 4 ? cmyk_to_rgb(image) : image;
+  if (image.channels == 4) return cmyk_to_rgb(image);
+  return image;
 }
 
 }  // namespace lockstep

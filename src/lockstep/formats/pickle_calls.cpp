@@ -23,6 +23,7 @@ std::vector<int64_t> integers(const Refs& arguments, size_t index,
                               const char* what) {
   std::vector<int64_t> numbers;
   const Refs& items = expect<Tuple>(arguments, index, what).items;
+  numbers.reserve(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
     numbers.push_back(expect<int64_t>(items, i, what));
   }

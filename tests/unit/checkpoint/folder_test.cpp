@@ -114,7 +114,7 @@ TEST_F(CheckpointFolder, TheLastValidOneIsNeverRemoved) {
 
 TEST_F(CheckpointFolder, TemporaryFilesAreNoCheckpoints) {
   save("1.pt", 1);
-  folder_.write("2.pt.tmp.abcdef", "half");
+  folder_.write("2.pt.partial.abcdef", "half");
   EXPECT_EQ(list_checkpoints(query()).size(), 1u);
   EXPECT_EQ(remove_leftovers(folder_.path()).size(), 1u);
   EXPECT_EQ(names(), std::vector<std::string>{"1.pt"});

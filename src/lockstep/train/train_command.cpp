@@ -57,7 +57,7 @@ ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan) {
   // A run that ends in its warm-up has no course behind it.
   schedule.total_updates =
       std::max(schedule.total_updates, schedule.warmup_updates + 1);
-  check(schedule);
+  check_schedule(schedule);
   return schedule;
 }
 

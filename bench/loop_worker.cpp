@@ -1,0 +1,92 @@
+// CPU time of a step: the trainer's loop, or the same steps written out by
+// hand.
+//
+//   loop_worker trainer|bare FOLDER
+//
+// Prints {"cpu_ms_per_step": ...}. Both run the recipe tiny with the same data,
+// loss and optimizer; the difference of a long and a short run leaves the start
+// out.
+#include <sys/resource.h>
+#include <torch/torch.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "lockstep/data/loader.h"
+#include "lockstep/data/step_plan.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/program.h"
+#include "lockstep/recipes/tiny/tiny.h"
+#include "lockstep/train/command_line.h"
+#include "lockstep/train/commands.h"
+
+namespace {
+
+constexpr int kShort = 200;
+constexpr int kLong = 2200;
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) +
+           1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+void train(const std::filesystem::path& folder, int steps) {
+  lockstep::TinyRecipe recipe;
+  lockstep::train_command(
+      recipe,
+      {"--n_steps", std::to_string(steps), "--save_dir", folder, "--overwrite",
+       "--val_samples", "0", "--save_every", "1000000", "--workers", "1"},
+      {.output = {.out = [](std::string_view) {},
+                  .err = [](std::string_view) {}},
+       .environment = lockstep::process_environment()});
+}
+
+void train_by_hand(int steps) {
+  lockstep::TinyRecipe recipe;
+  const lockstep::CommandLine line(lockstep::Command::kTrain, recipe);
+  const auto data = recipe.open_data(line.config());
+  const auto model = recipe.make_model();
+  lockstep::AdamW optimizer(model->parameters(), {.lr = 3e-3});
+  const lockstep::StepPlan plan({.num_samples = data.train->size(),
+                                 .global_batch = 32,
+                                 .micro_batch = 32},
+                                {});
+  auto batches =
+      lockstep::stream_batches(data.train, lockstep::StepRequests(plan, {}),
+                               {.workers = 1, .prefetch_batches = 2});
+  for (int step = 0; step < steps; ++step) {
+    const auto batch = batches.next();
+    lockstep::SampleRandom random(batch->seeds);
+    (recipe.loss(*batch, random).sum / 32).backward();
+    optimizer.step_and_clear();
+  }
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  return lockstep::run_program([&] {
+    const std::string mode = count > 1 ? values[1] : "";
+    const std::filesystem::path folder = count > 2 ? values[2] : ".";
+    const auto run = [&](int steps) {
+      const double begin = cpu_seconds();
+      if (mode == "trainer") {
+        train(folder, steps);
+      } else {
+        train_by_hand(steps);
+      }
+      return cpu_seconds() - begin;
+    };
+    run(kShort);  // Warms allocators and threads up.
+    const double short_run = run(kShort);
+    const double long_run = run(kLong);
+    std::printf("{\"cpu_ms_per_step\": %.6f}\n",
+                1e3 * (long_run - short_run) / (kLong - kShort));
+  });
+}

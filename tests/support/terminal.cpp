@@ -54,7 +54,7 @@ std::vector<std::string> Screen::lines() const {
 
 Terminal::Terminal(int columns)
     : own_end_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)),
-      screen_(static_cast<size_t>(columns)) {
+      columns_(static_cast<size_t>(columns)) {
   if (grantpt(own_end_.get()) != 0 || unlockpt(own_end_.get()) != 0) {
     throw IoError("cannot make a terminal: " + errno_text());
   }
@@ -73,11 +73,12 @@ std::vector<std::string> Terminal::lines() {
   std::array<char, 4096> buffer;
   ssize_t count = 0;
   while ((count = read(own_end_.get(), buffer.data(), buffer.size())) > 0) {
-    const std::string_view bytes(buffer.data(), static_cast<size_t>(count));
-    screen_.show(bytes);
-    bytes_ += bytes;
+    bytes_.append(buffer.data(), static_cast<size_t>(count));
   }
-  return screen_.lines();
+  // From the beginning, because a read may end inside of a sequence.
+  Screen screen(columns_);
+  screen.show(bytes_);
+  return screen.lines();
 }
 
 }  // namespace lockstep::testing

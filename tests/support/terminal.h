@@ -41,7 +41,7 @@ class Terminal {
  private:
   FileDescriptor own_end_;
   FileDescriptor worker_end_;
-  Screen screen_;
+  size_t columns_;
   std::string bytes_;
 };
 

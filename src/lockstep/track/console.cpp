@@ -71,7 +71,8 @@ void Console::say(Level level, std::string_view text) {
 void Console::progress(const ProgressState& state) {
   const std::lock_guard lock(mutex_);
   if (display_ != ProgressDisplay::kBar) return;
-  const bool is_due = !bar_ || output_.now_ns() - drawn_ns_ >= kRedrawNs;
+  const bool is_due = !bar_ || bar_->label != state.label ||
+                      output_.now_ns() - drawn_ns_ >= kRedrawNs;
   bar_ = state;
   if (is_due) output_.out(drawn_bar());
 }

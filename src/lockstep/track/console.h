@@ -67,7 +67,7 @@ class Console {
   void error(std::string_view text) { say(Level::kError, text); }
 
   // Call it at every step: keeps the bar up to date, drawn at most 10 times a
-  // second. Without a bar it does nothing.
+  // second and when its label changes. Without a bar it does nothing.
   void progress(const ProgressState& state);
 
   // Call it as often as lines are wanted: goes to the log file, and to the

@@ -131,6 +131,17 @@ TEST_F(ConsoleTest, TheBarIsDrawnTenTimesASecond) {
   EXPECT_EQ(take_out(), drawn(1999) + "\n");
 }
 
+TEST_F(ConsoleTest, ANewLabelIsShownAtOnce) {
+  columns_ = 60;
+  Console console({}, output());
+  console.progress(at_step(1));
+  take_out();
+  console.progress({.label = "validate", .step = 1, .total_steps = 4});
+  EXPECT_NE(take_out().find("validate"), std::string::npos);
+  console.progress(at_step(2));
+  EXPECT_EQ(take_out(), drawn(2));
+}
+
 TEST_F(ConsoleTest, TheBarFollowsTheWidthOfTheTerminal) {
   columns_ = 60;
   Console console({}, output());

@@ -103,8 +103,9 @@ Process::Process(const std::vector<std::string>& command,
   pid_ = fork();
   if (pid_ < 0) throw IoError("cannot fork: " + errno_text());
   if (pid_ > 0) return;
-  dup2(out_.get(), STDOUT_FILENO);
-  dup2(err_.get(), STDERR_FILENO);
+  const int terminal = options.terminal_fd;
+  dup2(terminal < 0 ? out_.get() : terminal, STDOUT_FILENO);
+  dup2(terminal < 0 ? err_.get() : terminal, STDERR_FILENO);
   for (const int signal : options.ignored_signals) ::signal(signal, SIG_IGN);
   if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(99);
   execvpe(arguments[0], arguments.data(), environment.data());

@@ -17,6 +17,7 @@ struct ProcessOptions {
   std::string folder = {};                // working folder; empty: this one
   double timeout_seconds = 20;            // then the process is killed
   std::vector<int> ignored_signals = {};  // as under nohup
+  int terminal_fd = -1;  // stdout and stderr instead of being captured
 };
 
 struct ProcessResult {

@@ -12,9 +12,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/terminal.h"
 #include "lockstep/lockstep.h"
 #include "lockstep/recipes/registry.h"
-#include "lockstep/track/terminal.h"
 #include "lockstep/train/commands.h"
 
 namespace lockstep {

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "lockstep/base/terminal.h"
+
 namespace lockstep {
 namespace {
 
@@ -20,8 +22,36 @@ bool is_writable(int fd) {
 
 }  // namespace
 
-void ConsoleStream::write(std::string_view text) {
-  if (!is_broken_) pending_ += text;
+void ConsoleStream::write(std::string_view text, int writer) {
+  if (is_broken_) return;
+  if (columns_ > 0) {
+    write_on_terminal(text, writer);
+  } else {
+    pending_ += text;
+  }
+}
+
+void ConsoleStream::write_on_terminal(std::string_view text, int writer) {
+  // A lone worker draws on the terminal itself: only the launcher's own words
+  // can meet a frame that is not known here.
+  const bool is_over_frame =
+      writer == kLauncher || (!frame_.empty() && writer != frame_writer_);
+  if (is_over_frame) pending_ += kEraseToEnd;
+  pending_ += text;
+  if (text.ends_with('\r')) {
+    frame_ = text;
+    frame_writer_ = writer;
+  } else if (is_over_frame && text.ends_with('\n')) {
+    pending_ += frame_;
+  } else {
+    frame_.clear();
+  }
+}
+
+void ConsoleStream::leave(int writer) {
+  if (frame_.empty() || writer != frame_writer_) return;
+  pending_ += "\n";
+  frame_.clear();
 }
 
 void ConsoleStream::flush() {

@@ -9,12 +9,23 @@ namespace lockstep {
 
 // Never blocks: what the reader of the stream does not take yet waits here, so
 // that a slow terminal cannot keep the launcher from seeing a signal.
+//
+// A text that ends with \r is a frame of a progress bar. On a terminal it stays
+// the last line: lines of other writers appear above it, whole and alone.
 class ConsoleStream {
  public:
-  explicit ConsoleStream(int fd) : fd_(fd) {}
+  // The launcher itself; workers' streams have numbers from 0.
+  static constexpr int kLauncher = -1;
+
+  // `columns` is the terminal's width, 0 for what is no terminal.
+  explicit ConsoleStream(int fd, int columns = 0)
+      : fd_(fd), columns_(columns) {}
 
   int fd() const { return fd_; }
-  void write(std::string_view text);
+  int columns() const { return columns_; }
+  void write(std::string_view text, int writer = kLauncher);
+  // The writer is gone; its last frame becomes a line.
+  void leave(int writer);
   // Writes as much as the stream takes.
   void flush();
   bool has_pending() const { return sent_ < pending_.size(); }
@@ -22,7 +33,12 @@ class ConsoleStream {
   bool is_broken() const { return is_broken_; }
 
  private:
+  void write_on_terminal(std::string_view text, int writer);
+
   int fd_;
+  int columns_;
+  std::string frame_;  // visible below all lines; empty: none
+  int frame_writer_ = kLauncher;
   std::string pending_;
   size_t sent_ = 0;
   bool is_broken_ = false;

@@ -24,7 +24,8 @@ struct StreamWish {
 // The worker's end of a stream; closed here once the worker runs.
 struct WorkerEndpoint {
   FileDescriptor owner;
-  int fd = -1;  // -1: inherited from this process
+  int fd = -1;      // -1: inherited from this process
+  int columns = 0;  // of the terminal to which the pipe leads; 0: to none
 };
 
 bool is_shown(const RunOptions& options, int local_rank) {
@@ -40,7 +41,7 @@ WorkerEndpoint pipe_to(OutputTarget target, Worker& worker) {
   FileDescriptor write_end(ends[1]);
   worker.streams.emplace_back(FileDescriptor(ends[0]), std::move(target));
   const int fd = write_end.get();
-  return {std::move(write_end), fd};
+  return {.owner = std::move(write_end), .fd = fd};
 }
 
 WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
@@ -54,12 +55,13 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
   if (has_log && !has_tee) {
     FileDescriptor log = open_log(log_path);
     const int fd = log.get();
-    return {std::move(log), fd};
+    return {.owner = std::move(log), .fd = fd};
   }
   const bool shown = is_shown(options, rank);
   const bool filters = !wish.filters->empty();
+  const bool is_unchanged = shown && !has_log && !filters;
   // Nothing to mix with: a lone worker keeps the real terminal.
-  if (plan.num_processes == 1 && shown && !has_log && !filters) return {};
+  if (plan.num_processes == 1 && is_unchanged) return {};
   OutputTarget target;
   target.console = shown ? wish.console : nullptr;
   target.nccl_prefix = "[rank" + std::to_string(rank) + "]:";
@@ -72,7 +74,9 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
     target.filtered_fd = wish.filtered_fd;
   }
   if (wish.stream == Stream::kErr) worker.stderr_stream = worker.streams.size();
-  return pipe_to(std::move(target), worker);
+  WorkerEndpoint endpoint = pipe_to(std::move(target), worker);
+  if (is_unchanged) endpoint.columns = wish.console->columns();
+  return endpoint;
 }
 
 FileDescriptor open_filtered(const std::vector<std::string>& filters,
@@ -118,6 +122,7 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
                                   .attempt = place.attempt,
                                   .master_port = place.master_port,
                                   .status_fd = worker.status.fd(),
+                                  .terminal_columns = stdout_end.columns,
                                   .error_file = worker.folder / "error.json"}),
                        .stdout_fd = stdout_end.fd,
                        .stderr_fd = stderr_end.fd,

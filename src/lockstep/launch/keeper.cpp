@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,6 +10,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
+#include "lockstep/base/terminal.h"
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/log_folder.h"
 
@@ -28,6 +30,20 @@ FileDescriptor open_child_events() {
   return events;
 }
 
+ConsoleStream open_console(int fd, const Plan& plan) {
+  const bool is_terminal = isatty(fd) == 1;
+  return ConsoleStream(
+      fd, is_terminal ? terminal_columns(fd, plan.environment) : 0);
+}
+
+bool is_same_terminal(const ConsoleStream& a, const ConsoleStream& b) {
+  struct stat first{};
+  struct stat second{};
+  return a.columns() > 0 && b.columns() > 0 && fstat(a.fd(), &first) == 0 &&
+         fstat(b.fd(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
 std::string report_of(const Plan& plan, const AttemptResult& result) {
   const Failure& root = result.failures[find_root_cause(result.failures)];
   std::string extra;
@@ -45,6 +61,9 @@ class Keeper {
       : plan_(plan),
         control_(control),
         worker_mask_(worker_mask),
+        out_(open_console(STDOUT_FILENO, plan)),
+        own_err_(open_console(STDERR_FILENO, plan)),
+        err_(is_same_terminal(out_, own_err_) ? out_ : own_err_),
         child_events_(open_child_events()),
         logs_(plan.options.log_dir, plan.run_id) {}
 
@@ -137,8 +156,9 @@ class Keeper {
   const Plan& plan_;
   ControlReader& control_;
   sigset_t worker_mask_;
-  ConsoleStream out_{STDOUT_FILENO};
-  ConsoleStream err_{STDERR_FILENO};
+  ConsoleStream out_;
+  ConsoleStream own_err_;
+  ConsoleStream& err_;  // out_ where both are one terminal, to keep the order
   FileDescriptor child_events_;
   LogFolder logs_;
   LogFolder::Errors errors_ = LogFolder::Errors::kKeep;

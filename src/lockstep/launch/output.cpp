@@ -21,6 +21,13 @@ constexpr size_t kBufferBytes = 65536;
 // A report shows the tail; a line of a megabyte would hide it.
 constexpr size_t kTailLineBytes = 2000;
 
+// Without its end and the frames that it overwrote.
+std::string visible_part(std::string_view line) {
+  line = line.substr(0, line.find_last_not_of("\r\n") + 1);
+  line.remove_prefix(line.find_last_of('\r') + 1);
+  return std::string(line.substr(0, kTailLineBytes));
+}
+
 bool matches(std::string_view line, const std::vector<std::string>& filters) {
   return std::any_of(filters.begin(), filters.end(),
                      [line](const std::string& filter) {
@@ -74,29 +81,41 @@ bool OutputStream::pump() {
 
 void OutputStream::close() {
   splitter_.finish([this](std::string_view line) { deliver(line); });
-  if (target_.console != nullptr) target_.console->flush();
+  if (target_.console != nullptr) {
+    target_.console->leave(pipe_.get());
+    target_.console->flush();
+  }
   pipe_.reset();
 }
 
 void OutputStream::deliver(std::string_view line) {
   if (target_.console != nullptr) {
     const bool only_nccl = target_.prefix.empty() && is_of_nccl(line);
-    target_.console->write(only_nccl ? target_.nccl_prefix : target_.prefix);
-    target_.console->write(line);
+    std::string text = only_nccl ? target_.nccl_prefix : target_.prefix;
+    text += line;
     // A teed line that never ended must not glue to the next prefix.
     if (!target_.prefix.empty() && line.back() != '\n' && line.back() != '\r') {
-      target_.console->write("\n");
+      text += '\n';
     }
+    target_.console->write(text, pipe_.get());
   }
   if (target_.log) write_all(target_.log.get(), line);
   if (target_.filtered_fd >= 0 && matches(line, target_.filters)) {
     write_all(target_.filtered_fd, line);
   }
-  const std::string_view text = trim(line);
-  if (text.empty()) return;
-  if (tail_.size() == kTailLines) tail_.pop_front();
-  tail_.emplace_back(line.substr(
-      0, std::min(kTailLineBytes, line.find_last_not_of("\r\n") + 1)));
+  keep(line);
+}
+
+void OutputStream::keep(std::string_view line) {
+  const bool is_frame = line.back() == '\r';
+  if (!trim(line).empty()) {
+    if (ends_in_frame_) tail_.pop_back();
+    if (tail_.size() == kTailLines) tail_.pop_front();
+    tail_.push_back(visible_part(line));
+    ends_in_frame_ = is_frame;
+  } else if (!is_frame) {
+    ends_in_frame_ = false;
+  }
 }
 
 FileDescriptor open_log(const std::filesystem::path& path) {
@@ -120,7 +139,7 @@ std::vector<std::string> last_lines(const std::filesystem::path& path,
   std::string line;
   while (std::getline(file, line)) {
     if (trim(line).empty()) continue;
-    lines.push_back(line.substr(0, kTailLineBytes));
+    lines.push_back(visible_part(line));
     if (lines.size() > count) lines.pop_front();
   }
   return {lines.begin(), lines.end()};

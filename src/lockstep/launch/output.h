@@ -28,7 +28,8 @@ struct OutputTarget {
 // never mix, and nothing is dropped.
 class OutputStream {
  public:
-  // The last lines kept for the failure report.
+  // The last lines kept for the failure report; of a progress bar only the
+  // last frame.
   static constexpr size_t kTailLines = 20;
 
   // Makes the descriptor non-blocking.
@@ -48,18 +49,21 @@ class OutputStream {
 
  private:
   void deliver(std::string_view line);
+  void keep(std::string_view line);
 
   FileDescriptor pipe_;
   OutputTarget target_;
   LineSplitter splitter_;
   std::deque<std::string> tail_;
+  bool ends_in_frame_ = false;  // what comes next takes the tail's last place
   int64_t last_output_ns_;
 };
 
 // Opens a log file for appending. Throws IoError.
 FileDescriptor open_log(const std::filesystem::path& path);
 
-// The last lines of a log file; empty when it cannot be read.
+// The last lines of a log file, as a terminal shows them; empty when it cannot
+// be read.
 std::vector<std::string> last_lines(const std::filesystem::path& path,
                                     size_t count);
 

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/terminal.h"
 
 namespace lockstep {
 namespace {
@@ -59,6 +60,10 @@ Environment worker_environment(const Plan& plan, const WorkerPlace& place) {
       signal_names(plan.options.stop_signals);
   result["LOCKSTEP_STATUS_FD"] = std::to_string(place.status_fd);
   result["LOCKSTEP_LAUNCHER"] = "1";
+  result.erase(kTerminalColumnsVariable);  // of a launcher around this one
+  if (place.terminal_columns > 0) {
+    result[kTerminalColumnsVariable] = std::to_string(place.terminal_columns);
+  }
   if (plan.options.share_gpus && plan.num_processes > plan.gpus.count()) {
     share_gpu(result, place.local_rank);
   }

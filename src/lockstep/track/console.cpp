@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/base/terminal.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kRedrawNs = 100'000'000;
 constexpr size_t kWaitingBytes = 64 * 1024;
-constexpr std::string_view kEraseLine = "\r\x1b[K";
 
 ProgressDisplay choose_display(const ConsoleConfig& config,
                                const ConsoleOutput& output) {
@@ -63,19 +63,18 @@ void Console::say(Level level, std::string_view text) {
                             console_prefix(level), text));
     return;
   }
-  clear_bar();
-  const auto& write = level == Level::kInfo ? output_.out : output_.err;
-  write(fmt::format("{}{}\n", console_prefix(level), text));
+  write_above_bar(level == Level::kInfo ? output_.out : output_.err,
+                  fmt::format("{}{}\n", console_prefix(level), text));
   log(level, text);
-  if (bar_) draw_bar();
 }
 
 void Console::progress(const ProgressState& state) {
   const std::lock_guard lock(mutex_);
   if (display_ != ProgressDisplay::kBar) return;
-  const bool is_due = !bar_ || output_.now_ns() - drawn_ns_ >= kRedrawNs;
+  const bool is_due = !bar_ || bar_->label != state.label ||
+                      output_.now_ns() - drawn_ns_ >= kRedrawNs;
   bar_ = state;
-  if (is_due) draw_bar();
+  if (is_due) output_.out(drawn_bar());
 }
 
 void Console::progress_line(const ProgressState& state) {
@@ -89,22 +88,27 @@ void Console::progress_line(const ProgressState& state) {
 void Console::finish_progress() {
   const std::lock_guard lock(mutex_);
   if (!bar_) return;
-  draw_bar();
-  output_.out("\n");
+  output_.out(drawn_bar() + "\n");
   bar_.reset();
 }
 
-void Console::draw_bar() {
+// It ends with \r, because the launcher hands on what it reads up to there, and
+// begins with one, because the terminal may have shown a "^C" meanwhile.
+std::string Console::drawn_bar() {
   BarStyle style{.is_utf8 = output_.is_utf8};
   if (const int columns = output_.columns(); columns > 0) {
     style.columns = columns;
   }
-  output_.out(fmt::format("{}{}", kEraseLine, bar_text(*bar_, style)));
   drawn_ns_ = output_.now_ns();
+  return fmt::format("\r{}{}\r", bar_text(*bar_, style), kEraseToEnd);
 }
 
-void Console::clear_bar() {
-  if (bar_) output_.out(kEraseLine);
+void Console::write_above_bar(
+    const std::function<void(std::string_view)>& write,
+    const std::string& lines) {
+  if (bar_) output_.out(fmt::format("\r{}\r", kEraseToEnd));
+  write(lines);
+  if (bar_) output_.out(drawn_bar());
 }
 
 void Console::log(Level level, std::string_view text) {
@@ -122,12 +126,11 @@ void Console::log(Level level, std::string_view text) {
 void Console::append_to_log(std::string_view line) {
   const auto failure = log_file_->append(line);
   if (!failure || std::exchange(has_log_failed_, true)) return;
-  clear_bar();
-  output_.err(
+  write_above_bar(
+      output_.err,
       fmt::format("warning: the log file {} cannot be written: {}; the "
                   "training goes on, lines are missing there\n",
                   log_file_->path().string(), *failure));
-  if (bar_) draw_bar();
 }
 
 }  // namespace lockstep

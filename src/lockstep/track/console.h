@@ -40,7 +40,7 @@ struct ConsoleConfig {
 struct ConsoleOutput {
   std::function<void(std::string_view)> out = [](std::string_view) {};
   std::function<void(std::string_view)> err = [](std::string_view) {};
-  // The width of the terminal behind `out`; 0: it is none. See terminal.h.
+  // The width of the terminal behind `out`; 0: it is none. See base/terminal.h.
   std::function<int()> columns = [] { return 0; };
   bool is_utf8 = false;  // the terminal shows block characters
   std::function<int64_t()> now_ns = monotonic_ns;
@@ -67,7 +67,7 @@ class Console {
   void error(std::string_view text) { say(Level::kError, text); }
 
   // Call it at every step: keeps the bar up to date, drawn at most 10 times a
-  // second. Without a bar it does nothing.
+  // second and when its label changes. Without a bar it does nothing.
   void progress(const ProgressState& state);
 
   // Call it as often as lines are wanted: goes to the log file, and to the
@@ -79,8 +79,10 @@ class Console {
 
  private:
   void say(Level level, std::string_view text);
-  void draw_bar();
-  void clear_bar();
+  std::string drawn_bar();
+  // Calls one of the output's functions, with no bar in the way.
+  void write_above_bar(const std::function<void(std::string_view)>& write,
+                       const std::string& lines);
   void log(Level level, std::string_view text);
   void append_to_log(std::string_view line);
 

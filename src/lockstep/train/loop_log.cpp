@@ -130,8 +130,7 @@ ProgressState TrainLoop::progress_state() const {
 
 void TrainLoop::show_times() {
   if (times_.steps == 0) return;
-  console_.info(fmt::format("time per step on rank {}:\n{}", world_.rank(),
-                            time_table(times_)));
+  console_.info(fmt::format("rank {}: {}", world_.rank(), time_table(times_)));
   const DeviceMemory memory = device_memory(world_.device());
   console_.info(fmt::format("peak memory on rank {}: {} of {}", world_.rank(),
                             bytes_text(memory.peak_bytes),

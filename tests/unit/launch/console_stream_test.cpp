@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 
@@ -42,6 +43,69 @@ TEST(ConsoleStream, DropsTextWhenTheReaderIsGone) {
   EXPECT_FALSE(console.has_pending());
   signal(SIGPIPE, SIG_DFL);
   close(ends[1]);
+}
+
+// All that a stream writes, with its bytes visible.
+class OnTerminal : public ::testing::Test {
+ protected:
+  OnTerminal() { EXPECT_EQ(pipe(ends_), 0); }
+  ~OnTerminal() override {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+
+  std::string written(ConsoleStream& console) const {
+    console.write("|", 0);
+    console.flush();
+    std::array<char, 4096> buffer;
+    const ssize_t count = read(ends_[0], buffer.data(), buffer.size());
+    return {buffer.data(), static_cast<size_t>(std::max<ssize_t>(0, count))};
+  }
+
+  int ends_[2];
+};
+
+TEST_F(OnTerminal, AFrameStaysBelowTheLinesOfOthers) {
+  ConsoleStream console(ends_[1], 80);
+  console.write("a\n", 1);
+  console.write("bar 1\r", 0);
+  console.write("bar 2\r", 0);
+  console.write("b\n", 1);
+  EXPECT_EQ(written(console), "a\nbar 1\rbar 2\r\x1b[Kb\nbar 2\r|");
+}
+
+TEST_F(OnTerminal, ItsOwnWriterEndsAFrame) {
+  ConsoleStream console(ends_[1], 80);
+  console.write("bar\r", 0);
+  console.write("done\n", 0);
+  console.write("b\n", 1);
+  EXPECT_EQ(written(console), "bar\rdone\nb\n|");
+}
+
+TEST_F(OnTerminal, AFrameWhoseWriterLeavesBecomesALine) {
+  ConsoleStream console(ends_[1], 80);
+  console.write("bar\r", 0);
+  console.leave(1);
+  console.leave(0);
+  console.leave(0);
+  console.write("b\n", 1);
+  EXPECT_EQ(written(console), "bar\r\nb\n|");
+}
+
+TEST_F(OnTerminal, AFrameDoesNotCutALineThatHasNoEndYet) {
+  ConsoleStream console(ends_[1], 80);
+  console.write("bar\r", 0);
+  console.write("half", 1);
+  console.write(" line\n", 1);
+  EXPECT_EQ(written(console), "bar\r\x1b[Khalf line\n|");
+}
+
+TEST_F(OnTerminal, ElsewhereBytesStayAsTheyAre) {
+  ConsoleStream console(ends_[1]);
+  console.write("bar\r", 0);
+  console.write("b\n", 1);
+  console.write("c\n");
+  EXPECT_EQ(written(console), "bar\rb\nc\n|");
 }
 
 TEST(ConsoleStream, FlushAllGivesUpWhenToldSo) {

@@ -53,6 +53,31 @@ TEST(OutputStream, KeepsTheLastLinesWithoutTheirEnds) {
   EXPECT_EQ(stream.tail().back(), "line 29");
 }
 
+TEST(OutputStream, KeepsOfAProgressBarOnlyTheLastFrame) {
+  Feed feed = make_feed();
+  OutputStream stream(std::move(feed.read_end), {});
+  const auto receive = [&](const std::string& text) {
+    write_all(feed.write_end.get(), text);
+    stream.pump();
+    return std::vector<std::string>(stream.tail().begin(), stream.tail().end());
+  };
+  using Lines = std::vector<std::string>;
+  receive("begin\n");
+  for (int i = 0; i < 50; ++i) receive("\r" + std::to_string(i) + "%\r");
+  EXPECT_EQ(receive(""), (Lines{"begin", "49%"}));
+  EXPECT_EQ(receive("error\n"), (Lines{"begin", "error"}));
+  // A pair that two reads cut is the end of a line, not of a frame.
+  receive("line\r");
+  receive("\n");
+  EXPECT_EQ(receive("end\n"), (Lines{"begin", "error", "line", "end"}));
+}
+
+TEST(LastLines, AreWhatATerminalShows) {
+  const TempDir folder;
+  const auto path = folder.write("log", "\r1%\r2%\r\nend\r\n");
+  EXPECT_EQ(last_lines(path, 5), (std::vector<std::string>{"2%", "end"}));
+}
+
 TEST(LastLines, ReadsTheEndOfAFile) {
   const TempDir folder;
   const auto path = folder.write("log", "a\nb\n\nc\n");

@@ -84,6 +84,14 @@ TEST(WorkerEnvironment, VirtualLocalRankShowsOneGpu) {
   EXPECT_EQ(second.at("RANK"), "1");
 }
 
+TEST(WorkerEnvironment, TellsTheWidthOfItsOwnTerminalOnly) {
+  const Plan plan = plan_for({}, {{"LOCKSTEP_TERMINAL_COLUMNS", "80"}});
+  EXPECT_EQ(worker_of(plan, 0).count("LOCKSTEP_TERMINAL_COLUMNS"), 0u);
+  EXPECT_EQ(worker_environment(plan, {.terminal_columns = 97, .error_file = {}})
+                .at("LOCKSTEP_TERMINAL_COLUMNS"),
+            "97");
+}
+
 TEST(LinePrefix, FollowsTheTemplate) {
   EXPECT_EQ(line_prefix(plan_for({}), 1), "[default1]:");
   EXPECT_EQ(line_prefix(plan_for({"--role=t"},

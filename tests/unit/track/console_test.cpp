@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kErase = "\r\x1b[K";
+constexpr const char* kErase = "\r\x1b[K\r";
 
 // A console whose texts, clock and terminal belong to the test.
 class ConsoleTest : public ::testing::Test {
@@ -40,7 +40,7 @@ class ConsoleTest : public ::testing::Test {
   }
 
   std::string drawn(int64_t step) const {
-    return kErase + bar_text(at_step(step), {.columns = columns_});
+    return "\r" + bar_text(at_step(step), {.columns = columns_}) + "\x1b[K\r";
   }
 
   testing::TempDir folder_;
@@ -113,7 +113,8 @@ TEST_F(ConsoleTest, TheDisplayCanBeChosen) {
   columns_ = 0;
   Console console({.progress = ProgressDisplay::kBar}, output());
   console.progress(at_step(1));
-  EXPECT_EQ(take_out(), kErase + bar_text(at_step(1), {.columns = 80}));
+  columns_ = 80;
+  EXPECT_EQ(take_out(), drawn(1));
 }
 
 TEST_F(ConsoleTest, TheBarIsDrawnTenTimesASecond) {
@@ -128,6 +129,17 @@ TEST_F(ConsoleTest, TheBarIsDrawnTenTimesASecond) {
   EXPECT_EQ(drawings, 20);
   console.finish_progress();
   EXPECT_EQ(take_out(), drawn(1999) + "\n");
+}
+
+TEST_F(ConsoleTest, ANewLabelIsShownAtOnce) {
+  columns_ = 60;
+  Console console({}, output());
+  console.progress(at_step(1));
+  take_out();
+  console.progress({.label = "validate", .step = 1, .total_steps = 4});
+  EXPECT_NE(take_out().find("validate"), std::string::npos);
+  console.progress(at_step(2));
+  EXPECT_EQ(take_out(), drawn(2));
 }
 
 TEST_F(ConsoleTest, TheBarFollowsTheWidthOfTheTerminal) {

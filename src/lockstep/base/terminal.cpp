@@ -1,17 +1,34 @@
-#include "lockstep/track/terminal.h"
+#include "lockstep/base/terminal.h"
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 
 namespace lockstep {
+namespace {
+
+// What a process wrote into a file is nothing that its launcher shows.
+bool is_pipe(int fd) {
+  struct stat info{};
+  return fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+int columns_told(const Environment& environment) {
+  constexpr int64_t kMostColumns = 10'000;
+  const auto columns = find_integer(environment, kTerminalColumnsVariable);
+  return static_cast<int>(
+      std::clamp<int64_t>(columns.value_or(0), 0, kMostColumns));
+}
+
+}  // namespace
 
 int terminal_columns(int fd, const Environment& environment) {
   constexpr int kUsualColumns = 80;
   if (find(environment, "TERM").value_or("dumb") == "dumb") return 0;
-  if (isatty(fd) == 0) return 0;
+  if (isatty(fd) == 0) return is_pipe(fd) ? columns_told(environment) : 0;
   winsize size{};
   if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
     return kUsualColumns;

@@ -1,10 +1,12 @@
-#include "lockstep/track/terminal.h"
+#include "lockstep/base/terminal.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 
 namespace lockstep {
@@ -25,6 +27,25 @@ TEST(Terminal, TellsItsWidthUnlessItIsDumb) {
 TEST(Terminal, AFileIsNone) {
   const FileDescriptor file(open("/dev/null", O_WRONLY));
   EXPECT_EQ(terminal_columns(file.get(), {{"TERM", "xterm"}}), 0);
+}
+
+TEST(Terminal, APipeIsWhatTheLauncherTells) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const FileDescriptor read_end(ends[0]);
+  const FileDescriptor write_end(ends[1]);
+  Environment environment = {{"TERM", "xterm"}};
+  EXPECT_EQ(terminal_columns(write_end.get(), environment), 0);
+  environment["LOCKSTEP_TERMINAL_COLUMNS"] = "97";
+  EXPECT_EQ(terminal_columns(write_end.get(), environment), 97);
+  const FileDescriptor file(open("/dev/null", O_WRONLY));
+  EXPECT_EQ(terminal_columns(file.get(), environment), 0);
+  environment["LOCKSTEP_TERMINAL_COLUMNS"] = "-5";
+  EXPECT_EQ(terminal_columns(write_end.get(), environment), 0);
+  environment["LOCKSTEP_TERMINAL_COLUMNS"] = "wide";
+  EXPECT_THROW(terminal_columns(write_end.get(), environment), ConfigError);
+  environment["TERM"] = "dumb";
+  EXPECT_EQ(terminal_columns(write_end.get(), environment), 0);
 }
 
 TEST(Terminal, TheFirstLocaleVariableDecides) {

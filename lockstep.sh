@@ -39,7 +39,7 @@ Environment:
   LOCKSTEP_CACHE    where torch goes, shared by all clones (~/.cache/lockstep)
   LOCKSTEP_TORCH    an existing torch 2.11 to use instead: a folder 'torch' of a wheel,
                     a virtual environment, or an unpacked libtorch
-  LOCKSTEP_PYTHON   a python3 that imports that torch, for the interop tests
+  LOCKSTEP_PYTHON   a python3 that imports that torch and Pillow, for the interop tests
   LOCKSTEP_NVCC     the CUDA 13 compiler to use
   LOCKSTEP_JOBS     compile jobs (default: by cores and memory)
   LOCKSTEP_TEST_JOBS  tests at a time (2)

@@ -17,9 +17,9 @@ struct CommandContext;
 int run_program(const std::function<void()>& body);
 
 // The whole main() of a program that is one recipe: the flags of lockstep
-// train, and its exit codes. A first word "train", "eval" or "sample", with or
-// without the recipe's name behind it, chooses the command; so the program may
-// also stand in for lockstep-worker.
+// train, and its exit codes. A first word "train", "eval", "sample" or
+// "prepare", with or without the recipe's name behind it, chooses the command;
+// so the program may also stand in for lockstep-worker.
 //
 //   int main(int count, char** values) {
 //     MyRecipe recipe;

@@ -21,6 +21,8 @@ constexpr std::array kFloat = {torch::kFloat, torch::kFloat, torch::kFloat,
                                torch::kFloat, torch::kFloat};
 constexpr std::array kMixed = {torch::kFloat, torch::kDouble, torch::kBFloat16,
                                torch::kFloat, torch::kDouble};
+constexpr std::array kWide = {torch::kFloat, torch::kDouble, torch::kFloat,
+                              torch::kFloat, torch::kDouble};
 using Dtypes = std::array<torch::ScalarType, 5>;
 
 struct Case {
@@ -39,7 +41,7 @@ const std::vector<Case> kCases = {
      "sgd",
      {.weight_decay = 0.05, .momentum = 0.9, .nesterov = true}},
     {"adamw_mixed", "adamw", {.weight_decay = 0.05}, kMixed},
-    {"sgd_mixed", "sgd", {.weight_decay = 0.05, .momentum = 0.9}, kMixed},
+    {"sgd_mixed", "sgd", {.weight_decay = 0.05, .momentum = 0.9}, kWide},
 };
 
 std::vector<Tensor> noise(uint64_t number, const Dtypes& dtypes) {

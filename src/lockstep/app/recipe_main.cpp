@@ -25,9 +25,10 @@ int dispatch(std::vector<std::string> words, Recipe& recipe) {
   if (command == "train") return train_command(recipe, words, context);
   if (command == "eval") return eval_command(recipe, words, context);
   if (command == "sample") return sample_command(recipe, words, context);
+  if (command == "prepare") return prepare_command(recipe, words, context);
   throw ConfigError("unknown command '" + command +
-                    "'; this program knows train (the default), eval and "
-                    "sample, each with its flags behind it");
+                    "'; this program knows train (the default), eval, "
+                    "sample and prepare, each with its flags behind it");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/app/checkpoint_commands.h"
 #include "lockstep/app/demo.h"
 #include "lockstep/app/flags_document.h"
 #include "lockstep/base/error.h"
@@ -26,6 +27,9 @@ constexpr const char* kUsage =
     "  train RECIPE [flags]   train; lockstep train RECIPE starts several\n"
     "  eval RECIPE [flags]    evaluate a checkpoint\n"
     "  sample RECIPE [flags]  sample from a checkpoint\n"
+    "  prepare RECIPE [...]   make a recipe's data ready\n"
+    "  inspect FILE           list what a checkpoint holds\n"
+    "  export FROM TO         take the weights out of a checkpoint\n"
     "  recipes                list the recipes\n"
     "  flags                  print all flags of all recipes as Markdown\n"
     "  demo                   train a small network with one process, then "
@@ -62,6 +66,15 @@ int dispatch(const Arguments& arguments) {
   if (command == "train") return on_recipe(train_command, arguments);
   if (command == "eval") return on_recipe(eval_command, arguments);
   if (command == "sample") return on_recipe(sample_command, arguments);
+  if (command == "prepare") return on_recipe(prepare_command, arguments);
+  if (command == "inspect") {
+    print(inspect_checkpoint({arguments.begin() + 1, arguments.end()}));
+    return 0;
+  }
+  if (command == "export") {
+    print(export_checkpoint({arguments.begin() + 1, arguments.end()}));
+    return 0;
+  }
   if (command == "recipes") return list_recipes();
   if (command == "flags") {
     print(flags_document());
@@ -76,8 +89,9 @@ int dispatch(const Arguments& arguments) {
     print(kUsage);
     return 0;
   }
-  const Arguments known = {"train", "eval", "sample",  "recipes",
-                           "flags", "demo", "version", "help"};
+  const Arguments known = {"train",   "eval",    "sample",  "prepare",
+                           "inspect", "export",  "recipes", "flags",
+                           "demo",    "version", "help"};
   const auto near = nearest(command, known);
   throw ConfigError("unknown command '" + command + "'; " +
                     (near ? "did you mean 'lockstep-worker " + *near + "'?"

@@ -52,12 +52,12 @@ std::string first_bytes(std::string_view bytes) {
   return text;
 }
 
-Image decode(std::string_view bytes, const ImageRequest& request) {
+enum class FileKind { kJpeg, kPng };
+
+FileKind kind_of(std::string_view bytes) {
   if (bytes.empty()) throw FormatError("an image file of 0 bytes");
-  if (bytes.starts_with("\xff\xd8\xff")) {
-    return decode_jpeg(bytes, request.at_least_short_side);
-  }
-  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes);
+  if (bytes.starts_with("\xff\xd8\xff")) return FileKind::kJpeg;
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return FileKind::kPng;
   throw FormatError(
       fmt::format("neither a JPEG nor a PNG image: it starts with the bytes {}",
                   first_bytes(bytes)));
@@ -83,6 +83,19 @@ void check_image(const Image& image) {
       image.pixels.size()));
 }
 
+// The decoder rounds up.
+int decoded_fraction(const Image& image, ImageSize full) {
+  for (const int fraction : {1, 2, 4, 8}) {
+    if ((full.width + fraction - 1) / fraction == image.width &&
+        (full.height + fraction - 1) / fraction == image.height) {
+      return fraction;
+    }
+  }
+  throw ConfigError(fmt::format(
+      "an image of {}x{} pixels is not 1, 1/2, 1/4 or 1/8 of one of {}x{}",
+      image.width, image.height, full.width, full.height));
+}
+
 void check_image_size(uint64_t width, uint64_t height, uint64_t num_bytes,
                       uint64_t most_pixels_per_byte) {
   const uint64_t num_pixels = width * height;
@@ -105,9 +118,16 @@ Image decode_image(std::string_view bytes, ImageRequest request) {
         "an image with {} channels was asked for: 1 (grey) or 3 (RGB)",
         request.channels));
   }
-  Image image = decode(bytes, request);
+  Image image = kind_of(bytes) == FileKind::kJpeg
+                    ? decode_jpeg(bytes, request.at_least_short_side)
+                    : decode_png(bytes);
   if (image.channels == request.channels) return image;
   return image.channels == 1 ? grey_to_rgb(image) : rgb_to_grey(image);
+}
+
+ImageSize size_of_image(std::string_view bytes) {
+  return kind_of(bytes) == FileKind::kJpeg ? size_of_jpeg(bytes)
+                                           : size_of_png(bytes);
 }
 
 Image read_image(const std::filesystem::path& path, ImageRequest request) {

@@ -27,6 +27,11 @@ struct Image {
   uint8_t* row(int y) { return pixels.data() + size_t(y) * row_bytes(); }
 };
 
+struct ImageSize {
+  int width = 0;
+  int height = 0;
+};
+
 // An image with pixels of any value. Throws ConfigError when a side is below 1
 // or channels is neither 1 nor 3.
 Image make_image(int width, int height, int channels);
@@ -47,6 +52,9 @@ struct ImageRequest {
 // Throws FormatError for all that is no whole image: other bytes, a file that
 // was cut off, damaged data, more than 2^28 pixels.
 Image decode_image(std::string_view bytes, ImageRequest request = {});
+
+// The size alone, from the header. Throws FormatError.
+ImageSize size_of_image(std::string_view bytes);
 
 // Also throws IoError when the file cannot be read. Errors name the path.
 Image read_image(const std::filesystem::path& path, ImageRequest request = {});

@@ -12,9 +12,15 @@ namespace lockstep {
 Image decode_jpeg(std::string_view bytes,
                   std::optional<int> at_least_short_side);
 Image decode_png(std::string_view bytes);
+ImageSize size_of_jpeg(std::string_view bytes);
+ImageSize size_of_png(std::string_view bytes);
 
 // Throws ConfigError unless sides, channels and number of pixels fit together.
 void check_image(const Image& image);
+
+// 1, 2, 4 or 8: what the decoder divided the sides of `full` by to make this
+// image. Throws ConfigError when it is none of them.
+int decoded_fraction(const Image& image, ImageSize full);
 
 // Throws FormatError when the size is absurd, or more than `num_bytes` of this
 // format can hold: before memory is taken for a size that a damaged header

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/tensor/seed.h"
 
@@ -52,11 +53,16 @@ std::vector<fs::path> pictures_below(const fs::path& folder) {
   return paths;
 }
 
-Image fit_into_square(Image image, const ImageFolderConfig& config) {
+Image read_square(const std::string& bytes, const ImageFolderConfig& config) {
+  const int side = config.image_size;
+  ImageRequest request;
+  if (config.fast_decode) request.at_least_short_side = side;
+  const ImageSize full = size_of_image(bytes);
+  Image image = decode_image(bytes, request);
   if (config.fit == Fit::kAdmCrop) {
-    return center_crop_adm(std::move(image), config.image_size);
+    return center_crop_adm(std::move(image), full, side);
   }
-  return resize(image, config.image_size, config.image_size, Filter::kBicubic);
+  return resize(image, full, {.width = side, .height = side}, Filter::kBicubic);
 }
 
 }  // namespace
@@ -98,12 +104,16 @@ void ImageFolder::add_class(const fs::path& folder) {
 
 Sample ImageFolder::get(int64_t index, uint64_t seed) const {
   const File& file = files_.at(size_t(index));
-  ImageRequest request;
-  if (config_.fast_decode) request.at_least_short_side = config_.image_size;
-  Image image = fit_into_square(read_image(file.path, request), config_);
-  const bool mirrored = config_.random_flip && (mix_bits(seed) & 1) != 0;
-  if (mirrored) image = flip_horizontal(image);
-  return {to_tensor(image), at::scalar_tensor(file.label, at::kLong)};
+  const std::string bytes = read_file(file.path);
+  try {
+    Image image = read_square(bytes, config_);
+    const bool mirrored = config_.random_flip && (mix_bits(seed) & 1) != 0;
+    if (mirrored) image = flip_horizontal(image);
+    return {to_tensor(image), at::scalar_tensor(file.label, at::kLong)};
+  } catch (const FormatError& error) {
+    throw FormatError(
+        fmt::format("image '{}': {}", file.path.string(), error.what()));
+  }
 }
 
 }  // namespace lockstep

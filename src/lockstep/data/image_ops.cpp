@@ -45,17 +45,33 @@ Image flip_horizontal(const Image& image) {
 }
 
 Image center_crop_adm(Image image, int size) {
+  const ImageSize full{.width = image.width, .height = image.height};
+  return center_crop_adm(std::move(image), full, size);
+}
+
+// ADM's arithmetic, Python's round() included: halves go to the even number.
+// Halvings that the decoder has done leave the image as it is.
+Image center_crop_adm(Image image, ImageSize full, int size) {
   if (size < 1) {
     throw ConfigError(fmt::format(
         "cannot crop to {0}x{0} pixels: sides must be at least 1", size));
   }
-  while (std::min(image.width, image.height) >= 2 * int64_t{size}) {
-    image = resize(image, image.width / 2, image.height / 2, Filter::kBox);
+  ImageSize halved = full;
+  int fraction = decoded_fraction(image, full);
+  while (std::min(halved.width, halved.height) >= 2 * int64_t{size}) {
+    halved = {.width = halved.width / 2, .height = halved.height / 2};
+    if (fraction > 1) {
+      fraction /= 2;
+      continue;
+    }
+    image = resize(image, full, halved, Filter::kBox);
+    full = halved;
   }
-  // ADM's arithmetic, Python's round() included: halves go to the even number.
-  const double scale = size / double(std::min(image.width, image.height));
-  image = resize(image, int(std::nearbyint(image.width * scale)),
-                 int(std::nearbyint(image.height * scale)), Filter::kBicubic);
+  const double scale = size / double(std::min(halved.width, halved.height));
+  image = resize(image, full,
+                 {.width = int(std::nearbyint(halved.width * scale)),
+                  .height = int(std::nearbyint(halved.height * scale))},
+                 Filter::kBicubic);
   return crop(image, {.left = (image.width - size) / 2,
                       .top = (image.height - size) / 2,
                       .width = size,

@@ -12,8 +12,9 @@ namespace lockstep {
 enum class Filter { kNearest, kBox, kBilinear, kBicubic };
 
 // Pillow's Image.resize(), level for level: when an image shrinks, the filter
-// is widened so that every pixel counts.
-Image resize(const Image& image, int width, int height, Filter filter);
+// is widened so that every pixel counts. (Pillow 13 and later filters columns
+// before rows when that is faster; here rows always come first.)
+Image resize(const Image& image, ImageSize size, Filter filter);
 
 struct Box {
   int left = 0;
@@ -29,6 +30,12 @@ Image flip_horizontal(const Image& image);
 // The centre square as in ADM, and so in DiT and its kin: halved by kBox while
 // the short side is at least twice `size`, then brought to it by kBicubic.
 Image center_crop_adm(Image image, int size);
+
+// Both for an image that was decoded at a fraction of its size `full` (see
+// ImageRequest), with the same part of the picture in the same place as
+// without. Its last row and column may reach beyond the picture.
+Image resize(const Image& image, ImageSize full, ImageSize size, Filter filter);
+Image center_crop_adm(Image image, ImageSize full, int size);
 
 // [channels, height, width], uint8.
 at::Tensor to_tensor(const Image& image);

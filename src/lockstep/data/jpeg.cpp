@@ -151,15 +151,27 @@ void require(bool succeeded, const Decoder& decoder) {
 constexpr uint64_t kMostPixelsPerByte = 8 * 64;
 constexpr uint64_t kAnyPixelsPerByte = uint64_t{1} << 28;
 
-}  // namespace
-
-Image decode_jpeg(std::string_view bytes,
-                  std::optional<int> at_least_short_side) {
-  Decoder decoder(bytes);
+void read_checked_header(Decoder& decoder, std::string_view bytes) {
   require(decoder.read_header(), decoder);
   const jpeg_decompress_struct& info = decoder.info();
   check_image_size(info.image_width, info.image_height, bytes.size(),
                    info.arith_code ? kAnyPixelsPerByte : kMostPixelsPerByte);
+}
+
+}  // namespace
+
+ImageSize size_of_jpeg(std::string_view bytes) {
+  Decoder decoder(bytes);
+  read_checked_header(decoder, bytes);
+  return {.width = int(decoder.info().image_width),
+          .height = int(decoder.info().image_height)};
+}
+
+Image decode_jpeg(std::string_view bytes,
+                  std::optional<int> at_least_short_side) {
+  Decoder decoder(bytes);
+  read_checked_header(decoder, bytes);
+  const jpeg_decompress_struct& info = decoder.info();
   if (at_least_short_side) decoder.choose_scale(*at_least_short_side);
   require(decoder.start(), decoder);
   Image image{.width = int(info.output_width),
@@ -168,7 +180,8 @@ Image decode_jpeg(std::string_view bytes,
   image.pixels.resize(image.row_bytes() * size_t(image.height));
   require(decoder.read_pixels(image), decoder);
   require(decoder.finish(), decoder);
-  return image.channels == 4 ? cmyk_to_rgb(image) : image;
+  if (image.channels == 4) return cmyk_to_rgb(image);
+  return image;
 }
 
 }  // namespace lockstep

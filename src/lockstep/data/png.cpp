@@ -104,6 +104,12 @@ std::vector<png_bytep> row_pointers(Image& image) {
   return rows;
 }
 
+void read_checked_header(Decoder& decoder, std::string_view bytes) {
+  require(decoder.read_header(), decoder);
+  check_image_size(decoder.width(), decoder.height(), bytes.size(),
+                   kMostPixelsPerByte);
+}
+
 void append_bytes(png_structp png, png_bytep from, size_t count) {
   static_cast<std::string*>(png_get_io_ptr(png))
       ->append(reinterpret_cast<const char*>(from), count);
@@ -146,11 +152,15 @@ bool Encoder::write(const Image& image, std::string& bytes) {
 
 }  // namespace
 
+ImageSize size_of_png(std::string_view bytes) {
+  Decoder decoder(bytes);
+  read_checked_header(decoder, bytes);
+  return {.width = int(decoder.width()), .height = int(decoder.height())};
+}
+
 Image decode_png(std::string_view bytes) {
   Decoder decoder(bytes);
-  require(decoder.read_header(), decoder);
-  check_image_size(decoder.width(), decoder.height(), bytes.size(),
-                   kMostPixelsPerByte);
+  read_checked_header(decoder, bytes);
   require(decoder.convert_to_8_bit_grey_or_rgb(), decoder);
   Image image = make_image(int(decoder.width()), int(decoder.height()),
                            decoder.channels());

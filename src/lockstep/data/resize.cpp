@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/image_codecs.h"
 #include "lockstep/data/image_ops.h"
+#include "lockstep/data/vector_clones.h"
 
 namespace lockstep {
 namespace {
@@ -59,8 +61,10 @@ struct Kernel {
   }
 };
 
-Kernel make_kernel(int from_size, int to_size, const Shape& shape) {
-  const double scale = double(from_size) / to_size;
+// `extent` is how much of the input shows the picture.
+Kernel make_kernel(int from_size, double extent, int to_size,
+                   const Shape& shape) {
+  const double scale = extent / to_size;
   const double widening = std::max(scale, 1.0);
   const double support = shape.support * widening;
   Kernel kernel;
@@ -89,38 +93,72 @@ Kernel make_kernel(int from_size, int to_size, const Shape& shape) {
   return kernel;
 }
 
-template <int kChannels>
-void resample_row(const uint8_t* from, uint8_t* to, const Kernel& kernel) {
-  for (size_t x = 0; x < kernel.taps.size(); ++x, to += kChannels) {
+using Bytes4 = uint8_t __attribute__((vector_size(4)));
+using Lanes4 = int32_t __attribute__((vector_size(16)));
+
+// Three channels and a fourth lane that is thrown away, since four make a
+// vector: both rows need a byte more than they hold.
+LOCKSTEP_VECTOR_CLONES
+void resample_rgb_row(const uint8_t* from, uint8_t* to, const Kernel& kernel) {
+  for (size_t x = 0; x < kernel.taps.size(); ++x, to += 3) {
     const auto [first, count] = kernel.taps[x];
     const int32_t* weights = kernel.weights_of(int(x));
-    const uint8_t* in = from + size_t(first) * kChannels;
-    int32_t sums[kChannels];
-    std::fill_n(sums, kChannels, kHalf);
-    for (int i = 0; i < count; ++i, in += kChannels) {
-      for (int c = 0; c < kChannels; ++c) sums[c] += in[c] * weights[i];
+    const uint8_t* in = from + size_t(first) * 3;
+    Lanes4 sums = {kHalf, kHalf, kHalf, kHalf};
+    for (int i = 0; i < count; ++i, in += 3) {
+      Bytes4 bytes;
+      std::memcpy(&bytes, in, sizeof(bytes));
+      sums += __builtin_convertvector(bytes, Lanes4) * weights[i];
     }
-    for (int c = 0; c < kChannels; ++c) to[c] = to_level(sums[c]);
+    sums >>= kFractionBits;
+    sums = sums < 0 ? Lanes4{} : sums;
+    sums = sums > 255 ? Lanes4{255, 255, 255, 255} : sums;
+    const Bytes4 levels = __builtin_convertvector(sums, Bytes4);
+    std::memcpy(to, &levels, sizeof(levels));
   }
 }
 
-Image resample_rows(const Image& image, int width, const Shape& shape) {
-  const Kernel kernel = make_kernel(image.width, width, shape);
+LOCKSTEP_VECTOR_CLONES
+void resample_grey_row(const uint8_t* from, uint8_t* to, const Kernel& kernel) {
+  for (size_t x = 0; x < kernel.taps.size(); ++x) {
+    const auto [first, count] = kernel.taps[x];
+    const int32_t* weights = kernel.weights_of(int(x));
+    int32_t sum = kHalf;
+    for (int i = 0; i < count; ++i) sum += from[first + i] * weights[i];
+    to[x] = to_level(sum);
+  }
+}
+
+Image resample_rows(const Image& image, double extent, int width,
+                    const Shape& shape) {
+  const Kernel kernel = make_kernel(image.width, extent, width, shape);
   Image out = make_image(width, image.height, image.channels);
-  const auto resample = image.channels == 1 ? resample_row<1> : resample_row<3>;
+  const auto resample =
+      image.channels == 1 ? resample_grey_row : resample_rgb_row;
+  std::vector<uint8_t> from(image.row_bytes() + 1);
+  std::vector<uint8_t> to(out.row_bytes() + 1);
   for (int y = 0; y < image.height; ++y) {
-    resample(image.row(y), out.row(y), kernel);
+    std::copy_n(image.row(y), image.row_bytes(), from.begin());
+    resample(from.data(), to.data(), kernel);
+    std::copy_n(to.begin(), out.row_bytes(), out.row(y));
   }
   return out;
 }
 
+LOCKSTEP_VECTOR_CLONES
 void add_weighted(const uint8_t* row, int32_t weight, size_t count,
                   int32_t* sums) {
   for (size_t i = 0; i < count; ++i) sums[i] += row[i] * weight;
 }
 
-Image resample_columns(const Image& image, int height, const Shape& shape) {
-  const Kernel kernel = make_kernel(image.height, height, shape);
+LOCKSTEP_VECTOR_CLONES
+void to_levels(const int32_t* sums, size_t count, uint8_t* levels) {
+  for (size_t i = 0; i < count; ++i) levels[i] = to_level(sums[i]);
+}
+
+Image resample_columns(const Image& image, double extent, int height,
+                       const Shape& shape) {
+  const Kernel kernel = make_kernel(image.height, extent, height, shape);
   Image out = make_image(image.width, height, image.channels);
   std::vector<int32_t> sums(out.row_bytes());
   for (int y = 0; y < height; ++y) {
@@ -130,15 +168,15 @@ Image resample_columns(const Image& image, int height, const Shape& shape) {
       add_weighted(image.row(first + i), kernel.weights_of(y)[i], sums.size(),
                    sums.data());
     }
-    std::transform(sums.begin(), sums.end(), out.row(y), to_level);
+    to_levels(sums.data(), sums.size(), out.row(y));
   }
   return out;
 }
 
 // The pixel below the centre of each new one. Steps are added up, as Pillow
 // does it, since a product would round differently.
-std::vector<int> nearest_places(int from_size, int to_size) {
-  const double step = double(from_size) / to_size;
+std::vector<int> nearest_places(int from_size, double extent, int to_size) {
+  const double step = extent / to_size;
   std::vector<int> places;
   double at = step * 0.5;
   for (int i = 0; i < to_size; ++i, at += step) {
@@ -147,10 +185,15 @@ std::vector<int> nearest_places(int from_size, int to_size) {
   return places;
 }
 
-Image resize_nearest(const Image& image, int width, int height) {
-  const std::vector<int> columns = nearest_places(image.width, width);
-  const std::vector<int> rows = nearest_places(image.height, height);
-  Image out = make_image(width, height, image.channels);
+struct Extent {
+  double width;
+  double height;
+};
+
+Image resize_nearest(const Image& image, Extent extent, ImageSize size) {
+  const auto columns = nearest_places(image.width, extent.width, size.width);
+  const auto rows = nearest_places(image.height, extent.height, size.height);
+  Image out = make_image(size.width, size.height, image.channels);
   const auto channels = size_t(image.channels);
   uint8_t* to = out.pixels.data();
   for (const int y : rows) {
@@ -161,22 +204,39 @@ Image resize_nearest(const Image& image, int width, int height) {
   return out;
 }
 
+Extent extent_of(const Image& image, ImageSize full) {
+  const int fraction = decoded_fraction(image, full);
+  return {.width = double(full.width) / fraction,
+          .height = double(full.height) / fraction};
+}
+
 }  // namespace
 
-Image resize(const Image& image, int width, int height, Filter filter) {
+Image resize(const Image& image, ImageSize size, Filter filter) {
+  return resize(image, {.width = image.width, .height = image.height}, size,
+                filter);
+}
+
+Image resize(const Image& image, ImageSize full, ImageSize size,
+             Filter filter) {
   check_image(image);
-  if (width < 1 || height < 1) {
+  if (size.width < 1 || size.height < 1) {
     throw ConfigError(fmt::format(
         "cannot resize an image to {}x{} pixels: sides must be at least 1",
-        width, height));
+        size.width, size.height));
   }
-  if (filter == Filter::kNearest) return resize_nearest(image, width, height);
+  const Extent extent = extent_of(image, full);
+  if (filter == Filter::kNearest) return resize_nearest(image, extent, size);
   const Shape shape = shape_of(filter);
-  if (width == image.width && height == image.height) return image;
-  if (width == image.width) return resample_columns(image, height, shape);
-  const Image rows_done = resample_rows(image, width, shape);
-  if (height == image.height) return rows_done;
-  return resample_columns(rows_done, height, shape);
+  const bool same_width = extent.width == size.width;
+  const bool same_height = extent.height == size.height;
+  if (same_width && same_height) return image;
+  if (same_width) {
+    return resample_columns(image, extent.height, size.height, shape);
+  }
+  const Image rows_done = resample_rows(image, extent.width, size.width, shape);
+  if (same_height) return rows_done;
+  return resample_columns(rows_done, extent.height, size.height, shape);
 }
 
 }  // namespace lockstep

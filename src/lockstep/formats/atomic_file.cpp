@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTemporary = ".tmp.";
+constexpr std::string_view kTemporary = ".partial.";
 constexpr size_t kRandomLetters = 6;
 
 bool is_temporary(const fs::path& path) {

@@ -23,6 +23,7 @@ std::vector<int64_t> integers(const Refs& arguments, size_t index,
                               const char* what) {
   std::vector<int64_t> numbers;
   const Refs& items = expect<Tuple>(arguments, index, what).items;
+  numbers.reserve(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
     numbers.push_back(expect<int64_t>(items, i, what));
   }
@@ -150,6 +151,11 @@ Ref call(Arena& arena, Node& callable, const Refs& arguments) {
   }
   const auto* known = std::ranges::find(kKnown, global->name, &Known::name);
   if (known == kKnown.end()) return arena.make(Opaque{global->name});
+  // What is made of an unknown object is unknown, such as a parameter of a
+  // sparse tensor.
+  if (!arguments.empty() && arguments[0]->get_if<Opaque>() != nullptr) {
+    return arguments[0];
+  }
   return known->function(arena, arguments);
 }
 
@@ -172,7 +178,7 @@ Ref load_storage(Arena& arena, Node& id, const FindStorage& find_storage) {
           ? find_dtype(&DTypeInfo::torch_storage, name.substr(6))
           : nullptr;
   if (dtype == nullptr && name != "torch.storage.UntypedStorage") {
-    throw FormatError("pickle: a storage of the unknown type '" + type + "'");
+    return arena.make(Opaque{type});
   }
   int64_t num_bytes = 0;
   if (count < 0 || __builtin_mul_overflow(count, dtype ? dtype->size_bytes : 1,

@@ -1,8 +1,6 @@
 #include "lockstep/formats/pickle_reader.h"
 
 #include <bit>
-#include <limits>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "lockstep/formats/pickle_writer.h"
 
 #include <bit>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <utility>

@@ -9,8 +9,8 @@
 namespace lockstep {
 
 enum class TorchFileCheck {
-  kAll,        // The CRC of every entry: reads the whole file.
-  kStructure,  // Only of the pickle; tensors' bytes are not read.
+  kAll,        // The CRC of all that is used: reads the whole file.
+  kStructure,  // Only that of the pickle; tensors' bytes are not read.
 };
 
 // Reads the zip files that torch.save writes, and those of torch before 1.6 (or

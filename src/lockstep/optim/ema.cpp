@@ -15,6 +15,7 @@ namespace {
 
 std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> copies;
+  copies.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
     copies.push_back(tensor.detach().clone());
   }

@@ -18,6 +18,20 @@ std::vector<ParameterGroup> one_group(std::vector<at::Tensor> parameters) {
   return groups;
 }
 
+std::vector<at::Tensor> in_float(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> wide;
+  wide.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    wide.push_back(tensor.to(at::kFloat));
+  }
+  return wide;
+}
+
+void copy_values(const std::vector<at::Tensor>& from,
+                 const std::vector<at::Tensor>& to) {
+  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
+}
+
 void check(const AdamConfig& config) {
   const auto is_rate = [](double beta) { return beta >= 0 && beta < 1; };
   if (is_rate(config.beta1) && is_rate(config.beta2) && config.eps >= 0) return;
@@ -110,7 +124,27 @@ Sgd::Sgd(std::vector<ParameterGroup> groups, SgdConfig config)
 Sgd::Sgd(std::vector<at::Tensor> parameters, SgdConfig config)
     : Sgd(one_group(std::move(parameters)), config) {}
 
+// libtorch's SGD kernel for bfloat16 on the CPU leaves out whole vectors and
+// reads beyond the momentum (pytorch issue 191763): the float32 one computes
+// what it should.
 void Sgd::update(const Slice& slice) const {
+  const at::Tensor& any = slice.parameters.front();
+  if (any.scalar_type() != at::kBFloat16 || !any.is_cpu()) {
+    run_kernel(slice);
+    return;
+  }
+  Slice wide = slice;
+  wide.parameters = in_float(slice.parameters);
+  wide.gradients = in_float(slice.gradients);
+  for (auto& tensors : wide.state) tensors = in_float(tensors);
+  run_kernel(wide);
+  copy_values(wide.parameters, slice.parameters);
+  for (size_t i = 0; i < wide.state.size(); ++i) {
+    copy_values(wide.state[i], slice.state[i]);
+  }
+}
+
+void Sgd::run_kernel(const Slice& slice) const {
   const bool has_momentum = config_.momentum != 0;
   at::_fused_sgd_(
       slice.parameters, slice.gradients,

@@ -1,5 +1,6 @@
 #include "lockstep/optim/grad_scaler.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_amp_update_scale.h>
 #include <ATen/ops/full.h>

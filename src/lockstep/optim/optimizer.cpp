@@ -118,6 +118,7 @@ void Optimizer::set_lr(double lr) {
 std::vector<at::Tensor> Optimizer::new_state(
     const at::Tensor& parameter) const {
   std::vector<at::Tensor> state;
+  state.reserve(state_names_.size());
   for (const std::string& name : state_names_) {
     state.push_back(
         name == kStep ? at::zeros({}, parameter.options().dtype(at::kFloat))
@@ -213,6 +214,7 @@ std::vector<at::Tensor> Optimizer::loaded_state(
     const auto at = std::find(state_names_.begin(), state_names_.end(), name);
     if (at == state_names_.end() || saved.size() != state_names_.size()) {
       std::vector<std::string> names;
+      names.reserve(saved.size());
       for (const auto& entry : saved) names.push_back(entry.first);
       throw ConfigError(fmt::format(
           "the saved state of parameter {} holds {}, but {} with these "

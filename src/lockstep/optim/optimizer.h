@@ -1,6 +1,7 @@
 // Optimizers over libtorch's fused kernels: one pass over parameter, gradient
 // and state, on the CPU and on CUDA. They give the bits of Python's
-// torch.optim with fused=True.
+// torch.optim with fused=True (but for SGD of bfloat16 on the CPU, which does
+// not work in libtorch 2.11 and does here).
 //
 // Not thread-safe. An optimizer shares the parameters with their module and
 // owns its state. Nothing here waits for the device.
@@ -159,6 +160,7 @@ class Sgd final : public Optimizer {
 
  private:
   void update(const Slice& slice) const override;
+  void run_kernel(const Slice& slice) const;
   std::map<std::string, double> settings() const override;
 
   SgdConfig config_;

@@ -31,7 +31,7 @@ void check_kind(const std::string& kind) {
 
 }  // namespace
 
-void check(const ScheduleConfig& config) {
+void check_schedule(const ScheduleConfig& config) {
   check_kind(config.kind);
   if (config.warmup_updates < 0 || !(config.min_lr >= 0)) {
     throw ConfigError(fmt::format(
@@ -55,7 +55,7 @@ void check(const ScheduleConfig& config) {
 }
 
 double lr_at(const ScheduleConfig& config, double base_lr, int64_t update) {
-  check(config);
+  check_schedule(config);
   LOCKSTEP_CHECK(update >= 1, fmt::format("update {}", update));
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const int64_t warmup = config.warmup_updates;

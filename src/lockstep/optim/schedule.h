@@ -17,7 +17,7 @@ struct ScheduleConfig {
 };
 
 // Throws ConfigError for settings that make no sense.
-void check(const ScheduleConfig& config);
+void check_schedule(const ScheduleConfig& config);
 
 // The learning rate of update k = 1, 2, ... With W = warmup_updates, s = k-1-W
 // and S = total_updates-W:

@@ -121,8 +121,8 @@ RunState restore(const Tree& checkpoint, Learner& learner, const World& world,
       learner.set_running_sums(sums->at(world.rank()).as_tensor());
     }
   }
-  if (ranks != world.size() || batch != global_batch ||
-      threads != at::get_num_threads()) {
+  if (world.is_main() && (ranks != world.size() || batch != global_batch ||
+                          threads != at::get_num_threads())) {
     console.warn(fmt::format(
         "saved with {} processes, effective batch {} and {} threads, resumed "
         "with {}, {} and {}: every remaining sample of the epoch is still seen "

@@ -23,5 +23,7 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
                  const CommandContext& context);
 int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
                    const CommandContext& context);
+int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                    const CommandContext& context);
 
 }  // namespace lockstep

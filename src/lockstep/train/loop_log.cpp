@@ -60,10 +60,12 @@ void TrainLoop::log() {
   if (progress.skipped_steps > 0) {
     last_log_.emplace_back("train/skipped_steps",
                            static_cast<double>(progress.skipped_steps));
-    console_.warn(fmt::format(
-        "{} of the last steps had a gradient that is NaN or infinite on some "
-        "rank: skipped by all ranks",
-        progress.skipped_steps));
+    if (world_.is_main()) {
+      console_.warn(fmt::format(
+          "{} of the last steps had a gradient that is NaN or infinite on some "
+          "rank: skipped by all ranks",
+          progress.skipped_steps));
+    }
   }
   samples_ = 0;
   busy_ns_ = 0;

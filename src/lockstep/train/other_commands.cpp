@@ -1,4 +1,4 @@
-// eval and sample: a recipe's weights used without training.
+// eval, sample and prepare: what a recipe does besides training.
 #include <fmt/format.h>
 
 #include "lockstep/base/error.h"
@@ -87,6 +87,12 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
     write_samples(recipe.render(*items), line.config().save_dir,
                   session.console());
   });
+  return 0;
+}
+
+int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                    const CommandContext& context) {
+  context.output.out(recipe.prepare(arguments));
   return 0;
 }
 

@@ -29,6 +29,10 @@ at::Tensor Recipe::sample(std::span<const int64_t> /*items*/,
   throw ConfigError("the recipe " + facts().name + " cannot sample");
 }
 
+std::string Recipe::prepare(const std::vector<std::string>& /*arguments*/) {
+  return "the recipe " + facts().name + " has nothing to prepare\n";
+}
+
 std::vector<OutputFile> Recipe::render(const at::Tensor& /*items*/) {
   throw ConfigError("the recipe " + facts().name + " cannot sample");
 }

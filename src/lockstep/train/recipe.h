@@ -113,6 +113,10 @@ class Recipe {
 
   // Turns all items of a sampling into files.
   virtual std::vector<OutputFile> render(const at::Tensor& items);
+
+  // `lockstep prepare`: makes data ready once, before training. Returns what it
+  // did, for the console. Default: there is nothing to prepare.
+  virtual std::string prepare(const std::vector<std::string>& arguments);
 };
 
 }  // namespace lockstep

@@ -49,11 +49,18 @@ def decoded(path):
     return image.convert("RGB")
 
 
+def resized(image, size, resample):
+    """Rows before columns in every version: Pillow 13 chooses when one call does both."""
+    if resample == Image.NEAREST:
+        return image.resize(size, resample)
+    return image.resize((size[0], image.height), resample).resize(size, resample)
+
+
 def adm_center_crop(image, size):
     while min(image.size) >= 2 * size:
-        image = image.resize(tuple(x // 2 for x in image.size), resample=Image.BOX)
+        image = resized(image, tuple(x // 2 for x in image.size), Image.BOX)
     scale = size / min(image.size)
-    image = image.resize(tuple(round(x * scale) for x in image.size), resample=Image.BICUBIC)
+    image = resized(image, tuple(round(x * scale) for x in image.size), Image.BICUBIC)
     left, top = (image.width - size) // 2, (image.height - size) // 2
     return image.crop((left, top, left + size, top + size))
 
@@ -76,6 +83,6 @@ for file in sorted([*folder.glob("*.jpg"), *folder.glob("*.png")]):
         whole = decoded(file)
         for name, resample in FILTERS.items():
             for target in SIZES:
-                show("resize", file, name, whole.resize(target, resample))
+                show("resize", file, name, resized(whole, target, resample))
         for side in (16, 64, 100, 256):
             show("adm", file, side, adm_center_crop(whole, side))

@@ -1,0 +1,86 @@
+#include "lockstep/checkpoint/saver.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <atomic>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/file.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(BackgroundSaver, TensorsMayChangeAsSoonAsSaveReturns) {
+  const testing::TempDir folder;
+  const fs::path path = folder.path() / "a.pt";
+  Tree tree;
+  const at::Tensor weight = torch::ones({1'000'000});
+  tree["weight"] = weight;
+  BackgroundSaver saver;
+  saver.save(path, tree);
+  weight.zero_();
+  saver.wait();
+  EXPECT_EQ(load_checkpoint(path).at("weight").as_tensor().min().item<float>(),
+            1);
+  EXPECT_EQ(saver.take_error(), std::nullopt);
+}
+
+TEST(BackgroundSaver, OneFileIsWrittenAtATime) {
+  const testing::TempDir folder;
+  std::atomic<int> num_saved = 0;
+  BackgroundSaver saver({.on_saved = [&](const fs::path& path) {
+    EXPECT_NO_THROW(load_checkpoint(path));
+    ++num_saved;
+  }});
+  Tree tree;
+  tree["weight"] = torch::ones({10'000});
+  for (int i = 0; i < 5; ++i) {
+    saver.save(folder.path() / (std::to_string(i) + ".pt"), tree);
+    EXPECT_GE(num_saved, i);
+  }
+  saver.wait();
+  EXPECT_EQ(num_saved, 5);
+}
+
+TEST(BackgroundSaver, ItsDestructorFinishesTheWrite) {
+  const testing::TempDir folder;
+  const fs::path path = folder.path() / "a.pt";
+  Tree tree;
+  tree["weight"] = torch::ones({1'000'000});
+  BackgroundSaver().save(path, tree);
+  EXPECT_NO_THROW(load_checkpoint(path));
+}
+
+TEST(BackgroundSaver, ErrorsAreKeptAndGivenOnce) {
+  const testing::TempDir folder;
+  const fs::path path = folder.path() / "missing" / "a.pt";
+  std::string told;
+  BackgroundSaver saver(
+      {.on_error = [&](const fs::path&, const std::string& error) {
+        told = error;
+      }});
+  saver.save(path, Tree::dict());
+  saver.wait();
+  const auto error = saver.take_error();
+  ASSERT_TRUE(error.has_value());
+  EXPECT_NE(error->find(path.string()), std::string::npos) << *error;
+  EXPECT_EQ(told, *error);
+  EXPECT_EQ(saver.take_error(), std::nullopt);
+  saver.save(folder.path() / "b.pt", Tree::dict());
+  saver.wait();
+  EXPECT_EQ(saver.take_error(), std::nullopt);
+}
+
+TEST(BackgroundSaver, TensorsThatCannotBeSavedAreAnErrorOfSave) {
+  Tree tree;
+  tree["x"] = at::Tensor();
+  BackgroundSaver saver;
+  EXPECT_THROW(saver.save("unused.pt", tree), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

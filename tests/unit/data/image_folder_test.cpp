@@ -81,7 +81,7 @@ TEST_F(ImageFolders, ASampleIsTheFittedPictureAndItsLabel) {
                               {.image_size = 16, .fit = Fit::kStretch});
   EXPECT_TRUE(
       torch::equal(stretched.get(0, 7)[0],
-                   to_tensor(resize(picture, 16, 16, Filter::kBicubic))));
+                   to_tensor(resize(picture, {16, 16}, Filter::kBicubic))));
 }
 
 TEST_F(ImageFolders, FastDecodingChangesJpegPicturesOnlySlightly) {

@@ -27,7 +27,7 @@ TEST(ImageOps, AnImageOfOneColorKeepsItAtAnySize) {
   std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{77});
   for (const Filter filter : kFilters) {
     for (const auto& [width, height] : {std::pair{9, 60}, {64, 5}, {1, 1}}) {
-      const Image out = resize(image, width, height, filter);
+      const Image out = resize(image, {width, height}, filter);
       EXPECT_EQ(out.pixels,
                 std::vector<uint8_t>(size_t(width * height * 3), 77));
     }
@@ -36,23 +36,23 @@ TEST(ImageOps, AnImageOfOneColorKeepsItAtAnySize) {
 
 TEST(ImageOps, BoxAveragesAndNearestPicks) {
   const Image image = grey(4, 2, {0, 10, 100, 200, 20, 30, 100, 201});
-  EXPECT_EQ(resize(image, 2, 1, Filter::kBox).pixels,
+  EXPECT_EQ(resize(image, {2, 1}, Filter::kBox).pixels,
             (std::vector<uint8_t>{15, 151}));
-  EXPECT_EQ(resize(image, 2, 1, Filter::kNearest).pixels,
+  EXPECT_EQ(resize(image, {2, 1}, Filter::kNearest).pixels,
             (std::vector<uint8_t>{30, 201}));
 }
 
 TEST(ImageOps, TheSameSizeIsTheSameImage) {
   const Image image = test_picture(20, 30);
   for (const Filter filter : kFilters) {
-    EXPECT_EQ(largest_difference(resize(image, 20, 30, filter), image), 0);
+    EXPECT_EQ(largest_difference(resize(image, {20, 30}, filter), image), 0);
   }
 }
 
 TEST(ImageOps, RefusesSizesAndPlacesThatDoNotFit) {
   const Image image = test_picture(20, 30);
-  EXPECT_THROW(resize(image, 0, 5, Filter::kBox), ConfigError);
-  EXPECT_THROW(resize(Image{}, 5, 5, Filter::kBox), ConfigError);
+  EXPECT_THROW(resize(image, {0, 5}, Filter::kBox), ConfigError);
+  EXPECT_THROW(resize(Image{}, {5, 5}, Filter::kBox), ConfigError);
   EXPECT_THROW(center_crop_adm(image, 0), ConfigError);
   EXPECT_THROW(crop(image, {.left = 1, .top = 0, .width = 20, .height = 1}),
                ConfigError);
@@ -78,6 +78,27 @@ TEST(ImageOps, TheAdmCropIsASquareOfAnyPicture) {
     EXPECT_EQ(square.width, 64);
     EXPECT_EQ(square.height, 64);
   }
+}
+
+TEST(ImageOps, AnImageDecodedSmallerIsTakenForTheWhole) {
+  const Image whole = test_picture(500, 375);
+  const std::string jpeg =
+      testing::encode_jpeg(whole, testing::JpegKind::kBaseline);
+  const ImageSize full = size_of_image(jpeg);
+  const Image quarter = decode_image(jpeg, {.at_least_short_side = 64});
+  ASSERT_EQ(quarter.height, 94);  // 93.75 rows of picture
+  const auto mean_difference = [](const Image& a, const Image& b) {
+    const auto distance = to_tensor(a).to(at::kFloat) - to_tensor(b);
+    return distance.abs().mean().item<float>();
+  };
+  EXPECT_LT(mean_difference(center_crop_adm(quarter, full, 64),
+                            center_crop_adm(whole, 64)),
+            1.5);
+  EXPECT_LT(mean_difference(resize(quarter, full, {50, 60}, Filter::kBicubic),
+                            resize(whole, {50, 60}, Filter::kBicubic)),
+            1.5);
+  EXPECT_THROW(resize(quarter, {500, 500}, {50, 60}, Filter::kBox),
+               ConfigError);
 }
 
 TEST(ImageOps, ATensorHoldsOnePlanePerChannel) {

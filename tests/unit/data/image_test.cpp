@@ -99,6 +99,17 @@ TEST(Image, DecodesAJpegNoSmallerThanAskedFor) {
   EXPECT_EQ(decode_image(bytes).height, 375);
 }
 
+TEST(Image, TellsTheSizeWithoutDecoding) {
+  const Image picture = test_picture(31, 20);
+  for (const std::string& bytes :
+       {encode_jpeg(picture, JpegKind::kBaseline), encode_png(picture)}) {
+    const auto header = std::string_view(bytes).substr(0, bytes.size() - 20);
+    EXPECT_EQ(size_of_image(header).width, 31);
+    EXPECT_EQ(size_of_image(header).height, 20);
+  }
+  EXPECT_THROW(size_of_image("no image"), FormatError);
+}
+
 TEST(Image, PngComesBackAsItWasWritten) {
   const testing::TempDir folder;
   for (const int channels : {1, 3}) {

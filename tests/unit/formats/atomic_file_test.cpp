@@ -96,8 +96,8 @@ TEST(AtomicFile, AMissingFolderIsAnError) {
 
 TEST(AtomicFile, LeftoversGoAndFilesBeingWrittenStay) {
   const testing::TempDir folder;
-  const fs::path leftover = folder.write("a.pt.tmp.Ab3dEf", "half");
-  for (const char* name : {"b.pt", "notes.tmp.txt", ".tmp.abcdef"}) {
+  const fs::path leftover = folder.write("a.pt.partial.Ab3dEf", "half");
+  for (const char* name : {"b.pt", "notes.partial.txt", ".partial.abcdef"}) {
     folder.write(name, "mine");
   }
   AtomicFile living(folder.path() / "c.pt");

@@ -73,6 +73,20 @@ TEST(Pickle, UnknownObjectsSwallowTheirState) {
   EXPECT_EQ(value.find("list")->get_if<Opaque>()->class_name, "my.List");
 }
 
+TEST(Pickle, TensorsOfUnknownObjectsAreUnknown) {
+  const std::string storage = "(" + text("storage") + "ctorch\nQInt8Storage\n" +
+                              text("0") + text("cpu") + "K\x04tQ";
+  const Value value =
+      read("\x80\x02" +
+           ("(ctorch._utils\n_rebuild_tensor_v2\n(" + storage + "K\0"s + "tR") +
+           "ctorch._utils\n_rebuild_parameter\n(" +
+           "ctorch._utils\n_rebuild_sparse_tensor\n)R" + "\x89tRt.");
+  EXPECT_EQ(value.at(0).value().get_if<Opaque>()->class_name,
+            "torch.QInt8Storage");
+  EXPECT_EQ(value.at(1).value().get_if<Opaque>()->class_name,
+            "torch._utils._rebuild_sparse_tensor");
+}
+
 TEST(Pickle, SharedListsAreReadWhole) {
   // x = [1]; (x, x), with x filled after it was first remembered.
   const Value value = read("\x80\x02]q\0(K\x01"s + "eh\0\x86."s);

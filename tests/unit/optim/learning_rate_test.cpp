@@ -42,15 +42,16 @@ TEST(Schedule, StepsDown) {
 }
 
 TEST(Schedule, SaysWhatIsWrong) {
-  EXPECT_THROW(check(ScheduleConfig{.kind = "cosine"}), ConfigError);
-  EXPECT_THROW(check(ScheduleConfig{
+  EXPECT_THROW(check_schedule(ScheduleConfig{.kind = "cosine"}), ConfigError);
+  EXPECT_THROW(check_schedule(ScheduleConfig{
                    .kind = "linear", .warmup_updates = 5, .total_updates = 5}),
                ConfigError);
-  EXPECT_THROW(check(ScheduleConfig{.kind = "step"}), ConfigError);
-  EXPECT_THROW(check(ScheduleConfig{.warmup_updates = -1}), ConfigError);
-  EXPECT_THROW(check(ScheduleConfig{.min_lr = -1}), ConfigError);
+  EXPECT_THROW(check_schedule(ScheduleConfig{.kind = "step"}), ConfigError);
+  EXPECT_THROW(check_schedule(ScheduleConfig{.warmup_updates = -1}),
+               ConfigError);
+  EXPECT_THROW(check_schedule(ScheduleConfig{.min_lr = -1}), ConfigError);
   try {
-    check(ScheduleConfig{.kind = "cosin"});
+    check_schedule(ScheduleConfig{.kind = "cosin"});
     ADD_FAILURE() << "accepted";
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'cosine'?"),

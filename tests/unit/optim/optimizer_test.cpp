@@ -126,6 +126,32 @@ TEST(Optimizer, Float64IsComputedInFloat64) {
   EXPECT_NEAR(p[0].item<double>(), 1 - 0.1 / (1 + 3e-8), 1e-14);
 }
 
+TEST(Optimizer, BFloat16IsTheRoundedResultOfFloat32) {
+  torch::manual_seed(1);
+  for (const std::string kind : kKinds) {
+    for (const int64_t size : {5, 16, 37, 4099}) {
+      SCOPED_TRACE(kind + " " + std::to_string(size));
+      auto narrow = torch::randn({size}, torch::kBFloat16).requires_grad_();
+      const auto narrow_optimizer = make(kind, {narrow});
+      for (int step = 0; step < 3; ++step) {
+        auto wide = narrow.detach().to(torch::kFloat).requires_grad_();
+        const auto wide_optimizer = make(kind, {wide});
+        wide_optimizer->load(narrow_optimizer->state());
+        narrow.mutable_grad() = torch::randn({size}, torch::kBFloat16);
+        wide.mutable_grad() = narrow.grad().to(torch::kFloat);
+        narrow_optimizer->step(flag(0));
+        wide_optimizer->step(flag(0));
+        auto expected = snapshot(*wide_optimizer, wide);
+        const auto got = snapshot(*narrow_optimizer, narrow);
+        for (size_t i = 0; i < got.size(); ++i) {
+          expected[i] = expected[i].to(got[i].scalar_type());
+        }
+        expect_equal(got, expected);
+      }
+    }
+  }
+}
+
 TEST(Optimizer, AGradientOfAnotherMemoryLayoutIsUnderstood) {
   // The fused CPU kernels ignore strides.
   auto p = torch::zeros({3, 2}).t().requires_grad_();  // 2 x 3

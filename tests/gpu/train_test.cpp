@@ -1,0 +1,132 @@
+// Trainings of the recipe tiny on a GPU: NCCL ranks that share it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace lockstep::testing {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+std::string program(const char* name) {
+  return std::filesystem::canonical("/proc/self/exe").parent_path() / name;
+}
+
+struct Run {
+  ProcessResult result;
+  std::vector<double> losses;  // One per step.
+  double accuracy = 0;
+};
+
+Run train(const std::filesystem::path& folder, int processes,
+          const Arguments& flags) {
+  Arguments command = {program("lockstep"),
+                       "train",
+                       "tiny",
+                       "--share-gpus",
+                       "--nproc",
+                       std::to_string(processes),
+                       "--log_every",
+                       "1",
+                       "--device",
+                       "cuda",
+                       "--save_dir",
+                       folder};
+  command.insert(command.end(), flags.begin(), flags.end());
+  Run run{.result = lockstep::testing::run(command, {.timeout_seconds = 240})};
+  std::ifstream lines(folder / "metrics.jsonl");
+  std::string line;
+  while (std::getline(lines, line)) {
+    const auto record = nlohmann::json::parse(line);
+    if (record.contains("train/loss") && record["train/loss"].is_number()) {
+      run.losses.push_back(record["train/loss"]);
+    }
+    if (record.contains("val/accuracy")) run.accuracy = record["val/accuracy"];
+  }
+  EXPECT_EQ(run.result.exit_code, 0) << run.result.out << run.result.err;
+  return run;
+}
+
+double largest_difference(const Run& left, const Run& right) {
+  EXPECT_EQ(left.losses.size(), right.losses.size());
+  double largest = 0;
+  for (size_t i = 0; i < std::min(left.losses.size(), right.losses.size());
+       ++i) {
+    largest = std::max(largest, std::abs(left.losses[i] - right.losses[i]));
+  }
+  return largest;
+}
+
+TEST(GpuTrain, OneTwoAndFourRanksTrainTheSameWay) {
+  const TempDir folder;
+  const Arguments flags = {"--epochs",        "2",  "--global_batch_size", "64",
+                           "--train_samples", "500"};
+  const Run alone = train(folder.path() / "1", 1, flags);
+  EXPECT_LT(largest_difference(alone, train(folder.path() / "2", 2, flags)),
+            1e-5);
+  EXPECT_LT(largest_difference(alone, train(folder.path() / "4", 4, flags)),
+            1e-5);
+}
+
+TEST(GpuTrain, TheGpuTrainsAsTheCpuDoes) {
+  const TempDir folder;
+  const Arguments flags = {"--epochs", "1", "--precision", "fp64"};
+  Arguments on_cpu = flags;
+  on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
+  const Run gpu = train(folder.path() / "gpu", 1, flags);
+  const Run cpu = train(folder.path() / "cpu", 1, on_cpu);
+  EXPECT_LT(largest_difference(gpu, cpu), 1e-10);
+}
+
+TEST(GpuTrain, EveryPrecisionLearns) {
+  const TempDir folder;
+  for (const std::string precision : {"fp32", "tf32", "bf16", "fp16"}) {
+    const Run run = train(folder.path() / precision, 2,
+                          {"--epochs", "4", "--precision", precision,
+                           "--ema_decay", "0.99", "--max_grad_norm", "1"});
+    EXPECT_GT(run.accuracy, 0.9) << precision;
+    EXPECT_NE(run.result.out.find("precision " + precision), std::string::npos)
+        << run.result.out;
+  }
+}
+
+TEST(GpuTrain, TheSameRunTwiceGivesTheSameBits) {
+  const TempDir folder;
+  const Arguments flags = {"--epochs", "1", "--deterministic", "--dropout",
+                           "0.2"};
+  const Run first = train(folder.path() / "a", 2, flags);
+  const Run second = train(folder.path() / "b", 2, flags);
+  EXPECT_EQ(first.losses, second.losses);
+}
+
+TEST(GpuTrain, ResumesToTheSameBits) {
+  const TempDir folder;
+  const Arguments common = {
+      "--deterministic", "--dropout", "0.2",           "--precision", "fp16",
+      "--ema_decay",     "0.9",       "--lr_schedule", "cosine"};
+  Arguments whole = common;
+  whole.insert(whole.end(), {"--n_steps", "24"});
+  const Run expected = train(folder.path() / "whole", 2, whole);
+  // Stopped by the end of a shorter run, with the course of the longer one.
+  Arguments part = common;
+  part.insert(part.end(), {"--n_steps", "24", "--save_every", "10"});
+  train(folder.path() / "part", 2, part);
+  std::filesystem::remove(folder.path() / "part" / "checkpoint_step_24.pt");
+  std::filesystem::remove(folder.path() / "part" / "checkpoint_step_20.pt");
+  std::filesystem::remove(folder.path() / "part" / "best_model.pt");
+  Arguments again = part;
+  again.insert(again.end(), {"--resume", "latest"});
+  const Run resumed = train(folder.path() / "part", 2, again);
+  EXPECT_NE(resumed.result.out.find("checkpoint_step_10.pt"),
+            std::string::npos);
+  EXPECT_EQ(resumed.losses, expected.losses);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

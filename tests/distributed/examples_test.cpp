@@ -96,6 +96,11 @@ TEST(Examples, OwnRecipe) {
       ring(2, {"eval", "--checkpoint", "runs/ring/best_model.pt"});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
   EXPECT_GT(numbers_after(evaluated.out, "accuracy:").at(0), 0.9);
+
+  const auto mistyped = ring(1, {"trian"});
+  EXPECT_EQ(mistyped.exit_code, 2);
+  EXPECT_NE(mistyped.err.find("unknown command 'trian'"), std::string::npos)
+      << mistyped.err;
 }
 
 // A program of one recipe takes the words that lockstep train hands on.

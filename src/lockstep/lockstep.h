@@ -1,4 +1,5 @@
-// All of Lockstep's library in one include.
+// What a training loop of your own needs, in one include; lockstep/train.h is
+// for recipes.
 #pragma once
 
 #include "lockstep/base/error.h"

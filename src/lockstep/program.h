@@ -6,11 +6,28 @@
 
 namespace lockstep {
 
+class Recipe;
+struct CommandContext;
+
 // Runs `body`. On an error: writes its text to stderr with the rank in front,
 // tells the launcher (error file), and returns the exit code of base/error.h;
 // else 0.
 //
 //   int main() { return lockstep::run_program([] { ... }); }
 int run_program(const std::function<void()>& body);
+
+// The whole main() of a program that is one recipe: the flags of lockstep
+// train, and its exit codes. A first word "train", "eval", "sample" or
+// "prepare", with or without the recipe's name behind it, chooses the command;
+// so the program may also stand in for lockstep-worker.
+//
+//   int main(int count, char** values) {
+//     MyRecipe recipe;
+//     return lockstep::recipe_main(count, values, recipe);
+//   }
+int recipe_main(int count, char** values, Recipe& recipe);
+
+// The streams and the environment of this process, for commands on recipes.
+CommandContext process_context();
 
 }  // namespace lockstep

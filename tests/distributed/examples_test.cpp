@@ -1,21 +1,28 @@
 // The examples do what their top comments say.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <regex>
 
 #include "support/process.h"
+#include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
-testing::ProcessResult run_example(const std::string& name, int num_processes) {
-  return testing::run({LOCKSTEP_PROGRAM, "run", "--nproc-per-node",
-                       std::to_string(num_processes),
-                       std::string(EXAMPLES_FOLDER) + "/" + name},
-                      {.environment = {{"CUDA_VISIBLE_DEVICES", ""}},
-                       .folder = "",
-                       .timeout_seconds = 60,
-                       .ignored_signals = {}});
+using Words = std::vector<std::string>;
+
+testing::ProcessResult run_example(const std::string& name, int num_processes,
+                                   const Words& flags = {},
+                                   const std::string& folder = "") {
+  Words command = {LOCKSTEP_PROGRAM, "run", "--nproc-per-node",
+                   std::to_string(num_processes),
+                   std::string(EXAMPLES_FOLDER) + "/" + name};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return testing::run(command, {.environment = {{"CUDA_VISIBLE_DEVICES", ""}},
+                                .folder = folder,
+                                .timeout_seconds = 60,
+                                .ignored_signals = {}});
 }
 
 std::vector<double> numbers_after(const std::string& text,
@@ -56,6 +63,59 @@ TEST(Examples, OwnTraining) {
   const auto accuracies = numbers_after(result.out, "accuracy");
   ASSERT_EQ(accuracies.size(), 15u) << result.out;
   EXPECT_GT(accuracies.back(), 0.9);
+}
+
+// What docs/adding-a-recipe.md does with it, in the same order.
+TEST(Examples, OwnRecipe) {
+  const testing::TempDir folder;
+  const auto ring = [&](int num_processes, const Words& flags) {
+    return run_example("06_own_recipe", num_processes, flags,
+                       folder.path().string());
+  };
+  const auto help = ring(1, {"--help"});
+  EXPECT_NE(help.out.find("--width"), std::string::npos) << help.out;
+  EXPECT_NE(help.out.find("--noise"), std::string::npos) << help.out;
+
+  const auto trained = ring(2, {"--epochs", "3"});
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.out.find("World size: 2"), std::string::npos);
+  const auto accuracies = numbers_after(trained.out, "accuracy");
+  ASSERT_FALSE(accuracies.empty()) << trained.out;
+  EXPECT_GT(accuracies.back(), 0.9) << trained.out;
+  for (const char* file : {"config.yaml", "train.log", "metrics.jsonl",
+                           "best_model.pt", "checkpoint_step_375.pt"}) {
+    EXPECT_TRUE(exists(folder.path() / "runs/ring" / file)) << file;
+  }
+
+  EXPECT_EQ(ring(2, {"--epochs", "4"}).exit_code, 2) << "a run is there";
+  const auto resumed = ring(2, {"--epochs", "4", "--resume", "latest"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("Epoch 4/4"), std::string::npos) << resumed.out;
+
+  const auto evaluated =
+      ring(2, {"eval", "--checkpoint", "runs/ring/best_model.pt"});
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_GT(numbers_after(evaluated.out, "accuracy:").at(0), 0.9);
+
+  const auto mistyped = ring(1, {"trian"});
+  EXPECT_EQ(mistyped.exit_code, 2);
+  EXPECT_NE(mistyped.err.find("unknown command 'trian'"), std::string::npos)
+      << mistyped.err;
+}
+
+// A program of one recipe takes the words that lockstep train hands on.
+TEST(Examples, OwnRecipeStandsInForTheWorker) {
+  const testing::TempDir folder;
+  const auto result = testing::run(
+      {LOCKSTEP_PROGRAM, "train", "ring", "--nproc", "2", "--fast_dev_run"},
+      {.environment = {{"CUDA_VISIBLE_DEVICES", ""},
+                       {"LOCKSTEP_WORKER",
+                        std::string(EXAMPLES_FOLDER) + "/06_own_recipe"}},
+       .folder = folder.path().string(),
+       .timeout_seconds = 60,
+       .ignored_signals = {}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("World size: 2"), std::string::npos) << result.out;
 }
 
 TEST(Demo, TrainsWithOneProcessAndWithTwo) {

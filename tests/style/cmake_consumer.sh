@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Installs a build to a temporary prefix, copies the example away from this tree,
-# builds it against the installed package, and runs it with the installed launcher.
-# usage: cmake_consumer.sh CMAKE BUILD-FOLDER EXAMPLE-FOLDER COMPILER
+# Installs a build to a temporary prefix, copies two examples away from this tree,
+# builds them against the installed package, and runs them with the installed launcher.
+# usage: cmake_consumer.sh CMAKE BUILD-FOLDER EXAMPLES-FOLDER COMPILER
 set -euo pipefail
 
-cmake="$1" build="$2" example="$3" compiler="$4"
+cmake="$1" build="$2" examples="$3" compiler="$4"
 temporary="$(mktemp -d)"
 trap 'rm -rf "$temporary"' EXIT
 
 "$cmake" --install "$build" --prefix "$temporary/prefix" > /dev/null
-cp -r "$example" "$temporary/consumer"
+cp -r "$examples/04_cmake_consumer" "$temporary/consumer"
 cd "$temporary/consumer"
 "$cmake" -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
   "-DCMAKE_PREFIX_PATH=$temporary/prefix"
@@ -18,3 +18,10 @@ cd "$temporary/consumer"
 "$temporary/prefix/bin/lockstep" version
 "$temporary/prefix/bin/lockstep" run --nproc-per-node 2 build/consumer | tee output
 grep -q "2 ranks: parameters are equal on all of them" output
+
+# The same project with a recipe as its program.
+cp "$examples/06_own_recipe/own_recipe.cpp" main.cpp
+"$cmake" --build build
+"$temporary/prefix/bin/lockstep" run --nproc-per-node 2 build/consumer --epochs 1 | tee output
+grep -q "done; everything is in runs/ring" output
+test -f runs/ring/best_model.pt

@@ -41,20 +41,6 @@ constexpr const char* kUsage =
 
 void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
 
-CommandContext make_context() {
-  const Environment environment = process_environment();
-  return {
-      .output = {
-          .out = print,
-          .err = [](std::string_view text) { write_all(STDERR_FILENO, text); },
-          .columns =
-              [environment] {
-                return terminal_columns(STDOUT_FILENO, environment);
-              },
-          .is_utf8 = has_utf8_locale(environment)},
-      .environment = environment};
-}
-
 int list_recipes() {
   for (const RecipeEntry& entry : recipes()) {
     const RecipeFacts facts = entry.make()->facts();
@@ -73,7 +59,7 @@ int on_recipe(RecipeCommand command, const Arguments& arguments) {
   }
   const auto recipe = make_recipe(arguments[1]);
   return command(*recipe, {arguments.begin() + 2, arguments.end()},
-                 make_context());
+                 process_context());
 }
 
 int dispatch(const Arguments& arguments) {

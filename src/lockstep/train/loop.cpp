@@ -64,6 +64,7 @@ Wish TrainLoop::run(RunState state, const LoopActions& actions,
   if (stopped_for_ == Wish::kNone) save(SaveReason::kEnd);
   wish_->finish();
   batches_.reset();
+  console_.progress(progress_state());
   console_.finish_progress();
   show_times();
   return stopped_for_;

@@ -5,8 +5,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/terminal.h"
 #include "lockstep/program.h"
-#include "lockstep/track/terminal.h"
 #include "lockstep/train/commands.h"
 
 namespace lockstep {

@@ -59,6 +59,7 @@ Environment worker_environment(const Plan& plan, const WorkerPlace& place) {
       signal_names(plan.options.stop_signals);
   result["LOCKSTEP_STATUS_FD"] = std::to_string(place.status_fd);
   result["LOCKSTEP_LAUNCHER"] = "1";
+  result["LOCKSTEP_JOB"] = plan.job;
   if (plan.options.share_gpus && plan.num_processes > plan.gpus.count()) {
     share_gpu(result, place.local_rank);
   }

@@ -193,16 +193,15 @@ Progress Learner::take_progress() {
 }
 
 at::Tensor Learner::running_sums() const {
-  if (!total_sums_.defined()) return {};
-  return torch::cat(
-      {total_sums_,
-       torch::stack({skipped_, skipped_in_a_row_}).to(at::kDouble)});
+  const at::Tensor skipped =
+      torch::stack({skipped_, skipped_in_a_row_}).to(at::kDouble);
+  return total_sums_.defined() ? torch::cat({total_sums_, skipped}) : skipped;
 }
 
 void Learner::set_running_sums(const at::Tensor& sums) {
   const at::Tensor own = sums.to(world_.device());
   const int64_t columns = own.size(0) - 2;
-  total_sums_ = own.slice(0, 0, columns).clone();
+  if (columns > 0) total_sums_ = own.slice(0, 0, columns).clone();
   skipped_.copy_(own[columns]);
   skipped_in_a_row_.copy_(own[columns + 1]);
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/utf8.h"
+
 namespace lockstep {
 namespace {
 

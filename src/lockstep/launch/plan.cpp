@@ -148,10 +148,8 @@ void choose_timeout(Plan& plan) {
   plan.timeout_seconds = collective_timeout_seconds(plan.environment);
 }
 
-std::string choose_run_id(const RunOptions& options) {
-  if (!options.standalone) return options.run_id;
-  const auto uuid = try_read_file("/proc/sys/kernel/random/uuid");
-  return uuid ? std::string(trim(*uuid)) : options.run_id;
+std::string unique_name() {
+  return std::string(trim(read_file("/proc/sys/kernel/random/uuid")));
 }
 
 }  // namespace
@@ -169,7 +167,8 @@ Plan make_plan(const RunOptions& options, const Environment& environment,
   Plan plan;
   plan.options = options;
   plan.environment = environment;
-  plan.run_id = choose_run_id(options);
+  plan.job = unique_name();
+  plan.run_id = options.standalone ? plan.job : options.run_id;
   plan.gpus = find_visible_gpus(environment, machine.count_gpus);
   plan.num_processes = count_processes(options, plan.gpus, machine);
   check_gpus(plan);

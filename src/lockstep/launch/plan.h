@@ -24,6 +24,7 @@ struct Plan {
   std::string master_addr;
   std::optional<int> master_port;  // no value: a free one per attempt
   std::string run_id;
+  std::string job;                 // Unlike run_id, never that of another job.
   double timeout_seconds = 0;      // of collectives, as the workers see it
   Environment environment;         // what all workers share
   std::vector<std::string> notes;  // lines for the user

@@ -64,6 +64,7 @@ Environment worker_environment(const Plan& plan, const WorkerPlace& place) {
   if (place.terminal_columns > 0) {
     result[kTerminalColumnsVariable] = std::to_string(place.terminal_columns);
   }
+  result["LOCKSTEP_JOB"] = plan.job;
   if (plan.options.share_gpus && plan.num_processes > plan.gpus.count()) {
     share_gpu(result, place.local_rank);
   }

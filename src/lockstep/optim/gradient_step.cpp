@@ -42,10 +42,13 @@ void unscale(const GradientLists& lists, const at::Tensor& inverse_scale) {
       for (const at::Tensor& gradient : gradients) {
         gradient.copy_(gradient.to(at::kFloat).mul_(factor));
       }
+    } else if (gradients[0].scalar_type() == at::kDouble) {
+      // The kernel takes a float factor only, which would round a double one.
+      at::_foreach_mul_(gradients, factor.to(at::kDouble));
     } else {
-      auto ignored = at::zeros({}, factor.options());
+      auto ignored = at::zeros({}, factor.options().dtype(at::kFloat));
       at::_amp_foreach_non_finite_check_and_unscale_(gradients, ignored,
-                                                     factor);
+                                                     factor.to(at::kFloat));
     }
   }
 }

@@ -15,8 +15,9 @@ struct GradientReport {
 };
 
 // Changes the gradients of the parameters that have one, after they were
-// averaged over the ranks. `inverse_scale` (0-dim float32) multiplies them: 1
-// over the loss scale times whatever else. `max_norm` 0 means no clipping;
+// averaged over the ranks. `inverse_scale` (0-dim, float32 or for
+// gradients of float64 that) multiplies them: 1 over the loss scale times
+// whatever else. `max_norm` 0 means no clipping;
 // otherwise they are clipped with the bits of Python's clip_grad_norm_. Where
 // found_inf is 1 the gradients hold nothing of use: hand it to
 // Optimizer::step(). Nothing is read back from the device.

@@ -19,28 +19,37 @@ Json number(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-// Lines up to the step; a last line that was cut off is dropped too.
-std::string kept_lines(const std::string& text, int64_t last_step) {
-  std::string kept;
+bool is_kept(const Json& record, const KeptMetrics& kept) {
+  if (!record.is_object() || !record.contains("step") ||
+      !record["step"].is_number_integer()) {
+    return false;  // A last line that was cut off.
+  }
+  const auto step = record["step"].get<int64_t>();
+  if (step != kept.last_step || kept.redone.empty()) {
+    return step <= kept.last_step;
+  }
+  for (const auto& [name, value] : record.items()) {
+    if (name.starts_with(kept.redone)) return false;
+  }
+  return true;
+}
+
+std::string kept_lines(const std::string& text, const KeptMetrics& kept) {
+  std::string lines;
   for (const std::string& line : split(text, '\n')) {
     const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("step") ||
-        !record["step"].is_number_integer() ||
-        record["step"].get<int64_t>() > last_step) {
-      continue;
-    }
-    kept += line + "\n";
+    if (is_kept(record, kept)) lines += line + "\n";
   }
-  return kept;
+  return lines;
 }
 
 }  // namespace
 
-MetricsFile::MetricsFile(std::filesystem::path path, int64_t last_step)
+MetricsFile::MetricsFile(std::filesystem::path path, const KeptMetrics& kept)
     : path_(std::move(path)) {
   const auto before = try_read_file(path_);
-  write_file_atomically(
-      path_, before ? kept_lines(*before, last_step) : std::string());
+  write_file_atomically(path_,
+                        before ? kept_lines(*before, kept) : std::string());
   file_ = FileDescriptor(
       open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_CREAT, 0644));
   if (!file_) {

@@ -165,9 +165,7 @@ Tree Checkpoints::make_tree(const RunState& state) {
   if (learner_.scaler() != nullptr) {
     own["scaler"] = scaler_tree(*learner_.scaler());
   }
-  if (const at::Tensor sums = learner_.running_sums(); sums.defined()) {
-    own["running_sums"] = gathered_tree(sums, world_);
-  }
+  own["running_sums"] = gathered_tree(learner_.running_sums(), world_);
   Tree tree = Tree::dict();
   tree["epoch"] = state.position.epoch;
   tree["global_step"] = state.step;

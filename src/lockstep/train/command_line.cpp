@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/train/run_folder.h"
@@ -53,6 +54,7 @@ std::optional<std::string> CommandLine::parse(
                     "shall {} use?",
                     name_of(command_)));
   }
+  job_line_ = job_line(environment);
   resume_after_restart(environment);
   check_config(config_, options_);
   check_launch_words(config_.launch, environment);
@@ -68,12 +70,18 @@ void CommandLine::shorten_for_dry_run() {
   config_.sample_every = 1;
 }
 
-// A launcher that restarts a training wants it to go on, not to begin anew.
+std::string CommandLine::config_text() const {
+  return job_line_ + to_yaml(options_);
+}
+
+// A launcher that restarts a training wants it to go on, not to begin anew. A
+// run that another job has left in the folder is not what it goes on with.
 void CommandLine::resume_after_restart(const Environment& environment) {
   const auto restarts = find_integer(environment, "TORCHELASTIC_RESTART_COUNT");
-  const bool has_run = std::filesystem::exists(
-      std::filesystem::path(config_.save_dir) / kConfigFile);
-  if (restarts.value_or(0) == 0 || !has_run || config_.fast_dev_run) return;
+  if (restarts.value_or(0) == 0 || config_.fast_dev_run) return;
+  const auto before =
+      try_read_file(std::filesystem::path(config_.save_dir) / kConfigFile);
+  if (!before || !before->starts_with(job_line_)) return;
   config_.resume = "latest";
   config_.overwrite = false;
 }

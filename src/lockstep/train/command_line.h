@@ -28,6 +28,8 @@ class CommandLine {
 
   const TrainConfig& config() const { return config_; }
   const Options& options() const { return options_; }
+  // What the run folder keeps: all settings as YAML, and whose run it is.
+  std::string config_text() const;
   // Of eval and sample.
   const std::string& checkpoint() const { return checkpoint_; }
 
@@ -37,6 +39,7 @@ class CommandLine {
 
   Command command_;
   std::string recipe_name_;
+  std::string job_line_;
   TrainConfig config_;
   std::string checkpoint_;
   Options options_;

@@ -81,17 +81,17 @@ Batch Learner::prepared(Batch batch) const {
 // Loss, its parts and the normaliser, in doubles so that long sums stay exact
 // enough.
 at::Tensor Learner::loss_row(const Loss& loss, const Batch& batch) {
-  std::vector<at::Tensor> row = {loss.sum.detach().to(at::kDouble)};
+  std::vector<at::Tensor> row = {loss.sum.detach()};
   part_names_.clear();
   for (const auto& [name, value] : loss.parts) {
     part_names_.push_back(name);
-    row.push_back(value.detach().to(at::kDouble));
+    row.push_back(value.detach());
   }
   row.push_back(has_own_normaliser_
-                    ? loss.normaliser.detach().to(at::kDouble)
+                    ? loss.normaliser.detach()
                     : torch::full({}, static_cast<double>(batch.size()),
-                                  row[0].options()));
-  return torch::stack(row);
+                                  row[0].options().dtype(at::kDouble)));
+  return torch::stack(row).to(at::kDouble);
 }
 
 // The number of samples is exact. A normaliser of the recipe's own is known
@@ -122,7 +122,7 @@ void Learner::forward(const Batch& batch, Part part, int64_t num_samples) {
 
   at::Tensor row = loss_row(loss, batch);
   if (batch.is_filler) row.zero_();
-  step_sums_ = step_sums_.defined() ? step_sums_ + row : row;
+  step_sums_ = step_sums_.defined() ? step_sums_.add_(row) : row;
 }
 
 void Learner::backward() {
@@ -156,8 +156,9 @@ void Learner::update(double lr, int64_t num_samples) {
 void Learner::count_step(const at::Tensor& found_inf) {
   skipped_.add_(found_inf);
   skipped_in_a_row_.add_(1).mul_(found_inf);
-  const at::Tensor counted = step_sums_.nan_to_num(0, 0, 0) * (1 - found_inf);
-  total_sums_ = total_sums_.defined() ? total_sums_ + counted : counted;
+  step_sums_.masked_fill_(found_inf.to(at::kBool), 0);
+  total_sums_ =
+      total_sums_.defined() ? total_sums_.add_(step_sums_) : step_sums_;
   step_sums_.reset();
 }
 
@@ -192,16 +193,15 @@ Progress Learner::take_progress() {
 }
 
 at::Tensor Learner::running_sums() const {
-  if (!total_sums_.defined()) return {};
-  return torch::cat(
-      {total_sums_,
-       torch::stack({skipped_, skipped_in_a_row_}).to(at::kDouble)});
+  const at::Tensor skipped =
+      torch::stack({skipped_, skipped_in_a_row_}).to(at::kDouble);
+  return total_sums_.defined() ? torch::cat({total_sums_, skipped}) : skipped;
 }
 
 void Learner::set_running_sums(const at::Tensor& sums) {
   const at::Tensor own = sums.to(world_.device());
   const int64_t columns = own.size(0) - 2;
-  total_sums_ = own.slice(0, 0, columns).clone();
+  if (columns > 0) total_sums_ = own.slice(0, 0, columns).clone();
   skipped_.copy_(own[columns]);
   skipped_in_a_row_.copy_(own[columns + 1]);
 }

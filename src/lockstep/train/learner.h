@@ -59,7 +59,7 @@ class Learner {
   Progress take_progress();
 
   // What take_progress() will tell of, on this rank alone: for checkpoints, so
-  // that a resumed run logs the same numbers. Undefined when there is nothing.
+  // that a resumed run logs the same numbers.
   at::Tensor running_sums() const;
   void set_running_sums(const at::Tensor& sums);
 

@@ -13,9 +13,15 @@
 namespace lockstep {
 namespace {
 
+// Without a validation set runs are judged by the training loss.
+Better better_of(const LoopConfig& setup, const RecipeFacts& facts) {
+  return setup.data.validation == nullptr ? Better::kLower : facts.better;
+}
+
 PlateauConfig plateau_config(const LoopConfig& setup,
                              const RecipeFacts& facts) {
-  return {.mode = facts.better == Better::kLower ? "min" : "max",
+  if (setup.config.optimization.lr_schedule != "plateau") return {};
+  return {.mode = better_of(setup, facts) == Better::kLower ? "min" : "max",
           .factor = setup.config.optimization.lr_gamma,
           .patience = setup.config.optimization.plateau_patience,
           .base_lr = setup.base_lr,
@@ -194,7 +200,7 @@ bool TrainLoop::validate() {
 
 // The same number on every rank, so the same decisions.
 void TrainLoop::observe(double metric) {
-  const double sign = facts_.better == Better::kLower ? 1 : -1;
+  const double sign = better_of(setup_, facts_) == Better::kLower ? 1 : -1;
   const double delta = setup_.config.early_stopping_min_delta;
   const bool is_better = std::isfinite(metric) &&
                          (!state_.best || sign * (metric - *state_.best) < 0);
@@ -225,8 +231,9 @@ void TrainLoop::observe(double metric) {
     console_.info(fmt::format(
         "early stopping at step {}: {} validations without progress; the best "
         "{} is {:.6g} of step {}",
-        state_.step, *patience, facts_.best_metric, state_.best.value_or(NAN),
-        state_.best_step));
+        state_.step, *patience,
+        setup_.data.validation ? facts_.best_metric : "training loss",
+        state_.best.value_or(NAN), state_.best_step));
   }
 }
 

@@ -36,6 +36,11 @@ void remove_checkpoints(const fs::path& folder, const FileNames& names) {
 
 }  // namespace
 
+std::string job_line(const Environment& environment) {
+  const auto job = find(environment, "LOCKSTEP_JOB");
+  return job ? fmt::format("# job {}\n", *job) : std::string();
+}
+
 void check_run_folder(const fs::path& path, const TrainConfig& config) {
   std::error_code ignored;
   const fs::path base = existing_part(path);
@@ -49,7 +54,9 @@ void check_run_folder(const fs::path& path, const TrainConfig& config) {
         "--save_dir {} cannot be written: {}; choose another --save_dir",
         path.string(), errno_text()));
   }
-  if (fs::exists(path / kConfigFile) && !config.resume && !config.overwrite) {
+  const bool may_hold_run =
+      config.resume || config.overwrite || config.fast_dev_run;
+  if (fs::exists(path / kConfigFile) && !may_hold_run) {
     throw ConfigError(fmt::format(
         "--save_dir {} already holds a run: go on with it by --resume latest, "
         "throw it away by --overwrite, or choose another --save_dir",
@@ -57,14 +64,18 @@ void check_run_folder(const fs::path& path, const TrainConfig& config) {
   }
 }
 
-void open_run_folder(const fs::path& path, const TrainConfig& config,
-                     const FileNames& names, const std::string& config_yaml) {
+void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) {
-    throw IoError(fmt::format("cannot make the run folder {}: {}",
-                              path.string(), error.message()));
-  }
+  if (!error) return;
+  throw ConfigError(
+      fmt::format("--save_dir {} cannot be made: {}; choose another --save_dir",
+                  path.string(), error.message()));
+}
+
+void open_run_folder(const fs::path& path, const TrainConfig& config,
+                     const FileNames& names, const std::string& config_yaml) {
+  make_folder(path);
   if (config.overwrite) remove_checkpoints(path, names);
   write_file_atomically(path / kConfigFile, config_yaml);
 }

@@ -12,14 +12,21 @@ namespace lockstep {
 constexpr const char* kConfigFile = "config.yaml";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 
+// The first line of a run's config: which job of a launcher wrote it. Empty
+// without a launcher.
+std::string job_line(const Environment& environment);
+
 // Decides before anything is written. Throws ConfigError when `path` holds a
-// run and neither --resume nor --overwrite is given, or when it cannot be
-// written to.
+// run and neither --resume nor --overwrite is given (a --fast_dev_run changes
+// nothing there), or when it cannot be written to.
 void check_run_folder(const std::filesystem::path& path,
                       const TrainConfig& config);
 
+// Throws ConfigError when it cannot be made.
+void make_folder(const std::filesystem::path& path);
+
 // Makes the folder and writes the run's config into it. With --overwrite the
-// old run's checkpoints and log go. Throws IoError.
+// old run's checkpoints and log go. Throws ConfigError and IoError.
 void open_run_folder(const std::filesystem::path& path,
                      const TrainConfig& config, const FileNames& names,
                      const std::string& config_yaml);

@@ -104,7 +104,6 @@ void say_hello(Session& session, const LoopConfig& loop,
 
 // Decided and reported by rank 0 alone, before anything is written.
 void check_folder(const World& world, const TrainConfig& config) {
-  if (config.fast_dev_run) return;
   world.only_on_rank0_then_share(
       [&] { check_run_folder(config.save_dir, config); });
 }
@@ -115,11 +114,11 @@ void open_folder(Session& session, const CommandLine& line,
   session.world().only_on_rank0_then_share([&] {
     const std::filesystem::path folder = config.save_dir;
     if (config.fast_dev_run) {
-      std::filesystem::create_directories(folder);
+      make_folder(folder);
       session.console().open_log(folder / "fast_dev_run.log");
       return;
     }
-    open_run_folder(folder, config, names, to_yaml(line.options()));
+    open_run_folder(folder, config, names, line.config_text());
     session.console().open_log(folder / names.log);
   });
 }
@@ -166,6 +165,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line) {
     state = restore(*checkpoint, *learner, world, files.global_batch, console);
     checkpoint.reset();
   }
+  TrainLoop loop(recipe, *learner, world, console, loop_settings);
   open_folder(session, line, session.facts().files);
   say_hello(session, loop_settings, learner->precision());
 
@@ -173,9 +173,9 @@ int train(Session& session, Recipe& recipe, const CommandLine& line) {
   std::optional<MetricsFile> metrics;
   if (world.is_main() && !config.fast_dev_run) {
     metrics.emplace(std::filesystem::path(config.save_dir) / kMetricsFile,
-                    state.step);
+                    KeptMetrics{.last_step = state.step,
+                                .redone = state.due.validation ? "val/" : ""});
   }
-  TrainLoop loop(recipe, *learner, world, console, loop_settings);
   Checkpoints checkpoints(files, *learner, world, console);
   Wish stopped_for = Wish::kNone;
   session.with_memory_report(

@@ -215,6 +215,16 @@ void check_config(const TrainConfig& config, const Options& options) {
   if (config.limit_train_batches == 0.0) {
     throw ConfigError("--limit_train_batches 0 leaves no step to train");
   }
+  if (config.limit_val_batches == 0.0) {
+    throw ConfigError(
+        "--limit_val_batches 0 leaves nothing to validate on; "
+        "--val_every_epochs 0 turns validation off");
+  }
+  if (config.overfit_batches && config.limit_train_batches) {
+    throw ConfigError(
+        "--overfit_batches and --limit_train_batches both set the steps of an "
+        "epoch: leave one out");
+  }
   if (config.resume && config.overwrite) {
     throw ConfigError(
         "--resume goes on with a run and --overwrite throws it away: leave one "

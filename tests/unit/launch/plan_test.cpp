@@ -138,6 +138,7 @@ TEST(Plan, StandaloneGetsAFreshRunName) {
   EXPECT_EQ(plan_for({"true"}).run_id, "none");
   EXPECT_NE(plan_for({"--standalone", "true"}).run_id,
             plan_for({"--standalone", "true"}).run_id);
+  EXPECT_NE(plan_for({"true"}).job, plan_for({"true"}).job);
 }
 
 }  // namespace

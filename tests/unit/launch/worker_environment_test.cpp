@@ -45,11 +45,13 @@ TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
       {"OMP_NUM_THREADS", "2"},
       {"LOCKSTEP_STATUS_FD", "9"},
       {"LOCKSTEP_LAUNCHER", "1"},
+      {"LOCKSTEP_JOB", "unique"},
       {"PATH", "/usr/bin:/bin"},
       {"MINE", "x"}};
-  const Plan plan = plan_for(
+  Plan plan = plan_for(
       {"--nproc=4", "--role=trainer", "--rdzv-id=job", "--max-restarts=3"},
       {{"MINE", "x"}});
+  plan.job = "unique";
   EXPECT_EQ(worker_of(plan, 2), expected);
 }
 

@@ -1,0 +1,214 @@
+#include "distributed/probe_recipe.h"
+
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+
+#include "lockstep/tensor/random_stream.h"
+#include "lockstep/tensor/seed.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kInputs = 4;
+constexpr int64_t kHidden = 6;
+constexpr int kPauseSeconds = 30;
+
+// A recipe does not know its rank; its records need different names.
+std::string rank_text() {
+  const char* rank = std::getenv("RANK");
+  return rank == nullptr ? "0" : rank;
+}
+
+// Sample i: {inputs, wanted value, weight}.
+class ProbeData final : public Dataset {
+ public:
+  ProbeData(int64_t size, uint64_t kind) : size_(size), kind_(kind) {}
+  int64_t size() const override { return size_; }
+  Sample get(int64_t index, uint64_t seed) const override {
+    RandomStream draw(sample_seed(kind_, 0, index));
+    RandomStream augmentation(seed);
+    at::Tensor inputs = torch::empty({kInputs});
+    double sum = 0;
+    for (int64_t i = 0; i < kInputs; ++i) {
+      const double value = 2 * draw.uniform() - 1;
+      sum += value * value;
+      inputs[i] = value + 0.1 * augmentation.uniform();
+    }
+    return {inputs, torch::tensor(static_cast<float>(sum)),
+            torch::tensor(static_cast<float>(1 + index % 5))};
+  }
+
+ private:
+  int64_t size_;
+  uint64_t kind_;
+};
+
+uint64_t checksum(const torch::nn::Module& module) {
+  uint64_t hash = 14695981039346656037ULL;
+  for (const at::Tensor& parameter : module.parameters()) {
+    const at::Tensor bytes =
+        parameter.detach().contiguous().flatten().view(at::kByte);
+    const auto* begin = bytes.const_data_ptr<uint8_t>();
+    for (int64_t i = 0; i < bytes.numel(); ++i) {
+      hash = (hash ^ begin[i]) * 1099511628211ULL;
+    }
+  }
+  return hash;
+}
+
+bool holds(const Batch& batch, std::optional<int64_t> sample) {
+  return sample && !batch.is_filler &&
+         std::find(batch.indices.begin(), batch.indices.end(), *sample) !=
+             batch.indices.end();
+}
+
+}  // namespace
+
+class ProbeNet : public torch::nn::Module {
+ public:
+  explicit ProbeNet(double probability) {
+    first = register_module("first", torch::nn::Linear(kInputs, kHidden));
+    dropout = register_module("dropout", torch::nn::Dropout(probability));
+    last = register_module("last", torch::nn::Linear(kHidden, 1));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    return last(dropout(torch::tanh(first(x)))).squeeze(1);
+  }
+
+  torch::nn::Linear first{nullptr};
+  torch::nn::Dropout dropout{nullptr};
+  torch::nn::Linear last{nullptr};
+};
+
+void ProbeRecipe::describe(Options& options, TrainConfig& common) {
+  common.data_path = "builtin:probe";
+  common.save_dir = "runs/probe";
+  common.batch_size = 4;
+  common.optimization.lr = 0.01;
+  common.log_every = 1;
+  const OptionDetails details = {.group = "Probe"};
+  options.add("train_samples", config_.train_samples, "samples", details);
+  options.add("val_samples", config_.val_samples, "samples", details);
+  options.add("dropout", config_.dropout, "probability", details);
+  options.add("noise", config_.noise, "deviation", details);
+  options.add("own_normaliser", config_.own_normaliser, "weights", details);
+  options.add("record", config_.record, "folder of the records", details);
+  options.add("pause_in", config_.pause_in, "phase", details);
+  options.add("pause_call", config_.pause_call, "call of the phase", details);
+  options.add("pause_signals", config_.pause_signals, "signals", details);
+  options.add("nan_sample", config_.nan_sample, "index", details);
+  options.add("memory_sample", config_.memory_sample, "index", details);
+  options.add("validation_losses", config_.validation_losses, "losses",
+              details);
+}
+
+RecipeFacts ProbeRecipe::facts() const {
+  return {.name = "probe",
+          .summary = "for tests",
+          .memory_remedies = {"--batch_size 1", "--dropout 0"},
+          .normaliser_per_sample = config_.own_normaliser ? 3.0 : 1.0,
+          .num_sample_items = 9};
+}
+
+DataSets ProbeRecipe::open_data(const TrainConfig& /*common*/) {
+  DataSets data;
+  data.train = std::make_shared<ProbeData>(config_.train_samples, 1);
+  if (config_.val_samples > 0) {
+    data.validation = std::make_shared<ProbeData>(config_.val_samples, 2);
+  }
+  return data;
+}
+
+std::shared_ptr<torch::nn::Module> ProbeRecipe::make_model() {
+  net_ = std::make_shared<ProbeNet>(config_.dropout);
+  return net_;
+}
+
+Loss ProbeRecipe::loss(const Batch& batch, SampleRandom& random) {
+  is_validating_ = false;
+  if (!batch.is_filler) note("train", batch.indices);
+  if (holds(batch, config_.memory_sample)) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false,
+                     "CUDA out of memory. Tried to allocate 20.00 MiB");
+  }
+  const at::Tensor noise = random.normal({kInputs}, batch[0].scalar_type());
+  const at::Tensor outputs = net_->forward(batch[0] + config_.noise * noise);
+  at::Tensor errors = (outputs - batch[1]).square();
+  if (holds(batch, config_.nan_sample)) errors = errors * NAN;
+  if (!config_.own_normaliser) return {.sum = errors.sum()};
+  return {.sum = (errors * batch[2]).sum(),
+          .normaliser = batch[2].sum(),
+          .parts = {{"plain", errors.sum()}}};
+}
+
+void ProbeRecipe::evaluate(const Batch& batch, SampleRandom& /*random*/,
+                           MetricSums& sums) {
+  if (!is_validating_) ++num_validations_;
+  is_validating_ = true;
+  note("validate", batch.indices);
+  const auto count = static_cast<double>(batch.size());
+  // Row by row, so that a row's bits do not depend on its batch.
+  std::vector<at::Tensor> rows;
+  for (int64_t i = 0; i < batch.size(); ++i) {
+    rows.push_back(net_->forward(batch[0].slice(0, i, i + 1)));
+  }
+  at::Tensor errors = (torch::cat(rows) - batch[1]).square();
+  sums.add("error", errors, count);
+  if (!config_.validation_losses.empty()) {
+    const auto last = config_.validation_losses.size() - 1;
+    const size_t turn =
+        std::min<size_t>(static_cast<size_t>(num_validations_) - 1, last);
+    errors = torch::full_like(errors, config_.validation_losses[turn]);
+  }
+  sums.add("loss", errors, count);
+}
+
+at::Tensor ProbeRecipe::sample(std::span<const int64_t> items,
+                               SampleRandom& random) {
+  is_validating_ = false;
+  note("sample", items);
+  const at::Tensor inputs =
+      random.normal({kInputs}, net_->first->weight.scalar_type());
+  return net_->forward(inputs).unsqueeze(1);
+}
+
+std::vector<OutputFile> ProbeRecipe::render(const at::Tensor& items) {
+  std::ostringstream text;
+  text.precision(17);
+  for (int64_t i = 0; i < items.size(0); ++i) {
+    text << items[i][0].item<double>() << "\n";
+  }
+  return {{.name = "samples/step_{step}.txt", .bytes = text.str()}};
+}
+
+void ProbeRecipe::note(const std::string& phase,
+                       std::span<const int64_t> indices) {
+  if (config_.record.empty()) return;
+  const std::string rank = rank_text();
+  std::ofstream(config_.record + "/pid_" + rank) << getpid();
+  std::ofstream file(config_.record + "/rank_" + rank + ".txt", std::ios::app);
+  file << phase << ' ' << checksum(*net_);
+  for (const int64_t index : indices) file << ' ' << index;
+  file << std::endl;
+  if (phase == config_.pause_in && calls_[phase]++ == config_.pause_call) {
+    pause();
+  }
+}
+
+void ProbeRecipe::pause() const {
+  const std::string file = config_.record + "/paused_" + rank_text();
+  if (access(file.c_str(), F_OK) == 0) return;
+  std::ofstream(file) << getpid();
+  for (int64_t left = config_.pause_signals; left > 0; --left) {
+    const timespec time = {.tv_sec = kPauseSeconds, .tv_nsec = 0};
+    // A signal that is handled ends it, restarting or not.
+    if (nanosleep(&time, nullptr) == 0) return;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// A recipe that tells what it was asked for and misbehaves on demand.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/train/recipe.h"
+
+namespace lockstep {
+
+struct ProbeConfig {
+  int64_t train_samples = 24;
+  int64_t val_samples = 7;
+  double dropout = 0;
+  double noise = 0.1;
+  // Sample i weighs 1 + i % 5 and the normaliser is the sum of the weights.
+  bool own_normaliser = false;
+  // A folder for rank_N.txt: a line per batch with the samples and a checksum
+  // of the weights before it; and for the files pid_N and paused_N.
+  std::string record = {};
+  // In call `pause_call` (from 0) of the phase train, validate or sample: makes
+  // the file paused_N and waits for `pause_signals` signals; once in a folder.
+  std::string pause_in = {};
+  int64_t pause_call = 0;
+  int64_t pause_signals = 1;
+  // Training samples that make the loss NaN, or memory run out.
+  std::optional<int64_t> nan_sample = {};
+  std::optional<int64_t> memory_sample = {};
+  // The loss of the n-th validation; the last one stays.
+  std::vector<double> validation_losses = {};
+};
+
+class ProbeNet;
+
+class ProbeRecipe final : public Recipe {
+ public:
+  void describe(Options& options, TrainConfig& common) override;
+  RecipeFacts facts() const override;
+  DataSets open_data(const TrainConfig& common) override;
+  std::shared_ptr<torch::nn::Module> make_model() override;
+  Loss loss(const Batch& batch, SampleRandom& random) override;
+  void evaluate(const Batch& batch, SampleRandom& random,
+                MetricSums& sums) override;
+  at::Tensor sample(std::span<const int64_t> items,
+                    SampleRandom& random) override;
+  std::vector<OutputFile> render(const at::Tensor& items) override;
+
+ private:
+  void note(const std::string& phase, std::span<const int64_t> indices);
+  void pause() const;
+
+  ProbeConfig config_;
+  std::shared_ptr<ProbeNet> net_;
+  std::map<std::string, int64_t> calls_;
+  bool is_validating_ = false;
+  int64_t num_validations_ = 0;
+};
+
+}  // namespace lockstep

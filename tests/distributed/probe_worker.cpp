@@ -1,0 +1,30 @@
+// lockstep-worker with the probe recipe alone.
+#include <unistd.h>
+
+#include "distributed/probe_recipe.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/program.h"
+#include "lockstep/train/commands.h"
+
+int main(int count, char** values) {
+  const std::vector<std::string> words(values + 1, values + count);
+  int code = 0;
+  const int failed = lockstep::run_program([&] {
+    if (words.size() < 2 || words[0] != "train" || words[1] != "probe") {
+      throw lockstep::ConfigError("this worker knows only 'train probe'");
+    }
+    lockstep::ProbeRecipe recipe;
+    const auto write_to = [](int file) {
+      return [file](std::string_view text) { lockstep::write_all(file, text); };
+    };
+    code = lockstep::train_command(
+        recipe, {words.begin() + 2, words.end()},
+        {.output = {.out = write_to(STDOUT_FILENO),
+                    .err = write_to(STDERR_FILENO),
+                    .columns = [] { return 0; },
+                    .is_utf8 = true},
+         .environment = lockstep::process_environment()});
+  });
+  return failed != 0 ? failed : code;
+}

@@ -1,0 +1,212 @@
+// A training does not depend on how its work is split.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <numeric>
+#include <set>
+
+#include "distributed/probe_recipe.h"
+#include "distributed/training.h"
+#include "lockstep/data/sampler.h"
+#include "lockstep/tensor/seed.h"
+#include "support/tree_equal.h"
+
+namespace lockstep::testing {
+namespace {
+
+// The last step of an epoch has 4 samples in place of 12.
+const Words kTiny = {"--precision=fp64", "--train_samples=40",
+                     "--val_samples=10", "--epochs=2",
+                     "--log_every=1",    "--augment"};
+
+void expect_same_training(const std::filesystem::path& actual,
+                          const std::filesystem::path& expected,
+                          double tolerance) {
+  for (const char* name :
+       {"train/loss", "val/loss", "val/accuracy", "train/epoch_loss"}) {
+    SCOPED_TRACE(name);
+    expect_close(metric(actual, name), metric(expected, name), tolerance);
+  }
+  // A float.
+  expect_close(metric(actual, "train/grad_norm"),
+               metric(expected, "train/grad_norm"), 1e-5);
+}
+
+TEST(TrainExact, WorldsOf1And2And4TrainTheSameWay) {
+  const TempDir temp;
+  for (const int world : {1, 2, 4}) {
+    run_well({.world = world,
+              .folder = temp.path() / std::to_string(world),
+              .flags = kTiny + Words{"--global_batch_size=12"}});
+  }
+  const auto losses = metric(temp.path() / "1", "train/loss");
+  ASSERT_EQ(losses.size(), 8U);
+  EXPECT_NE(losses.front(), losses.back());
+  expect_same_training(temp.path() / "2", temp.path() / "1", 1e-10);
+  expect_same_training(temp.path() / "4", temp.path() / "1", 1e-10);
+}
+
+TEST(TrainExact, AccumulationIsOneLargeBatch) {
+  const TempDir temp;
+  run_well({.folder = temp.path() / "whole",
+            .flags = kTiny + Words{"--batch_size=12"}});
+  // The last step's 4 samples are one micro-batch.
+  run_well({.folder = temp.path() / "parts",
+            .flags = kTiny + Words{"--batch_size=4",
+                                   "--gradient_accumulation_steps=3"}});
+  expect_same_training(temp.path() / "parts", temp.path() / "whole", 1e-12);
+}
+
+TEST(TrainExact, AnOwnNormaliserDoesNotDependOnTheSplit) {
+  const TempDir temp;
+  const Words flags = {"--own_normaliser", "--precision=fp64", "--epochs=2",
+                       "--train_samples=28"};
+  run_well({.recipe = "probe",
+            .folder = temp.path() / "whole",
+            .flags = flags + Words{"--batch_size=12"}});
+  run_well({.recipe = "probe",
+            .folder = temp.path() / "parts",
+            .flags = flags + Words{"--batch_size=1",
+                                   "--gradient_accumulation_steps=12"}});
+  run_well({.recipe = "probe",
+            .world = 3,
+            .folder = temp.path() / "ranks",
+            .flags = flags + Words{"--batch_size=2",
+                                   "--gradient_accumulation_steps=2"}});
+  for (const char* name : {"parts", "ranks"}) {
+    SCOPED_TRACE(name);
+    for (const char* value : {"train/loss", "train/plain", "val/loss"}) {
+      expect_close(metric(temp.path() / name, value),
+                   metric(temp.path() / "whole", value), 1e-12);
+    }
+  }
+}
+
+// The same training as anybody would write it: no recipe loop, no ranks.
+struct PlainLoop {
+  std::vector<double> losses = {};
+  at::Tensor weights = {};
+
+  void train(const std::vector<int64_t>& batch_sizes) {
+    ProbeRecipe recipe;
+    TrainConfig config;
+    Options options;
+    recipe.describe(options, config);
+    const auto data = recipe.open_data(config).train;
+    torch::manual_seed(config.seed);
+    const auto model = recipe.make_model();
+    model->to(torch::kDouble);
+    torch::optim::AdamW optimizer(
+        model->parameters(),
+        torch::optim::AdamWOptions(config.optimization.lr).weight_decay(0));
+    for (const int64_t epoch : {0, 1}) {
+      const auto order =
+          DistributedSampler(data->size(), Share{}, {}).indices(epoch);
+      auto next = order.begin();
+      for (const int64_t size : batch_sizes) {
+        step(recipe, *data, {next, next + size}, epoch);
+        optimizer.step();
+        optimizer.zero_grad();
+        next += size;
+      }
+    }
+    weights = model->named_parameters()["first.weight"].flatten().detach();
+  }
+
+  void step(ProbeRecipe& recipe, const Dataset& data,
+            std::vector<int64_t> indices, int64_t epoch) {
+    std::vector<Sample> samples;
+    std::vector<int64_t> seeds;
+    for (const int64_t index : indices) {
+      const uint64_t seed = sample_seed(0, epoch, index);
+      seeds.push_back(static_cast<int64_t>(seed));
+      samples.push_back(data.get(index, seed));
+    }
+    Batch batch{.tensors = data.collate(samples), .indices = indices};
+    for (at::Tensor& tensor : batch.tensors) tensor = tensor.to(torch::kDouble);
+    SampleRandom random(torch::tensor(seeds, torch::kLong));
+    const at::Tensor loss =
+        recipe.loss(batch, random).sum / static_cast<double>(indices.size());
+    loss.backward();
+    losses.push_back(loss.item<double>());
+  }
+};
+
+TEST(TrainExact, ASmallerLastStepCountsByItsTrueSize) {
+  PlainLoop plain;
+  plain.train({10, 10, 4});
+  const TempDir temp;
+  run_well({.recipe = "probe",
+            .world = 2,
+            .folder = temp.path(),
+            .flags = {"--precision=fp64", "--epochs=2", "--batch_size=5"}});
+  expect_close(metric(temp.path(), "train/loss"), plain.losses, 1e-12);
+  const Tree checkpoint = last_checkpoint(temp.path());
+  const at::Tensor difference =
+      weight(checkpoint, "first.weight").flatten() - plain.weights;
+  EXPECT_LT(difference.abs().max().item<double>(), 1e-12);
+  // All samples weigh the same in an epoch's mean, too.
+  const auto epochs = metric(temp.path(), "train/epoch_loss");
+  EXPECT_NEAR(
+      epochs.at(0),
+      (10 * plain.losses[0] + 10 * plain.losses[1] + 4 * plain.losses[2]) / 24,
+      1e-12);
+}
+
+TEST(TrainExact, TheSameRunTwiceGivesTheSameBits) {
+  const TempDir temp;
+  for (const char* name : {"a", "b"}) {
+    run_well({.world = 2,
+              .folder = temp.path() / name,
+              .flags = {"--train_samples=40", "--val_samples=10", "--epochs=2",
+                        "--batch_size=8", "--log_every=1", "--dropout=0.3",
+                        "--ema_decay", "0.9", "0.99", "--deterministic",
+                        "--max_grad_norm=0.5"}});
+  }
+  EXPECT_EQ(metric_lines(temp.path() / "a"), metric_lines(temp.path() / "b"));
+  EXPECT_EQ(metric(temp.path() / "a", "train/loss").size(), 6U);
+  expect_equal(learned(last_checkpoint(temp.path() / "a")),
+               learned(last_checkpoint(temp.path() / "b")));
+}
+
+TEST(TrainExact, TheDataOrderDoesNotDependOnTheWorld) {
+  std::vector<std::vector<int64_t>> alone;
+  for (const int world : {1, 3}) {
+    const TempDir temp;
+    run_well({.recipe = "probe",
+              .world = world,
+              .folder = temp.path() / "run",
+              .flags = {"--global_batch_size=9", "--epochs=2", "--record",
+                        temp.path().string()}});
+    const auto steps = samples_of_steps(temp.path(), world);
+    ASSERT_EQ(steps.size(), 6U);
+    for (const size_t epoch : {0, 1}) {
+      std::multiset<int64_t> seen;
+      for (size_t i = 3 * epoch; i < 3 * epoch + 3; ++i) {
+        seen.insert(steps[i].begin(), steps[i].end());
+      }
+      std::multiset<int64_t> all;
+      for (int64_t i = 0; i < 24; ++i) all.insert(i);
+      EXPECT_EQ(seen, all) << "epoch " << epoch << " of world " << world;
+    }
+    if (world == 1) {
+      alone = steps;
+      EXPECT_NE(steps[0], steps[3]) << "epochs have different orders";
+    }
+    EXPECT_EQ(steps, alone);
+  }
+}
+
+TEST(TrainExact, DropLastLeavesOutTheStepThatIsNotFull) {
+  const TempDir temp;
+  run_well({.recipe = "probe",
+            .folder = temp.path() / "run",
+            .flags = {"--batch_size=10", "--epochs=2", "--drop_last",
+                      "--record", temp.path().string()}});
+  const auto steps = samples_of_steps(temp.path(), 1);
+  ASSERT_EQ(steps.size(), 4U);
+  for (const auto& step : steps) EXPECT_EQ(step.size(), 10U);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

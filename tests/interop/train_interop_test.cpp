@@ -1,0 +1,48 @@
+// A checkpoint of a training is one that Python's torch reads and goes on with.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+testing::ProcessOptions quietly() {
+  testing::ProcessOptions options;
+  options.environment = {{"OMP_NUM_THREADS", "1"},
+                         {"CUDA_VISIBLE_DEVICES", ""}};
+  options.timeout_seconds = 120;
+  return options;
+}
+
+std::string read_by_python(const std::string& optimizer) {
+  const testing::TempDir temp;
+  const auto trained = testing::run(
+      {WORKER_PROGRAM, "train", "tiny", "--save_dir", temp.path() / "run",
+       "--train_samples=24", "--val_samples=4", "--batch_size=8", "--epochs=2",
+       "--lr=0.25", "--beta2=0.95", "--momentum=0.5", "--weight_decay=0.01",
+       "--optimizer", optimizer},
+      quietly());
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  const auto checked =
+      testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/train_checkpoint.py",
+                    temp.path() / "run/checkpoint_step_6.pt", optimizer},
+                   quietly());
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  return checked.out;
+}
+
+TEST(TrainInterop, PythonGoesOnFromACheckpointOfAdamw) {
+  EXPECT_EQ(read_by_python("adamw"),
+            "lr 0.25\nbetas (0.9, 0.95)\nstep 6\nglobal_step 6 epoch 2\n");
+}
+
+TEST(TrainInterop, PythonGoesOnFromACheckpointOfSgd) {
+  EXPECT_EQ(read_by_python("sgd"),
+            "lr 0.25\nmomentum 0.5\nglobal_step 6 epoch 2\n");
+}
+
+}  // namespace
+}  // namespace lockstep

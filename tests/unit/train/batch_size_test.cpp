@@ -1,0 +1,85 @@
+#include "lockstep/train/batch_size.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/train/flags.h"
+
+namespace lockstep {
+namespace {
+
+using testing::config_error;
+using testing::contains;
+
+BatchSize resolve(const std::vector<std::string>& words, int num_processes) {
+  const testing::Flags flags(words);
+  return resolve_batch_size(flags.config, flags.options, num_processes);
+}
+
+std::string text_of(const std::vector<std::string>& words, int num_processes) {
+  return batch_size_text(resolve(words, num_processes));
+}
+
+std::string refusal(const std::vector<std::string>& words, int num_processes) {
+  return config_error([&] { resolve(words, num_processes); });
+}
+
+TEST(BatchSize, IsPerProcessByDefault) {
+  EXPECT_EQ(text_of({"--batch_size", "64"}, 2),
+            "effective batch 128 = 64 per process \u00d7 2 processes \u00d7 1 "
+            "accumulation");
+  EXPECT_EQ(text_of({"--batch_size=3", "--gradient_accumulation_steps=5"}, 1),
+            "effective batch 15 = 3 per process \u00d7 1 process \u00d7 5 "
+            "accumulation");
+}
+
+TEST(BatchSize, AGlobalBatchDividesIntoProcesses) {
+  EXPECT_EQ(text_of({"--global_batch_size", "128"}, 2),
+            "effective batch 128 = 64 per process \u00d7 2 processes \u00d7 1 "
+            "accumulation");
+  EXPECT_EQ(
+      text_of({"--global_batch_size=24", "--gradient_accumulation_steps=3"}, 4),
+      "effective batch 24 = 2 per process \u00d7 4 processes \u00d7 3 "
+      "accumulation");
+}
+
+TEST(BatchSize, GlobalAndPerProcessBatchGiveTheAccumulation) {
+  const BatchSize batch =
+      resolve({"--global_batch_size=48", "--batch_size=4"}, 3);
+  EXPECT_EQ(batch.accumulation, 4);
+  EXPECT_EQ(batch.per_process, 4);
+  EXPECT_EQ(batch.effective(), 48);
+}
+
+TEST(BatchSize, AllThreeMayBeGivenWhenTheyAgree) {
+  const std::vector<std::string> words = {"--global_batch_size=48",
+                                          "--batch_size=4",
+                                          "--gradient_accumulation_steps=6"};
+  EXPECT_EQ(resolve(words, 2).effective(), 48);
+  const std::string text = refusal(words, 3);
+  EXPECT_TRUE(contains(text, "--global_batch_size 48")) << text;
+  EXPECT_TRUE(contains(text, "= 72")) << text;
+}
+
+TEST(BatchSize, AGlobalBatchThatDoesNotDivideNamesTheNearestThatDo) {
+  const std::string uneven = refusal({"--global_batch_size=10"}, 4);
+  EXPECT_TRUE(contains(uneven, "the number of processes = 4")) << uneven;
+  EXPECT_TRUE(contains(uneven, "use 8, 12 or")) << uneven;
+  const std::string small =
+      refusal({"--global_batch_size=3", "--batch_size=2"}, 2);
+  EXPECT_TRUE(contains(small, "use 4 or")) << small;
+  const std::string accumulated =
+      refusal({"--global_batch_size=14", "--gradient_accumulation_steps=3"}, 2);
+  EXPECT_TRUE(contains(accumulated, "--gradient_accumulation_steps = 6"))
+      << accumulated;
+  EXPECT_TRUE(contains(accumulated, "use 12, 18 or")) << accumulated;
+}
+
+TEST(BatchSize, NoneOfThemMayBeZero) {
+  for (const char* flag : {"--batch_size=0", "--global_batch_size=0",
+                           "--gradient_accumulation_steps=0"}) {
+    EXPECT_NE(refusal({flag}, 1), "") << flag;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

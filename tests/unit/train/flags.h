@@ -1,0 +1,42 @@
+// The common settings as a command line gives them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/config/parse.h"
+#include "lockstep/train/train_config.h"
+
+namespace lockstep::testing {
+
+// Settings point into it: it stays where it is.
+class Flags {
+ public:
+  explicit Flags(const std::vector<std::string>& words) {
+    describe_common(options, config);
+    parse_command(options, words);
+  }
+  Flags(const Flags&) = delete;
+  Flags& operator=(const Flags&) = delete;
+
+  TrainConfig config = {};
+  Options options = {};
+};
+
+// The text of the ConfigError that `work` throws, empty without one.
+template <typename Work>
+std::string config_error(const Work& work) {
+  try {
+    work();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace lockstep::testing

@@ -1,0 +1,71 @@
+#include <gtest/gtest.h>
+
+#include "unit/train/flags.h"
+
+namespace lockstep {
+namespace {
+
+using testing::config_error;
+using testing::contains;
+
+const Environment kSecondOfFour = {{"WORLD_SIZE", "4"},
+                                   {"RANK", "1"},
+                                   {"LOCAL_RANK", "1"},
+                                   {"MASTER_ADDR", "127.0.0.1"},
+                                   {"MASTER_PORT", "29400"}};
+
+std::string refusal(const std::vector<std::string>& words,
+                    const Environment& environment) {
+  return config_error([&] {
+    const testing::Flags flags(words);
+    check_launch_words(flags.config.launch, environment);
+  });
+}
+
+TEST(LaunchWords, WordsThatAgreeAreAccepted) {
+  EXPECT_EQ(refusal({}, kSecondOfFour), "");
+  EXPECT_EQ(refusal({"--distributed", "--ddp", "--local-rank=1",
+                     "--world_size=4", "--dist_url", "tcp://127.0.0.1:29400",
+                     "--master_addr=localhost", "--master_port=29400"},
+                    kSecondOfFour),
+            "");
+  EXPECT_EQ(refusal({"--local_rank=-1", "--world_size=-1"}, kSecondOfFour), "");
+  EXPECT_EQ(refusal({"--dist_url=file:///tmp/x"}, kSecondOfFour), "");
+}
+
+TEST(LaunchWords, AContradictionNamesBothSides) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"--world_size=2", "--world_size 2 contradicts WORLD_SIZE=4"},
+      {"--local_rank=0", "--local_rank 0 contradicts LOCAL_RANK=1"},
+      {"--master_port=1", "--master_port 1 contradicts MASTER_PORT=29400"},
+      {"--master_addr=node7",
+       "--master_addr node7 contradicts MASTER_ADDR=127.0.0.1"}};
+  for (const auto& [word, expected] : cases) {
+    const std::string text = refusal({word}, kSecondOfFour);
+    EXPECT_TRUE(contains(text, expected)) << text;
+    EXPECT_TRUE(contains(text, "lockstep run --nproc-per-node")) << text;
+  }
+}
+
+TEST(LaunchWords, WithoutALauncherTheyGiveAWorldOfOne) {
+  EXPECT_EQ(refusal({"--distributed", "--ddp", "--local_rank=0",
+                     "--world_size=1", "--master_addr=node7", "--master_port=1",
+                     "--dist_url=tcp://node7:1"},
+                    {}),
+            "");
+  const std::string size = refusal({"--world_size=2"}, {});
+  EXPECT_TRUE(contains(size, "--world_size 2 but no launcher")) << size;
+  const std::string rank = refusal({"--local_rank=3"}, {});
+  EXPECT_TRUE(contains(rank, "--local_rank 3 but no launcher")) << rank;
+}
+
+TEST(LaunchWords, AnUnknownKindOfAddressIsAnError) {
+  for (const Environment& environment : {Environment{}, kSecondOfFour}) {
+    const std::string text = refusal({"--dist_url=udp://x"}, environment);
+    EXPECT_TRUE(contains(text, "udp://x")) << text;
+    EXPECT_TRUE(contains(text, "env://")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,95 @@
+#include "lockstep/train/precision.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/train/flags.h"
+
+namespace lockstep {
+namespace {
+
+using testing::config_error;
+using testing::contains;
+
+const c10::Device kCpu(c10::DeviceType::CPU);
+const c10::Device kGpu(c10::DeviceType::CUDA, 0);
+
+Precision resolve(const std::vector<std::string>& words, c10::Device device,
+                  const std::string& default_of_recipe = "fp32") {
+  testing::Flags flags(words);
+  if (!flags.options.was_given("precision")) {
+    flags.config.precision = default_of_recipe;
+  }
+  check_config(flags.config, flags.options);
+  return resolve_precision(flags.config, flags.options, device);
+}
+
+TEST(Precision, NamesMeanWhatTheySay) {
+  const Precision full = resolve({}, kCpu);
+  EXPECT_EQ(full.name, "fp32");
+  EXPECT_FALSE(full.autocast || full.scales_loss || full.allows_tf32);
+  EXPECT_EQ(resolve({"--precision=fp64"}, kCpu).dtype, at::kDouble);
+  EXPECT_TRUE(resolve({"--precision=tf32"}, kCpu).allows_tf32);
+  const Precision brain = resolve({"--precision=bf16"}, kCpu);
+  EXPECT_EQ(brain.autocast, at::kBFloat16);
+  EXPECT_EQ(brain.dtype, at::kFloat);
+  EXPECT_FALSE(brain.scales_loss);
+}
+
+TEST(Precision, Fp16ScalesTheLoss) {
+  for (const c10::Device device : {kCpu, kGpu}) {
+    const Precision half = resolve({"--precision=fp16"}, device);
+    EXPECT_EQ(half.autocast, at::kHalf);
+    EXPECT_TRUE(half.scales_loss);
+    EXPECT_EQ(half.note, "");
+  }
+}
+
+TEST(Precision, UseAmpIsFp16OnAGpuAndBf16OnACpu) {
+  EXPECT_EQ(resolve({"--use_amp"}, kGpu).autocast, at::kHalf);
+  EXPECT_TRUE(resolve({"--use_amp"}, kGpu).scales_loss);
+  const Precision cpu = resolve({"--use_amp"}, kCpu);
+  EXPECT_EQ(cpu.autocast, at::kBFloat16);
+  EXPECT_FALSE(cpu.scales_loss);
+}
+
+TEST(Precision, ADefaultOfFp16IsBf16OnACpuWithASentence) {
+  const Precision precision = resolve({}, kCpu, "fp16");
+  EXPECT_EQ(precision.name, "bf16");
+  EXPECT_TRUE(contains(precision.note, "bf16")) << precision.note;
+}
+
+TEST(Precision, UseAmpAgreesWithMixedPrecisionOnly) {
+  EXPECT_EQ(resolve({"--use_amp", "--precision=bf16"}, kCpu).autocast,
+            at::kBFloat16);
+  EXPECT_EQ(resolve({"--use_amp", "--precision=fp16"}, kGpu).autocast,
+            at::kHalf);
+  for (const std::string name : {"fp32", "tf32", "fp64"}) {
+    const std::string text = config_error(
+        [&] { resolve({"--use_amp", "--precision", name}, kCpu); });
+    EXPECT_TRUE(contains(text, "--use_amp")) << text;
+    EXPECT_TRUE(contains(text, "--precision " + name)) << text;
+  }
+}
+
+TEST(Precision, AnUnknownNameIsAnError) {
+  EXPECT_NE(config_error([] { resolve({"--precision=fp8"}, kCpu); }), "");
+}
+
+TEST(Precision, SeedsOfDropoutDifferByRankAndRun) {
+  const auto draw = [] {
+    return at::globalContext().defaultGenerator(kCpu).current_seed();
+  };
+  std::set<uint64_t> seeds;
+  for (const int64_t seed : {0, 1}) {
+    for (const int rank : {0, 1, 2}) {
+      seed_dropout(seed, rank);
+      seeds.insert(draw());
+    }
+    seed_everything(seed);
+    seeds.insert(draw());
+  }
+  EXPECT_EQ(seeds.size(), 8U);
+}
+
+}  // namespace
+}  // namespace lockstep

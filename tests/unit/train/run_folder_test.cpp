@@ -1,0 +1,104 @@
+#include "lockstep/train/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/files.h"
+#include "support/temp_dir.h"
+#include "unit/train/flags.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::config_error;
+using testing::contains;
+using testing::TempDir;
+
+std::string refusal(const fs::path& path, const TrainConfig& config = {}) {
+  return config_error([&] { check_run_folder(path, config); });
+}
+
+std::vector<std::string> files_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(RunFolder, CheckingMakesNothing) {
+  const TempDir folder;
+  EXPECT_EQ(refusal(folder.path() / "a" / "b"), "");
+  EXPECT_EQ(refusal(folder.path()), "");
+  EXPECT_TRUE(files_in(folder.path()).empty());
+}
+
+TEST(RunFolder, AFolderOfAnotherRunIsNeverTaken) {
+  const TempDir folder;
+  open_run_folder(folder.path() / "run", {}, {}, "seed: 1\n");
+  EXPECT_EQ(read_file(folder.path() / "run" / kConfigFile), "seed: 1\n");
+  const std::string text = refusal(folder.path() / "run");
+  EXPECT_TRUE(contains(text, (folder.path() / "run").string())) << text;
+  EXPECT_TRUE(contains(text, "--resume latest")) << text;
+  EXPECT_TRUE(contains(text, "--overwrite")) << text;
+  EXPECT_EQ(refusal(folder.path() / "run", {.resume = "latest"}), "");
+  EXPECT_EQ(refusal(folder.path() / "run", {.overwrite = true}), "");
+  EXPECT_EQ(refusal(folder.path() / "run", {.fast_dev_run = true}), "");
+}
+
+TEST(RunFolder, OverwritingRemovesTheRunAndNothingElse) {
+  const TempDir folder;
+  for (const char* name :
+       {"checkpoint_step_10.pt", "checkpoint_step_9.pt", "best_model.pt",
+        "train.log", "metrics.jsonl", "config.yaml", "notes.txt",
+        "checkpoint_step_10.pt.backup", "my_best_model.pt"}) {
+    folder.write(name, "old");
+  }
+  open_run_folder(folder.path(), {.overwrite = true}, {}, "new");
+  EXPECT_EQ(
+      files_in(folder.path()),
+      (std::vector<std::string>{"checkpoint_step_10.pt.backup", "config.yaml",
+                                "my_best_model.pt", "notes.txt"}));
+  EXPECT_EQ(read_file(folder.path() / "config.yaml"), "new");
+}
+
+TEST(RunFolder, ResumingRemovesNothing) {
+  const TempDir folder;
+  folder.write("checkpoint_step_10.pt", "old");
+  folder.write("metrics.jsonl", "old");
+  open_run_folder(folder.path(), {.resume = "latest"}, {}, "new");
+  EXPECT_EQ(read_file(folder.path() / "checkpoint_step_10.pt"), "old");
+  EXPECT_EQ(read_file(folder.path() / "metrics.jsonl"), "old");
+}
+
+TEST(RunFolder, AFileInTheWayIsNamed) {
+  const TempDir folder;
+  const std::string file = folder.write("file", "x");
+  for (const fs::path& path : {fs::path(file), fs::path(file) / "a" / "b"}) {
+    const std::string text = refusal(path);
+    EXPECT_TRUE(contains(text, file + " is a file")) << text;
+    EXPECT_TRUE(contains(text, "--save_dir")) << text;
+    // A run to go on with cannot be there either.
+    EXPECT_NE(refusal(path, {.resume = "latest"}), "");
+  }
+}
+
+// Root may write everywhere but not here.
+TEST(RunFolder, APlaceThatCannotBeWrittenIsAnError) {
+  const std::string text = config_error([] {
+    check_run_folder("/proc/run", {});
+    open_run_folder("/proc/run", {}, {}, "");
+  });
+  EXPECT_TRUE(contains(text, "--save_dir /proc/run")) << text;
+}
+
+TEST(RunFolder, FileNamesTakeStepAndEpoch) {
+  EXPECT_EQ(file_name("checkpoint_step_{step}.pt", 120, 3),
+            "checkpoint_step_120.pt");
+  EXPECT_EQ(file_name("e{epoch}/s{step}_{step}.png", 7, 2), "e2/s7_7.png");
+  EXPECT_EQ(file_name("best.pt", 7, 2), "best.pt");
+}
+
+}  // namespace
+}  // namespace lockstep

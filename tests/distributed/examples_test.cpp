@@ -83,7 +83,7 @@ TEST(Examples, OwnRecipe) {
   ASSERT_FALSE(accuracies.empty()) << trained.out;
   EXPECT_GT(accuracies.back(), 0.9) << trained.out;
   for (const char* file : {"config.yaml", "train.log", "metrics.jsonl",
-                           "best_model.pt", "checkpoint_step_375.pt"}) {
+                           "best_model.pt", "checkpoint_step_189.pt"}) {
     EXPECT_TRUE(exists(folder.path() / "runs/ring" / file)) << file;
   }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kInputs = 4;
 constexpr int64_t kHidden = 6;
-constexpr int kPauseSeconds = 30;
+constexpr int kLongestPause = 40;  // In seconds.
 
 // A recipe does not know its rank; its records need different names.
 std::string rank_text() {
@@ -204,10 +204,14 @@ void ProbeRecipe::pause() const {
   const std::string file = config_.record + "/paused_" + rank_text();
   if (access(file.c_str(), F_OK) == 0) return;
   std::ofstream(file) << getpid();
-  for (int64_t left = config_.pause_signals; left > 0; --left) {
-    const timespec time = {.tv_sec = kPauseSeconds, .tv_nsec = 0};
+  const std::string go = config_.record + "/go";
+  const timespec second = {.tv_sec = 1, .tv_nsec = 0};
+  int64_t num_signals = 0;
+  for (int i = 0; i < kLongestPause && num_signals < config_.pause_signals &&
+                  access(go.c_str(), F_OK) != 0;
+       ++i) {
     // A signal that is handled ends it, restarting or not.
-    if (nanosleep(&time, nullptr) == 0) return;
+    if (nanosleep(&second, nullptr) != 0) ++num_signals;
   }
 }
 

@@ -22,7 +22,8 @@ struct ProbeConfig {
   // of the weights before it; and for the files pid_N and paused_N.
   std::string record = {};
   // In call `pause_call` (from 0) of the phase train, validate or sample: makes
-  // the file paused_N and waits for `pause_signals` signals; once in a folder.
+  // the file paused_N and waits for `pause_signals` signals or the file go;
+  // once in a folder.
   std::string pause_in = {};
   int64_t pause_call = 0;
   int64_t pause_signals = 1;

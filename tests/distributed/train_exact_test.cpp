@@ -7,6 +7,7 @@
 
 #include "distributed/probe_recipe.h"
 #include "distributed/training.h"
+#include "lockstep/config/parse.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/tensor/seed.h"
 #include "support/tree_equal.h"
@@ -14,8 +15,9 @@
 namespace lockstep::testing {
 namespace {
 
-// The last step of an epoch has 4 samples in place of 12.
-const Words kTiny = {"--precision=fp64", "--train_samples=40",
+// The last step of an epoch has one sample in place of 12: some ranks have
+// none.
+const Words kTiny = {"--precision=fp64", "--train_samples=37",
                      "--val_samples=10", "--epochs=2",
                      "--log_every=1",    "--augment"};
 
@@ -50,7 +52,6 @@ TEST(TrainExact, AccumulationIsOneLargeBatch) {
   const TempDir temp;
   run_well({.folder = temp.path() / "whole",
             .flags = kTiny + Words{"--batch_size=12"}});
-  // The last step's 4 samples are one micro-batch.
   run_well({.folder = temp.path() / "parts",
             .flags = kTiny + Words{"--batch_size=4",
                                    "--gradient_accumulation_steps=3"}});
@@ -85,20 +86,24 @@ TEST(TrainExact, AnOwnNormaliserDoesNotDependOnTheSplit) {
 // The same training as anybody would write it: no recipe loop, no ranks.
 struct PlainLoop {
   std::vector<double> losses = {};
+  std::vector<double> normalisers = {};
   at::Tensor weights = {};
 
-  void train(const std::vector<int64_t>& batch_sizes) {
+  void train(const Words& flags, const std::vector<int64_t>& batch_sizes) {
     ProbeRecipe recipe;
     TrainConfig config;
     Options options;
+    describe_common(options, config);
     recipe.describe(options, config);
+    options.refresh_defaults();
+    parse_command(options, flags);
     const auto data = recipe.open_data(config).train;
     torch::manual_seed(config.seed);
     const auto model = recipe.make_model();
     model->to(torch::kDouble);
-    torch::optim::AdamW optimizer(
+    torch::optim::SGD optimizer(
         model->parameters(),
-        torch::optim::AdamWOptions(config.optimization.lr).weight_decay(0));
+        torch::optim::SGDOptions(config.optimization.lr).momentum(0.9));
     for (const int64_t epoch : {0, 1}) {
       const auto order =
           DistributedSampler(data->size(), Share{}, {}).indices(epoch);
@@ -125,32 +130,49 @@ struct PlainLoop {
     Batch batch{.tensors = data.collate(samples), .indices = indices};
     for (at::Tensor& tensor : batch.tensors) tensor = tensor.to(torch::kDouble);
     SampleRandom random(torch::tensor(seeds, torch::kLong));
-    const at::Tensor loss =
-        recipe.loss(batch, random).sum / static_cast<double>(indices.size());
+    const Loss result = recipe.loss(batch, random);
+    const double normaliser = result.normaliser.defined()
+                                  ? result.normaliser.item<double>()
+                                  : static_cast<double>(indices.size());
+    const at::Tensor loss = result.sum / normaliser;
     loss.backward();
     losses.push_back(loss.item<double>());
+    normalisers.push_back(normaliser);
   }
 };
 
-TEST(TrainExact, ASmallerLastStepCountsByItsTrueSize) {
+// The last of 10, 10 and 3 samples are 2 of one rank and 1 of the other.
+void expect_as_plain_loop(const Words& flags) {
   PlainLoop plain;
-  plain.train({10, 10, 4});
+  plain.train(flags, {10, 10, 3});
   const TempDir temp;
-  run_well({.recipe = "probe",
-            .world = 2,
-            .folder = temp.path(),
-            .flags = {"--precision=fp64", "--epochs=2", "--batch_size=5"}});
+  run_well(
+      {.recipe = "probe", .world = 2, .folder = temp.path(), .flags = flags});
   expect_close(metric(temp.path(), "train/loss"), plain.losses, 1e-12);
   const Tree checkpoint = last_checkpoint(temp.path());
   const at::Tensor difference =
       weight(checkpoint, "first.weight").flatten() - plain.weights;
   EXPECT_LT(difference.abs().max().item<double>(), 1e-12);
-  // All samples weigh the same in an epoch's mean, too.
-  const auto epochs = metric(temp.path(), "train/epoch_loss");
-  EXPECT_NEAR(
-      epochs.at(0),
-      (10 * plain.losses[0] + 10 * plain.losses[1] + 4 * plain.losses[2]) / 24,
-      1e-12);
+  // An epoch's mean weighs all samples alike, too.
+  double sum = 0;
+  double weight = 0;
+  for (const size_t step : {0, 1, 2}) {
+    sum += plain.losses[step] * plain.normalisers[step];
+    weight += plain.normalisers[step];
+  }
+  EXPECT_NEAR(metric(temp.path(), "train/epoch_loss").at(0), sum / weight,
+              1e-12);
+}
+
+const Words kPlain = {"--precision=fp64", "--epochs=2", "--batch_size=5",
+                      "--train_samples=23", "--optimizer=sgd"};
+
+TEST(TrainExact, ASmallerLastStepCountsByItsTrueSize) {
+  expect_as_plain_loop(kPlain);
+}
+
+TEST(TrainExact, AnOwnNormaliserDividesTheWholeStep) {
+  expect_as_plain_loop(kPlain + Words{"--own_normaliser"});
 }
 
 TEST(TrainExact, TheSameRunTwiceGivesTheSameBits) {

@@ -135,6 +135,13 @@ bool Options::was_given(std::string_view name) const {
   return source(name) != Source::kDefault;
 }
 
+bool Options::was_chosen(std::string_view name) const {
+  const Setting& setting = settings_[index_of(name)];
+  return setting.source == Source::kFlag ||
+         (setting.source == Source::kFile &&
+          setting.binding.read() != setting.default_value);
+}
+
 std::string Options::value_text(std::string_view name) const {
   const Binding& binding = settings_[index_of(name)].binding;
   return yaml_value(binding.shape, binding.read());

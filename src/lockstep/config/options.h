@@ -56,7 +56,10 @@ class Options {
   // name that was never added.
   bool has(std::string_view name) const;
   Source source(std::string_view name) const;
-  bool was_given(std::string_view name) const;          // Not kDefault.
+  bool was_given(std::string_view name) const;  // Not kDefault.
+  // By a flag, or by a file with another value than the default: a complete
+  // file, as to_yaml() writes it, names defaults that nobody has chosen.
+  bool was_chosen(std::string_view name) const;
   std::string value_text(std::string_view name) const;  // As YAML.
 
   // In the order of add().

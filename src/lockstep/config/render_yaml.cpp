@@ -41,6 +41,7 @@ void write(const Entry& section, const std::string& indent, std::string& text) {
 std::string to_yaml(const Options& options) {
   Entry root;
   for (const Setting& setting : options.settings()) {
+    if (setting.details.once) continue;
     Entry* entry = &root;
     for (const std::string& part : split(setting.key(), '.')) {
       entry = &entry_in(*entry, part);

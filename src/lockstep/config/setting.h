@@ -22,6 +22,8 @@ struct OptionDetails {
   std::string group = {};  // Heading in help and docs.
   // Text for help when the default is computed ("all GPUs").
   std::string shown_default = {};
+  // Belongs to one start of the program: to_yaml() leaves it out.
+  bool once = false;
 };
 
 // Where a setting has its value from.

@@ -56,6 +56,7 @@ std::optional<std::string> CommandLine::parse(
   }
   job_line_ = job_line(environment);
   resume_after_restart(environment);
+  if (config_.resume) take_over_settings(arguments);
   check_config(config_, options_);
   check_launch_words(config_.launch, environment);
   if (config_.fast_dev_run) shorten_for_dry_run();
@@ -84,6 +85,23 @@ void CommandLine::resume_after_restart(const Environment& environment) {
   if (!before || !before->starts_with(job_line_)) return;
   config_.resume = "latest";
   config_.overwrite = false;
+}
+
+// A run goes on with its own settings, also when they are not typed again.
+// Those of the command line win, as they do over any file.
+void CommandLine::take_over_settings(
+    const std::vector<std::string>& arguments) {
+  const std::string resume = *config_.resume;
+  const std::string folder = config_.save_dir;
+  const auto settings = saved_settings(resume, folder);
+  if (!settings) return;
+  apply_yaml_text(options_, settings->text, settings->source);
+  parse_command(options_, arguments);
+  // Where the run is now, not where it was when it began.
+  config_.save_dir = folder;
+  config_.resume = resume;
+  config_.overwrite = false;
+  settings_source_ = settings->source;
 }
 
 }  // namespace lockstep

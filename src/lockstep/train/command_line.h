@@ -32,14 +32,18 @@ class CommandLine {
   std::string config_text() const;
   // Of eval and sample.
   const std::string& checkpoint() const { return checkpoint_; }
+  // The file whose settings a resumed run has taken over; else empty.
+  const std::string& settings_source() const { return settings_source_; }
 
  private:
   void shorten_for_dry_run();
   void resume_after_restart(const Environment& environment);
+  void take_over_settings(const std::vector<std::string>& arguments);
 
   Command command_;
   std::string recipe_name_;
   std::string job_line_;
+  std::string settings_source_;
   TrainConfig config_;
   std::string checkpoint_;
   Options options_;

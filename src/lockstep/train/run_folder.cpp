@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/checkpoint/file.h"
 
 namespace lockstep {
 namespace {
@@ -78,6 +79,24 @@ void open_run_folder(const fs::path& path, const TrainConfig& config,
   make_folder(path);
   if (config.overwrite) remove_checkpoints(path, names);
   write_file_atomically(path / kConfigFile, config_yaml);
+}
+
+std::optional<SavedSettings> saved_settings(const std::string& resume,
+                                            const fs::path& folder) {
+  if (resume == "latest") {
+    const fs::path file = folder / kConfigFile;
+    const auto text = try_read_file(file);
+    if (!text) return std::nullopt;
+    return SavedSettings{.text = *text, .source = file.string()};
+  }
+  if (!fs::is_regular_file(resume)) return std::nullopt;
+  const Tree checkpoint = load_checkpoint(resume);
+  const Tree* own = checkpoint.find("lockstep");
+  const Tree* config = own != nullptr ? own->find("config") : nullptr;
+  const auto* text =
+      config != nullptr ? config->get_if<std::string>() : nullptr;
+  if (text == nullptr) return std::nullopt;
+  return SavedSettings{.text = *text, .source = resume};
 }
 
 std::string file_name(const std::string& pattern, int64_t step, int64_t epoch) {

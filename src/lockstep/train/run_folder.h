@@ -31,6 +31,17 @@ void open_run_folder(const std::filesystem::path& path,
                      const TrainConfig& config, const FileNames& names,
                      const std::string& config_yaml);
 
+// The settings that a run was started with.
+struct SavedSettings {
+  std::string text = {};    // YAML.
+  std::string source = {};  // The file that they are from.
+};
+
+// Of --resume: those of the folder for 'latest', else those in the checkpoint.
+// No value when there are none: others say then what is wrong with the file.
+std::optional<SavedSettings> saved_settings(
+    const std::string& resume, const std::filesystem::path& folder);
+
 // "checkpoint_step_{step}.pt" -> "checkpoint_step_120.pt"
 std::string file_name(const std::string& pattern, int64_t step, int64_t epoch);
 

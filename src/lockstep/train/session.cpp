@@ -31,15 +31,13 @@ WorldConfig world_config(const TrainConfig& config) {
 
 // Ranks that were started with other flags would train something else.
 void require_equal_settings(const World& world, const Options& options) {
-  const auto texts = world.gather_texts(to_yaml(options));
+  const auto texts = world.gather_texts(
+      to_yaml(options) + "\nresume: " + options.value_text("resume"));
   const auto expected = split(texts[0], '\n');
   for (size_t rank = 1; rank < texts.size(); ++rank) {
     const auto lines = split(texts[rank], '\n');
     for (size_t i = 0; i < std::min(lines.size(), expected.size()); ++i) {
-      // The one setting that differs between ranks by its nature.
-      if (lines[i] == expected[i] || lines[i].starts_with("local_rank:")) {
-        continue;
-      }
+      if (lines[i] == expected[i]) continue;
       throw ConfigError(fmt::format(
           "rank {} was started with '{}', rank 0 with '{}': start all "
           "processes with the same flags",

@@ -166,6 +166,10 @@ int train(Session& session, Recipe& recipe, const CommandLine& line) {
     checkpoint.reset();
   }
   TrainLoop loop(recipe, *learner, world, console, loop_settings);
+  if (!line.settings_source().empty()) {
+    console.info("settings are those of " + line.settings_source() +
+                 ", with the flags of this command over them");
+  }
   open_folder(session, line, session.facts().files);
   say_hello(session, loop_settings, learner->precision());
 

@@ -16,11 +16,12 @@ void describe_run(Options& options, TrainConfig& config) {
               "the run folder: log, config, records and checkpoints",
               {.aliases = {"output_dir"}, .group = group});
   options.add("resume", config.resume,
-              "a checkpoint to go on from, or 'latest' of the run folder",
-              {.group = group});
+              "a checkpoint to go on from, or 'latest' of the run folder; its "
+              "settings are taken over, flags and --config change them",
+              {.group = group, .once = true});
   options.add("overwrite", config.overwrite,
               "start anew in a run folder that already holds a run",
-              {.group = group});
+              {.group = group, .once = true});
   options.add("seed", config.seed, "decides data order and all random draws",
               {.minimum = 0, .group = group});
   options.add("deterministic", config.deterministic,
@@ -44,7 +45,7 @@ void describe_data(Options& options, TrainConfig& config) {
   options.add("epochs", config.epochs, "passes over the data",
               {.minimum = 1, .group = group});
   options.add("n_steps", config.n_steps,
-              "optimizer steps; ends the run before --epochs does when given",
+              "optimizer steps of the run; decides instead of --epochs",
               {.minimum = 1, .group = group});
   options.add("batch_size", config.batch_size,
               "samples per process and micro-batch",
@@ -170,20 +171,23 @@ void describe_dry_runs(Options& options, TrainConfig& config) {
 
 void describe_launch_words(Options& options, LaunchWords& words) {
   const std::string group = "Launch words of the guides (lockstep run decides)";
-  options.add("distributed", words.distributed, "accepted", {.group = group});
-  options.add("ddp", words.ddp, "accepted", {.group = group});
+  options.add("distributed", words.distributed, "accepted",
+              {.group = group, .once = true});
+  options.add("ddp", words.ddp, "accepted", {.group = group, .once = true});
   options.add("local_rank", words.local_rank,
               "must agree with the environment; -1: not given",
-              {.group = group});
+              {.group = group, .once = true});
   options.add("world_size", words.world_size,
               "must agree with the environment; -1: not given",
-              {.group = group});
+              {.group = group, .once = true});
   options.add("dist_url", words.dist_url, "env://, tcp:// or file://",
-              {.group = group});
+              {.group = group, .once = true});
   options.add("master_addr", words.master_addr,
-              "must agree with the environment", {.group = group});
+              "must agree with the environment",
+              {.group = group, .once = true});
   options.add("master_port", words.master_port,
-              "must agree with the environment", {.group = group});
+              "must agree with the environment",
+              {.group = group, .once = true});
 }
 
 }  // namespace
@@ -205,7 +209,7 @@ void check_config(const TrainConfig& config, const Options& options) {
         "--warmup_steps and --warmup_epochs are both given; they say the same "
         "in two units: leave one out");
   }
-  if (config.use_amp && options.was_given("precision") &&
+  if (config.use_amp && options.was_chosen("precision") &&
       config.precision != "fp16" && config.precision != "bf16") {
     throw ConfigError(fmt::format(
         "--use_amp asks for mixed precision and --precision {} for none: leave "

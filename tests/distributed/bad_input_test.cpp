@@ -123,6 +123,24 @@ TEST_F(BadInput, CheckpointsThatCannotBeResumed) {
   EXPECT_FALSE(fs::exists(folder()));
 }
 
+TEST_F(BadInput, AFolderWhoseCheckpointsAreAllDamaged) {
+  run_well({.folder = folder(), .flags = {"--epochs=1", "--n_steps=2"}});
+  for (const char* name : {"checkpoint_step_2.pt", "best_model.pt"}) {
+    std::string bytes = read_file(folder() / name);
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    write_file_atomically(folder() / name, bytes);
+  }
+  const auto result =
+      run(Training{.folder = folder(), .flags = {"--resume=latest"}});
+  EXPECT_EQ(result.exit_code, 4);
+  expect_in(result.err, "no checkpoint of");
+  expect_in(result.err, "--overwrite starts anew");
+  const auto other = run(Training{
+      .recipe = "probe", .folder = folder(), .flags = {"--resume=latest"}});
+  EXPECT_EQ(other.exit_code, 2);
+  expect_in(other.err, "not of the recipe probe");
+}
+
 TEST_F(BadInput, RecipesThatAreNot) {
   const auto near = run({WORKER_PROGRAM, "train", "tyni"});
   EXPECT_EQ(near.exit_code, 2);

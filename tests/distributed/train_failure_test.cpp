@@ -124,6 +124,16 @@ TEST_F(TrainFailure, EarlyStoppingEndsAfterItsPatience) {
   expect_in(result.out, "is 4 of step 2");
 }
 
+TEST_F(TrainFailure, SlowSteadyProgressIsProgress) {
+  const ProcessResult result = run(
+      probe(1, {"--batch_size=24", "--epochs=7", "--early_stopping_patience=3",
+                "--early_stopping_min_delta=0.25", "--validation_losses", "5",
+                "4.9", "4.8", "4.7", "4.6", "4.5", "4.4"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_not_in(result.out, "early stopping");
+  EXPECT_EQ(metric(folder(), "val/loss").size(), 7U);
+}
+
 TEST_F(TrainFailure, WithoutValidationALowerTrainingLossIsBetter) {
   // Of tiny a higher accuracy is better; of a loss never.
   run_well({.folder = folder(),

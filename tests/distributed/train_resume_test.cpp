@@ -322,5 +322,42 @@ TEST_F(TrainResume, AFinishedRunStaysAsItIs) {
   expect_as_uninterrupted();
 }
 
+TEST_F(TrainResume, SettingsNeedNotBeTypedAgain) {
+  const Words flags = {"--n_steps=12",    "--global_batch_size=6",
+                       "--use_amp",       "--lr_scaling=linear",
+                       "--ema_decay=0.9", "--save_every=5",
+                       "--keep_last=0"};
+  const Training whole{.recipe = "probe",
+                       .world = 2,
+                       .folder = temp_.path() / "whole",
+                       .flags = flags};
+  run_well(whole);
+  Training part = whole;
+  part.folder = temp_.path() / "part";
+  run_well(part);
+  for (const char* name :
+       {"checkpoint_step_10.pt", "checkpoint_step_12.pt", "best_model.pt"}) {
+    fs::remove(part.folder / name);
+  }
+  part.flags = {"--resume=latest"};
+  run_well(part);
+  EXPECT_EQ(metric_lines(part.folder), metric_lines(whole.folder));
+  expect_equal(learned(last_checkpoint(part.folder)),
+               learned(last_checkpoint(whole.folder)));
+  // From the checkpoint alone, into a folder that knows nothing of it.
+  Training elsewhere = part;
+  elsewhere.folder = temp_.path() / "elsewhere";
+  elsewhere.flags = {"--resume=" +
+                     (part.folder / "checkpoint_step_5.pt").string()};
+  run_well(elsewhere);
+  expect_equal(learned(last_checkpoint(elsewhere.folder)),
+               learned(last_checkpoint(whole.folder)));
+  // What belonged to one start is not kept.
+  const std::string config = read_file(part.folder / "config.yaml");
+  for (const char* word : {"resume", "overwrite", "world_size", "local_rank"}) {
+    expect_not_in(config, word);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::testing

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -83,7 +84,10 @@ bool is_allowed(const Setting& setting, const SettingScalar& item) {
            is_choice(details, std::to_string(*integer));
   }
   if (const auto* number = std::get_if<double>(&item)) {
-    return in_range(details, *number);
+    // What has limits is a quantity, and infinity is none.
+    const bool has_limits = details.minimum || details.maximum;
+    return in_range(details, *number) &&
+           (std::isfinite(*number) || !has_limits);
   }
   if (const auto* text = std::get_if<std::string>(&item)) {
     return is_utf8(*text) && is_choice(details, *text);

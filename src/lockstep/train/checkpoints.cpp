@@ -33,10 +33,18 @@ CheckpointQuery query_of(const CheckpointsConfig& config) {
 std::string find_latest(const CheckpointsConfig& config, Console& console) {
   CheckpointQuery query = query_of(config);
   query.patterns.push_back(config.names.best);
+  int num_damaged = 0;
   const auto latest = find_latest_valid(
       query, [&](const fs::path& path, const std::string& reason) {
+        ++num_damaged;
         console.warn(fmt::format("{} is left out: {}", path.string(), reason));
       });
+  if (!latest && num_damaged > 0) {
+    throw FormatError(fmt::format(
+        "--resume latest: no checkpoint of {} is whole; --overwrite starts "
+        "anew, or resume from a file elsewhere",
+        config.folder.string()));
+  }
   return latest ? latest->path.string() : std::string();
 }
 

@@ -72,7 +72,7 @@ void CommandLine::shorten_for_dry_run() {
 }
 
 std::string CommandLine::config_text() const {
-  return job_line_ + to_yaml(options_);
+  return job_line_ + recipe_line(recipe_name_) + to_yaml(options_);
 }
 
 // A launcher that restarts a training wants it to go on, not to begin anew. A
@@ -93,7 +93,7 @@ void CommandLine::take_over_settings(
     const std::vector<std::string>& arguments) {
   const std::string resume = *config_.resume;
   const std::string folder = config_.save_dir;
-  const auto settings = saved_settings(resume, folder);
+  const auto settings = saved_settings(resume, folder, recipe_name_);
   if (!settings) return;
   apply_yaml_text(options_, settings->text, settings->source);
   parse_command(options_, arguments);

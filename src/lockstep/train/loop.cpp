@@ -205,7 +205,8 @@ void TrainLoop::observe(double metric) {
   const bool is_better = std::isfinite(metric) &&
                          (!state_.best || sign * (metric - *state_.best) < 0);
   const bool is_progress =
-      is_better && (!state_.best || sign * (*state_.best - metric) > delta);
+      std::isfinite(metric) &&
+      (!state_.progress || sign * (*state_.progress - metric) > delta);
   if (setup_.config.optimization.lr_schedule == "plateau") {
     const double before = plateau_.factor();
     plateau_.observe(metric);
@@ -216,6 +217,7 @@ void TrainLoop::observe(double metric) {
           setup_.config.optimization.plateau_patience, current_lr()));
     }
   }
+  if (is_progress) state_.progress = metric;
   state_.validations_without_progress =
       is_progress ? 0 : state_.validations_without_progress + 1;
   if (is_better) {
@@ -249,14 +251,24 @@ bool TrainLoop::sample() {
       go_on("sample"));
   if (!items) return false;
   if (!world_.is_main() || setup_.config.fast_dev_run) return true;
-  for (const OutputFile& file : recipe_.render(*items)) {
+  write_samples(recipe_.render(*items));
+  return true;
+}
+
+// A picture that cannot be written is no reason to lose a training.
+void TrainLoop::write_samples(const std::vector<OutputFile>& files) {
+  for (const OutputFile& file : files) {
     const auto path = setup_.folder /
                       file_name(file.name, state_.step, state_.position.epoch);
-    std::filesystem::create_directories(path.parent_path());
-    write_file_atomically(path, file.bytes);
-    console_.info("samples: " + path.string());
+    try {
+      std::filesystem::create_directories(path.parent_path());
+      write_file_atomically(path, file.bytes);
+      console_.info("samples: " + path.string());
+    } catch (const std::exception& error) {
+      console_.error(fmt::format(
+          "samples were not written: {}; training goes on", error.what()));
+    }
   }
-  return true;
 }
 
 void TrainLoop::save(SaveReason reason) {

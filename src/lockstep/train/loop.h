@@ -61,6 +61,7 @@ class TrainLoop {
   bool do_due_work();
   bool validate();
   bool sample();
+  void write_samples(const std::vector<OutputFile>& files);
   void save(SaveReason reason);
   bool poll();
   GoOn go_on(const char* label);

@@ -35,6 +35,20 @@ void remove_checkpoints(const fs::path& folder, const FileNames& names) {
   fs::remove(folder / kMetricsFile);
 }
 
+std::optional<SavedSettings> settings_of_folder(const fs::path& folder,
+                                                const std::string& recipe) {
+  const fs::path file = folder / kConfigFile;
+  const auto text = try_read_file(file);
+  if (!text) return std::nullopt;
+  if (text->find(recipe_line(recipe)) == std::string::npos) {
+    throw ConfigError(
+        fmt::format("--resume latest: {} is not of the recipe {}; choose the "
+                    "recipe or the --save_dir of the run",
+                    file.string(), recipe));
+  }
+  return SavedSettings{.text = *text, .source = file.string()};
+}
+
 }  // namespace
 
 std::string job_line(const Environment& environment) {
@@ -81,22 +95,25 @@ void open_run_folder(const fs::path& path, const TrainConfig& config,
   write_file_atomically(path / kConfigFile, config_yaml);
 }
 
+std::string recipe_line(const std::string& recipe) {
+  return "# recipe: " + recipe + "\n";
+}
+
 std::optional<SavedSettings> saved_settings(const std::string& resume,
-                                            const fs::path& folder) {
-  if (resume == "latest") {
-    const fs::path file = folder / kConfigFile;
-    const auto text = try_read_file(file);
-    if (!text) return std::nullopt;
-    return SavedSettings{.text = *text, .source = file.string()};
-  }
+                                            const fs::path& folder,
+                                            const std::string& recipe) {
+  if (resume == "latest") return settings_of_folder(folder, recipe);
   if (!fs::is_regular_file(resume)) return std::nullopt;
   const Tree checkpoint = load_checkpoint(resume);
-  const Tree* own = checkpoint.find("lockstep");
-  const Tree* config = own != nullptr ? own->find("config") : nullptr;
-  const auto* text =
-      config != nullptr ? config->get_if<std::string>() : nullptr;
-  if (text == nullptr) return std::nullopt;
-  return SavedSettings{.text = *text, .source = resume};
+  const auto own = TreeView(checkpoint).find("lockstep");
+  if (!own) return std::nullopt;
+  const std::string& other = own->at("recipe").as_string();
+  if (other != recipe) {
+    throw ConfigError(
+        fmt::format("--resume {}: a checkpoint of the recipe {}, not of {}",
+                    resume, other, recipe));
+  }
+  return SavedSettings{.text = own->at("config").as_string(), .source = resume};
 }
 
 std::string file_name(const std::string& pattern, int64_t step, int64_t epoch) {

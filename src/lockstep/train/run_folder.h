@@ -37,10 +37,15 @@ struct SavedSettings {
   std::string source = {};  // The file that they are from.
 };
 
+// "# recipe: tiny", a line of the folder's config.
+std::string recipe_line(const std::string& recipe);
+
 // Of --resume: those of the folder for 'latest', else those in the checkpoint.
-// No value when there are none: others say then what is wrong with the file.
-std::optional<SavedSettings> saved_settings(
-    const std::string& resume, const std::filesystem::path& folder);
+// No value when there are none. Throws ConfigError when they are of another
+// recipe.
+std::optional<SavedSettings> saved_settings(const std::string& resume,
+                                            const std::filesystem::path& folder,
+                                            const std::string& recipe);
 
 // "checkpoint_step_{step}.pt" -> "checkpoint_step_120.pt"
 std::string file_name(const std::string& pattern, int64_t step, int64_t epoch);

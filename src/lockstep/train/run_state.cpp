@@ -32,6 +32,7 @@ Tree run_state_tree(const RunState& state) {
   tree["epoch_loss_weight"] = state.epoch_loss_weight;
   if (state.best) tree["best"] = *state.best;
   tree["best_step"] = state.best_step;
+  if (state.progress) tree["progress"] = *state.progress;
   tree["validations_without_progress"] = state.validations_without_progress;
   tree["stopped_early"] = state.stopped_early;
   if (state.plateau) tree["plateau"] = plateau_tree(*state.plateau);
@@ -51,6 +52,9 @@ RunState read_run_state(const TreeView& tree) {
   state.epoch_loss_weight = tree.at("epoch_loss_weight").as_double();
   if (const auto best = tree.find("best")) state.best = best->as_double();
   state.best_step = tree.at("best_step").as_int();
+  if (const auto progress = tree.find("progress")) {
+    state.progress = progress->as_double();
+  }
   state.validations_without_progress =
       tree.at("validations_without_progress").as_int();
   state.stopped_early = tree.at("stopped_early").as_bool();

@@ -27,6 +27,8 @@ struct RunState {
   // Of the best validation.
   std::optional<double> best = {};
   int64_t best_step = 0;
+  // Of the last validation that counted as progress (early stopping).
+  std::optional<double> progress = {};
   int64_t validations_without_progress = 0;
   bool stopped_early = false;
   std::optional<PlateauState> plateau = {};

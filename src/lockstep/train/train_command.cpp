@@ -175,6 +175,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line) {
 
   StopSignals signals(world.status());
   std::optional<MetricsFile> metrics;
+  bool metrics_failed = false;
   if (world.is_main() && !config.fast_dev_run) {
     metrics.emplace(std::filesystem::path(config.save_dir) / kMetricsFile,
                     KeptMetrics{.last_step = state.step,
@@ -191,7 +192,12 @@ int train(Session& session, Recipe& recipe, const CommandLine& line) {
                          SaveReason reason) { checkpoints.save(now, reason); },
              .record =
                  [&](const RunState& now, const Metrics& values) {
-                   if (metrics) metrics->append(now.step, values);
+                   if (metrics && !metrics->append(now.step, values) &&
+                       !std::exchange(metrics_failed, true)) {
+                     console.error(
+                         "metrics.jsonl cannot be written (a full disk?); "
+                         "training goes on");
+                   }
                  }},
             signals);
       });

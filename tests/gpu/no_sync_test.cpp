@@ -1,0 +1,94 @@
+// A step never waits for the device: PyTorch's own check for reads of values
+// back from it is made an error while steps run.
+#include <c10/cuda/CUDAFunctions.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "lockstep/data/loader.h"
+#include "lockstep/data/step_plan.h"
+#include "lockstep/recipes/tiny/tiny.h"
+#include "lockstep/train/command_line.h"
+#include "lockstep/train/learner.h"
+#include "support/ranks.h"
+
+namespace lockstep::testing {
+namespace {
+
+// libc10_cuda is loaded at run time, like all of CUDA here.
+c10::cuda::WarningState& warning_state() {
+  using Function = c10::cuda::WarningState& (*)();
+  const auto function = reinterpret_cast<Function>(
+      dlsym(RTLD_DEFAULT, "_ZN3c104cuda13warning_stateEv"));
+  EXPECT_NE(function, nullptr);
+  return function();
+}
+
+// Scored by weights that are known on the device only.
+class WeightedRecipe final : public Recipe {
+ public:
+  void describe(Options& options, TrainConfig& common) override {
+    tiny_.describe(options, common);
+  }
+  RecipeFacts facts() const override { return tiny_.facts(); }
+  DataSets open_data(const TrainConfig& common) override {
+    return tiny_.open_data(common);
+  }
+  std::shared_ptr<torch::nn::Module> make_model() override {
+    return tiny_.make_model();
+  }
+  Loss loss(const Batch& batch, SampleRandom& random) override {
+    Loss loss = tiny_.loss(batch, random);
+    loss.normaliser = batch[0].amax({1, 2, 3}).gt(0.5).sum();
+    loss.parts = {{"again", loss.sum}};
+    return loss;
+  }
+
+ private:
+  TinyRecipe tiny_;
+};
+
+void train_without_reading_back(const World& world) {
+  WeightedRecipe recipe;
+  CommandLine line(Command::kTrain, recipe);
+  const DataSets data = recipe.open_data(line.config());
+  Learner learner(
+      recipe, world,
+      {.optimization = {.max_grad_norm = 1, .ema_decay = {0.9, 0.99}},
+       .precision = {
+           .name = "fp16", .autocast = at::kHalf, .scales_loss = true}});
+  StepPlan plan({.num_samples = data.train->size(),
+                 .global_batch = 32 * world.size(),
+                 .micro_batch = 16},
+                Share{world.rank(), world.size()});
+  Batches batches = stream_batches(data.train, StepRequests(plan, {}),
+                                   {.device = world.device()});
+  const auto step = [&] {
+    for (const auto part : {Learner::Part::kBeforeLast, Learner::Part::kLast}) {
+      const auto batch = batches.next();
+      learner.forward(*batch, part, 32 * world.size());
+      learner.backward();
+    }
+    learner.update(1e-3, 32 * world.size());
+  };
+  // The first steps make buckets, state and handles.
+  for (int i = 0; i < 4; ++i) step();
+  warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_ERROR);
+  for (int i = 0; i < 8; ++i) step();
+  EXPECT_ANY_THROW(torch::ones({1}, world.device()).item<float>())
+      << "the check does not see reads";
+  warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_DISABLED);
+  EXPECT_TRUE(std::isfinite(learner.take_progress().loss));
+}
+
+TEST(GpuNoSync, AStepReadsNothingBack) {
+  for (const int size : {1, 2}) {
+    run_ranks({.size = size,
+               .launcher_options = {"--share-gpus"},
+               .device = DeviceChoice::kCuda},
+              train_without_reading_back);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

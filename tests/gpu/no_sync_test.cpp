@@ -15,13 +15,13 @@
 namespace lockstep::testing {
 namespace {
 
-// libc10_cuda is loaded at run time, like all of CUDA here.
+// Of libc10_cuda, which is loaded at run time: the inline function of the
+// header would give this program's own.
 c10::cuda::WarningState& warning_state() {
-  using Function = c10::cuda::WarningState& (*)();
-  const auto function = reinterpret_cast<Function>(
-      dlsym(RTLD_DEFAULT, "_ZN3c104cuda13warning_stateEv"));
-  EXPECT_NE(function, nullptr);
-  return function();
+  void* state =
+      dlsym(RTLD_DEFAULT, "_ZZN3c104cuda13warning_stateEvE14warning_state_");
+  if (state == nullptr) throw std::runtime_error("libc10_cuda is not loaded");
+  return *static_cast<c10::cuda::WarningState*>(state);
 }
 
 // Scored by weights that are known on the device only.

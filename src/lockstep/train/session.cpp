@@ -97,7 +97,8 @@ void Session::with_memory_report(const std::function<std::string()>& what,
     work();
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
-    throw DeviceError(out_of_memory_text(world_, what(), batch_.per_process,
+    throw DeviceError(out_of_memory_text(world_, what(), error.what(),
+                                         batch_.per_process,
                                          facts_.memory_remedies));
   }
 }

@@ -6,6 +6,23 @@
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
+namespace {
+
+// "tried to allocate 20.00 MiB, " of the allocator's text; empty without one.
+std::string attempt_text(std::string_view error) {
+  for (const std::string_view words :
+       {"Tried to allocate ", "you tried to allocate "}) {
+    const size_t begin = error.find(words);
+    if (begin == std::string_view::npos) continue;
+    std::string_view rest = error.substr(begin + words.size());
+    rest = rest.substr(0, rest.find(". "));
+    return fmt::format("tried to allocate {}, ",
+                       rest.substr(0, rest.find('\n')));
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string setup_text(const World& world) {
   std::string text = fmt::format(
@@ -26,16 +43,16 @@ std::string setup_text(const World& world) {
 }
 
 std::string out_of_memory_text(const World& world, const std::string& what,
-                               int64_t batch_size,
+                               std::string_view error, int64_t batch_size,
                                const std::vector<std::string>& remedies) {
   const DeviceMemory memory = device_memory(world.device());
   std::string text = fmt::format(
       "out of memory on rank {} of {} ({}, {}) at {}: batch of {} per process, "
-      "{} used by this process (peak {}), {} free of {}",
+      "{}{} used by this process (peak {}), {} free of {}",
       world.rank(), world.size(), device_name(world.device()),
-      world.device().str(), what, batch_size, bytes_text(memory.used_bytes),
-      bytes_text(memory.peak_bytes), bytes_text(memory.free_bytes),
-      bytes_text(memory.total_bytes));
+      world.device().str(), what, batch_size, attempt_text(error),
+      bytes_text(memory.used_bytes), bytes_text(memory.peak_bytes),
+      bytes_text(memory.free_bytes), bytes_text(memory.total_bytes));
   text += "; try, in this order:";
   for (const std::string& remedy : remedies) text += "\n  " + remedy;
   return text;

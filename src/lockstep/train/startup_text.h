@@ -13,8 +13,9 @@ std::string setup_text(const World& world);
 
 // Memory in numbers, then what to try: for errors. `what` is what was going on:
 // "step 12", "making the model".
+// `error` is what the allocator said.
 std::string out_of_memory_text(const World& world, const std::string& what,
-                               int64_t batch_size,
+                               std::string_view error, int64_t batch_size,
                                const std::vector<std::string>& remedies);
 
 }  // namespace lockstep

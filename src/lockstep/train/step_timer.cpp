@@ -17,24 +17,26 @@ double seconds(int64_t from_ns, int64_t to_ns) {
 
 }  // namespace
 
-// Events on the device's stream for the one step that is being timed.
+// Events on the device's stream, of the current or last step.
 class StepTimer::DeviceMarks {
  public:
   explicit DeviceMarks(c10::Device device)
       : device_(device), guard_(device.type()) {}
 
-  bool is_recording = true;
-
-  void mark() {
-    if (is_recording) marks_.push_back(record());
+  void begin() {
+    marks_.clear();
+    exchanges_.clear();
   }
+  void mark() { marks_.push_back(record()); }
   // The last gradients of a micro-batch start on their way.
-  void mark_exchange() {
-    if (is_recording && !marks_.empty()) exchange_begin_ = record();
+  void mark_exchange() { exchange_begin_ = record(); }
+  void end_forward() {
+    mark();
+    exchange_begin_.reset();  // Of a vote or of buffers: no gradients.
   }
   void end_backward() {
     mark();
-    if (is_recording) exchanges_.push_back(std::exchange(exchange_begin_, {}));
+    exchanges_.push_back(std::exchange(exchange_begin_, {}));
   }
 
   // Scales the one step's times to all steps since the last call.
@@ -59,9 +61,7 @@ class StepTimer::DeviceMarks {
       times.exchange = one.exchange * scale;
       times.optimizer = one.optimizer * scale;
     }
-    marks_.clear();
-    exchanges_.clear();
-    is_recording = true;
+    begin();
   }
 
  private:
@@ -103,6 +103,7 @@ double StepTimer::lap() {
 void StepTimer::begin_step() {
   if (last_ns_ == 0) last_ns_ = monotonic_ns();
   times_.other += lap();
+  if (device_ != nullptr) device_->begin();
 }
 
 void StepTimer::data_end() {
@@ -113,7 +114,7 @@ void StepTimer::data_end() {
 void StepTimer::forward_end() {
   const double time = lap();
   if (device_ != nullptr) {
-    device_->mark();
+    device_->end_forward();
   } else {
     times_.forward += time;
   }
@@ -138,7 +139,6 @@ void StepTimer::end_step() {
   ++times_.steps;
   if (device_ != nullptr) {
     device_->mark();
-    device_->is_recording = false;
   } else {
     times_.optimizer += time;
   }

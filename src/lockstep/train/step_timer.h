@@ -13,8 +13,8 @@
 namespace lockstep {
 
 // On a CPU every step is timed by the clock. On a GPU the clock shows when work
-// was queued and not when it ran: there one step after each take() is timed by
-// events and stands for all until the next.
+// was queued and not when it ran: there events time the last step before a
+// take(), which stands for all since the one before.
 class StepTimer {
  public:
   StepTimer(c10::Device device, const StatusWriter& status);

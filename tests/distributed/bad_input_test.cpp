@@ -61,7 +61,6 @@ TEST_F(BadInput, FlagsThatCannotBe) {
        {{"--global_batch_size=7", "--batch_size=2"},
         {"--global_batch_size 7", "use 6, 8"}},
        {{"--limit_val_batches=0"}, {"--limit_val_batches"}},
-       {{"--lr=0", "--lr_schedule=plateau"}, {"base_lr 0"}},
        {{"word"}, {"'word'", "--help"}}});
   EXPECT_FALSE(fs::exists(folder()));
 }

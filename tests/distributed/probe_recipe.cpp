@@ -71,18 +71,23 @@ bool holds(const Batch& batch, std::optional<int64_t> sample) {
 
 class ProbeNet : public torch::nn::Module {
  public:
-  explicit ProbeNet(double probability) {
+  explicit ProbeNet(const ProbeConfig& config) {
     first = register_module("first", torch::nn::Linear(kInputs, kHidden));
-    dropout = register_module("dropout", torch::nn::Dropout(probability));
+    dropout = register_module("dropout", torch::nn::Dropout(config.dropout));
     last = register_module("last", torch::nn::Linear(kHidden, 1));
+    if (config.batch_norm) {
+      norm = register_module("norm", torch::nn::BatchNorm1d(kHidden));
+    }
   }
   at::Tensor forward(const at::Tensor& x) {
-    return last(dropout(torch::tanh(first(x)))).squeeze(1);
+    const at::Tensor hidden = norm ? norm(first(x)) : first(x);
+    return last(dropout(torch::tanh(hidden))).squeeze(1);
   }
 
   torch::nn::Linear first{nullptr};
   torch::nn::Dropout dropout{nullptr};
   torch::nn::Linear last{nullptr};
+  torch::nn::BatchNorm1d norm{nullptr};
 };
 
 void ProbeRecipe::describe(Options& options, TrainConfig& common) {
@@ -95,6 +100,7 @@ void ProbeRecipe::describe(Options& options, TrainConfig& common) {
   options.add("train_samples", config_.train_samples, "samples", details);
   options.add("val_samples", config_.val_samples, "samples", details);
   options.add("dropout", config_.dropout, "probability", details);
+  options.add("batch_norm", config_.batch_norm, "one more layer", details);
   options.add("noise", config_.noise, "deviation", details);
   options.add("own_normaliser", config_.own_normaliser, "weights", details);
   options.add("record", config_.record, "folder of the records", details);
@@ -125,7 +131,7 @@ DataSets ProbeRecipe::open_data(const TrainConfig& /*common*/) {
 }
 
 std::shared_ptr<torch::nn::Module> ProbeRecipe::make_model() {
-  net_ = std::make_shared<ProbeNet>(config_.dropout);
+  net_ = std::make_shared<ProbeNet>(config_);
   return net_;
 }
 

@@ -15,6 +15,7 @@ struct ProbeConfig {
   int64_t train_samples = 24;
   int64_t val_samples = 7;
   double dropout = 0;
+  bool batch_norm = false;
   double noise = 0.1;
   // Sample i weighs 1 + i % 5 and the normaliser is the sum of the weights.
   bool own_normaliser = false;

@@ -11,20 +11,24 @@ int main(int count, char** values) {
   const std::vector<std::string> words(values + 1, values + count);
   int code = 0;
   const int failed = lockstep::run_program([&] {
-    if (words.size() < 2 || words[0] != "train" || words[1] != "probe") {
-      throw lockstep::ConfigError("this worker knows only 'train probe'");
+    const bool is_eval = !words.empty() && words[0] == "eval";
+    if (words.size() < 2 || (words[0] != "train" && !is_eval) ||
+        words[1] != "probe") {
+      throw lockstep::ConfigError(
+          "this worker knows only 'train probe' and 'eval probe'");
     }
+    const auto command =
+        is_eval ? lockstep::eval_command : lockstep::train_command;
     lockstep::ProbeRecipe recipe;
     const auto write_to = [](int file) {
       return [file](std::string_view text) { lockstep::write_all(file, text); };
     };
-    code = lockstep::train_command(
-        recipe, {words.begin() + 2, words.end()},
-        {.output = {.out = write_to(STDOUT_FILENO),
-                    .err = write_to(STDERR_FILENO),
-                    .columns = [] { return 0; },
-                    .is_utf8 = true},
-         .environment = lockstep::process_environment()});
+    code = command(recipe, {words.begin() + 2, words.end()},
+                   {.output = {.out = write_to(STDOUT_FILENO),
+                               .err = write_to(STDERR_FILENO),
+                               .columns = [] { return 0; },
+                               .is_utf8 = true},
+                    .environment = lockstep::process_environment()});
   });
   return failed != 0 ? failed : code;
 }

@@ -135,11 +135,10 @@ bool Options::was_given(std::string_view name) const {
   return source(name) != Source::kDefault;
 }
 
-bool Options::was_chosen(std::string_view name) const {
-  const Setting& setting = settings_[index_of(name)];
-  return setting.source == Source::kFlag ||
-         (setting.source == Source::kFile &&
-          setting.binding.read() != setting.default_value);
+void Options::reset(std::string_view name) {
+  Setting& setting = settings_[index_of(name)];
+  setting.binding.write(setting.default_value);
+  setting.source = Source::kDefault;
 }
 
 std::string Options::value_text(std::string_view name) const {

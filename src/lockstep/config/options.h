@@ -47,6 +47,9 @@ class Options {
   void set_key(const std::string& name, const std::string& key);
   void set_group(const std::string& name, const std::string& group);
 
+  // Back to the default, as if it had not been given.
+  void reset(std::string_view name);
+
   // The variables' current values become the defaults, after a program changed
   // them; help then shows the value in place of shown_default. Settings that a
   // file or flag gave keep their default.
@@ -56,10 +59,7 @@ class Options {
   // name that was never added.
   bool has(std::string_view name) const;
   Source source(std::string_view name) const;
-  bool was_given(std::string_view name) const;  // Not kDefault.
-  // By a flag, or by a file with another value than the default: a complete
-  // file, as to_yaml() writes it, names defaults that nobody has chosen.
-  bool was_chosen(std::string_view name) const;
+  bool was_given(std::string_view name) const;          // Not kDefault.
   std::string value_text(std::string_view name) const;  // As YAML.
 
   // In the order of add().

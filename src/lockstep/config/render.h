@@ -13,7 +13,8 @@ namespace lockstep {
 std::string help_text(const Options& options, std::string_view usage);
 
 // For --print_config: every setting with its current value, less those of one
-// start (OptionDetails::once). Reading it back gives exactly the same values.
+// start (once) and those that follow from others. Reading it back gives exactly
+// the same values.
 std::string to_yaml(const Options& options);
 
 // For docs: a heading and a table per group.

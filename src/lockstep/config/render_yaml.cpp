@@ -36,12 +36,20 @@ void write(const Entry& section, const std::string& indent, std::string& text) {
   }
 }
 
+bool is_derived(const Setting& setting, const Options& options) {
+  if (setting.details.follows.empty() || setting.source != Source::kDefault) {
+    return false;
+  }
+  const std::string other = options.value_text(setting.details.follows);
+  return other != "null" && other != "false";
+}
+
 }  // namespace
 
 std::string to_yaml(const Options& options) {
   Entry root;
   for (const Setting& setting : options.settings()) {
-    if (setting.details.once) continue;
+    if (setting.details.once || is_derived(setting, options)) continue;
     Entry* entry = &root;
     for (const std::string& part : split(setting.key(), '.')) {
       entry = &entry_in(*entry, part);

@@ -24,6 +24,9 @@ struct OptionDetails {
   std::string shown_default = {};
   // Belongs to one start of the program: to_yaml() leaves it out.
   bool once = false;
+  // While that other setting has a value and this one was not given, this one
+  // follows from it: to_yaml() leaves it out.
+  std::string follows = {};
 };
 
 // Where a setting has its value from.

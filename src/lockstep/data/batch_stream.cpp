@@ -1,9 +1,11 @@
 #include "lockstep/data/batch_stream.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <new>
 #include <system_error>
 
 #include "lockstep/base/error.h"
@@ -19,6 +21,10 @@ namespace {
     return fmt::format("{}: {}", place, error_text(error));
   };
   try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const FormatError& error) {
     throw FormatError(text(error));

@@ -49,6 +49,15 @@ int64_t StepPlan::steps_per_epoch() const {
   return divide_up(samples_per_epoch(), config_.global_batch);
 }
 
+int64_t StepPlan::steps_until(EpochPosition position,
+                              int64_t num_epochs) const {
+  if (position.epoch >= num_epochs) return 0;
+  const int64_t left =
+      std::max<int64_t>(0, samples_per_epoch() - position.sample);
+  return divide_up(left, config_.global_batch) +
+         (num_epochs - position.epoch - 1) * steps_per_epoch();
+}
+
 Step StepPlan::step_at(EpochPosition position) const {
   // A run that goes on with another batch size may stand behind the last step.
   if (position.sample >= samples_per_epoch()) {
@@ -94,7 +103,11 @@ std::vector<BatchRequest> StepPlan::requests(const Step& step) {
     BatchRequest request{.indices = {own.begin() + first, own.begin() + last},
                          .epoch = step.begin.epoch,
                          .is_filler = first == last};
-    if (request.is_filler) request.indices = {all[step.begin.sample]};
+    if (request.is_filler) {
+      // As many as usual: a single one is too few for a BatchNorm.
+      const auto count = std::min<int64_t>(config_.micro_batch, all.size());
+      request.indices = {all.begin(), all.begin() + count};
+    }
     requests.push_back(std::move(request));
   }
   return requests;

@@ -58,6 +58,8 @@ class StepPlan {
   std::vector<BatchRequest> requests(const Step& step);
 
   int64_t steps_per_epoch() const;
+  // From a position to the end of epoch `num_epochs` - 1.
+  int64_t steps_until(EpochPosition position, int64_t num_epochs) const;
   // Samples of an epoch that are used.
   int64_t samples_per_epoch() const;
 

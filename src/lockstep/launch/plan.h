@@ -28,6 +28,8 @@ struct Plan {
   double timeout_seconds = 0;      // of collectives, as the workers see it
   Environment environment;         // what all workers share
   std::vector<std::string> notes;  // lines for the user
+  // The workers let USR1 in when they are ready for it.
+  bool holds_user_signal = false;
 };
 
 // What this machine offers; tests put in their own.

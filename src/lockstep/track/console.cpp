@@ -68,6 +68,11 @@ void Console::say(Level level, std::string_view text) {
   log(level, text);
 }
 
+void Console::log_error(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (config_.speaks) log(Level::kError, text);
+}
+
 void Console::progress(const ProgressState& state) {
   const std::lock_guard lock(mutex_);
   if (display_ != ProgressDisplay::kBar) return;

@@ -66,6 +66,9 @@ class Console {
   void warn(std::string_view text) { say(Level::kWarning, text); }
   void error(std::string_view text) { say(Level::kError, text); }
 
+  // Into the log file alone: what ends the program, which tells it itself.
+  void log_error(std::string_view text);
+
   // Call it at every step: keeps the bar up to date, drawn at most 10 times a
   // second and when its label changes. Without a bar it does nothing.
   void progress(const ProgressState& state);

@@ -26,9 +26,9 @@ BatchSize resolve_batch_size(const TrainConfig& config, const Options& options,
                   .accumulation = config.gradient_accumulation_steps};
   if (!config.global_batch_size) return batch;
   const int64_t global = *config.global_batch_size;
-  const bool has_batch = options.was_chosen("batch_size");
+  const bool has_batch = options.was_given("batch_size");
   const bool has_accumulation =
-      options.was_chosen("gradient_accumulation_steps");
+      options.was_given("gradient_accumulation_steps");
   if (has_batch && has_accumulation) {
     if (batch.effective() != global) {
       throw ConfigError(

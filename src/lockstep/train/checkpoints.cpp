@@ -56,6 +56,11 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
   const std::string path = world.only_on_rank0_then_share([&] {
     if (resume == "latest") return find_latest(config, console);
     if (fs::is_regular_file(resume)) return resume;
+    if (fs::is_directory(resume)) {
+      throw ConfigError(fmt::format(
+          "--resume {} is a folder: use --resume latest --save_dir {}", resume,
+          resume));
+    }
     throw ConfigError(fmt::format(
         "--resume {}: there is no such file; --resume latest takes the newest "
         "checkpoint of --save_dir {}",
@@ -83,7 +88,19 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
   return tree;
 }
 
-void load_weights(const fs::path& path, Learner& learner) {
+std::vector<fs::path> newer_checkpoints(const CheckpointsConfig& config,
+                                        int64_t step) {
+  CheckpointQuery query = query_of(config);
+  query.patterns.push_back(config.names.best);
+  std::vector<fs::path> newer;
+  for (const CheckpointFile& file : list_checkpoints(query)) {
+    if (file.step > step) newer.push_back(file.path);
+  }
+  return newer;
+}
+
+int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
+                     Learner& learner) {
   if (!fs::is_regular_file(path)) {
     throw ConfigError(
         fmt::format("--checkpoint {}: there is no such file", path.string()));
@@ -91,6 +108,20 @@ void load_weights(const fs::path& path, Learner& learner) {
   const Tree tree = load_checkpoint(path);
   const Tree* model = tree.find(kModelKey);
   load_module_state(learner.model(), model != nullptr ? *model : tree);
+  if (average) {
+    const TreeView averages = tree.at("lockstep").at("ema");
+    const auto count = static_cast<int64_t>(averages.as_list().size());
+    if (*average >= count) {
+      throw ConfigError(
+          fmt::format("--ema {}: {} holds {} moving averages, counted from 0",
+                      *average, path.string(), count));
+    }
+    // Buffers have no average.
+    load_module_state(learner.model(), averages.at(*average).at("state_dict"),
+                      Strictness::kWhatFits);
+  }
+  const auto step = TreeView(tree).find("global_step");
+  return step ? step->as_int() : 0;
 }
 
 std::optional<BucketLayout> layout_of(const Tree& checkpoint,
@@ -118,7 +149,8 @@ RunState restore(const Tree& checkpoint, Learner& learner, const World& world,
         averages.as_list().size(), learner.averages().size()));
   }
   for (size_t i = 0; i < learner.averages().size(); ++i) {
-    load_ema(learner.averages()[i], averages.at(static_cast<int64_t>(i)));
+    load_ema(learner.averages()[i], learner.parameter_names(),
+             averages.at(static_cast<int64_t>(i)));
   }
   const int64_t ranks = own.at("world_size").as_int();
   const int64_t threads = own.at("threads").as_int();
@@ -147,14 +179,18 @@ Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
       learner_(learner),
       world_(world),
       console_(console),
-      saver_(
-          {.on_saved = {},
-           .on_error = [this](const fs::path& path, const std::string& error) {
-             console_.error(fmt::format(
-                 "{} was not written: {}; training goes on, the older "
-                 "checkpoints stay",
-                 path.string(), error));
-           }}) {}
+      saver_({.on_saved =
+                  [this](const fs::path&) {
+                    has_failed_ = false;
+                    remove_old_files();
+                  },
+              .on_error =
+                  [this](const fs::path& path, const std::string& error) {
+                    has_failed_ = true;
+                    console_.error(fmt::format(
+                        "{} was not written: {}; the older checkpoints stay",
+                        path.string(), error));
+                  }}) {}
 
 Tree Checkpoints::make_tree(const RunState& state) {
   Tree own = Tree::dict();
@@ -168,7 +204,9 @@ Tree Checkpoints::make_tree(const RunState& state) {
   own["bucket_layout"] = bucket_layout_tree(learner_.bucket_layout());
   own["generators"] = generators_tree(world_);
   Tree averages = Tree::list();
-  for (const Ema& ema : learner_.averages()) averages.push_back(ema_tree(ema));
+  for (const Ema& ema : learner_.averages()) {
+    averages.push_back(ema_tree(ema, learner_.parameter_names()));
+  }
   own["ema"] = std::move(averages);
   if (learner_.scaler() != nullptr) {
     own["scaler"] = scaler_tree(*learner_.scaler());
@@ -191,11 +229,13 @@ void Checkpoints::save(const RunState& state, SaveReason reason) {
                                : file_name(config_.names.checkpoint, state.step,
                                            state.position.epoch);
   saver_.save(config_.folder / name, tree);
-  if (reason != SaveReason::kInterval) saver_.wait();
-  remove_old_files();
+  // What ends here must be whole; else training goes on beside the writing.
+  if (reason == SaveReason::kEnd || reason == SaveReason::kSignal) {
+    saver_.wait();
+  }
 }
 
-// The one being written is not yet counted: one more may stay for a while.
+// On the writing thread, after each file: training does not wait for it.
 void Checkpoints::remove_old_files() {
   if (config_.keep_last == 0) return;
   try {
@@ -210,8 +250,7 @@ void Checkpoints::remove_old_files() {
 bool Checkpoints::finish() {
   if (!world_.is_main()) return true;
   saver_.wait();
-  remove_old_files();
-  return !saver_.take_error();
+  return !has_failed_;
 }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // on from one.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ struct CheckpointsConfig {
   int64_t keep_last = 3;
   int64_t global_batch = 1;
   std::string config_yaml = {};
+  bool is_dry_run = false;
 };
 
 // The file that --resume means, read by every rank; an undefined Tree when
@@ -31,8 +33,14 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,
                                     const World& world, Console& console);
 
-// The weights alone, for eval and sample. Every rank reads the file.
-void load_weights(const std::filesystem::path& path, Learner& learner);
+// The weights alone, or a moving average of them (--ema), for eval and sample.
+// Every rank reads the file. Returns the step of the run.
+int64_t load_weights(const std::filesystem::path& path,
+                     std::optional<int64_t> average, Learner& learner);
+
+// Of the folder, with a step beyond `step`.
+std::vector<std::filesystem::path> newer_checkpoints(
+    const CheckpointsConfig& config, int64_t step);
 
 // The bucket layout of a checkpoint of as many ranks, else none.
 std::optional<BucketLayout> layout_of(const Tree& checkpoint,
@@ -51,7 +59,7 @@ class Checkpoints {
               Console& console);
 
   void save(const RunState& state, SaveReason reason);
-  // Waits for the last write; false when one failed since the last call.
+  // Waits for the last write; false when it failed.
   bool finish();
 
  private:
@@ -62,6 +70,7 @@ class Checkpoints {
   Learner& learner_;
   World world_;
   Console& console_;
+  std::atomic<bool> has_failed_ = false;
   BackgroundSaver saver_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "lockstep/base/error.h"
@@ -12,6 +14,20 @@
 
 namespace lockstep {
 namespace {
+
+namespace fs = std::filesystem;
+
+// Settings that say the same in two ways: one that is typed beats the others of
+// a run that goes on.
+constexpr std::array<std::array<std::string_view, 3>, 7> kRivals = {{
+    {"n_steps", "epochs"},
+    {"val_every", "val_every_epochs"},
+    {"save_every", "save_every_epochs"},
+    {"warmup_steps", "warmup_epochs"},
+    {"use_amp", "precision"},
+    {"overfit_batches", "limit_train_batches"},
+    {"batch_size", "global_batch_size", "gradient_accumulation_steps"},
+}};
 
 const char* name_of(Command command) {
   switch (command) {
@@ -28,11 +44,15 @@ CommandLine::CommandLine(Command command, Recipe& recipe) : command_(command) {
   describe_common(options_, config_);
   if (command != Command::kTrain) {
     options_.add("checkpoint", checkpoint_, "the weights: a checkpoint file",
-                 {.group = "Run"});
+                 {.group = "Run", .once = true});
+    options_.add("ema", average_,
+                 "use this moving average of the weights, counted from 0",
+                 {.minimum = 0, .group = "Run", .once = true});
   }
   recipe.describe(options_, config_);
   options_.refresh_defaults();
   recipe_name_ = recipe.facts().name;
+  names_ = recipe.facts().files;
 }
 
 std::optional<std::string> CommandLine::parse(
@@ -47,7 +67,6 @@ std::optional<std::string> CommandLine::parse(
         "'{}' belongs to no flag; lockstep {} {} --help lists the flags",
         parsed.positionals[0], name_of(command_), recipe_name_));
   }
-  if (parsed.print_config) return to_yaml(options_);
   if (command_ != Command::kTrain && checkpoint_.empty()) {
     throw ConfigError(
         fmt::format("--checkpoint FILE is missing: which weights "
@@ -55,9 +74,11 @@ std::optional<std::string> CommandLine::parse(
                     name_of(command_)));
   }
   job_line_ = job_line(environment);
-  resume_after_restart(environment);
-  if (config_.resume) take_over_settings(arguments);
   check_config(config_, options_);
+  if (command_ == Command::kTrain) resume_after_restart(environment);
+  take_over_settings(arguments);
+  check_config(config_, options_);
+  if (parsed.print_config) return config_text();
   check_launch_words(config_.launch, environment);
   if (config_.fast_dev_run) shorten_for_dry_run();
   return std::nullopt;
@@ -76,30 +97,55 @@ std::string CommandLine::config_text() const {
 }
 
 // A launcher that restarts a training wants it to go on, not to begin anew. A
-// run that another job has left in the folder is not what it goes on with.
+// run that another job has left in the folder is not what it goes on with, and
+// before the first checkpoint the command's own --resume still counts.
 void CommandLine::resume_after_restart(const Environment& environment) {
   const auto restarts = find_integer(environment, "TORCHELASTIC_RESTART_COUNT");
   if (restarts.value_or(0) == 0 || config_.fast_dev_run) return;
-  const auto before =
-      try_read_file(std::filesystem::path(config_.save_dir) / kConfigFile);
-  if (!before || !before->starts_with(job_line_)) return;
-  config_.resume = "latest";
+  const fs::path folder = config_.save_dir;
+  const auto before = try_read_file(folder / kConfigFile);
+  if (!before || job_line_.empty() || !before->starts_with(job_line_)) return;
+  owns_folder_ = true;
   config_.overwrite = false;
+  if (!config_.resume || has_checkpoints(folder, names_)) {
+    config_.resume = "latest";
+  }
 }
 
-// A run goes on with its own settings, also when they are not typed again.
-// Those of the command line win, as they do over any file.
+// A run goes on with its own settings, also when they are not typed again, and
+// its weights are used with them. Those of the command line win, as they do
+// over any file.
 void CommandLine::take_over_settings(
     const std::vector<std::string>& arguments) {
-  const std::string resume = *config_.resume;
-  const std::string folder = config_.save_dir;
-  const auto settings = saved_settings(resume, folder, recipe_name_);
+  const bool is_resumed = command_ == Command::kTrain;
+  if (is_resumed && !config_.resume) return;
+  const std::string from = is_resumed ? *config_.resume : checkpoint_;
+  const fs::path typed_folder = config_.save_dir;
+  const bool is_folder_typed = options_.was_given("save_dir");
+  const auto settings = saved_settings(from, typed_folder, recipe_name_);
   if (!settings) return;
+  std::vector<std::string_view> beaten;
+  for (const auto& rivals : kRivals) {
+    const bool is_typed =
+        std::any_of(rivals.begin(), rivals.end(), [&](std::string_view name) {
+          return !name.empty() && options_.was_given(name);
+        });
+    for (const std::string_view name : rivals) {
+      if (is_typed && !name.empty() && !options_.was_given(name)) {
+        beaten.push_back(name);
+      }
+    }
+  }
   apply_yaml_text(options_, settings->text, settings->source);
   parse_command(options_, arguments);
+  for (const std::string_view name : beaten) options_.reset(name);
   // Where the run is now, not where it was when it began.
-  config_.save_dir = folder;
-  config_.resume = resume;
+  const bool is_latest = is_resumed && from == "latest";
+  config_.save_dir = is_folder_typed || is_latest
+                         ? typed_folder
+                         : fs::path(from).parent_path();
+  if (config_.save_dir.empty()) config_.save_dir = ".";
+  if (is_resumed) config_.resume = from;
   config_.overwrite = false;
   settings_source_ = settings->source;
 }

@@ -32,6 +32,9 @@ class CommandLine {
   std::string config_text() const;
   // Of eval and sample.
   const std::string& checkpoint() const { return checkpoint_; }
+  std::optional<int64_t> average() const { return average_; }
+  // A restart of the job that made the run folder.
+  bool owns_folder() const { return owns_folder_; }
   // The file whose settings a resumed run has taken over; else empty.
   const std::string& settings_source() const { return settings_source_; }
 
@@ -42,10 +45,13 @@ class CommandLine {
 
   Command command_;
   std::string recipe_name_;
+  FileNames names_;
   std::string job_line_;
   std::string settings_source_;
+  bool owns_folder_ = false;
   TrainConfig config_;
   std::string checkpoint_;
+  std::optional<int64_t> average_;
   Options options_;
 };
 

@@ -70,6 +70,16 @@ Learner::Learner(Recipe& recipe, const World& world,
 
 Learner::~Learner() = default;
 
+std::vector<std::string> Learner::parameter_names() const {
+  std::vector<std::string> names;
+  for (const at::Tensor& parameter : parameters_) {
+    for (const auto& item : model_->named_parameters()) {
+      if (item.value().is_same(parameter)) names.push_back(item.key());
+    }
+  }
+  return names;
+}
+
 Batch Learner::prepared(Batch batch) const {
   if (config_.precision.dtype == at::kFloat) return batch;
   for (at::Tensor& tensor : batch.tensors) {
@@ -136,8 +146,11 @@ std::optional<at::Tensor> Learner::correction(int64_t num_samples) {
   if (!has_own_normaliser_) return inverse;
   at::Tensor total = step_sums_[-1].clone();
   world_.all_reduce(total);
+  // A step without anything to score has no gradient.
   const at::Tensor factor =
-      (expected_normaliser(num_samples) / total).to(config_.precision.dtype);
+      torch::where(total > 0, expected_normaliser(num_samples) / total,
+                   torch::zeros_like(total))
+          .to(config_.precision.dtype);
   return inverse ? *inverse * factor : factor;
 }
 
@@ -218,6 +231,11 @@ Learner::Inference::Inference(Learner& learner)
           .autocast = Autocast(learner.world_.device().type(),
                                learner.config_.precision.autocast)}) {
   learner_.model_->eval();
+  // Running statistics are each rank's own since the last forward; those of
+  // rank 0 are the model's.
+  for (at::Tensor& buffer : learner_.model_->buffers()) {
+    learner_.world_.broadcast(buffer);
+  }
 }
 
 Learner::Inference::~Inference() { train_except_frozen(*learner_.model_); }

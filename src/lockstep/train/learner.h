@@ -63,8 +63,8 @@ class Learner {
   at::Tensor running_sums() const;
   void set_running_sums(const at::Tensor& sums);
 
-  // Model in eval mode, no gradients, autocast: what evaluation and sampling
-  // run in. Back to training at its end.
+  // Model in eval mode, no gradients, autocast, rank 0's buffers: what
+  // evaluation and sampling run in. Back to training at its end. A collective.
   class Inference {
    public:
     explicit Inference(Learner& learner);
@@ -84,6 +84,8 @@ class Learner {
   torch::nn::Module& model() { return *model_; }
   Optimizer& optimizer() { return *optimizer_; }
   std::vector<Ema>& averages() { return averages_; }
+  // Of the tensors in each average.
+  std::vector<std::string> parameter_names() const;
   GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   const Precision& precision() const { return config_.precision; }
   // A collective.

@@ -21,16 +21,13 @@ Better better_of(const LoopConfig& setup, const RecipeFacts& facts) {
 PlateauConfig plateau_config(const LoopConfig& setup,
                              const RecipeFacts& facts) {
   if (setup.config.optimization.lr_schedule != "plateau") return {};
+  // In parts of the base rate, so that a resumed run may have another one.
+  const double base = setup.base_lr > 0 ? setup.base_lr : 1;
   return {.mode = better_of(setup, facts) == Better::kLower ? "min" : "max",
           .factor = setup.config.optimization.lr_gamma,
           .patience = setup.config.optimization.plateau_patience,
-          .base_lr = setup.base_lr,
-          .min_lr = setup.config.optimization.min_lr};
-}
-
-int64_t steps_of_run(const LoopConfig& setup, const StepPlan& plan) {
-  const int64_t by_epochs = setup.config.epochs * plan.steps_per_epoch();
-  return setup.config.n_steps ? *setup.config.n_steps : by_epochs;
+          .min_lr = setup.config.optimization.min_lr / base,
+          .eps = 1e-8 / base};
 }
 
 }  // namespace
@@ -44,7 +41,6 @@ TrainLoop::TrainLoop(Recipe& recipe, Learner& learner, const World& world,
       setup_(std::move(config)),
       facts_(recipe.facts()),
       plan_(setup_.plan, Share{world.rank(), world.size()}),
-      total_steps_(steps_of_run(setup_, plan_)),
       plateau_(plateau_config(setup_, facts_)),
       timer_(world.device(), world.status()) {}
 
@@ -65,6 +61,12 @@ Wish TrainLoop::run(RunState state, const LoopActions& actions,
        .device = world_.device()},
       world_.status())));
   first_step_ = state_.step;
+  epoch_ = state_.position.epoch;
+  // With other settings than before a run that was stopped early may go on.
+  const auto patience = setup_.config.early_stopping_patience;
+  state_.stopped_early =
+      patience && state_.validations_without_progress >= *patience;
+  if (is_finished()) say_nothing_to_train();
   begin_ns_ = monotonic_ns();
   while (do_due_work() && !is_finished() && poll()) train_step();
   if (stopped_for_ == Wish::kNone) save(SaveReason::kEnd);
@@ -77,10 +79,9 @@ Wish TrainLoop::run(RunState state, const LoopActions& actions,
 }
 
 bool TrainLoop::is_finished() const {
-  if (state_.stopped_early || state_.step >= total_steps_) return true;
-  // Without --n_steps the epochs decide, whatever the batch size before was.
-  return !setup_.config.n_steps &&
-         state_.position.epoch >= setup_.config.epochs;
+  if (state_.stopped_early) return true;
+  if (setup_.config.n_steps) return state_.step >= *setup_.config.n_steps;
+  return state_.position.epoch >= setup_.config.epochs;
 }
 
 double TrainLoop::current_lr() const {
@@ -110,6 +111,7 @@ void TrainLoop::train_step() {
   learner_.update(current_lr(), step.num_samples);
   timer_.end_step();
   samples_ += step.num_samples;
+  epoch_ = step.begin.epoch;
   ++state_.step;
   state_.position = step.next;
   busy_ns_ += monotonic_ns() - begin;
@@ -158,8 +160,12 @@ bool TrainLoop::do_due_work() {
 
 // At every boundary, equally often on all ranks. False: stop here.
 bool TrainLoop::poll() {
-  const Wish wish = wish_->next();
+  Wish wish = wish_->next();
+  // A signal to all ranks may reach some of them one boundary later.
+  const bool has_just_saved = std::exchange(has_just_saved_, false);
+  if (wish == Wish::kSave && has_just_saved) wish = Wish::kNone;
   if (wish == Wish::kNone) return true;
+  has_just_saved_ = true;
   if (is_stop(wish)) stopped_for_ = wish;
   console_.info(fmt::format("{} at step {}: {}", signal_text(wish), state_.step,
                             is_stop(wish) ? "saving, then ending" : "saving"));
@@ -213,8 +219,8 @@ void TrainLoop::observe(double metric) {
     state_.plateau = plateau_.state();
     if (plateau_.factor() != before) {
       console_.info(fmt::format(
-          "no progress for {} validations: learning rate {:.6g}",
-          setup_.config.optimization.plateau_patience, current_lr()));
+          "no progress in {} validations: learning rate {:.6g}",
+          setup_.config.optimization.plateau_patience + 1, current_lr()));
     }
   }
   if (is_progress) state_.progress = metric;

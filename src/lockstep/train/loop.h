@@ -23,7 +23,8 @@ struct LoopConfig {
   BatchSize batch = {};
   StepPlanConfig plan = {};
   ScheduleConfig schedule = {};
-  double base_lr = 0;  // Scaled for the number of processes.
+  double base_lr = 0;       // Scaled for the number of processes.
+  int64_t total_steps = 0;  // Of the whole run, for the display.
   DataSets data = {};
   std::filesystem::path folder = {};
 };
@@ -51,8 +52,6 @@ class TrainLoop {
   Wish run(RunState state, const LoopActions& actions, StopSignals& signals);
 
   int64_t step() const { return state_.step; }
-  int64_t total_steps() const { return total_steps_; }
-  int64_t steps_per_epoch() const { return plan_.steps_per_epoch(); }
 
  private:
   bool is_finished() const;
@@ -72,6 +71,7 @@ class TrainLoop {
   void observe(double metric);
   void judge_skipped(const Progress& progress) const;
   ProgressState progress_state() const;
+  void say_nothing_to_train() const;
   void show_times();
 
   Recipe& recipe_;
@@ -81,7 +81,6 @@ class TrainLoop {
   const LoopConfig setup_;
   const RecipeFacts facts_;
   StepPlan plan_;
-  int64_t total_steps_;
   Plateau plateau_;
   StepTimer timer_;
 
@@ -91,6 +90,8 @@ class TrainLoop {
   std::unique_ptr<SharedWish> wish_;
   std::unique_ptr<Batches> batches_;
   Wish stopped_for_ = Wish::kNone;
+  bool has_just_saved_ = false;
+  int64_t epoch_ = 0;  // Of the last step, or of the next before the first.
   int64_t first_step_ = 0;
   int64_t begin_ns_ = 0;
   int64_t busy_ns_ = 0;  // In steps, since the last log.

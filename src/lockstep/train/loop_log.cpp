@@ -108,9 +108,9 @@ void TrainLoop::finish_epoch(int64_t epoch) {
 ProgressState TrainLoop::progress_state() const {
   ProgressState progress{
       .step = state_.step,
-      .total_steps = total_steps_,
+      .total_steps = setup_.total_steps,
       .first_step = first_step_,
-      .epoch = std::min(state_.position.epoch + 1, setup_.config.epochs),
+      .epoch = epoch_ + 1,
       .total_epochs = setup_.config.n_steps ? 0 : setup_.config.epochs,
       .seconds_elapsed =
           static_cast<double>(monotonic_ns() - begin_ns_) * kNanosecond};
@@ -126,6 +126,17 @@ ProgressState TrainLoop::progress_state() const {
     }
   }
   return progress;
+}
+
+void TrainLoop::say_nothing_to_train() const {
+  const std::string why =
+      state_.stopped_early
+          ? "it was stopped early; a larger --early_stopping_patience goes on"
+          : "a larger --epochs or --n_steps goes on";
+  console_.info(
+      fmt::format("nothing to train: the run stands at step {}, "
+                  "epoch {}, which is its end ({})",
+                  state_.step, state_.position.epoch, why));
 }
 
 void TrainLoop::show_times() {

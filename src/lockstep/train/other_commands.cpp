@@ -20,10 +20,10 @@ GoOn shown_as(const char* label, Console& console) {
   };
 }
 
-void write_samples(const std::vector<OutputFile>& files,
+void write_samples(const std::vector<OutputFile>& files, int64_t step,
                    const std::filesystem::path& folder, Console& console) {
   for (const OutputFile& file : files) {
-    const auto path = folder / file_name(file.name, 0, 0);
+    const auto path = folder / file_name(file.name, step, 0);
     std::filesystem::create_directories(path.parent_path());
     write_file_atomically(path, file.bytes);
     console.info(path.string());
@@ -44,7 +44,7 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
     throw ConfigError("there is no validation data to evaluate on");
   }
   const auto learner = session.make_learner();
-  load_weights(line.checkpoint(), *learner);
+  load_weights(line.checkpoint(), line.average(), *learner);
   const TrainConfig& config = line.config();
   const auto metrics =
       evaluate(recipe, *learner, session.data().validation, session.world(),
@@ -54,8 +54,10 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
                 .limit_batches = config.limit_val_batches},
                shown_as("evaluate", session.console()));
   session.console().finish_progress();
-  session.console().info(
-      fmt::format("samples: {}", session.data().validation->size()));
+  if (!config.limit_val_batches) {
+    session.console().info(
+        fmt::format("samples: {}", session.data().validation->size()));
+  }
   for (const auto& [name, value] : *metrics) {
     session.console().info(fmt::format("{}: {:.6f}", name, value));
   }
@@ -75,7 +77,8 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
     throw ConfigError("the recipe " + facts.name + " cannot sample");
   }
   const auto learner = session.make_learner();
-  load_weights(line.checkpoint(), *learner);
+  const int64_t step =
+      load_weights(line.checkpoint(), line.average(), *learner);
   const auto items =
       sample_items(recipe, *learner, session.world(),
                    {.num_items = facts.num_sample_items,
@@ -84,7 +87,7 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
                    shown_as("sample", session.console()));
   session.console().finish_progress();
   session.world().only_on_rank0_then_share([&] {
-    write_samples(recipe.render(*items), line.config().save_dir,
+    write_samples(recipe.render(*items), step, line.config().save_dir,
                   session.console());
   });
   return 0;

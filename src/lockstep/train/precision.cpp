@@ -39,10 +39,10 @@ Precision bf16_on(c10::Device device) {
 
 Precision resolve_precision(const TrainConfig& config, const Options& options,
                             c10::Device device) {
-  const bool was_chosen = options.was_chosen("precision");
+  const bool was_given = options.was_given("precision");
   std::string name = config.precision;
-  if (config.use_amp && !was_chosen) name = "fp16";
-  if (name == "fp16") return fp16_on(device, was_chosen && !config.use_amp);
+  if (config.use_amp && !was_given) name = "fp16";
+  if (name == "fp16") return fp16_on(device, was_given);
   if (name == "bf16") return bf16_on(device);
   if (name == "tf32") return {.name = "tf32", .allows_tf32 = true};
   if (name == "fp64") return {.name = "fp64", .dtype = at::kDouble};

@@ -21,18 +21,33 @@ fs::path existing_part(fs::path path) {
 }
 
 // Only files that a run has made: what else lies there is the user's.
-void remove_checkpoints(const fs::path& folder, const FileNames& names) {
-  for (const std::string& name : {names.checkpoint, names.best}) {
-    const std::string pattern =
-        replace_all(replace_all(name, "{step}", "*"), "{epoch}", "*");
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      if (fnmatch(pattern.c_str(), entry.path().filename().c_str(), 0) == 0) {
-        fs::remove(entry.path());
+std::vector<fs::path> checkpoint_files(const fs::path& folder,
+                                       const FileNames& names) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string file = entry.path().filename();
+    for (const std::string& name : {names.checkpoint, names.best}) {
+      const std::string pattern =
+          replace_all(replace_all(name, "{step}", "*"), "{epoch}", "*");
+      if (fnmatch(pattern.c_str(), file.c_str(), 0) == 0) {
+        files.push_back(entry.path());
+        break;
       }
     }
   }
+  return files;
+}
+
+void remove_checkpoints(const fs::path& folder, const FileNames& names) {
+  for (const fs::path& file : checkpoint_files(folder, names)) fs::remove(file);
   fs::remove(folder / names.log);
   fs::remove(folder / kMetricsFile);
+}
+
+bool lies_in(const fs::path& file, const fs::path& folder) {
+  std::error_code error;
+  const fs::path parent = fs::absolute(file, error).parent_path();
+  return fs::equivalent(parent, folder, error);
 }
 
 std::optional<SavedSettings> settings_of_folder(const fs::path& folder,
@@ -52,11 +67,21 @@ std::optional<SavedSettings> settings_of_folder(const fs::path& folder,
 }  // namespace
 
 std::string job_line(const Environment& environment) {
-  const auto job = find(environment, "LOCKSTEP_JOB");
-  return job ? fmt::format("# job {}\n", *job) : std::string();
+  if (const auto job = find(environment, "LOCKSTEP_JOB")) {
+    return fmt::format("# job {}\n", *job);
+  }
+  // Of torchrun: the process that starts the workers anew stays the same.
+  if (const auto run = find(environment, "TORCHELASTIC_RUN_ID")) {
+    return fmt::format("# job {} of process {}\n", *run, getppid());
+  }
+  return "";
 }
 
-void check_run_folder(const fs::path& path, const TrainConfig& config) {
+bool has_checkpoints(const fs::path& folder, const FileNames& names) {
+  return !checkpoint_files(folder, names).empty();
+}
+
+void check_folder_place(const fs::path& path) {
   std::error_code ignored;
   const fs::path base = existing_part(path);
   if (!fs::is_directory(base, ignored)) {
@@ -69,9 +94,19 @@ void check_run_folder(const fs::path& path, const TrainConfig& config) {
         "--save_dir {} cannot be written: {}; choose another --save_dir",
         path.string(), errno_text()));
   }
-  const bool may_hold_run =
-      config.resume || config.overwrite || config.fast_dev_run;
-  if (fs::exists(path / kConfigFile) && !may_hold_run) {
+}
+
+void check_folder_is_free(const fs::path& path, const TrainConfig& config) {
+  if (!fs::exists(path / kConfigFile)) return;
+  const bool is_own = config.resume && (*config.resume == "latest" ||
+                                        lies_in(*config.resume, path));
+  if (config.resume && !is_own) {
+    throw ConfigError(fmt::format(
+        "--save_dir {} holds another run than the one of --resume {}: choose "
+        "another --save_dir for what follows from it",
+        path.string(), *config.resume));
+  }
+  if (!is_own && !config.overwrite && !config.fast_dev_run) {
     throw ConfigError(fmt::format(
         "--save_dir {} already holds a run: go on with it by --resume latest, "
         "throw it away by --overwrite, or choose another --save_dir",
@@ -93,6 +128,20 @@ void open_run_folder(const fs::path& path, const TrainConfig& config,
   make_folder(path);
   if (config.overwrite) remove_checkpoints(path, names);
   write_file_atomically(path / kConfigFile, config_yaml);
+}
+
+fs::path set_aside(const fs::path& folder, const std::vector<fs::path>& newer) {
+  if (newer.empty()) return {};
+  fs::path aside;
+  for (int number = 1; aside.empty() || fs::exists(aside); ++number) {
+    aside = folder / fmt::format("left_{}", number);
+  }
+  fs::create_directory(aside);
+  for (const fs::path& file : newer) fs::rename(file, aside / file.filename());
+  if (fs::exists(folder / kMetricsFile)) {
+    fs::copy_file(folder / kMetricsFile, aside / kMetricsFile);
+  }
+  return aside;
 }
 
 std::string recipe_line(const std::string& recipe) {

@@ -16,11 +16,14 @@ constexpr const char* kMetricsFile = "metrics.jsonl";
 // without a launcher.
 std::string job_line(const Environment& environment);
 
-// Decides before anything is written. Throws ConfigError when `path` holds a
-// run and neither --resume nor --overwrite is given (a --fast_dev_run changes
-// nothing there), or when it cannot be written to.
-void check_run_folder(const std::filesystem::path& path,
-                      const TrainConfig& config);
+// Before anything is written. Throws ConfigError when no folder can be made
+// there or written to.
+void check_folder_place(const std::filesystem::path& path);
+
+// Throws ConfigError when it holds a run that neither --resume goes on with nor
+// --overwrite throws away.
+void check_folder_is_free(const std::filesystem::path& path,
+                          const TrainConfig& config);
 
 // Throws ConfigError when it cannot be made.
 void make_folder(const std::filesystem::path& path);
@@ -30,6 +33,16 @@ void make_folder(const std::filesystem::path& path);
 void open_run_folder(const std::filesystem::path& path,
                      const TrainConfig& config, const FileNames& names,
                      const std::string& config_yaml);
+
+bool has_checkpoints(const std::filesystem::path& folder,
+                     const FileNames& names);
+
+// A run that goes on from an older checkpoint leaves what came after it: those
+// checkpoints (their steps are `is_newer`) and a copy of the metrics go to a
+// folder of their own below, whose path is returned; empty when there are none.
+std::filesystem::path set_aside(
+    const std::filesystem::path& folder,
+    const std::vector<std::filesystem::path>& newer);
 
 // The settings that a run was started with.
 struct SavedSettings {

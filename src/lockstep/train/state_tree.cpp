@@ -112,19 +112,23 @@ void load_scaler(GradScaler& scaler, const TreeView& tree) {
   scaler.load(state);
 }
 
-Tree ema_tree(const Ema& ema) {
+Tree ema_tree(const Ema& ema, const std::vector<std::string>& names) {
   const EmaState state = ema.state();
+  Tree averages = Tree::dict();
+  for (size_t i = 0; i < names.size(); ++i) {
+    averages[names[i]] = state.averages.at(i);
+  }
   Tree tree = Tree::dict();
   tree["num_updates"] = state.num_updates;
-  tree["averages"] = Tree::list({state.averages.begin(), state.averages.end()});
+  tree["state_dict"] = std::move(averages);
   return tree;
 }
 
-void load_ema(Ema& ema, const TreeView& tree) {
+void load_ema(Ema& ema, const std::vector<std::string>& names,
+              const TreeView& tree) {
   EmaState state{.num_updates = tree.at("num_updates").as_int()};
-  const TreeView averages = tree.at("averages");
-  for (size_t i = 0; i < averages.as_list().size(); ++i) {
-    state.averages.push_back(averages.at(static_cast<int64_t>(i)).as_tensor());
+  for (const std::string& name : names) {
+    state.averages.push_back(tree.at("state_dict").at(name).as_tensor());
   }
   ema.load(state);
 }

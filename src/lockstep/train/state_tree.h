@@ -20,8 +20,10 @@ void load_optimizer(Optimizer& optimizer, const TreeView& tree);
 Tree scaler_tree(const GradScaler& scaler);
 void load_scaler(GradScaler& scaler, const TreeView& tree);
 
-Tree ema_tree(const Ema& ema);
-void load_ema(Ema& ema, const TreeView& tree);
+// {"num_updates": n, "state_dict": {name: tensor}}.
+Tree ema_tree(const Ema& ema, const std::vector<std::string>& names);
+void load_ema(Ema& ema, const std::vector<std::string>& names,
+              const TreeView& tree);
 
 Tree run_state_tree(const RunState& state);
 RunState read_run_state(const TreeView& tree);

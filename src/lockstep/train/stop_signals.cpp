@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kSignals = {SIGTERM, SIGHUP, SIGINT, SIGUSR1};
+constexpr std::array kStopSignals = {SIGTERM, SIGHUP, SIGINT};
 
 // A signal handler has no other way to reach anything.
 std::atomic<const StatusWriter*> handler_status{nullptr};
@@ -38,19 +38,32 @@ void handle(int signal) {
   }
 }
 
-void install(void (*handler)(int)) {
-  for (const int signal : kSignals) {
-    struct sigaction action{};
+void install(int signal, void (*handler)(int)) {
+  struct sigaction action{};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, nullptr);
+}
+
+void install_for_stops(void (*handler)(int)) {
+  for (const int signal : kStopSignals) {
+    struct sigaction before{};
     // A job under nohup goes on when the terminal closes.
-    if (signal == SIGHUP && sigaction(signal, nullptr, &action) == 0 &&
-        action.sa_handler == SIG_IGN) {
+    if (signal == SIGHUP && sigaction(signal, nullptr, &before) == 0 &&
+        before.sa_handler == SIG_IGN) {
       continue;
     }
-    action = {};
-    action.sa_handler = handler;
-    action.sa_flags = SA_RESTART;
-    sigaction(signal, &action, nullptr);
+    install(signal, handler);
   }
+}
+
+// lockstep train starts its worker with USR1 held back, so that one that comes
+// while libraries are loaded does not kill it.
+void let_user_signal_in() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 }  // namespace
@@ -77,16 +90,24 @@ const char* signal_text(Wish wish) {
   return "";
 }
 
-StopSignals::StopSignals(const StatusWriter& status) {
+StopSignals::StopSignals() {
+  strongest_stop = 0;
+  save_wanted = false;
+  install(SIGUSR1, handle);
+  let_user_signal_in();
+}
+
+void StopSignals::arm(const StatusWriter& status) {
   static StatusWriter kept;  // A handler may run during destruction.
   kept = status;
   handler_status = &kept;
-  strongest_stop = 0;
-  save_wanted = false;
-  install(handle);
+  install_for_stops(handle);
 }
 
-StopSignals::~StopSignals() { install(SIG_DFL); }
+StopSignals::~StopSignals() {
+  install_for_stops(SIG_DFL);
+  install(SIGUSR1, SIG_IGN);
+}
 
 Wish StopSignals::take() {
   const bool save = save_wanted.exchange(false);

@@ -22,13 +22,16 @@ bool is_stop(Wish wish);
 int exit_code_of(Wish wish);
 const char* signal_text(Wish wish);
 
-// Takes TERM, HUP, INT and USR1 while it lives; one at a time in a process. A
-// second Ctrl-C ends the process at once, and so does TERM when the launcher
-// ends the job because another rank has failed: nobody is left to agree with.
+// One at a time in a process. From its making on a USR1 is remembered; the stop
+// signals end the process as usual until arm(): before the first step there is
+// nothing to save. From then on a second Ctrl-C ends the process at once, and
+// so does TERM when the launcher ends the job because another rank has failed:
+// nobody is left to agree with.
 class StopSignals {
  public:
-  explicit StopSignals(const StatusWriter& status);
-  ~StopSignals();
+  StopSignals();
+  ~StopSignals();  // USR1 is ignored from here on.
+  void arm(const StatusWriter& status);
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 

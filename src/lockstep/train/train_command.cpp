@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
 #include "lockstep/optim/lr_scaling.h"
 #include "lockstep/track/metrics_file.h"
@@ -39,14 +40,15 @@ StepPlanConfig plan_of(const TrainConfig& config, const BatchSize& batch,
   return plan;
 }
 
-ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan) {
+ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan,
+                           int64_t total_steps) {
   const OptimizationConfig& optimization = config.optimization;
   const int64_t per_epoch = plan.steps_per_epoch();
   ScheduleConfig schedule{
       .kind = optimization.lr_schedule == "plateau" ? "constant"
                                                     : optimization.lr_schedule,
       .warmup_updates = optimization.warmup_steps,
-      .total_updates = config.n_steps.value_or(config.epochs * per_epoch),
+      .total_updates = total_steps,
       .min_lr = optimization.min_lr,
       .step_updates = optimization.lr_step_epochs * per_epoch,
       .gamma = optimization.lr_gamma};
@@ -61,8 +63,11 @@ ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan) {
   return schedule;
 }
 
+// For a run that stands at `state`: with another batch size than before the
+// steps that are left differ.
 LoopConfig loop_config(const Session& session, const TrainConfig& config,
-                       int num_processes) {
+                       const RunState& state) {
+  const int num_processes = session.world().size();
   const OptimizationConfig& optimization = config.optimization;
   LoopConfig loop{
       .config = config,
@@ -74,7 +79,9 @@ LoopConfig loop_config(const Session& session, const TrainConfig& config,
       .data = session.data(),
       .folder = config.save_dir};
   const StepPlan plan(loop.plan, Share{0, num_processes});
-  loop.schedule = schedule_of(config, plan);
+  loop.total_steps = config.n_steps.value_or(
+      state.step + plan.steps_until(state.position, config.epochs));
+  loop.schedule = schedule_of(config, plan, loop.total_steps);
   return loop;
 }
 
@@ -103,9 +110,12 @@ void say_hello(Session& session, const LoopConfig& loop,
 }
 
 // Decided and reported by rank 0 alone, before anything is written.
-void check_folder(const World& world, const TrainConfig& config) {
-  world.only_on_rank0_then_share(
-      [&] { check_run_folder(config.save_dir, config); });
+void check_folder(const World& world, const CommandLine& line) {
+  world.only_on_rank0_then_share([&] {
+    const TrainConfig& config = line.config();
+    check_folder_place(config.save_dir);
+    if (!line.owns_folder()) check_folder_is_free(config.save_dir, config);
+  });
 }
 
 void open_folder(Session& session, const CommandLine& line,
@@ -126,9 +136,12 @@ void open_folder(Session& session, const CommandLine& line,
 int finish(Wish stopped_for, bool all_saved, Console& console,
            const TrainConfig& config) {
   if (stopped_for != Wish::kNone) {
-    console.info(
-        fmt::format("stopped by {}; go on with --resume latest --save_dir {}",
-                    signal_text(stopped_for), config.save_dir));
+    console.info(fmt::format(
+        "stopped by {}; {}go on with --resume latest --save_dir {}",
+        signal_text(stopped_for),
+        all_saved ? ""
+                  : "the last checkpoint was not written, older ones are: ",
+        config.save_dir));
     return exit_code_of(stopped_for);
   }
   if (!all_saved) {
@@ -142,18 +155,67 @@ int finish(Wish stopped_for, bool all_saved, Console& console,
   return 0;
 }
 
-int train(Session& session, Recipe& recipe, const CommandLine& line) {
+// What came after the checkpoint that a run goes on from is not lost.
+void leave_newer_behind(Session& session, const CheckpointsConfig& files,
+                        const RunState& state) {
+  session.world().only_on_rank0_then_share([&] {
+    const auto aside =
+        set_aside(files.folder, newer_checkpoints(files, state.step));
+    if (aside.empty()) return;
+    session.console().info(fmt::format(
+        "checkpoints behind step {} and the metrics so far are kept in {}",
+        state.step, aside.string()));
+  });
+}
+
+Wish run_loop(Session& session, TrainLoop& loop, Learner& learner,
+              const RunState& state, const CheckpointsConfig& files,
+              StopSignals& signals, bool& all_saved) {
+  Console& console = session.console();
+  std::optional<MetricsFile> metrics;
+  bool metrics_failed = false;
+  if (session.world().is_main() && !files.is_dry_run) {
+    metrics.emplace(files.folder / kMetricsFile,
+                    KeptMetrics{.last_step = state.step,
+                                .redone = state.due.validation ? "val/" : ""});
+  }
+  Checkpoints checkpoints(files, learner, session.world(), console);
+  const auto record = [&](const RunState& now, const Metrics& values) {
+    if (metrics && !metrics->append(now.step, values) &&
+        !std::exchange(metrics_failed, true)) {
+      console.error(
+          "metrics.jsonl cannot be written (a full disk?); training goes on");
+    }
+  };
+  Wish stopped_for = Wish::kNone;
+  session.with_memory_report(
+      [&] { return fmt::format("step {}", loop.step() + 1); },
+      [&] {
+        stopped_for = loop.run(
+            state,
+            {.save = [&](const RunState& now,
+                         SaveReason reason) { checkpoints.save(now, reason); },
+             .record = record},
+            signals);
+      });
+  all_saved = checkpoints.finish();
+  return stopped_for;
+}
+
+int train(Session& session, Recipe& recipe, const CommandLine& line,
+          StopSignals& signals) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   Console& console = session.console();
-  const LoopConfig loop_settings = loop_config(session, config, world.size());
-  check_folder(world, config);
+  loop_config(session, config, {});  // Throws before anything is written.
+  check_folder(world, line);
   const CheckpointsConfig files{.folder = config.save_dir,
                                 .recipe = session.facts().name,
                                 .names = session.facts().files,
                                 .keep_last = config.keep_last,
                                 .global_batch = session.batch().effective(),
-                                .config_yaml = to_yaml(line.options())};
+                                .config_yaml = to_yaml(line.options()),
+                                .is_dry_run = config.fast_dev_run};
   std::optional<Tree> checkpoint;
   if (config.resume) {
     checkpoint = find_checkpoint(*config.resume, files, world, console);
@@ -165,43 +227,20 @@ int train(Session& session, Recipe& recipe, const CommandLine& line) {
     state = restore(*checkpoint, *learner, world, files.global_batch, console);
     checkpoint.reset();
   }
+  const LoopConfig loop_settings = loop_config(session, config, state);
   TrainLoop loop(recipe, *learner, world, console, loop_settings);
   if (!line.settings_source().empty()) {
     console.info("settings are those of " + line.settings_source() +
                  ", with the flags of this command over them");
   }
   open_folder(session, line, session.facts().files);
+  if (config.resume) leave_newer_behind(session, files, state);
   say_hello(session, loop_settings, learner->precision());
-
-  StopSignals signals(world.status());
-  std::optional<MetricsFile> metrics;
-  bool metrics_failed = false;
-  if (world.is_main() && !config.fast_dev_run) {
-    metrics.emplace(std::filesystem::path(config.save_dir) / kMetricsFile,
-                    KeptMetrics{.last_step = state.step,
-                                .redone = state.due.validation ? "val/" : ""});
-  }
-  Checkpoints checkpoints(files, *learner, world, console);
-  Wish stopped_for = Wish::kNone;
-  session.with_memory_report(
-      [&] { return fmt::format("step {}", loop.step() + 1); },
-      [&] {
-        stopped_for = loop.run(
-            state,
-            {.save = [&](const RunState& now,
-                         SaveReason reason) { checkpoints.save(now, reason); },
-             .record =
-                 [&](const RunState& now, const Metrics& values) {
-                   if (metrics && !metrics->append(now.step, values) &&
-                       !std::exchange(metrics_failed, true)) {
-                     console.error(
-                         "metrics.jsonl cannot be written (a full disk?); "
-                         "training goes on");
-                   }
-                 }},
-            signals);
-      });
-  return finish(stopped_for, checkpoints.finish(), console, config);
+  signals.arm(world.status());
+  bool all_saved = true;
+  const Wish stopped_for =
+      run_loop(session, loop, *learner, state, files, signals, all_saved);
+  return finish(stopped_for, all_saved, console, config);
 }
 
 }  // namespace
@@ -213,8 +252,14 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
     context.output.out(*text);
     return 0;
   }
+  StopSignals signals;
   Session session(recipe, line, context.output, context.environment);
-  return train(session, recipe, line);
+  try {
+    return train(session, recipe, line, signals);
+  } catch (const std::exception& error) {
+    session.console().log_error(error_text(error));
+    throw;
+  }
 }
 
 }  // namespace lockstep

@@ -28,10 +28,11 @@ void describe_run(Options& options, TrainConfig& config) {
               "only kernels that give the same bits again", {.group = group});
   options.add("device", config.device, "where to compute",
               {.choices = {"auto", "cpu", "cuda"}, .group = group});
-  options.add(
-      "precision", config.precision,
-      "arithmetic: fp16 uses loss scaling; fp64 is for proofs",
-      {.choices = {"fp32", "tf32", "bf16", "fp16", "fp64"}, .group = group});
+  options.add("precision", config.precision,
+              "arithmetic: fp16 uses loss scaling; fp64 is for proofs",
+              {.choices = {"fp32", "tf32", "bf16", "fp16", "fp64"},
+               .group = group,
+               .follows = "use_amp"});
   options.add("use_amp", config.use_amp,
               "mixed precision: fp16 on a GPU, bf16 on the CPU",
               {.group = group});
@@ -49,13 +50,13 @@ void describe_data(Options& options, TrainConfig& config) {
               {.minimum = 1, .group = group});
   options.add("batch_size", config.batch_size,
               "samples per process and micro-batch",
-              {.minimum = 1, .group = group});
+              {.minimum = 1, .group = group, .follows = "global_batch_size"});
   options.add("global_batch_size", config.global_batch_size,
               "samples per optimizer step of all processes together",
               {.minimum = 1, .group = group});
   options.add("gradient_accumulation_steps", config.gradient_accumulation_steps,
               "micro-batches per optimizer step",
-              {.minimum = 1, .group = group});
+              {.minimum = 1, .group = group, .follows = "global_batch_size"});
   options.add("drop_last", config.drop_last,
               "leave out an epoch's last step when it is not full",
               {.group = group});
@@ -209,7 +210,7 @@ void check_config(const TrainConfig& config, const Options& options) {
         "--warmup_steps and --warmup_epochs are both given; they say the same "
         "in two units: leave one out");
   }
-  if (config.use_amp && options.was_chosen("precision") &&
+  if (config.use_amp && options.was_given("precision") &&
       config.precision != "fp16" && config.precision != "bf16") {
     throw ConfigError(fmt::format(
         "--use_amp asks for mixed precision and --precision {} for none: leave "

@@ -15,7 +15,10 @@ using testing::contains;
 using testing::TempDir;
 
 std::string refusal(const fs::path& path, const TrainConfig& config = {}) {
-  return config_error([&] { check_run_folder(path, config); });
+  return config_error([&] {
+    check_folder_place(path);
+    check_folder_is_free(path, config);
+  });
 }
 
 std::vector<std::string> files_in(const fs::path& folder) {
@@ -87,7 +90,7 @@ TEST(RunFolder, AFileInTheWayIsNamed) {
 // Root may write everywhere but not here.
 TEST(RunFolder, APlaceThatCannotBeWrittenIsAnError) {
   const std::string text = config_error([] {
-    check_run_folder("/proc/run", {});
+    check_folder_place("/proc/run");
     open_run_folder("/proc/run", {}, {}, "");
   });
   EXPECT_TRUE(contains(text, "--save_dir /proc/run")) << text;

@@ -81,6 +81,18 @@ TEST_F(TrainCommand, ExitCodesComeThrough) {
   EXPECT_EQ(start("#!/bin/sh\nexit 9\n", {"export", "x"}).exit_code, 9);
 }
 
+TEST_F(TrainCommand, BadInputIsSaidByTheWorkerAndNotTriedAgain) {
+  const auto result =
+      start("#!/bin/sh\necho 'bad flag' >&2\nexit 2\n",
+            {"train", "jit", "--max-restarts", "3", "--nproc", "2"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("bad flag"), std::string::npos);
+  EXPECT_EQ(result.err.find("start again"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("FAILED"), std::string::npos) << result.err;
+  const auto crashed = start("#!/bin/sh\nexit 4\n", {"train", "jit"});
+  EXPECT_NE(crashed.err.find("FAILED"), std::string::npos) << crashed.err;
+}
+
 TEST_F(TrainCommand, ARestartedWorkerKnowsThatItIsOne) {
   const auto result = start(
       "#!/bin/sh\n"

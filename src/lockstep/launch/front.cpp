@@ -101,7 +101,7 @@ int run_job(const Plan& plan) {
   const sigset_t watched = watched_signals(plan.options);
   sigset_t worker_mask;
   sigprocmask(SIG_BLOCK, &watched, &worker_mask);
-  if (plan.holds_user_signal) sigaddset(&worker_mask, SIGUSR1);
+  if (plan.runs_own_worker) sigaddset(&worker_mask, SIGUSR1);
   const FileDescriptor events(signalfd(-1, &watched, SFD_CLOEXEC));
   if (!events) throw IoError("cannot watch signals: " + errno_text());
   prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -17,6 +17,8 @@
 namespace lockstep {
 namespace {
 
+constexpr int kConfigExitCode = 2;  // base/error.h
+
 using Kind = AttemptResult::Kind;
 
 constexpr double kKillSeconds = 10;
@@ -113,7 +115,13 @@ class Keeper {
 
   bool may_restart(const AttemptResult& result, int attempt) const {
     return result.kind == Kind::kFailure && result.stop_signal == 0 &&
-           attempt < plan_.options.max_restarts;
+           attempt < plan_.options.max_restarts && !is_input_error(result);
+  }
+
+  // The worker has said it; another try or a report would not help.
+  bool is_input_error(const AttemptResult& result) const {
+    return plan_.runs_own_worker &&
+           exit_code_for(result.failures) == kConfigExitCode;
   }
 
   void announce_restart(const AttemptResult& result, int attempt) {
@@ -128,7 +136,7 @@ class Keeper {
   int finish(const AttemptResult& result) {
     int code = 0;
     if (result.kind == Kind::kFailure) {
-      err_.write(report_of(plan_, result));
+      if (!is_input_error(result)) err_.write(report_of(plan_, result));
       code = exit_code_for(result.failures);
     } else if (result.kind == Kind::kStopped) {
       code = 128 + result.stop_signal;

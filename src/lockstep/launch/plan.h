@@ -28,8 +28,9 @@ struct Plan {
   double timeout_seconds = 0;      // of collectives, as the workers see it
   Environment environment;         // what all workers share
   std::vector<std::string> notes;  // lines for the user
-  // The workers let USR1 in when they are ready for it.
-  bool holds_user_signal = false;
+  // `lockstep train` and its like: the worker says itself what is wrong with
+  // its input, and lets USR1 in when it is ready for it.
+  bool runs_own_worker = false;
 };
 
 // What this machine offers; tests put in their own.

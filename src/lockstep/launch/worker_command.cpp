@@ -140,7 +140,7 @@ Plan plan_worker_command(const WorkerCommand& command,
   }
   Plan plan = make_plan(options, environment, machine);
   note_idle_gpus(plan, command.name);
-  plan.holds_user_signal = true;
+  plan.runs_own_worker = true;
   return plan;
 }
 

@@ -75,16 +75,24 @@ double fraction(const ProgressState& state) {
       0.0, 1.0);
 }
 
-std::string details(const ProgressState& state) {
+// What a training is asked for most.
+std::string main_details(const ProgressState& state) {
   std::string text;
-  if (state.total_epochs > 0) {
-    text += fmt::format(" epoch {}/{}", state.epoch, state.total_epochs);
-  }
   if (state.loss) text += " loss " + value_text(*state.loss);
   if (state.lr) text += fmt::format(" lr {:.4g}", *state.lr);
   if (state.samples_per_second) {
     text += fmt::format(" {} samples/s", rate_text(*state.samples_per_second));
   }
+  return text;
+}
+
+std::string epoch_text(const ProgressState& state) {
+  if (state.total_epochs <= 0) return "";
+  return fmt::format(" epoch {}/{}", state.epoch, state.total_epochs);
+}
+
+std::string details(const ProgressState& state) {
+  std::string text = epoch_text(state) + main_details(state);
   for (const auto& [name, value] : state.extra) {
     text += fmt::format(" {} {}", name, value_text(value));
   }
@@ -135,9 +143,20 @@ std::string bar_text(const ProgressState& state, const BarStyle& style) {
   const double filled = fraction(state);
   const std::string left =
       fmt::format("{} {:3}%|", state.label, static_cast<int>(filled * 100));
-  const std::string right = fmt::format("| {} [{}<{}, {}]{}", count, elapsed,
-                                        clock_text(seconds_left(state)),
-                                        speed_text(state), details(state));
+  const std::string remaining = clock_text(seconds_left(state));
+  const std::string known = epoch_text(state) + main_details(state);
+  // The first that fits: a narrow terminal shows what matters most.
+  std::string right;
+  for (const std::string& text :
+       {fmt::format("| {} [{}<{}, {}]{}", count, elapsed, remaining,
+                    speed_text(state), details(state)),
+        fmt::format("| {} [{}<{}, {}]{}", count, elapsed, remaining,
+                    speed_text(state), known),
+        fmt::format("| {} [{}<{}]{}", count, elapsed, remaining, known),
+        fmt::format("| {} <{}{}", count, remaining, main_details(state))}) {
+    right = text;
+    if (width_of(left) + kFewestCells + width_of(text) <= columns) break;
+  }
   const int room = columns - width_of(left) - width_of(right);
   const int num_cells = std::clamp(room, kFewestCells, kMostCells);
   return cut(left + cells(filled, num_cells, style) + right, columns);

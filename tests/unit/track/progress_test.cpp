@@ -39,10 +39,20 @@ TEST(Progress, TheBarFillsTheLineUpToFortyCells) {
             std::string::npos);
 }
 
+TEST(Progress, ANarrowBarStillSaysEtaLossRateAndSpeed) {
+  ProgressState state = some_state();
+  state.extra = {{"grad_norm", 0.5}};
+  EXPECT_EQ(bar_text(state, {.columns = 80}),
+            "train  12%|#--------------| 120/1000 <03:51 loss 1.2345 lr 0.0001 "
+            "480 samples/s");
+  EXPECT_NE(bar_text(state, {.columns = 96}).find("[00:31<03:51] epoch 2/10"),
+            std::string::npos);
+}
+
 TEST(Progress, TheBarIsCutToTheWidth) {
   const std::string text = bar_text(some_state(), {.columns = 60});
   EXPECT_EQ(text,
-            "train  12%|#---------| 120/1000 [00:31<03:51, 3.8 it/s] epo");
+            "train  12%|#---------| 120/1000 <03:51 loss 1.2345 lr 0.000");
   EXPECT_EQ(bar_text(some_state(), {.columns = 1}), "t");
 }
 
@@ -90,7 +100,7 @@ TEST(Progress, AResumedRunCountsItsOwnStepsForTheSpeed) {
   ProgressState state = some_state();
   state.first_step = 110;
   state.seconds_elapsed = 10;
-  EXPECT_NE(bar_text(state, {}).find("[00:10<14:40, 1.0 it/s]"),
+  EXPECT_NE(bar_text(state, {.columns = 120}).find("[00:10<14:40, 1.0 it/s]"),
             std::string::npos);
 }
 

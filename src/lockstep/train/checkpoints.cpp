@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint/module_state.h"
@@ -16,16 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of weights in checkpoints of ours and of the guides' programs.
+// Where a checkpoint has its weights.
 constexpr const char* kModelKey = "model_state_dict";
-
-std::string pattern_of(const std::string& name) {
-  return replace_all(replace_all(name, "{step}", "*"), "{epoch}", "*");
-}
 
 CheckpointQuery query_of(const CheckpointsConfig& config) {
   return {.folder = config.folder,
-          .patterns = {pattern_of(config.names.checkpoint)},
+          .patterns = {file_pattern(config.names.checkpoint)},
           .step_key = "lockstep.state.step"};
 }
 

@@ -26,8 +26,8 @@ struct CheckpointsConfig {
   bool is_dry_run = false;
 };
 
-// The file that --resume means, read by every rank; an undefined Tree when
-// 'latest' finds none. Rank 0 chooses. A collective. Throws ConfigError for a
+// The file that --resume means, read by every rank; no value when 'latest'
+// finds none. Rank 0 chooses. A collective. Throws ConfigError for a
 // file that does not exist, FormatError for one that is damaged.
 std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,

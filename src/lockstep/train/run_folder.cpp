@@ -27,9 +27,7 @@ std::vector<fs::path> checkpoint_files(const fs::path& folder,
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string file = entry.path().filename();
     for (const std::string& name : {names.checkpoint, names.best}) {
-      const std::string pattern =
-          replace_all(replace_all(name, "{step}", "*"), "{epoch}", "*");
-      if (fnmatch(pattern.c_str(), file.c_str(), 0) == 0) {
+      if (fnmatch(file_pattern(name).c_str(), file.c_str(), 0) == 0) {
         files.push_back(entry.path());
         break;
       }
@@ -168,6 +166,10 @@ std::optional<SavedSettings> saved_settings(const std::string& resume,
 std::string file_name(const std::string& pattern, int64_t step, int64_t epoch) {
   return replace_all(replace_all(pattern, "{step}", std::to_string(step)),
                      "{epoch}", std::to_string(epoch));
+}
+
+std::string file_pattern(const std::string& name) {
+  return replace_all(replace_all(name, "{step}", "*"), "{epoch}", "*");
 }
 
 }  // namespace lockstep

@@ -37,9 +37,9 @@ void open_run_folder(const std::filesystem::path& path,
 bool has_checkpoints(const std::filesystem::path& folder,
                      const FileNames& names);
 
-// A run that goes on from an older checkpoint leaves what came after it: those
-// checkpoints (their steps are `is_newer`) and a copy of the metrics go to a
-// folder of their own below, whose path is returned; empty when there are none.
+// A run that goes on from an older checkpoint leaves what came after it: the
+// `newer` checkpoints and a copy of the metrics go to a folder of their own
+// below, whose path is returned; empty when there are none.
 std::filesystem::path set_aside(
     const std::filesystem::path& folder,
     const std::vector<std::filesystem::path>& newer);
@@ -62,5 +62,8 @@ std::optional<SavedSettings> saved_settings(const std::string& resume,
 
 // "checkpoint_step_{step}.pt" -> "checkpoint_step_120.pt"
 std::string file_name(const std::string& pattern, int64_t step, int64_t epoch);
+
+// The shell pattern of all such names: "checkpoint_step_*.pt".
+std::string file_pattern(const std::string& name);
 
 }  // namespace lockstep

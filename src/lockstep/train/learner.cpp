@@ -2,8 +2,6 @@
 
 #include <torch/torch.h>
 
-#include <limits>
-
 #include "lockstep/base/error.h"
 #include "lockstep/optim/frozen.h"
 #include "lockstep/optim/gradient_step.h"
@@ -74,7 +72,9 @@ std::vector<std::string> Learner::parameter_names() const {
   std::vector<std::string> names;
   for (const at::Tensor& parameter : parameters_) {
     for (const auto& item : model_->named_parameters()) {
-      if (item.value().is_same(parameter)) names.push_back(item.key());
+      if (!item.value().is_same(parameter)) continue;
+      names.push_back(item.key());
+      break;  // A tied parameter has more names; one is enough.
     }
   }
   return names;

@@ -139,7 +139,10 @@ at::Tensor TinyRecipe::sample(std::span<const int64_t> items,
     pictures = pictures.detach().requires_grad_();
     const at::Tensor wanted =
         net_->forward(pictures).gather(1, labels.unsqueeze(1)).sum();
-    const at::Tensor slope = torch::autograd::grad({wanted}, {pictures})[0];
+    // Smoothed: single pixels would win over the shape.
+    const at::Tensor slope =
+        torch::avg_pool2d(torch::autograd::grad({wanted}, {pictures})[0], 5,
+                          /*stride=*/1, /*padding=*/2);
     const at::Tensor size = slope.flatten(1).norm(2, 1).view({-1, 1, 1, 1});
     pictures = pictures + slope / (size + 1e-8);
   }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "distributed/training.h"
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
 
 namespace lockstep::testing {

@@ -1,5 +1,6 @@
 #include "support/temp_dir.h"
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
 
 namespace lockstep::testing {

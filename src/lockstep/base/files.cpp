@@ -1,7 +1,6 @@
 #include "lockstep/base/files.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -52,27 +51,6 @@ std::string read_file(const std::filesystem::path& path) {
   auto bytes = try_read_file(path);
   require(bytes.has_value(), "read", path);
   return *std::move(bytes);
-}
-
-void write_file_atomically(const std::filesystem::path& path,
-                           std::string_view bytes) {
-  const auto folder =
-      path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  std::string temporary = path.string() + ".tmp.XXXXXX";
-  const FileDescriptor file(mkostemp(temporary.data(), O_CLOEXEC));
-  require(bool(file), "create", temporary);
-  const bool written = fchmod(file.get(), 0644) == 0 &&
-                       write_all(file.get(), bytes) && fsync(file.get()) == 0 &&
-                       rename(temporary.c_str(), path.c_str()) == 0;
-  if (!written) {
-    const int number = errno;
-    unlink(temporary.c_str());
-    errno = number;
-    require(false, "write", path);
-  }
-  const FileDescriptor directory(
-      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory) fsync(directory.get());
 }
 
 std::filesystem::path make_unique_folder(const std::filesystem::path& parent,

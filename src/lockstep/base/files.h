@@ -1,5 +1,5 @@
-// Files: whole-file reading, and writing that leaves the old file or the new
-// one, never half.
+// Files: reading whole ones, descriptors, folders. Writing whole ones:
+// base/atomic_file.h.
 #pragma once
 
 #include <filesystem>
@@ -15,11 +15,6 @@ std::string read_file(const std::filesystem::path& path);
 // No value when the file cannot be read; for /proc and other files that may
 // vanish.
 std::optional<std::string> try_read_file(const std::filesystem::path& path);
-
-// Temporary file in the same folder, fsync, rename, fsync of the folder. Throws
-// IoError.
-void write_file_atomically(const std::filesystem::path& path,
-                           std::string_view bytes);
 
 // A new, empty folder "<parent>/<prefix>XXXXXX". Throws IoError.
 std::filesystem::path make_unique_folder(const std::filesystem::path& parent,

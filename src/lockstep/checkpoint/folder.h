@@ -2,7 +2,7 @@
 //
 // Their order is that of the step stored inside them, not of file times, which
 // copying changes, nor of names. Leftovers of killed writers are removed by
-// remove_leftovers() (formats/atomic_file.h).
+// remove_leftovers() (base/atomic_file.h).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/formats/atomic_file.h"
+#include "lockstep/base/atomic_file.h"
 
 namespace lockstep {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
-#include "lockstep/formats/atomic_file.h"
 #include "lockstep/formats/byte_reader.h"
 
 namespace lockstep {

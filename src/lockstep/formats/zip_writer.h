@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/formats/atomic_file.h"
+#include "lockstep/base/atomic_file.h"
 
 namespace lockstep {
 

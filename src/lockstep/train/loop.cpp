@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/files.h"
 #include "lockstep/train/run_folder.h"
 
 namespace lockstep {

@@ -1,8 +1,8 @@
 // eval, sample and prepare: what a recipe does besides training.
 #include <fmt/format.h>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/files.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/commands.h"
 #include "lockstep/train/evaluation.h"

@@ -7,6 +7,7 @@
 
 #include <csignal>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "support/temp_dir.h"
 

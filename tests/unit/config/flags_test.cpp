@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
 #include "lockstep/config/parse.h"
 #include "unit/config/sample_settings.h"

@@ -1,4 +1,4 @@
-#include "lockstep/formats/atomic_file.h"
+#include "lockstep/base/atomic_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

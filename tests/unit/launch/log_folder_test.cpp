@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/files.h"
+#include "lockstep/base/atomic_file.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "lockstep/formats/atomic_file.h"
+#include "lockstep/base/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,7 +10,6 @@
 #include <cstdlib>
 
 #include "lockstep/base/error.h"
-#include "lockstep/formats/byte_reader.h"
 
 namespace lockstep {
 namespace {
@@ -50,12 +49,14 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
-void AtomicFile::write(std::span<const std::byte> bytes) {
-  if (!write_all(file_.get(), as_text(bytes))) fail();
+void AtomicFile::write(std::string_view bytes) {
+  if (!write_all(file_.get(), bytes)) fail();
   size_ += bytes.size();
 }
 
-void AtomicFile::write(std::string_view text) { write(as_bytes(text)); }
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
 
 void AtomicFile::commit() {
   if (fsync(file_.get()) != 0 ||
@@ -72,6 +73,12 @@ void AtomicFile::commit() {
 
 void AtomicFile::fail() const {
   throw IoError("cannot write '" + path_.string() + "': " + errno_text());
+}
+
+void write_file_atomically(const fs::path& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
 std::vector<fs::path> remove_leftovers(const fs::path& folder) {

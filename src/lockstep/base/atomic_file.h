@@ -27,8 +27,8 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  void write(std::string_view bytes);
   void write(std::span<const std::byte> bytes);
-  void write(std::string_view text);
 
   // Bytes written until now.
   uint64_t size() const { return size_; }
@@ -44,6 +44,10 @@ class AtomicFile {
   FileDescriptor file_;
   uint64_t size_ = 0;
 };
+
+// A whole file at once.
+void write_file_atomically(const std::filesystem::path& path,
+                           std::string_view bytes);
 
 // Removes temporary files that no process is writing to; returns their paths.
 // A folder that does not exist has none.

@@ -16,6 +16,12 @@ nlohmann-json3-dev  required  file    /usr/include/nlohmann/json.hpp
 libjpeg-dev         required  file    /usr/include/jpeglib.h
 libpng-dev          required  file    /usr/include/png.h
 zlib1g-dev          required  file    /usr/include/zlib.h
+libisal-dev         required  file    /usr/include/isa-l.h
+libprotobuf-dev     required  file    /usr/include/google/protobuf/message_lite.h
+protobuf-compiler   required  command protoc
+libssl-dev          required  file    /usr/include/openssl/evp.h
+libstb-dev          required  file    /usr/include/stb/stb_truetype.h
+fonts-dejavu-core   required  file    /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
 libgtest-dev        required  file    /usr/include/gtest/gtest.h
 clang-19            optional  command clang++-19
 libclang-rt-19-dev  optional  file    /usr/lib/llvm-19/lib/clang/19/lib/linux

@@ -5,7 +5,8 @@
 # shellcheck shell=bash disable=SC2034  # TORCH and NVCC are read by lockstep.sh
 
 TORCH_VERSION=2.11.0
-TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy pillow safetensors) # those behind torch for tests
+TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy pillow safetensors
+  wandb tensorboard) # those behind torch for tests
 NVCC_REQUIREMENTS=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
   nvidia-cuda-crt==13.0.88 'nvidia-cuda-cccl==13.0.*')
 CACHE="${LOCKSTEP_CACHE:-$HOME/.cache/lockstep}"
@@ -60,7 +61,7 @@ install_torch() {
   lock "$CACHE/.lock" "$VENV"
   if ! torch_is_complete; then
     if ! torch_imports; then
-      step "torch $TORCH_VERSION (a download of about 2 GB), numpy and Pillow from PyPI into $VENV"
+      step "torch $TORCH_VERSION (a download of about 2 GB) and what the tests compare with from PyPI into $VENV"
       install_into_venv torch "${TORCH_REQUIREMENTS[@]}"
     fi
     torch_imports || fail "torch in $VENV does not import; remove the folder and start again"
@@ -71,7 +72,7 @@ install_torch() {
 
 torch_imports() {
   [[ ! -e "$VENV/.lockstep-started-torch" ]] && "$VENV/bin/python3" -c \
-    "import PIL, numpy, safetensors, torch; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
+    "import PIL, numpy, safetensors, tensorboard, torch, wandb; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
 }
 
 # install_into_venv NAME REQUIREMENT...: an install that was killed half-way (its

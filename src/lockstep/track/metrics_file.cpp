@@ -20,7 +20,7 @@ Json number(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-bool is_kept(const Json& record, const KeptMetrics& kept) {
+bool is_kept(const Json& record, const KeptRecords& kept) {
   if (!record.is_object() || !record.contains("step") ||
       !record["step"].is_number_integer()) {
     return false;  // A last line that was cut off.
@@ -35,7 +35,7 @@ bool is_kept(const Json& record, const KeptMetrics& kept) {
   return true;
 }
 
-std::string kept_lines(const std::string& text, const KeptMetrics& kept) {
+std::string kept_lines(const std::string& text, const KeptRecords& kept) {
   std::string lines;
   for (const std::string& line : split(text, '\n')) {
     const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -46,7 +46,7 @@ std::string kept_lines(const std::string& text, const KeptMetrics& kept) {
 
 }  // namespace
 
-MetricsFile::MetricsFile(std::filesystem::path path, const KeptMetrics& kept)
+MetricsFile::MetricsFile(std::filesystem::path path, const KeptRecords& kept)
     : path_(std::move(path)) {
   const auto before = try_read_file(path_);
   write_file_atomically(path_,

@@ -176,7 +176,7 @@ Wish run_loop(Session& session, TrainLoop& loop, Learner& learner,
   bool metrics_failed = false;
   if (session.world().is_main() && !files.is_dry_run) {
     metrics.emplace(files.folder / kMetricsFile,
-                    KeptMetrics{.last_step = state.step,
+                    KeptRecords{.last_step = state.step,
                                 .redone = state.due.validation ? "val/" : ""});
   }
   Checkpoints checkpoints(files, learner, session.world(), console);

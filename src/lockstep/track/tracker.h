@@ -21,6 +21,12 @@ struct TextNote {
   std::string text = {};  // Markdown.
 };
 
+// A file of the run folder, such as a picture of samples.
+struct NamedFile {
+  std::string name = {};  // Below the run folder.
+  std::string bytes = {};
+};
+
 // Steps do not decrease; several records may belong to one step.
 struct Record {
   int64_t step = 0;
@@ -29,6 +35,7 @@ struct Record {
   std::vector<std::pair<std::string, double>> metrics = {};
   std::vector<Picture> pictures = {};
   std::vector<TextNote> texts = {};
+  std::vector<NamedFile> files = {};
 };
 
 struct ConsoleText {

@@ -1,0 +1,200 @@
+#include "lockstep/track/recorder.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <variant>
+
+namespace lockstep {
+namespace {
+
+using Item = std::variant<Record, ConsoleText>;
+
+double unix_time() {
+  return std::chrono::duration<double>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+size_t size_of(const Record& record) {
+  size_t bytes = sizeof(Record);
+  for (const auto& [name, value] : record.metrics) {
+    bytes += sizeof(value) + sizeof(name) + name.size();
+  }
+  for (const Picture& picture : record.pictures) bytes += picture.png.size();
+  for (const TextNote& note : record.texts) bytes += note.text.size();
+  for (const NamedFile& file : record.files) bytes += file.bytes.size();
+  return bytes;
+}
+
+size_t size_of(const ConsoleText& text) {
+  return sizeof(ConsoleText) + text.text.size();
+}
+
+// A tracker and how it fares.
+struct Told {
+  std::unique_ptr<Tracker> tracker;
+  bool is_failing = false;
+  int64_t num_lost = 0;
+};
+
+}  // namespace
+
+struct Recorder::Impl {
+  void push(Item item) {
+    const size_t bytes =
+        std::visit([](const auto& part) { return size_of(part); }, item);
+    const std::lock_guard lock(mutex);
+    if (is_ending) return;
+    if (waiting_bytes + bytes > config.max_waiting_bytes) {
+      ++num_dropped;
+      return;
+    }
+    waiting_bytes += bytes;
+    waiting.push_back(std::move(item));
+    wake.notify_one();
+  }
+
+  void run() {
+    using Clock = std::chrono::steady_clock;
+    auto next_tick = Clock::now() + config.tick;
+    while (true) {
+      std::vector<Item> items;
+      bool is_last = false;
+      {
+        std::unique_lock lock(mutex);
+        wake.wait_until(lock, next_tick, [&] {
+          return !waiting.empty() || is_ending || num_dropped > 0;
+        });
+        items.swap(waiting);
+        waiting_bytes = 0;
+        is_last = is_ending;
+      }
+      for (const Item& item : items) tell(item);
+      report_dropped();
+      if (is_last) break;
+      if (Clock::now() >= next_tick) {
+        for (Told& told : trackers) {
+          try_to(told, [&] { told.tracker->tick(unix_time()); });
+        }
+        next_tick = Clock::now() + config.tick;
+      }
+    }
+    for (Told& told : trackers) {
+      if (exit_code) try_to(told, [&] { told.tracker->finish(*exit_code); });
+      report_lost(told);
+    }
+  }
+
+  void tell(const Item& item) {
+    for (Told& told : trackers) {
+      if (const auto* record = std::get_if<Record>(&item)) {
+        const bool is_done =
+            try_to(told, [&] { told.tracker->record(*record); });
+        if (is_done) told.is_failing = false;
+        if (!is_done) ++told.num_lost;
+      } else {
+        try_to(told,
+               [&] { told.tracker->console(std::get<ConsoleText>(item)); });
+      }
+    }
+  }
+
+  // False when it failed, which is said when it begins.
+  template <typename Call>
+  bool try_to(Told& told, const Call& call) {
+    try {
+      call();
+      return true;
+    } catch (const std::exception& error) {
+      if (!std::exchange(told.is_failing, true)) {
+        report(fmt::format("{}: {}; training goes on", told.tracker->name(),
+                           error.what()));
+      }
+      return false;
+    }
+  }
+
+  void report_lost(const Told& told) {
+    if (told.num_lost == 0) return;
+    report(fmt::format("{}: {} records could not be written",
+                       told.tracker->name(), told.num_lost));
+  }
+
+  void report_dropped() {
+    int64_t dropped = 0;
+    {
+      const std::lock_guard lock(mutex);
+      std::swap(dropped, num_dropped);
+    }
+    if (dropped == 0) return;
+    report(
+        fmt::format("{} records were dropped, because the disk is too slow to "
+                    "write them; training goes on",
+                    dropped));
+  }
+
+  void report(const std::string& problem) {
+    if (config.on_problem) config.on_problem(problem);
+  }
+
+  void end(std::optional<int> code) {
+    {
+      const std::lock_guard lock(mutex);
+      if (is_ending) return;
+      is_ending = true;
+      exit_code = code;
+      wake.notify_one();
+    }
+    thread.join();
+  }
+
+  RecorderConfig config;
+  std::vector<Told> trackers;  // Of the thread alone.
+
+  std::mutex mutex;  // guards what follows, never while a tracker is called
+  std::condition_variable wake;
+  std::vector<Item> waiting;
+  size_t waiting_bytes = 0;
+  int64_t num_dropped = 0;
+  bool is_ending = false;
+  std::optional<int> exit_code;
+
+  std::thread thread;
+};
+
+Recorder::Recorder(RecorderConfig config,
+                   std::vector<std::unique_ptr<Tracker>> trackers)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->config = std::move(config);
+  for (auto& tracker : trackers) {
+    impl_->trackers.push_back({.tracker = std::move(tracker)});
+  }
+  // Signals are for the threads that know what to do about them.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Recorder::~Recorder() { impl_->end(std::nullopt); }
+
+void Recorder::record(Record record) {
+  record.unix_time = unix_time();
+  impl_->push(std::move(record));
+}
+
+void Recorder::console(ConsoleText text) {
+  text.unix_time = unix_time();
+  impl_->push(std::move(text));
+}
+
+void Recorder::finish(int exit_code) { impl_->end(exit_code); }
+
+}  // namespace lockstep

@@ -71,14 +71,14 @@ std::string list_text(const char* title, const std::vector<std::string>& names,
   return text;
 }
 
-std::string describe(const LoadReport& report) {
-  size_t room = kMaxNames;
-  return list_text("of another shape", report.mismatched, room) +
-         list_text("missing in the checkpoint", report.missing, room) +
-         list_text("unknown to the module", report.unexpected, room);
-}
-
 }  // namespace
+
+std::string LoadReport::text() const {
+  size_t room = kMaxNames;
+  return list_text("of another shape", mismatched, room) +
+         list_text("missing in the checkpoint", missing, room) +
+         list_text("unknown to the module", unexpected, room);
+}
 
 Tree module_state(const torch::nn::Module& module) {
   Tree::Dict state;
@@ -115,12 +115,12 @@ LoadReport load_module_state(torch::nn::Module& module, const TreeView& state,
   for (const auto& [name, tensor] : given) report.unexpected.push_back(name);
   std::ranges::sort(report.unexpected);
   if (strictness == Strictness::kStrict && !report.is_complete()) {
-    throw ConfigError("the checkpoint does not fit the module" +
-                      describe(report) +
+    throw ConfigError("the checkpoint does not fit the module" + report.text() +
                       ". Is it of another model or another configuration?");
   }
   const at::NoGradGuard no_grad;
   for (const auto& [to, from] : copies) to.copy_(from);
+  report.num_loaded = static_cast<int64_t>(copies.size());
   return report;
 }
 

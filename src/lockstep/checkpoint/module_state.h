@@ -22,6 +22,7 @@ enum class Strictness {
 };
 
 struct LoadReport {
+  int64_t num_loaded = 0;
   std::vector<std::string> missing;     // in the module, not in the state
   std::vector<std::string> unexpected;  // in the state, not in the module
   std::vector<std::string> mismatched;  // "name: file [2, 3], module [3]"
@@ -29,6 +30,9 @@ struct LoadReport {
   bool is_complete() const {
     return missing.empty() && unexpected.empty() && mismatched.empty();
   }
+
+  // "; missing in the checkpoint: a, b and 7 more"; empty when complete.
+  std::string text() const;
 };
 
 // Copies the state's tensors into the module, to its devices and types. When

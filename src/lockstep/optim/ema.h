@@ -37,6 +37,7 @@ class Ema {
   const std::vector<at::Tensor>& averages() const { return averages_; }
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   int64_t num_updates() const { return num_updates_; }
+  double decay() const { return config_.decay; }
 
   // The tensors are the object's own: copy them before the next update.
   EmaState state() const;

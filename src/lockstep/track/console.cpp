@@ -54,6 +54,11 @@ void Console::open_log(const std::filesystem::path& path) {
   append_to_log(std::exchange(waiting_for_log_, {}));
 }
 
+void Console::listen(Listener listener) {
+  const std::lock_guard lock(mutex_);
+  listener_ = std::move(listener);
+}
+
 void Console::say(Level level, std::string_view text) {
   const std::lock_guard lock(mutex_);
   if (text.ends_with('\n')) text.remove_suffix(1);
@@ -117,6 +122,9 @@ void Console::write_above_bar(
 }
 
 void Console::log(Level level, std::string_view text) {
+  if (listener_) {
+    listener_(level, fmt::format("{}{}\n", console_prefix(level), text));
+  }
   const std::string time =
       replace_all(local_timestamp(output_.wall_seconds()), "_", " ");
   const std::string line =

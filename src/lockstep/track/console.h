@@ -61,6 +61,12 @@ class Console {
   // IoError.
   void open_log(const std::filesystem::path& path);
 
+  // From here on all that goes to the log file goes there too, as whole lines
+  // as the console shows them. Called by one thread at a time; it must not call
+  // the console. An empty one ends it.
+  using Listener = std::function<void(Level level, const std::string& lines)>;
+  void listen(Listener listener);
+
   // Texts may have several lines. A visible bar stays below them.
   void info(std::string_view text) { say(Level::kInfo, text); }
   void warn(std::string_view text) { say(Level::kWarning, text); }
@@ -98,6 +104,7 @@ class Console {
   int64_t drawn_ns_ = 0;
   std::optional<LogFile> log_file_;
   std::string waiting_for_log_;
+  Listener listener_;
   bool has_log_failed_ = false;
 };
 

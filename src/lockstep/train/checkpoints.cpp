@@ -7,6 +7,7 @@
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint/module_state.h"
+#include "lockstep/train/checkpoint_layout.h"
 #include "lockstep/train/run_folder.h"
 #include "lockstep/train/state_tree.h"
 
@@ -15,19 +16,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a checkpoint has its weights.
-constexpr const char* kModelKey = "model_state_dict";
-
 CheckpointQuery query_of(const CheckpointsConfig& config) {
   return {.folder = config.folder,
           .patterns = {file_pattern(config.names.checkpoint)},
           .step_key = "lockstep.state.step"};
 }
 
-// Empty when there is none.
-std::string find_latest(const CheckpointsConfig& config, Console& console) {
+CheckpointQuery query_of_all(const CheckpointsConfig& config) {
   CheckpointQuery query = query_of(config);
   query.patterns.push_back(config.names.best);
+  if (!config.names.last.empty()) query.patterns.push_back(config.names.last);
+  return query;
+}
+
+// Empty when there is none.
+std::string find_latest(const CheckpointsConfig& config, Console& console) {
+  const CheckpointQuery query = query_of_all(config);
   int num_damaged = 0;
   const auto latest = find_latest_valid(
       query, [&](const fs::path& path, const std::string& reason) {
@@ -70,7 +74,7 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
   if (tree.find("lockstep") == nullptr) {
     throw ConfigError(fmt::format(
         "--resume {}: the file holds weights but not where a run of Lockstep "
-        "stood; it cannot be resumed",
+        "stood; --init_from takes the weights for a new run",
         path));
   }
   const std::string& recipe = tree.at("lockstep").at("recipe").as_string();
@@ -85,10 +89,8 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
 
 std::vector<fs::path> newer_checkpoints(const CheckpointsConfig& config,
                                         int64_t step) {
-  CheckpointQuery query = query_of(config);
-  query.patterns.push_back(config.names.best);
   std::vector<fs::path> newer;
-  for (const CheckpointFile& file : list_checkpoints(query)) {
+  for (const CheckpointFile& file : list_checkpoints(query_of_all(config))) {
     if (file.step > step) newer.push_back(file.path);
   }
   return newer;
@@ -101,22 +103,38 @@ int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
         fmt::format("--checkpoint {}: there is no such file", path.string()));
   }
   const Tree tree = load_checkpoint(path);
-  const Tree* model = tree.find(kModelKey);
-  load_module_state(learner.model(), model != nullptr ? *model : tree);
+  const CheckpointKeys keys = learner.facts().keys;
+  load_module_state(learner.model(), find_weights(tree, keys, path.string()));
   if (average) {
-    const TreeView averages = tree.at("lockstep").at("ema");
-    const auto count = static_cast<int64_t>(averages.as_list().size());
-    if (*average >= count) {
-      throw ConfigError(
-          fmt::format("--ema {}: {} holds {} moving averages, counted from 0",
-                      *average, path.string(), count));
-    }
     // Buffers have no average.
-    load_module_state(learner.model(), averages.at(*average).at("state_dict"),
-                      Strictness::kWhatFits);
+    load_module_state(
+        learner.model(),
+        find_average(tree, keys, *average, learner.parameter_names()),
+        Strictness::kWhatFits);
   }
-  const auto step = TreeView(tree).find("global_step");
-  return step ? step->as_int() : 0;
+  const auto own = TreeView(tree).find("lockstep");
+  return own ? own->at("state").at("step").as_int() : 0;
+}
+
+std::string init_weights(const fs::path& path, Learner& learner) {
+  if (!fs::is_regular_file(path)) {
+    throw ConfigError(
+        fmt::format("--init_from {}: there is no such file", path.string()));
+  }
+  const Tree tree = load_checkpoint(path);
+  const Tree weights = find_weights(tree, learner.facts().keys, path.string());
+  const LoadReport report =
+      load_module_state(learner.model(), weights, Strictness::kWhatFits);
+  if (report.num_loaded == 0) {
+    throw ConfigError(
+        fmt::format("--init_from {}: none of its weights fits the model{}; is "
+                    "it of another "
+                    "model or another configuration?",
+                    path.string(), report.text()));
+  }
+  learner.restart_averages();
+  return fmt::format("weights of {}: {} tensors taken{}", path.string(),
+                     report.num_loaded, report.text());
 }
 
 std::optional<BucketLayout> layout_of(const Tree& checkpoint,
@@ -126,11 +144,16 @@ std::optional<BucketLayout> layout_of(const Tree& checkpoint,
   return read_bucket_layout(own.at("bucket_layout"));
 }
 
-RunState restore(const Tree& checkpoint, Learner& learner, const World& world,
-                 int64_t global_batch, Console& console) {
+RunState restore(const Tree& checkpoint, Learner& learner,
+                 const CheckpointsConfig& config, const World& world,
+                 Console& console) {
   const TreeView own = checkpoint.at("lockstep");
-  load_module_state(learner.model(), checkpoint.at(kModelKey));
-  load_optimizer(learner.optimizer(), checkpoint.at("optimizer_state_dict"));
+  load_module_state(learner.model(),
+                    find_weights(checkpoint, config.keys, "the checkpoint"));
+  const std::string& optimizer = config.keys.optimizer;
+  load_optimizer(learner.optimizer(), optimizer.empty()
+                                          ? own.at("optimizer")
+                                          : checkpoint.at(optimizer));
   if (learner.scaler() != nullptr) {
     if (const auto scaler = own.find("scaler")) {
       load_scaler(*learner.scaler(), *scaler);
@@ -156,13 +179,14 @@ RunState restore(const Tree& checkpoint, Learner& learner, const World& world,
       learner.set_running_sums(sums->at(world.rank()).as_tensor());
     }
   }
-  if (world.is_main() && (ranks != world.size() || batch != global_batch ||
-                          threads != at::get_num_threads())) {
+  if (world.is_main() &&
+      (ranks != world.size() || batch != config.global_batch ||
+       threads != at::get_num_threads())) {
     console.warn(fmt::format(
         "saved with {} processes, effective batch {} and {} threads, resumed "
         "with {}, {} and {}: every remaining sample of the epoch is still seen "
         "once, but the bits will differ",
-        ranks, batch, threads, world.size(), global_batch,
+        ranks, batch, threads, world.size(), config.global_batch,
         at::get_num_threads()));
   }
   return read_run_state(own.at("state"));
@@ -175,8 +199,9 @@ Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
       world_(world),
       console_(console),
       saver_({.on_saved =
-                  [this](const fs::path&) {
+                  [this](const fs::path& path) {
                     has_failed_ = false;
+                    link_last(path);
                     remove_old_files();
                   },
               .on_error =
@@ -207,11 +232,27 @@ Tree Checkpoints::make_tree(const RunState& state) {
     own["scaler"] = scaler_tree(*learner_.scaler());
   }
   own["running_sums"] = gathered_tree(learner_.running_sums(), world_);
+  const CheckpointKeys& keys = config_.keys;
   Tree tree = Tree::dict();
-  tree["epoch"] = state.position.epoch;
-  tree["global_step"] = state.step;
-  tree[kModelKey] = module_state(learner_.model());
-  tree["optimizer_state_dict"] = optimizer_tree(learner_.optimizer());
+  put_course(tree, state, keys);
+  put_model(tree, learner_.model(), keys);
+  put_averages(tree, learner_, keys);
+  Tree optimizer = optimizer_tree(learner_.optimizer());
+  if (keys.optimizer.empty()) {
+    own["optimizer"] = std::move(optimizer);
+  } else {
+    tree[keys.optimizer] = std::move(optimizer);
+  }
+  if (!keys.scheduler.empty()) {
+    tree[keys.scheduler] =
+        scheduler_tree(learner_.optimizer(), state, config_.base_lr);
+  }
+  if (!keys.scaler.empty()) {
+    tree[keys.scaler] = learner_.scaler() != nullptr
+                            ? scaler_tree(*learner_.scaler())
+                            : Tree::dict();
+  }
+  if (!keys.settings.empty()) tree[keys.settings] = config_.settings;
   tree["lockstep"] = std::move(own);
   return tree;
 }
@@ -227,6 +268,25 @@ void Checkpoints::save(const RunState& state, SaveReason reason) {
   // What ends here must be whole; else training goes on beside the writing.
   if (reason == SaveReason::kEnd || reason == SaveReason::kSignal) {
     saver_.wait();
+  }
+}
+
+// A second name of the same file, put in place at once: nothing is written
+// twice. The best of all is not the newest.
+void Checkpoints::link_last(const fs::path& path) {
+  const std::string& name = config_.names.last;
+  if (name.empty() || path.filename() == config_.names.best) return;
+  const fs::path last = config_.folder / name;
+  const fs::path temporary = last.string() + ".partial.linked";
+  std::error_code error;
+  fs::remove(temporary, error);
+  fs::create_hard_link(path, temporary, error);
+  if (error)
+    fs::copy_file(path, temporary, error);  // Not every disk has links.
+  if (!error) fs::rename(temporary, last, error);
+  if (error) {
+    console_.warn(fmt::format("{} could not be renewed: {}", last.string(),
+                              error.message()));
   }
 }
 

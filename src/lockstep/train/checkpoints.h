@@ -20,9 +20,12 @@ struct CheckpointsConfig {
   std::filesystem::path folder = {};
   std::string recipe = {};
   FileNames names = {};
+  CheckpointKeys keys = {};
   int64_t keep_last = 3;
   int64_t global_batch = 1;
+  double base_lr = 0;
   std::string config_yaml = {};
+  Tree settings = {};
   bool is_dry_run = false;
 };
 
@@ -38,6 +41,11 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
 int64_t load_weights(const std::filesystem::path& path,
                      std::optional<int64_t> average, Learner& learner);
 
+// --init_from: the weights that fit, for a new training; the rest stays as it
+// was made. Returns what was taken and what was not. Throws ConfigError when
+// nothing fits.
+std::string init_weights(const std::filesystem::path& path, Learner& learner);
+
 // Of the folder, with a step beyond `step`.
 std::vector<std::filesystem::path> newer_checkpoints(
     const CheckpointsConfig& config, int64_t step);
@@ -48,8 +56,9 @@ std::optional<BucketLayout> layout_of(const Tree& checkpoint,
 
 // Puts everything back and returns where the run stands. Says what cannot be
 // exact: another number of processes or threads.
-RunState restore(const Tree& checkpoint, Learner& learner, const World& world,
-                 int64_t global_batch, Console& console);
+RunState restore(const Tree& checkpoint, Learner& learner,
+                 const CheckpointsConfig& config, const World& world,
+                 Console& console);
 
 // Rank 0 writes, on a thread beside training; a write that fails is said and
 // training goes on. All calls are collectives.
@@ -64,6 +73,7 @@ class Checkpoints {
 
  private:
   Tree make_tree(const RunState& state);
+  void link_last(const std::filesystem::path& path);
   void remove_old_files();
 
   CheckpointsConfig config_;

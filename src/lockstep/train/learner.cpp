@@ -154,6 +154,12 @@ std::optional<at::Tensor> Learner::correction(int64_t num_samples) {
   return inverse ? *inverse * factor : factor;
 }
 
+void Learner::restart_averages() {
+  for (Ema& average : averages_) {
+    average.load({.averages = average.parameters(), .num_updates = 0});
+  }
+}
+
 void Learner::update(double lr, int64_t num_samples) {
   const GradientReport report = prepare_gradients(
       parameters_, correction(num_samples), config_.optimization.max_grad_norm);

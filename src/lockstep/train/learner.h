@@ -81,9 +81,12 @@ class Learner {
   // Inputs in the model's type.
   Batch prepared(Batch batch) const;
 
+  const RecipeFacts& facts() const { return facts_; }
   torch::nn::Module& model() { return *model_; }
   Optimizer& optimizer() { return *optimizer_; }
   std::vector<Ema>& averages() { return averages_; }
+  // After the weights were set from outside.
+  void restart_averages();
   // Of the tensors in each average.
   std::vector<std::string> parameter_names() const;
   GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }

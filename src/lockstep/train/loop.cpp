@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/train/run_folder.h"
@@ -196,16 +195,18 @@ bool TrainLoop::validate() {
     records.emplace_back("val/" + name, value);
   }
   console_.info(text);
-  actions_->record(state_, records);
+  record(std::move(records));
+  const double* loss = find_metric(*metrics, "loss");
   const double* metric = find_metric(*metrics, facts_.best_metric);
   LOCKSTEP_CHECK(metric != nullptr,
                  "evaluate() gives no " + facts_.best_metric);
-  observe(*metric);
+  state_.val_losses.push_back(loss != nullptr ? *loss : *metric);
+  observe(*metric, *metrics);
   return true;
 }
 
 // The same number on every rank, so the same decisions.
-void TrainLoop::observe(double metric) {
+void TrainLoop::observe(double metric, const Metrics& metrics) {
   const double sign = better_of(setup_, facts_) == Better::kLower ? 1 : -1;
   const double delta = setup_.config.early_stopping_min_delta;
   const bool is_better = std::isfinite(metric) &&
@@ -228,6 +229,7 @@ void TrainLoop::observe(double metric) {
       is_progress ? 0 : state_.validations_without_progress + 1;
   if (is_better) {
     state_.best = metric;
+    state_.best_metrics = metrics;
     state_.best_step = state_.step;
     // Validated: a run that goes on from here does not do it again.
     state_.due.validation = false;
@@ -257,24 +259,28 @@ bool TrainLoop::sample() {
       go_on("sample"));
   if (!items) return false;
   if (!world_.is_main() || setup_.config.fast_dev_run) return true;
-  write_samples(recipe_.render(*items));
+  record_samples(recipe_.render(*items));
   return true;
 }
 
-// A picture that cannot be written is no reason to lose a training.
-void TrainLoop::write_samples(const std::vector<OutputFile>& files) {
+void TrainLoop::record_samples(const std::vector<OutputFile>& files) {
+  Record record{.step = state_.step};
   for (const OutputFile& file : files) {
-    const auto path = setup_.folder /
-                      file_name(file.name, state_.step, state_.position.epoch);
-    try {
-      std::filesystem::create_directories(path.parent_path());
-      write_file_atomically(path, file.bytes);
-      console_.info("samples: " + path.string());
-    } catch (const std::exception& error) {
-      console_.error(fmt::format(
-          "samples were not written: {}; training goes on", error.what()));
+    record.files.push_back(
+        {.name = file_name(file.name, state_.step, state_.position.epoch),
+         .bytes = file.bytes});
+    const std::filesystem::path name = file.name;
+    if (name.extension() == ".png") {
+      record.pictures.push_back({.title = file.title, .png = file.bytes});
+    } else if (name.extension() == ".txt") {
+      record.texts.push_back({.title = file.title, .text = file.bytes});
     }
   }
+  actions_->record(std::move(record));
+}
+
+void TrainLoop::record(Metrics metrics) {
+  actions_->record({.step = state_.step, .metrics = std::move(metrics)});
 }
 
 void TrainLoop::save(SaveReason reason) {

@@ -9,6 +9,7 @@
 #include "lockstep/data/step_plan.h"
 #include "lockstep/optim/schedule.h"
 #include "lockstep/track/console.h"
+#include "lockstep/track/tracker.h"
 #include "lockstep/train/batch_size.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/learner.h"
@@ -34,8 +35,8 @@ enum class SaveReason { kInterval, kBest, kEnd, kSignal };
 // What the loop does not do itself. Called on all ranks at the same step.
 struct LoopActions {
   std::function<void(const RunState&, SaveReason)> save = {};
-  // After each log, on all ranks.
-  std::function<void(const RunState&, const Metrics&)> record = {};
+  // After each log, validation and sampling.
+  std::function<void(Record)> record = {};
 };
 
 class TrainLoop {
@@ -60,7 +61,8 @@ class TrainLoop {
   bool do_due_work();
   bool validate();
   bool sample();
-  void write_samples(const std::vector<OutputFile>& files);
+  void record_samples(const std::vector<OutputFile>& files);
+  void record(Metrics metrics);
   void save(SaveReason reason);
   bool poll();
   GoOn go_on(const char* label);
@@ -68,7 +70,7 @@ class TrainLoop {
 
   void log();
   void finish_epoch(int64_t epoch);
-  void observe(double metric);
+  void observe(double metric, const Metrics& metrics);
   void judge_skipped(const Progress& progress) const;
   ProgressState progress_state() const;
   void say_nothing_to_train() const;

@@ -70,7 +70,7 @@ void TrainLoop::log() {
   samples_ = 0;
   busy_ns_ = 0;
   console_.progress_line(progress_state());
-  actions_->record(state_, last_log_);
+  record(last_log_);
   judge_skipped(progress);
 }
 
@@ -100,9 +100,10 @@ void TrainLoop::finish_epoch(int64_t epoch) {
                               epoch + 1, setup_.config.epochs, loss,
                               learner_.optimizer().lr()));
   }
-  actions_->record(state_, {{"train/epoch_loss", loss}});
+  state_.train_losses.push_back(loss);
+  record({{"train/epoch_loss", loss}});
   // Without a validation set the training loss is all there is to judge by.
-  if (setup_.data.validation == nullptr) observe(loss);
+  if (setup_.data.validation == nullptr) observe(loss, {{"loss", loss}});
 }
 
 ProgressState TrainLoop::progress_state() const {

@@ -18,6 +18,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/optim/parameter_group.h"
 #include "lockstep/tensor/sample_random.h"
+#include "lockstep/train/checkpoint_keys.h"
 #include "lockstep/train/metrics.h"
 #include "lockstep/train/train_config.h"
 
@@ -49,6 +50,8 @@ struct FileNames {
   std::string checkpoint = "checkpoint_step_{step}.pt";
   std::string best = "best_model.pt";
   std::string log = "train.log";
+  // Always the newest checkpoint under one name, too; empty: none.
+  std::string last = {};
 };
 
 // What a recipe is, apart from its settings.
@@ -56,6 +59,7 @@ struct RecipeFacts {
   std::string name = {};
   std::string summary = {};  // One line for help.
   FileNames files = {};
+  CheckpointKeys keys = {};
   // The metric that chooses the best model, and which way.
   std::string best_metric = "loss";
   Better better = Better::kLower;
@@ -74,6 +78,8 @@ struct RecipeFacts {
 struct OutputFile {
   std::string name = {};  // Below the run folder; "{step}" allowed.
   std::string bytes = {};
+  // What trackers call it, the same at every step.
+  std::string title = "samples";
 };
 
 class Recipe {

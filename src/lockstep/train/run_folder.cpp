@@ -27,7 +27,7 @@ std::vector<fs::path> checkpoint_files(const fs::path& folder,
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string file = entry.path().filename();
-    for (const std::string& name : {names.checkpoint, names.best}) {
+    for (const std::string& name : {names.checkpoint, names.best, names.last}) {
       if (fnmatch(file_pattern(name).c_str(), file.c_str(), 0) == 0) {
         files.push_back(entry.path());
         break;

@@ -20,7 +20,20 @@ Tree plateau_tree(const PlateauState& state) {
   return tree;
 }
 
+std::vector<double> read_numbers(const TreeView& tree) {
+  std::vector<double> numbers;
+  const auto count = static_cast<int64_t>(tree.as_list().size());
+  for (int64_t i = 0; i < count; ++i) numbers.push_back(tree.at(i).as_double());
+  return numbers;
+}
+
 }  // namespace
+
+Tree numbers_tree(const std::vector<double>& numbers) {
+  Tree list = Tree::list();
+  for (const double number : numbers) list.push_back(number);
+  return list;
+}
 
 Tree run_state_tree(const RunState& state) {
   Tree tree = Tree::dict();
@@ -30,7 +43,14 @@ Tree run_state_tree(const RunState& state) {
   tree["due"] = due_tree(state.due);
   tree["epoch_loss_sum"] = state.epoch_loss_sum;
   tree["epoch_loss_weight"] = state.epoch_loss_weight;
+  tree["train_losses"] = numbers_tree(state.train_losses);
+  tree["val_losses"] = numbers_tree(state.val_losses);
   if (state.best) tree["best"] = *state.best;
+  Tree best_metrics = Tree::dict();
+  for (const auto& [name, value] : state.best_metrics) {
+    best_metrics[name] = value;
+  }
+  tree["best_metrics"] = std::move(best_metrics);
   tree["best_step"] = state.best_step;
   if (state.progress) tree["progress"] = *state.progress;
   tree["validations_without_progress"] = state.validations_without_progress;
@@ -50,7 +70,14 @@ RunState read_run_state(const TreeView& tree) {
                .saving = due.at("saving").as_bool()};
   state.epoch_loss_sum = tree.at("epoch_loss_sum").as_double();
   state.epoch_loss_weight = tree.at("epoch_loss_weight").as_double();
+  state.train_losses = read_numbers(tree.at("train_losses"));
+  state.val_losses = read_numbers(tree.at("val_losses"));
   if (const auto best = tree.find("best")) state.best = best->as_double();
+  const TreeView best_metrics = tree.at("best_metrics");
+  for (const auto& entry : best_metrics.as_dict()) {
+    const std::string& name = *entry.key.get_if<std::string>();
+    state.best_metrics.emplace_back(name, best_metrics.at(name).as_double());
+  }
   state.best_step = tree.at("best_step").as_int();
   if (const auto progress = tree.find("progress")) {
     state.progress = progress->as_double();

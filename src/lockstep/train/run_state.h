@@ -6,6 +6,7 @@
 
 #include "lockstep/data/step_plan.h"
 #include "lockstep/optim/plateau.h"
+#include "lockstep/train/metrics.h"
 
 namespace lockstep {
 
@@ -24,8 +25,11 @@ struct RunState {
   // Of the epoch so far.
   double epoch_loss_sum = 0;
   double epoch_loss_weight = 0;
+  std::vector<double> train_losses = {};  // Of every whole epoch.
+  std::vector<double> val_losses = {};    // Of every validation.
   // Of the best validation.
   std::optional<double> best = {};
+  Metrics best_metrics = {};
   int64_t best_step = 0;
   // Of the last validation that counted as progress (early stopping).
   std::optional<double> progress = {};

@@ -112,6 +112,32 @@ void load_scaler(GradScaler& scaler, const TreeView& tree) {
   scaler.load(state);
 }
 
+Tree scheduler_tree(const Optimizer& optimizer, const RunState& state,
+                    double base_lr) {
+  Tree base_lrs = Tree::list();
+  Tree last_lrs = Tree::list();
+  Tree functions = Tree::list();  // Python's own, which no file holds.
+  for (const ParameterGroup& group : optimizer.groups()) {
+    base_lrs.push_back(base_lr * group.lr_scale);
+    last_lrs.push_back(optimizer.lr() * group.lr_scale);
+    functions.push_back(Tree());
+  }
+  Tree tree = Tree::dict();
+  tree["_last_lr"] = std::move(last_lrs);
+  if (state.plateau) {
+    tree["last_epoch"] = static_cast<int64_t>(state.val_losses.size());
+    tree["best"] = state.plateau->best;
+    tree["num_bad_epochs"] = state.plateau->num_bad;
+    tree["cooldown_counter"] = state.plateau->cooldown_left;
+    return tree;
+  }
+  tree["last_epoch"] = state.step;
+  tree["_step_count"] = state.step + 1;
+  tree["base_lrs"] = std::move(base_lrs);
+  tree["lr_lambdas"] = std::move(functions);
+  return tree;
+}
+
 Tree ema_tree(const Ema& ema, const std::vector<std::string>& names) {
   const EmaState state = ema.state();
   Tree averages = Tree::dict();

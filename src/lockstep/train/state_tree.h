@@ -25,6 +25,13 @@ Tree ema_tree(const Ema& ema, const std::vector<std::string>& names);
 void load_ema(Ema& ema, const std::vector<std::string>& names,
               const TreeView& tree);
 
+// torch.optim.lr_scheduler's: what LambdaLR and its kin, and ReduceLROnPlateau
+// where that is what decides, read back.
+Tree scheduler_tree(const Optimizer& optimizer, const RunState& state,
+                    double base_lr);
+
+Tree numbers_tree(const std::vector<double>& numbers);
+
 Tree run_state_tree(const RunState& state);
 RunState read_run_state(const TreeView& tree);
 

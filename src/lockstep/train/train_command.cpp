@@ -7,6 +7,7 @@
 #include "lockstep/config/render.h"
 #include "lockstep/optim/lr_scaling.h"
 #include "lockstep/track/metrics_file.h"
+#include "lockstep/train/checkpoint_layout.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/commands.h"
 #include "lockstep/train/loop.h"
@@ -180,8 +181,8 @@ Wish run_loop(Session& session, TrainLoop& loop, Learner& learner,
                                 .redone = state.due.validation ? "val/" : ""});
   }
   Checkpoints checkpoints(files, learner, session.world(), console);
-  const auto record = [&](const RunState& now, const Metrics& values) {
-    if (metrics && !metrics->append(now.step, values) &&
+  const auto record = [&](const Record& now) {
+    if (metrics && !metrics->append(now.step, now.metrics) &&
         !std::exchange(metrics_failed, true)) {
       console.error(
           "metrics.jsonl cannot be written (a full disk?); training goes on");
@@ -207,14 +208,18 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   const TrainConfig& config = line.config();
   const World& world = session.world();
   Console& console = session.console();
-  loop_config(session, config, {});  // Throws before anything is written.
+  // Throws before anything is written.
+  const double base_lr = loop_config(session, config, {}).base_lr;
   check_folder(world, line);
   const CheckpointsConfig files{.folder = config.save_dir,
                                 .recipe = session.facts().name,
                                 .names = session.facts().files,
+                                .keys = session.facts().keys,
                                 .keep_last = config.keep_last,
                                 .global_batch = session.batch().effective(),
+                                .base_lr = base_lr,
                                 .config_yaml = to_yaml(line.options()),
+                                .settings = settings_tree(line.options()),
                                 .is_dry_run = config.fast_dev_run};
   std::optional<Tree> checkpoint;
   if (config.resume) {
@@ -224,8 +229,10 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
       checkpoint ? layout_of(*checkpoint, world) : std::nullopt);
   RunState state;
   if (checkpoint) {
-    state = restore(*checkpoint, *learner, world, files.global_batch, console);
+    state = restore(*checkpoint, *learner, files, world, console);
     checkpoint.reset();
+  } else if (config.init_from) {
+    console.info(init_weights(*config.init_from, *learner));
   }
   const LoopConfig loop_settings = loop_config(session, config, state);
   TrainLoop loop(recipe, *learner, world, console, loop_settings);

@@ -19,6 +19,10 @@ void describe_run(Options& options, TrainConfig& config) {
               "a checkpoint to go on from, or 'latest' of the run folder; its "
               "settings are taken over, flags and --config change them",
               {.group = group, .once = true});
+  options.add("init_from", config.init_from,
+              "take the weights of this file (.pt, .pth, .safetensors), and "
+              "nothing else, to begin with",
+              {.group = group});
   options.add("overwrite", config.overwrite,
               "start anew in a run folder that already holds a run",
               {.group = group, .once = true});
@@ -234,6 +238,12 @@ void check_config(const TrainConfig& config, const Options& options) {
     throw ConfigError(
         "--resume goes on with a run and --overwrite throws it away: leave one "
         "out");
+  }
+  if (config.resume && *config.resume != "latest" &&
+      options.source("init_from") == Source::kFlag) {
+    throw ConfigError(
+        "--resume takes the weights of a run and --init_from those of a file: "
+        "leave one out");
   }
   if (config.resume && config.fast_dev_run) {
     throw ConfigError(

@@ -49,6 +49,7 @@ struct TrainConfig {
   std::string data_path = {};
   std::string save_dir = "output";
   std::optional<std::string> resume = {};
+  std::optional<std::string> init_from = {};
   bool overwrite = false;
 
   int64_t epochs = 1;

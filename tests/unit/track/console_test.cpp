@@ -208,6 +208,24 @@ TEST_F(ConsoleTest, WhatWaitsForALogIsLimited) {
   EXPECT_GT(size, 60u * 1024);
 }
 
+TEST_F(ConsoleTest, AListenerHearsMessagesAndLinesUntilItIsTakenAway) {
+  Console console({}, output());
+  std::string heard;
+  console.info("before");
+  console.listen([&](Level level, const std::string& lines) {
+    heard += (level == Level::kError ? "E " : "- ") + lines;
+  });
+  console.info("two\nlines");
+  console.error("broken");
+  console.progress(at_step(1));
+  console.progress_line(at_step(2));
+  console.log_error("the end");
+  console.listen({});
+  console.info("after");
+  EXPECT_EQ(heard, "- two\nlines\nE error: broken\n- " + line_text(at_step(2)) +
+                       "\nE error: the end\n");
+}
+
 TEST_F(ConsoleTest, ALogThatCannotBeOpenedIsAnError) {
   Console console({}, output());
   EXPECT_THROW(console.open_log(folder_.path() / "no" / "log"), IoError);

@@ -82,14 +82,14 @@ TEST(Recorder, SaysOnceThatATrackerFailsAndWhatItLost) {
   Diary failing{.failing_from = 2, .failing_to = 4};
   Diary other;
   std::vector<std::string> problems;
-  Recorder recorder({.on_problem = [&](const std::string& text) {
-                      problems.push_back(text);
-                    }},
-                    trackers_of({&failing, &other}));
+  Recorder recorder(
+      {.on_problem =
+           [&](const std::string& text) { problems.push_back(text); }},
+      trackers_of({&failing, &other}));
   for (int64_t step = 1; step <= 5; ++step) recorder.record({.step = step});
   recorder.finish(0);
-  EXPECT_EQ(failing.told, (std::vector<std::string>{"step 1", "step 4",
-                                                    "step 5", "exit 0"}));
+  EXPECT_EQ(failing.told,
+            (std::vector<std::string>{"step 1", "step 4", "step 5", "exit 0"}));
   EXPECT_EQ(other.told.size(), 6u);
   EXPECT_EQ(problems,
             (std::vector<std::string>{
@@ -101,12 +101,11 @@ TEST(Recorder, ASlowDiskNeverHoldsUpTheCallerAndDropsAreSaid) {
   std::promise<void> release;
   Diary diary{.held_until = release.get_future().share()};
   std::vector<std::string> problems;
-  Recorder recorder({.max_waiting_bytes = 10'000,
-                     .on_problem =
-                         [&](const std::string& text) {
-                           problems.push_back(text);
-                         }},
-                    trackers_of({&diary}));
+  Recorder recorder(
+      {.max_waiting_bytes = 10'000,
+       .on_problem =
+           [&](const std::string& text) { problems.push_back(text); }},
+      trackers_of({&diary}));
   // All of this returns although nothing can be written.
   for (int64_t step = 1; step <= 1000; ++step) recorder.record({.step = step});
   release.set_value();

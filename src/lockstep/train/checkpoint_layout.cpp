@@ -1,0 +1,207 @@
+#include "lockstep/train/checkpoint_layout.h"
+
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/train/state_tree.h"
+
+namespace lockstep {
+namespace {
+
+// What programs call the weights; the first that is there is taken.
+constexpr std::array kCommonKeys = {"model_state_dict", "state_dict", "model",
+                                    "module", "net"};
+constexpr std::string_view kWrapper = "module.";
+
+std::string without_dots(const std::string& name) {
+  return replace_all(name, ".", "");
+}
+
+bool holds_tensors(const Tree& value) {
+  const auto* dict = value.get_if<Tree::Dict>();
+  return dict != nullptr && std::ranges::any_of(*dict, [](const auto& entry) {
+           return entry.value.template is<at::Tensor>();
+         });
+}
+
+// The tensors of one part, with `prefix` before their names and without the one
+// that Python's wrapper adds.
+void take_part(const Tree& part, const std::string& prefix, Tree& weights) {
+  const auto name_of = [](const auto& entry) {
+    return entry.key.template get_if<std::string>();
+  };
+  const auto* dict = part.get_if<Tree::Dict>();
+  if (dict == nullptr) return;
+  const bool is_wrapped = std::ranges::all_of(*dict, [&](const auto& entry) {
+    const std::string* name = name_of(entry);
+    return name == nullptr || name->starts_with(kWrapper);
+  });
+  for (const auto& entry : *dict) {
+    const std::string* name = name_of(entry);
+    if (name == nullptr || !entry.value.template is<at::Tensor>()) continue;
+    weights[prefix + (is_wrapped && !prefix.empty()
+                          ? name->substr(kWrapper.size())
+                          : *name)] = entry.value;
+  }
+}
+
+std::string keys_text(const TreeView& file) {
+  std::vector<std::string> names;
+  if (file.value().is<Tree::Dict>()) {
+    for (const auto& entry : file.as_dict()) {
+      const auto* name = entry.key.get_if<std::string>();
+      names.push_back(name != nullptr ? *name : "?");
+    }
+  }
+  const size_t count = std::min<size_t>(names.size(), 10);
+  std::string text = join({names.begin(), names.begin() + count}, ", ");
+  if (count < names.size()) text += ", ...";
+  return text.empty() ? "nothing" : text;
+}
+
+Tree scalar_tree(const SettingScalar& scalar) {
+  return std::visit([](const auto& value) { return Tree(value); }, scalar);
+}
+
+Tree best_tree(const RunState& state, const CheckpointKeys& keys) {
+  if (keys.best_metrics.empty()) {
+    return state.best ? Tree(*state.best) : Tree();
+  }
+  std::vector<Tree> values;
+  for (const std::string& name : keys.best_metrics) {
+    const double* value = find_metric(state.best_metrics, name);
+    values.push_back(value != nullptr ? Tree(*value) : Tree());
+  }
+  return Tree::tuple(std::move(values));
+}
+
+}  // namespace
+
+void put_model(Tree& checkpoint, const torch::nn::Module& model,
+               const CheckpointKeys& keys) {
+  for (const ModelPart& part : keys.model) checkpoint[part.key] = Tree::dict();
+  const Tree state = module_state(model);
+  for (const auto& entry : *state.get_if<Tree::Dict>()) {
+    const std::string& name = *entry.key.get_if<std::string>();
+    const auto part =
+        std::ranges::find_if(keys.model, [&](const ModelPart& candidate) {
+          return name.starts_with(candidate.prefix);
+        });
+    LOCKSTEP_CHECK(part != keys.model.end(),
+                   name + " belongs to no part of the checkpoint");
+    checkpoint[part->key][name.substr(part->prefix.size())] = entry.value;
+  }
+}
+
+void put_averages(Tree& checkpoint, Learner& learner,
+                  const CheckpointKeys& keys) {
+  const std::vector<std::string> names = learner.parameter_names();
+  const size_t count =
+      std::min(keys.averages.size(), learner.averages().size());
+  for (size_t i = 0; i < count; ++i) {
+    const Ema& ema = learner.averages()[i];
+    Tree tree = Tree::dict();
+    const bool is_dotless = keys.average_layout == AverageLayout::kDotless;
+    if (is_dotless) {
+      tree["decay"] = torch::tensor(static_cast<float>(ema.decay()));
+      tree["num_updates"] =
+          torch::tensor(static_cast<int32_t>(ema.num_updates()));
+    }
+    for (size_t k = 0; k < names.size(); ++k) {
+      tree[is_dotless ? without_dots(names[k]) : names[k]] =
+          ema.averages().at(k);
+    }
+    checkpoint[keys.averages[i]] = std::move(tree);
+  }
+}
+
+void put_course(Tree& checkpoint, const RunState& state,
+                const CheckpointKeys& keys) {
+  const auto put = [&](const std::string& key, Tree value) {
+    if (!key.empty()) checkpoint[key] = std::move(value);
+  };
+  put(keys.epoch, state.position.epoch);
+  put(keys.step, state.step);
+  put(keys.loss,
+      state.train_losses.empty() ? Tree() : Tree(state.train_losses.back()));
+  put(keys.train_losses, numbers_tree(state.train_losses));
+  put(keys.val_losses, numbers_tree(state.val_losses));
+  put(keys.best, best_tree(state, keys));
+}
+
+Tree settings_tree(const Options& options) {
+  Tree tree = Tree::dict();
+  for (const Setting& setting : options.settings()) {
+    const SettingValue value = setting.binding.read();
+    if (setting.binding.shape == ValueShape::kList) {
+      Tree list = Tree::list();
+      for (const SettingScalar& item : value) list.push_back(scalar_tree(item));
+      tree[setting.name] = std::move(list);
+    } else {
+      tree[setting.name] = value.empty() ? Tree() : scalar_tree(value.front());
+    }
+  }
+  return tree;
+}
+
+Tree find_weights(const TreeView& file, const CheckpointKeys& keys,
+                  const std::string& path) {
+  Tree weights = Tree::dict();
+  const Tree& tree = file.value();
+  const bool has_parts = std::ranges::all_of(
+      keys.model,
+      [&](const ModelPart& part) { return tree.find(part.key) != nullptr; });
+  if (has_parts) {
+    for (const ModelPart& part : keys.model) {
+      take_part(*tree.find(part.key), part.prefix, weights);
+    }
+  }
+  for (const char* key : kCommonKeys) {
+    if (holds_tensors(weights)) break;
+    if (const Tree* found = tree.find(key)) take_part(*found, "", weights);
+  }
+  if (!holds_tensors(weights)) take_part(tree, "", weights);
+  if (!holds_tensors(weights)) {
+    throw FormatError(fmt::format(
+        "{} holds no weights where they are looked for; it holds {}. lockstep "
+        "inspect lists all of it, lockstep export --key NAME makes a file of "
+        "one part",
+        path, keys_text(file)));
+  }
+  return weights;
+}
+
+Tree find_average(const TreeView& file, const CheckpointKeys& keys,
+                  int64_t index, const std::vector<std::string>& names) {
+  const auto number = static_cast<size_t>(index);
+  if (number < keys.averages.size()) {
+    if (const auto found = file.find(keys.averages[number])) {
+      Tree average = Tree::dict();
+      for (const std::string& name : names) {
+        const Tree* tensor = found->value().find(name);
+        if (tensor == nullptr) tensor = found->value().find(without_dots(name));
+        if (tensor != nullptr) average[name] = *tensor;
+      }
+      return average;
+    }
+  }
+  const auto own = file.find("lockstep");
+  const auto averages = own ? own->find("ema") : std::nullopt;
+  const auto count = averages ? averages->as_list().size() : 0;
+  if (number >= count) {
+    throw ConfigError(fmt::format(
+        "--ema {}: the checkpoint holds {} moving averages, counted "
+        "from 0",
+        index, count));
+  }
+  return averages->at(index).at("state_dict").value();
+}
+
+}  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <fstream>
 
+#include "distributed/original_layouts.h"
 #include "lockstep/tensor/random_stream.h"
 #include "lockstep/tensor/seed.h"
 
@@ -111,11 +112,15 @@ void ProbeRecipe::describe(Options& options, TrainConfig& common) {
   options.add("memory_sample", config_.memory_sample, "index", details);
   options.add("validation_losses", config_.validation_losses, "losses",
               details);
+  options.add("layout", config_.layout, "of checkpoints", details);
 }
 
 RecipeFacts ProbeRecipe::facts() const {
+  const auto layout = testing::original_layout(config_.layout);
   return {.name = "probe",
           .summary = "for tests",
+          .files = layout.files,
+          .keys = layout.keys,
           .memory_remedies = {"--batch_size 1", "--dropout 0"},
           .normaliser_per_sample = config_.own_normaliser ? 3.0 : 1.0,
           .num_sample_items = 9};

@@ -33,6 +33,8 @@ struct ProbeConfig {
   std::optional<int64_t> memory_sample = {};
   // The loss of the n-th validation; the last one stays.
   std::vector<double> validation_losses = {};
+  // Whose checkpoints to write: original_layouts.h.
+  std::string layout = {};
 };
 
 class ProbeNet;

@@ -40,7 +40,8 @@ const char* name_of(Command command) {
 
 }  // namespace
 
-CommandLine::CommandLine(Command command, Recipe& recipe) : command_(command) {
+CommandLine::CommandLine(Command command, Recipe& recipe)
+    : command_(command), recipe_(recipe) {
   describe_common(options_, config_);
   if (command != Command::kTrain) {
     options_.add("checkpoint", checkpoint_, "the weights: a checkpoint file",
@@ -52,7 +53,6 @@ CommandLine::CommandLine(Command command, Recipe& recipe) : command_(command) {
   recipe.describe(options_, config_);
   options_.refresh_defaults();
   recipe_name_ = recipe.facts().name;
-  names_ = recipe.facts().files;
 }
 
 std::optional<std::string> CommandLine::parse(
@@ -107,7 +107,7 @@ void CommandLine::resume_after_restart(const Environment& environment) {
   if (!before || job_line_.empty() || !before->starts_with(job_line_)) return;
   owns_folder_ = true;
   config_.overwrite = false;
-  if (!config_.resume || has_checkpoints(folder, names_)) {
+  if (!config_.resume || has_checkpoints(folder, recipe_.facts().files)) {
     config_.resume = "latest";
   }
 }

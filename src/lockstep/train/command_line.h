@@ -44,8 +44,8 @@ class CommandLine {
   void take_over_settings(const std::vector<std::string>& arguments);
 
   Command command_;
+  Recipe& recipe_;
   std::string recipe_name_;
-  FileNames names_;
   std::string job_line_;
   std::string settings_source_;
   bool owns_folder_ = false;

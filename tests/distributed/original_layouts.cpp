@@ -1,0 +1,59 @@
+#include "distributed/original_layouts.h"
+
+namespace lockstep::testing {
+
+OriginalLayout original_layout(const std::string& name) {
+  if (name == "jit") {
+    return {.files = {.checkpoint = "checkpoint_epoch_{epoch}.pth",
+                      .best = "best_model.pth"},
+            .keys = {.step = "", .loss = "loss"}};
+  }
+  if (name == "jit_images") {
+    return {.files = {.checkpoint = "checkpoint-{epoch}.pth",
+                      .last = "checkpoint-last.pth"},
+            .keys = {.model = {{.key = "model"}},
+                     .step = "",
+                     .optimizer = "optimizer",
+                     .scheduler = "",
+                     .settings = "args",
+                     .averages = {"model_ema1", "model_ema2"}}};
+  }
+  if (name == "dit") {
+    return {.files = {.checkpoint = "model.pth"},
+            .keys = {.model = {{.key = "model"}},
+                     .epoch = "",
+                     .step = "",
+                     .optimizer = "",
+                     .scheduler = "",
+                     .averages = {"ema"},
+                     .average_layout = AverageLayout::kDotless}};
+  }
+  if (name == "scribble") {
+    return {.files = {.checkpoint = "checkpoint_{epoch}.pth",
+                      .best = "model_best.pth",
+                      .log = "log.txt",
+                      .last = "last_checkpoint.pth"},
+            .keys = {.model = {{.key = "state_dict"}},
+                     .step = "",
+                     .optimizer = "optimizer",
+                     .scheduler = "",
+                     .best = "best_pred",
+                     .best_metrics = {"loss", "error"}}};
+  }
+  if (name == "protein") {
+    return {
+        .files = {.checkpoint = "checkpoint_epoch_{epoch}.pt"},
+        .keys = {.model = {{.key = "encoder_state_dict", .prefix = "first."},
+                           {.key = "decoder_state_dict", .prefix = "last."}},
+                 .step = "",
+                 .loss = "loss",
+                 .train_losses = "train_losses",
+                 .val_losses = "val_losses"}};
+  }
+  if (name == "atlas") {
+    return {.keys = {.scaler = "scaler_state_dict", .best = "best_val_loss"}};
+  }
+  return {};
+}
+
+}  // namespace lockstep::testing

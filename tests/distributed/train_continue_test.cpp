@@ -65,6 +65,64 @@ TEST_F(TrainContinue, FromAnOlderCheckpointTheNewerOnesAreKeptAside) {
   expect_in(latest.out, "checkpoint_step_24.pt");
 }
 
+TEST_F(TrainContinue, WeightsOfAFileBeginANewRun) {
+  run_well(tiny("old", {"--epochs=1", "--ema_decay=0.9"}));
+  const std::string from = in("old/checkpoint_step_8.pt");
+  // Nothing is learned, so that the weights can be compared.
+  const Words flags = {"--init_from", from, "--lr=0", "--ema_decay=0.5"};
+  const ProcessResult begun = run(tiny("new", flags + Words{"--epochs=1"}));
+  ASSERT_EQ(begun.exit_code, 0) << begun.err;
+  expect_in(begun.out, "weights of " + from + ": 6 tensors taken\n");
+  const Tree old_file = last_checkpoint(in("old"));
+  const Tree new_file = last_checkpoint(in("new"));
+  expect_equal(new_file.at("model_state_dict").value(),
+               old_file.at("model_state_dict").value());
+  // Averages begin with them, too; nothing else is taken.
+  const TreeView average = new_file.at("lockstep").at("ema").at(0);
+  EXPECT_TRUE(average.at("state_dict")
+                  .at("last.bias")
+                  .as_tensor()
+                  .allclose(weight(old_file, "last.bias"), 1e-6, 1e-7));
+  EXPECT_EQ(last_step("new"), 8);
+}
+
+TEST_F(TrainContinue, WeightsThatDoNotFitAreNamed) {
+  run_well(tiny("old", {"--epochs=1"}));
+  const std::string from = in("old/checkpoint_step_8.pt");
+  const ProcessResult wider =
+      run(tiny("new", {"--init_from", from, "--width=16", "--epochs=1"}));
+  ASSERT_EQ(wider.exit_code, 0) << wider.err;
+  expect_in(wider.out,
+            "1 tensors taken; of another shape: first.weight: file "
+            "[8, 1, 3, 3], module [16, 1, 3, 3], ");
+  const std::string none = temp_.write("none.pt", read_file(from));
+  const ProcessResult nothing =
+      run({.recipe = "probe",
+           .folder = in("probe"),
+           .flags = {"--init_from", none, "--epochs=1"}});
+  EXPECT_EQ(nothing.exit_code, 2) << nothing.out;
+  expect_in(nothing.err, "none of its weights fits the model");
+  EXPECT_FALSE(fs::exists(in("probe")));
+}
+
+TEST_F(TrainContinue, WeightsOfAFileAreForRunsThatHaveNone) {
+  run_well(tiny("old", {"--epochs=1"}));
+  const std::string from = in("old/checkpoint_step_8.pt");
+  const Words flags = {"--init_from", from, "--resume=latest"};
+  const ProcessResult first = run(tiny("new", flags + Words{"--epochs=1"}));
+  expect_in(first.out, "6 tensors taken");
+  const ProcessResult second = run(tiny("new", flags + Words{"--epochs=2"}));
+  expect_not_in(second.out, "tensors taken");
+  EXPECT_EQ(last_step("new"), 16);
+  const ProcessResult both =
+      run(tiny("other", {"--init_from", from, "--resume", from, "--epochs=2"}));
+  EXPECT_EQ(both.exit_code, 2);
+  expect_in(both.err, "leave one out");
+  const ProcessResult missing = run(tiny("other", {"--init_from=no.pt"}));
+  EXPECT_EQ(missing.exit_code, 2);
+  expect_in(missing.err, "--init_from no.pt: there is no such file");
+}
+
 TEST_F(TrainContinue, ALargerBatchLeavesFewerStepsButAllEpochs) {
   run_well(tiny("run", {"--epochs=3"}));
   run_well(again("run", {"--resume=latest", "--batch_size=32", "--epochs=5"}));

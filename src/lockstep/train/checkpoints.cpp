@@ -47,6 +47,23 @@ std::string find_latest(const CheckpointsConfig& config, Console& console) {
   return latest ? latest->path.string() : std::string();
 }
 
+void warn_of_other_bits(const TreeView& own, const CheckpointsConfig& config,
+                        const World& world, Console& console) {
+  const int64_t ranks = own.at("world_size").as_int();
+  const int64_t threads = own.at("threads").as_int();
+  const int64_t batch = own.at("global_batch").as_int();
+  if (ranks == world.size() && batch == config.global_batch &&
+      threads == at::get_num_threads()) {
+    return;
+  }
+  console.warn(fmt::format(
+      "saved with {} processes, effective batch {} and {} threads, resumed "
+      "with {}, {} and {}: every remaining sample of the epoch is still seen "
+      "once, but the bits will differ",
+      ranks, batch, threads, world.size(), config.global_batch,
+      at::get_num_threads()));
+}
+
 }  // namespace
 
 std::optional<Tree> find_checkpoint(const std::string& resume,
@@ -170,25 +187,13 @@ RunState restore(const Tree& checkpoint, Learner& learner,
     load_ema(learner.averages()[i], learner.parameter_names(),
              averages.at(static_cast<int64_t>(i)));
   }
-  const int64_t ranks = own.at("world_size").as_int();
-  const int64_t threads = own.at("threads").as_int();
-  const int64_t batch = own.at("global_batch").as_int();
-  if (ranks == world.size()) {
+  if (own.at("world_size").as_int() == world.size()) {
     load_generators(world, own.at("generators"));
     if (const auto sums = own.find("running_sums")) {
       learner.set_running_sums(sums->at(world.rank()).as_tensor());
     }
   }
-  if (world.is_main() &&
-      (ranks != world.size() || batch != config.global_batch ||
-       threads != at::get_num_threads())) {
-    console.warn(fmt::format(
-        "saved with {} processes, effective batch {} and {} threads, resumed "
-        "with {}, {} and {}: every remaining sample of the epoch is still seen "
-        "once, but the bits will differ",
-        ranks, batch, threads, world.size(), config.global_batch,
-        at::get_num_threads()));
-  }
+  if (world.is_main()) warn_of_other_bits(own, config, world, console);
   return read_run_state(own.at("state"));
 }
 
@@ -212,7 +217,8 @@ Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
                         path.string(), error));
                   }}) {}
 
-Tree Checkpoints::make_tree(const RunState& state) {
+// Beside what the original project writes: all that an exact resume needs.
+Tree Checkpoints::own_tree(const RunState& state) {
   Tree own = Tree::dict();
   own["version"] = 1;
   own["recipe"] = config_.recipe;
@@ -232,7 +238,12 @@ Tree Checkpoints::make_tree(const RunState& state) {
     own["scaler"] = scaler_tree(*learner_.scaler());
   }
   own["running_sums"] = gathered_tree(learner_.running_sums(), world_);
+  return own;
+}
+
+Tree Checkpoints::make_tree(const RunState& state) {
   const CheckpointKeys& keys = config_.keys;
+  Tree own = own_tree(state);
   Tree tree = Tree::dict();
   put_course(tree, state, keys);
   put_model(tree, learner_.model(), keys);

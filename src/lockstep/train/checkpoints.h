@@ -72,6 +72,7 @@ class Checkpoints {
   bool finish();
 
  private:
+  Tree own_tree(const RunState& state);
   Tree make_tree(const RunState& state);
   void link_last(const std::filesystem::path& path);
   void remove_old_files();

@@ -181,10 +181,12 @@ Wish run_loop(Session& session, TrainLoop& loop, Learner& learner,
   }
   Checkpoints checkpoints(files, learner, session.world(), console);
   const auto record = [&](const RunState& now, const Metrics& values) {
-    if (metrics && !metrics->append(now.step, values) &&
-        !std::exchange(metrics_failed, true)) {
-      console.error(
-          "metrics.jsonl cannot be written (a full disk?); training goes on");
+    if (!metrics) return;
+    try {
+      metrics->record({.step = now.step, .metrics = values});
+    } catch (const IoError& error) {
+      if (std::exchange(metrics_failed, true)) return;
+      console.error(fmt::format("{}; training goes on", error.what()));
     }
   };
   Wish stopped_for = Wish::kNone;

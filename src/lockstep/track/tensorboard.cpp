@@ -69,11 +69,11 @@ void add_picture(tfevents::Summary& summary, const Picture& picture) {
 
 void add_text(tfevents::Summary& summary, const TextNote& note) {
   auto& value = *summary.add_value();
-  value.set_tag(as_utf8(note.title) + "/text_summary");
+  value.set_tag(as_utf8(note.title));
   value.mutable_metadata()->mutable_plugin_data()->set_plugin_name("text");
   auto& tensor = *value.mutable_tensor();
   tensor.set_dtype(tfevents::Tensor::STRING);
-  tensor.mutable_tensor_shape()->add_dim()->set_size(1);
+  tensor.mutable_tensor_shape();  // No dimensions: one text, not a table.
   tensor.add_string_val(as_utf8(note.text));
 }
 
@@ -89,23 +89,24 @@ TensorBoardTracker::TensorBoardTracker(const TensorBoardConfig& config)
   version.set_wall_time(static_cast<double>(unix_seconds()));
   version.set_file_version("brain.Event:2");
   file_.append(framed(version));
-  if (config.kept) forget_later_steps(config);
+  start(config);
 }
 
-void TensorBoardTracker::forget_later_steps(const TensorBoardConfig& config) {
-  const auto now = static_cast<double>(unix_seconds());
-  const int64_t last_step = config.kept->last_step;
-  const bool is_partly_redone = !config.kept->redone.empty();
-  tfevents::Event start;
-  start.set_wall_time(now);
-  start.set_step(is_partly_redone ? last_step : last_step + 1);
-  start.mutable_session_log()->set_status(tfevents::SessionLog::START);
-  file_.append(framed(start));
+// Readers forget the step of this event and later ones, unless it is the first
+// of its kind that they see: so a new run has one, too.
+void TensorBoardTracker::start(const TensorBoardConfig& config) {
+  const KeptRecords kept = config.kept.value_or(KeptRecords{.last_step = -1});
+  const bool is_partly_redone = !kept.redone.empty();
+  tfevents::Event event;
+  event.set_wall_time(static_cast<double>(unix_seconds()));
+  event.set_step(is_partly_redone ? kept.last_step : kept.last_step + 1);
+  event.mutable_session_log()->set_status(tfevents::SessionLog::START);
+  file_.append(framed(event));
   if (!is_partly_redone) return;
-  read_metrics(config.metrics, [&](Record kept) {
-    if (kept.step != last_step) return;
-    kept.unix_time = now;
-    record(kept);
+  read_metrics(config.metrics, [&](Record again) {
+    if (again.step != kept.last_step) return;
+    again.unix_time = event.wall_time();
+    record(again);
   });
 }
 

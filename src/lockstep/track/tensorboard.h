@@ -35,7 +35,7 @@ class TensorBoardTracker : public Tracker {
   void record(const Record& record) override;
 
  private:
-  void forget_later_steps(const TensorBoardConfig& config);
+  void start(const TensorBoardConfig& config);
 
   RecordFile file_;
 };

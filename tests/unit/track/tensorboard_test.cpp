@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "file_limit.h"
 #include "lockstep/base/error.h"
 #include "lockstep/track/tfrecord.h"
@@ -14,6 +17,8 @@ namespace {
 
 using testing::FileLimit;
 using testing::TempDir;
+
+constexpr size_t kFirstEvents = 2;  // Version and start.
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
@@ -69,9 +74,9 @@ TEST(TensorBoard, ARecordIsOneEvent) {
   tracker.record({.step = 2});
   tracker.record({.step = 3, .texts = {{.title = "note", .text = "x"}}});
   const auto events = events_in(folder.path() / names_in(folder.path())[0]);
-  ASSERT_EQ(events.size(), 3U);
+  ASSERT_EQ(events.size(), kFirstEvents + 2);
   EXPECT_NE(events[0].find("brain.Event:2"), std::string::npos);
-  EXPECT_NE(events[2].find("note/text_summary"), std::string::npos);
+  EXPECT_NE(events.back().find("note"), std::string::npos);
 }
 
 TEST(TensorBoard, AFullDiskLeavesWholeEventsAndLaterOnesFollow) {
@@ -83,12 +88,12 @@ TEST(TensorBoard, AFullDiskLeavesWholeEventsAndLaterOnesFollow) {
     const FileLimit limit(std::filesystem::file_size(path) + 20);
     EXPECT_THROW(tracker.record({.step = 2, .metrics = {{"lost", 2}}}),
                  IoError);
-    EXPECT_EQ(events_in(path).size(), 2U);
+    EXPECT_EQ(events_in(path).size(), kFirstEvents + 1);
   }
   tracker.record({.step = 3, .metrics = {{"behind", 3}}});
   const auto events = events_in(path);
-  ASSERT_EQ(events.size(), 3U);
-  EXPECT_NE(events[2].find("behind"), std::string::npos);
+  ASSERT_EQ(events.size(), kFirstEvents + 2);
+  EXPECT_NE(events.back().find("behind"), std::string::npos);
 }
 
 TEST(TensorBoard, APictureThatIsNoneIsAnErrorAndWritesNothing) {
@@ -99,7 +104,7 @@ TEST(TensorBoard, APictureThatIsNoneIsAnErrorAndWritesNothing) {
                                .metrics = {{"a", 1}},
                                .pictures = {{.title = "p", .png = "JPEG"}}}),
                FormatError);
-  EXPECT_EQ(events_in(path).size(), 1U);
+  EXPECT_EQ(events_in(path).size(), kFirstEvents);
 }
 
 TEST(TensorBoard, AFolderThatCannotBeMadeIsAnError) {

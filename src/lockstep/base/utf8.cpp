@@ -46,6 +46,20 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t size = code_point_size(text);
+    if (size == 0) {
+      result += "\xef\xbf\xbd";
+    } else {
+      result += text.substr(0, size);
+    }
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return result;
+}
+
 std::optional<std::string> latin1_from_utf8(std::string_view text) {
   std::string bytes;
   while (!text.empty()) {

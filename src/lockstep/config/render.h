@@ -17,6 +17,10 @@ std::string help_text(const Options& options, std::string_view usage);
 // the same values.
 std::string to_yaml(const Options& options);
 
+// Every setting with its current value, less those of one start, as one JSON
+// object.
+std::string to_json(const Options& options);
+
 // For docs: a heading and a table per group.
 std::string to_markdown(const Options& options);
 

@@ -1,7 +1,9 @@
-// PNG by libpng.
+// PNG by libpng; the encoder is in formats/.
 //
 // As in jpeg.cpp: libpng leaves an error by longjmp, so no frame between setjmp
 // and that jump holds an object with a destructor.
+#include "lockstep/formats/png.h"
+
 #include <fmt/format.h>
 #include <png.h>
 
@@ -110,46 +112,6 @@ void read_checked_header(Decoder& decoder, std::string_view bytes) {
                    kMostPixelsPerByte);
 }
 
-void append_bytes(png_structp png, png_bytep from, size_t count) {
-  static_cast<std::string*>(png_get_io_ptr(png))
-      ->append(reinterpret_cast<const char*>(from), count);
-}
-
-class Encoder {
- public:
-  Encoder() {
-    png_ = png_create_write_struct(PNG_LIBPNG_VER_STRING, &escape_,
-                                   escape_with_message, ignore_warning);
-    if (png_ != nullptr) info_ = png_create_info_struct(png_);
-    if (info_ == nullptr) throw std::bad_alloc();
-  }
-  ~Encoder() { png_destroy_write_struct(&png_, &info_); }
-  Encoder(const Encoder&) = delete;
-  Encoder& operator=(const Encoder&) = delete;
-
-  bool write(const Image& image, std::string& bytes);
-  const char* message() const { return escape_.message.data(); }
-
- private:
-  Escape escape_ = {};
-  png_structp png_ = nullptr;
-  png_infop info_ = nullptr;
-};
-
-bool Encoder::write(const Image& image, std::string& bytes) {
-  if (setjmp(escape_.place) != 0) return false;
-  png_set_write_fn(png_, &bytes, append_bytes, nullptr);
-  png_set_IHDR(png_, info_, png_uint_32(image.width), png_uint_32(image.height),
-               8,
-               image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
-               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-               PNG_FILTER_TYPE_DEFAULT);
-  png_write_info(png_, info_);
-  for (int y = 0; y < image.height; ++y) png_write_row(png_, image.row(y));
-  png_write_end(png_, info_);
-  return true;
-}
-
 }  // namespace
 
 ImageSize size_of_png(std::string_view bytes) {
@@ -171,13 +133,10 @@ Image decode_png(std::string_view bytes) {
 
 std::string encode_png(const Image& image) {
   check_image(image);
-  Encoder encoder;
-  std::string bytes;
-  if (!encoder.write(image, bytes)) {
-    throw InternalError(
-        fmt::format("libpng cannot write an image: {}", encoder.message()));
-  }
-  return bytes;
+  return encode_png(PngPixels{.width = image.width,
+                              .height = image.height,
+                              .channels = image.channels,
+                              .pixels = image.pixels});
 }
 
 }  // namespace lockstep

@@ -1,13 +1,14 @@
 #include "lockstep/track/metrics_file.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-
 #include <cmath>
+#include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -20,11 +21,17 @@ Json number(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
+bool is_record(const Json& record) {
+  return record.is_object() && record.contains("step") &&
+         record["step"].is_number_integer();
+}
+
+Json parsed(const std::string& line) {
+  return Json::parse(line, nullptr, /*allow_exceptions=*/false);
+}
+
 bool is_kept(const Json& record, const KeptRecords& kept) {
-  if (!record.is_object() || !record.contains("step") ||
-      !record["step"].is_number_integer()) {
-    return false;  // A last line that was cut off.
-  }
+  if (!is_record(record)) return false;  // A last line that was cut off.
   const auto step = record["step"].get<int64_t>();
   if (step != kept.last_step || kept.redone.empty()) {
     return step <= kept.last_step;
@@ -38,32 +45,59 @@ bool is_kept(const Json& record, const KeptRecords& kept) {
 std::string kept_lines(const std::string& text, const KeptRecords& kept) {
   std::string lines;
   for (const std::string& line : split(text, '\n')) {
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (is_kept(record, kept)) lines += line + "\n";
+    if (is_kept(parsed(line), kept)) lines += line + "\n";
   }
   return lines;
 }
 
-}  // namespace
-
-MetricsFile::MetricsFile(std::filesystem::path path, const KeptRecords& kept)
-    : path_(std::move(path)) {
-  const auto before = try_read_file(path_);
-  write_file_atomically(path_,
-                        before ? kept_lines(*before, kept) : std::string());
-  file_ = FileDescriptor(
-      open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_CREAT, 0644));
-  if (!file_) {
-    throw IoError(
-        fmt::format("cannot open {}: {}", path_.string(), errno_text()));
-  }
+// No value for what is neither a number nor one of the texts above.
+std::optional<double> number_of(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (value == "inf") return std::numeric_limits<double>::infinity();
+  if (value == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::nullopt;
 }
 
-bool MetricsFile::append(
-    int64_t step, const std::vector<std::pair<std::string, double>>& metrics) {
-  Json record = {{"step", step}};
-  for (const auto& [name, value] : metrics) record[name] = number(value);
-  return write_all(file_.get(), record.dump() + "\n");
+std::filesystem::path without_dropped(const std::filesystem::path& path,
+                                      const KeptRecords& kept) {
+  const auto before = try_read_file(path);
+  write_file_atomically(path,
+                        before ? kept_lines(*before, kept) : std::string());
+  return path;
+}
+
+}  // namespace
+
+MetricsFile::MetricsFile(const std::filesystem::path& path,
+                         const KeptRecords& kept)
+    : file_(without_dropped(path, kept), RecordFile::Open::kAtEnd) {}
+
+void MetricsFile::record(const Record& record) {
+  if (record.metrics.empty()) return;
+  Json line = {{"step", record.step}};
+  for (const auto& [name, value] : record.metrics) line[name] = number(value);
+  file_.append(line.dump(-1, ' ', false, Json::error_handler_t::replace) +
+               "\n");
+}
+
+void read_metrics(const std::filesystem::path& path,
+                  const std::function<void(Record)>& each) {
+  std::ifstream file(path);
+  if (!file && std::filesystem::exists(path)) {
+    throw IoError("cannot read " + path.string());
+  }
+  std::string line;
+  while (std::getline(file, line)) {
+    const Json json = parsed(line);
+    if (!is_record(json)) continue;
+    Record record{.step = json["step"].get<int64_t>()};
+    for (const auto& [name, value] : json.items()) {
+      const auto number = number_of(value);
+      if (name != "step" && number) record.metrics.emplace_back(name, *number);
+    }
+    each(std::move(record));
+  }
 }
 
 }  // namespace lockstep

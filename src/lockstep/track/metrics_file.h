@@ -1,34 +1,36 @@
 // metrics.jsonl: one line of JSON per record of a run.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "lockstep/base/files.h"
+#include "lockstep/track/record_file.h"
 #include "lockstep/track/tracker.h"
 
 namespace lockstep {
 
 // {"step":120,"train/loss":0.25,...}; numbers with all their digits, NaN and
 // infinities as texts. Every line is written at once, so that a reader sees
-// whole lines only. Not thread-safe.
-class MetricsFile {
+// whole lines only. Pictures and notes are not in it; a record of those alone
+// makes no line.
+class MetricsFile : public Tracker {
  public:
   // Drops what the run will write again, so that it tells each step once.
   // Throws IoError.
-  MetricsFile(std::filesystem::path path, const KeptRecords& kept);
+  MetricsFile(const std::filesystem::path& path, const KeptRecords& kept);
 
-  // False when the line could not be written: a full disk is no reason to stop
-  // training.
-  bool append(int64_t step,
-              const std::vector<std::pair<std::string, double>>& metrics);
+  std::string name() const override { return "metrics.jsonl"; }
+  void record(const Record& record) override;
 
  private:
-  std::filesystem::path path_;
-  FileDescriptor file_;
+  RecordFile file_;
 };
+
+// Calls `each` with every record of such a file, in order; without a time,
+// which the file does not tell. A line that is no record is left out; a file
+// that is not there has none. Throws IoError.
+void read_metrics(const std::filesystem::path& path,
+                  const std::function<void(Record)>& each);
 
 }  // namespace lockstep

@@ -73,6 +73,7 @@ std::optional<std::string> CommandLine::parse(
                     "shall {} use?",
                     name_of(command_)));
   }
+  arguments_ = arguments;
   job_line_ = job_line(environment);
   check_config(config_, options_);
   if (command_ == Command::kTrain) resume_after_restart(environment);

@@ -26,6 +26,7 @@ class CommandLine {
   std::optional<std::string> parse(const std::vector<std::string>& arguments,
                                    const Environment& environment);
 
+  const std::vector<std::string>& arguments() const { return arguments_; }
   const TrainConfig& config() const { return config_; }
   const Options& options() const { return options_; }
   // What the run folder keeps: all settings as YAML, and whose run it is.
@@ -46,6 +47,7 @@ class CommandLine {
   Command command_;
   Recipe& recipe_;
   std::string recipe_name_;
+  std::vector<std::string> arguments_;
   std::string job_line_;
   std::string settings_source_;
   bool owns_folder_ = false;

@@ -39,8 +39,17 @@ std::vector<fs::path> checkpoint_files(const fs::path& folder,
 
 void remove_checkpoints(const fs::path& folder, const FileNames& names) {
   for (const fs::path& file : checkpoint_files(folder, names)) fs::remove(file);
-  fs::remove(folder / names.log);
-  fs::remove(folder / kMetricsFile);
+  for (const std::string& name :
+       {names.log, std::string(kMetricsFile), std::string(kMetricsTable),
+        std::string(kWandbFile)}) {
+    fs::remove(folder / name);
+  }
+  std::error_code error;
+  for (const auto& entry :
+       fs::directory_iterator(folder / kTensorBoardFolder, error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("events.out.tfevents.")) fs::remove(entry.path());
+  }
 }
 
 bool lies_in(const fs::path& file, const fs::path& folder) {

@@ -11,6 +11,10 @@ namespace lockstep {
 // "config.yaml" marks a folder that holds a run.
 constexpr const char* kConfigFile = "config.yaml";
 constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr const char* kMetricsTable = "metrics.csv";
+constexpr const char* kTensorBoardFolder = "tensorboard";
+// Which run of Weights & Biases this one is.
+constexpr const char* kWandbFile = "wandb.json";
 
 // The first line of a run's config: which job of a launcher wrote it. Empty
 // without a launcher.

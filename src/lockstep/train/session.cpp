@@ -58,6 +58,7 @@ Session::Session(Recipe& recipe, const CommandLine& line,
                  const ConsoleOutput& output, const Environment& environment)
     : recipe_(recipe),
       line_(line),
+      environment_(environment),
       world_(World::from_environment(world_config(line.config()), environment)),
       console_(std::make_unique<Console>(
           ConsoleConfig{.rank = world_.rank(), .speaks = world_.is_main()},

@@ -25,6 +25,7 @@ class Session {
   const BatchSize& batch() const { return batch_; }
   const DataSets& data() const { return data_; }
   const RecipeFacts& facts() const { return facts_; }
+  const Environment& environment() const { return environment_; }
 
   // Seeds, makes the model and what trains it.
   std::unique_ptr<Learner> make_learner(
@@ -38,6 +39,7 @@ class Session {
  private:
   Recipe& recipe_;
   const CommandLine& line_;
+  Environment environment_;
   World world_;
   std::unique_ptr<Console> console_;
   RecipeFacts facts_;

@@ -6,11 +6,11 @@
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
 #include "lockstep/optim/lr_scaling.h"
-#include "lockstep/track/metrics_file.h"
 #include "lockstep/train/checkpoint_layout.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/commands.h"
 #include "lockstep/train/loop.h"
+#include "lockstep/train/records.h"
 #include "lockstep/train/run_folder.h"
 #include "lockstep/train/session.h"
 #include "lockstep/train/startup_text.h"
@@ -169,24 +169,12 @@ void leave_newer_behind(Session& session, const CheckpointsConfig& files,
   });
 }
 
-Wish run_loop(Session& session, TrainLoop& loop, Learner& learner,
-              const RunState& state, const CheckpointsConfig& files,
-              StopSignals& signals, bool& all_saved) {
-  Console& console = session.console();
-  std::optional<MetricsFile> metrics;
-  bool metrics_failed = false;
-  if (session.world().is_main() && !files.is_dry_run) {
-    metrics.emplace(files.folder / kMetricsFile,
-                    KeptRecords{.last_step = state.step,
-                                .redone = state.due.validation ? "val/" : ""});
-  }
-  Checkpoints checkpoints(files, learner, session.world(), console);
-  const auto record = [&](const Record& now) {
-    if (metrics && !metrics->append(now.step, now.metrics) &&
-        !std::exchange(metrics_failed, true)) {
-      console.error(
-          "metrics.jsonl cannot be written (a full disk?); training goes on");
-    }
+// Without `records` on a rank that writes none.
+Wish run_loop(Session& session, TrainLoop& loop, Checkpoints& checkpoints,
+              const RunState& state, RunRecords* records,
+              StopSignals& signals) {
+  const auto record = [&](Record now) {
+    if (records != nullptr) records->record(std::move(now));
   };
   Wish stopped_for = Wish::kNone;
   session.with_memory_report(
@@ -199,17 +187,43 @@ Wish run_loop(Session& session, TrainLoop& loop, Learner& learner,
              .record = record},
             signals);
       });
-  all_saved = checkpoints.finish();
   return stopped_for;
 }
 
+RunRecordsConfig records_config(const Session& session,
+                                const CommandLine& line) {
+  return {.folder = line.config().save_dir,
+          .recipe = session.facts().name,
+          .choices = line.config().records,
+          .settings_json = to_json(line.options()),
+          .settings_yaml = to_yaml(line.options()),
+          .arguments = line.arguments(),
+          .environment = session.environment()};
+}
+
+// Rank 0 alone writes records. A collective.
+void open_records(Session& session, const CommandLine& line,
+                  const std::optional<RunState>& resumed,
+                  std::unique_ptr<RunRecords>& records) {
+  if (line.config().fast_dev_run) return;
+  session.world().only_on_rank0_then_share([&] {
+    RunRecordsConfig config = records_config(session, line);
+    if (resumed) {
+      config.resumed = {.last_step = resumed->step,
+                        .redone = resumed->due.validation ? "val/" : ""};
+    }
+    records = std::make_unique<RunRecords>(config, session.console());
+  });
+}
+
 int train(Session& session, Recipe& recipe, const CommandLine& line,
-          StopSignals& signals) {
+          StopSignals& signals, std::unique_ptr<RunRecords>& records) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   Console& console = session.console();
   // Throws before anything is written.
   const double base_lr = loop_config(session, config, {}).base_lr;
+  check_records(records_config(session, line));
   check_folder(world, line);
   const CheckpointsConfig files{.folder = config.save_dir,
                                 .recipe = session.facts().name,
@@ -228,6 +242,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   const auto learner = session.make_learner(
       checkpoint ? layout_of(*checkpoint, world) : std::nullopt);
   RunState state;
+  const bool is_resumed = checkpoint.has_value();
   if (checkpoint) {
     state = restore(*checkpoint, *learner, files, world, console);
     checkpoint.reset();
@@ -242,12 +257,14 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   }
   open_folder(session, line, session.facts().files);
   if (config.resume) leave_newer_behind(session, files, state);
+  open_records(session, line,
+               is_resumed ? std::optional(state) : std::nullopt, records);
   say_hello(session, loop_settings, learner->precision());
   signals.arm(world.status());
-  bool all_saved = true;
-  const Wish stopped_for =
-      run_loop(session, loop, *learner, state, files, signals, all_saved);
-  return finish(stopped_for, all_saved, console, config);
+  Checkpoints checkpoints(files, *learner, world, console);
+  const Wish stopped_for = run_loop(session, loop, checkpoints, state,
+                                    records.get(), signals);
+  return finish(stopped_for, checkpoints.finish(), console, config);
 }
 
 }  // namespace
@@ -261,10 +278,14 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
   }
   StopSignals signals;
   Session session(recipe, line, context.output, context.environment);
+  std::unique_ptr<RunRecords> records;
   try {
-    return train(session, recipe, line, signals);
+    const int code = train(session, recipe, line, signals, records);
+    if (records) records->finish(code);
+    return code;
   } catch (const std::exception& error) {
     session.console().log_error(error_text(error));
+    if (records) records->finish(exit_code(error));
     throw;
   }
 }

@@ -157,6 +157,30 @@ void describe_intervals(Options& options, TrainConfig& config) {
               "what counts as progress", {.minimum = 0, .group = group});
 }
 
+void describe_records(Options& options, RecordsConfig& config) {
+  const std::string group = "Records";
+  options.add("tensorboard", config.tensorboard,
+              "events for TensorBoard in the run folder's tensorboard/",
+              {.key = "tensorboard.enabled", .group = group});
+  options.add("use_wandb", config.use_wandb,
+              "a run for Weights & Biases in wandb/, offline; WANDB_MODE, "
+              "WANDB_DIR and its other variables count",
+              {.key = "wandb.enabled", .group = group});
+  options.add("wandb_project", config.wandb_project,
+              "its project; unset: WANDB_PROJECT, else lockstep",
+              {.key = "wandb.project", .group = group});
+  options.add("wandb_name", config.wandb_name,
+              "its name; unset: WANDB_NAME, else the server chooses",
+              {.key = "wandb.name", .group = group});
+  options.add("wandb_entity", config.wandb_entity,
+              "its team or user; unset: WANDB_ENTITY",
+              {.key = "wandb.entity", .group = group});
+  options.add("wandb_tags", config.wandb_tags, "its tags",
+              {.key = "wandb.tags", .group = group});
+  options.add("wandb_notes", config.wandb_notes, "a longer description",
+              {.key = "wandb.notes", .group = group});
+}
+
 void describe_dry_runs(Options& options, TrainConfig& config) {
   const std::string group = "Dry runs";
   options.add("fast_dev_run", config.fast_dev_run,
@@ -203,6 +227,7 @@ void describe_common(Options& options, TrainConfig& config) {
   describe_optimizer(options, config.optimization);
   describe_learning_rate(options, config.optimization);
   describe_intervals(options, config);
+  describe_records(options, config.records);
   describe_dry_runs(options, config);
   describe_launch_words(options, config.launch);
 }

@@ -34,6 +34,18 @@ struct OptimizationConfig {
   int64_t max_skipped_steps = 25;
 };
 
+// Who is told of a run. JSON lines, a table and plots are always written.
+struct RecordsConfig {
+  bool tensorboard = true;
+  bool use_wandb = false;
+  // Without a value the environment decides (WANDB_PROJECT, ...).
+  std::optional<std::string> wandb_project = {};
+  std::optional<std::string> wandb_name = {};
+  std::optional<std::string> wandb_entity = {};
+  std::vector<std::string> wandb_tags = {};
+  std::optional<std::string> wandb_notes = {};
+};
+
 // The launch words of the guides. They never change a launched world.
 struct LaunchWords {
   bool distributed = false;
@@ -83,6 +95,7 @@ struct TrainConfig {
   std::optional<double> limit_train_batches = {};
   std::optional<double> limit_val_batches = {};
 
+  RecordsConfig records = {};
   LaunchWords launch = {};
 };
 

@@ -26,5 +26,11 @@ TEST(Utf8, BytesGoThroughTextAndBack) {
   EXPECT_EQ(latin1_from_utf8("\xe4\xbd\xa0"), std::nullopt);
 }
 
+TEST(Utf8, BytesThatAreNoTextAreReplaced) {
+  EXPECT_EQ(as_utf8("loss \xc3\xa9"), "loss \xc3\xa9");
+  EXPECT_EQ(as_utf8("a\xff\xc3"), "a\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(as_utf8(""), "");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,0 +1,35 @@
+// PNG files: writing pixels, and what the header says. Reading pixels:
+// data/image.h.
+//
+// Free functions without state: safe to call from several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// 8 bits per channel, rows from top to bottom, channels interleaved.
+struct PngPixels {
+  int width = 0;
+  int height = 0;
+  int channels = 3;  // 1: grey; 3: red, green, blue.
+  std::span<const uint8_t> pixels = {};
+};
+
+// The bytes of a PNG file. Throws ConfigError unless sides, channels and number
+// of pixels fit together.
+std::string encode_png(const PngPixels& image);
+
+struct PngHeader {
+  int width = 0;
+  int height = 0;
+  int channels = 0;  // Of a picture with a palette: 3.
+};
+
+// Throws FormatError when the bytes do not begin as a PNG file does.
+PngHeader read_png_header(std::string_view bytes);
+
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+// The framing of TensorFlow's record files, which TensorBoard reads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// CRC-32C (Castagnoli).
+uint32_t crc32c(std::string_view bytes);
+
+// Length, checksum of the length, data, checksum of the data.
+std::string tfrecord(std::string_view data);
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+#include "lockstep/train/records.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/track/csv_file.h"
+#include "lockstep/track/metrics_file.h"
+#include "lockstep/track/output_files.h"
+#include "lockstep/track/plot_tracker.h"
+#include "lockstep/track/tensorboard.h"
+#include "lockstep/track/wandb_tracker.h"
+#include "lockstep/train/run_folder.h"
+
+namespace lockstep {
+namespace {
+
+using Trackers = std::vector<std::unique_ptr<Tracker>>;
+
+WandbConfig wandb_config(const RunRecordsConfig& config) {
+  const RecordsConfig& choices = config.choices;
+  WandbConfig wandb{.project = choices.wandb_project,
+                    .name = choices.wandb_name,
+                    .entity = choices.wandb_entity,
+                    .notes = choices.wandb_notes,
+                    .config_json = config.settings_json,
+                    .program = "lockstep train " + config.recipe,
+                    .arguments = config.arguments,
+                    .state_file = config.folder / kWandbFile};
+  if (!choices.wandb_tags.empty()) wandb.tags = choices.wandb_tags;
+  return with_environment(std::move(wandb), config.environment);
+}
+
+void add_wandb(const RunRecordsConfig& config, Console& console,
+               Trackers& trackers) {
+  const WandbConfig wandb = wandb_config(config);
+  if (!config.choices.use_wandb || wandb.mode == WandbMode::kDisabled) return;
+  auto tracker = std::make_unique<WandbTracker>(wandb, config.resumed);
+  console.info(wandb.mode == WandbMode::kOnline
+                   ? wandb_sync_hint(tracker->folder())
+                   : "wandb: offline run in " + tracker->folder().string());
+  trackers.push_back(std::move(tracker));
+}
+
+Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
+  const std::filesystem::path metrics = config.folder / kMetricsFile;
+  Trackers trackers;
+  // The first: the others begin with what it keeps of an earlier part.
+  trackers.push_back(std::make_unique<MetricsFile>(
+      metrics, config.resumed.value_or(KeptRecords{})));
+  trackers.push_back(
+      std::make_unique<CsvFile>(config.folder / kMetricsTable, metrics));
+  trackers.push_back(std::make_unique<OutputFiles>(OutputFilesConfig{
+      .folder = config.folder,
+      .on_written = [&console](const std::filesystem::path& path) {
+        console.info("samples: " + path.string());
+      }}));
+  if (config.choices.tensorboard) {
+    trackers.push_back(std::make_unique<TensorBoardTracker>(
+        TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
+                          .kept = config.resumed,
+                          .metrics = metrics}));
+  }
+  add_wandb(config, console, trackers);
+  trackers.push_back(std::make_unique<PlotTracker>(PlotTrackerConfig{
+      .folder = config.folder,
+      .title = config.recipe + ": " + config.folder.string(),
+      .metrics = metrics}));
+  return trackers;
+}
+
+}  // namespace
+
+void check_records(const RunRecordsConfig& config) {
+  if (config.choices.use_wandb) check_wandb_names(wandb_config(config));
+}
+
+RunRecords::RunRecords(const RunRecordsConfig& config, Console& console)
+    : console_(console),
+      recorder_(std::make_unique<Recorder>(
+          RecorderConfig{.on_problem =
+                             [&console](const std::string& problem) {
+                               console.error(problem);
+                             }},
+          make_trackers(config, console))) {
+  console_.listen([this](Level level, const std::string& lines) {
+    recorder_->console({.is_error = level != Level::kInfo, .text = lines});
+  });
+  if (!config.resumed) {
+    recorder_->record({.texts = {{.title = "config",
+                                  .text = "```yaml\n" + config.settings_yaml +
+                                          "```\n"}}});
+  }
+}
+
+RunRecords::~RunRecords() { console_.listen({}); }
+
+}  // namespace lockstep

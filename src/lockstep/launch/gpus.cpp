@@ -1,13 +1,12 @@
 #include "lockstep/launch/gpus.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
 
+#include "lockstep/base/nvml.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/launch/nvml.h"
+#include "lockstep/launch/gpu_bus.h"
 
 namespace lockstep {
 namespace {
@@ -29,10 +28,7 @@ bool is_valid(const std::string& name, int installed) {
 }  // namespace
 
 int count_installed_gpus() {
-  // Loading NVML costs milliseconds: not without a driver.
-  if (access("/dev/nvidiactl", F_OK) != 0 && access("/dev/dxg", F_OK) != 0) {
-    return 0;
-  }
+  if (!has_nvidia_driver()) return 0;
   if (const auto number = count_by_nvml()) return *number;
   return count_by_proc();
 }

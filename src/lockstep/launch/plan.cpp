@@ -8,7 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/launch/nvml.h"
+#include "lockstep/launch/gpu_bus.h"
 #include "lockstep/launch/port.h"
 
 namespace lockstep {

@@ -5,7 +5,6 @@
 #include "lockstep/track/csv_file.h"
 #include "lockstep/track/metrics_file.h"
 #include "lockstep/track/output_files.h"
-#include "lockstep/track/plot_tracker.h"
 #include "lockstep/track/tensorboard.h"
 #include "lockstep/track/wandb_tracker.h"
 #include "lockstep/train/run_folder.h"
@@ -60,10 +59,6 @@ Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
                           .metrics = metrics}));
   }
   add_wandb(config, console, trackers);
-  trackers.push_back(std::make_unique<PlotTracker>(PlotTrackerConfig{
-      .folder = config.folder,
-      .title = config.recipe + ": " + config.folder.string(),
-      .metrics = metrics}));
   return trackers;
 }
 
@@ -85,9 +80,9 @@ RunRecords::RunRecords(const RunRecordsConfig& config, Console& console)
     recorder_->console({.is_error = level != Level::kInfo, .text = lines});
   });
   if (!config.resumed) {
-    recorder_->record({.texts = {{.title = "config",
-                                  .text = "```yaml\n" + config.settings_yaml +
-                                          "```\n"}}});
+    recorder_->record(
+        {.texts = {{.title = "config",
+                    .text = "```yaml\n" + config.settings_yaml + "```\n"}}});
   }
 }
 

@@ -257,13 +257,13 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   }
   open_folder(session, line, session.facts().files);
   if (config.resume) leave_newer_behind(session, files, state);
-  open_records(session, line,
-               is_resumed ? std::optional(state) : std::nullopt, records);
+  open_records(session, line, is_resumed ? std::optional(state) : std::nullopt,
+               records);
   say_hello(session, loop_settings, learner->precision());
   signals.arm(world.status());
   Checkpoints checkpoints(files, *learner, world, console);
-  const Wish stopped_for = run_loop(session, loop, checkpoints, state,
-                                    records.get(), signals);
+  const Wish stopped_for =
+      run_loop(session, loop, checkpoints, state, records.get(), signals);
   return finish(stopped_for, checkpoints.finish(), console, config);
 }
 

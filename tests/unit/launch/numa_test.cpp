@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
-#include "lockstep/launch/nvml.h"
+#include "lockstep/launch/gpu_bus.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/spawn.h"
 #include "support/temp_dir.h"

@@ -1,4 +1,4 @@
-// What NVIDIA's management library tells of the GPUs, loaded only when asked.
+// GPUs counted and found on the PCI bus by NVIDIA's management library.
 #pragma once
 
 #include <optional>

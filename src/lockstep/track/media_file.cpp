@@ -1,0 +1,125 @@
+#include "lockstep/track/media_file.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <array>
+#include <optional>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kDigestLettersInNames = 20;
+constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
+
+std::string sha256(std::string_view bytes) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  const int is_done = EVP_Digest(bytes.data(), bytes.size(), digest.data(),
+                                 &size, EVP_sha256(), nullptr);
+  LOCKSTEP_CHECK(is_done == 1, "SHA-256 failed");
+  std::string text;
+  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
+
+// wandb takes some characters in a path for a pattern.
+std::string path_of_title(const std::string& title) {
+  std::string plain = title;
+  for (char& c : plain) {
+    const bool is_kept =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+        (c >= '0' && c <= '9') ||
+        std::string_view("_.=+-/").find(c) != std::string_view::npos;
+    if (!is_kept) c = '_';
+  }
+  std::vector<std::string> parts;
+  for (const std::string& part : split(plain, '/')) {
+    const bool has_name = part.find_first_not_of('.') != std::string::npos;
+    parts.push_back(has_name ? part : "_");
+  }
+  return join(parts, "/");
+}
+
+uint32_t big_endian(std::string_view bytes) {
+  uint32_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<uint8_t>(byte);
+  return value;
+}
+
+struct PictureSize {
+  uint32_t width = 0;
+  uint32_t height = 0;
+};
+
+// The first chunk of a PNG file begins with both.
+std::optional<PictureSize> size_of_png(std::string_view png) {
+  if (!png.starts_with(kPngSignature) || png.size() < 24) return std::nullopt;
+  return PictureSize{big_endian(png.substr(16, 4)),
+                     big_endian(png.substr(20, 4))};
+}
+
+struct Media {
+  std::string type = {};  // "image-file"
+  std::string kind = {};  // "images"
+  std::string ending = {};
+  std::string title = {};
+  std::string bytes = {};
+};
+
+std::vector<WandbItem> write_media(const fs::path& files, int64_t step,
+                                   const Media& media) {
+  const std::string digest = sha256(media.bytes);
+  const std::string path = fmt::format(
+      "media/{}/{}_{}_{}.{}", media.kind, path_of_title(media.title), step,
+      std::string_view(digest).substr(0, kDigestLettersInNames), media.ending);
+  std::error_code error;
+  fs::create_directories((files / path).parent_path(), error);
+  if (error) {
+    throw IoError(fmt::format("cannot make the folder of {}: {}",
+                              (files / path).string(), error.message()));
+  }
+  write_file_atomically(files / path, media.bytes);
+  return {{{media.title, "_type"}, wandb_json(media.type)},
+          {{media.title, "path"}, wandb_json(path)},
+          {{media.title, "sha256"}, wandb_json(digest)},
+          {{media.title, "size"}, std::to_string(media.bytes.size())}};
+}
+
+std::string page_of(const std::string& text) {
+  std::string escaped = replace_all(text, "&", "&amp;");
+  escaped = replace_all(std::move(escaped), "<", "&lt;");
+  escaped = replace_all(std::move(escaped), ">", "&gt;");
+  return "<!doctype html><meta charset=\"utf-8\">"
+         "<pre style=\"white-space: pre-wrap\">" +
+         escaped + "</pre>\n";
+}
+
+}  // namespace
+
+std::vector<WandbItem> write_picture(const fs::path& files, int64_t step,
+                                     const Picture& picture) {
+  auto items = write_media(
+      files, step, {"image-file", "images", "png", picture.title, picture.png});
+  items.push_back({{picture.title, "format"}, wandb_json("png")});
+  if (const auto size = size_of_png(picture.png)) {
+    items.push_back({{picture.title, "width"}, std::to_string(size->width)});
+    items.push_back({{picture.title, "height"}, std::to_string(size->height)});
+  }
+  return items;
+}
+
+std::vector<WandbItem> write_text(const fs::path& files, int64_t step,
+                                  const TextNote& note) {
+  return write_media(
+      files, step,
+      {"html-file", "html", "html", note.title, page_of(note.text)});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+// A picture or text of a run as a file that Weights & Biases shows.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/track/tracker.h"
+#include "lockstep/track/wandb_records.h"
+
+namespace lockstep {
+
+// Both write a file below `files` and return the items that stand for it in the
+// record of the step, under the title. Throw IoError.
+std::vector<WandbItem> write_picture(const std::filesystem::path& files,
+                                     int64_t step, const Picture& picture);
+// Weights & Biases has no panel for plain texts: it becomes a page.
+std::vector<WandbItem> write_text(const std::filesystem::path& files,
+                                  int64_t step, const TextNote& note);
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// What a run of Weights & Biases is called, and where it is recorded.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+
+namespace lockstep {
+
+// Lockstep itself never sends anything. kOnline: the user wants the run on a
+// server and is told how to send it (wandb_sync_hint()).
+enum class WandbMode { kOffline, kDisabled, kOnline };
+
+// Accepts "offline", "disabled", "online" and wandb's old word "dryrun" for the
+// first. Throws ConfigError for others; `source` says where the word stands.
+WandbMode parse_wandb_mode(std::string_view word, std::string_view source);
+
+// Without a value: the environment decides, then the default.
+struct WandbConfig {
+  std::optional<WandbMode> mode = {};        // WANDB_MODE, else offline
+  std::optional<std::string> project = {};   // WANDB_PROJECT, else "lockstep"
+  std::optional<std::string> name = {};      // WANDB_NAME, else the server's
+  std::optional<std::string> entity = {};    // WANDB_ENTITY
+  std::optional<std::string> run_id = {};    // WANDB_RUN_ID, else drawn
+  std::optional<std::string> group = {};     // WANDB_RUN_GROUP
+  std::optional<std::string> job_type = {};  // WANDB_JOB_TYPE
+  std::optional<std::string> notes = {};     // WANDB_NOTES
+  std::optional<std::vector<std::string>> tags = {};  // WANDB_TAGS: "a,b"
+  // The folder in which "wandb/" is made; WANDB_DIR, else this one.
+  std::optional<std::filesystem::path> folder = {};
+  // The settings of the run: an object. Secrets in it are not written.
+  std::string config_json = "{}";
+  std::string program = {};
+  std::vector<std::string> arguments = {};  // Secrets in it are not written.
+  // Remembers the run for the time that it goes on; empty: it is forgotten.
+  std::filesystem::path state_file = {};
+  double start_time = 0;  // Unix seconds; 0: now.
+};
+
+// Fills in what has no value. As in wandb itself, a value that is there wins.
+// Throws ConfigError when a value cannot be used.
+WandbConfig with_environment(WandbConfig config,
+                             const Environment& environment);
+
+// Throws ConfigError for names that a server of Weights & Biases refuses.
+void check_wandb_names(const WandbConfig& config);
+
+}  // namespace lockstep

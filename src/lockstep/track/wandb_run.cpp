@@ -1,0 +1,128 @@
+#include "lockstep/track/wandb_run.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int kIdLength = 8;
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw IoError(fmt::format("cannot make the folder {}: {}", folder.string(),
+                              error.message()));
+  }
+}
+
+// Local time, as wandb names its folders.
+std::string folder_name(const std::string& id, std::time_t time) {
+  std::tm parts{};
+  localtime_r(&time, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d_%H%M%S", &parts);
+  return fmt::format("offline-run-{}-{}", text.data(), id);
+}
+
+// Not every file system has links, and nothing depends on this one.
+void point_latest_to(const fs::path& folder) {
+  const fs::path link = folder.parent_path() / "latest-run";
+  const fs::path fresh = link.string() + "." + new_wandb_run_id();
+  std::error_code error;
+  fs::create_directory_symlink(folder.filename(), fresh, error);
+  if (error) return;
+  fs::rename(fresh, link, error);
+  if (error) fs::remove(fresh, error);
+}
+
+std::string shell_word(const std::string& text) {
+  const bool is_plain =
+      text.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyz"
+          "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=+,:@-") == std::string::npos;
+  return is_plain ? text : "'" + replace_all(text, "'", "'\\''") + "'";
+}
+
+}  // namespace
+
+fs::path WandbRun::log() const { return folder / ("run-" + id + ".wandb"); }
+
+fs::path WandbRun::files() const { return folder / "files"; }
+
+fs::path WandbRun::open_step() const {
+  return folder / ("run-" + id + ".open-step");
+}
+
+std::string new_wandb_run_id() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device device;
+  std::uniform_int_distribution<size_t> draw(0, kLetters.size() - 1);
+  std::string id;
+  for (int i = 0; i < kIdLength; ++i) id += kLetters[draw(device)];
+  return id;
+}
+
+WandbRun make_wandb_run(const fs::path& parent, const std::string& id,
+                        double unix_time) {
+  const fs::path all = fs::absolute(parent / "wandb").lexically_normal();
+  make_folder(all);
+  auto time = static_cast<std::time_t>(unix_time);
+  // Two runs of one id in one second: the later one takes the next name.
+  fs::path folder = all / folder_name(id, time);
+  std::error_code error;
+  while (fs::exists(folder, error)) folder = all / folder_name(id, ++time);
+  make_folder(folder / "files");
+  point_latest_to(folder);
+  return {id, folder};
+}
+
+std::optional<WandbRun> remembered_wandb_run(const fs::path& state_file) {
+  const auto text = try_read_file(state_file);
+  if (!text) return std::nullopt;
+  const Json state = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!state.is_object()) return std::nullopt;
+  const auto id = state.find("run_id");
+  const auto folder = state.find("folder");
+  if (id == state.end() || !id->is_string() || folder == state.end() ||
+      !folder->is_string()) {
+    return std::nullopt;
+  }
+  return WandbRun{*id, folder->get<std::string>()};
+}
+
+void remember_wandb_run(const fs::path& state_file, const WandbRun& run) {
+  const Json state = {{"run_id", run.id}, {"folder", run.folder.string()}};
+  write_file_atomically(
+      state_file,
+      state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void forget_wandb_sync(const WandbRun& run) {
+  for (const char* ending : {".synced", ".syncstate"}) {
+    std::error_code error;
+    fs::remove(run.log().string() + ending, error);
+  }
+}
+
+std::string wandb_sync_hint(const fs::path& run_folder) {
+  return fmt::format(
+      "Lockstep sends nothing to Weights & Biases itself; to send this run, "
+      "type: wandb sync {}",
+      shell_word(run_folder.string()));
+}
+
+}  // namespace lockstep

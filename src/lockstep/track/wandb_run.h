@@ -1,0 +1,42 @@
+// The folder of a Weights & Biases run, and how the run is found again.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace lockstep {
+
+struct WandbRun {
+  std::string id = {};
+  // "<parent>/wandb/offline-run-<date>_<time>-<id>", absolute.
+  std::filesystem::path folder = {};
+
+  std::filesystem::path log() const;    // The records.
+  std::filesystem::path files() const;  // Pictures and texts.
+  // The record of the step that may still grow.
+  std::filesystem::path open_step() const;
+};
+
+// 8 letters and digits.
+std::string new_wandb_run_id();
+
+// Makes the folders of a new run and points "latest-run" to it. Throws IoError.
+WandbRun make_wandb_run(const std::filesystem::path& parent,
+                        const std::string& id, double unix_time);
+
+// Runs are remembered in a small file of JSON. No value when there is none that
+// can be read.
+std::optional<WandbRun> remembered_wandb_run(
+    const std::filesystem::path& state_file);
+// Throws IoError.
+void remember_wandb_run(const std::filesystem::path& state_file,
+                        const WandbRun& run);
+
+// The whole run is sent again by the next `wandb sync`, not only its new part.
+void forget_wandb_sync(const WandbRun& run);
+
+// One sentence for users who want the run on a server.
+std::string wandb_sync_hint(const std::filesystem::path& run_folder);
+
+}  // namespace lockstep

@@ -1,0 +1,273 @@
+#include "lockstep/track/wandb_resume.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/files.h"
+#include "lockstep/track/wandb_tracker.h"
+#include "support/temp_dir.h"
+#include "wandb_reading.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::history_of;
+using testing::kinds_of;
+using testing::records_of;
+using testing::summary_of;
+using testing::TempDir;
+
+constexpr double kStart = 1.7e9;
+
+WandbConfig config_in(const TempDir& folder, double start_time = kStart) {
+  WandbConfig config;
+  config.folder = folder.path();
+  config.state_file = folder.path() / "state.json";
+  config.start_time = start_time;
+  return config;
+}
+
+Record values(int64_t step, const std::string& name, double value,
+              double seconds) {
+  return {
+      .step = step, .unix_time = kStart + seconds, .metrics = {{name, value}}};
+}
+
+// Steps 1 to 4, each 10 s, with a picture at 2 and 4 and validation at 2.
+void record_four_steps(Tracker& tracker) {
+  for (int step = 1; step <= 4; ++step) {
+    Record record = values(step, "train/loss", 1.0 / step, 10.0 * step);
+    if (step % 2 == 0) record.pictures = {{"samples", std::string("png")}};
+    tracker.record(record);
+    if (step == 2) tracker.record(values(2, "val/loss", 7, 25));
+  }
+}
+
+std::vector<std::string> files_of(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) names.push_back(entry.path().filename());
+  }
+  return names;
+}
+
+TEST(WandbResume, TheSameRunGoesOnWithoutFoldingBack) {
+  const TempDir folder;
+  fs::path run_folder;
+  std::string id;
+  {
+    WandbTracker tracker(config_in(folder), {});
+    record_four_steps(tracker);
+    tracker.console({.unix_time = kStart + 41, .text = "one\n"});
+    tracker.finish(1);
+    run_folder = tracker.folder();
+    id = tracker.run_id();
+  }
+  EXPECT_EQ(files_of(run_folder / "files").size(), 2);
+  WandbTracker tracker(config_in(folder, kStart + 1000),
+                       KeptRecords{.last_step = 2});
+  EXPECT_EQ(tracker.folder(), run_folder);
+  EXPECT_EQ(tracker.run_id(), id);
+  EXPECT_EQ(files_of(run_folder / "files").size(), 1)
+      << "the picture of step 4 is dropped";
+  tracker.record(values(3, "train/loss", 9, 1005));
+  tracker.finish(0);
+  const auto records = records_of(run_folder);
+  EXPECT_EQ(kinds_of(records),
+            (std::vector<std::string>{"header", "run", "environment", "summary",
+                                      "history", "output", "files", "summary",
+                                      "history", "summary", "history",
+                                      "summary", "exit", "final", "footer"}));
+  EXPECT_EQ(records[1].run().start_time().seconds(), 1700000000);
+  const auto rows = history_of(records);
+  ASSERT_EQ(rows.size(), 3);
+  EXPECT_EQ(rows[0].at("train/loss"), "1");
+  EXPECT_EQ(rows[1].at("train/loss"), "0.5");
+  EXPECT_EQ(rows[1].at("val/loss"), "7");
+  EXPECT_EQ(rows[1].at("_runtime"), "25");
+  EXPECT_EQ(rows[1].count("samples.path"), 1);
+  EXPECT_EQ(rows[2].at("train/loss"), "9");
+  EXPECT_EQ(rows[2].at("_runtime"), "30") << "goes on, without the pause";
+  EXPECT_EQ(summary_of(records).at("train/loss"), "9");
+  EXPECT_EQ(summary_of(records).at("_step"), "3");
+  EXPECT_EQ(records[12].exit().exit_code(), 0);
+}
+
+TEST(WandbResume, WhatIsDoneAgainReplacesItself) {
+  const TempDir folder;
+  {
+    WandbTracker tracker(config_in(folder), {});
+    record_four_steps(tracker);
+  }
+  WandbTracker tracker(config_in(folder),
+                       KeptRecords{.last_step = 2, .redone = "val/"});
+  tracker.record(values(2, "val/loss", 8, 26));
+  tracker.finish(0);
+  const auto rows = history_of(records_of(tracker.folder()));
+  ASSERT_EQ(rows.size(), 2) << "one record per step";
+  EXPECT_EQ(rows[1].at("train/loss"), "0.5");
+  EXPECT_EQ(rows[1].at("val/loss"), "8");
+  EXPECT_EQ(summary_of(records_of(tracker.folder())).at("val/loss"), "8");
+}
+
+TEST(WandbResume, WhatIsDoneAgainIsGoneUntilThen) {
+  const TempDir folder;
+  {
+    WandbTracker tracker(config_in(folder), {});
+    record_four_steps(tracker);
+  }
+  WandbTracker tracker(config_in(folder),
+                       KeptRecords{.last_step = 2, .redone = "val/"});
+  tracker.finish(0);
+  const auto records = records_of(tracker.folder());
+  EXPECT_FALSE(history_of(records).at(1).contains("val/loss"));
+  EXPECT_FALSE(summary_of(records).contains("val/loss"));
+}
+
+TEST(WandbResume, AKilledRunLosesNoStep) {
+  const TempDir folder;
+  {
+    WandbTracker tracker(config_in(folder), {});
+    record_four_steps(tracker);
+    EXPECT_EQ(history_of(records_of(tracker.folder())).size(), 3);
+  }
+  for (int time = 0; time < 2; ++time) {
+    const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 4});
+  }
+  WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 4});
+  tracker.finish(0);
+  const auto rows = history_of(records_of(tracker.folder()));
+  ASSERT_EQ(rows.size(), 4);
+  EXPECT_EQ(rows[3].at("train/loss"), "0.25");
+  EXPECT_TRUE(rows[3].contains("samples.path"));
+}
+
+TEST(WandbResume, ARunKilledWhileItWroteAStepHoldsItOnce) {
+  const TempDir folder;
+  std::string open_step;
+  {
+    WandbTracker tracker(config_in(folder), {});
+    tracker.record(values(1, "a", 1, 1));
+    tracker.record(values(2, "a", 2, 2));
+    open_step =
+        read_file(WandbRun{tracker.run_id(), tracker.folder()}.open_step());
+    tracker.record(values(3, "a", 3, 3));
+  }
+  const auto run = remembered_wandb_run(folder.path() / "state.json");
+  fs::remove(run->open_step());
+  fs::rename(folder.write("old", open_step), run->open_step());
+  WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 9});
+  tracker.finish(0);
+  EXPECT_EQ(history_of(records_of(tracker.folder())).size(), 2);
+}
+
+TEST(WandbResume, ATornTailDoesNotMatter) {
+  const TempDir folder;
+  std::string id;
+  {
+    WandbTracker tracker(config_in(folder), {});
+    record_four_steps(tracker);
+    id = tracker.run_id();
+  }
+  const auto log = remembered_wandb_run(folder.path() / "state.json")->log();
+  const std::string bytes = read_file(log);
+  fs::resize_file(log, bytes.size() - 3);
+  WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  EXPECT_EQ(tracker.run_id(), id);
+  tracker.record(values(3, "train/loss", 5, 50));
+  tracker.finish(0);
+  EXPECT_EQ(history_of(records_of(tracker.folder())).size(), 3);
+}
+
+TEST(WandbResume, TheWholeRunIsSentAgain) {
+  const TempDir folder;
+  {
+    const WandbTracker tracker(config_in(folder), {});
+  }
+  const auto run = remembered_wandb_run(folder.path() / "state.json");
+  for (const char* ending : {".synced", ".syncstate"}) {
+    fs::rename(folder.write("marker", ""), run->log().string() + ending);
+  }
+  const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  EXPECT_FALSE(fs::exists(run->log().string() + ".synced"));
+  EXPECT_FALSE(fs::exists(run->log().string() + ".syncstate"));
+}
+
+TEST(WandbResume, AFolderThatIsGoneGivesANewOneOfTheSameId) {
+  const TempDir folder;
+  std::string id;
+  {
+    const WandbTracker tracker(config_in(folder), {});
+    id = tracker.run_id();
+    fs::remove_all(tracker.folder());
+  }
+  const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  EXPECT_EQ(tracker.run_id(), id);
+  EXPECT_EQ(kinds_of(records_of(tracker.folder())),
+            (std::vector<std::string>{"header", "run", "environment"}));
+}
+
+TEST(WandbResume, AnotherIdIsAnotherRun) {
+  const TempDir folder;
+  WandbConfig config = config_in(folder);
+  config.run_id = "one";
+  {
+    const WandbTracker tracker(config, {});
+  }
+  config.run_id = "two";
+  const WandbTracker other(config, KeptRecords{.last_step = 2});
+  EXPECT_EQ(other.run_id(), "two");
+  EXPECT_EQ(remembered_wandb_run(config.state_file)->id, "two");
+}
+
+TEST(WandbResume, ARunThatDoesNotGoOnIsANewOne) {
+  const TempDir folder;
+  std::string id;
+  {
+    const WandbTracker tracker(config_in(folder), {});
+    id = tracker.run_id();
+  }
+  EXPECT_NE(WandbTracker(config_in(folder), {}).run_id(), id);
+}
+
+TEST(WandbResume, NothingRememberedIsANewRun) {
+  const TempDir folder;
+  WandbConfig config = config_in(folder);
+  config.state_file = "";
+  const WandbTracker tracker(config, KeptRecords{.last_step = 2});
+  EXPECT_EQ(tracker.run_id().size(), 8);
+}
+
+TEST(WandbResume, NewSettingsAreThoseOfTheRun) {
+  const TempDir folder;
+  WandbConfig config = config_in(folder);
+  config.project = "p";
+  config.name = "first";
+  config.tags = {"a"};
+  config.config_json = R"({"epochs":1,"lr":0.1})";
+  {
+    const WandbTracker tracker(config, {});
+  }
+  WandbConfig now = config_in(folder, kStart + 50);
+  now.tags = {"b"};
+  now.config_json = R"({"epochs":2})";
+  const WandbTracker tracker(now, KeptRecords{.last_step = 2});
+  const auto records = records_of(tracker.folder());
+  const auto& run = records[1].run();
+  EXPECT_EQ(run.project(), "p");
+  EXPECT_EQ(run.display_name(), "first");
+  ASSERT_EQ(run.tags_size(), 1);
+  EXPECT_EQ(run.tags(0), "b");
+  ASSERT_EQ(run.config().update_size(), 1);
+  EXPECT_EQ(run.config().update(0).value_json(), "2");
+  EXPECT_EQ(run.start_time().seconds(), 1700000000);
+}
+
+TEST(WandbResume, RecordsWithoutARunAreNoRun) {
+  EXPECT_FALSE(keep_wandb_records({}, {}, {}));
+  const std::vector<std::string> records = {header_record(1), "\xff\xff"};
+  EXPECT_FALSE(keep_wandb_records(records, {}, {}));
+}
+
+}  // namespace
+}  // namespace lockstep

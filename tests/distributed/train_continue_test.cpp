@@ -72,7 +72,7 @@ TEST_F(TrainContinue, WeightsOfAFileBeginANewRun) {
   const Words flags = {"--init_from", from, "--lr=0", "--ema_decay=0.5"};
   const ProcessResult begun = run(tiny("new", flags + Words{"--epochs=1"}));
   ASSERT_EQ(begun.exit_code, 0) << begun.err;
-  expect_in(begun.out, "weights of " + from + ": 6 tensors taken\n");
+  expect_in(begun.out, "weights of " + from + ": 6 of 6 tensors taken\n");
   const Tree old_file = last_checkpoint(in("old"));
   const Tree new_file = last_checkpoint(in("new"));
   expect_equal(new_file.at("model_state_dict").value(),
@@ -93,7 +93,7 @@ TEST_F(TrainContinue, WeightsThatDoNotFitAreNamed) {
       run(tiny("new", {"--init_from", from, "--width=16", "--epochs=1"}));
   ASSERT_EQ(wider.exit_code, 0) << wider.err;
   expect_in(wider.out,
-            "1 tensors taken; of another shape: first.weight: file "
+            "1 of 6 tensors taken; of another shape: first.weight: file "
             "[8, 1, 3, 3], module [16, 1, 3, 3], ");
   const std::string none = temp_.write("none.pt", read_file(from));
   const ProcessResult nothing =
@@ -110,7 +110,7 @@ TEST_F(TrainContinue, WeightsOfAFileAreForRunsThatHaveNone) {
   const std::string from = in("old/checkpoint_step_8.pt");
   const Words flags = {"--init_from", from, "--resume=latest"};
   const ProcessResult first = run(tiny("new", flags + Words{"--epochs=1"}));
-  expect_in(first.out, "6 tensors taken");
+  expect_in(first.out, "6 of 6 tensors taken");
   const ProcessResult second = run(tiny("new", flags + Words{"--epochs=2"}));
   expect_not_in(second.out, "tensors taken");
   EXPECT_EQ(last_step("new"), 16);

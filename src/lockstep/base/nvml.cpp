@@ -3,20 +3,12 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "lockstep/base/signal_mask.h"
+
 namespace lockstep {
 
 bool has_nvidia_driver() {
   return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
-}
-
-AllSignalsBlocked::AllSignalsBlocked() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-AllSignalsBlocked::~AllSignalsBlocked() {
-  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 Nvml::Nvml() {

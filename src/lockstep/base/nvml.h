@@ -1,7 +1,6 @@
 // NVIDIA's management library, loaded only when asked.
 #pragma once
 
-#include <csignal>
 #include <optional>
 
 namespace lockstep {
@@ -9,20 +8,6 @@ namespace lockstep {
 // Whether this process can reach an NVIDIA driver: without one, loading NVML is
 // a waste.
 bool has_nvidia_driver();
-
-// While it lives, threads that start take no signal. NVML leaves a thread
-// behind, and that must not take signals that the program waits for. Belongs to
-// the thread that made it.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked();
-  ~AllSignalsBlocked();
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // Loading costs milliseconds, ending it again too: it stays loaded until the
 // process ends and keeps nothing outside of it. Thread-safe, as NVML is.

@@ -31,6 +31,12 @@ struct LoadReport {
     return missing.empty() && unexpected.empty() && mismatched.empty();
   }
 
+  // Tensors of the module.
+  int64_t num_own() const {
+    return num_loaded +
+           static_cast<int64_t>(missing.size() + mismatched.size());
+  }
+
   // "; missing in the checkpoint: a, b and 7 more"; empty when complete.
   std::string text() const;
 };

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "lockstep/base/signal_mask.h"
 #include "lockstep/checkpoint/host_copy.h"
 #include "lockstep/checkpoint/record.h"
 #include "lockstep/formats/torch_file.h"
@@ -44,6 +45,7 @@ BackgroundSaver::~BackgroundSaver() { wait(); }
 void BackgroundSaver::save(const std::filesystem::path& path,
                            const Tree& tree) {
   wait();  // Before the copy, so that there is only one at a time.
+  const AllSignalsBlocked for_the_thread;  // It shall not be interrupted.
   impl_->writer =
       std::thread([impl = impl_.get(), path,
                    snapshot = host_copy(tree, CpuTensors::kCopy)]() mutable {

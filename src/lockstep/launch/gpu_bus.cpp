@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/nvml.h"
+#include "lockstep/base/signal_mask.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "lockstep/base/signal_mask.h"
+
 namespace lockstep {
 namespace {
 

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <variant>
+
+#include "lockstep/base/signal_mask.h"
 
 namespace lockstep {
 namespace {
@@ -174,13 +175,8 @@ Recorder::Recorder(RecorderConfig config,
   for (auto& tracker : trackers) {
     impl_->trackers.push_back({.tracker = std::move(tracker)});
   }
-  // Signals are for the threads that know what to do about them.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const AllSignalsBlocked for_the_thread;
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Recorder::~Recorder() { impl_->end(std::nullopt); }

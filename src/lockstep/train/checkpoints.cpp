@@ -150,8 +150,8 @@ std::string init_weights(const fs::path& path, Learner& learner) {
                     path.string(), report.text()));
   }
   learner.restart_averages();
-  return fmt::format("weights of {}: {} tensors taken{}", path.string(),
-                     report.num_loaded, report.text());
+  return fmt::format("weights of {}: {} of {} tensors taken{}", path.string(),
+                     report.num_loaded, report.num_own(), report.text());
 }
 
 std::optional<BucketLayout> layout_of(const Tree& checkpoint,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/track/csv_file.h"
 #include "lockstep/track/metrics_file.h"
 #include "lockstep/track/output_files.h"
@@ -39,6 +40,21 @@ void add_wandb(const RunRecordsConfig& config, Console& console,
   trackers.push_back(std::move(tracker));
 }
 
+std::unique_ptr<Tracker> make_board(const RunRecordsConfig& config,
+                                    const std::filesystem::path& metrics) {
+  auto board = std::make_unique<TensorBoardTracker>(
+      TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
+                        .kept = config.resumed,
+                        .metrics = metrics});
+  if (!config.resumed) {
+    board->record(
+        {.unix_time = static_cast<double>(unix_seconds()),
+         .texts = {{.title = "config",
+                    .text = "```yaml\n" + config.settings_yaml + "```\n"}}});
+  }
+  return board;
+}
+
 Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
   const std::filesystem::path metrics = config.folder / kMetricsFile;
   Trackers trackers;
@@ -53,10 +69,7 @@ Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
         console.info("samples: " + path.string());
       }}));
   if (config.choices.tensorboard) {
-    trackers.push_back(std::make_unique<TensorBoardTracker>(
-        TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
-                          .kept = config.resumed,
-                          .metrics = metrics}));
+    trackers.push_back(make_board(config, metrics));
   }
   add_wandb(config, console, trackers);
   return trackers;
@@ -79,11 +92,6 @@ RunRecords::RunRecords(const RunRecordsConfig& config, Console& console)
   console_.listen([this](Level level, const std::string& lines) {
     recorder_->console({.is_error = level != Level::kInfo, .text = lines});
   });
-  if (!config.resumed) {
-    recorder_->record(
-        {.texts = {{.title = "config",
-                    .text = "```yaml\n" + config.settings_yaml + "```\n"}}});
-  }
 }
 
 RunRecords::~RunRecords() { console_.listen({}); }

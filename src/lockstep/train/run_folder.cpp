@@ -8,7 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/formats/torch_file.h"
 
 namespace lockstep {
 namespace {
@@ -160,9 +160,12 @@ std::optional<SavedSettings> saved_settings(const std::string& resume,
                                             const fs::path& folder,
                                             const std::string& recipe) {
   if (resume == "latest") return settings_of_folder(folder, recipe);
-  if (!fs::is_regular_file(resume)) return std::nullopt;
-  const Tree checkpoint = load_checkpoint(resume);
-  const auto own = TreeView(checkpoint).find("lockstep");
+  if (!fs::is_regular_file(resume) || !is_torch_file(map_file(resume).bytes)) {
+    return std::nullopt;
+  }
+  // The texts alone: tensors are read, and checked, with the weights.
+  const Value checkpoint = read_torch_file(resume, TorchFileCheck::kStructure);
+  const auto own = BasicView<TensorRecord>(checkpoint).find("lockstep");
   if (!own) return std::nullopt;
   const std::string& other = own->at("recipe").as_string();
   if (other != recipe) {

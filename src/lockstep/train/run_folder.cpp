@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
 
 namespace lockstep {
@@ -160,9 +161,8 @@ std::optional<SavedSettings> saved_settings(const std::string& resume,
                                             const fs::path& folder,
                                             const std::string& recipe) {
   if (resume == "latest") return settings_of_folder(folder, recipe);
-  if (!fs::is_regular_file(resume) || !is_torch_file(map_file(resume).bytes)) {
-    return std::nullopt;
-  }
+  if (!fs::is_regular_file(resume)) return std::nullopt;
+  if (is_safetensors_file(map_file(resume).bytes)) return std::nullopt;
   // The texts alone: tensors are read, and checked, with the weights.
   const Value checkpoint = read_torch_file(resume, TorchFileCheck::kStructure);
   const auto own = BasicView<TensorRecord>(checkpoint).find("lockstep");

@@ -23,11 +23,10 @@ WandbStep step_of(const wandb::History& history) {
     item.key.assign(message.nested_key().begin(), message.nested_key().end());
     item.json = message.value_json();
     if (item.key.empty()) continue;
-    const double number = parse_number(item.json).value_or(0);
     if (item.key[0] == kRuntimeKey) {
-      step.runtime_seconds = number;
+      step.runtime_seconds = parse_number(item.json).value_or(0);
     } else if (item.key[0] == kTimestampKey) {
-      step.unix_time = number;
+      step.unix_time = parse_number(item.json).value_or(0);
     } else if (item.key[0] != kStepKey) {
       step.items.push_back(std::move(item));
     }
@@ -102,10 +101,10 @@ class Keeper {
     if (last_num_ && step.num <= *last_num_) return;
     last_num_ = step.num;
     if (step.num < kept_.last_step) {
-      for (auto& earlier : waiting_) keep(earlier);
-      keep(record);
       part_.runtime_seconds =
           std::max(part_.runtime_seconds, step.runtime_seconds);
+      for (auto& earlier : waiting_) keep(earlier);
+      keep(record);
     } else if (step.num == kept_.last_step) {
       reopen(std::move(step));
     } else {

@@ -105,6 +105,8 @@ Axis linear_axis(const AxisConfig& config) {
   const double margin = config.margin * (high - low);
   low -= margin;
   high += margin;
+  // No room for negative values where there are none.
+  if (config.low >= 0) low = std::max(low, 0.0);
   const double step = round_step(
       std::max((high - low) / config.most_ticks, config.smallest_step));
   return {.low = low,

@@ -33,7 +33,7 @@ struct AxisConfig {
 };
 
 // Ticks at 1, 2 or 5 times a power of ten. Numbers that are all equal get some
-// room around them.
+// room around them; where none is negative the axis does not begin below 0.
 Axis linear_axis(const AxisConfig& config);
 
 // All values are positive. Ticks at powers of ten, at 2 and 5 times them where

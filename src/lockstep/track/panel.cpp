@@ -132,7 +132,7 @@ void Panel::lines(const std::vector<std::vector<Point>>& lines,
                   const Stroke& stroke) {
   for (const auto& points : lines) {
     if (points.size() == 1) {
-      dot(points[0], 1.5 * stroke.width, stroke.color);
+      dot(points[0], 2 * stroke.width, stroke.color);
       continue;
     }
     Line line{.color = stroke.color, .width = stroke.width};

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/base/utf8.h"
 #include "lockstep/track/panel.h"
 
 namespace lockstep {
@@ -45,20 +48,23 @@ Color faint(Color color, double opacity) {
   return color;
 }
 
-// 1e-5 instead of 1e-05, as on the axes.
-std::string value_text(double value) {
-  std::string text = fmt::format("{:.4g}", value);
-  text = replace_all(text, "e-0", "e-");
-  return replace_all(text, "e+0", "e");
-}
-
 // 12,345,678.
-std::string step_text(double step) {
-  std::string text = fmt::format("{:.0f}", step);
-  for (auto at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) {
+std::string grouped(double whole_number) {
+  std::string text = fmt::format("{:.0f}", whole_number);
+  const int first = text[0] == '-' ? 1 : 0;
+  for (auto at = static_cast<int>(text.size()) - 3; at > first; at -= 3) {
     text.insert(static_cast<size_t>(at), ",");
   }
   return text;
+}
+
+// 1e-5 instead of 1e-05, as on the axes.
+std::string value_text(double value) {
+  const double size = std::abs(value);
+  if (size >= 1e4 && size < 1e9) return grouped(value);
+  std::string text = fmt::format("{:.4g}", value);
+  text = replace_all(text, "e-0", "e-");
+  return replace_all(text, "e+", "e");
 }
 
 // The range of the finite values of all; no value where there are none.
@@ -96,23 +102,13 @@ Axis step_axis(const RunCurves& curves, int most_ticks) {
                       .margin = 0});
 }
 
-enum class Begin { kAtLowest, kAtZero };
-
-Axis linear_values(std::pair<double, double> range, Begin begin) {
-  if (begin == Begin::kAtZero) range.first = std::min(range.first, 0.0);
-  Axis axis = linear_axis({.low = range.first, .high = range.second});
-  // No room for negative values where there are none.
-  if (range.first >= 0) axis.low = std::max(axis.low, 0.0);
-  return axis;
-}
-
 Axis values_by_size(std::pair<double, double> range, int most_ticks) {
   const auto [low, high] = range;
   if (low > 0 && high / low >= kRatioForLogarithm) {
     return logarithmic_axis(
         {.low = low, .high = high, .most_ticks = most_ticks});
   }
-  return linear_values(range, Begin::kAtLowest);
+  return linear_axis({.low = low, .high = high});
 }
 
 // Faint with a bold mean, or bold where there are few points.
@@ -167,11 +163,10 @@ void draw_losses(Drawing& drawing, const Frame& frame, const RunCurves& curves,
     draw_best(panel, best);
     legend.push_back({.text = "validation " + value_text(validation.last()->y),
                       .color = kOrange});
-    legend.push_back(
-        {.text = fmt::format("best {} at step {}", value_text(best.y),
-                             step_text(best.x)),
-         .color = kOrange,
-         .mark = LegendMark::kRing});
+    legend.push_back({.text = fmt::format("best {} at step {}",
+                                          value_text(best.y), grouped(best.x)),
+                      .color = kOrange,
+                      .mark = LegendMark::kRing});
   }
   if (const auto text = not_finite_text({&train, &validation}); !text.empty()) {
     legend.push_back(
@@ -196,7 +191,8 @@ void draw_small(Drawing& drawing, const Frame& frame, const SmallPanel& small,
   if (range) {
     values = small.scale == SmallPanel::Scale::kBySize
                  ? values_by_size(*range, 7)
-                 : linear_values(*range, Begin::kAtZero);
+                 : linear_axis({.low = std::min(range->first, 0.0),
+                                .high = range->second});
   }
   Panel panel(drawing, frame, steps, values);
   panel.title(small.title);
@@ -214,14 +210,33 @@ void draw_small(Drawing& drawing, const Frame& frame, const SmallPanel& small,
   panel.legend({{.text = text, .color = color, .mark = LegendMark::kNone}});
 }
 
+std::string cut_to_width(const std::string& text, double size, double width) {
+  const Font font;
+  const std::string valid = as_utf8(text);
+  std::string fitting;
+  std::string_view rest = valid;
+  while (!rest.empty()) {
+    const size_t count = code_point_size(rest);
+    const std::string longer = fitting + std::string(rest.substr(0, count));
+    if (font.width(longer + "...", size) > width) return fitting + "...";
+    fitting = longer;
+    rest.remove_prefix(count);
+  }
+  return fitting;
+}
+
 void draw_header(Drawing& drawing, const RunCurves& curves, double last_step) {
   constexpr double kBaseline = 42;
-  drawing.shapes.push_back(Label{.at = {kMargin, kBaseline},
-                                 .text = curves.title,
-                                 .size = 22,
-                                 .color = kInk});
+  constexpr double kTitleSize = 22;
+  constexpr double kRoomForStep = 240;
+  drawing.shapes.push_back(
+      Label{.at = {kMargin, kBaseline},
+            .text = cut_to_width(curves.title, kTitleSize,
+                                 kWidth - 2 * kMargin - kRoomForStep),
+            .size = kTitleSize,
+            .color = kInk});
   drawing.shapes.push_back(Label{.at = {kWidth - kMargin, kBaseline},
-                                 .text = "step " + step_text(last_step),
+                                 .text = "step " + grouped(last_step),
                                  .size = 16,
                                  .color = kGrey,
                                  .align = Align::kRight});

@@ -8,9 +8,10 @@ namespace {
 
 constexpr size_t kMostStretches = 1000;
 
-// Beyond these, sums and differences of values would overflow.
-constexpr double kLargest = 1e300;
-constexpr double kSmallest = 1e-300;
+// Far outside of what a run can mean, and near enough for sums, differences and
+// quotients.
+constexpr double kLargest = 1e100;
+constexpr double kSmallest = 1e-100;
 
 // Every value becomes a mean of all, weighted by decay^distance. Looking both
 // ways, it does not lag behind a loss that falls.
@@ -98,7 +99,7 @@ Series::Lines Series::lines() const {
 
 Series::Lines Series::smooth_lines() const {
   const double span =
-      std::max(4.0, static_cast<double>(stretches_.size()) / 25);
+      std::max(3.0, static_cast<double>(stretches_.size()) / 60);
   Lines lines;
   bool is_gap = true;
   for (const Stretch& stretch : stretches_) {

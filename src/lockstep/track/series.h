@@ -12,7 +12,7 @@ namespace lockstep {
 
 // Values of any number of steps; what is kept are up to 1000 stretches of equal
 // length with the lowest and the highest value of each. Values that are not
-// finite leave gaps.
+// finite (or beyond 1e100) leave gaps; those below 1e-100 count as 0.
 class Series {
  public:
   // Steps do not decrease.

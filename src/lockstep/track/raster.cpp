@@ -182,8 +182,10 @@ std::vector<uint8_t> to_pixels(const Drawing& drawing) {
 
 std::string to_png(const Drawing& drawing) {
   const std::vector<uint8_t> pixels = to_pixels(drawing);
-  return encode_png(
-      {.width = drawing.width, .height = drawing.height, .pixels = pixels});
+  return encode_png({.width = drawing.width,
+                     .height = drawing.height,
+                     .pixels = pixels,
+                     .content = PngContent::kDrawing});
 }
 
 }  // namespace lockstep

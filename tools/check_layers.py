@@ -13,7 +13,7 @@ LIBRARY = re.compile(r"^lockstep_library\((\w+)([^)]*)\)", re.MULTILINE)
 KEYWORDS = {"TORCH", "SOURCES", "HEADERS", "DEPS", "LINK"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[>"]')
 TORCH = ("torch/", "ATen/", "c10/")
-THIRD_PARTY = ("fmt/", "nlohmann/", "CLI/", "spdlog/", "yaml-cpp/", "google/protobuf/")
+THIRD_PARTY = ("fmt/", "nlohmann/", "CLI/", "spdlog/", "yaml-cpp/", "google/protobuf/", "isa-l/", "stb/", "png.h")
 PRINTS_OR_EXITS = re.compile(
     r"\bstd::(cout|cerr|clog|printf|puts|exit|quick_exit|abort|terminate)\b"
     r"|\bfmt::print\b|\bfprintf\s*\(\s*std(out|err)\b"
@@ -61,7 +61,7 @@ def include_problem(include, path, folder, libraries):
         return None
     if include.startswith(TORCH):
         return f"{folder} lies above the torch line and may not include {include}"
-    if header and include.startswith(THIRD_PARTY):
+    if header and (include.startswith(THIRD_PARTY) or include.endswith(".pb.h")):
         return f"a header above the torch line may not include {include}"
     return None
 

@@ -1,4 +1,5 @@
 // DejaVu Sans, which is part of the library: no machine needs fonts installed.
+// Private to track/.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // One pair of axes in a drawing, with the curves between them.
+// Private to track/.
 #pragma once
 
 #include <string>

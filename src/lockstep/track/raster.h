@@ -1,4 +1,4 @@
-// A drawing as pixels.
+// A drawing as pixels. Private to track/.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A drawing as an SVG file.
+// A drawing as an SVG file. Private to track/.
 #pragma once
 
 #include <string>

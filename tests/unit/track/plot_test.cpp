@@ -106,7 +106,7 @@ TEST(Plot, CurvesArePixels) {
   EXPECT_NE(with, to_pixels(draw_run(other)));
 }
 
-class Plots : public ::testing::Test {
+class PlotTrackerTest : public ::testing::Test {
  protected:
   PlotConfig config() const {
     return {.folder = folder_.path(),
@@ -121,7 +121,7 @@ class Plots : public ::testing::Test {
   const TempDir folder_;
 };
 
-TEST_F(Plots, BothFilesAreThereAfterTheFirstRecordAndAtTheEnd) {
+TEST_F(PlotTrackerTest, BothFilesAreThereAfterTheFirstRecordAndAtTheEnd) {
   PlotTracker tracker(config());
   tracker.tick(1000);
   EXPECT_FALSE(is_drawn());
@@ -137,7 +137,7 @@ TEST_F(Plots, BothFilesAreThereAfterTheFirstRecordAndAtTheEnd) {
   EXPECT_NE(svg().find(">train 0.5<"), std::string::npos);
 }
 
-TEST_F(Plots, TheyAreDrawnAtMostEveryThirtySecondsAndOnlyWithNews) {
+TEST_F(PlotTrackerTest, TheyAreDrawnAtMostEveryThirtySecondsAndOnlyWithNews) {
   PlotTracker tracker(config());
   tracker.record({.step = 1, .metrics = {{"train/loss", 1}}});
   tracker.tick(1000);
@@ -155,7 +155,7 @@ TEST_F(Plots, TheyAreDrawnAtMostEveryThirtySecondsAndOnlyWithNews) {
   EXPECT_NE(svg().find(">train 4<"), std::string::npos);
 }
 
-TEST_F(Plots, GoingOnBeginsWithTheKeptMetrics) {
+TEST_F(PlotTrackerTest, GoingOnBeginsWithTheKeptMetrics) {
   folder_.write("metrics.jsonl",
                 "{\"step\":5,\"train/loss\":3.5,\"val/loss\":\"nan\"}\n"
                 "{\"step\":6,\"val/loss\":0.125}\n");
@@ -165,13 +165,13 @@ TEST_F(Plots, GoingOnBeginsWithTheKeptMetrics) {
   EXPECT_NE(svg().find(">best 0.125 at step 6<"), std::string::npos);
 }
 
-TEST_F(Plots, ARunWithoutValuesHasNoPictures) {
+TEST_F(PlotTrackerTest, ARunWithoutValuesHasNoPictures) {
   PlotTracker tracker(config());
   tracker.finish(0);
   EXPECT_FALSE(is_drawn());
 }
 
-TEST_F(Plots, AFolderThatVanishedIsAnErrorAndTriedAgainLater) {
+TEST_F(PlotTrackerTest, AFolderThatVanishedIsAnErrorAndTriedAgainLater) {
   PlotConfig vanished = config();
   vanished.folder = folder_.path() / "gone";
   PlotTracker tracker(vanished);

@@ -13,7 +13,8 @@ LIBRARY = re.compile(r"^lockstep_library\((\w+)([^)]*)\)", re.MULTILINE)
 KEYWORDS = {"TORCH", "SOURCES", "HEADERS", "DEPS", "LINK"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[>"]')
 TORCH = ("torch/", "ATen/", "c10/")
-THIRD_PARTY = ("fmt/", "nlohmann/", "CLI/", "spdlog/", "yaml-cpp/", "google/protobuf/", "openssl/")
+THIRD_PARTY = ("fmt/", "nlohmann/", "CLI/", "spdlog/", "yaml-cpp/", "google/protobuf/", "isa-l/", "openssl/", "png.h",
+               "stb/")
 PRINTS_OR_EXITS = re.compile(
     r"\bstd::(cout|cerr|clog|printf|puts|exit|quick_exit|abort|terminate)\b"
     r"|\bfmt::print\b|\bfprintf\s*\(\s*std(out|err)\b"

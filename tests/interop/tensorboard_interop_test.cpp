@@ -1,6 +1,6 @@
-// TensorBoard itself reads what the tracker writes: by its own reader of event
-// files, and by its web server, asked as a browser asks it. Python's csv reads
-// metrics.csv.
+// What trackers write is read by those it is made for: events by TensorBoard's
+// own reader and by its web server, asked as a browser asks it; metrics.csv by
+// Python's csv; plots by an XML parser and Pillow.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "lockstep/formats/png.h"
 #include "lockstep/track/csv_file.h"
 #include "lockstep/track/metrics_file.h"
+#include "lockstep/track/plot_tracker.h"
 #include "lockstep/track/tensorboard.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -167,6 +168,21 @@ TEST(CsvInterop, PythonReadsTheNumbersOfMetricsJsonl) {
   }
   EXPECT_EQ(ask_python("csv_equals_jsonl.py", {folder.path()}),
             "50 rows, 67 numbers are equal\n");
+}
+
+TEST(PlotInterop, BothPicturesAreReadByOthers) {
+  const TempDir folder;
+  PlotTracker plots({.folder = folder.path(), .title = "a <b> & \xc3\xa9"});
+  for (int64_t step = 1; step <= 20; ++step) {
+    plots.record({.step = step, .metrics = {{"train/loss", 1 / double(step)}}});
+  }
+  plots.finish(0);
+  // One line for the training, one in the legend.
+  EXPECT_EQ(ask_python("plot_files.py", {folder.path()}),
+            "svg 1200 800 lines 2\n"
+            "title a <b> & \xc3\xa9\n"
+            "png PNG RGB 1200 800\n"
+            "has the line of the training: True\n");
 }
 
 }  // namespace

@@ -83,8 +83,8 @@ class Layers(SampleTree):
 
     def test_finds_third_party_headers_in_headers(self):
         self.write("src/lockstep/net/a.h", "#include <nlohmann/json.hpp>\n")
-        self.write("src/lockstep/net/b.h", '#include "messages.pb.h"\n')
-        self.assert_found("nlohmann/json.hpp", "messages.pb.h")
+        self.write("src/lockstep/net/b.h", '#include "lockstep/net/event.pb.h"\n')
+        self.assert_found("nlohmann/json.hpp", "net/event.pb.h")
 
     def test_finds_the_whole_of_torch_in_a_header(self):
         self.write("src/lockstep/comm/a.h", "#include <torch/torch.h>\n")

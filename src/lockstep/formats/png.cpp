@@ -62,6 +62,9 @@ bool Encoder::write(const PngPixels& image, std::string& bytes) {
                image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
                PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                PNG_FILTER_TYPE_DEFAULT);
+  if (image.content == PngContent::kDrawing) {
+    png_set_filter(png_, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
+  }
   png_write_info(png_, info_);
   const size_t row_bytes = size_t(image.width) * size_t(image.channels);
   for (int y = 0; y < image.height; ++y) {

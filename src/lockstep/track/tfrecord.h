@@ -1,4 +1,5 @@
 // The framing of TensorFlow's record files, which TensorBoard reads.
+// Private to track/.
 #pragma once
 
 #include <cstdint>

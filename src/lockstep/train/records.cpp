@@ -6,6 +6,7 @@
 #include "lockstep/track/csv_file.h"
 #include "lockstep/track/metrics_file.h"
 #include "lockstep/track/output_files.h"
+#include "lockstep/track/plot_tracker.h"
 #include "lockstep/track/tensorboard.h"
 #include "lockstep/track/wandb_tracker.h"
 #include "lockstep/train/run_folder.h"
@@ -72,6 +73,10 @@ Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
     trackers.push_back(make_board(config, metrics));
   }
   add_wandb(config, console, trackers);
+  trackers.push_back(std::make_unique<PlotTracker>(
+      PlotConfig{.folder = config.folder,
+                 .title = config.recipe + ": " + config.folder.string(),
+                 .metrics = metrics}));
   return trackers;
 }
 

@@ -16,22 +16,30 @@ std::vector<uint8_t> pixels_of(size_t count) {
   return pixels;
 }
 
+std::vector<uint8_t> read_by_libpng(const std::string& bytes, int channels) {
+  png_image image = {};
+  image.version = PNG_IMAGE_VERSION;
+  EXPECT_TRUE(
+      png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()));
+  image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  std::vector<uint8_t> read(PNG_IMAGE_SIZE(image));
+  EXPECT_TRUE(png_image_finish_read(&image, nullptr, read.data(), 0, nullptr));
+  return read;
+}
+
 TEST(Png, PixelsComeBackByLibpng) {
   for (const int channels : {1, 3}) {
-    const auto pixels = pixels_of(size_t(5 * 4 * channels));
-    const std::string bytes = encode_png(
-        {.width = 5, .height = 4, .channels = channels, .pixels = pixels});
-    png_image image = {};
-    image.version = PNG_IMAGE_VERSION;
-    ASSERT_TRUE(
-        png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()));
-    EXPECT_EQ(image.width, 5U);
-    EXPECT_EQ(image.height, 4U);
-    image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-    std::vector<uint8_t> read(PNG_IMAGE_SIZE(image));
-    ASSERT_TRUE(
-        png_image_finish_read(&image, nullptr, read.data(), 0, nullptr));
-    EXPECT_EQ(read, pixels);
+    for (const PngContent content :
+         {PngContent::kPhoto, PngContent::kDrawing}) {
+      const auto pixels = pixels_of(size_t(5 * 4 * channels));
+      EXPECT_EQ(read_by_libpng(encode_png({.width = 5,
+                                           .height = 4,
+                                           .channels = channels,
+                                           .pixels = pixels,
+                                           .content = content}),
+                               channels),
+                pixels);
+    }
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 using testing::FileLimit;
 using testing::TempDir;
 
-class Table : public ::testing::Test {
+class CsvFileTest : public ::testing::Test {
  protected:
   std::string text() const { return read_file(path_); }
 
@@ -24,7 +24,7 @@ class Table : public ::testing::Test {
   const std::filesystem::path metrics_ = folder_.path() / "metrics.jsonl";
 };
 
-TEST_F(Table, EveryStepIsARowWithAllDigits) {
+TEST_F(CsvFileTest, EveryStepIsARowWithAllDigits) {
   CsvFile file(path_, metrics_);
   EXPECT_EQ(text(), "step\n");
   file.record({.step = 1, .metrics = {{"loss", 0.1 + 0.2}, {"lr", 2}}});
@@ -32,7 +32,7 @@ TEST_F(Table, EveryStepIsARowWithAllDigits) {
   EXPECT_EQ(text(), "step,loss,lr\n1,0.30000000000000004,2\n2,-5,1e-300\n");
 }
 
-TEST_F(Table, RecordsOfOneStepShareARow) {
+TEST_F(CsvFileTest, RecordsOfOneStepShareARow) {
   CsvFile file(path_, metrics_);
   file.record({.step = 1, .metrics = {{"a", 123456}, {"b", 2}}});
   file.record({.step = 1, .metrics = {{"c", 3}}});
@@ -42,7 +42,7 @@ TEST_F(Table, RecordsOfOneStepShareARow) {
   EXPECT_EQ(text(), "step,a,b,c\n1,123456,2,3\n2,6,,5\n");
 }
 
-TEST_F(Table, ANewMetricWidensEarlierRows) {
+TEST_F(CsvFileTest, ANewMetricWidensEarlierRows) {
   CsvFile file(path_, metrics_);
   file.record({.step = 0, .metrics = {{"a", 1}}});
   file.record({.step = 1, .metrics = {{"a", 2}}});
@@ -50,7 +50,7 @@ TEST_F(Table, ANewMetricWidensEarlierRows) {
   EXPECT_EQ(text(), "step,a,b,c\n0,1,,\n1,2,,\n2,,3,4\n");
 }
 
-TEST_F(Table, NumbersThatAreNoneHaveNames) {
+TEST_F(CsvFileTest, NumbersThatAreNoneHaveNames) {
   CsvFile file(path_, metrics_);
   file.record(
       {.step = 1,
@@ -58,7 +58,7 @@ TEST_F(Table, NumbersThatAreNoneHaveNames) {
   EXPECT_EQ(text(), "step,a,b,c\n1,nan,inf,-inf\n");
 }
 
-TEST_F(Table, OddNamesAreQuoted) {
+TEST_F(CsvFileTest, OddNamesAreQuoted) {
   CsvFile file(path_, metrics_);
   file.record({.step = 1,
                .metrics = {{"a,b", 1}, {"say \"x\"", 2}, {"two\nlines", 3}}});
@@ -68,13 +68,13 @@ TEST_F(Table, OddNamesAreQuoted) {
             "1,1,2,3,\n2,,,,4\n");
 }
 
-TEST_F(Table, PicturesAndNotesMakeNoRow) {
+TEST_F(CsvFileTest, PicturesAndNotesMakeNoRow) {
   CsvFile file(path_, metrics_);
   file.record({.step = 1, .texts = {{.title = "note", .text = "x"}}});
   EXPECT_EQ(text(), "step\n");
 }
 
-TEST_F(Table, GoingOnBeginsWithTheKeptLinesOfTheMetrics) {
+TEST_F(CsvFileTest, GoingOnBeginsWithTheKeptLinesOfTheMetrics) {
   folder_.write("metrics.csv", "of an earlier part");
   folder_.write("metrics.jsonl",
                 "{\"step\":1,\"a\":\"nan\"}\n{\"step\":2,\"a\":0.25}\n"
@@ -86,7 +86,7 @@ TEST_F(Table, GoingOnBeginsWithTheKeptLinesOfTheMetrics) {
   EXPECT_EQ(text(), "step,a,val/b\n1,nan,\n2,0.25,8\n");
 }
 
-TEST_F(Table, AFullDiskLeavesWholeRowsAndLaterOnesFollow) {
+TEST_F(CsvFileTest, AFullDiskLeavesWholeRowsAndLaterOnesFollow) {
   CsvFile file(path_, metrics_);
   file.record({.step = 1, .metrics = {{"a", 1}}});
   const std::string before = text();
@@ -100,7 +100,7 @@ TEST_F(Table, AFullDiskLeavesWholeRowsAndLaterOnesFollow) {
   EXPECT_EQ(text(), "step,a,b\n1,1,\n4,4,\n");
 }
 
-TEST_F(Table, AFolderThatIsNotThereIsAnError) {
+TEST_F(CsvFileTest, AFolderThatIsNotThereIsAnError) {
   EXPECT_THROW(CsvFile("/no/such/folder/metrics.csv", metrics_), IoError);
 }
 

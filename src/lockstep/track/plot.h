@@ -1,0 +1,26 @@
+// The picture of a run: its losses, learning rate, speed and gradients.
+#pragma once
+
+#include <string>
+
+#include "lockstep/track/drawing.h"
+#include "lockstep/track/series.h"
+
+namespace lockstep {
+
+struct RunCurves {
+  std::string title = {};
+  Series train_loss = {};
+  Series validation_loss = {};
+  Series learning_rate = {};
+  Series samples_per_second = {};
+  Series gradient_norm = {};
+};
+
+// 1200 x 800 pixels. The losses share a panel: training faint, with a bold line
+// of its mean; validation with its best value marked. The others stand below,
+// those that have values. The loss has a logarithmic scale when its values are
+// positive and span two decades.
+Drawing draw_run(const RunCurves& curves);
+
+}  // namespace lockstep

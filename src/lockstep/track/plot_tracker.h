@@ -1,0 +1,42 @@
+// loss.svg and loss.png: the curves of a run, drawn anew as it goes on.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "lockstep/track/plot.h"
+#include "lockstep/track/tracker.h"
+
+namespace lockstep {
+
+struct PlotConfig {
+  std::filesystem::path folder = {};
+  std::string title = {};  // Of the picture: what runs.
+  // metrics.jsonl, after MetricsFile dropped what goes: the curves begin with
+  // what it holds.
+  std::filesystem::path metrics = {};
+};
+
+// Draws when something was recorded, at most every 30 s, and never more than 1
+// % of the time. A picture is replaced whole.
+class PlotTracker : public Tracker {
+ public:
+  // Throws IoError.
+  explicit PlotTracker(const PlotConfig& config);
+
+  std::string name() const override { return "loss.png"; }
+  void record(const Record& record) override;
+  void tick(double unix_time) override;
+  void finish(int exit_code) override;
+
+ private:
+  void draw();
+
+  std::filesystem::path folder_;
+  RunCurves curves_ = {};
+  bool has_news_ = false;
+  double drawn_at_ = 0;  // Unix time.
+  double wait_seconds_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+// A drawing as pixels. Private to track/.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/track/drawing.h"
+
+namespace lockstep {
+
+// With smooth edges: red, green and blue of each pixel, row by row. What lies
+// outside of the drawing is cut off.
+std::vector<uint8_t> to_pixels(const Drawing& drawing);
+
+// The bytes of a PNG file.
+std::string to_png(const Drawing& drawing);
+
+}  // namespace lockstep

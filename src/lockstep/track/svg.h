@@ -1,0 +1,13 @@
+// A drawing as an SVG file. Private to track/.
+#pragma once
+
+#include <string>
+
+#include "lockstep/track/drawing.h"
+
+namespace lockstep {
+
+// Texts stay texts, in a sans-serif font of the viewer.
+std::string to_svg(const Drawing& drawing);
+
+}  // namespace lockstep

@@ -1,0 +1,187 @@
+#include "lockstep/track/plot.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/formats/png.h"
+#include "lockstep/track/plot_tracker.h"
+#include "lockstep/track/raster.h"
+#include "lockstep/track/svg.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::TempDir;
+
+bool has_text(const Drawing& drawing, const std::string& text) {
+  return to_svg(drawing).find(">" + text + "<") != std::string::npos;
+}
+
+RunCurves falling_loss(int steps) {
+  RunCurves curves{.title = "tiny"};
+  for (int step = 1; step <= steps; ++step) {
+    curves.train_loss.add(step, 1 + 1.0 / step);
+    curves.learning_rate.add(step, 1e-3);
+    curves.samples_per_second.add(step, 1000);
+    if (step % 10 == 0) curves.validation_loss.add(step, 2 - 0.001 * step);
+  }
+  return curves;
+}
+
+TEST(Plot, PanelsHaveTitlesNumbersAndLegend) {
+  const Drawing drawing = draw_run(falling_loss(100));
+  for (const char* text :
+       {"tiny", "step 100", "Loss", "Learning rate", "Samples per second",
+        "train 1.01", "validation 1.9", "best 1.9 at step 100", "now 0.001",
+        "now 1000", "step", "20", "1.4"}) {
+    EXPECT_TRUE(has_text(drawing, text)) << text;
+  }
+  EXPECT_FALSE(has_text(drawing, "Gradient norm"));
+}
+
+TEST(Plot, TheLossIsLogarithmicWhenItSpansTwoDecades) {
+  RunCurves wide;
+  RunCurves narrow;
+  RunCurves with_zero;
+  for (int step = 0; step <= 10; ++step) {
+    wide.train_loss.add(step, 300 * std::pow(0.1, step));
+    narrow.train_loss.add(step, 3 + step);
+    with_zero.train_loss.add(step, step == 10 ? 0 : 300 * std::pow(0.1, step));
+  }
+  EXPECT_TRUE(has_text(draw_run(wide), "1e-4"));
+  EXPECT_FALSE(has_text(draw_run(narrow), "100"));
+  EXPECT_FALSE(has_text(draw_run(with_zero), "1e-4"));
+}
+
+TEST(Plot, ValuesThatAreNotFiniteAreCounted) {
+  RunCurves curves = falling_loss(50);
+  curves.train_loss.add(51, NAN);
+  EXPECT_TRUE(has_text(draw_run(curves), "1 value is not finite"));
+  curves.train_loss.add(52, INFINITY);
+  EXPECT_TRUE(has_text(draw_run(curves), "2 values are not finite"));
+}
+
+TEST(Plot, ALongTitleIsCut) {
+  RunCurves curves = falling_loss(2);
+  curves.title = std::string(100'000, 'x');
+  const std::string svg = to_svg(draw_run(curves));
+  EXPECT_NE(svg.find("xxx...<"), std::string::npos);
+  EXPECT_LT(svg.size(), 20'000U);
+}
+
+// Odd values in every curve, for 0, 1, 2, 3 and many steps.
+TEST(Plot, AnyValuesCanBeDrawn) {
+  for (const double value :
+       {0.0, -0.0, 1.0, -5.0, 1e-320, 1e-99, 1e99, -1e100, 1.7e308, double(NAN),
+        double(INFINITY), double(-INFINITY)}) {
+    for (const int steps : {0, 1, 2, 3, 50, 2500}) {
+      RunCurves curves{.title = "odd \xff"};
+      for (int step = 0; step < steps; ++step) {
+        for (Series* series :
+             {&curves.train_loss, &curves.validation_loss,
+              &curves.learning_rate, &curves.samples_per_second,
+              &curves.gradient_norm}) {
+          series->add(1e12 + step, step % 3 == 1 ? 1.5 : value);
+        }
+      }
+      const Drawing drawing = draw_run(curves);
+      const std::string svg = to_svg(drawing);
+      EXPECT_EQ(svg.find("nan"), std::string::npos) << value << " " << steps;
+      EXPECT_EQ(svg.find("inf,"), std::string::npos) << value << " " << steps;
+      if (steps <= 3) {
+        EXPECT_EQ(to_pixels(drawing).size(), size_t{1200 * 800 * 3});
+      }
+    }
+  }
+}
+
+TEST(Plot, CurvesArePixels) {
+  const auto with = to_pixels(draw_run(falling_loss(100)));
+  RunCurves other = falling_loss(99);
+  other.train_loss.add(100, 1.9);
+  EXPECT_NE(with, to_pixels(draw_run(other)));
+}
+
+class PlotTrackerTest : public ::testing::Test {
+ protected:
+  PlotConfig config() const {
+    return {.folder = folder_.path(),
+            .title = "tiny",
+            .metrics = folder_.path() / "metrics.jsonl"};
+  }
+  bool is_drawn() const {
+    return std::filesystem::exists(folder_.path() / "loss.svg");
+  }
+  std::string svg() const { return read_file(folder_.path() / "loss.svg"); }
+
+  const TempDir folder_;
+};
+
+TEST_F(PlotTrackerTest, BothFilesAreThereAfterTheFirstRecordAndAtTheEnd) {
+  PlotTracker tracker(config());
+  tracker.tick(1000);
+  EXPECT_FALSE(is_drawn());
+  tracker.record({.step = 1, .metrics = {{"train/loss", 0.25}}});
+  tracker.tick(1001);
+  EXPECT_NE(svg().find(">train 0.25<"), std::string::npos);
+  const PngHeader header =
+      read_png_header(read_file(folder_.path() / "loss.png"));
+  EXPECT_EQ(header.width, 1200);
+  EXPECT_EQ(header.height, 800);
+  tracker.record({.step = 2, .metrics = {{"train/loss", 0.5}}});
+  tracker.finish(0);
+  EXPECT_NE(svg().find(">train 0.5<"), std::string::npos);
+}
+
+TEST_F(PlotTrackerTest, TheyAreDrawnAtMostEveryThirtySecondsAndOnlyWithNews) {
+  PlotTracker tracker(config());
+  tracker.record({.step = 1, .metrics = {{"train/loss", 1}}});
+  tracker.tick(1000);
+  tracker.record({.step = 2, .metrics = {{"train/loss", 2}}});
+  tracker.tick(1029);
+  EXPECT_NE(svg().find(">train 1<"), std::string::npos);
+  tracker.tick(100'000);
+  EXPECT_NE(svg().find(">train 2<"), std::string::npos);
+  std::filesystem::remove(folder_.path() / "loss.svg");
+  tracker.record({.step = 3, .metrics = {{"train/other", 2}}});
+  tracker.tick(200'000);
+  EXPECT_FALSE(is_drawn());
+  tracker.record({.step = 4, .metrics = {{"train/loss", 4}}});
+  tracker.tick(50'000);  // The clock was set back.
+  EXPECT_NE(svg().find(">train 4<"), std::string::npos);
+}
+
+TEST_F(PlotTrackerTest, GoingOnBeginsWithTheKeptMetrics) {
+  folder_.write("metrics.jsonl",
+                "{\"step\":5,\"train/loss\":3.5,\"val/loss\":\"nan\"}\n"
+                "{\"step\":6,\"val/loss\":0.125}\n");
+  PlotTracker tracker(config());
+  tracker.finish(1);
+  EXPECT_NE(svg().find(">train 3.5<"), std::string::npos);
+  EXPECT_NE(svg().find(">best 0.125 at step 6<"), std::string::npos);
+}
+
+TEST_F(PlotTrackerTest, ARunWithoutValuesHasNoPictures) {
+  PlotTracker tracker(config());
+  tracker.finish(0);
+  EXPECT_FALSE(is_drawn());
+}
+
+TEST_F(PlotTrackerTest, AFolderThatVanishedIsAnErrorAndTriedAgainLater) {
+  PlotConfig vanished = config();
+  vanished.folder = folder_.path() / "gone";
+  PlotTracker tracker(vanished);
+  tracker.record({.step = 1, .metrics = {{"train/loss", 1}}});
+  EXPECT_THROW(tracker.tick(1000), IoError);
+  EXPECT_NO_THROW(tracker.tick(1001));
+  std::filesystem::create_directory(vanished.folder);
+  tracker.tick(1031);
+  EXPECT_TRUE(std::filesystem::exists(vanished.folder / "loss.png"));
+}
+
+}  // namespace
+}  // namespace lockstep

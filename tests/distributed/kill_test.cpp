@@ -144,11 +144,14 @@ class KillTraining : public ::testing::Test {
             .step_key = "global_step"};
   }
 
-  // By name: what a process writes meanwhile is not opened.
+  // By names alone: the files come and go meanwhile.
   int64_t newest_step() const {
+    const std::string prefix = "checkpoint_step_";
     int64_t newest = 0;
-    for (const std::string& name : files_below(query().folder)) {
-      const std::string prefix = "checkpoint_step_";
+    std::error_code no_folder_yet;
+    for (const auto& entry :
+         fs::directory_iterator(query().folder, no_folder_yet)) {
+      const std::string name = entry.path().filename();
       if (name.starts_with(prefix) && name.ends_with(".pt")) {
         newest =
             std::max<int64_t>(newest, std::stoll(name.substr(prefix.size())));

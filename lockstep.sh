@@ -25,14 +25,16 @@ usage: ./lockstep.sh COMMAND
 
   demo                   build what is needed and run a short training on two ranks
   test [--fast] [ARGS]   build and run all tests; ARGS go to ctest, for example -R Sampler
-                         --fast leaves out slow tests, GPU tests and the sanitizer build
+                         --fast leaves out slow tests, GPU tests, sanitizers and fuzzing
+  fuzz [SECONDS] [NAME]  feed damaged files and settings to the readers, 300 s each, or to
+                         one of them; what is learned stays in build/fuzz-corpus
   build [PRESET] [-D..]  build a preset of CMakePresets.json (release when none is named)
   install [PREFIX]       install programs, library, headers and CMake package (~/.local)
   bench [NAME]           run the benchmarks, or one of them
   clean                  remove build/
   help                   this text
 
-demo, test, build, install and bench first install what is missing: Debian packages
+demo, test, fuzz, build, install and bench first install what is missing: Debian packages
 (as root or by sudo), torch 2.11.0 and, where there is no CUDA 13, its compiler.
 
 Environment:
@@ -195,11 +197,47 @@ test_all() {
       note "no GPU here (nvidia-smi -L fails): the tests labelled gpu are left out"
     fi
     build_and_test asan-base asan-base -j "$jobs" -LE "$without" "$@"
+    if has_fuzzer; then
+      CXX=clang++-19 build_and_test fuzz fuzz -j "$jobs" "$@"
+    else
+      note "no clang++-19 with libFuzzer here: the fuzz targets are left out"
+    fi
   fi
   ((SKIPPED == 0)) || echo "$SKIPPED skipped"
   if ((PASSED + FAILED == 0)); then echo "no test matched: $*"; fi
   echo "$PASSED passed, $FAILED failed"
   ((FAILED == 0 && PASSED > 0))
+}
+
+# libFuzzer comes with clang; gcc has none.
+has_fuzzer() {
+  command -v clang++-19 > /dev/null &&
+    compgen -G "$(clang++-19 -print-resource-dir)/lib/linux/libclang_rt.fuzzer-*.a" > /dev/null
+}
+
+# fuzz [SECONDS] [TARGET]
+fuzz() {
+  local seconds=300 target failed=0 targets=(pickle zip torch_file safetensors npz yaml flags)
+  if [[ "${1:-}" =~ ^[0-9]+$ ]]; then
+    seconds="$1"
+    shift
+  fi
+  if [[ $# -gt 0 ]]; then
+    [[ " ${targets[*]} " == *" ${1#fuzz_} "* ]] || fail "no fuzz target '$1'; there are: ${targets[*]}"
+    targets=("${1#fuzz_}")
+  fi
+  set_up
+  has_fuzzer || fail "fuzzing needs clang++-19 and its libFuzzer: apt-get install -y clang-19 libclang-rt-19-dev"
+  export CXX=clang++-19
+  lock "$ROOT/build/.lock" "build/"
+  configure fuzz
+  compile fuzz || fail "the build failed"
+  unlock
+  for target in "${targets[@]}"; do
+    step "Fuzzing $target for $seconds s"
+    "$ROOT/tests/fuzz/run" "$ROOT/build/fuzz/bin" "fuzz_$target" "$seconds" || failed=1
+  done
+  return $failed
 }
 
 install_to() {
@@ -229,6 +267,7 @@ main() {
   case "$command" in
     demo) demo "$@" ;;
     test) test_all "$@" ;;
+    fuzz) fuzz "$@" ;;
     build) build "$@" ;;
     install) install_to "$@" ;;
     bench) bench "$@" ;;

@@ -108,17 +108,21 @@ std::string make_header(const TensorRecord& array, const std::string& name) {
 
 }  // namespace
 
+NamedTensors read_npz(MappedFile file) {
+  const ZipReader zip(std::move(file));
+  NamedTensors arrays;
+  for (const ZipEntry& entry : zip.entries()) {
+    std::string name = entry.name;
+    if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+    arrays.emplace_back(name, read_array(zip.read(entry)));
+  }
+  return arrays;
+}
+
 NamedTensors read_npz(const std::filesystem::path& path) {
   MappedFile file = map_file(path);
   try {
-    const ZipReader zip(std::move(file));
-    NamedTensors arrays;
-    for (const ZipEntry& entry : zip.entries()) {
-      std::string name = entry.name;
-      if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
-      arrays.emplace_back(name, read_array(zip.read(entry)));
-    }
-    return arrays;
+    return read_npz(std::move(file));
   } catch (const FormatError& error) {
     throw FormatError("'" + path.string() +
                       "' is damaged or no npz file: " + error.what());

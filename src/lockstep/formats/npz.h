@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "lockstep/formats/mapped_file.h"
 #include "lockstep/formats/tensor_record.h"
 
 namespace lockstep {
@@ -12,6 +13,9 @@ namespace lockstep {
 // with the path for damaged files and for arrays of objects, records, text or
 // big-endian numbers.
 NamedTensors read_npz(const std::filesystem::path& path);
+
+// The same of bytes in memory; the errors name no path.
+NamedTensors read_npz(MappedFile file);
 
 // Writes atomically (AtomicFile), uncompressed. Throws IoError, and FormatError
 // for a type that numpy lacks, such as bfloat16.

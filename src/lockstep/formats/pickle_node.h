@@ -51,19 +51,60 @@ struct Node {
   }
 };
 
+// How many bytes the objects of one pickle may take. Objects refer to others
+// and calls copy them, so that a small pickle could ask for any amount.
+class Budget {
+ public:
+  explicit Budget(size_t pickle_bytes)
+      : left_((size_t{64} << 20) + 200 * pickle_bytes) {}
+
+  void spend(size_t bytes) {
+    if (bytes > left_) {
+      throw FormatError(
+          "pickle: its objects take more than 64 MiB and 200 times its bytes");
+    }
+    left_ -= bytes;
+  }
+
+ private:
+  size_t left_;
+};
+
 class Arena {
  public:
+  explicit Arena(Budget& budget) : budget_(budget) {}
+
   template <typename T>
   Ref make(T data) {
-    if (nodes_.size() >= kMaxNodes) {
-      throw FormatError("pickle: more than 10 million objects");
-    }
+    budget_.spend(sizeof(Node) + extra_bytes(data));
     return &nodes_.emplace_back(Node{std::move(data)});
   }
 
  private:
-  static constexpr size_t kMaxNodes = 10'000'000;
+  template <typename T>
+  static size_t extra_bytes(const T&) {
+    return 0;
+  }
+  static size_t extra_bytes(const BigInt& big) { return big.decimal.size(); }
+  static size_t extra_bytes(const Bytes& bytes) { return bytes.data.size(); }
+  static size_t extra_bytes(const Global& global) { return global.name.size(); }
+  static size_t extra_bytes(const Opaque& opaque) {
+    return opaque.class_name.size();
+  }
+  static size_t extra_bytes(const Refs& refs) {
+    return refs.size() * sizeof(Ref);
+  }
+  static size_t extra_bytes(const Tuple& tuple) {
+    return extra_bytes(tuple.items);
+  }
+  static size_t extra_bytes(const Dict& dict) {
+    return dict.size() * sizeof(dict[0]);
+  }
+  static size_t extra_bytes(const TensorRecord& tensor) {
+    return 2 * tensor.shape.size() * sizeof(int64_t);
+  }
 
+  Budget& budget_;
   std::deque<Node> nodes_;
 };
 

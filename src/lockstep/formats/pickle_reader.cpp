@@ -14,14 +14,13 @@ namespace pickle {
 namespace {
 
 constexpr int kMaxDepth = 200;
-constexpr size_t kMaxTreeBytes = size_t{1} << 30;
 constexpr int kMaxProtocol = 5;
 
 // The stack machine that a pickle is a program for.
 class Machine {
  public:
-  Machine(ByteReader& in, const FindStorage& find_storage)
-      : in_(in), find_storage_(find_storage) {}
+  Machine(ByteReader& in, const FindStorage& find_storage, Budget& budget)
+      : in_(in), find_storage_(find_storage), arena_(budget) {}
 
   // Runs up to STOP and gives the result, which lives as long as the machine.
   Ref run() {
@@ -236,15 +235,16 @@ bool Machine::use_memo(char opcode) {
   }
 }
 
-// Copies nodes into a tree. Shared nodes are repeated, so a small pickle could
-// make a huge tree: hence the budget. Cycles end at the depth.
+// Copies nodes into a tree, in which shared nodes are repeated. Cycles end at
+// the depth.
 class TreeBuilder {
  public:
+  explicit TreeBuilder(Budget& budget) : budget_(budget) {}
+
   Value build(Node& node) {
     if (++depth_ > kMaxDepth) {
       throw FormatError("pickle: nested deeper than 200, or in a cycle");
     }
-    spend(sizeof(Value));
     Value value =
         std::visit([&](auto& data) { return convert(data); }, node.data);
     --depth_;
@@ -252,37 +252,42 @@ class TreeBuilder {
   }
 
  private:
-  void spend(size_t bytes) {
-    if (bytes > budget_) throw FormatError("pickle: larger than 1 GiB");
-    budget_ -= bytes;
-  }
-
   template <typename T>
   Value convert(const T& scalar) {
     return scalar;
   }
 
   Value convert(std::string_view text) {
-    spend(text.size());
+    budget_.spend(text.size());
     return text;
   }
 
   Value convert(const Bytes& bytes) {
-    spend(bytes.data.size());
+    budget_.spend(bytes.data.size());
     return bytes;
   }
 
   Value convert(const TensorRecord& tensor) {
-    spend(2 * sizeof(int64_t) * tensor.shape.size());
+    budget_.spend(2 * sizeof(int64_t) * tensor.shape.size());
     return tensor;
   }
 
-  Value convert(const Global& global) { return Opaque{global.name}; }
+  Value convert(const BigInt& big) {
+    budget_.spend(big.decimal.size());
+    return big;
+  }
+
+  Value convert(const Opaque& opaque) {
+    budget_.spend(opaque.class_name.size());
+    return opaque;
+  }
+
+  Value convert(const Global& global) { return convert(Opaque{global.name}); }
 
   Value convert(const StorageRef&) { return Opaque{"torch.Storage"}; }
 
   Value::List convert_items(const Refs& items) {
-    spend(sizeof(Value) * items.size());
+    budget_.spend(sizeof(Value) * items.size());
     Value::List list;
     list.reserve(items.size());
     for (Ref item : items) list.push_back(build(*item));
@@ -295,7 +300,7 @@ class TreeBuilder {
   }
 
   Value convert(const Dict& dict) {
-    spend(2 * sizeof(Value) * dict.size());
+    budget_.spend(2 * sizeof(Value) * dict.size());
     Value::Dict entries;
     entries.reserve(dict.size());
     std::unordered_set<std::string_view> names;
@@ -311,15 +316,16 @@ class TreeBuilder {
   }
 
   int depth_ = 0;
-  size_t budget_ = kMaxTreeBytes;
+  Budget& budget_;
 };
 
 }  // namespace
 }  // namespace pickle
 
 Value read_pickle(ByteReader& in, const FindStorage& find_storage) {
-  pickle::Machine machine(in, find_storage);
-  return pickle::TreeBuilder().build(*machine.run());
+  pickle::Budget budget(in.remaining());
+  pickle::Machine machine(in, find_storage, budget);
+  return pickle::TreeBuilder(budget).build(*machine.run());
 }
 
 }  // namespace lockstep

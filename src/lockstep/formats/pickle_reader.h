@@ -21,8 +21,8 @@ using FindStorage = std::function<std::shared_ptr<const ByteStorage>(
 // Of the functions and classes that a pickle may name, those few are known that
 // rebuild tensors, parameters, dicts, sets, sizes and bytes; an object of any
 // other becomes Opaque, with all that belongs to it. Throws FormatError for
-// damaged bytes, for cycles, and for trees deeper than 200, larger than 1 GiB
-// or with more than 10 million objects.
+// damaged bytes, for cycles, for trees deeper than 200, and when the objects
+// would take more memory than 64 MiB and 200 times what `in` has left.
 Value read_pickle(ByteReader& in, const FindStorage& find_storage);
 
 }  // namespace lockstep

@@ -25,13 +25,25 @@ struct Place {
   uint64_t end = 0;
 };
 
+// Not by get(), which takes 1.5 and true for 1.
+template <typename Integer>
+Integer integer(const json& number) {
+  if (!number.is_number_integer()) {
+    throw FormatError("a size or place is no whole number");
+  }
+  return number.get<Integer>();
+}
+
 Place read_place(const std::string& name, const json& entry) {
   const auto type = entry.at("dtype").get<std::string>();
   Place place{.name = name,
               .dtype = find_dtype(&DTypeInfo::safetensors, type),
-              .shape = entry.at("shape").get<std::vector<int64_t>>(),
-              .begin = entry.at("data_offsets").at(0).get<uint64_t>(),
-              .end = entry.at("data_offsets").at(1).get<uint64_t>()};
+              .shape = {},
+              .begin = integer<uint64_t>(entry.at("data_offsets").at(0)),
+              .end = integer<uint64_t>(entry.at("data_offsets").at(1))};
+  const auto& shape = entry.at("shape").get_ref<const json::array_t&>();
+  std::ranges::transform(shape, std::back_inserter(place.shape),
+                         integer<int64_t>);
   if (place.dtype == nullptr) {
     throw FormatError("tensor '" + name + "' has the unknown type " + type);
   }
@@ -45,6 +57,7 @@ Safetensors read_content(const MappedFile& file) {
     throw FormatError("a header of more than 100 MB");
   }
   const json header = json::parse(in.take_text(length));
+  if (!header.is_object()) throw FormatError("its header is no object");
   const auto buffer = in.take(in.remaining());
 
   Safetensors content{.tensors = {}, .metadata = {}};
@@ -130,18 +143,21 @@ bool is_safetensors_file(std::span<const std::byte> bytes) {
   return bytes.size() > 8 && bytes[8] == std::byte{'{'};
 }
 
-Safetensors read_safetensors(const std::filesystem::path& path) {
-  const MappedFile file = map_file(path);
-  const auto damaged = [&](const char* why) {
-    return FormatError("'" + path.string() +
-                       "' is damaged or no safetensors file: " + why);
-  };
+Safetensors read_safetensors(const MappedFile& file) {
   try {
     return read_content(file);
-  } catch (const FormatError& error) {
-    throw damaged(error.what());
   } catch (const json::exception& error) {
-    throw damaged(error.what());
+    throw FormatError(error.what());
+  }
+}
+
+Safetensors read_safetensors(const std::filesystem::path& path) {
+  const MappedFile file = map_file(path);
+  try {
+    return read_safetensors(file);
+  } catch (const FormatError& error) {
+    throw FormatError("'" + path.string() +
+                      "' is damaged or no safetensors file: " + error.what());
   }
 }
 

@@ -23,6 +23,9 @@ struct Safetensors {
 // describe the bytes exactly.
 Safetensors read_safetensors(const std::filesystem::path& path);
 
+// The same of bytes in memory; the errors name no path.
+Safetensors read_safetensors(const MappedFile& file);
+
 // Writes atomically (AtomicFile); each tensor is written whole, also when it
 // shares its storage with another. Throws IoError, and FormatError for a type
 // that the format lacks or a name given twice.

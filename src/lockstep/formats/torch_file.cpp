@@ -72,12 +72,16 @@ bool is_torch_file(std::span<const std::byte> bytes) {
   return is_zip(bytes) || is_legacy_torch_file(bytes);
 }
 
+Value read_torch_file(MappedFile file, TorchFileCheck check) {
+  if (is_zip(file.bytes)) return read_zip(std::move(file), check);
+  if (is_legacy_torch_file(file.bytes)) return read_legacy_torch_file(file);
+  throw FormatError("it begins like no file of torch.save");
+}
+
 Value read_torch_file(const std::filesystem::path& path, TorchFileCheck check) {
   MappedFile file = map_file(path);
   try {
-    if (is_zip(file.bytes)) return read_zip(std::move(file), check);
-    if (is_legacy_torch_file(file.bytes)) return read_legacy_torch_file(file);
-    throw FormatError("it begins like no file of torch.save");
+    return read_torch_file(std::move(file), check);
   } catch (const FormatError& error) {
     throw FormatError("'" + path.string() +
                       "' is damaged or no checkpoint: " + error.what());

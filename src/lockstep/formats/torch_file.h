@@ -20,6 +20,10 @@ enum class TorchFileCheck {
 Value read_torch_file(const std::filesystem::path& path,
                       TorchFileCheck check = TorchFileCheck::kAll);
 
+// The same of bytes in memory; the errors name no path.
+Value read_torch_file(MappedFile file,
+                      TorchFileCheck check = TorchFileCheck::kAll);
+
 // Writes a zip file that torch.load(weights_only=True) reads, atomically
 // (AtomicFile). Throws IoError, and FormatError as write_pickle(); the old file
 // then stays.

@@ -153,7 +153,14 @@ ZipEntry read_entry(ByteReader& in, std::span<const std::byte> data) {
           .method = fields.method,
           .crc = fields.crc,
           .size = fields.size,
+          .offset = offset,
           .raw = locate(data, offset, fields, name)};
+}
+
+// `second` begins at or behind the begin of `first`.
+bool overlap(const ZipEntry& first, const ZipEntry& second) {
+  return second.offset == first.offset ||
+         second.raw.data() < first.raw.data() + first.raw.size();
 }
 
 std::vector<std::byte> inflate_entry(const ZipEntry& entry) {
@@ -193,6 +200,9 @@ ZipReader::ZipReader(MappedFile file) : file_(std::move(file)) {
   const auto data = file_.bytes.first(directory.offset);
   while (in.remaining() > 0) entries_.push_back(read_entry(in, data));
   require(entries_.size() == directory.count, "its directory has lost entries");
+  std::ranges::sort(entries_, {}, &ZipEntry::offset);
+  require(std::ranges::adjacent_find(entries_, &overlap) == entries_.end(),
+          "two entries share bytes");
   std::ranges::sort(entries_, {}, &ZipEntry::name);
   require(std::ranges::adjacent_find(entries_, {}, &ZipEntry::name) ==
               entries_.end(),

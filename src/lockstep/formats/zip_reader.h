@@ -19,12 +19,14 @@ struct ZipEntry {
   uint16_t method = 0;
   uint32_t crc = 0;
   uint64_t size = 0;               // uncompressed
+  uint64_t offset = 0;             // of its local header
   std::span<const std::byte> raw;  // as it lies in the file
 };
 
 // Entries are uncompressed or deflated; encryption, comments at the end and
 // several disks are refused. Nothing may follow the archive. Local headers must
-// agree with the directory. Every function throws FormatError.
+// agree with the directory, and no two entries share bytes: a small file could
+// then ask for much memory. Every function throws FormatError.
 class ZipReader {
  public:
   explicit ZipReader(MappedFile file);

@@ -136,6 +136,7 @@ void open_run_folder(const fs::path& path, const TrainConfig& config,
                      const FileNames& names, const std::string& config_yaml) {
   make_folder(path);
   if (config.overwrite) remove_checkpoints(path, names);
+  remove_leftovers(path);
   write_file_atomically(path / kConfigFile, config_yaml);
 }
 

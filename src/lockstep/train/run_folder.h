@@ -33,7 +33,8 @@ void check_folder_is_free(const std::filesystem::path& path,
 void make_folder(const std::filesystem::path& path);
 
 // Makes the folder and writes the run's config into it. With --overwrite the
-// old run's checkpoints and log go. Throws ConfigError and IoError.
+// old run's checkpoints and log go; what killed writers left half-done goes in
+// any case. Throws ConfigError and IoError.
 void open_run_folder(const std::filesystem::path& path,
                      const TrainConfig& config, const FileNames& names,
                      const std::string& config_yaml);

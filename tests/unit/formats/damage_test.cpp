@@ -15,12 +15,11 @@
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
 #include "support/temp_dir.h"
+#include "unit/formats/sample_files.h"
 #include "unit/formats/sample_values.h"
 
 namespace lockstep {
 namespace {
-
-using namespace std::string_literals;
 
 // Truncated, or one to four bytes changed.
 std::string damaged(std::string bytes, std::mt19937& random) {
@@ -71,14 +70,40 @@ std::string describe_tensors(const NamedTensors& tensors) {
   return testing::describe(value);
 }
 
+// As a training saves it: most bytes are those of tensors.
+std::filesystem::path write_checkpoint(const testing::TempDir& folder) {
+  Value value = testing::sample_value();
+  for (int i = 0; i < 6; ++i) {
+    const std::vector<float> elements(200, 0.5F + static_cast<float>(i));
+    value["layers"][std::to_string(i)]["weight"] =
+        testing::float_tensor({10, 20}, elements);
+  }
+  const auto path = folder.path() / "a.pt";
+  write_torch_file(path, value);
+  return path;
+}
+
 TEST(Damage, OfTorchFilesIsFoundOrHarmless) {
   const testing::TempDir folder;
-  const auto path = folder.path() / "a.pt";
-  write_torch_file(path, testing::sample_value());
-  const Outcome outcome = damage(path, 10'000, describe_torch_file);
+  const Outcome outcome =
+      damage(write_checkpoint(folder), 10'000, describe_torch_file);
   EXPECT_EQ(outcome.changed, 0);
-  EXPECT_GT(outcome.refused, 5'000);
+  EXPECT_GT(outcome.refused, 8'000);
   EXPECT_GT(outcome.harmless, 0);  // padding, dates
+}
+
+TEST(Damage, ATorchFileCutOffAnywhereIsFound) {
+  const testing::TempDir folder;
+  const std::string whole = read_file(write_checkpoint(folder));
+  for (size_t size = 0; size < whole.size(); ++size) {
+    // Copied, so that AddressSanitizer knows where it ends.
+    const std::vector<char> part(whole.begin(),
+                                 whole.begin() + static_cast<long>(size));
+    EXPECT_THROW(
+        read_torch_file({.owner = {}, .bytes = std::as_bytes(std::span(part))}),
+        FormatError)
+        << size;
+  }
 }
 
 TEST(Damage, OfNpzFilesIsFoundOrHarmless) {
@@ -107,21 +132,8 @@ TEST(Damage, OfSafetensorsDoesNotCrash) {
 TEST(Damage, OfOldTorchFilesDoesNotCrash) {
   const testing::TempDir folder;
   const Value value = testing::sample_value();
-  const Pickle pickle = write_pickle(value);
-  Value system;
-  system["little_endian"] = true;
-  Value keys = Value::list();
-  std::string storages;
-  for (size_t i = 0; i < pickle.storages.size(); ++i) {
-    keys.push_back(std::to_string(i));
-    const auto count = static_cast<int64_t>(pickle.storages[i].size() / 4);
-    storages += std::string(reinterpret_cast<const char*>(&count), 8);
-    storages += as_text(pickle.storages[i]);
-  }
-  const auto path = std::filesystem::path(folder.write(
-      "a.pt", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s +
-                  write_pickle(1001).bytes + write_pickle(system).bytes +
-                  pickle.bytes + write_pickle(keys).bytes + storages));
+  const std::filesystem::path path =
+      folder.write("a.pt", testing::old_torch_file(value));
   EXPECT_EQ(testing::describe(read_torch_file(path)), testing::describe(value));
   const Outcome outcome = damage(path, 10'000, describe_torch_file);
   EXPECT_GT(outcome.refused, 3'000);

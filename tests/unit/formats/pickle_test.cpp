@@ -109,6 +109,39 @@ TEST(Pickle, SmallPicklesCannotMakeHugeTrees) {
   EXPECT_THROW(read(repeated + "e."), FormatError);
 }
 
+// What a call makes is a copy of what it is given.
+TEST(Pickle, SmallPicklesCannotMakeManyCopies) {
+  const auto times = [](int count, const std::string& part) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += part;
+    return all;
+  };
+  const std::string many = times(100'000, "N");
+  const std::string long_text =
+      "X\0\0\x10\0"s + std::string(size_t{1} << 20, 'x');
+  for (const std::string& pickle :
+       {"cbuiltins\nset\nq\0](" + many + "e\x85q\x01" +
+            times(50'000, "h\0h\x01R0"s),
+        "ctorch\nSize\nq\0(" + many + "t\x85q\x01" +
+            times(50'000, "h\0h\x01R0"s),
+        "c_codecs\nencode\nq\0" + long_text + "\x85q\x01" +
+            times(50'000, "h\0h\x01R0"s),
+        long_text + "q\0" + long_text + "q\x01" +
+            times(50'000, "h\0h\x01\x93" + "0"s)}) {
+    EXPECT_THROW(read(pickle + "N."), FormatError);
+  }
+}
+
+TEST(Pickle, CyclesOfLongListsTakeLittleMemory) {
+  EXPECT_THROW(read("\x80\x02]q\0(h\0"s + std::string(2'000'000, 'N') + "e."),
+               FormatError);
+}
+
+TEST(Pickle, LongListsOfSmallThingsAreRead) {
+  const Value value = read("](" + std::string(3'000'000, 'N') + "e.");
+  EXPECT_EQ(BasicView(value).as_list().size(), 3'000'000U);
+}
+
 TEST(Pickle, DeepNestingIsRefused) {
   EXPECT_THROW(read(std::string(100'000, ']') + std::string(99'999, 'a') + "."),
                FormatError);

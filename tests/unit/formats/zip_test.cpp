@@ -6,6 +6,7 @@
 #include "lockstep/formats/zip_reader.h"
 #include "lockstep/formats/zip_writer.h"
 #include "support/temp_dir.h"
+#include "unit/formats/sample_files.h"
 
 namespace lockstep {
 namespace {
@@ -85,6 +86,39 @@ TEST(Zip, RefusesTwoEntriesOfOneName) {
   const auto path = folder.path() / "a.zip";
   write_zip(path, {{"one", "first"}, {"one", "second"}});
   EXPECT_THROW(ZipReader(map_file(path)), FormatError);
+}
+
+TEST(Zip, DeflatedEntriesComeBack) {
+  const testing::TempDir folder;
+  const std::string content(5'000, 'x');
+  const ZipReader zip(map_file(folder.write(
+      "a.zip", testing::raw_zip(
+                   {{.name = "a", .content = content, .is_deflated = true}}))));
+  EXPECT_EQ(text_of(zip, "a"), content);
+}
+
+TEST(Zip, RefusesImpossibleSizesBeforeTakingMemory) {
+  const testing::TempDir folder;
+  const ZipReader zip(map_file(folder.write(
+      "a.zip", testing::raw_zip({{.name = "a",
+                                  .content = "abc",
+                                  .is_deflated = true,
+                                  .claimed_size = 0xffff'fffe}}))));
+  EXPECT_THROW(zip.read(*zip.find("a")), FormatError);
+}
+
+// Such archives unpack to many times what their bytes allow.
+TEST(Zip, RefusesEntriesThatShareBytes) {
+  const testing::TempDir folder;
+  const testing::RawZipEntry inner{.name = "b", .content = "first"};
+  const testing::RawZipEntry outer{.name = "a",
+                                   .content = raw_zip_entry(inner)};
+  testing::RawZipEntry hidden = inner;
+  hidden.claimed_offset = 31;  // Behind the header and name of `outer`.
+  const auto path = folder.write("a.zip", testing::raw_zip({outer, hidden}));
+  EXPECT_THROW(ZipReader{map_file(path)}, FormatError);
+  folder.write("a.zip", testing::raw_zip({outer, inner}));
+  EXPECT_EQ(ZipReader(map_file(path)).entries().size(), 2U);
 }
 
 }  // namespace

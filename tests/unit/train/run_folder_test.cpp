@@ -75,6 +75,15 @@ TEST(RunFolder, ResumingRemovesNothing) {
   EXPECT_EQ(read_file(folder.path() / "metrics.jsonl"), "old");
 }
 
+TEST(RunFolder, OpeningRemovesWhatKilledWritersLeft) {
+  const TempDir folder;
+  folder.write("checkpoint_step_3.pt", "whole");
+  folder.write("checkpoint_step_4.pt.partial.a1B2c3", "half");
+  open_run_folder(folder.path(), {.resume = "latest"}, {}, "new");
+  EXPECT_EQ(files_in(folder.path()),
+            (std::vector<std::string>{"checkpoint_step_3.pt", kConfigFile}));
+}
+
 TEST(RunFolder, AFileInTheWayIsNamed) {
   const TempDir folder;
   const std::string file = folder.write("file", "x");

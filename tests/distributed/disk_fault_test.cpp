@@ -1,0 +1,182 @@
+// Trainings on disks that are full, broken or read-only: they go on, say what
+// was lost, and lose nothing that was saved before.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <csignal>
+
+#include "distributed/training.h"
+#include "lockstep/base/files.h"
+#include "lockstep/checkpoint/file.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// Eight steps with a checkpoint every second one.
+class DiskFault : public ::testing::Test {
+ protected:
+  Training training(int world = 1, const Words& flags = {}) const {
+    return {.recipe = "probe",
+            .world = world,
+            .folder = folder(),
+            .flags = Words{"--n_steps=8", "--save_every=2",
+                           "--global_batch_size=6", "--val_every_epochs=0",
+                           "--keep_last=0", "--log_every=1"} +
+                     flags};
+  }
+
+  // As disk_fault_shim.cpp reads them.
+  void set_faults(const std::string& lines) const {
+    temp_.write("faults.new", lines);
+    fs::rename(temp_.path() / "faults.new", temp_.path() / "faults");
+  }
+
+  ProcessOptions options(const Training& training) const {
+    ProcessOptions options = process_options(training);
+    options.environment["LD_PRELOAD"] = DISK_FAULT_SHIM;
+    options.environment["DISK_FAULTS"] = (temp_.path() / "faults").string();
+    return options;
+  }
+
+  ProcessResult run_with_faults(const Training& training) const {
+    return run(command_of(training), options(training));
+  }
+
+  // Whole ones; fails the test when another file of such a name is there.
+  std::vector<int64_t> saved_steps() const {
+    std::vector<int64_t> steps;
+    for (const std::string& name : files_below(folder())) {
+      EXPECT_FALSE(contains(name, ".partial.")) << name;
+      if (!name.ends_with(".pt") || name == "best_model.pt") continue;
+      steps.push_back(
+          load_checkpoint(folder() / name).at("global_step").as_int());
+    }
+    return steps;
+  }
+
+  // What is said of a checkpoint that is not written.
+  std::string complaint(int step, const std::string& reason) const {
+    const std::string path =
+        (folder() / ("checkpoint_step_" + std::to_string(step) + ".pt"))
+            .string();
+    return "error: " + path + " was not written: cannot write '" + path +
+           "': " + reason;
+  }
+
+  fs::path folder() const { return temp_.path() / "run"; }
+
+  TempDir temp_;
+};
+
+using Steps = std::vector<int64_t>;
+
+struct Fault {
+  std::string line;
+  std::string reason;
+};
+
+TEST_F(DiskFault, OfOneSaveIsSaidOnceAndTheNextSaveSucceeds) {
+  const std::string file = " */checkpoint_step_4.pt*\n";
+  for (const Fault& fault : std::vector<Fault>{
+           {"write ENOSPC 0" + file, "No space left on device (errno 28)"},
+           {"write ENOSPC 2000" + file, "No space left on device (errno 28)"},
+           {"write EIO 2000" + file, "Input/output error (errno 5)"},
+           {"fsync EIO 0" + file, "Input/output error (errno 5)"},
+           {"rename EIO 0" + file, "Input/output error (errno 5)"},
+           {"open EROFS 0" + file, "Read-only file system (errno 30)"}}) {
+    SCOPED_TRACE(fault.line);
+    fs::remove_all(folder());
+    set_faults(fault.line);
+    const ProcessResult result = run_with_faults(training());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(count_of(result.err, complaint(4, fault.reason)), 1U)
+        << result.err;
+    EXPECT_EQ(count_of(result.err, "error:"), 1U) << result.err;
+    EXPECT_EQ(saved_steps(), (Steps{2, 6, 8}));
+    EXPECT_EQ(metric(folder(), "train/loss").size(), 8U);
+  }
+}
+
+TEST_F(DiskFault, OfEverySaveIsSaidEachTimeAndTheOldCheckpointStays) {
+  Training first = training(2);
+  first.flags.push_back("--n_steps=2");
+  run_well(first);
+  ASSERT_EQ(saved_steps(), Steps{2});
+  const std::string before = read_file(folder() / "checkpoint_step_2.pt");
+  set_faults("write ENOSPC 3000 *.pt.partial.*\n");
+  const ProcessResult result =
+      run_with_faults(training(2, {"--resume=latest"}));
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  for (const int step : {4, 6, 8}) {
+    EXPECT_EQ(count_of(result.err, complaint(step, "No space left")), 1U)
+        << result.err;
+  }
+  expect_in(result.err, "its last checkpoint could not be written");
+  EXPECT_EQ(saved_steps(), Steps{2});
+  EXPECT_EQ(read_file(folder() / "checkpoint_step_2.pt"), before);
+  EXPECT_EQ(metric(folder(), "train/loss").size(), 8U);
+  // With space again the run is done anew from there.
+  run_well(training(2, {"--resume=latest"}));
+  EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
+}
+
+TEST_F(DiskFault, ThatGoesAwayDuringTheRunIsForgiven) {
+  set_faults(
+      "write ENOSPC 0 *.pt.partial.*\n"
+      "open EROFS 0 *.pt.partial.*\n");
+  const Training paused =
+      training(2, {"--pause_in=train", "--pause_call=5", "--pause_signals=1000",
+                   "--record", temp_.path().string()});
+  Process process(command_of(paused), options(paused));
+  const auto is_told = [&] {
+    return contains(process.err(), complaint(4, "Read-only file system"));
+  };
+  ASSERT_TRUE(wait_for(is_told, 30)) << process.err();
+  fs::remove(temp_.path() / "faults");
+  temp_.write("go", "");
+  const ProcessResult result = process.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(count_of(result.err, "was not written"), 2U) << result.err;
+  EXPECT_EQ(saved_steps(), (Steps{6, 8}));
+}
+
+TEST_F(DiskFault, WhenStoppedBySignalIsSaidAndTheSignalIsTheExitCode) {
+  set_faults("write ENOSPC 0 */checkpoint_step_[!2].pt.partial.*\n");
+  const Training paused = training(1, {"--pause_in=train", "--pause_call=3",
+                                       "--record", temp_.path().string()});
+  Process process(command_of(paused), options(paused));
+  ASSERT_TRUE(
+      wait_for([&] { return fs::exists(temp_.path() / "paused_0"); }, 30));
+  process.send(SIGTERM);
+  const ProcessResult result = process.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  expect_in(result.out, "the last checkpoint was not written, older ones are");
+  EXPECT_EQ(saved_steps(), Steps{2});
+}
+
+TEST_F(DiskFault, OfLogAndMetricsIsSaidOnceAndTrainingGoesOn) {
+  set_faults(
+      "write ENOSPC 600 */train.log\n"
+      "write ENOSPC 300 */metrics.jsonl\n");
+  const ProcessResult result = run_with_faults(training(2));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(count_of(result.err, "train.log"), 1U) << result.err;
+  EXPECT_EQ(count_of(result.err, "metrics.jsonl"), 1U) << result.err;
+  EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
+  EXPECT_EQ(fs::file_size(folder() / "train.log"), 600U);
+  EXPECT_EQ(fs::file_size(folder() / "metrics.jsonl"), 300U);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

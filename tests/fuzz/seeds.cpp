@@ -1,0 +1,93 @@
+// Writes the inputs that fuzzing starts from: fuzz_seeds FOLDER makes a folder
+// for each target.
+#include <filesystem>
+#include <iostream>
+#include <map>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/config/render.h"
+#include "lockstep/formats/npz.h"
+#include "lockstep/formats/pickle_writer.h"
+#include "lockstep/formats/safetensors.h"
+#include "lockstep/formats/torch_file.h"
+#include "support/temp_dir.h"
+#include "unit/config/sample_settings.h"
+#include "unit/formats/sample_files.h"
+#include "unit/formats/sample_values.h"
+
+namespace lockstep {
+namespace {
+
+using namespace std::string_literals;
+using testing::float_tensor;
+using Seeds = std::vector<std::string>;
+
+std::string npz_bytes() {
+  const testing::TempDir folder;
+  write_npz(folder.path() / "a", {{"mu", float_tensor({2, 2}, {1, 2, 3, 4})},
+                                  {"sigma", float_tensor({3}, {1, 2, 3})}});
+  return read_file(folder.path() / "a");
+}
+
+std::string safetensors_bytes() {
+  const testing::TempDir folder;
+  write_safetensors(folder.path() / "a",
+                    {{{"mu", float_tensor({2, 2}, {1, 2, 3, 4})},
+                      {"x", float_tensor({}, {1})}}});
+  return read_file(folder.path() / "a");
+}
+
+std::string torch_bytes(const Value& value) {
+  const testing::TempDir folder;
+  write_torch_file(folder.path() / "a", value);
+  return read_file(folder.path() / "a");
+}
+
+std::map<std::string, Seeds> make_seeds() {
+  const Value value = testing::sample_value();
+  Value small;
+  small["x"] = float_tensor({2}, {1, 2});
+  const std::string zip = testing::raw_zip(
+      {{.name = "a", .content = "stored"},
+       {.name = "b", .content = std::string(3000, 'x'), .is_deflated = true}});
+  return {
+      {"fuzz_pickle",
+       {write_pickle(value).bytes, write_pickle(small).bytes,
+        // Protocol 4: a frame, short texts, remembered ones, a set, bytes.
+        "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94(\x8c\x01"s
+        "a\x94\x8f\x94(K\x01K\x02\x90\x8c\x01"s
+        "b\x94"
+        "C\x02\xff"
+        "xh\x01h\x02u."s}},
+      {"fuzz_zip", {torch_bytes(value), npz_bytes(), zip}},
+      {"fuzz_torch_file",
+       {torch_bytes(value), torch_bytes(small), testing::old_torch_file(value),
+        testing::old_torch_file(small)}},
+      {"fuzz_safetensors", {safetensors_bytes()}},
+      {"fuzz_npz", {npz_bytes()}},
+      {"fuzz_yaml",
+       {to_yaml(Sample().options),
+        "training:\n  lr: 1e-3\n  use_amp: no\ncfg: [1, 2]\ntags:\n- a\n- 'b'",
+        "{data: {batch_size: 8}, \"lr\": 0.5, output_dir: |\n  x\n}\n"}},
+      {"fuzz_flags",
+       {"--lr\n0.5\n--cfg\n1,2\n-3\n--no_use_amp\n--tags\na\nb",
+        "--batch_size=4\n--compile\nnone\n--\nword", "--help"}}};
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int count, char** values) {
+  if (count != 2) {
+    std::cerr << "usage: fuzz_seeds FOLDER\n";
+    return 2;
+  }
+  for (const auto& [target, seeds] : lockstep::make_seeds()) {
+    const auto folder = std::filesystem::path(values[1]) / target;
+    std::filesystem::create_directories(folder);
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      lockstep::write_file_atomically(folder / ("seed" + std::to_string(i)),
+                                      seeds[i]);
+    }
+  }
+}

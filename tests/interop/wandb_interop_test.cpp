@@ -1,6 +1,6 @@
 // Runs that C++ recorded are read by wandb's own messages
-// (python/wandb_records.py) and sent by its own client to a server of this test
-// (python/wandb_sync.py).
+// (python/wandb_records.py), shown by its own viewer (`wandb leet`) and sent by
+// its own client to a server of this test (python/wandb_sync.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -98,6 +98,24 @@ Json sent_by_wandb(const WandbTracker& tracker) {
   const auto text = replace_all(replace_all(out, "NaN", "\"NaN\""), "Infinity",
                                 "\"Infinity\"");
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+// What wandb's own reader prints of a run.
+std::string inspected_by_wandb(const WandbTracker& tracker,
+                               const std::string& how) {
+  const TempDir home;
+  testing::ProcessOptions options;
+  options.environment = {{"HOME", home.path()},
+                         {"WANDB_DIR", home.path()},
+                         {"WANDB_CONFIG_DIR", home.path()},
+                         {"WANDB_CACHE_DIR", home.path()},
+                         {"WANDB_ERROR_REPORTING", "false"}};
+  options.timeout_seconds = 60;
+  const auto program = fs::path(TORCH_PYTHON).parent_path() / "wandb";
+  const auto result = testing::run(
+      {program, "leet", "inspect", how, "--json", tracker.folder()}, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result.out;
 }
 
 Json item(const std::vector<std::string>& key, const std::string& json) {
@@ -246,11 +264,57 @@ TEST(WandbInterop, RecordsOverSeveralBlocksAreRead) {
     tracker.console({.unix_time = kStart, .text = std::string(i * 997, 'x')});
   }
   const auto records = read_by_wandb(tracker);
+  const auto lines = split(inspected_by_wandb(tracker, "--json"), '\n');
   ASSERT_EQ(records.size(), 3 + kTexts);
+  ASSERT_GE(lines.size(), 3 + kTexts);
   for (int i = 1; i < kTexts; ++i) {
-    EXPECT_EQ(records[3 + i]["output_raw"]["line"].get<std::string>().size(),
-              i * 997);
+    const std::string text(i * 997, 'x');
+    EXPECT_EQ(records[3 + i]["output_raw"]["line"], text);
+    EXPECT_EQ(Json::parse(lines[3 + i])["output_raw"]["line"], text);
   }
+}
+
+TEST(WandbInterop, TheViewerShowsTheRun) {
+  const TempDir folder;
+  WandbTracker tracker(config_in(folder), {});
+  record_steps(tracker);
+  tracker.finish(3);
+  const Json shown = Json::parse(inspected_by_wandb(tracker, "--summary"));
+  EXPECT_EQ(shown["run_id"], "abcd1234");
+  EXPECT_EQ(shown["project"], "digits");
+  EXPECT_EQ(shown["name"], "first try");
+  EXPECT_EQ(shown["notes"], "some notes");
+  EXPECT_EQ(shown["tags"], (Json{"a", "b c"}));
+  EXPECT_EQ(shown["config"]["optimizer"],
+            (Json{{"lr", 0.001}, {"betas", {0.9, 0.95}}}));
+  EXPECT_EQ(shown["console"][0]["line"], "hello");
+  EXPECT_EQ(shown["state"], "failed");
+  EXPECT_EQ(shown["exit_code"], 3);
+  EXPECT_EQ(shown["step"], 3);
+  EXPECT_EQ(shown["summary"]["train/loss"], 0.1);
+  EXPECT_EQ(shown["summary"]["train/odd"], "Infinity");
+  EXPECT_EQ(shown["summary"]["samples/a"]["width"], 6);
+}
+
+TEST(WandbInterop, TheViewerShowsARunThatGoesOnAfterATornRecord) {
+  const TempDir folder;
+  fs::path log;
+  {
+    WandbTracker tracker(config_in(folder), {});
+    record_steps(tracker);
+    log = tracker.folder() / ("run-" + tracker.run_id() + ".wandb");
+  }
+  fs::resize_file(log, fs::file_size(log) - 3);
+  WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 3});
+  tracker.record({.step = 4,
+                  .unix_time = kStart + 40,
+                  .metrics = {{"train/loss", 0.0625}}});
+  tracker.record({.step = 5, .unix_time = kStart + 50});
+  const Json shown = Json::parse(inspected_by_wandb(tracker, "--summary"));
+  EXPECT_EQ(shown["state"], "running");
+  EXPECT_EQ(shown["step"], 4);
+  EXPECT_EQ(shown["summary"]["train/loss"], 0.0625);
+  EXPECT_EQ(shown["summary"]["samples/a"]["width"], 6);
 }
 
 TEST(WandbInterop, SyncSendsTheWholeRun) {

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -52,7 +53,8 @@ bool is_secret_name(std::string_view name) {
 }
 
 std::string json_without_secrets(std::string_view json) {
-  Json value = Json::parse(json);
+  Json value = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  LOCKSTEP_CHECK(!value.is_discarded(), "not JSON: " + std::string(json));
   hide_values(value);
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -1,17 +1,15 @@
 #include "lockstep/track/wandb_log.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-
-#include <csignal>
-#include <fstream>
 
 #include "lockstep/base/error.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
+using testing::FileSizeLimit;
 using testing::TempDir;
 
 constexpr size_t kBlock = 32768;
@@ -34,26 +32,6 @@ std::filesystem::path write_log(const TempDir& folder,
   for (const auto& record : records) log.append(record);
   return path;
 }
-
-// The size of files that this process may write, until the end of the scope.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    static_cast<void>(signal(SIGXFSZ, handler_));
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 TEST(WandbLog, BeginsWithTheFileHeaderAndFramesAsLevelDb) {
   const TempDir folder;

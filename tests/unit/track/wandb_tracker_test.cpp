@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 #include "wandb_reading.h"
 
@@ -13,6 +14,7 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::FileSizeLimit;
 using testing::history_of;
 using testing::HistoryRow;
 using testing::kinds_of;
@@ -253,7 +255,28 @@ TEST(WandbTracker, NoSecretReachesTheDisk) {
   EXPECT_EQ(records[2].environment().args(1), "***");
 }
 
-TEST(WandbTracker, AStepThatCannotBeWrittenDoesNotStopLaterOnes) {
+TEST(WandbTracker, AFullDiskCostsOnlyTheStepsOfItsTime) {
+  const TempDir folder;
+  WandbTracker tracker(config_in(folder), {});
+  tracker.record({.step = 1, .metrics = {{"a", 1}}});
+  tracker.record({.step = 2, .metrics = {{"a", 2}}});
+  const auto log = tracker.folder() / ("run-" + tracker.run_id() + ".wandb");
+  {
+    const FileSizeLimit limit(fs::file_size(log) + 10);
+    EXPECT_THROW(tracker.record({.step = 3, .metrics = {{"a", 3}}}), IoError);
+    EXPECT_THROW(tracker.console({.text = "hello\n"}), IoError);
+    EXPECT_EQ(history_of(records_of(tracker.folder())).size(), 1);
+  }
+  tracker.record({.step = 4, .metrics = {{"a", 4}}});
+  tracker.finish(0);
+  const auto rows = history_of(records_of(tracker.folder()));
+  ASSERT_EQ(rows.size(), 3);
+  EXPECT_EQ(rows[0].at("a"), "1");
+  EXPECT_EQ(rows[1].at("a"), "3");
+  EXPECT_EQ(rows[2].at("a"), "4");
+}
+
+TEST(WandbTracker, APictureThatCannotBeWrittenCostsOnlyItself) {
   const TempDir folder;
   WandbTracker tracker(config_in(folder), {});
   // A file stands where the picture's folder must be made.

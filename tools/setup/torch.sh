@@ -6,7 +6,7 @@
 
 TORCH_VERSION=2.11.0
 TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy pillow safetensors
-  wandb tensorboard) # those behind torch for tests
+  wandb==0.31.0 tensorboard) # those behind torch for tests
 NVCC_REQUIREMENTS=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
   nvidia-cuda-crt==13.0.88 'nvidia-cuda-cccl==13.0.*')
 CACHE="${LOCKSTEP_CACHE:-$HOME/.cache/lockstep}"

@@ -14,6 +14,7 @@ libfmt-dev          required  file    /usr/include/fmt/format.h
 libyaml-cpp-dev     required  file    /usr/include/yaml-cpp/yaml.h
 nlohmann-json3-dev  required  file    /usr/include/nlohmann/json.hpp
 libjpeg-dev         required  file    /usr/include/jpeglib.h
+libgif-dev          required  file    /usr/include/gif_lib.h
 libpng-dev          required  file    /usr/include/png.h
 zlib1g-dev          required  file    /usr/include/zlib.h
 libisal-dev         required  file    /usr/include/isa-l.h

@@ -123,7 +123,7 @@ struct Known {
   Ref (*function)(Arena&, const Refs&);
 };
 
-constexpr std::array<Known, 13> kKnown = {{
+constexpr std::array<Known, 16> kKnown = {{
     {"torch._utils._rebuild_tensor_v2", rebuild_tensor},
     {"torch._utils._rebuild_tensor_v3", rebuild_typed_tensor},
     {"torch._utils._rebuild_parameter", rebuild_parameter},
@@ -137,6 +137,9 @@ constexpr std::array<Known, 13> kKnown = {{
     {"__builtin__.frozenset", make_list},
     {"builtins.frozenset", make_list},
     {"_codecs.encode", make_bytes},
+    {"numpy.core.multiarray._reconstruct", make_numpy_array},
+    {"numpy._core.multiarray._reconstruct", make_numpy_array},
+    {"numpy.dtype", make_numpy_type},
 }};
 
 }  // namespace

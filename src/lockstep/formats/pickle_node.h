@@ -39,10 +39,19 @@ struct StorageRef {
   int64_t num_bytes = 0;
 };
 
+// An element type of numpy: '<' and "f4".
+struct NumpyType {
+  char order = '|';
+  std::string name;
+};
+
+// An array of numpy that has no contents yet.
+struct NumpyArray {};
+
 struct Node {
   std::variant<std::monostate, bool, int64_t, BigInt, double, std::string_view,
                Bytes, Refs, Tuple, Dict, Global, StorageRef, TensorRecord,
-               Opaque>
+               NumpyType, NumpyArray, Opaque>
       data;
 
   template <typename T>
@@ -80,6 +89,9 @@ class Arena {
     return &nodes_.emplace_back(Node{std::move(data)});
   }
 
+  // For what an object refers to besides its node.
+  void spend(size_t bytes) { budget_.spend(bytes); }
+
  private:
   template <typename T>
   static size_t extra_bytes(const T&) {
@@ -91,6 +103,7 @@ class Arena {
   static size_t extra_bytes(const Opaque& opaque) {
     return opaque.class_name.size();
   }
+  static size_t extra_bytes(const NumpyType& type) { return type.name.size(); }
   static size_t extra_bytes(const Refs& refs) {
     return refs.size() * sizeof(Ref);
   }
@@ -112,6 +125,14 @@ class Arena {
 // result, for all others an Opaque. Throws FormatError when a known function
 // has impossible arguments.
 Ref call(Arena& arena, Node& callable, const Refs& arguments);
+
+// Arrays and element types of numpy: what the calls that make them give.
+Ref make_numpy_array(Arena& arena, const Refs& arguments);
+Ref make_numpy_type(Arena& arena, const Refs& arguments);
+
+// Gives an object its state. Those of numpy take it; all others that are kept
+// have none (attributes such as the _metadata of a state dict go).
+void set_state(Arena& arena, Node& object, Node& state);
 
 // The storage that a persistent id ('storage', type, key, place, count, ...)
 // names.

@@ -188,12 +188,11 @@ bool Machine::build(char opcode) {
       pop();
       push_call();
       return true;  // keyword arguments go
-    // The state of an object: attributes such as the _metadata of a state
-    // dict. Nothing that is kept has any.
-    case 'b':
-      pop();
-      top();
+    case 'b': {
+      Ref state = pop();
+      set_state(arena_, *top(), *state);
       return true;
+    }
     case 'Q': {
       Ref id = pop();
       stack_.push_back(load_storage(arena_, *id, find_storage_));
@@ -285,6 +284,8 @@ class TreeBuilder {
   Value convert(const Global& global) { return convert(Opaque{global.name}); }
 
   Value convert(const StorageRef&) { return Opaque{"torch.Storage"}; }
+  Value convert(const NumpyType&) { return Opaque{"numpy.dtype"}; }
+  Value convert(const NumpyArray&) { return Opaque{"numpy.ndarray"}; }
 
   Value::List convert_items(const Refs& items) {
     budget_.spend(sizeof(Value) * items.size());
@@ -326,6 +327,15 @@ Value read_pickle(ByteReader& in, const FindStorage& find_storage) {
   pickle::Budget budget(in.remaining());
   pickle::Machine machine(in, find_storage, budget);
   return pickle::TreeBuilder(budget).build(*machine.run());
+}
+
+Value read_pickle(ByteReader& in) {
+  return read_pickle(
+      in,
+      [](std::string_view key, int64_t) -> std::shared_ptr<const ByteStorage> {
+        throw FormatError("pickle: it refers to a storage '" +
+                          std::string(key) + "' that it does not hold");
+      });
 }
 
 }  // namespace lockstep

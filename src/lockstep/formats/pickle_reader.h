@@ -1,4 +1,5 @@
-// Reads the pickles of torch.save. Nothing in a pickle is executed.
+// Reads the pickles of torch.save and of numpy. Nothing in a pickle is
+// executed.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,15 @@ using FindStorage = std::function<std::shared_ptr<const ByteStorage>(
 // Reads one pickle (protocols 2 to 5) and leaves `in` behind it.
 //
 // Of the functions and classes that a pickle may name, those few are known that
-// rebuild tensors, parameters, dicts, sets, sizes and bytes; an object of any
-// other becomes Opaque, with all that belongs to it. Throws FormatError for
-// damaged bytes, for cycles, for trees deeper than 200, and when the objects
-// would take more memory than 64 MiB and 200 times what `in` has left.
+// rebuild tensors, parameters, arrays of numpy (as tensors; row by row, of
+// numbers), dicts, sets, sizes and bytes; an object of any other becomes
+// Opaque, with all that belongs to it. Throws FormatError for damaged bytes,
+// for cycles, for trees deeper than 200, and when the objects would take more
+// memory than 64 MiB and 200 times what `in` has left.
 Value read_pickle(ByteReader& in, const FindStorage& find_storage);
+
+// The same of a pickle that has all its bytes in itself, such as pickle.dump
+// writes. Throws FormatError for one that refers to a storage.
+Value read_pickle(ByteReader& in);
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/recipes/dit/dit.h"
 #include "lockstep/recipes/tiny/tiny.h"
 
 namespace lockstep {
@@ -17,6 +18,7 @@ std::unique_ptr<Recipe> make() {
 }
 
 constexpr std::array kRecipes = {
+    RecipeEntry{"dit", make<DitRecipe>},
     RecipeEntry{"tiny", make<TinyRecipe>},
 };
 

@@ -78,6 +78,7 @@ std::optional<std::string> CommandLine::parse(
   check_config(config_, options_);
   if (command_ == Command::kTrain) resume_after_restart(environment);
   take_over_settings(arguments);
+  drop_beaten_defaults();
   check_config(config_, options_);
   if (parsed.print_config) return config_text();
   check_launch_words(config_.launch, environment);
@@ -91,6 +92,18 @@ void CommandLine::shorten_for_dry_run() {
   config_.val_every = 1;
   config_.limit_val_batches = 1;
   config_.sample_every = 1;
+}
+
+// What a recipe counts in steps by default is counted in epochs when these are
+// given.
+void CommandLine::drop_beaten_defaults() {
+  const auto drop = [this](std::string_view steps, std::string_view epochs,
+                           std::optional<int64_t>& value) {
+    if (options_.was_given(epochs) && !options_.was_given(steps)) value.reset();
+  };
+  drop("n_steps", "epochs", config_.n_steps);
+  drop("val_every", "val_every_epochs", config_.val_every);
+  drop("save_every", "save_every_epochs", config_.save_every);
 }
 
 std::string CommandLine::config_text() const {

@@ -41,6 +41,7 @@ class CommandLine {
 
  private:
   void shorten_for_dry_run();
+  void drop_beaten_defaults();
   void resume_after_restart(const Environment& environment);
   void take_over_settings(const std::vector<std::string>& arguments);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/tensor/seed.h"
 
@@ -90,11 +91,26 @@ std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
       items.push_back(k * world.size() + world.rank());
     }
     SampleRandom random(item_seeds(items, config.seed, world.device()));
+    std::optional<EmaScope> scope;
+    if (config.average != nullptr) scope.emplace(*config.average);
     parts.push_back(recipe.sample(items, random));
   }
   const auto shares = world.all_gather(torch::cat(parts).contiguous());
   if (!world.is_main()) return at::Tensor();
   return in_order(shares, config.num_items).to(at::kCPU);
+}
+
+std::vector<OutputFile> render_items(Recipe& recipe, const at::Tensor& items,
+                                     std::optional<int64_t> average) {
+  std::string weights;
+  if (average) weights = "_ema";
+  if (average.value_or(0) > 0) weights += std::to_string(*average + 1);
+  std::vector<OutputFile> files = recipe.render(items);
+  for (OutputFile& file : files) {
+    file.name = replace_all(file.name, "{weights}", weights);
+    file.title = replace_all(file.title, "{weights}", weights);
+  }
+  return files;
 }
 
 }  // namespace lockstep

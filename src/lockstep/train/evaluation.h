@@ -35,6 +35,9 @@ struct SamplingConfig {
   int64_t num_items = 1;
   int64_t batch_size = 1;
   uint64_t seed = 0;
+  // Sample with this average in place of the weights. Between two batches the
+  // weights are their own, so that `go_on` may save them.
+  const Ema* average = nullptr;
 };
 
 // All items in order, on rank 0; an undefined tensor on the others. Each rank
@@ -43,5 +46,10 @@ std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
                                        const World& world,
                                        const SamplingConfig& config,
                                        const GoOn& go_on);
+
+// The files of a sampling with the weights, or with the moving average of this
+// number, counted from 0.
+std::vector<OutputFile> render_items(Recipe& recipe, const at::Tensor& items,
+                                     std::optional<int64_t> average);
 
 }  // namespace lockstep

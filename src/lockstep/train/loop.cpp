@@ -248,6 +248,15 @@ void TrainLoop::observe(double metric, const Metrics& metrics) {
 }
 
 bool TrainLoop::sample() {
+  if (!sample_with(std::nullopt)) return false;
+  if (!facts_.samples_averages) return true;
+  for (size_t i = 0; i < learner_.averages().size(); ++i) {
+    if (!sample_with(static_cast<int64_t>(i))) return false;
+  }
+  return true;
+}
+
+bool TrainLoop::sample_with(std::optional<int64_t> average) {
   const auto items = sample_items(
       recipe_, learner_, world_,
       {.num_items =
@@ -255,11 +264,14 @@ bool TrainLoop::sample() {
                ? std::min<int64_t>(facts_.num_sample_items, world_.size())
                : facts_.num_sample_items,
        .batch_size = setup_.batch.per_process,
-       .seed = setup_.plan.seed},
+       .seed = setup_.plan.seed,
+       .average = average
+                      ? &learner_.averages().at(static_cast<size_t>(*average))
+                      : nullptr},
       go_on("sample"));
   if (!items) return false;
   if (!world_.is_main() || setup_.config.fast_dev_run) return true;
-  record_samples(recipe_.render(*items));
+  record_samples(render_items(recipe_, *items, average));
   return true;
 }
 

@@ -61,6 +61,7 @@ class TrainLoop {
   bool do_due_work();
   bool validate();
   bool sample();
+  bool sample_with(std::optional<int64_t> average);
   void record_samples(const std::vector<OutputFile>& files);
   void record(Metrics metrics);
   void save(SaveReason reason);

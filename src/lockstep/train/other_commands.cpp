@@ -87,8 +87,8 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
                    shown_as("sample", session.console()));
   session.console().finish_progress();
   session.world().only_on_rank0_then_share([&] {
-    write_samples(recipe.render(*items), step, line.config().save_dir,
-                  session.console());
+    write_samples(render_items(recipe, *items, line.average()), step,
+                  line.config().save_dir, session.console());
   });
   return 0;
 }

@@ -42,6 +42,7 @@ Precision resolve_precision(const TrainConfig& config, const Options& options,
   const bool was_given = options.was_given("precision");
   std::string name = config.precision;
   if (config.use_amp && !was_given) name = "fp16";
+  if (name == "auto") name = device.is_cpu() ? "fp32" : "bf16";
   if (name == "fp16") return fp16_on(device, was_given);
   if (name == "bf16") return bf16_on(device);
   if (name == "tf32") return {.name = "tf32", .allows_tf32 = true};

@@ -73,12 +73,16 @@ struct RecipeFacts {
   double flops_per_sample = 0;
   // Pictures (or other items) of one sampling; 0: this recipe cannot sample.
   int64_t num_sample_items = 0;
+  // While training, samplings are made with every moving average, too.
+  bool samples_averages = false;
 };
 
 struct OutputFile {
-  std::string name = {};  // Below the run folder; "{step}" allowed.
+  // Below the run folder. "{step}" stands for a number, "{weights}" for those
+  // that the sampling was made with: nothing, "_ema", "_ema2", ...
+  std::string name = {};
   std::string bytes = {};
-  // What trackers call it, the same at every step.
+  // What trackers call it, the same at every step; "{weights}" allowed.
   std::string title = "samples";
 };
 
@@ -90,7 +94,8 @@ class Recipe {
   // words for them. Called once, before the command line is read.
   virtual void describe(Options& options, TrainConfig& common) = 0;
 
-  // After the command line is read; valid from then on.
+  // After the command line is read; what depends on the data (the number of
+  // items to sample) is right after open_data().
   virtual RecipeFacts facts() const = 0;
 
   // Throws ConfigError for a path that does not hold the data.

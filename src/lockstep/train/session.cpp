@@ -62,8 +62,7 @@ Session::Session(Recipe& recipe, const CommandLine& line,
       world_(World::from_environment(world_config(line.config()), environment)),
       console_(std::make_unique<Console>(
           ConsoleConfig{.rank = world_.rank(), .speaks = world_.is_main()},
-          output)),
-      facts_(recipe.facts()) {
+          output)) {
   const TrainConfig& config = line.config();
   require_equal_settings(world_, line.options());
   if (config.deterministic) require_determinism();
@@ -71,6 +70,7 @@ Session::Session(Recipe& recipe, const CommandLine& line,
   apply_precision(precision_);
   batch_ = resolve_batch_size(config, line.options(), world_.size());
   data_ = recipe.open_data(config);
+  facts_ = recipe.facts();
 }
 
 std::unique_ptr<Learner> Session::make_learner(

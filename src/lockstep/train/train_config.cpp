@@ -32,11 +32,13 @@ void describe_run(Options& options, TrainConfig& config) {
               "only kernels that give the same bits again", {.group = group});
   options.add("device", config.device, "where to compute",
               {.choices = {"auto", "cpu", "cuda"}, .group = group});
-  options.add("precision", config.precision,
-              "arithmetic: fp16 uses loss scaling; fp64 is for proofs",
-              {.choices = {"fp32", "tf32", "bf16", "fp16", "fp64"},
-               .group = group,
-               .follows = "use_amp"});
+  options.add(
+      "precision", config.precision,
+      "arithmetic: auto is bf16 on a GPU and fp32 on the CPU; fp16 uses "
+      "loss scaling; fp64 is for proofs",
+      {.choices = {"auto", "fp32", "tf32", "bf16", "fp16", "fp64"},
+       .group = group,
+       .follows = "use_amp"});
   options.add("use_amp", config.use_amp,
               "mixed precision: fp16 on a GPU, bf16 on the CPU",
               {.group = group});

@@ -54,6 +54,52 @@ TEST(Pickle, ValuesComeBack) {
   EXPECT_EQ(testing::describe(copy), testing::describe(value));
 }
 
+// As Python 2 pickled an array of bytes of shape [2, 3]: strings without
+// encoding, a type and an array that get their state later.
+std::string numpy_array(const std::string& shape, const std::string& type,
+                        const std::string& bytes) {
+  return "cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n"
+         "K\x00\x85U\x01"
+         "b\x87R(K\x01"s +
+         shape + "cnumpy\ndtype\nU\x02" + type +
+         "K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"s +
+         "\x89U" + static_cast<char>(bytes.size()) + bytes + "tb";
+}
+
+TEST(Pickle, ArraysOfNumpyBecomeTensors) {
+  const std::string bytes = "\x00\x01\x02\xfd\xfe\xff"s;
+  const Value value =
+      read("\x80\x02" + numpy_array("K\x02K\x03\x86", "u1", bytes) + ".");
+  const auto* tensor = value.get_if<TensorRecord>();
+  ASSERT_NE(tensor, nullptr);
+  EXPECT_EQ(tensor->dtype, DType::kUInt8);
+  EXPECT_EQ(tensor->shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(as_text(packed_elements(*tensor)->bytes), bytes);
+}
+
+TEST(Pickle, ArraysOfNumpyMustHaveTheirBytes) {
+  const auto shape = [](char rows) { return "K"s + rows + "K\x03\x86"; };
+  for (const char rows : {'\x01', '\x03', '\x7f'}) {
+    EXPECT_THROW(
+        read("\x80\x02" + numpy_array(shape(rows), "u1", "abcdef") + "."),
+        FormatError);
+  }
+  EXPECT_THROW(read("\x80\x02" + numpy_array("K\x06", "u1", "abcdef") + "."),
+               FormatError);
+  EXPECT_THROW(
+      read("\x80\x02" +
+           numpy_array("J\xff\xff\xff\xffK\x03\x86", "u1", "abcdef") + "."),
+      FormatError);
+}
+
+TEST(Pickle, ArraysOfOtherThingsAreOpaque) {
+  const Value value =
+      read("\x80\x02" + numpy_array("K\x01\x85", "O8", "abcdefgh") + ".");
+  const auto* opaque = value.get_if<Opaque>();
+  ASSERT_NE(opaque, nullptr);
+  EXPECT_EQ(opaque->class_name, "numpy.ndarray");
+}
+
 TEST(Pickle, NothingIsCalled) {
   const Value value =
       read("\x80\x02}(" + text("evil") + "cos\nsystem\n" +

@@ -23,6 +23,12 @@ Precision resolve(const std::vector<std::string>& words, c10::Device device,
   return resolve_precision(flags.config, flags.options, device);
 }
 
+TEST(Precision, AutoIsBf16OnAGpuAndFp32OnTheCpu) {
+  EXPECT_EQ(resolve({}, kCpu, "auto").name, "fp32");
+  EXPECT_FALSE(resolve({"--precision=auto"}, kCpu).autocast);
+  EXPECT_EQ(resolve({"--precision=fp64"}, kCpu, "auto").name, "fp64");
+}
+
 TEST(Precision, NamesMeanWhatTheySay) {
   const Precision full = resolve({}, kCpu);
   EXPECT_EQ(full.name, "fp32");

@@ -1,0 +1,34 @@
+#include "lockstep/data/dataset_views.h"
+
+#include <ATen/ATen.h>
+
+#include "lockstep/tensor/random_stream.h"
+
+namespace lockstep {
+namespace {
+
+// Of RandomStream: the data set inside has the others.
+constexpr uint64_t kFlipStream = 1'000'000;
+
+}  // namespace
+
+Subset::Subset(std::shared_ptr<const Dataset> whole,
+               std::vector<int64_t> indices)
+    : whole_(std::move(whole)), indices_(std::move(indices)) {}
+
+Sample Subset::get(int64_t index, uint64_t seed) const {
+  return whole_->get(indices_.at(static_cast<size_t>(index)), seed);
+}
+
+RandomFlip::RandomFlip(std::shared_ptr<const Dataset> pictures)
+    : pictures_(std::move(pictures)) {}
+
+Sample RandomFlip::get(int64_t index, uint64_t seed) const {
+  Sample sample = pictures_->get(index, seed);
+  if (RandomStream(seed, kFlipStream).chance(0.5)) {
+    sample.at(0) = sample.at(0).flip(-1);
+  }
+  return sample;
+}
+
+}  // namespace lockstep

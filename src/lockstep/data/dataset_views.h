@@ -1,0 +1,38 @@
+// Data sets made of others.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lockstep/data/dataset.h"
+
+namespace lockstep {
+
+// Some samples of another one.
+class Subset final : public Dataset {
+ public:
+  Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> indices);
+
+  int64_t size() const override {
+    return static_cast<int64_t>(indices_.size());
+  }
+  Sample get(int64_t index, uint64_t seed) const override;
+
+ private:
+  std::shared_ptr<const Dataset> whole_;
+  std::vector<int64_t> indices_;
+};
+
+// Mirrors the first tensor of every second sample, left to right.
+class RandomFlip final : public Dataset {
+ public:
+  explicit RandomFlip(std::shared_ptr<const Dataset> pictures);
+
+  int64_t size() const override { return pictures_->size(); }
+  Sample get(int64_t index, uint64_t seed) const override;
+
+ private:
+  std::shared_ptr<const Dataset> pictures_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,130 @@
+#include "lockstep/formats/gif.h"
+
+#include <fmt/format.h>
+#include <gif_lib.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kMaxSide = 65535;  // Two bytes in the file.
+// The eye tells shades of green apart best.
+constexpr int kRed = 6;
+constexpr int kGreen = 7;
+constexpr int kBlue = 6;
+
+int level(uint8_t value, int count) {
+  return (value * (count - 1) + 127) / 255;
+}
+
+GifByteType shade(int number, int count) {
+  return static_cast<GifByteType>(number * 255 / (count - 1));
+}
+
+// Index 0 is black, as are those that are left over at the end.
+std::array<GifColorType, 256> palette() {
+  std::array<GifColorType, 256> colours = {};
+  for (int i = 0; i < kRed * kGreen * kBlue; ++i) {
+    colours[static_cast<size_t>(i)] = {
+        .Red = shade(i / (kGreen * kBlue), kRed),
+        .Green = shade(i / kBlue % kGreen, kGreen),
+        .Blue = shade(i % kBlue, kBlue)};
+  }
+  return colours;
+}
+
+GifPixelType index_of(const uint8_t* pixel) {
+  return static_cast<GifPixelType>(
+      (level(pixel[0], kRed) * kGreen + level(pixel[1], kGreen)) * kBlue +
+      level(pixel[2], kBlue));
+}
+
+int append_bytes(GifFileType* gif, const GifByteType* from, int count) {
+  static_cast<std::string*>(gif->UserData)
+      ->append(reinterpret_cast<const char*>(from), static_cast<size_t>(count));
+  return count;
+}
+
+void require(int result) {
+  // Writing to memory fails for want of memory alone.
+  if (result != GIF_OK) throw std::bad_alloc();
+}
+
+struct Close {
+  void operator()(GifFileType* gif) const { EGifCloseFile(gif, nullptr); }
+};
+using Writer = std::unique_ptr<GifFileType, Close>;
+
+void write_header(GifFileType* gif, const GifFrames& film) {
+  const auto colours = palette();
+  const std::unique_ptr<ColorMapObject, decltype(&GifFreeMapObject)> map(
+      GifMakeMapObject(256, colours.data()), GifFreeMapObject);
+  if (map == nullptr) throw std::bad_alloc();
+  EGifSetGifVersion(gif, true);
+  require(EGifPutScreenDesc(gif, film.width, film.height, 8, 0, map.get()));
+  const std::array<GifByteType, 3> forever = {1, 0, 0};
+  require(EGifPutExtensionLeader(gif, APPLICATION_EXT_FUNC_CODE));
+  require(EGifPutExtensionBlock(gif, 11, "NETSCAPE2.0"));
+  require(EGifPutExtensionBlock(gif, 3, forever.data()));
+  require(EGifPutExtensionTrailer(gif));
+}
+
+void write_frame(GifFileType* gif, const GifFrames& film, int frame) {
+  const bool is_last = frame + 1 == film.num_frames;
+  const GraphicsControlBlock control = {
+      .DisposalMode = DISPOSE_DO_NOT,
+      .UserInputFlag = false,
+      .DelayTime = is_last ? film.last_delay : film.delay,
+      .TransparentColor = NO_TRANSPARENT_COLOR};
+  std::array<GifByteType, 4> extension = {};
+  EGifGCBToExtension(&control, extension.data());
+  require(EGifPutExtension(gif, GRAPHICS_EXT_FUNC_CODE, 4, extension.data()));
+  require(EGifPutImageDesc(gif, 0, 0, film.width, film.height, false, nullptr));
+  const auto width = static_cast<size_t>(film.width);
+  const auto height = static_cast<size_t>(film.height);
+  const uint8_t* pixel =
+      film.pixels.data() + static_cast<size_t>(frame) * width * height * 3;
+  std::vector<GifPixelType> row(width);
+  for (size_t y = 0; y < height; ++y) {
+    for (GifPixelType& index : row) {
+      index = index_of(pixel);
+      pixel += 3;
+    }
+    require(EGifPutLine(gif, row.data(), film.width));
+  }
+}
+
+void check(const GifFrames& film) {
+  const auto side_fits = [](int side) { return side >= 1 && side <= kMaxSide; };
+  if (!side_fits(film.width) || !side_fits(film.height) ||
+      film.num_frames < 1 ||
+      film.pixels.size() != size_t(film.width) * size_t(film.height) *
+                                size_t(film.num_frames) * 3) {
+    throw ConfigError(fmt::format(
+        "a GIF of {} frames of {} x {} pixels cannot be made of {} bytes",
+        film.num_frames, film.width, film.height, film.pixels.size()));
+  }
+}
+
+}  // namespace
+
+std::string encode_gif(const GifFrames& film) {
+  check(film);
+  std::string bytes;
+  int error = 0;
+  Writer writer(EGifOpen(&bytes, append_bytes, &error));
+  if (writer == nullptr) throw std::bad_alloc();
+  write_header(writer.get(), film);
+  for (int frame = 0; frame < film.num_frames; ++frame) {
+    write_frame(writer.get(), film, frame);
+  }
+  writer.reset();  // Writes the end.
+  return bytes;
+}
+
+}  // namespace lockstep

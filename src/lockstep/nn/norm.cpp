@@ -1,0 +1,22 @@
+#include "lockstep/nn/norm.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+namespace lockstep {
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain,
+                    double min_length) {
+  const at::Tensor length =
+      at::linalg_vector_norm(x, 2, at::IntArrayRef{-1}, /*keepdim=*/true);
+  const double root = std::sqrt(static_cast<double>(x.size(-1)));
+  return x / length.clamp_min(min_length) * root * gain;
+}
+
+at::Tensor modulate(const at::Tensor& x, const Modulation& modulation) {
+  return x * (1 + modulation.scale.unsqueeze(1)) +
+         modulation.shift.unsqueeze(1);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+// Normalisation of tokens, and what conditions do to them.
+#pragma once
+
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+// x / max(||x||, min_length) * sqrt(D) * gain over the last dimension, of size
+// D. gain: one number, or D of them.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain,
+                    double min_length = 1e-12);
+
+// Shift and scale of every token of a sample: x [B, N, D], others [B, D].
+struct Modulation {
+  at::Tensor shift = {};
+  at::Tensor scale = {};
+};
+
+// x * (1 + scale) + shift
+at::Tensor modulate(const at::Tensor& x, const Modulation& modulation);
+
+}  // namespace lockstep

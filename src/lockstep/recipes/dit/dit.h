@@ -1,0 +1,39 @@
+// The recipe dit: pictures by class, from noise by a rectified flow.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lockstep/recipes/dit/model.h"
+#include "lockstep/train/recipe.h"
+
+namespace lockstep {
+
+struct DitSettings {
+  DitConfig model = {};
+  // How often a picture is shown without its class, for guidance.
+  double class_dropout = 0.1;
+  std::vector<double> cfg_scales = {1.0, 2.5, 5.0};
+  int64_t sample_steps = 50;
+};
+
+class DitRecipe final : public Recipe {
+ public:
+  void describe(Options& options, TrainConfig& common) override;
+  RecipeFacts facts() const override;
+  DataSets open_data(const TrainConfig& common) override;
+  std::shared_ptr<torch::nn::Module> make_model() override;
+  Loss loss(const Batch& batch, SampleRandom& random) override;
+  at::Tensor sample(std::span<const int64_t> items,
+                    SampleRandom& random) override;
+  std::vector<OutputFile> render(const at::Tensor& items) override;
+
+ private:
+  int64_t num_shown_classes() const;
+  int64_t items_per_scale() const;
+
+  DitSettings settings_;
+  std::shared_ptr<Dit> model_;
+};
+
+}  // namespace lockstep

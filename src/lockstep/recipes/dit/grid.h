@@ -1,0 +1,26 @@
+// Sampled pictures side by side, as files.
+#pragma once
+
+#include <string>
+
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+// uint8 [frames, height, width, 3].
+struct Grid {
+  at::Tensor frames = {};
+};
+
+// Of courses [count, frames, C, S, S], uint8, row by row, with a white line
+// around each. Grey pictures become grey colours. count is a multiple of
+// columns.
+Grid make_grid(const at::Tensor& courses, int64_t columns);
+
+std::string last_picture(const Grid& grid);  // PNG
+std::string film(const Grid& grid);          // GIF
+
+// "1.0", "2.5", "0.125"
+std::string scale_text(double scale);
+
+}  // namespace lockstep

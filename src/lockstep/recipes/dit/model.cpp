@@ -1,0 +1,257 @@
+#include "lockstep/recipes/dit/model.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/nn/attention.h"
+#include "lockstep/nn/embedding.h"
+#include "lockstep/nn/mlp.h"
+#include "lockstep/nn/norm.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kTimeWidth = 256;
+constexpr double kMaxPeriod = 10;
+constexpr int64_t kMlpRatio = 4;
+
+class ScalarNorm : public torch::nn::Module {
+ public:
+  ScalarNorm() : g_(register_parameter("g", torch::ones({1}))) {}
+  at::Tensor forward(const at::Tensor& x) { return rms_norm(x, g_); }
+
+ private:
+  at::Tensor g_;
+};
+
+// SiLU and a linear layer that begins as zero: blocks begin as the identity.
+torch::nn::Sequential make_modulation(int64_t width, int64_t num_parts) {
+  torch::nn::Linear linear(width, num_parts * width);
+  torch::nn::init::zeros_(linear->weight);
+  torch::nn::init::zeros_(linear->bias);
+  return torch::nn::Sequential(torch::nn::SiLU(), linear);
+}
+
+// Of the linear layers inside; Linear's own initialisation is another one.
+void reset_linear_layers(torch::nn::Module& module) {
+  for (const auto& child : module.modules(/*include_self=*/false)) {
+    if (auto* linear = child->as<torch::nn::LinearImpl>()) {
+      torch::nn::init::xavier_uniform_(linear->weight);
+      torch::nn::init::zeros_(linear->bias);
+    }
+  }
+}
+
+}  // namespace
+
+class Dit::PatchEmbedder : public torch::nn::Module {
+ public:
+  explicit PatchEmbedder(const DitConfig& config) {
+    proj_ = register_module(
+        "proj",
+        torch::nn::Conv2d(torch::nn::Conv2dOptions(config.channels,
+                                                   config.width, config.patch)
+                              .stride(config.patch)));
+    torch::nn::init::xavier_uniform_(proj_->weight.flatten(1));
+    torch::nn::init::zeros_(proj_->bias);
+  }
+
+  // [B, C, S, S] -> [B, N, width], row by row.
+  at::Tensor forward(const at::Tensor& pictures) {
+    return proj_->forward(pictures).flatten(2).transpose(1, 2);
+  }
+
+ private:
+  torch::nn::Conv2d proj_{nullptr};
+};
+
+class Dit::TimeEmbedder : public torch::nn::Module {
+ public:
+  explicit TimeEmbedder(const DitConfig& config) {
+    torch::nn::Linear first(kTimeWidth, config.width);
+    torch::nn::Linear second(config.width, config.width);
+    for (auto& linear : {first, second}) {
+      torch::nn::init::normal_(linear->weight, 0, 0.02);
+      torch::nn::init::zeros_(linear->bias);
+    }
+    mlp_ = register_module(
+        "mlp", torch::nn::Sequential(first, torch::nn::SiLU(), second));
+  }
+
+  at::Tensor forward(const at::Tensor& times) {
+    return mlp_->forward(
+        time_embedding(times, {.width = kTimeWidth, .max_period = kMaxPeriod}));
+  }
+
+ private:
+  torch::nn::Sequential mlp_{nullptr};
+};
+
+class Dit::LabelEmbedder : public torch::nn::Module {
+ public:
+  explicit LabelEmbedder(const DitConfig& config) {
+    embedding_ = register_module(
+        "embedding",
+        torch::nn::Embedding(config.num_classes + 1, config.width));
+    torch::nn::init::normal_(embedding_->weight, 0, 0.02);
+  }
+
+  at::Tensor forward(const at::Tensor& labels) {
+    return embedding_->forward(labels);
+  }
+
+ private:
+  torch::nn::Embedding embedding_{nullptr};
+};
+
+class Dit::Block : public torch::nn::Module {
+ public:
+  explicit Block(const DitConfig& config) {
+    const int64_t width = config.width;
+    norm1_ = register_module("norm1", std::make_shared<ScalarNorm>());
+    attn_ = register_module(
+        "attn", std::make_shared<SelfAttention>(AttentionConfig{
+                    .width = width, .num_heads = config.num_heads}));
+    norm2_ = register_module("norm2", std::make_shared<ScalarNorm>());
+    mlp_ = register_module(
+        "mlp", std::make_shared<Mlp>(
+                   MlpConfig{.width = width, .hidden = kMlpRatio * width}));
+    reset_linear_layers(*this);
+    modulation_ =
+        register_module("adaLN_modulation", make_modulation(width, 6));
+  }
+
+  // x [B, N, D], condition [B, D]
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& condition) {
+    const auto part = modulation_->forward(condition).chunk(6, 1);
+    const at::Tensor attended = attn_->forward(
+        modulate(norm1_->forward(x), {.shift = part[0], .scale = part[1]}));
+    const at::Tensor y = x + part[2].unsqueeze(1) * attended;
+    const at::Tensor thought = mlp_->forward(
+        modulate(norm2_->forward(y), {.shift = part[3], .scale = part[4]}));
+    return y + part[5].unsqueeze(1) * thought;
+  }
+
+ private:
+  std::shared_ptr<ScalarNorm> norm1_;
+  std::shared_ptr<SelfAttention> attn_;
+  std::shared_ptr<ScalarNorm> norm2_;
+  std::shared_ptr<Mlp> mlp_;
+  torch::nn::Sequential modulation_{nullptr};
+};
+
+class Dit::FinalLayer : public torch::nn::Module {
+ public:
+  explicit FinalLayer(const DitConfig& config) {
+    norm_ = register_module("norm_final", std::make_shared<ScalarNorm>());
+    linear_ = register_module(
+        "linear", torch::nn::Linear(config.width, config.patch * config.patch *
+                                                      config.channels));
+    torch::nn::init::zeros_(linear_->weight);
+    torch::nn::init::zeros_(linear_->bias);
+    modulation_ =
+        register_module("adaLN_modulation", make_modulation(config.width, 2));
+  }
+
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& condition) {
+    const auto part = modulation_->forward(condition).chunk(2, 1);
+    return linear_->forward(
+        modulate(norm_->forward(x), {.shift = part[1], .scale = part[0]}));
+  }
+
+ private:
+  std::shared_ptr<ScalarNorm> norm_;
+  torch::nn::Linear linear_{nullptr};
+  torch::nn::Sequential modulation_{nullptr};
+};
+
+void check_dit_config(const DitConfig& config) {
+  if (config.image_size % config.patch != 0) {
+    throw ConfigError(fmt::format(
+        "--img_size {} is no multiple of --patch {}: patches must fill the "
+        "picture",
+        config.image_size, config.patch));
+  }
+  if (config.width % config.num_heads != 0) {
+    throw ConfigError(
+        fmt::format("--dim {} is no multiple of --heads {}: heads share it",
+                    config.width, config.num_heads));
+  }
+  if (config.width % 4 != 0) {
+    throw ConfigError(fmt::format(
+        "--dim {} is no multiple of 4: sines and cosines of row and column "
+        "take a quarter each",
+        config.width));
+  }
+}
+
+double dit_forward_flops(const DitConfig& config) {
+  const auto width = static_cast<double>(config.width);
+  const auto side = static_cast<double>(config.image_size / config.patch);
+  const double patches = side * side;
+  const double tokens = patches + static_cast<double>(config.num_registers);
+  const auto values =
+      static_cast<double>(config.patch * config.patch * config.channels);
+  const double linear =
+      static_cast<double>(4 + 2 * kMlpRatio) * width * width * tokens;
+  const double attention = 2 * tokens * tokens * width;
+  const double modulation = 6 * width * width;
+  const double ends =
+      2 * patches * values * width + (kTimeWidth + 3 * width) * width;
+  return 2 * (static_cast<double>(config.depth) *
+                  (linear + attention + modulation) +
+              ends);
+}
+
+Dit::Dit(const DitConfig& config) : config_(config) {
+  check_dit_config(config);
+  const int64_t side = config.image_size / config.patch;
+  register_tokens_ = register_parameter(
+      "register_tokens", torch::randn({config.num_registers, config.width}));
+  pos_embed_ = register_parameter(
+      "pos_embed", grid_position_embedding(side, config.width).unsqueeze(0),
+      /*requires_grad=*/false);
+  x_embedder_ =
+      register_module("x_embedder", std::make_shared<PatchEmbedder>(config));
+  t_embedder_ =
+      register_module("t_embedder", std::make_shared<TimeEmbedder>(config));
+  y_embedder_ =
+      register_module("y_embedder", std::make_shared<LabelEmbedder>(config));
+  blocks_ = register_module("blocks", torch::nn::ModuleList());
+  for (int64_t i = 0; i < config.depth; ++i) {
+    blocks_->push_back(std::make_shared<Block>(config));
+  }
+  final_layer_ =
+      register_module("final_layer", std::make_shared<FinalLayer>(config));
+}
+
+at::Tensor Dit::forward(const at::Tensor& pictures, const at::Tensor& times,
+                        const at::Tensor& labels) {
+  const at::Tensor condition =
+      t_embedder_->forward(times) + y_embedder_->forward(labels);
+  const at::Tensor patches = x_embedder_->forward(pictures) + pos_embed_;
+  const int64_t num_patches = patches.size(1);
+  // Also without registers: then the empty parameter still has a gradient.
+  at::Tensor x = torch::cat({patches, register_tokens_.unsqueeze(0).expand(
+                                          {patches.size(0), -1, -1})},
+                            1);
+  for (const auto& block : *blocks_) {
+    x = block->as<Block>()->forward(x, condition);
+  }
+  x = x.slice(1, 0, num_patches);
+  return unpatchify(final_layer_->forward(x, condition));
+}
+
+// [B, N, patch * patch * C] -> [B, C, S, S]
+at::Tensor Dit::unpatchify(const at::Tensor& tokens) const {
+  const int64_t side = config_.image_size / config_.patch;
+  return tokens
+      .reshape({tokens.size(0), side, side, config_.patch, config_.patch,
+                config_.channels})
+      .permute({0, 5, 1, 3, 2, 4})
+      .reshape({tokens.size(0), config_.channels, config_.image_size,
+                config_.image_size});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+#include "lockstep/recipes/dit/picture_sets.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/cifar10.h"
+#include "lockstep/data/dataset_views.h"
+#include "lockstep/data/image_folder.h"
+#include "lockstep/data/shapes.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kShapesToValidate = 2'000;
+constexpr int64_t kHeldOut = 20;  // Every 20th.
+
+constexpr const char* kUsable =
+    "the folder of CIFAR-10 (data_batch_1 ... or data_batch_1.bin ..., also "
+    "inside cifar-10-batches-py or cifar-10-batches-bin), a folder with one "
+    "sub-folder of pictures per class, or builtin:shapes";
+
+PictureSets open_shapes(int64_t side) {
+  return {
+      .data = {.train = std::make_shared<RandomFlip>(std::make_shared<Shapes>(
+                   ShapesConfig{.side = side, .seed = 1})),
+               .validation = std::make_shared<Shapes>(ShapesConfig{
+                   .num_samples = kShapesToValidate, .side = side, .seed = 2})},
+      .num_classes = Shapes::kNumClasses};
+}
+
+PictureSets open_cifar10(const Cifar10Files& files, int64_t side) {
+  if (side != kCifar10Side) {
+    throw ConfigError(fmt::format(
+        "--img_size {}: pictures of CIFAR-10 have {} x {} pixels; use "
+        "--img_size {}",
+        side, kCifar10Side, kCifar10Side, kCifar10Side));
+  }
+  PictureSets sets{.num_classes = kCifar10Classes};
+  sets.data.train = std::make_shared<RandomFlip>(read_cifar10(files.train));
+  if (!files.test.empty()) sets.data.validation = read_cifar10(files.test);
+  return sets;
+}
+
+PictureSets open_folder(const std::string& path, int64_t side) {
+  const auto pictures = std::make_shared<ImageFolder>(
+      path, ImageFolderConfig{.image_size = static_cast<int>(side)});
+  std::vector<int64_t> train;
+  std::vector<int64_t> validation;
+  for (int64_t i = 0; i < pictures->size(); ++i) {
+    (i % kHeldOut == kHeldOut - 1 ? validation : train).push_back(i);
+  }
+  PictureSets sets{.num_classes =
+                       static_cast<int64_t>(pictures->classes().size())};
+  sets.data.train = std::make_shared<RandomFlip>(
+      std::make_shared<Subset>(pictures, std::move(train)));
+  if (!validation.empty()) {
+    sets.data.validation =
+        std::make_shared<Subset>(pictures, std::move(validation));
+  }
+  return sets;
+}
+
+}  // namespace
+
+PictureSets open_picture_sets(const std::string& path, int64_t side) {
+  if (path == "builtin:shapes") return open_shapes(side);
+  if (path.starts_with("builtin:")) {
+    throw ConfigError(fmt::format(
+        "--data_path {}: there is no such set; the generated one is "
+        "builtin:shapes",
+        path));
+  }
+  if (!fs::is_directory(path)) {
+    throw ConfigError(
+        fmt::format("--data_path {}: there is no such folder; usable are {}",
+                    path, kUsable));
+  }
+  if (const auto files = find_cifar10(path)) return open_cifar10(*files, side);
+  try {
+    return open_folder(path, side);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("--data_path {}: {}; usable are {}", path,
+                                  error.what(), kUsable));
+  }
+}
+
+}  // namespace lockstep

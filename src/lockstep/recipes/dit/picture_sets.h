@@ -1,0 +1,24 @@
+// The pictures that dit trains on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/train/recipe.h"
+
+namespace lockstep {
+
+struct PictureSets {
+  DataSets data = {};
+  int64_t num_classes = 0;
+};
+
+// Samples are {uint8 [3, side, side], int64 label}; those to train on are
+// mirrored at random. The path is one of
+//   builtin:shapes              generated
+//   a folder of CIFAR-10        either layout; test_batch is for validation
+//   a folder of class folders   of pictures; every 20th is for validation
+// Throws ConfigError for any other, FormatError and IoError for damaged files.
+PictureSets open_picture_sets(const std::string& path, int64_t side);
+
+}  // namespace lockstep

@@ -1,0 +1,18 @@
+// Small files in the layouts of CIFAR-10. Picture i has label i % 10.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep::testing {
+
+// The 3072 bytes of a picture.
+std::string cifar10_pixels(int64_t index);
+
+// Pictures `begin` to `end`, the latter not included.
+std::string cifar10_binary(int64_t begin, int64_t end);
+
+// The same as Python 2 pickled them: opcode by opcode, without numpy.
+std::string cifar10_python(int64_t begin, int64_t end);
+
+}  // namespace lockstep::testing

@@ -1,0 +1,253 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/image.h"
+#include "lockstep/recipes/dit/dit.h"
+#include "lockstep/recipes/dit/flow.h"
+#include "lockstep/recipes/dit/grid.h"
+#include "lockstep/recipes/dit/picture_sets.h"
+#include "lockstep/tensor/seed.h"
+#include "lockstep/train/command_line.h"
+#include "lockstep/train/evaluation.h"
+#include "lockstep/train/learner.h"
+#include "support/cifar10_files.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::TempDir;
+
+const std::vector<std::string> kSmall = {"--data_path=builtin:shapes",
+                                         "--dim=16",
+                                         "--depth=1",
+                                         "--heads=2",
+                                         "--patch=4",
+                                         "--img_size=8"};
+
+// A recipe with flags, data and a model whose weights are all random.
+struct Ready {
+  explicit Ready(std::vector<std::string> more = {}) {
+    std::vector<std::string> flags = kSmall;
+    flags.insert(flags.end(), more.begin(), more.end());
+    line.parse(flags, {});
+    data = recipe.open_data(line.config());
+    torch::manual_seed(1);
+    const torch::NoGradGuard no_grad;
+    model = recipe.make_model();
+    for (auto& parameter : model->parameters()) parameter.normal_(0, 0.2);
+  }
+
+  Batch batch(const std::vector<int64_t>& indices) const {
+    std::vector<Sample> samples;
+    std::vector<int64_t> seeds;
+    for (const int64_t index : indices) {
+      const uint64_t seed = sample_seed(0, 0, index);
+      seeds.push_back(static_cast<int64_t>(seed));
+      samples.push_back(data.train->get(index, seed));
+    }
+    return {.tensors = data.train->collate(samples),
+            .seeds = torch::tensor(seeds, torch::kLong),
+            .indices = indices};
+  }
+
+  double loss_of(const std::vector<int64_t>& indices) {
+    const torch::NoGradGuard no_grad;
+    const Batch made = batch(indices);
+    SampleRandom random(made.seeds);
+    return recipe.loss(made, random).sum.item<double>();
+  }
+
+  DitRecipe recipe;
+  CommandLine line{Command::kTrain, recipe};
+  DataSets data;
+  std::shared_ptr<torch::nn::Module> model;
+};
+
+TEST(DitRecipe, HasTheDefaultsOfTheGuide) {
+  DitRecipe recipe;
+  CommandLine line(Command::kTrain, recipe);
+  line.parse({}, {});
+  const TrainConfig& config = line.config();
+  EXPECT_EQ(config.batch_size, 128);
+  EXPECT_EQ(config.n_steps, 200'000);
+  EXPECT_EQ(config.optimization.lr, 1e-4);
+  EXPECT_EQ(config.optimization.optimizer, "adamw");
+  EXPECT_EQ(config.optimization.weight_decay, 0);
+  EXPECT_EQ(config.optimization.lr_schedule, "constant");
+  EXPECT_EQ(config.optimization.ema_decay, std::vector<double>{0.9999});
+  EXPECT_TRUE(config.optimization.ema_warmup);
+  EXPECT_TRUE(config.drop_last);
+  EXPECT_TRUE(config.records.use_wandb);
+  EXPECT_EQ(config.records.wandb_project, "dit-cfm");
+  EXPECT_EQ(config.sample_every, 10'000);
+  EXPECT_EQ(recipe.facts().num_sample_items, 300);
+}
+
+TEST(DitRecipe, GivenEpochsDecideInPlaceOfTheDefaultSteps) {
+  DitRecipe recipe;
+  CommandLine line(Command::kTrain, recipe);
+  line.parse({"--epochs=3", "--val_every_epochs=1", "--save_every=5"}, {});
+  EXPECT_FALSE(line.config().n_steps);
+  EXPECT_FALSE(line.config().val_every);
+  EXPECT_EQ(line.config().save_every, 5);
+}
+
+TEST(DitRecipe, ALossIsTheSumOfItsSamplesLosses) {
+  Ready ready;
+  const double whole = ready.loss_of({0, 1, 2, 3, 4});
+  const double parts =
+      ready.loss_of({4, 2}) + ready.loss_of({0}) + ready.loss_of({3, 1});
+  EXPECT_NEAR(whole, parts, 1e-4 * whole);
+  EXPECT_GT(whole, 0);
+}
+
+// With dropout 1 no class matters, with 0 every one does.
+TEST(DitRecipe, DropsClassesAsOftenAsAsked) {
+  const auto change_by_label = [](const std::string& dropout) {
+    Ready ready({"--class_dropout=" + dropout});
+    const torch::NoGradGuard no_grad;
+    int changed = 0;
+    for (int64_t i = 0; i < 200; ++i) {
+      Batch batch = ready.batch({i});
+      SampleRandom first(batch.seeds);
+      const double before = ready.recipe.loss(batch, first).sum.item<double>();
+      batch.tensors[1] = (batch.tensors[1] + 1) % 10;
+      SampleRandom second(batch.seeds);
+      if (ready.recipe.loss(batch, second).sum.item<double>() != before) {
+        ++changed;
+      }
+    }
+    return changed;
+  };
+  EXPECT_EQ(change_by_label("0"), 200);
+  EXPECT_EQ(change_by_label("1"), 0);
+  EXPECT_NEAR(change_by_label("0.1"), 180, 15);
+}
+
+TEST(DitRecipe, DrawsASamplingAsAPictureAndAFilmPerScale) {
+  Ready ready({"--cfg_scales=1.0,2.25", "--sample_steps=4"});
+  ASSERT_EQ(ready.recipe.facts().num_sample_items, 200);
+  const torch::NoGradGuard no_grad;
+  const std::vector<int64_t> items = {0, 57, 199};
+  std::vector<int64_t> seeds = {1, 2, 3};
+  SampleRandom random(torch::tensor(seeds, torch::kLong));
+  const auto courses = ready.recipe.sample(items, random);
+  EXPECT_EQ(courses.sizes(), (std::vector<int64_t>{3, 5, 3, 8, 8}));
+  // An item depends on its number and draws alone.
+  SampleRandom again(torch::tensor({int64_t{2}}, torch::kLong));
+  const auto alone =
+      ready.recipe.sample(std::vector<int64_t>{57}, again).to(torch::kInt);
+  EXPECT_LE((alone[0] - courses[1].to(torch::kInt)).abs().max().item<int>(), 1);
+  const auto files =
+      ready.recipe.render(torch::zeros({200, 5, 3, 8, 8}, torch::kByte));
+  ASSERT_EQ(files.size(), 4U);
+  EXPECT_EQ(files[0].name, "images/step{step}_cfg1.0{weights}.png");
+  EXPECT_EQ(files[3].name, "images/step{step}_cfg2.25{weights}.gif");
+  const ImageSize size = size_of_image(files[0].bytes);
+  EXPECT_EQ(size.width, 100);
+  EXPECT_EQ(size.height, 100);
+  EXPECT_TRUE(files[1].bytes.starts_with("GIF89a"));
+}
+
+// A signal may save between two batches.
+TEST(DitRecipe, SamplesWithAnAverageAndKeepsTheWeights) {
+  DitRecipe recipe;
+  CommandLine line(Command::kSample, recipe);
+  std::vector<std::string> flags = kSmall;
+  flags.insert(flags.end(), {"--checkpoint=none", "--sample_steps=2"});
+  line.parse(flags, {});
+  const World world =
+      World::from_environment({.device = DeviceChoice::kCpu}, {});
+  recipe.open_data(line.config());
+  Learner learner(recipe, world, {.optimization = line.config().optimization});
+  {
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : learner.model().parameters()) parameter.add_(0.3);
+  }
+  const auto own = learner.model().parameters()[2].clone();
+  int64_t num_looks = 0;
+  const auto look = [&](int64_t, int64_t) {
+    EXPECT_TRUE(torch::equal(learner.model().parameters()[2], own));
+    ++num_looks;
+    return true;
+  };
+  const auto sampled = [&](const Ema* average) {
+    return *sample_items(recipe, learner, world,
+                         {.num_items = 4, .batch_size = 2, .average = average},
+                         look);
+  };
+  const auto average = sampled(&learner.averages().at(0));
+  // The average is the model as it begins: no velocity.
+  EXPECT_TRUE(torch::equal(average.select(1, 0), average.select(1, -1)));
+  EXPECT_FALSE(torch::equal(average, sampled(nullptr)));
+  EXPECT_EQ(num_looks, 4);
+}
+
+TEST(DitFlow, TakesAtMostTheAskedFrames) {
+  using Steps = std::vector<int64_t>;
+  EXPECT_EQ(frame_steps({.count = 1, .max_frames = 26}), (Steps{0, 1}));
+  EXPECT_EQ(frame_steps({.count = 4, .max_frames = 3}), (Steps{0, 2, 4}));
+  EXPECT_EQ(frame_steps({.count = 5, .max_frames = 3}), (Steps{0, 3, 5}));
+  EXPECT_EQ(frame_steps({.count = 50, .max_frames = 26}).size(), 26U);
+}
+
+TEST(DitGrid, PutsPicturesRowByRow) {
+  const auto courses =
+      torch::arange(6, torch::kByte).view({6, 1, 1, 1, 1}) * 10;
+  const Grid grid = make_grid(courses, /*columns=*/3);
+  ASSERT_EQ(grid.frames.sizes(), (std::vector<int64_t>{1, 6, 9, 3}));
+  EXPECT_EQ(grid.frames[0][4][7][0].item<int>(), 50);
+  EXPECT_EQ(grid.frames[0][1][4][2].item<int>(), 10);
+  EXPECT_EQ(grid.frames[0][0][0][0].item<int>(), 255);
+}
+
+TEST(DitData, OpensCifar10WithItsTestBatch) {
+  const TempDir folder;
+  folder.write("data_batch_1.bin", testing::cifar10_binary(0, 30));
+  folder.write("test_batch.bin", testing::cifar10_binary(0, 5));
+  const PictureSets sets = open_picture_sets(folder.path().string(), 32);
+  EXPECT_EQ(sets.data.train->size(), 30);
+  EXPECT_EQ(sets.data.validation->size(), 5);
+  EXPECT_EQ(sets.num_classes, 10);
+  EXPECT_THROW(open_picture_sets(folder.path().string(), 16), ConfigError);
+}
+
+TEST(DitData, HoldsEvery20thPictureOfAFolderBack) {
+  const TempDir folder;
+  for (const char* name : {"cat", "dog"}) {
+    std::filesystem::create_directory(folder.path() / name);
+    for (int i = 0; i < 20; ++i) {
+      write_png(folder.path() / name / (std::to_string(i) + ".png"),
+                make_image(9, 7, 3));
+    }
+  }
+  const PictureSets sets = open_picture_sets(folder.path().string(), 8);
+  EXPECT_EQ(sets.num_classes, 2);
+  EXPECT_EQ(sets.data.train->size(), 38);
+  EXPECT_EQ(sets.data.validation->size(), 2);
+  EXPECT_EQ(sets.data.train->get(0, 0)[0].sizes(),
+            (std::vector<int64_t>{3, 8, 8}));
+}
+
+TEST(DitData, SaysWhatIsUsableWhenAPathIsNot) {
+  const TempDir empty;
+  for (const std::string& path :
+       {empty.path().string(), (empty.path() / "absent").string(),
+        std::string("builtin:circles")}) {
+    try {
+      open_picture_sets(path, 32);
+      ADD_FAILURE() << path;
+    } catch (const ConfigError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("--data_path " + path), std::string::npos) << text;
+      EXPECT_NE(text.find("builtin:shapes"), std::string::npos) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "lockstep/formats/pickle_writer.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
+#include "support/cifar10_files.h"
 #include "support/temp_dir.h"
 #include "unit/config/sample_settings.h"
 #include "unit/formats/sample_files.h"
@@ -53,6 +54,7 @@ std::map<std::string, Seeds> make_seeds() {
   return {
       {"fuzz_pickle",
        {write_pickle(value).bytes, write_pickle(small).bytes,
+        testing::cifar10_python(0, 1),
         // Protocol 4: a frame, short texts, remembered ones, a set, bytes.
         "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94(\x8c\x01"s
         "a\x94\x8f\x94(K\x01K\x02\x90\x8c\x01"s

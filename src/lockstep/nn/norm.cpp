@@ -11,7 +11,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain,
   const at::Tensor length =
       at::linalg_vector_norm(x, 2, at::IntArrayRef{-1}, /*keepdim=*/true);
   const double root = std::sqrt(static_cast<double>(x.size(-1)));
-  return x / length.clamp_min(min_length) * root * gain;
+  // The factor is small when gain is one number: x is read once.
+  return x * (root / length.clamp_min(min_length) * gain);
 }
 
 at::Tensor modulate(const at::Tensor& x, const Modulation& modulation) {

@@ -1,0 +1,68 @@
+// Every command that docs/from-the-guides.md gives for dit works.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "distributed/training.h"
+#include "support/cifar10_files.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Ours, of the code blocks below "## dit".
+Words commands_of(const std::string& document) {
+  static const std::regex ours(
+      R"((CUDA_VISIBLE_DEVICES=\S+ )?(lockstep|bash scripts/).*)");
+  std::ifstream file(SOURCE_FOLDER "/docs/" + document);
+  Words commands;
+  bool is_section = false;
+  bool is_code = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("## ")) is_section = line == "## dit";
+    if (line.starts_with("```")) is_code = !is_code;
+    if (is_section && is_code && std::regex_match(line, ours)) {
+      commands.push_back(line);
+    }
+  }
+  return commands;
+}
+
+// On the CPU, and at any port: this machine may be in use.
+std::string runnable_here(const std::string& command) {
+  const std::string without_gpus =
+      std::regex_replace(command, std::regex("CUDA_VISIBLE_DEVICES=[0-9,]+"),
+                         "CUDA_VISIBLE_DEVICES=");
+  return std::regex_replace(without_gpus, std::regex(" --master_port=[0-9]+"),
+                            "");
+}
+
+TEST(DitGuide, EveryCommandWorks) {
+  const Words commands = commands_of("from-the-guides.md");
+  EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md"));
+  EXPECT_GE(commands.size(), 22U);
+  const TempDir temp;
+  fs::create_directories(temp.path() / "data" / "cifar-10-batches-py");
+  // A batch of 128 for 8 processes.
+  temp.write("data/cifar-10-batches-py/data_batch_1", cifar10_python(0, 1024));
+  temp.write("data/cifar-10-batches-py/test_batch", cifar10_python(0, 16));
+  fs::create_directory_symlink(SOURCE_FOLDER "/scripts",
+                               temp.path() / "scripts");
+  ProcessOptions options = process_options({});
+  options.folder = temp.path().string();
+  options.environment["LOCKSTEP"] = LOCKSTEP_PROGRAM;
+  for (const std::string& command : commands) {
+    const std::string line = "PATH=" PROGRAMS_FOLDER ":$PATH; " +
+                             runnable_here(command) +
+                             " --fast_dev_run --dim=16 --depth=1 --heads=2"
+                             " --patch=8 --sample_steps=1";
+    const auto result = run(Words{"bash", "-c", line}, options);
+    EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,4 +1,4 @@
-#include "lockstep/track/series.h"
+#include "lockstep/plot/series.h"
 
 #include <gtest/gtest.h>
 

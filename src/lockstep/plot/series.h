@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/track/drawing.h"
+#include "lockstep/plot/drawing.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "lockstep/track/axis.h"
+#include "lockstep/plot/axis.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/track/plot.h"
+#include "lockstep/plot/plot.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/base/utf8.h"
-#include "lockstep/track/panel.h"
+#include "lockstep/plot/panel.h"
 
 namespace lockstep {
 namespace {

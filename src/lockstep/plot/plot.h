@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "lockstep/track/drawing.h"
-#include "lockstep/track/series.h"
+#include "lockstep/plot/drawing.h"
+#include "lockstep/plot/series.h"
 
 namespace lockstep {
 

@@ -33,6 +33,7 @@ struct BackgroundSaver::Impl {
   BackgroundSaverConfig config;
   std::mutex mutex;
   std::optional<std::string> error;  // guarded by mutex
+  HostMemory memory;
   std::thread writer;
 };
 
@@ -44,9 +45,10 @@ BackgroundSaver::~BackgroundSaver() { wait(); }
 void BackgroundSaver::save(const std::filesystem::path& path,
                            const Tree& tree) {
   wait();  // Before the copy, so that there is only one at a time.
-  impl_->writer =
-      std::thread([impl = impl_.get(), path,
-                   snapshot = host_copy(tree, CpuTensors::kCopy)]() mutable {
+  impl_->memory.rewind();
+  impl_->writer = std::thread(
+      [impl = impl_.get(), path,
+       snapshot = host_copy(tree, CpuTensors::kCopy, impl_->memory)] {
         impl->write(path, snapshot);
       });
 }

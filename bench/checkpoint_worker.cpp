@@ -1,7 +1,7 @@
 // Lockstep's side of the checkpoint benchmark; python/checkpoint_worker.py is
 // its peer.
 //
-//   checkpoint_worker save|load FOLDER
+//   checkpoint_worker save|load FOLDER [cuda]
 //
 // save: the seconds to save a file of 1 GB (until it is on the disk), and those
 // that BackgroundSaver::save() holds its caller; medians of three, after one
@@ -15,9 +15,11 @@
 #include <functional>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/environment.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/saver.h"
 #include "lockstep/program.h"
+#include "lockstep/tensor/device.h"
 
 namespace {
 
@@ -39,15 +41,16 @@ double median_seconds(const std::function<void()>& prepare,
   return seconds[1 + kRounds / 2];
 }
 
-void measure_save(const std::filesystem::path& file) {
+void measure_save(const std::filesystem::path& file, c10::Device device) {
   lockstep::Tree tree = lockstep::Tree::dict();
   for (int i = 0; i < kNumTensors; ++i) {
-    tree["t" + std::to_string(i)] = torch::rand({kNumElements});
+    tree["t" + std::to_string(i)] = torch::rand({kNumElements}).to(device);
   }
   lockstep::BackgroundSaver saver;
   const auto remove = [&] {
     saver.wait();
     std::filesystem::remove(file);
+    lockstep::synchronize(device);
   };
   const double stall = median_seconds(remove, [&] { saver.save(file, tree); });
   const double save =
@@ -55,7 +58,7 @@ void measure_save(const std::filesystem::path& file) {
   fmt::print("{{\"save_s\": {:.4f}, \"stall_s\": {:.4f}}}\n", save, stall);
 }
 
-void measure_load(const std::filesystem::path& file) {
+void measure_load(const std::filesystem::path& file, c10::Device /*device*/) {
   const int64_t begin = lockstep::monotonic_ns();
   const lockstep::Tree tree = lockstep::load_checkpoint(file);
   fmt::print("{{\"load_s\": {:.4f}}}\n",
@@ -67,10 +70,15 @@ void measure_load(const std::filesystem::path& file) {
 int main(int argc, char** argv) {
   return lockstep::run_program([&] {
     const std::vector<std::string> words(argv + 1, argv + argc);
-    if (words.size() != 2 || (words[0] != "save" && words[0] != "load")) {
-      throw lockstep::ConfigError("usage: checkpoint_worker save|load FOLDER");
+    if (words.size() < 2 || (words[0] != "save" && words[0] != "load")) {
+      throw lockstep::ConfigError(
+          "usage: checkpoint_worker save|load FOLDER [cuda]");
     }
+    const bool is_cuda = words.size() > 2 && words[2] == "cuda";
+    const auto device = lockstep::take_device(
+        is_cuda ? lockstep::DeviceChoice::kCuda : lockstep::DeviceChoice::kCpu,
+        0, lockstep::process_environment());
     const auto measure = words[0] == "save" ? measure_save : measure_load;
-    measure(std::filesystem::path(words[1]) / "lockstep.pt");
+    measure(std::filesystem::path(words[1]) / "lockstep.pt", device);
   });
 }

@@ -10,6 +10,7 @@ import torch
 NUM_TENSORS = 200
 NUM_ELEMENTS = 1310720
 ROUNDS = 3
+DEVICE = sys.argv[3] if len(sys.argv) > 3 else "cpu"
 
 
 def median_seconds(prepare, action):
@@ -23,9 +24,11 @@ def median_seconds(prepare, action):
 
 
 def measure_save(path):
-    tensors = {f"t{i}": torch.rand(NUM_ELEMENTS) for i in range(NUM_TENSORS)}
+    tensors = {f"t{i}": torch.rand(NUM_ELEMENTS).to(DEVICE) for i in range(NUM_TENSORS)}
 
     def remove():
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
         if os.path.exists(path):
             os.remove(path)
 

@@ -3,12 +3,19 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/files.h"
+#include "lockstep/formats/png.h"
 #include "lockstep/track/wandb_tracker.h"
 #include "support/temp_dir.h"
 #include "wandb_reading.h"
 
 namespace lockstep {
 namespace {
+
+std::string one_pixel() {
+  const uint8_t grey = 7;
+  return encode_png(
+      {.width = 1, .height = 1, .channels = 1, .pixels = {&grey, 1}});
+}
 
 namespace fs = std::filesystem;
 using testing::history_of;
@@ -37,7 +44,7 @@ Record values(int64_t step, const std::string& name, double value,
 void record_four_steps(Tracker& tracker) {
   for (int step = 1; step <= 4; ++step) {
     Record record = values(step, "train/loss", 1.0 / step, 10.0 * step);
-    if (step % 2 == 0) record.pictures = {{"samples", std::string("png")}};
+    if (step % 2 == 0) record.pictures = {{"samples", one_pixel()}};
     tracker.record(record);
     if (step == 2) tracker.record(values(2, "val/loss", 7, 25));
   }

@@ -165,6 +165,39 @@ TEST_F(DiskFault, WhenStoppedBySignalIsSaidAndTheSignalIsTheExitCode) {
   EXPECT_EQ(saved_steps(), Steps{2});
 }
 
+TEST_F(DiskFault, OfTheBestModelLeavesTheOneBefore) {
+  // Best at steps 2 and 4; the second cannot be written.
+  const Words flags = {"--val_every=2",
+                       "--val_samples=4",
+                       "--validation_losses",
+                       "3",
+                       "2",
+                       "2.5",
+                       "9"};
+  Training paused =
+      training(1, flags + Words{"--pause_in=train", "--pause_call=3",
+                                "--record", temp_.path().string()});
+  Process process(command_of(paused), options(paused));
+  ASSERT_TRUE(wait_for(
+      [&] {
+        return fs::exists(temp_.path() / "paused_0") &&
+               fs::exists(folder() / "best_model.pt");
+      },
+      30));
+  set_faults("rename EIO 0 */best_model.pt\n");
+  temp_.write("go", "");
+  const ProcessResult result = process.wait();
+  // Step 6 with 2.5 is better than step 2 with 3, which is on the disk.
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_EQ(count_of(result.err, "best_model.pt was not written"), 2U)
+      << result.err;
+  expect_in(result.err, "its best model could not be written");
+  EXPECT_EQ(
+      load_checkpoint(folder() / "best_model.pt").at("global_step").as_int(),
+      2);
+  EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
+}
+
 TEST_F(DiskFault, OfRecordsIsSaidOncePerKindAndTrainingGoesOn) {
   set_faults(
       "write ENOSPC 600 */train.log\n"

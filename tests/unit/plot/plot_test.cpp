@@ -29,7 +29,7 @@ TEST(Plot, PanelsHaveTitlesNumbersAndLegend) {
   const Drawing drawing = draw_run(falling_loss(100));
   for (const char* text :
        {"tiny", "step 100", "Loss", "Learning rate", "Samples per second",
-        "train 1.01", "validation 1.9", "best 1.9 at step 100", "now 0.001",
+        "train 1.01", "validation 1.9", "lowest 1.9 at step 100", "now 0.001",
         "now 1000", "step", "20", "1.4"}) {
     EXPECT_TRUE(has_text(drawing, text)) << text;
   }
@@ -39,15 +39,40 @@ TEST(Plot, PanelsHaveTitlesNumbersAndLegend) {
 TEST(Plot, TheLossIsLogarithmicWhenItSpansTwoDecades) {
   RunCurves wide;
   RunCurves narrow;
-  RunCurves with_zero;
   for (int step = 0; step <= 10; ++step) {
     wide.train_loss.add(step, 300 * std::pow(0.1, step));
     narrow.train_loss.add(step, 3 + step);
-    with_zero.train_loss.add(step, step == 10 ? 0 : 300 * std::pow(0.1, step));
   }
   EXPECT_TRUE(has_text(draw_run(wide), "1e-4"));
   EXPECT_FALSE(has_text(draw_run(narrow), "100"));
-  EXPECT_FALSE(has_text(draw_run(with_zero), "1e-4"));
+}
+
+// As a loss that underflows now and then.
+TEST(Plot, ALossThatIsSometimesZeroIsLogarithmicToo) {
+  RunCurves curves;
+  RunCurves mostly_zero;
+  for (int step = 0; step < 20; ++step) {
+    const double value = 300 * std::pow(0.1, 0.5 * step);
+    curves.train_loss.add(step, step % 4 == 3 ? 0 : value);
+    mostly_zero.train_loss.add(step, step % 4 == 0 ? value : 0);
+  }
+  curves.validation_loss.add(19, 0);
+  EXPECT_TRUE(has_text(draw_run(curves), "1e-4"));
+  EXPECT_TRUE(has_text(draw_run(curves), "lowest 0 at step 19"));
+  EXPECT_FALSE(has_text(draw_run(mostly_zero), "1e-4"));
+  EXPECT_TRUE(has_text(draw_run(mostly_zero), "0"));
+}
+
+TEST(Plot, ALossThatIsReallyNegativeIsLinear) {
+  RunCurves rounded;
+  RunCurves negative;
+  for (int step = 0; step < 20; ++step) {
+    const double value = 300 * std::pow(0.1, 0.5 * step);
+    rounded.train_loss.add(step, step == 19 ? -1e-9 : value);
+    negative.train_loss.add(step, step == 19 ? -100 : value);
+  }
+  EXPECT_TRUE(has_text(draw_run(rounded), "1e-4"));
+  EXPECT_TRUE(has_text(draw_run(negative), "-100"));
 }
 
 TEST(Plot, ValuesThatAreNotFiniteAreCounted) {

@@ -70,6 +70,16 @@ TEST(Series, ValuesThatAreNotFiniteLeaveGaps) {
   EXPECT_EQ(series.last_step(), 6);
 }
 
+TEST(Series, KnowsItsPositiveValues) {
+  Series series;
+  EXPECT_FALSE(series.lowest_positive());
+  for (const double value : {0.0, 2.0, 1e-7, -3.0, 5.0, double(INFINITY)}) {
+    series.add(0, value);
+  }
+  EXPECT_EQ(series.lowest_positive(), 1e-7);
+  EXPECT_EQ(series.num_positive(), 3);
+}
+
 TEST(Series, NothingFiniteMeansNoLine) {
   Series series;
   EXPECT_TRUE(series.is_empty());

@@ -68,7 +68,7 @@ TEST_F(PlotTrackerTest, GoingOnBeginsWithTheKeptMetrics) {
   PlotTracker tracker(config());
   tracker.finish(1);
   EXPECT_NE(svg().find(">train 3.5<"), std::string::npos);
-  EXPECT_NE(svg().find(">best 0.125 at step 6<"), std::string::npos);
+  EXPECT_NE(svg().find(">lowest 0.125 at step 6<"), std::string::npos);
 }
 
 TEST_F(PlotTrackerTest, ARunWithoutValuesHasNoPictures) {

@@ -17,7 +17,9 @@ CPU_ONE_THREAD = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def peer_python():
-    """The python3 that has torch, as CMake found it."""
+    """The python3 that has torch: the environment's, or as CMake found it."""
+    if "LOCKSTEP_PYTHON" in os.environ:
+        return os.environ["LOCKSTEP_PYTHON"]
     cache = (ROOT / "build" / "release" / "CMakeCache.txt").read_text()
     found = re.search(r"^LOCKSTEP_PYTHON:\w+=(.+)$", cache, re.M)
     if not found or not os.access(found[1], os.X_OK):

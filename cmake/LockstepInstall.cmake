@@ -13,6 +13,12 @@ foreach(_target IN ITEMS lockstep lockstep-worker lockstep_shared lockstep_cuda)
   endif()
 endforeach()
 
+# The font inside liblockstep comes with its terms.
+if(EXISTS /usr/share/doc/fonts-dejavu-core/copyright)
+  install(FILES /usr/share/doc/fonts-dejavu-core/copyright
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME DejaVuSans-copyright.txt)
+endif()
+
 # Copies the public headers of one target, as lockstep/<folder>/<file>.
 function(lockstep_install_headers target)
   get_target_property(_headers ${target} HEADER_SET)

@@ -10,6 +10,7 @@ import torch
 NUM_TENSORS = 200
 NUM_ELEMENTS = 1310720
 ROUNDS = 3
+DEVICE = sys.argv[3] if len(sys.argv) > 3 else "cpu"
 
 
 def median_seconds(prepare, action):
@@ -22,11 +23,12 @@ def median_seconds(prepare, action):
     return statistics.median(seconds[1:])
 
 
-def main():
-    tensors = {f"t{i}": torch.rand(NUM_ELEMENTS) for i in range(NUM_TENSORS)}
-    path = os.path.join(sys.argv[1], "python.pt")
+def measure_save(path):
+    tensors = {f"t{i}": torch.rand(NUM_ELEMENTS).to(DEVICE) for i in range(NUM_TENSORS)}
 
     def remove():
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
         if os.path.exists(path):
             os.remove(path)
 
@@ -36,13 +38,17 @@ def main():
         os.fsync(file)
         os.close(file)
 
-    result = {
-        "save_s": median_seconds(remove, save),
-        "load_s": median_seconds(lambda: None, lambda: torch.load(path, weights_only=True)),
-    }
-    remove()
-    print(json.dumps(result))
+    return {"save_s": median_seconds(remove, save)}
+
+
+def measure_load(path):
+    begin = time.perf_counter()
+    tensors = torch.load(path, weights_only=True)
+    seconds = time.perf_counter() - begin
+    assert len(tensors) == NUM_TENSORS
+    return {"load_s": seconds}
 
 
 if __name__ == "__main__":
-    main()
+    measure = measure_save if sys.argv[1] == "save" else measure_load
+    print(json.dumps(measure(os.path.join(sys.argv[2], "python.pt"))))

@@ -3,11 +3,17 @@
 #pragma once
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/checkpoint/saver.h"
 #include "lockstep/comm/world.h"
 #include "lockstep/data/image_folder.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/kernels/fingerprint.h"
+#include "lockstep/optim/ema.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/optim/schedule.h"
 #include "lockstep/parallel/ddp.h"
 #include "lockstep/program.h"
 

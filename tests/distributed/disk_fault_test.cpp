@@ -165,17 +165,84 @@ TEST_F(DiskFault, WhenStoppedBySignalIsSaidAndTheSignalIsTheExitCode) {
   EXPECT_EQ(saved_steps(), Steps{2});
 }
 
-TEST_F(DiskFault, OfLogAndMetricsIsSaidOnceAndTrainingGoesOn) {
+TEST_F(DiskFault, OfTheBestModelLeavesTheOneBefore) {
+  // Best at steps 2 and 4; the second cannot be written.
+  const Words flags = {"--val_every=2",
+                       "--val_samples=4",
+                       "--validation_losses",
+                       "3",
+                       "2",
+                       "2.5",
+                       "9"};
+  Training paused =
+      training(1, flags + Words{"--pause_in=train", "--pause_call=3",
+                                "--record", temp_.path().string()});
+  Process process(command_of(paused), options(paused));
+  ASSERT_TRUE(wait_for(
+      [&] {
+        return fs::exists(temp_.path() / "paused_0") &&
+               fs::exists(folder() / "best_model.pt");
+      },
+      30));
+  set_faults("rename EIO 0 */best_model.pt\n");
+  temp_.write("go", "");
+  const ProcessResult result = process.wait();
+  // Step 6 with 2.5 is better than step 2 with 3, which is on the disk.
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_EQ(count_of(result.err, "best_model.pt was not written"), 2U)
+      << result.err;
+  expect_in(result.err, "its best model could not be written");
+  EXPECT_EQ(
+      load_checkpoint(folder() / "best_model.pt").at("global_step").as_int(),
+      2);
+  EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
+}
+
+TEST_F(DiskFault, OfRecordsIsSaidOncePerKindAndTrainingGoesOn) {
   set_faults(
       "write ENOSPC 600 */train.log\n"
-      "write ENOSPC 300 */metrics.jsonl\n");
-  const ProcessResult result = run_with_faults(training(2));
+      "write ENOSPC 300 */metrics.jsonl\n"
+      "write ENOSPC 200 */metrics.csv\n"
+      "write EIO 2000 */events.out.tfevents.*\n"
+      "write ENOSPC 6000 *.wandb\n"
+      "fsync EIO 0 */loss.svg.partial.*\n"
+      "open EROFS 0 */samples/*\n");
+  const Training run = training(2, {"--use_wandb", "--sample_every=4"});
+  ProcessOptions faulty = options(run);
+  faulty.environment["WANDB_DIR"] = temp_.path().string();
+  const ProcessResult result = testing::run(command_of(run), faulty);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(count_of(result.err, "train.log"), 1U) << result.err;
-  EXPECT_EQ(count_of(result.err, "metrics.jsonl"), 1U) << result.err;
+  EXPECT_EQ(count_of(result.err, "the log file"), 1U) << result.err;
+  for (const char* kind : {"metrics.jsonl", "metrics.csv", "TensorBoard",
+                           "wandb", "loss.png", "samples"}) {
+    const std::string said = std::string("error: ") + kind + ": ";
+    EXPECT_GE(count_of(result.err, said), 1U) << kind << result.err;
+    EXPECT_LE(count_of(result.err, said), 2U) << kind << result.err;
+  }
+  EXPECT_EQ(count_of(result.err, "training goes on"), 6U + 1U) << result.err;
   EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
   EXPECT_EQ(fs::file_size(folder() / "train.log"), 600U);
-  EXPECT_EQ(fs::file_size(folder() / "metrics.jsonl"), 300U);
+  // Whole lines are left, no half ones.
+  const std::string metrics = read_file(folder() / "metrics.jsonl");
+  EXPECT_LE(metrics.size(), 300U);
+  EXPECT_TRUE(metrics.ends_with("}\n")) << metrics;
+}
+
+TEST_F(DiskFault, OfRecordsThatEndsLosesOnlyWhatCameMeanwhile) {
+  set_faults("write ENOSPC 0 */metrics.jsonl\n");
+  const Training paused = training(1, {"--pause_in=train", "--pause_call=4",
+                                       "--record", temp_.path().string()});
+  Process process(command_of(paused), options(paused));
+  ASSERT_TRUE(
+      wait_for([&] { return fs::exists(temp_.path() / "paused_0"); }, 30));
+  ASSERT_TRUE(wait_for(
+      [&] { return contains(process.err(), "metrics.jsonl: cannot"); }, 30));
+  fs::remove(temp_.path() / "faults");
+  temp_.write("go", "");
+  const ProcessResult result = process.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.err, "records could not be written");
+  EXPECT_EQ(metric(folder(), "train/loss").size(), 4U);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "distributed/training.h"
 #include "lockstep/base/files.h"
+#include "lockstep/checkpoint/file.h"
 #include "support/tree_equal.h"
 
 namespace lockstep::testing {
@@ -63,6 +64,75 @@ TEST_F(TrainContinue, FromAnOlderCheckpointTheNewerOnesAreKeptAside) {
   const ProcessResult latest =
       run(again("run", {"--resume=latest", "--epochs=4"}));
   expect_in(latest.out, "checkpoint_step_24.pt");
+}
+
+TEST_F(TrainContinue, TheBestModelIsThatOfTheRunThatGoesOn) {
+  // Best at step 8; nothing is better later.
+  const Words losses = {"--validation_losses", "3", "2", "5", "4"};
+  const auto probe = [&](const std::string& name, const Words& flags) {
+    return Training{
+        .recipe = "probe",
+        .folder = in(name),
+        .flags = Words{"--batch_size=6", "--keep_last=0"} + losses + flags};
+  };
+  run_well(probe("run", {"--epochs=4"}));
+  const auto best_step = [&](const std::string& name) {
+    return load_checkpoint(in(name) / "best_model.pt")
+        .at("global_step")
+        .as_int();
+  };
+  EXPECT_EQ(best_step("run"), 8);
+  // From before it: that of step 4 is in the folder, and the best again.
+  run_well(probe("run", {"--resume", in("run/checkpoint_step_4.pt").string(),
+                         "--epochs=2", "--validation_losses", "9"}));
+  EXPECT_EQ(best_step("run"), 4);
+  // In another folder: the file itself was the best, or nothing is.
+  run_well(probe("other", {"--resume", in("run/checkpoint_step_4.pt").string(),
+                           "--epochs=2", "--validation_losses", "9"}));
+  EXPECT_EQ(best_step("other"), 4);
+  const ProcessResult third =
+      run(probe("third", {"--resume", in("run/checkpoint_step_8.pt").string(),
+                          "--epochs=3", "--validation_losses", "9"}));
+  expect_in(third.out, "the best model so far, of step 4, is not in");
+  EXPECT_EQ(best_step("third"), 12);
+}
+
+TEST_F(TrainContinue, OneTrainingAtATimeWritesToAFolder) {
+  const Training first =
+      Training{.recipe = "probe",
+               .folder = in("run"),
+               .flags = {"--pause_in=train", "--pause_call=2", "--record",
+                         temp_.path().string()}};
+  Process process(command_of(first), process_options(first));
+  ASSERT_TRUE(wait_for([&] { return fs::exists(in("paused_0")); }, 30));
+  for (const char* flag : {"--resume=latest", "--overwrite"}) {
+    const ProcessResult second =
+        run({.recipe = "probe", .folder = in("run"), .flags = {flag}});
+    EXPECT_EQ(second.exit_code, 2) << second.out;
+    expect_in(second.err, "is in use by another training (process ");
+  }
+  temp_.write("go", "");
+  EXPECT_EQ(process.wait().exit_code, 0);
+}
+
+TEST_F(TrainContinue, AnotherOrderInTheMiddleOfAnEpochIsSaid) {
+  run_well(tiny("run", {"--n_steps=5"}));
+  const ProcessResult other =
+      run(again("run", {"--resume=latest", "--n_steps=9", "--seed=9"}));
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  expect_in(other.err, "samples are missed or seen twice");
+}
+
+TEST_F(TrainContinue, SamplingLeavesThePicturesOfTheTraining) {
+  run_well(tiny("run", {"--n_steps=4", "--sample_every=4"}));
+  const std::string before = read_file(in("run/samples/step_4.png"));
+  const ProcessResult result =
+      run({WORKER_PROGRAM, "sample", "tiny", "--device=cpu", "--seed=7",
+           "--checkpoint", in("run/checkpoint_step_4.pt")},
+          {.timeout_seconds = 60});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(read_file(in("run/samples/step_4.png")), before);
+  EXPECT_TRUE(fs::exists(in("run/sampled_seed_7/samples/step_4.png")));
 }
 
 TEST_F(TrainContinue, WeightsOfAFileBeginANewRun) {
@@ -260,7 +330,8 @@ TEST_F(TrainContinue, EvaluationUsesTheSettingsAndAveragesOfTheCheckpoint) {
   const ProcessResult sampled = lockstep::testing::run(
       {WORKER_PROGRAM, "sample", "tiny", "--checkpoint", file});
   EXPECT_EQ(sampled.exit_code, 0) << sampled.err;
-  EXPECT_TRUE(fs::exists(in("run/samples/step_16.png"))) << sampled.out;
+  EXPECT_TRUE(fs::exists(in("run/sampled_seed_0/samples/step_16.png")))
+      << sampled.out;
 }
 
 TEST_F(TrainContinue, ValidationIsThatOfTheSavedModel) {

@@ -137,6 +137,8 @@ void expect_equal_forward(const Case& made, const TreeView& theirs) {
 }
 
 TEST(DitParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {
+  // Threads that wait for each other are slow where others work too.
+  at::set_num_threads(1);
   torch::manual_seed(5);
   const testing::TempDir folder;
   Tree cases;
@@ -151,7 +153,9 @@ TEST(DitParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {
   const auto python =
       testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/dit_reference.py",
                     in.string(), out.string()},
-                   {.environment = {}, .folder = "", .timeout_seconds = 240});
+                   {.environment = {{"OMP_NUM_THREADS", "1"}},
+                    .folder = "",
+                    .timeout_seconds = 240});
   ASSERT_EQ(python.exit_code, 0) << python.err;
   const Tree results = load_checkpoint(out);
   for (size_t i = 0; i < kCases.size(); ++i) {

@@ -23,14 +23,16 @@ using testing::TempDir;
 constexpr double kStart = 1.7e9;
 // SHA-256 of png() and of the page that shows "a < b".
 constexpr const char* kPngDigest =
-    "93c18c8e817cb4dc556cc5e7761f380ff40ffed0509d2d61840cc1d054d59528";
+    "49730a4fa26341a2bdc5f26821d63b597a94260f22da3c5b57f34a77c62cd0db";
 constexpr const char* kPageDigest =
     "b185ceb8d2228bc4e5bd0e90f4c580b1fe83431165faaf0c8ef65edb394f345a";
 
 // As much of a PNG file as tells its size: 6 wide, 4 high.
 std::string png() {
-  return {"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x06\0\0\0\x04\x08\x02\0\0\0",
-          29};
+  return {
+      "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x06\0\0\0\x04\x08\x02\0\0\0"
+      "\"f\xd9\x14",
+      33};
 }
 
 WandbConfig config_in(const TempDir& folder) {
@@ -142,7 +144,7 @@ Json items_of_step_3() {
           item({"samples/a", "_type"}, "\"image-file\""),
           item({"samples/a", "path"}, quoted(picture)),
           item({"samples/a", "sha256"}, quoted(kPngDigest)),
-          item({"samples/a", "size"}, "29"),
+          item({"samples/a", "size"}, "33"),
           item({"samples/a", "format"}, "\"png\""),
           item({"samples/a", "width"}, "6"),
           item({"samples/a", "height"}, "4"),

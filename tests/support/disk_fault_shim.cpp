@@ -7,6 +7,8 @@
 //   fsync  EIO    0    *.partial.*
 //   open   EROFS  0    */run/*          also mkostemp()
 //   rename EIO    0    */checkpoint_*   by the old name or the new one
+//   fsync  HOLD   0    *.partial.*      no failure: waits until the line is
+//   gone
 //
 // SIZE counts for write alone. The file is read at every call, so that faults
 // come and go while a program runs; without the file there are none.
@@ -22,13 +24,17 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdlib>
+#include <ctime>
 #include <optional>
 #include <sstream>
 #include <string>
 
 namespace {
 
+constexpr int kHold = -1;
+
 int errno_named(const std::string& name) {
+  if (name == "HOLD") return kHold;
   if (name == "ENOSPC") return ENOSPC;
   if (name == "EIO") return EIO;
   return EROFS;
@@ -70,7 +76,12 @@ std::optional<Fault> find_fault(const std::string& call,
 
 // Whether the call fails; errno then says why.
 bool fails(const std::string& call, const std::string& path) {
-  const auto fault = find_fault(call, path);
+  auto fault = find_fault(call, path);
+  while (fault && fault->reason == kHold) {
+    const timespec nap{.tv_sec = 0, .tv_nsec = 5'000'000};
+    nanosleep(&nap, nullptr);
+    fault = find_fault(call, path);
+  }
   if (fault) errno = fault->reason;
   return fault.has_value();
 }

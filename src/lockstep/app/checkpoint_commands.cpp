@@ -4,12 +4,16 @@
 #include <fmt/ranges.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/module_state.h"
 #include "lockstep/config/options.h"
 #include "lockstep/config/parse.h"
 
@@ -20,6 +24,20 @@ namespace fs = std::filesystem;
 
 // What programs call the weights; the first that is there is taken.
 constexpr std::array kWeightKeys = {"model_state_dict", "state_dict", "model"};
+
+constexpr size_t kMostNumbers = 8;  // Of a list; longer ones are cut.
+constexpr size_t kMostLeftOut = 10;
+
+constexpr const char* kInspectUsage =
+    "usage: lockstep inspect FILE...\n\n"
+    "lists what torch and safetensors files hold: names, types and shapes of "
+    "tensors,\nnumbers and texts\n";
+constexpr const char* kExportUsage =
+    "usage: lockstep export FROM TO [--key NAME]\n\n"
+    "writes the weights of the file FROM, and nothing else, to TO, which ends "
+    "in\n.safetensors, .pt or .pth\n\n"
+    "  --key NAME  which weights: a path that lockstep inspect shows, such as\n"
+    "              model_state_dict or lockstep.ema.0.state_dict\n";
 
 struct Listing {
   std::string text;
@@ -39,9 +57,9 @@ void list_tensor(const std::string& path, const at::Tensor& tensor,
                  Listing& listing) {
   ++listing.num_tensors;
   listing.num_bytes += static_cast<int64_t>(tensor.nbytes());
-  listing.text +=
-      fmt::format("{}  {} [{}]\n", path, c10::toString(tensor.scalar_type()),
-                  fmt::join(tensor.sizes(), ", "));
+  listing.text += fmt::format("{}  {} [{}]\n", path,
+                              c10::getDtypeNames(tensor.scalar_type()).first,
+                              fmt::join(tensor.sizes(), ", "));
 }
 
 void list_text(const std::string& path, const std::string& text,
@@ -53,11 +71,39 @@ void list_text(const std::string& path, const std::string& text,
   }
 }
 
+std::optional<std::string> number_text(const Tree& value) {
+  if (const auto* number = value.get_if<int64_t>()) {
+    return fmt::format("{}", *number);
+  }
+  if (const auto* real = value.get_if<double>()) {
+    return fmt::format("{}", *real);
+  }
+  return std::nullopt;
+}
+
+// "[0.9, 0.999]" or "[750 numbers: 1.2, 0.9, ..., 0.01]"; no value when there
+// is something else in the list.
+std::optional<std::string> numbers_text(const Tree::List& items) {
+  std::vector<std::string> numbers;
+  for (const Tree& item : items) {
+    const auto text = number_text(item);
+    if (!text) return std::nullopt;
+    numbers.push_back(*text);
+  }
+  if (numbers.size() <= kMostNumbers) return "[" + join(numbers, ", ") + "]";
+  return fmt::format("[{} numbers: {}, {}, ..., {}]", numbers.size(),
+                     numbers[0], numbers[1], numbers.back());
+}
+
 void list(const std::string& path, const Tree& value, Listing& listing) {
   const auto below = [&](const std::string& name) {
     return path.empty() ? name : path + "." + name;
   };
   const auto list_items = [&](const Tree::List& items) {
+    if (const auto numbers = numbers_text(items)) {
+      listing.text += fmt::format("{}  {}\n", path, *numbers);
+      return;
+    }
     for (size_t i = 0; i < items.size(); ++i) {
       list(below(fmt::format("{}", i)), items[i], listing);
     }
@@ -74,10 +120,8 @@ void list(const std::string& path, const Tree& value, Listing& listing) {
     list_items(tuple->items);
   } else if (const auto* text = value.get_if<std::string>()) {
     list_text(path, *text, listing);
-  } else if (const auto* number = value.get_if<int64_t>()) {
+  } else if (const auto number = number_text(value)) {
     listing.text += fmt::format("{}  {}\n", path, *number);
-  } else if (const auto* real = value.get_if<double>()) {
-    listing.text += fmt::format("{}  {:.17g}\n", path, *real);
   } else if (const auto* flag = value.get_if<bool>()) {
     listing.text += fmt::format("{}  {}\n", path, *flag);
   } else if (const auto* opaque = value.get_if<Opaque>()) {
@@ -110,41 +154,81 @@ const Tree& weights_of(const Tree& tree, const std::string& key) {
   return tree;
 }
 
-// Files of other programs hold numbers and texts beside the weights.
-Tree tensors_of(const Tree& weights, const std::string& path) {
-  const auto* dict = weights.get_if<Tree::Dict>();
+struct Exported {
   Tree tensors = Tree::dict();
-  int64_t count = 0;
-  if (dict != nullptr) {
-    for (const auto& entry : *dict) {
-      const auto* tensor = entry.value.get_if<at::Tensor>();
-      if (tensor == nullptr) continue;
-      tensors[key_text(entry.key)] = *tensor;
-      ++count;
+  std::vector<std::string> left_out;  // "epoch (a whole number)"
+};
+
+std::string left_out_text(const Tree::Entry& entry) {
+  const auto* opaque = entry.value.get_if<Opaque>();
+  const std::string reason =
+      opaque != nullptr
+          ? fmt::format("an object of {}, not read", opaque->class_name)
+          : std::string(kind_text(entry.value.data().index()));
+  return fmt::format("{} ({})", key_text(entry.key), reason);
+}
+
+// Files of other programs hold numbers and texts beside the weights.
+Exported tensors_of(const Tree& weights, const std::string& path) {
+  Exported exported;
+  std::vector<std::pair<std::string, at::Tensor>> found;
+  std::vector<std::string> names;
+  const auto* dict = weights.get_if<Tree::Dict>();
+  for (const auto& entry : dict != nullptr ? *dict : Tree::Dict()) {
+    if (const auto* tensor = entry.value.get_if<at::Tensor>()) {
+      names.push_back(key_text(entry.key));
+      found.emplace_back(names.back(), *tensor);
+    } else {
+      exported.left_out.push_back(left_out_text(entry));
     }
   }
-  if (count == 0) {
+  if (found.empty()) {
     throw ConfigError(path +
                       ": no weights found there; lockstep inspect lists "
                       "what the file holds, --key NAME chooses");
   }
-  return tensors;
+  const size_t prefix_size = wrapper_prefix(names).size();
+  for (const auto& [name, tensor] : found) {
+    exported.tensors[name.substr(prefix_size)] = tensor;
+  }
+  return exported;
+}
+
+std::string left_out_line(std::vector<std::string> left_out) {
+  if (left_out.empty()) return "";
+  const size_t count = left_out.size();
+  left_out.resize(std::min(count, kMostLeftOut));
+  std::string line = "left out: " + join(left_out, ", ");
+  if (count > kMostLeftOut) {
+    line += fmt::format(" and {} more", count - kMostLeftOut);
+  }
+  return line + "\n";
+}
+
+std::string inspect_file(const std::string& path) {
+  const Tree tree = load_checkpoint(path);
+  Listing listing;
+  list("", tree, listing);
+  return fmt::format("{}: {} on disk, {} tensors of {}\n{}{}", path,
+                     bytes_text(static_cast<int64_t>(fs::file_size(path))),
+                     listing.num_tensors, bytes_text(listing.num_bytes),
+                     listing.text, listing.long_texts);
 }
 
 }  // namespace
 
 std::string inspect_checkpoint(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 1) {
-    throw ConfigError("usage: lockstep inspect FILE");
+  Options options;
+  const ParsedCommand parsed = parse_command(options, arguments);
+  if (parsed.help) return kInspectUsage;
+  if (parsed.positionals.empty()) {
+    throw ConfigError("a file is missing: lockstep inspect FILE...");
   }
-  const Tree tree = load_checkpoint(arguments[0]);
-  Listing listing;
-  list("", tree, listing);
-  return fmt::format(
-      "{}: {} on disk, {} tensors of {}\n{}{}", arguments[0],
-      bytes_text(static_cast<int64_t>(fs::file_size(arguments[0]))),
-      listing.num_tensors, bytes_text(listing.num_bytes), listing.text,
-      listing.long_texts);
+  std::vector<std::string> listings;
+  for (const std::string& path : parsed.positionals) {
+    listings.push_back(inspect_file(path));
+  }
+  return join(listings, "\n");
 }
 
 std::string export_checkpoint(const std::vector<std::string>& arguments) {
@@ -152,7 +236,8 @@ std::string export_checkpoint(const std::vector<std::string>& arguments) {
   Options options;
   options.add("key", key, "which weights: a path such as model_state_dict");
   const ParsedCommand parsed = parse_command(options, arguments);
-  if (parsed.help || parsed.positionals.size() != 2) {
+  if (parsed.help) return kExportUsage;
+  if (parsed.positionals.size() != 2) {
     throw ConfigError(
         "usage: lockstep export FROM TO [--key NAME]; TO ends in .safetensors, "
         ".pt or .pth");
@@ -169,14 +254,15 @@ std::string export_checkpoint(const std::vector<std::string>& arguments) {
     throw ConfigError(to.string() + " exists already: choose another name");
   }
   const Tree tree = load_checkpoint(from);
-  const Tree tensors = tensors_of(weights_of(tree, key), from);
+  const Exported exported = tensors_of(weights_of(tree, key), from);
   if (is_safetensors) {
-    save_safetensors(to, tensors);
+    save_safetensors(to, exported.tensors);
   } else {
-    save_checkpoint(to, tensors);
+    save_checkpoint(to, exported.tensors);
   }
-  return fmt::format("{} -> {}: {} tensors\n", from, to.string(),
-                     tensors.get_if<Tree::Dict>()->size());
+  return fmt::format("{} -> {}: {} tensors\n{}", from, to.string(),
+                     exported.tensors.get_if<Tree::Dict>()->size(),
+                     left_out_line(exported.left_out));
 }
 
 }  // namespace lockstep

@@ -29,7 +29,7 @@ constexpr const char* kUsage =
     "  eval RECIPE [flags]    evaluate a checkpoint\n"
     "  sample RECIPE [flags]  sample from a checkpoint\n"
     "  prepare RECIPE [...]   make a recipe's data ready\n"
-    "  inspect FILE           list what a checkpoint holds\n"
+    "  inspect FILE...        list what checkpoints hold\n"
     "  export FROM TO         take the weights out of a checkpoint\n"
     "  recipes                list the recipes\n"
     "  flags                  print all flags of all recipes as Markdown\n"

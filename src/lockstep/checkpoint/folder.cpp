@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 bool matches(const CheckpointQuery& query, const fs::path& path) {
   const std::string name = path.filename().string();
   return std::ranges::any_of(query.patterns, [&](const std::string& pattern) {
-    return fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0;
+    return fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD | FNM_EXTMATCH) ==
+           0;
   });
 }
 
@@ -77,7 +78,10 @@ std::optional<CheckpointFile> find_latest_valid(const CheckpointQuery& query,
 std::vector<fs::path> remove_old(const CheckpointQuery& query,
                                  const Retention& retention) {
   const auto files = list_checkpoints(query);
-  const auto valid = first_valid(files, {});
+  if (files.size() <= retention.keep_last) return {};
+  const auto valid = files.front().path == retention.known_sound
+                         ? std::optional(files.front())
+                         : first_valid(files, {});
   std::vector<fs::path> removed;
   for (size_t i = retention.keep_last; i < files.size(); ++i) {
     const fs::path& path = files[i].path;

@@ -19,7 +19,8 @@ namespace lockstep {
 
 struct CheckpointQuery {
   std::filesystem::path folder = ".";
-  // Shell patterns of file names, for example "step-*.pt".
+  // Shell patterns of file names, for example "step-*.pt", or with digits alone
+  // "step-+([0-9]).pt".
   std::vector<std::string> patterns = {"*.pt"};
   // Where a file says its step: "step", or "progress.step" inside a dict.
   std::string step_key = "step";
@@ -47,6 +48,8 @@ struct Retention {
   size_t keep_last = 3;
   // Names of files that stay whatever their age.
   std::vector<std::string> keep = {};
+  // A file that was just written: when it is the newest, it is not read again.
+  std::filesystem::path known_sound = {};
 };
 
 // Removes all checkpoints but those of `retention` and the newest sound one;

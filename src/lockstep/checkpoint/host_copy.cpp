@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/memory_copy.h"
 #include "lockstep/tensor/device.h"
 
 namespace lockstep {
@@ -13,7 +14,8 @@ namespace {
 
 class HostCopier {
  public:
-  explicit HostCopier(CpuTensors cpu_tensors) : cpu_tensors_(cpu_tensors) {}
+  HostCopier(CpuTensors cpu_tensors, HostMemory& memory)
+      : cpu_tensors_(cpu_tensors), memory_(memory) {}
 
   Tree run(const Tree& tree) {
     map_tensors<at::Tensor>(tree, [&](const at::Tensor& tensor) {
@@ -23,6 +25,7 @@ class HostCopier {
     });
     Tree copied = map_tensors<at::Tensor>(
         tree, [&](const at::Tensor& tensor) { return copy(tensor.detach()); });
+    copy_all(copies_);
     for (const c10::DeviceIndex index : gpus_) {
       synchronize(c10::Device(c10::kCUDA, index));
     }
@@ -66,13 +69,22 @@ class HostCopier {
   at::Tensor to_host(const at::Tensor& tensor) {
     const bool is_cuda = tensor.is_cuda();
     if (is_cuda) gpus_.insert(tensor.device().index());
-    at::Tensor host = at::empty(
+    const auto [host, is_new] = memory_.take(
         tensor.sizes(),
         at::TensorOptions(tensor.scalar_type()).pinned_memory(is_cuda));
-    return host.copy_(tensor, /*non_blocking=*/is_cuda);
+    const bool is_plain = tensor.is_cpu() && tensor.is_contiguous() &&
+                          !tensor.is_conj() && !tensor.is_neg();
+    if (!is_plain) return host.copy_(tensor, /*non_blocking=*/is_cuda);
+    copies_.push_back({.to = host.data_ptr(),
+                       .from = tensor.const_data_ptr(),
+                       .num_bytes = tensor.nbytes(),
+                       .is_new = is_new});
+    return host;
   }
 
   CpuTensors cpu_tensors_;
+  HostMemory& memory_;
+  std::vector<MemoryCopy> copies_;
   std::unordered_map<const void*, size_t> used_bytes_;
   std::unordered_map<const void*, c10::Storage> storages_;
   std::set<c10::DeviceIndex> gpus_;
@@ -80,8 +92,24 @@ class HostCopier {
 
 }  // namespace
 
+HostMemory::Place HostMemory::take(at::IntArrayRef sizes,
+                                   const at::TensorOptions& options) {
+  if (next_ == tensors_.size()) tensors_.emplace_back();
+  at::Tensor& tensor = tensors_[next_++];
+  const bool is_new = !tensor.defined() || tensor.sizes() != sizes ||
+                      tensor.dtype() != options.dtype() ||
+                      tensor.is_pinned() != options.pinned_memory();
+  if (is_new) tensor = at::empty(sizes, options);
+  return {.tensor = tensor, .is_new = is_new};
+}
+
+Tree host_copy(const Tree& tree, CpuTensors cpu_tensors, HostMemory& memory) {
+  return HostCopier(cpu_tensors, memory).run(tree);
+}
+
 Tree host_copy(const Tree& tree, CpuTensors cpu_tensors) {
-  return HostCopier(cpu_tensors).run(tree);
+  HostMemory memory;
+  return host_copy(tree, cpu_tensors, memory);
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <utility>
 
@@ -13,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kPrefix = "module.";
+constexpr std::array<std::string_view, 2> kWrappers = {"module.", "_orig_mod."};
 constexpr size_t kMaxNames = 10;
 
 using Named = std::vector<std::pair<std::string, at::Tensor>>;
@@ -32,7 +33,17 @@ Named named_tensors(const torch::nn::Module& module) {
   return tensors;
 }
 
-bool has_prefix(const std::string& name) { return name.starts_with(kPrefix); }
+// The wrapper whose word begins the text; empty when none does.
+std::string_view first_wrapper(std::string_view text) {
+  for (const std::string_view wrapper : kWrappers) {
+    if (text.starts_with(wrapper)) return wrapper;
+  }
+  return "";
+}
+
+bool has_wrapper(const Named::value_type& item) {
+  return !first_wrapper(item.first).empty();
+}
 
 // The state by name, undefined where an entry is no tensor.
 std::unordered_map<std::string, at::Tensor> tensors_by_name(
@@ -44,15 +55,16 @@ std::unordered_map<std::string, at::Tensor> tensors_by_name(
     const auto* tensor = entry.value.get_if<at::Tensor>();
     tensors.emplace(*name, tensor == nullptr ? at::Tensor() : *tensor);
   }
-  const bool is_wrapped =
-      std::ranges::all_of(
-          tensors, [](const auto& item) { return has_prefix(item.first); }) &&
-      std::ranges::none_of(
-          own, [](const auto& item) { return has_prefix(item.first); });
-  if (!is_wrapped) return tensors;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.defined()) names.push_back(name);
+  }
+  const std::string prefix = wrapper_prefix(names);
+  if (prefix.empty() || std::ranges::any_of(own, has_wrapper)) return tensors;
   std::unordered_map<std::string, at::Tensor> unwrapped;
-  for (auto& [name, tensor] : tensors) {
-    unwrapped.emplace(name.substr(kPrefix.size()), tensor);
+  for (const auto& [name, tensor] : tensors) {
+    const bool is_wrapped = name.starts_with(prefix);
+    unwrapped.emplace(is_wrapped ? name.substr(prefix.size()) : name, tensor);
   }
   return unwrapped;
 }
@@ -78,6 +90,22 @@ std::string LoadReport::text() const {
   return list_text("of another shape", mismatched, room) +
          list_text("missing in the checkpoint", missing, room) +
          list_text("unknown to the module", unexpected, room);
+}
+
+std::string wrapper_prefix(const std::vector<std::string>& names) {
+  std::string prefix;
+  while (!names.empty()) {
+    const auto wrapper =
+        first_wrapper(std::string_view(names[0]).substr(prefix.size()));
+    const std::string longer = prefix + std::string(wrapper);
+    const bool is_of_all =
+        std::ranges::all_of(names, [&longer](const std::string& name) {
+          return name.size() > longer.size() && name.starts_with(longer);
+        });
+    if (wrapper.empty() || !is_of_all) break;
+    prefix = longer;
+  }
+  return prefix;
 }
 
 Tree module_state(const torch::nn::Module& module) {

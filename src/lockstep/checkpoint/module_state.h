@@ -41,10 +41,15 @@ struct LoadReport {
   std::string text() const;
 };
 
-// Copies the state's tensors into the module, to its devices and types. When
-// all names of the state begin with "module.", as those saved from Python's
-// DistributedDataParallel, and the module's do not, that is taken off. Entries
-// that are no tensors are unexpected; unknown objects are skipped. Throws
+// What Python's wrappers put before the names of all weights: "module."
+// (DistributedDataParallel), "_orig_mod." (torch.compile), or several of them
+// ("module._orig_mod."). Empty when not all names begin with the same.
+std::string wrapper_prefix(const std::vector<std::string>& names);
+
+// Copies the state's tensors into the module, to its devices and types. The
+// wrapper_prefix() of the state is taken off, unless a name of the module
+// begins with such a word itself. Entries that are no tensors are unexpected;
+// unknown objects are skipped. Throws
 // FormatError when the state is no dict, ConfigError in strict mode with at
 // most 10 names.
 LoadReport load_module_state(torch::nn::Module& module, const TreeView& state,

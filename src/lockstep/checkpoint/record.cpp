@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/memory_copy.h"
 
 namespace lockstep {
 namespace {
@@ -49,13 +50,6 @@ at::ScalarType to_scalar_type(DType dtype) {
       ->second;
 }
 
-c10::Storage copy_of(const ByteStorage& source) {
-  const auto size = source.bytes.size();
-  const at::Tensor copy = at::empty({static_cast<int64_t>(size)}, at::kByte);
-  if (size > 0) std::memcpy(copy.data_ptr(), source.bytes.data(), size);
-  return copy.storage();
-}
-
 }  // namespace
 
 Value to_value(const Tree& tree) {
@@ -80,12 +74,23 @@ Value to_value(const Tree& tree) {
 
 Tree to_tree(const Value& value) {
   std::unordered_map<const void*, c10::Storage> storages;
-  return map_tensors<at::Tensor>(value, [&](const TensorRecord& record) {
+  std::vector<MemoryCopy> copies;
+  Tree tree = map_tensors<at::Tensor>(value, [&](const TensorRecord& record) {
     auto& storage = storages[record.storage.get()];
-    if (!storage) storage = copy_of(*record.storage);
+    if (!storage) {
+      const auto bytes = record.storage->bytes;
+      storage =
+          at::empty({static_cast<int64_t>(bytes.size())}, at::kByte).storage();
+      copies.push_back({.to = storage.mutable_data(),
+                        .from = bytes.data(),
+                        .num_bytes = bytes.size(),
+                        .is_new = true});
+    }
     at::Tensor tensor = at::empty({0}, to_scalar_type(record.dtype));
     return tensor.set_(storage, record.offset, record.shape, record.strides);
   });
+  copy_all(copies);
+  return tree;
 }
 
 }  // namespace lockstep

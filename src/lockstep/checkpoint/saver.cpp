@@ -34,6 +34,7 @@ struct BackgroundSaver::Impl {
   BackgroundSaverConfig config;
   std::mutex mutex;
   std::optional<std::string> error;  // guarded by mutex
+  HostMemory memory;
   std::thread writer;
 };
 
@@ -45,10 +46,11 @@ BackgroundSaver::~BackgroundSaver() { wait(); }
 void BackgroundSaver::save(const std::filesystem::path& path,
                            const Tree& tree) {
   wait();  // Before the copy, so that there is only one at a time.
+  impl_->memory.rewind();
+  Tree snapshot = host_copy(tree, CpuTensors::kCopy, impl_->memory);
   const AllSignalsBlocked for_the_thread;  // It shall not be interrupted.
   impl_->writer =
-      std::thread([impl = impl_.get(), path,
-                   snapshot = host_copy(tree, CpuTensors::kCopy)]() mutable {
+      std::thread([impl = impl_.get(), path, snapshot = std::move(snapshot)] {
         impl->write(path, snapshot);
       });
 }

@@ -20,7 +20,8 @@ struct BackgroundSaverConfig {
 };
 
 // Copies what it is given and writes the copy on a thread of its own, one file
-// at a time. All functions belong to one thread.
+// at a time. The memory of the copy stays for the next one. All functions
+// belong to one thread.
 class BackgroundSaver {
  public:
   explicit BackgroundSaver(BackgroundSaverConfig config = {});

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/formats/byte_reader.h"
+#include "lockstep/formats/crc32.h"
 #include "lockstep/formats/zip_layout.h"
 
 namespace lockstep {
@@ -228,10 +229,7 @@ std::shared_ptr<const ByteStorage> ZipReader::read_unchecked(
 std::shared_ptr<const ByteStorage> ZipReader::read(
     const ZipEntry& entry) const {
   auto content = read_unchecked(entry);
-  const auto crc =
-      crc32_z(0, reinterpret_cast<const Bytef*>(content->bytes.data()),
-              content->bytes.size());
-  require(crc == entry.crc,
+  require(crc32_of(content->bytes) == entry.crc,
           "the bytes of '" + entry.name + "' are damaged (CRC)");
   return content;
 }

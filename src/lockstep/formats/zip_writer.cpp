@@ -1,11 +1,10 @@
 #include "lockstep/formats/zip_writer.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <concepts>
 
 #include "lockstep/base/error.h"
+#include "lockstep/formats/crc32.h"
 #include "lockstep/formats/zip_layout.h"
 
 namespace lockstep {
@@ -70,8 +69,7 @@ void put_shared(std::string& out, const Shared& fields) {
 void ZipWriter::add(std::string_view name, std::span<const std::byte> data) {
   LOCKSTEP_CHECK(name.size() < 0xffff, "the name of a zip entry is too long");
   Entry entry{.name = std::string(name),
-              .crc = static_cast<uint32_t>(crc32_z(
-                  0, reinterpret_cast<const Bytef*>(data.data()), data.size())),
+              .crc = crc32_of(data),
               .size = data.size(),
               .offset = file_.size()};
   std::string extra;

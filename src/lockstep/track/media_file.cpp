@@ -4,11 +4,11 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <optional>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/formats/png.h"
 
 namespace lockstep {
 namespace {
@@ -16,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kDigestLettersInNames = 20;
-constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
 
 std::string sha256(std::string_view bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
@@ -45,24 +44,6 @@ std::string path_of_title(const std::string& title) {
     parts.push_back(has_name ? part : "_");
   }
   return join(parts, "/");
-}
-
-uint32_t big_endian(std::string_view bytes) {
-  uint32_t value = 0;
-  for (const char byte : bytes) value = value << 8 | static_cast<uint8_t>(byte);
-  return value;
-}
-
-struct PictureSize {
-  uint32_t width = 0;
-  uint32_t height = 0;
-};
-
-// The first chunk of a PNG file begins with both.
-std::optional<PictureSize> size_of_png(std::string_view png) {
-  if (!png.starts_with(kPngSignature) || png.size() < 24) return std::nullopt;
-  return PictureSize{big_endian(png.substr(16, 4)),
-                     big_endian(png.substr(20, 4))};
 }
 
 struct Media {
@@ -105,13 +86,12 @@ std::string page_of(const std::string& text) {
 
 std::vector<WandbItem> write_picture(const fs::path& files, int64_t step,
                                      const Picture& picture) {
+  const PngHeader header = read_png_header(picture.png);
   auto items = write_media(
       files, step, {"image-file", "images", "png", picture.title, picture.png});
   items.push_back({{picture.title, "format"}, wandb_json("png")});
-  if (const auto size = size_of_png(picture.png)) {
-    items.push_back({{picture.title, "width"}, std::to_string(size->width)});
-    items.push_back({{picture.title, "height"}, std::to_string(size->height)});
-  }
+  items.push_back({{picture.title, "width"}, std::to_string(header.width)});
+  items.push_back({{picture.title, "height"}, std::to_string(header.height)});
   return items;
 }
 

@@ -12,7 +12,8 @@
 namespace lockstep {
 
 // Both write a file below `files` and return the items that stand for it in the
-// record of the step, under the title. Throw IoError.
+// record of the step, under the title. Throw IoError, and FormatError for a
+// picture that is no PNG file.
 std::vector<WandbItem> write_picture(const std::filesystem::path& files,
                                      int64_t step, const Picture& picture);
 // Weights & Biases has no panel for plain texts: it becomes a page.

@@ -6,9 +6,9 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
+#include "lockstep/plot/raster.h"
+#include "lockstep/plot/svg.h"
 #include "lockstep/track/metrics_file.h"
-#include "lockstep/track/raster.h"
-#include "lockstep/track/svg.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "lockstep/track/plot.h"
+#include "lockstep/plot/plot.h"
 #include "lockstep/track/tracker.h"
 
 namespace lockstep {

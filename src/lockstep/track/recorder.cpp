@@ -39,8 +39,8 @@ size_t size_of(const ConsoleText& text) {
 // A tracker and how it fares.
 struct Told {
   std::unique_ptr<Tracker> tracker;
-  bool is_failing = false;
   int64_t num_lost = 0;
+  std::optional<std::chrono::steady_clock::time_point> said_at = {};
 };
 
 }  // namespace
@@ -94,10 +94,9 @@ struct Recorder::Impl {
   void tell(const Item& item) {
     for (Told& told : trackers) {
       if (const auto* record = std::get_if<Record>(&item)) {
-        const bool is_done =
-            try_to(told, [&] { told.tracker->record(*record); });
-        if (is_done) told.is_failing = false;
-        if (!is_done) ++told.num_lost;
+        if (!try_to(told, [&] { told.tracker->record(*record); })) {
+          ++told.num_lost;
+        }
       } else {
         try_to(told,
                [&] { told.tracker->console(std::get<ConsoleText>(item)); });
@@ -105,14 +104,16 @@ struct Recorder::Impl {
     }
   }
 
-  // False when it failed, which is said when it begins.
+  // False when it failed, which is said now and then.
   template <typename Call>
   bool try_to(Told& told, const Call& call) {
     try {
       call();
       return true;
     } catch (const std::exception& error) {
-      if (!std::exchange(told.is_failing, true)) {
+      const auto now = std::chrono::steady_clock::now();
+      if (!told.said_at || now - *told.said_at > config.say_again) {
+        told.said_at = now;
         report(fmt::format("{}: {}; training goes on", told.tracker->name(),
                            error.what()));
       }

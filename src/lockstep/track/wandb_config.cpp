@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 
@@ -20,13 +23,10 @@ std::vector<std::string> tags_of(std::string_view list) {
 }
 
 void check_name(std::string_view what, std::string_view name) {
-  if (!name.empty() && trim(name) == name && name.size() <= kLongestName &&
-      name.find_first_of(kRefusedInNames) == std::string_view::npos) {
-    return;
-  }
+  if (is_wandb_name(name)) return;
   throw ConfigError(fmt::format(
       "the {} of Weights & Biases cannot be '{}': it has 1 to {} characters, "
-      "none of {} and no blank at its ends",
+      "none of {}, no control character and no blank at its ends",
       what, name, kLongestName, kRefusedInNames));
 }
 
@@ -62,6 +62,15 @@ WandbConfig with_environment(WandbConfig config,
   }
   check_wandb_names(config);
   return config;
+}
+
+bool is_wandb_name(std::string_view name) {
+  const auto is_refused = [](char letter) {
+    return kRefusedInNames.find(letter) != std::string_view::npos ||
+           std::iscntrl(static_cast<unsigned char>(letter)) != 0;
+  };
+  return !name.empty() && trim(name) == name && name.size() <= kLongestName &&
+         std::ranges::none_of(name, is_refused);
 }
 
 void check_wandb_names(const WandbConfig& config) {

@@ -46,6 +46,9 @@ struct WandbConfig {
 WandbConfig with_environment(WandbConfig config,
                              const Environment& environment);
 
+// Whether a server of Weights & Biases takes it as a run id or a project.
+bool is_wandb_name(std::string_view name);
+
 // Throws ConfigError for names that a server of Weights & Biases refuses.
 void check_wandb_names(const WandbConfig& config);
 

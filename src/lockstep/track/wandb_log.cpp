@@ -1,13 +1,9 @@
 #include "lockstep/track/wandb_log.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "lockstep/base/error.h"
 
@@ -135,37 +131,12 @@ std::vector<std::string> read_wandb_log(const std::filesystem::path& path) {
 }
 
 WandbLog::WandbLog(std::filesystem::path path)
-    : path_(std::move(path)),
-      file_(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-  struct stat info{};
-  if (!file_ || fstat(file_.get(), &info) != 0) {
-    throw IoError(
-        fmt::format("cannot open {}: {}", path_.string(), errno_text()));
-  }
-  size_ = static_cast<uint64_t>(info.st_size);
-  if (size_ == 0) write(kFileHeader);
+    : file_(std::move(path), RecordFile::Open::kAtEnd) {
+  if (file_.size() == 0) file_.append(kFileHeader);
 }
 
 void WandbLog::append(std::string_view record) {
-  write(wandb_frame(record, size_));
-}
-
-void WandbLog::write(std::string_view bytes) {
-  const auto offset = static_cast<off_t>(size_);
-  ssize_t written = -1;
-  do {
-    written = pwrite(file_.get(), bytes.data(), bytes.size(), offset);
-  } while (written < 0 && errno == EINTR);
-  if (written == static_cast<ssize_t>(bytes.size())) {
-    size_ += bytes.size();
-    return;
-  }
-  const std::string reason = written < 0 ? errno_text() : "the disk is full";
-  // Fails only where the write behind it fails as well; that one begins here
-  // again.
-  static_cast<void>(ftruncate(file_.get(), offset));
-  throw IoError(fmt::format("cannot write {} bytes to {}: {}", bytes.size(),
-                            path_.string(), reason));
+  file_.append(wandb_frame(record, static_cast<uint64_t>(file_.size())));
 }
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/files.h"
+#include "lockstep/track/record_file.h"
 
 namespace lockstep {
 
@@ -37,11 +37,7 @@ class WandbLog {
   void append(std::string_view record);
 
  private:
-  void write(std::string_view bytes);
-
-  std::filesystem::path path_;
-  FileDescriptor file_;
-  uint64_t size_ = 0;
+  RecordFile file_;
 };
 
 }  // namespace lockstep

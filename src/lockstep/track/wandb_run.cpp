@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/track/wandb_config.h"
 
 namespace lockstep {
 namespace {
@@ -38,23 +39,40 @@ std::string folder_name(const std::string& id, std::time_t time) {
   return fmt::format("offline-run-{}-{}", text.data(), id);
 }
 
-// Not every file system has links, and nothing depends on this one.
-void point_latest_to(const fs::path& folder) {
-  const fs::path link = folder.parent_path() / "latest-run";
-  const fs::path fresh = link.string() + "." + new_wandb_run_id();
-  std::error_code error;
-  fs::create_directory_symlink(folder.filename(), fresh, error);
-  if (error) return;
-  fs::rename(fresh, link, error);
-  if (error) fs::remove(fresh, error);
-}
-
 std::string shell_word(const std::string& text) {
   const bool is_plain =
       text.find_first_not_of(
           "abcdefghijklmnopqrstuvwxyz"
           "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=+,:@-") == std::string::npos;
   return is_plain ? text : "'" + replace_all(text, "'", "'\\''") + "'";
+}
+
+fs::path place_of(const fs::path& state_file) {
+  return fs::absolute(state_file).lexically_normal();
+}
+
+struct WandbState {
+  WandbRun run;
+  fs::path owner;  // Where the file was when it was written.
+};
+
+std::optional<WandbState> read_state(const fs::path& state_file) {
+  const auto text = try_read_file(state_file);
+  if (!text) return std::nullopt;
+  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto text_of = [&json](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_string() ? found->get<std::string>()
+                                                     : std::string();
+  };
+  if (!json.is_object()) return std::nullopt;
+  WandbState state{.run = {text_of("run_id"), text_of("folder")},
+                   .owner = text_of("owner")};
+  if (!is_wandb_name(state.run.id) || state.run.folder.empty()) {
+    return std::nullopt;
+  }
+  if (state.owner.empty()) state.owner = place_of(state_file);
+  return state;
 }
 
 }  // namespace
@@ -86,26 +104,53 @@ WandbRun make_wandb_run(const fs::path& parent, const std::string& id,
   std::error_code error;
   while (fs::exists(folder, error)) folder = all / folder_name(id, ++time);
   make_folder(folder / "files");
-  point_latest_to(folder);
-  return {id, folder};
+  const WandbRun run{id, folder};
+  point_latest_to(run);
+  return run;
+}
+
+// Not every file system has links, and nothing depends on this one.
+void point_latest_to(const WandbRun& run) {
+  const fs::path link = run.folder.parent_path() / "latest-run";
+  const fs::path fresh = link.string() + "." + new_wandb_run_id();
+  std::error_code error;
+  fs::create_directory_symlink(run.folder.filename(), fresh, error);
+  if (error) return;
+  fs::rename(fresh, link, error);
+  if (error) fs::remove(fresh, error);
 }
 
 std::optional<WandbRun> remembered_wandb_run(const fs::path& state_file) {
-  const auto text = try_read_file(state_file);
-  if (!text) return std::nullopt;
-  const Json state = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!state.is_object()) return std::nullopt;
-  const auto id = state.find("run_id");
-  const auto folder = state.find("folder");
-  if (id == state.end() || !id->is_string() || folder == state.end() ||
-      !folder->is_string()) {
-    return std::nullopt;
+  const auto state = read_state(state_file);
+  if (!state) return std::nullopt;
+  WandbRun moved = state->run;
+  moved.folder = (place_of(state_file).parent_path() /
+                  moved.folder.lexically_relative(state->owner.parent_path()))
+                     .lexically_normal();
+  std::error_code error;
+  const bool is_moved =
+      !fs::exists(state->run.log(), error) && fs::exists(moved.log(), error);
+  return is_moved ? moved : state->run;
+}
+
+bool is_copied_wandb_state(const fs::path& state_file) {
+  const auto state = read_state(state_file);
+  const fs::path here = place_of(state_file);
+  if (!state || state->owner == here) return false;
+  // One folder can have two names; two files that are links can be one file.
+  std::error_code error;
+  if (fs::equivalent(state->owner.parent_path(), here.parent_path(), error)) {
+    return false;
   }
-  return WandbRun{*id, folder->get<std::string>()};
+  // A run folder that was made anew at the old place has a run of its own.
+  const auto original = read_state(state->owner);
+  return original && original->run.id == state->run.id;
 }
 
 void remember_wandb_run(const fs::path& state_file, const WandbRun& run) {
-  const Json state = {{"run_id", run.id}, {"folder", run.folder.string()}};
+  const Json state = {{"run_id", run.id},
+                      {"folder", run.folder.string()},
+                      {"owner", place_of(state_file).string()}};
   write_file_atomically(
       state_file,
       state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");

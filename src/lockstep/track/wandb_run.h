@@ -25,10 +25,16 @@ std::string new_wandb_run_id();
 WandbRun make_wandb_run(const std::filesystem::path& parent,
                         const std::string& id, double unix_time);
 
-// Runs are remembered in a small file of JSON. No value when there is none that
-// can be read.
+// Points "latest-run" beside the run's folder to it, where links can be made.
+void point_latest_to(const WandbRun& run);
+
+// Runs are remembered in a small file of JSON, which also knows its own place.
+// When it was moved together with the run's folder, that is found at its new
+// place. No value when there is no file that can be read.
 std::optional<WandbRun> remembered_wandb_run(
     const std::filesystem::path& state_file);
+// The file is a copy of one that still remembers the run: the run is not ours.
+bool is_copied_wandb_state(const std::filesystem::path& state_file);
 // Throws IoError.
 void remember_wandb_run(const std::filesystem::path& state_file,
                         const WandbRun& run);

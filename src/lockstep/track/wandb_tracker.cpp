@@ -69,11 +69,7 @@ WandbTracker::WandbTracker(WandbConfig config,
   check_wandb_names(config_);
   if (config_.start_time == 0) config_.start_time = unix_time_now();
   last_time_ = config_.start_time;
-  auto before = resumed ? remembered_wandb_run(config_.state_file)
-                        : std::optional<WandbRun>();
-  if (before && config_.run_id.value_or(before->id) != before->id) {
-    before.reset();
-  }
+  const auto before = resumed ? earlier_run() : std::optional<WandbRun>();
   if (!before || !go_on(*before, *resumed)) {
     begin(before ? before->id : config_.run_id.value_or(new_wandb_run_id()));
   }
@@ -90,17 +86,46 @@ WandbTracker::WandbTracker(WandbConfig config,
   }
 }
 
+std::optional<WandbRun> WandbTracker::earlier_run() {
+  const fs::path& file = config_.state_file;
+  std::error_code error;
+  if (file.empty() || !fs::exists(file, error)) return std::nullopt;
+  const auto run = remembered_wandb_run(file);
+  if (!run) {
+    note_ =
+        fmt::format("{} cannot be read: a new wandb run begins", file.string());
+    return std::nullopt;
+  }
+  if (config_.run_id.value_or(run->id) != run->id) return std::nullopt;
+  if (is_copied_wandb_state(file)) {
+    note_ = fmt::format(
+        "{} belongs to another run folder (this one is a copy): a new wandb "
+        "run begins",
+        file.string());
+    return std::nullopt;
+  }
+  return run;
+}
+
 bool WandbTracker::go_on(const WandbRun& run, const KeptRecords& kept) {
   std::optional<WandbEarlierPart> part;
+  const char* trouble = "is damaged";
   try {
     part = keep_wandb_records(all_records(run), kept, config_);
   } catch (const IoError&) {
-    return false;  // Gone.
+    trouble = "was not found";
   } catch (const FormatError&) {
-    return false;  // Something else lies there now.
+    // Something else lies there now.
   }
-  if (!part) return false;
+  if (!part) {
+    note_ = fmt::format(
+        "the earlier part of the wandb run {} {} at {}: a new part with the "
+        "same id begins after step {}",
+        run.id, trouble, run.folder.string(), kept.last_step);
+    return false;
+  }
   run_ = run;
+  point_latest_to(run_);
   write_file_atomically(run_.log(), wandb_log_bytes(part->records));
   forget_wandb_sync(run_);
   for (const auto& path : part->dropped_media) {

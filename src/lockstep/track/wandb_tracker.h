@@ -21,13 +21,17 @@ namespace lockstep {
 class WandbTracker : public Tracker {
  public:
   // With `resumed` the run that config.state_file names goes on: same id, same
-  // folder, as if it had never gone further than that. When the folder is gone,
-  // a new one gets the same id. When config.run_id is another one, or nothing
-  // is remembered, a new run begins. Throws IoError and ConfigError.
+  // folder, as if it had never gone further than that. When the folder is gone
+  // or damaged, a new one gets the same id. When config.run_id is another one,
+  // nothing is remembered or the state file is a copy of another run folder's,
+  // a new run begins. Throws IoError and ConfigError.
   WandbTracker(WandbConfig config, const std::optional<KeptRecords>& resumed);
 
   const std::string& run_id() const { return run_.id; }
   const std::filesystem::path& folder() const { return run_.folder; }
+  // One sentence when a resumed run did not go on as one would think; else
+  // empty.
+  const std::string& note() const { return note_; }
 
   std::string name() const override { return "wandb"; }
   void record(const Record& record) override;
@@ -37,6 +41,7 @@ class WandbTracker : public Tracker {
   void finish(int exit_code) override;
 
  private:
+  std::optional<WandbRun> earlier_run();
   bool go_on(const WandbRun& run, const KeptRecords& kept);
   void begin(const std::string& id);
   void add(std::vector<WandbItem> items);
@@ -50,6 +55,7 @@ class WandbTracker : public Tracker {
 
   WandbConfig config_;
   WandbRun run_;
+  std::string note_;
   std::optional<WandbLog> log_;
   FileDescriptor open_step_file_;
   int64_t num_records_ = 0;

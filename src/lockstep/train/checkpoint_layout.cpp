@@ -72,11 +72,11 @@ Tree scalar_tree(const SettingScalar& scalar) {
 
 Tree best_tree(const RunState& state, const CheckpointKeys& keys) {
   if (keys.best_metrics.empty()) {
-    return state.best ? Tree(*state.best) : Tree();
+    return state.best.value ? Tree(*state.best.value) : Tree();
   }
   std::vector<Tree> values;
   for (const std::string& name : keys.best_metrics) {
-    const double* value = find_metric(state.best_metrics, name);
+    const double* value = find_metric(state.best.metrics, name);
     values.push_back(value != nullptr ? Tree(*value) : Tree());
   }
   return Tree::tuple(std::move(values));

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/folder.h"
@@ -47,11 +49,45 @@ std::string find_latest(const CheckpointsConfig& config, Console& console) {
   return latest ? latest->path.string() : std::string();
 }
 
+void require_file(const char* flag, const fs::path& path) {
+  if (fs::is_regular_file(path)) return;
+  throw ConfigError(fmt::format("{} {}: {}", flag, path.string(),
+                                fs::is_directory(path)
+                                    ? "this is a folder; name a file in it"
+                                    : "there is no such file"));
+}
+
+// A second name of the same file, put in place at once: nothing is written
+// twice. Why it could not be; no value when it could.
+std::optional<std::string> link_file(const fs::path& file,
+                                     const fs::path& name) {
+  const fs::path temporary = name.string() + ".partial.linked";
+  std::error_code error;
+  fs::remove(temporary, error);
+  fs::create_hard_link(file, temporary, error);
+  if (error)
+    fs::copy_file(file, temporary, error);  // Not every disk has links.
+  if (!error) fs::rename(temporary, name, error);
+  if (!error) return std::nullopt;
+  return error.message();
+}
+
 void warn_of_other_bits(const TreeView& own, const CheckpointsConfig& config,
                         const World& world, Console& console) {
   const int64_t ranks = own.at("world_size").as_int();
   const int64_t threads = own.at("threads").as_int();
   const int64_t batch = own.at("global_batch").as_int();
+  if (own.at("state").at("sample").as_int() > 0 &&
+      (own.at("seed").as_int() != static_cast<int64_t>(config.seed) ||
+       own.at("num_samples").as_int() != config.num_samples)) {
+    console.warn(fmt::format(
+        "saved in the middle of an epoch of {} samples in the order of seed "
+        "{}, "
+        "resumed with {} and {}: in the rest of this epoch samples are missed "
+        "or seen twice",
+        own.at("num_samples").as_int(), own.at("seed").as_int(),
+        config.num_samples, config.seed));
+  }
   if (ranks == world.size() && batch == config.global_batch &&
       threads == at::get_num_threads()) {
     return;
@@ -113,12 +149,30 @@ std::vector<fs::path> newer_checkpoints(const CheckpointsConfig& config,
   return newer;
 }
 
+bool keep_best(const CheckpointsConfig& config, const std::string& resume,
+               int64_t step) {
+  const fs::path best = config.folder / config.names.best;
+  std::vector<CheckpointFile> files = list_checkpoints(query_of_all(config));
+  if (resume != "latest") {
+    const fs::path path = resume;
+    CheckpointQuery query = query_of(config);
+    query.folder = path.has_parent_path() ? path.parent_path() : ".";
+    query.patterns = {path.filename().string()};
+    for (CheckpointFile& file : list_checkpoints(query)) files.push_back(file);
+  }
+  std::erase_if(files,
+                [&](const CheckpointFile& file) { return file.step != step; });
+  if (std::ranges::any_of(files, [&](const CheckpointFile& file) {
+        return file.path == best;
+      })) {
+    return true;
+  }
+  return !files.empty() && !link_file(files.front().path, best);
+}
+
 int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
                      Learner& learner) {
-  if (!fs::is_regular_file(path)) {
-    throw ConfigError(
-        fmt::format("--checkpoint {}: there is no such file", path.string()));
-  }
+  require_file("--checkpoint", path);
   const Tree tree = load_checkpoint(path);
   const CheckpointKeys keys = learner.facts().keys;
   load_module_state(learner.model(), find_weights(tree, keys, path.string()));
@@ -134,10 +188,7 @@ int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
 }
 
 std::string init_weights(const fs::path& path, Learner& learner) {
-  if (!fs::is_regular_file(path)) {
-    throw ConfigError(
-        fmt::format("--init_from {}: there is no such file", path.string()));
-  }
+  require_file("--init_from", path);
   const Tree tree = load_checkpoint(path);
   const Tree weights = find_weights(tree, learner.facts().keys, path.string());
   const LoadReport report =
@@ -203,18 +254,10 @@ Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
       learner_(learner),
       world_(world),
       console_(console),
-      saver_({.on_saved =
-                  [this](const fs::path& path) {
-                    has_failed_ = false;
-                    link_last(path);
-                    remove_old_files();
-                  },
+      saver_({.on_saved = [this](const fs::path& path) { note_saved(path); },
               .on_error =
                   [this](const fs::path& path, const std::string& error) {
-                    has_failed_ = true;
-                    console_.error(fmt::format(
-                        "{} was not written: {}; the older checkpoints stay",
-                        path.string(), error));
+                    note_failed(path, error);
                   }}) {}
 
 // Beside what the original project writes: all that an exact resume needs.
@@ -226,6 +269,8 @@ Tree Checkpoints::own_tree(const RunState& state) {
   own["world_size"] = world_.size();
   own["threads"] = at::get_num_threads();
   own["global_batch"] = config_.global_batch;
+  own["seed"] = static_cast<int64_t>(config_.seed);
+  own["num_samples"] = config_.num_samples;
   own["config"] = config_.config_yaml;
   own["bucket_layout"] = bucket_layout_tree(learner_.bucket_layout());
   own["generators"] = generators_tree(world_);
@@ -268,55 +313,69 @@ Tree Checkpoints::make_tree(const RunState& state) {
   return tree;
 }
 
-void Checkpoints::save(const RunState& state, SaveReason reason) {
+void Checkpoints::save(const RunState& state, const SaveRequest& request) {
   const Tree tree = make_tree(state);
   if (!world_.is_main()) return;
-  const std::string name = reason == SaveReason::kBest
-                               ? config_.names.best
-                               : file_name(config_.names.checkpoint, state.step,
-                                           state.position.epoch);
+  const std::string name = request.as_checkpoint
+                               ? file_name(config_.names.checkpoint, state.step,
+                                           state.position.epoch)
+                               : config_.names.best;
+  saver_.wait();  // Its thread reads the request before.
+  request_ = request;
   saver_.save(config_.folder / name, tree);
   // What ends here must be whole; else training goes on beside the writing.
-  if (reason == SaveReason::kEnd || reason == SaveReason::kSignal) {
-    saver_.wait();
-  }
+  if (request.is_last) saver_.wait();
 }
 
-// A second name of the same file, put in place at once: nothing is written
-// twice. The best of all is not the newest.
-void Checkpoints::link_last(const fs::path& path) {
-  const std::string& name = config_.names.last;
-  if (name.empty() || path.filename() == config_.names.best) return;
-  const fs::path last = config_.folder / name;
-  const fs::path temporary = last.string() + ".partial.linked";
-  std::error_code error;
-  fs::remove(temporary, error);
-  fs::create_hard_link(path, temporary, error);
-  if (error)
-    fs::copy_file(path, temporary, error);  // Not every disk has links.
-  if (!error) fs::rename(temporary, last, error);
-  if (error) {
-    console_.warn(fmt::format("{} could not be renewed: {}", last.string(),
-                              error.message()));
+// The following run on the writing thread: training does not wait for them.
+void Checkpoints::note_saved(const fs::path& path) {
+  const auto link = [&](const std::string& name) {
+    if (name.empty() || path.filename() == name) return true;
+    const auto problem = link_file(path, config_.folder / name);
+    if (problem) {
+      console_.error(fmt::format("{} was not written: {}",
+                                 (config_.folder / name).string(), *problem));
+    }
+    return !problem;
+  };
+  if (request_.as_checkpoint) {
+    has_lost_checkpoint_ = false;
+    link(config_.names.last);
   }
+  if (request_.as_best) has_lost_best_ = !link(config_.names.best);
+  if (request_.as_checkpoint) remove_old_files(path);
 }
 
-// On the writing thread, after each file: training does not wait for it.
-void Checkpoints::remove_old_files() {
+void Checkpoints::note_failed(const fs::path& path, const std::string& error) {
+  if (request_.as_checkpoint) has_lost_checkpoint_ = true;
+  if (request_.as_best) has_lost_best_ = true;
+  console_.error(
+      fmt::format("{} was not written: {}; the older checkpoints stay",
+                  path.string(), error));
+}
+
+void Checkpoints::remove_old_files(const fs::path& saved) {
   if (config_.keep_last == 0) return;
   try {
     remove_old(query_of(config_),
                {.keep_last = static_cast<size_t>(config_.keep_last),
-                .keep = {config_.names.best}});
+                .keep = {config_.names.best},
+                .known_sound = saved});
   } catch (const Error& error) {
     console_.warn(error.what());
   }
 }
 
-bool Checkpoints::finish() {
-  if (!world_.is_main()) return true;
+bool Checkpoints::has_lost_best() const {
+  return world_.only_on_rank0_then_share(
+             [&] { return has_lost_best_ ? 1 : 0; }) != 0;
+}
+
+std::string Checkpoints::finish() {
+  if (!world_.is_main()) return "";
   saver_.wait();
-  return !has_failed_;
+  if (has_lost_checkpoint_) return "last checkpoint";
+  return has_lost_best_ ? "best model" : "";
 }
 
 }  // namespace lockstep

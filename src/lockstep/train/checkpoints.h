@@ -24,6 +24,8 @@ struct CheckpointsConfig {
   int64_t keep_last = 3;
   int64_t global_batch = 1;
   double base_lr = 0;
+  uint64_t seed = 0;
+  int64_t num_samples = 0;
   std::string config_yaml = {};
   Tree settings = {};
   bool is_dry_run = false;
@@ -50,6 +52,11 @@ std::string init_weights(const std::filesystem::path& path, Learner& learner);
 std::vector<std::filesystem::path> newer_checkpoints(
     const CheckpointsConfig& config, int64_t step);
 
+// Makes the folder's best model that of `step`, from a checkpoint of that step
+// in the folder or the file that --resume names. False when there is none.
+bool keep_best(const CheckpointsConfig& config, const std::string& resume,
+               int64_t step);
+
 // The bucket layout of a checkpoint of as many ranks, else none.
 std::optional<BucketLayout> layout_of(const Tree& checkpoint,
                                       const World& world);
@@ -67,21 +74,28 @@ class Checkpoints {
   Checkpoints(CheckpointsConfig config, Learner& learner, const World& world,
               Console& console);
 
-  void save(const RunState& state, SaveReason reason);
-  // Waits for the last write; false when it failed.
-  bool finish();
+  void save(const RunState& state, const SaveRequest& request);
+  // Whether the last best model could not be written; the same on all ranks.
+  bool has_lost_best() const;
+  // Waits for the last write. What could not be written, in words; empty when
+  // all was.
+  std::string finish();
 
  private:
   Tree own_tree(const RunState& state);
   Tree make_tree(const RunState& state);
-  void link_last(const std::filesystem::path& path);
-  void remove_old_files();
+  void note_saved(const std::filesystem::path& path);
+  void note_failed(const std::filesystem::path& path, const std::string& error);
+  void remove_old_files(const std::filesystem::path& saved);
 
   CheckpointsConfig config_;
   Learner& learner_;
   World world_;
   Console& console_;
-  std::atomic<bool> has_failed_ = false;
+  // Of the file that is being written: set before, read by its thread.
+  SaveRequest request_;
+  std::atomic<bool> has_lost_checkpoint_ = false;
+  std::atomic<bool> has_lost_best_ = false;
   BackgroundSaver saver_;
 };
 

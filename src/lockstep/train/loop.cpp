@@ -68,7 +68,7 @@ Wish TrainLoop::run(RunState state, const LoopActions& actions,
   if (is_finished()) say_nothing_to_train();
   begin_ns_ = monotonic_ns();
   while (do_due_work() && !is_finished() && poll()) train_step();
-  if (stopped_for_ == Wish::kNone) save(SaveReason::kEnd);
+  if (stopped_for_ == Wish::kNone) save({.is_last = true});
   wish_->finish();
   batches_.reset();
   console_.progress(progress_state());
@@ -150,9 +150,10 @@ bool TrainLoop::do_due_work() {
   state_.due.validation = false;
   if (state_.due.sampling && !sample()) return false;
   state_.due.sampling = false;
-  if (state_.due.saving) {
-    state_.due.saving = false;
-    save(SaveReason::kInterval);
+  const bool saves = std::exchange(state_.due.saving, false);
+  // The end of the run saves all.
+  if (!is_finished() && (saves || is_new_best_)) {
+    save({.as_checkpoint = saves});
   }
   return true;
 }
@@ -168,7 +169,7 @@ bool TrainLoop::poll() {
   if (is_stop(wish)) stopped_for_ = wish;
   console_.info(fmt::format("{} at step {}: {}", signal_text(wish), state_.step,
                             is_stop(wish) ? "saving, then ending" : "saving"));
-  save(SaveReason::kSignal);
+  save({.is_last = is_stop(wish)});
   return !is_stop(wish);
 }
 
@@ -207,10 +208,13 @@ bool TrainLoop::validate() {
 
 // The same number on every rank, so the same decisions.
 void TrainLoop::observe(double metric, const Metrics& metrics) {
+  // A best model that is on no disk is none: the one before counts.
+  if (actions_->has_lost_best()) state_.best = best_before_;
   const double sign = better_of(setup_, facts_) == Better::kLower ? 1 : -1;
   const double delta = setup_.config.early_stopping_min_delta;
-  const bool is_better = std::isfinite(metric) &&
-                         (!state_.best || sign * (metric - *state_.best) < 0);
+  const bool is_better =
+      std::isfinite(metric) &&
+      (!state_.best.value || sign * (metric - *state_.best.value) < 0);
   const bool is_progress =
       std::isfinite(metric) &&
       (!state_.progress || sign * (*state_.progress - metric) > delta);
@@ -228,12 +232,10 @@ void TrainLoop::observe(double metric, const Metrics& metrics) {
   state_.validations_without_progress =
       is_progress ? 0 : state_.validations_without_progress + 1;
   if (is_better) {
-    state_.best = metric;
-    state_.best_metrics = metrics;
-    state_.best_step = state_.step;
-    // Validated: a run that goes on from here does not do it again.
-    state_.due.validation = false;
-    save(SaveReason::kBest);
+    best_before_ = std::exchange(
+        state_.best,
+        Best{.value = metric, .step = state_.step, .metrics = metrics});
+    is_new_best_ = true;
   }
   const auto patience = setup_.config.early_stopping_patience;
   if (patience && state_.validations_without_progress >= *patience) {
@@ -243,7 +245,7 @@ void TrainLoop::observe(double metric, const Metrics& metrics) {
         "{} is {:.6g} of step {}",
         state_.step, *patience,
         setup_.data.validation ? facts_.best_metric : "training loss",
-        state_.best.value_or(NAN), state_.best_step));
+        state_.best.value.value_or(NAN), state_.best.step));
   }
 }
 
@@ -295,10 +297,11 @@ void TrainLoop::record(Metrics metrics) {
   actions_->record({.step = state_.step, .metrics = std::move(metrics)});
 }
 
-void TrainLoop::save(SaveReason reason) {
+void TrainLoop::save(SaveRequest request) {
+  request.as_best = std::exchange(is_new_best_, false);
   if (setup_.config.fast_dev_run) return;
   world_.status().set_phase(Phase::kSaving);
-  actions_->save(state_, reason);
+  actions_->save(state_, request);
   world_.status().set_phase(Phase::kReady);
 }
 

@@ -30,11 +30,18 @@ struct LoopConfig {
   std::filesystem::path folder = {};
 };
 
-enum class SaveReason { kInterval, kBest, kEnd, kSignal };
+// What a state is saved as; one file may have both names.
+struct SaveRequest {
+  bool as_checkpoint = true;
+  bool as_best = false;
+  bool is_last = false;  // The run ends: the file must be whole before.
+};
 
 // What the loop does not do itself. Called on all ranks at the same step.
 struct LoopActions {
-  std::function<void(const RunState&, SaveReason)> save = {};
+  std::function<void(const RunState&, const SaveRequest&)> save = {};
+  // Whether the last best model could not be written.
+  std::function<bool()> has_lost_best = {};
   // After each log, validation and sampling.
   std::function<void(Record)> record = {};
 };
@@ -64,7 +71,7 @@ class TrainLoop {
   bool sample_with(std::optional<int64_t> average);
   void record_samples(const std::vector<OutputFile>& files);
   void record(Metrics metrics);
-  void save(SaveReason reason);
+  void save(SaveRequest request);
   bool poll();
   GoOn go_on(const char* label);
   double current_lr() const;
@@ -94,6 +101,8 @@ class TrainLoop {
   std::unique_ptr<Batches> batches_;
   Wish stopped_for_ = Wish::kNone;
   bool has_just_saved_ = false;
+  bool is_new_best_ = false;  // And not saved yet.
+  Best best_before_;          // The last one.
   int64_t epoch_ = 0;  // Of the last step, or of the next before the first.
   int64_t first_step_ = 0;
   int64_t begin_ns_ = 0;

@@ -30,6 +30,13 @@ void write_samples(const std::vector<OutputFile>& files, int64_t step,
   }
 }
 
+// Not where training puts its own.
+std::filesystem::path sample_folder(const CommandLine& line) {
+  std::string name = fmt::format("sampled_seed_{}", line.config().seed);
+  if (line.average()) name += fmt::format("_ema_{}", *line.average());
+  return std::filesystem::path(line.config().save_dir) / name;
+}
+
 }  // namespace
 
 int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
@@ -88,7 +95,7 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
   session.console().finish_progress();
   session.world().only_on_rank0_then_share([&] {
     write_samples(render_items(recipe, *items, line.average()), step,
-                  line.config().save_dir, session.console());
+                  sample_folder(line), session.console());
   });
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
 #include "lockstep/track/csv_file.h"
 #include "lockstep/track/metrics_file.h"
 #include "lockstep/track/output_files.h"
@@ -30,19 +31,23 @@ WandbConfig wandb_config(const RunRecordsConfig& config) {
   return with_environment(std::move(wandb), config.environment);
 }
 
-void add_wandb(const RunRecordsConfig& config, Console& console,
-               Trackers& trackers) {
+// Null: there shall be none.
+std::unique_ptr<Tracker> make_wandb(const RunRecordsConfig& config,
+                                    Console& console) {
   const WandbConfig wandb = wandb_config(config);
-  if (!config.choices.use_wandb || wandb.mode == WandbMode::kDisabled) return;
+  if (!config.choices.use_wandb || wandb.mode == WandbMode::kDisabled) {
+    return nullptr;
+  }
   auto tracker = std::make_unique<WandbTracker>(wandb, config.resumed);
   console.info(wandb.mode == WandbMode::kOnline
                    ? wandb_sync_hint(tracker->folder())
                    : "wandb: offline run in " + tracker->folder().string());
-  trackers.push_back(std::move(tracker));
+  return tracker;
 }
 
 std::unique_ptr<Tracker> make_board(const RunRecordsConfig& config,
                                     const std::filesystem::path& metrics) {
+  if (!config.choices.tensorboard) return nullptr;
   auto board = std::make_unique<TensorBoardTracker>(
       TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
                         .kept = config.resumed,
@@ -59,31 +64,57 @@ std::unique_ptr<Tracker> make_board(const RunRecordsConfig& config,
 Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
   const std::filesystem::path metrics = config.folder / kMetricsFile;
   Trackers trackers;
+  const auto add = [&](const auto& make) {
+    try {
+      if (auto tracker = make()) trackers.push_back(std::move(tracker));
+    } catch (const IoError& error) {
+      // A run that goes on is worth more than its records.
+      if (!config.resumed) throw;
+      console.error(fmt::format("{}; training goes on without this record",
+                                error.what()));
+    }
+  };
   // The first: the others begin with what it keeps of an earlier part.
-  trackers.push_back(std::make_unique<MetricsFile>(
-      metrics, config.resumed.value_or(KeptRecords{})));
-  trackers.push_back(
-      std::make_unique<CsvFile>(config.folder / kMetricsTable, metrics));
-  trackers.push_back(std::make_unique<OutputFiles>(OutputFilesConfig{
-      .folder = config.folder,
-      .on_written = [&console](const std::filesystem::path& path) {
-        console.info("samples: " + path.string());
-      }}));
-  if (config.choices.tensorboard) {
-    trackers.push_back(make_board(config, metrics));
-  }
-  add_wandb(config, console, trackers);
-  trackers.push_back(std::make_unique<PlotTracker>(
-      PlotConfig{.folder = config.folder,
-                 .title = config.recipe + ": " + config.folder.string(),
-                 .metrics = metrics}));
+  add([&] {
+    return std::make_unique<MetricsFile>(
+        metrics, config.resumed.value_or(KeptRecords{}));
+  });
+  add([&] {
+    return std::make_unique<CsvFile>(config.folder / kMetricsTable, metrics);
+  });
+  add([&] {
+    return std::make_unique<OutputFiles>(OutputFilesConfig{
+        .folder = config.folder,
+        .on_written = [&console](const std::filesystem::path& path) {
+          console.info("samples: " + path.string());
+        }});
+  });
+  add([&] { return make_board(config, metrics); });
+  add([&] { return make_wandb(config, console); });
+  add([&] {
+    return std::make_unique<PlotTracker>(
+        PlotConfig{.folder = config.folder,
+                   .title = config.recipe + ": " + config.folder.string(),
+                   .metrics = metrics});
+  });
   return trackers;
 }
 
 }  // namespace
 
 void check_records(const RunRecordsConfig& config) {
-  if (config.choices.use_wandb) check_wandb_names(wandb_config(config));
+  if (!config.choices.use_wandb) return;
+  const WandbConfig wandb = wandb_config(config);
+  check_wandb_names(wandb);
+  if (wandb.mode == WandbMode::kDisabled) return;
+  const auto folder =
+      wandb.folder.value_or(std::filesystem::current_path()) / "wandb";
+  if (const auto problem = folder_problem(folder)) {
+    throw ConfigError(
+        fmt::format("--use_wandb needs the folder {}: {}; set WANDB_DIR to a "
+                    "folder that can be written, or say --no_use_wandb",
+                    folder.string(), *problem));
+  }
 }
 
 RunRecords::RunRecords(const RunRecordsConfig& config, Console& console)

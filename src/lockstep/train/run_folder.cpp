@@ -1,8 +1,12 @@
 #include "lockstep/train/run_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <sys/file.h>
 #include <unistd.h>
+
+#include <array>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
@@ -28,8 +32,10 @@ std::vector<fs::path> checkpoint_files(const fs::path& folder,
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string file = entry.path().filename();
+    if (!entry.is_regular_file()) continue;
     for (const std::string& name : {names.checkpoint, names.best, names.last}) {
-      if (fnmatch(file_pattern(name).c_str(), file.c_str(), 0) == 0) {
+      if (fnmatch(file_pattern(name).c_str(), file.c_str(), FNM_EXTMATCH) ==
+          0) {
         files.push_back(entry.path());
         break;
       }
@@ -42,7 +48,8 @@ void remove_checkpoints(const fs::path& folder, const FileNames& names) {
   for (const fs::path& file : checkpoint_files(folder, names)) fs::remove(file);
   for (const std::string& name :
        {names.log, std::string(kMetricsFile), std::string(kMetricsTable),
-        std::string(kWandbFile)}) {
+        std::string(kWandbFile), std::string("loss.svg"),
+        std::string("loss.png")}) {
     fs::remove(folder / name);
   }
   std::error_code error;
@@ -87,26 +94,68 @@ std::string job_line(const Environment& environment) {
 }
 
 bool has_checkpoints(const fs::path& folder, const FileNames& names) {
-  return !checkpoint_files(folder, names).empty();
+  return fs::is_directory(folder) && !checkpoint_files(folder, names).empty();
 }
 
-void check_folder_place(const fs::path& path) {
+std::optional<std::string> folder_problem(const fs::path& path) {
   std::error_code ignored;
   const fs::path base = existing_part(path);
   if (!fs::is_directory(base, ignored)) {
-    throw ConfigError(fmt::format(
-        "--save_dir {}: {} is a file, not a folder; choose another --save_dir",
-        path.string(), base.string()));
+    return fmt::format("{} is a file, not a folder", base.string());
   }
-  if (access(base.c_str(), W_OK | X_OK) != 0) {
-    throw ConfigError(fmt::format(
-        "--save_dir {} cannot be written: {}; choose another --save_dir",
-        path.string(), errno_text()));
+  if (access(base.c_str(), W_OK | X_OK) == 0) return std::nullopt;
+  return "it cannot be written: " + errno_text();
+}
+
+void check_folder_place(const fs::path& path) {
+  if (const auto problem = folder_problem(path)) {
+    throw ConfigError(
+        fmt::format("--save_dir {}: {}; choose another --save_dir",
+                    path.string(), *problem));
   }
 }
 
-void check_folder_is_free(const fs::path& path, const TrainConfig& config) {
-  if (!fs::exists(path / kConfigFile)) return;
+// Held by the kernel until the process ends, however it does.
+FileDescriptor lock_run_folder(const fs::path& path) {
+  const fs::path file = path / kLockFile;
+  FileDescriptor lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock) {
+    throw IoError(
+        fmt::format("cannot open {}: {}", file.string(), errno_text()));
+  }
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw ConfigError(fmt::format(
+        "--save_dir {} is in use by another training ({}): wait for it, end "
+        "it, or choose another --save_dir",
+        path.string(), trim(try_read_file(file).value_or("unknown"))));
+  }
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  if (ftruncate(lock.get(), 0) == 0) {
+    write_all(lock.get(), fmt::format("process {} on {}\n", getpid(),
+                                      std::string_view(host.data())));
+  }
+  return lock;
+}
+
+void check_folder_is_free(const fs::path& path, const TrainConfig& config,
+                          const FileNames& names) {
+  if (config.resume && *config.resume != "latest" &&
+      !fs::exists(*config.resume)) {
+    throw ConfigError(
+        fmt::format("--resume {}: there is no such file; --resume latest takes "
+                    "the newest checkpoint of --save_dir {}",
+                    *config.resume, path.string()));
+  }
+  if (!fs::exists(path / kConfigFile)) {
+    if (!config.resume && !config.overwrite && has_checkpoints(path, names)) {
+      throw ConfigError(fmt::format(
+          "--save_dir {} holds checkpoints of a run: go on with it by --resume "
+          "latest, throw it away by --overwrite, or choose another --save_dir",
+          path.string()));
+    }
+    return;
+  }
   const bool is_own = config.resume && (*config.resume == "latest" ||
                                         lies_in(*config.resume, path));
   if (config.resume && !is_own) {
@@ -183,7 +232,8 @@ std::string file_name(const std::string& pattern, int64_t step, int64_t epoch) {
 }
 
 std::string file_pattern(const std::string& name) {
-  return replace_all(replace_all(name, "{step}", "*"), "{epoch}", "*");
+  constexpr const char* kDigits = "+([0-9])";
+  return replace_all(replace_all(name, "{step}", kDigits), "{epoch}", kDigits);
 }
 
 }  // namespace lockstep

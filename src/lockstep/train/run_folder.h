@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "lockstep/base/files.h"
 #include "lockstep/train/recipe.h"
 
 namespace lockstep {
@@ -13,6 +14,7 @@ constexpr const char* kConfigFile = "config.yaml";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kMetricsTable = "metrics.csv";
 constexpr const char* kTensorBoardFolder = "tensorboard";
+constexpr const char* kLockFile = ".lock";
 // Which run of Weights & Biases this one is.
 constexpr const char* kWandbFile = "wandb.json";
 
@@ -24,10 +26,17 @@ std::string job_line(const Environment& environment);
 // there or written to.
 void check_folder_place(const std::filesystem::path& path);
 
+// Why no folder can be made there or written to; no value when it can.
+std::optional<std::string> folder_problem(const std::filesystem::path& path);
+
 // Throws ConfigError when it holds a run that neither --resume goes on with nor
-// --overwrite throws away.
+// --overwrite throws away, and when --resume names a file that is not there.
 void check_folder_is_free(const std::filesystem::path& path,
-                          const TrainConfig& config);
+                          const TrainConfig& config, const FileNames& names);
+
+// Only one training at a time writes to a run folder: it is locked as long as
+// the descriptor lives. Throws ConfigError, saying who has it, and IoError.
+FileDescriptor lock_run_folder(const std::filesystem::path& path);
 
 // Throws ConfigError when it cannot be made.
 void make_folder(const std::filesystem::path& path);

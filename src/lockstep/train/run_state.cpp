@@ -45,13 +45,13 @@ Tree run_state_tree(const RunState& state) {
   tree["epoch_loss_weight"] = state.epoch_loss_weight;
   tree["train_losses"] = numbers_tree(state.train_losses);
   tree["val_losses"] = numbers_tree(state.val_losses);
-  if (state.best) tree["best"] = *state.best;
+  if (state.best.value) tree["best"] = *state.best.value;
   Tree best_metrics = Tree::dict();
-  for (const auto& [name, value] : state.best_metrics) {
+  for (const auto& [name, value] : state.best.metrics) {
     best_metrics[name] = value;
   }
   tree["best_metrics"] = std::move(best_metrics);
-  tree["best_step"] = state.best_step;
+  tree["best_step"] = state.best.step;
   if (state.progress) tree["progress"] = *state.progress;
   tree["validations_without_progress"] = state.validations_without_progress;
   tree["stopped_early"] = state.stopped_early;
@@ -72,13 +72,15 @@ RunState read_run_state(const TreeView& tree) {
   state.epoch_loss_weight = tree.at("epoch_loss_weight").as_double();
   state.train_losses = read_numbers(tree.at("train_losses"));
   state.val_losses = read_numbers(tree.at("val_losses"));
-  if (const auto best = tree.find("best")) state.best = best->as_double();
+  if (const auto best = tree.find("best")) {
+    state.best.value = best->as_double();
+  }
   const TreeView best_metrics = tree.at("best_metrics");
   for (const auto& entry : best_metrics.as_dict()) {
     const std::string& name = *entry.key.get_if<std::string>();
-    state.best_metrics.emplace_back(name, best_metrics.at(name).as_double());
+    state.best.metrics.emplace_back(name, best_metrics.at(name).as_double());
   }
-  state.best_step = tree.at("best_step").as_int();
+  state.best.step = tree.at("best_step").as_int();
   if (const auto progress = tree.find("progress")) {
     state.progress = progress->as_double();
   }

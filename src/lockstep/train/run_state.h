@@ -18,6 +18,13 @@ struct DueWork {
   bool saving = false;
 };
 
+// The best validation so far.
+struct Best {
+  std::optional<double> value = {};
+  int64_t step = 0;
+  Metrics metrics = {};
+};
+
 struct RunState {
   int64_t step = 0;             // Optimizer steps done.
   EpochPosition position = {};  // Of the next step.
@@ -27,10 +34,7 @@ struct RunState {
   double epoch_loss_weight = 0;
   std::vector<double> train_losses = {};  // Of every whole epoch.
   std::vector<double> val_losses = {};    // Of every validation.
-  // Of the best validation.
-  std::optional<double> best = {};
-  Metrics best_metrics = {};
-  int64_t best_step = 0;
+  Best best = {};
   // Of the last validation that counted as progress (early stopping).
   std::optional<double> progress = {};
   int64_t validations_without_progress = 0;

@@ -111,44 +111,56 @@ void say_hello(Session& session, const LoopConfig& loop,
 }
 
 // Decided and reported by rank 0 alone, before anything is written.
-void check_folder(const World& world, const CommandLine& line) {
+void check_folder(const World& world, const CommandLine& line,
+                  const FileNames& names) {
   world.only_on_rank0_then_share([&] {
     const TrainConfig& config = line.config();
     check_folder_place(config.save_dir);
-    if (!line.owns_folder()) check_folder_is_free(config.save_dir, config);
+    if (!line.owns_folder()) {
+      check_folder_is_free(config.save_dir, config, names);
+    }
   });
 }
 
-void open_folder(Session& session, const CommandLine& line,
-                 const FileNames& names) {
+// What a run holds until its end, on the rank that writes.
+struct OpenRun {
+  FileDescriptor lock = {};
+  std::unique_ptr<RunRecords> records = {};
+};
+
+void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
   const TrainConfig& config = line.config();
+  const FileNames& names = session.facts().files;
   session.world().only_on_rank0_then_share([&] {
     const std::filesystem::path folder = config.save_dir;
+    make_folder(folder);
     if (config.fast_dev_run) {
-      make_folder(folder);
       session.console().open_log(folder / "fast_dev_run.log");
       return;
     }
+    run.lock = lock_run_folder(folder);
     open_run_folder(folder, config, names, line.config_text());
     session.console().open_log(folder / names.log);
   });
 }
 
-int finish(Wish stopped_for, bool all_saved, Console& console,
+int finish(Wish stopped_for, const std::string& lost, Console& console,
            const TrainConfig& config) {
   if (stopped_for != Wish::kNone) {
     console.info(fmt::format(
         "stopped by {}; {}go on with --resume latest --save_dir {}",
         signal_text(stopped_for),
-        all_saved ? ""
-                  : "the last checkpoint was not written, older ones are: ",
+        lost.empty()
+            ? ""
+            : fmt::format("the {} was not written, older ones are: ", lost),
         config.save_dir));
     return exit_code_of(stopped_for);
   }
-  if (!all_saved) {
-    throw IoError(
-        "the training is done, but its last checkpoint could not be "
-        "written: see the errors above");
+  if (!lost.empty()) {
+    throw IoError(fmt::format(
+        "the training is done, but its {} could not be written: see the errors "
+        "above",
+        lost));
   }
   console.info(config.fast_dev_run
                    ? "fast_dev_run: everything works; nothing was saved"
@@ -169,6 +181,22 @@ void leave_newer_behind(Session& session, const CheckpointsConfig& files,
   });
 }
 
+// The best model of a run that goes on may have been left behind, or lie in
+// another folder. Where it is not to be had the next validation begins anew.
+void settle_best(Session& session, const CheckpointsConfig& files,
+                 const std::string& resume, RunState& state) {
+  const bool is_there =
+      !state.best.value || session.world().only_on_rank0_then_share([&] {
+        return keep_best(files, resume, state.best.step) ? 1 : 0;
+      }) != 0;
+  if (is_there) return;
+  session.console().info(fmt::format(
+      "the best model so far, of step {}, is not in {}: the next validation "
+      "counts as the best",
+      state.best.step, files.folder.string()));
+  state.best = {};
+}
+
 // Without `records` on a rank that writes none.
 Wish run_loop(Session& session, TrainLoop& loop, Checkpoints& checkpoints,
               const RunState& state, RunRecords* records,
@@ -182,8 +210,11 @@ Wish run_loop(Session& session, TrainLoop& loop, Checkpoints& checkpoints,
       [&] {
         stopped_for = loop.run(
             state,
-            {.save = [&](const RunState& now,
-                         SaveReason reason) { checkpoints.save(now, reason); },
+            {.save =
+                 [&](const RunState& now, const SaveRequest& request) {
+                   checkpoints.save(now, request);
+                 },
+             .has_lost_best = [&] { return checkpoints.has_lost_best(); },
              .record = record},
             signals);
       });
@@ -203,8 +234,7 @@ RunRecordsConfig records_config(const Session& session,
 
 // Rank 0 alone writes records. A collective.
 void open_records(Session& session, const CommandLine& line,
-                  const std::optional<RunState>& resumed,
-                  std::unique_ptr<RunRecords>& records) {
+                  const std::optional<RunState>& resumed, OpenRun& run) {
   if (line.config().fast_dev_run) return;
   session.world().only_on_rank0_then_share([&] {
     RunRecordsConfig config = records_config(session, line);
@@ -212,19 +242,19 @@ void open_records(Session& session, const CommandLine& line,
       config.resumed = {.last_step = resumed->step,
                         .redone = resumed->due.validation ? "val/" : ""};
     }
-    records = std::make_unique<RunRecords>(config, session.console());
+    run.records = std::make_unique<RunRecords>(config, session.console());
   });
 }
 
 int train(Session& session, Recipe& recipe, const CommandLine& line,
-          StopSignals& signals, std::unique_ptr<RunRecords>& records) {
+          StopSignals& signals, OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   Console& console = session.console();
   // Throws before anything is written.
   const double base_lr = loop_config(session, config, {}).base_lr;
   check_records(records_config(session, line));
-  check_folder(world, line);
+  check_folder(world, line, session.facts().files);
   const CheckpointsConfig files{.folder = config.save_dir,
                                 .recipe = session.facts().name,
                                 .names = session.facts().files,
@@ -232,6 +262,8 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
                                 .keep_last = config.keep_last,
                                 .global_batch = session.batch().effective(),
                                 .base_lr = base_lr,
+                                .seed = static_cast<uint64_t>(config.seed),
+                                .num_samples = session.data().train->size(),
                                 .config_yaml = to_yaml(line.options()),
                                 .settings = settings_tree(line.options()),
                                 .is_dry_run = config.fast_dev_run};
@@ -255,15 +287,16 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
     console.info("settings are those of " + line.settings_source() +
                  ", with the flags of this command over them");
   }
-  open_folder(session, line, session.facts().files);
+  open_folder(session, line, run);
   if (config.resume) leave_newer_behind(session, files, state);
+  if (is_resumed) settle_best(session, files, *config.resume, state);
   open_records(session, line, is_resumed ? std::optional(state) : std::nullopt,
-               records);
+               run);
   say_hello(session, loop_settings, learner->precision());
   signals.arm(world.status());
   Checkpoints checkpoints(files, *learner, world, console);
   const Wish stopped_for =
-      run_loop(session, loop, checkpoints, state, records.get(), signals);
+      run_loop(session, loop, checkpoints, state, run.records.get(), signals);
   return finish(stopped_for, checkpoints.finish(), console, config);
 }
 
@@ -278,14 +311,14 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
   }
   StopSignals signals;
   Session session(recipe, line, context.output, context.environment);
-  std::unique_ptr<RunRecords> records;
+  OpenRun run;
   try {
-    const int code = train(session, recipe, line, signals, records);
-    if (records) records->finish(code);
+    const int code = train(session, recipe, line, signals, run);
+    if (run.records) run.records->finish(code);
     return code;
   } catch (const std::exception& error) {
     session.console().log_error(error_text(error));
-    if (records) records->finish(exit_code(error));
+    if (run.records) run.records->finish(exit_code(error));
     throw;
   }
 }

@@ -18,10 +18,10 @@ struct Net : torch::nn::Module {
   torch::nn::BatchNorm1d norm{2};
 };
 
-Tree with_prefix(const Tree& state) {
+Tree with_prefix(const Tree& state, const std::string& prefix) {
   Tree wrapped = Tree::dict();
   for (const auto& entry : *state.get_if<Tree::Dict>()) {
-    wrapped["module." + *entry.key.get_if<std::string>()] = entry.value;
+    wrapped[prefix + *entry.key.get_if<std::string>()] = entry.value;
   }
   return wrapped;
 }
@@ -39,15 +39,43 @@ TEST(ModuleState, HoldsParametersAndBuffersByName) {
 
 TEST(ModuleState, IsLoadedWithAndWithoutPrefix) {
   const Net first;
-  for (const bool is_wrapped : {false, true}) {
-    const Tree state = module_state(first);
+  for (const char* prefix : {"", "module.", "_orig_mod.", "module._orig_mod.",
+                             "_orig_mod.module."}) {
     Net second;
     const auto report =
-        load_module_state(second, is_wrapped ? with_prefix(state) : state);
-    EXPECT_TRUE(report.is_complete());
+        load_module_state(second, with_prefix(module_state(first), prefix));
+    EXPECT_TRUE(report.is_complete()) << prefix;
     testing::expect_equal(module_state(second), module_state(first));
     EXPECT_TRUE(second.linear->weight.requires_grad());
   }
+}
+
+TEST(ModuleState, APrefixIsThatOfAllTensors) {
+  Tree state = with_prefix(module_state(Net()), "module.");
+  state["epoch"] = 3;
+  Net net;
+  EXPECT_EQ(load_module_state(net, state, Strictness::kWhatFits).unexpected,
+            std::vector<std::string>{"epoch"});
+  state["other"] = torch::zeros({1});
+  EXPECT_EQ(load_module_state(net, state, Strictness::kWhatFits).num_loaded, 0);
+}
+
+TEST(ModuleState, APartCalledModuleKeepsItsName) {
+  torch::nn::Module outer;
+  outer.register_module("module", std::make_shared<Net>());
+  const auto report = load_module_state(outer, module_state(outer));
+  EXPECT_EQ(report.num_loaded, 7);
+}
+
+TEST(ModuleState, PrefixesOfWrappersAreKnown) {
+  EXPECT_EQ(wrapper_prefix({}), "");
+  EXPECT_EQ(wrapper_prefix({"a", "b"}), "");
+  EXPECT_EQ(wrapper_prefix({"module.a", "b"}), "");
+  EXPECT_EQ(wrapper_prefix({"module.a", "module.b.module.c"}), "module.");
+  EXPECT_EQ(wrapper_prefix({"module._orig_mod.a", "module.b"}), "module.");
+  EXPECT_EQ(wrapper_prefix({"_orig_mod.module.a", "_orig_mod.module.b"}),
+            "_orig_mod.module.");
+  EXPECT_EQ(wrapper_prefix({"module."}), "") << "a name must be left";
 }
 
 TEST(ModuleState, ConvertsToTheTypeOfTheModule) {

@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/file.h"
 #include "support/temp_dir.h"
+#include "support/tree_equal.h"
 
 namespace lockstep {
 namespace {
@@ -26,6 +27,26 @@ TEST(BackgroundSaver, TensorsMayChangeAsSoonAsSaveReturns) {
   saver.wait();
   EXPECT_EQ(load_checkpoint(path).at("weight").as_tensor().min().item<float>(),
             1);
+  EXPECT_EQ(saver.take_error(), std::nullopt);
+}
+
+// Its memory serves again, whatever is saved next.
+TEST(BackgroundSaver, SavesOfOtherShapesFollowEachOther) {
+  const testing::TempDir folder;
+  const fs::path path = folder.path() / "a.pt";
+  const at::Tensor base = torch::arange(24, torch::kFloat);
+  BackgroundSaver saver;
+  for (const at::Tensor& tensor :
+       {base, base + 1, base.view({4, 6}).t(), base.to(torch::kDouble),
+        base.slice(0, 3, 7), torch::empty({0}), base + 2}) {
+    Tree tree;
+    tree["first"] = tensor;
+    tree["tied"] = tensor;
+    tree["other"] = tensor + 5;
+    saver.save(path, tree);
+    saver.wait();
+    testing::expect_equal(load_checkpoint(path), tree);
+  }
   EXPECT_EQ(saver.take_error(), std::nullopt);
 }
 

@@ -1,7 +1,6 @@
 #include "lockstep/base/atomic_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/formats/torch_file.h"
+#include "support/file_size_limit.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "unit/formats/sample_values.h"
@@ -50,31 +50,12 @@ TEST(AtomicFile, WithoutCommitTheOldFileStays) {
   EXPECT_EQ(num_files(folder.path()), 1u);
 }
 
-// A full disk looks the same to a writer; this one needs no root.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{.rlim_cur = bytes, .rlim_max = old_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*handler_)(int) = nullptr;
-};
-
 TEST(AtomicFile, AFailedWriteLeavesTheOldFileAndNoOther) {
   const testing::TempDir folder;
   const fs::path path = folder.write("file", "old");
   std::string message;
   {
-    const FileSizeLimit limit(1000);
+    const testing::FileSizeLimit limit(1000);
     Value value;
     value["x"] = testing::float_tensor({1000}, std::vector<float>(1000));
     try {

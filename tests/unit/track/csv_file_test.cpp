@@ -4,15 +4,15 @@
 
 #include <cmath>
 
-#include "file_limit.h"
 #include "lockstep/base/error.h"
 #include "lockstep/track/metrics_file.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
-using testing::FileLimit;
+using testing::FileSizeLimit;
 using testing::TempDir;
 
 class CsvFileTest : public ::testing::Test {
@@ -91,7 +91,7 @@ TEST_F(CsvFileTest, AFullDiskLeavesWholeRowsAndLaterOnesFollow) {
   file.record({.step = 1, .metrics = {{"a", 1}}});
   const std::string before = text();
   {
-    const FileLimit limit(before.size() + 2);
+    const FileSizeLimit limit(before.size() + 2);
     EXPECT_THROW(file.record({.step = 2, .metrics = {{"a", 2}}}), IoError);
     EXPECT_THROW(file.record({.step = 3, .metrics = {{"b", 2}}}), IoError);
     EXPECT_EQ(text(), before);

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "file_limit.h"
 #include "lockstep/base/error.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -100,7 +100,7 @@ TEST(MetricsFile, AFullDiskLeavesWholeLinesAndLaterOnesFollow) {
   MetricsFile file(path, {});
   file.record({.step = 1, .metrics = {{"a", 1}}});
   {
-    const testing::FileLimit limit(25);
+    const testing::FileSizeLimit limit(25);
     EXPECT_THROW(file.record({.step = 2, .metrics = {{"a", 2}}}), IoError);
   }
   file.record({.step = 3, .metrics = {{"a", 3}}});

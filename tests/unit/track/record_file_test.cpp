@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "file_limit.h"
 #include "lockstep/base/error.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
-using testing::FileLimit;
+using testing::FileSizeLimit;
 using testing::TempDir;
 
 TEST(RecordFile, RecordsFollowEachOther) {
@@ -44,7 +44,7 @@ TEST(RecordFile, ARecordThatDoesNotFitLeavesNoHalf) {
   RecordFile file(path, RecordFile::Open::kNew);
   file.append("12345");
   {
-    const FileLimit limit(8);
+    const FileSizeLimit limit(8);
     EXPECT_THROW(file.append("abcdef"), IoError);
     EXPECT_EQ(read_file(path), "12345");
     EXPECT_THROW(file.replace_end(3, "abcdefgh"), IoError);

@@ -97,6 +97,17 @@ TEST(Recorder, SaysOnceThatATrackerFailsAndWhatItLost) {
                 "diary: 2 records could not be written"}));
 }
 
+TEST(Recorder, ATrackerThatGoesOnFailingIsSaidAgain) {
+  Diary failing{.failing_from = 1, .failing_to = 100};
+  int num_problems = 0;
+  Recorder recorder({.say_again = std::chrono::milliseconds(-1),
+                     .on_problem = [&](const std::string&) { ++num_problems; }},
+                    trackers_of({&failing}));
+  for (int64_t step = 1; step <= 5; ++step) recorder.record({.step = step});
+  recorder.finish(0);
+  EXPECT_EQ(num_problems, 6);  // Five, and what was lost.
+}
+
 TEST(Recorder, ASlowDiskNeverHoldsUpTheCallerAndDropsAreSaid) {
   std::promise<void> release;
   Diary diary{.held_until = release.get_future().share()};

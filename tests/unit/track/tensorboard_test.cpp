@@ -7,15 +7,15 @@
 #include <algorithm>
 #include <vector>
 
-#include "file_limit.h"
 #include "lockstep/base/error.h"
 #include "lockstep/track/tfrecord.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
-using testing::FileLimit;
+using testing::FileSizeLimit;
 using testing::TempDir;
 
 constexpr size_t kFirstEvents = 2;  // Version and start.
@@ -85,7 +85,7 @@ TEST(TensorBoard, AFullDiskLeavesWholeEventsAndLaterOnesFollow) {
   const auto path = folder.path() / names_in(folder.path())[0];
   tracker.record({.step = 1, .metrics = {{"before", 1}}});
   {
-    const FileLimit limit(std::filesystem::file_size(path) + 20);
+    const FileSizeLimit limit(std::filesystem::file_size(path) + 20);
     EXPECT_THROW(tracker.record({.step = 2, .metrics = {{"lost", 2}}}),
                  IoError);
     EXPECT_EQ(events_in(path).size(), kFirstEvents + 1);

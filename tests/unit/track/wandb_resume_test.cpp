@@ -3,12 +3,19 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/files.h"
+#include "lockstep/formats/png.h"
 #include "lockstep/track/wandb_tracker.h"
 #include "support/temp_dir.h"
 #include "wandb_reading.h"
 
 namespace lockstep {
 namespace {
+
+std::string one_pixel() {
+  const uint8_t grey = 7;
+  return encode_png(
+      {.width = 1, .height = 1, .channels = 1, .pixels = {&grey, 1}});
+}
 
 namespace fs = std::filesystem;
 using testing::history_of;
@@ -37,7 +44,7 @@ Record values(int64_t step, const std::string& name, double value,
 void record_four_steps(Tracker& tracker) {
   for (int step = 1; step <= 4; ++step) {
     Record record = values(step, "train/loss", 1.0 / step, 10.0 * step);
-    if (step % 2 == 0) record.pictures = {{"samples", std::string("png")}};
+    if (step % 2 == 0) record.pictures = {{"samples", one_pixel()}};
     tracker.record(record);
     if (step == 2) tracker.record(values(2, "val/loss", 7, 25));
   }
@@ -68,6 +75,7 @@ TEST(WandbResume, TheSameRunGoesOnWithoutFoldingBack) {
                        KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.folder(), run_folder);
   EXPECT_EQ(tracker.run_id(), id);
+  EXPECT_EQ(tracker.note(), "");
   EXPECT_EQ(files_of(run_folder / "files").size(), 1)
       << "the picture of step 4 is dropped";
   tracker.record(values(3, "train/loss", 9, 1005));
@@ -196,15 +204,114 @@ TEST(WandbResume, TheWholeRunIsSentAgain) {
 TEST(WandbResume, AFolderThatIsGoneGivesANewOneOfTheSameId) {
   const TempDir folder;
   std::string id;
+  fs::path gone;
   {
     const WandbTracker tracker(config_in(folder), {});
     id = tracker.run_id();
-    fs::remove_all(tracker.folder());
+    gone = tracker.folder();
+    fs::remove_all(gone);
   }
   const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.run_id(), id);
+  EXPECT_EQ(tracker.note(), "the earlier part of the wandb run " + id +
+                                " was not found at " + gone.string() +
+                                ": a new part with the same id begins after "
+                                "step 2");
   EXPECT_EQ(kinds_of(records_of(tracker.folder())),
             (std::vector<std::string>{"header", "run", "environment"}));
+}
+
+TEST(WandbResume, DamagedRecordsGiveANewFolderAndAreLeftAlone) {
+  const TempDir folder;
+  {
+    const WandbTracker tracker(config_in(folder), {});
+  }
+  const auto run = remembered_wandb_run(folder.path() / "state.json");
+  fs::rename(folder.write("other", "something else"), run->log());
+  const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  EXPECT_EQ(tracker.run_id(), run->id);
+  EXPECT_NE(tracker.folder(), run->folder);
+  EXPECT_NE(tracker.note().find(" is damaged at " + run->folder.string()),
+            std::string::npos)
+      << tracker.note();
+  EXPECT_EQ(read_file(run->log()), "something else");
+}
+
+TEST(WandbResume, AStateThatCannotBeReadIsTold) {
+  const TempDir folder;
+  folder.write("state.json", R"({"run_id":"a/b","folder":"/f"})");
+  const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  EXPECT_NE(tracker.note().find("state.json cannot be read: a new wandb run"),
+            std::string::npos)
+      << tracker.note();
+}
+
+TEST(WandbResume, ACopiedRunFolderBeginsItsOwnRun) {
+  const TempDir folder;
+  const auto config_of = [&folder](const char* name) {
+    WandbConfig config = config_in(folder);
+    config.state_file = folder.path() / name / "wandb.json";
+    return config;
+  };
+  fs::create_directory(folder.path() / "a");
+  {
+    WandbTracker tracker(config_of("a"), {});
+    record_four_steps(tracker);
+    tracker.finish(0);
+  }
+  const auto first = remembered_wandb_run(config_of("a").state_file);
+  const std::string bytes = read_file(first->log());
+  fs::copy(folder.path() / "a", folder.path() / "b");
+  WandbTracker copied(config_of("b"), KeptRecords{.last_step = 2});
+  EXPECT_NE(copied.run_id(), first->id);
+  EXPECT_NE(copied.note().find("belongs to another run folder"),
+            std::string::npos)
+      << copied.note();
+  copied.record(values(3, "train/loss", 9, 1005));
+  copied.finish(0);
+  EXPECT_EQ(read_file(first->log()), bytes) << "the first run was rewritten";
+  // From now on the copy has a run of its own, which goes on.
+  const WandbTracker again(config_of("b"), KeptRecords{.last_step = 3});
+  EXPECT_EQ(again.run_id(), copied.run_id());
+  EXPECT_EQ(again.note(), "");
+}
+
+TEST(WandbResume, AMovedRunFolderGoesOn) {
+  const TempDir folder;
+  const auto config_at = [&folder](const char* place) {
+    WandbConfig config = config_in(folder);
+    config.folder = folder.path() / place;
+    config.state_file = folder.path() / place / "run" / "wandb.json";
+    return config;
+  };
+  fs::create_directories(folder.path() / "old" / "run");
+  std::string id;
+  {
+    WandbTracker tracker(config_at("old"), {});
+    record_four_steps(tracker);
+    id = tracker.run_id();
+  }
+  fs::rename(folder.path() / "old", folder.path() / "new");
+  for (int time = 0; time < 2; ++time) {
+    const WandbTracker tracker(config_at("new"), KeptRecords{.last_step = 4});
+    EXPECT_EQ(tracker.run_id(), id);
+    EXPECT_EQ(tracker.note(), "");
+    EXPECT_EQ(tracker.folder().parent_path(), folder.path() / "new" / "wandb");
+    EXPECT_EQ(history_of(records_of(tracker.folder())).size(), 3);
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "old"));
+}
+
+TEST(WandbResume, LatestRunIsTheOneThatGoesOn) {
+  const TempDir folder;
+  WandbConfig other = config_in(folder);
+  other.state_file = "";
+  const WandbTracker first(config_in(folder), {});
+  const WandbTracker second(other, {});
+  const fs::path link = folder.path() / "wandb" / "latest-run";
+  EXPECT_EQ(fs::read_symlink(link), second.folder().filename());
+  const WandbTracker resumed(config_in(folder), KeptRecords{.last_step = 2});
+  EXPECT_EQ(fs::read_symlink(link), first.folder().filename());
 }
 
 TEST(WandbResume, AnotherIdIsAnotherRun) {

@@ -82,9 +82,60 @@ TEST(WandbRun, IsRemembered) {
   EXPECT_EQ(run->id, "abc");
   EXPECT_EQ(run->folder, "/some/folder");
   for (const char* bad :
-       {"", "{", "[]", "{\"run_id\":1}", "{\"run_id\":\"a\"}"}) {
+       {"", "{", "[]", "{\"run_id\":1}", "{\"run_id\":\"a\"}",
+        R"({"run_id":"","folder":"/f"})", R"({"run_id":"a/b","folder":"/f"})",
+        R"({"run_id":"a\u0000","folder":"/f"})"}) {
     EXPECT_FALSE(remembered_wandb_run(folder.write("bad.json", bad))) << bad;
   }
+}
+
+TEST(WandbRun, IsFoundAgainWhenItWasMovedWithItsRunFolder) {
+  const TempDir folder;
+  const fs::path old_place = folder.path() / "old";
+  fs::create_directories(old_place / "runs" / "a");
+  const auto run = make_wandb_run(old_place, "abc", 1.7e9);
+  folder.write("log", "");
+  fs::rename(folder.path() / "log", run.log());
+  const fs::path state = old_place / "runs" / "a" / "wandb.json";
+  remember_wandb_run(state, run);
+  EXPECT_FALSE(is_copied_wandb_state(state));
+  // The run folder alone.
+  const fs::path moved = folder.path() / "moved.json";
+  fs::rename(state, moved);
+  EXPECT_FALSE(is_copied_wandb_state(moved));
+  EXPECT_EQ(remembered_wandb_run(moved)->folder, run.folder);
+  // Both.
+  fs::rename(moved, state);
+  const fs::path new_place = folder.path() / "new";
+  fs::rename(old_place, new_place);
+  EXPECT_EQ(
+      remembered_wandb_run(new_place / "runs" / "a" / "wandb.json")->folder,
+      new_place / "wandb" / run.folder.filename());
+}
+
+TEST(WandbRun, ACopyOfARunFolderIsKnown) {
+  const TempDir folder;
+  const auto state_in = [&folder](const char* name) {
+    return folder.path() / name / "wandb.json";
+  };
+  fs::create_directory(folder.path() / "a");
+  remember_wandb_run(state_in("a"), {"abc", "/some/folder"});
+  fs::copy(folder.path() / "a", folder.path() / "b");
+  fs::create_directory_symlink("a", folder.path() / "another-name-of-a");
+  EXPECT_TRUE(is_copied_wandb_state(state_in("b")));
+  EXPECT_FALSE(is_copied_wandb_state(state_in("a")));
+  EXPECT_FALSE(is_copied_wandb_state(state_in("another-name-of-a")));
+  // The folder at the old place is another run now: b was moved.
+  remember_wandb_run(state_in("a"), {"def", "/some/folder"});
+  EXPECT_FALSE(is_copied_wandb_state(state_in("b")));
+}
+
+TEST(WandbRun, AStateWithoutItsPlaceIsReadAsItsOwn) {
+  const TempDir folder;
+  const auto state =
+      folder.write("wandb.json", R"({"run_id":"abc","folder":"/f"})");
+  EXPECT_EQ(remembered_wandb_run(state)->folder, "/f");
+  EXPECT_FALSE(is_copied_wandb_state(state));
 }
 
 TEST(WandbRun, TheHintCanBeTypedAsItStands) {

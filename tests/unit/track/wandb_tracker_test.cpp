@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/formats/png.h"
 #include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 #include "wandb_reading.h"
@@ -31,10 +32,9 @@ WandbConfig config_in(const TempDir& folder) {
   return config;
 }
 
-// As much of a PNG file as tells its size: 6 wide, 4 high.
 std::string picture_bytes() {
-  return {"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x06\0\0\0\x04\x08\x02\0\0\0",
-          29};
+  const std::vector<uint8_t> pixels(6 * 4 * 3, 9);
+  return encode_png({.width = 6, .height = 4, .pixels = pixels});
 }
 
 TEST(WandbTracker, TheRunStandsBeforeEverythingElse) {
@@ -172,7 +172,8 @@ TEST(WandbTracker, PicturesAreFilesWithTheirSize) {
   EXPECT_EQ(row.at("samples/cfg 2*._type"), "\"image-file\"");
   EXPECT_EQ(row.at("samples/cfg 2*.path"), "\"" + path + "\"");
   EXPECT_EQ(row.at("samples/cfg 2*.format"), "\"png\"");
-  EXPECT_EQ(row.at("samples/cfg 2*.size"), "29");
+  EXPECT_EQ(row.at("samples/cfg 2*.size"),
+            std::to_string(picture_bytes().size()));
   EXPECT_EQ(row.at("samples/cfg 2*.width"), "6");
   EXPECT_EQ(row.at("samples/cfg 2*.height"), "4");
   EXPECT_EQ(read_file(tracker.folder() / "files" / path), picture_bytes());

@@ -1,6 +1,7 @@
 #include "lockstep/train/run_folder.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "lockstep/base/files.h"
 #include "support/temp_dir.h"
@@ -17,7 +18,7 @@ using testing::TempDir;
 std::string refusal(const fs::path& path, const TrainConfig& config = {}) {
   return config_error([&] {
     check_folder_place(path);
-    check_folder_is_free(path, config);
+    check_folder_is_free(path, config, {});
   });
 }
 
@@ -50,19 +51,52 @@ TEST(RunFolder, AFolderOfAnotherRunIsNeverTaken) {
   EXPECT_EQ(refusal(folder.path() / "run", {.fast_dev_run = true}), "");
 }
 
+TEST(RunFolder, CheckpointsAloneAreARunToo) {
+  const TempDir folder;
+  folder.write("checkpoint_step_final.pt", "the user's own");
+  EXPECT_EQ(refusal(folder.path()), "");
+  folder.write("checkpoint_step_10.pt", "old");
+  EXPECT_TRUE(contains(refusal(folder.path()), "holds checkpoints of a run"));
+  EXPECT_EQ(refusal(folder.path(), {.resume = "latest"}), "");
+  EXPECT_EQ(refusal(folder.path(), {.overwrite = true}), "");
+}
+
+TEST(RunFolder, AWordThatIsNoFileIsNotTakenForOne) {
+  const TempDir folder;
+  open_run_folder(folder.path(), {}, {}, "");
+  const std::string text = refusal(folder.path(), {.resume = "lastest"});
+  EXPECT_TRUE(contains(text, "--resume lastest: there is no such file"))
+      << text;
+  EXPECT_TRUE(contains(text, "--resume latest")) << text;
+}
+
+TEST(RunFolder, BelongsToOneTrainingAtATime) {
+  const TempDir folder;
+  {
+    const FileDescriptor lock = lock_run_folder(folder.path());
+    const std::string text =
+        config_error([&] { lock_run_folder(folder.path()); });
+    EXPECT_TRUE(contains(text, "in use by another training (process " +
+                                   std::to_string(getpid()) + " on "))
+        << text;
+  }
+  EXPECT_TRUE(bool(lock_run_folder(folder.path())));
+}
+
 TEST(RunFolder, OverwritingRemovesTheRunAndNothingElse) {
   const TempDir folder;
   for (const char* name :
        {"checkpoint_step_10.pt", "checkpoint_step_9.pt", "best_model.pt",
         "train.log", "metrics.jsonl", "config.yaml", "notes.txt",
-        "checkpoint_step_10.pt.backup", "my_best_model.pt"}) {
+        "checkpoint_step_10.pt.backup", "checkpoint_step_10_good.pt",
+        "loss.png", "my_best_model.pt"}) {
     folder.write(name, "old");
   }
   open_run_folder(folder.path(), {.overwrite = true}, {}, "new");
-  EXPECT_EQ(
-      files_in(folder.path()),
-      (std::vector<std::string>{"checkpoint_step_10.pt.backup", "config.yaml",
-                                "my_best_model.pt", "notes.txt"}));
+  EXPECT_EQ(files_in(folder.path()),
+            (std::vector<std::string>{
+                "checkpoint_step_10.pt.backup", "checkpoint_step_10_good.pt",
+                "config.yaml", "my_best_model.pt", "notes.txt"}));
   EXPECT_EQ(read_file(folder.path() / "config.yaml"), "new");
 }
 

@@ -1,4 +1,4 @@
-#include "lockstep/track/svg.h"
+#include "lockstep/plot/svg.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/track/series.h"
+#include "lockstep/plot/series.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,6 +47,10 @@ void Series::add(double step, double value) {
     if (!lowest_ || point.y < lowest_->y) lowest_ = point;
     if (!highest_ || point.y > highest_->y) highest_ = point;
     last_ = point;
+    if (point.y > 0) {
+      ++num_positive_;
+      lowest_positive_ = std::min(lowest_positive_.value_or(point.y), point.y);
+    }
   } else {
     ++num_not_finite_;
   }

@@ -1,4 +1,4 @@
-#include "lockstep/track/panel.h"
+#include "lockstep/plot/panel.h"
 
 #include <cmath>
 #include <utility>

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/track/axis.h"
-#include "lockstep/track/drawing.h"
-#include "lockstep/track/font.h"
+#include "lockstep/plot/axis.h"
+#include "lockstep/plot/drawing.h"
+#include "lockstep/plot/font.h"
 
 namespace lockstep {
 

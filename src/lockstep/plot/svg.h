@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/track/drawing.h"
+#include "lockstep/plot/drawing.h"
 
 namespace lockstep {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "lockstep/track/drawing.h"
-#include "lockstep/track/series.h"
+#include "lockstep/plot/drawing.h"
+#include "lockstep/plot/series.h"
 
 namespace lockstep {
 
@@ -18,9 +18,10 @@ struct RunCurves {
 };
 
 // 1200 x 800 pixels. The losses share a panel: training faint, with a bold line
-// of its mean; validation with its best value marked. The others stand below,
-// those that have values. The loss has a logarithmic scale when its values are
-// positive and span two decades.
+// of its mean; validation with its lowest value marked. The others stand below,
+// those that have values. The loss has a logarithmic scale when its positive
+// values span two decades; values of 0 (or as good as that) then stand at the
+// lower edge, unless they are most.
 Drawing draw_run(const RunCurves& curves);
 
 }  // namespace lockstep

@@ -1,10 +1,10 @@
-#include "lockstep/track/raster.h"
+#include "lockstep/plot/raster.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "lockstep/formats/png.h"
-#include "lockstep/track/font.h"
+#include "lockstep/plot/font.h"
 
 namespace lockstep {
 namespace {

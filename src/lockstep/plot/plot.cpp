@@ -1,18 +1,18 @@
-#include "lockstep/track/plot.h"
+#include "lockstep/plot/plot.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/base/utf8.h"
-#include "lockstep/track/panel.h"
+#include "lockstep/plot/panel.h"
 
 namespace lockstep {
 namespace {
@@ -38,6 +38,7 @@ constexpr Color kWhite = {.red = 255, .green = 255, .blue = 255};
 constexpr int64_t kFewestToSmooth = 30;
 constexpr int64_t kMostMarkers = 60;
 constexpr double kRatioForLogarithm = 100;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr int kMostStepTicks = 12;  // Side by side.
 
@@ -67,17 +68,27 @@ std::string value_text(double value) {
   return replace_all(text, "e+", "e");
 }
 
-// The range of the finite values of all; no value where there are none.
-std::optional<std::pair<double, double>> range_of(ListOfSeries all) {
-  std::optional<std::pair<double, double>> range;
+struct ValueRange {
+  double low = kInfinity;
+  double high = -kInfinity;
+  double lowest_positive = kInfinity;
+  int64_t num_finite = 0;
+  int64_t num_positive = 0;
+};
+
+// Of the finite values of all; no value where there are none.
+std::optional<ValueRange> range_of(ListOfSeries all) {
+  ValueRange range;
   for (const Series* series : all) {
     if (!series->lowest()) continue;
-    const double low = series->lowest()->y;
-    const double high = series->highest()->y;
-    range = range ? std::pair(std::min(range->first, low),
-                              std::max(range->second, high))
-                  : std::pair(low, high);
+    range.low = std::min(range.low, series->lowest()->y);
+    range.high = std::max(range.high, series->highest()->y);
+    range.lowest_positive = std::min(
+        range.lowest_positive, series->lowest_positive().value_or(kInfinity));
+    range.num_finite += series->num_values() - series->num_not_finite();
+    range.num_positive += series->num_positive();
   }
+  if (range.num_finite == 0) return std::nullopt;
   return range;
 }
 
@@ -102,13 +113,21 @@ Axis step_axis(const RunCurves& curves, int most_ticks) {
                       .margin = 0});
 }
 
-Axis values_by_size(std::pair<double, double> range, int most_ticks) {
-  const auto [low, high] = range;
-  if (low > 0 && high / low >= kRatioForLogarithm) {
-    return logarithmic_axis(
-        {.low = low, .high = high, .most_ticks = most_ticks});
+// A loss that underflows is 0 now and then, and rounding may take it a little
+// below; a loss that really is negative can only be seen on a linear scale.
+bool is_for_logarithm(const ValueRange& range) {
+  return range.high >= kRatioForLogarithm * range.lowest_positive &&
+         range.high >= -kRatioForLogarithm * range.low &&
+         2 * range.num_positive >= range.num_finite;
+}
+
+Axis values_by_size(const ValueRange& range, int most_ticks) {
+  if (is_for_logarithm(range)) {
+    return logarithmic_axis({.low = range.lowest_positive,
+                             .high = range.high,
+                             .most_ticks = most_ticks});
   }
-  return linear_axis({.low = low, .high = high});
+  return linear_axis({.low = range.low, .high = range.high});
 }
 
 // Faint with a bold mean, or bold where there are few points.
@@ -129,10 +148,10 @@ void draw_validation(Panel& panel, const Series& series) {
   }
 }
 
-void draw_best(Panel& panel, Point best) {
-  panel.dot(best, 7.5, kOrange);
-  panel.dot(best, 5, kWhite);
-  panel.dot(best, 2.5, kOrange);
+void draw_lowest(Panel& panel, Point lowest) {
+  panel.dot(lowest, 7.5, kOrange);
+  panel.dot(lowest, 5, kWhite);
+  panel.dot(lowest, 2.5, kOrange);
 }
 
 std::string not_finite_text(ListOfSeries all) {
@@ -159,14 +178,15 @@ void draw_losses(Drawing& drawing, const Frame& frame, const RunCurves& curves,
         {.text = "train " + value_text(train.last()->y), .color = kBlue});
   }
   if (validation.last()) {
-    const Point best = *validation.lowest();
-    draw_best(panel, best);
+    const Point lowest = *validation.lowest();
+    draw_lowest(panel, lowest);
     legend.push_back({.text = "validation " + value_text(validation.last()->y),
                       .color = kOrange});
-    legend.push_back({.text = fmt::format("best {} at step {}",
-                                          value_text(best.y), grouped(best.x)),
-                      .color = kOrange,
-                      .mark = LegendMark::kRing});
+    legend.push_back(
+        {.text = fmt::format("lowest {} at step {}", value_text(lowest.y),
+                             grouped(lowest.x)),
+         .color = kOrange,
+         .mark = LegendMark::kRing});
   }
   if (const auto text = not_finite_text({&train, &validation}); !text.empty()) {
     legend.push_back(
@@ -191,8 +211,8 @@ void draw_small(Drawing& drawing, const Frame& frame, const SmallPanel& small,
   if (range) {
     values = small.scale == SmallPanel::Scale::kBySize
                  ? values_by_size(*range, 7)
-                 : linear_axis({.low = std::min(range->first, 0.0),
-                                .high = range->second});
+                 : linear_axis(
+                       {.low = std::min(range->low, 0.0), .high = range->high});
   }
   Panel panel(drawing, frame, steps, values);
   panel.title(small.title);

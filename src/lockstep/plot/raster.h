@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/track/drawing.h"
+#include "lockstep/plot/drawing.h"
 
 namespace lockstep {
 

@@ -20,7 +20,8 @@ struct Axis {
   Scale scale = Scale::kLinear;
   std::vector<Tick> ticks = {};
 
-  // 0 at `low`, 1 at `high`.
+  // 0 at `low`, 1 at `high`. On a logarithmic axis all that is lower stands at
+  // its edge, too.
   double position(double value) const;
 };
 

@@ -1,4 +1,4 @@
-#include "lockstep/track/series.h"
+#include "lockstep/plot/series.h"
 
 #include <gtest/gtest.h>
 
@@ -68,6 +68,16 @@ TEST(Series, ValuesThatAreNotFiniteLeaveGaps) {
   EXPECT_EQ(series.highest()->y, 3);
   EXPECT_EQ(series.first_step(), 0);
   EXPECT_EQ(series.last_step(), 6);
+}
+
+TEST(Series, KnowsItsPositiveValues) {
+  Series series;
+  EXPECT_FALSE(series.lowest_positive());
+  for (const double value : {0.0, 2.0, 1e-7, -3.0, 5.0, double(INFINITY)}) {
+    series.add(0, value);
+  }
+  EXPECT_EQ(series.lowest_positive(), 1e-7);
+  EXPECT_EQ(series.num_positive(), 3);
 }
 
 TEST(Series, NothingFiniteMeansNoLine) {

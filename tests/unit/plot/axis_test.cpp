@@ -1,4 +1,4 @@
-#include "lockstep/track/axis.h"
+#include "lockstep/plot/axis.h"
 
 #include <gtest/gtest.h>
 
@@ -77,6 +77,13 @@ TEST(Axis, PositionsFollowTheScale) {
 }
 
 // Whatever the range: a few ticks, in order, inside.
+TEST(Axis, WhatALogarithmCannotShowStandsAtTheLowerEdge) {
+  const Axis axis = logarithmic_axis({.low = 1e-3, .high = 10});
+  EXPECT_EQ(axis.position(0), 0);
+  EXPECT_EQ(axis.position(-5), 0);
+  EXPECT_GT(axis.position(1e-3), 0);
+}
+
 TEST(Axis, AnyRangeHasAFewTicks) {
   const double one_more = std::nextafter(1e9, 2e9);
   for (const auto& [low, high] :

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/track/drawing.h"
+#include "lockstep/plot/drawing.h"
 
 namespace lockstep {
 
@@ -22,12 +22,17 @@ class Series {
   const std::optional<Point>& lowest() const { return lowest_; }
   const std::optional<Point>& highest() const { return highest_; }
   const std::optional<Point>& last() const { return last_; }
+  // Of those above 0.
+  const std::optional<double>& lowest_positive() const {
+    return lowest_positive_;
+  }
   double first_step() const { return first_step_; }
   double last_step() const { return last_step_; }
 
   bool is_empty() const { return num_values_ == 0; }
   int64_t num_values() const { return num_values_; }
   int64_t num_not_finite() const { return num_not_finite_; }
+  int64_t num_positive() const { return num_positive_; }  // And finite.
 
   // One line between two gaps each, at most 2000 points together.
   using Lines = std::vector<std::vector<Point>>;
@@ -54,10 +59,12 @@ class Series {
   std::optional<Point> lowest_ = {};
   std::optional<Point> highest_ = {};
   std::optional<Point> last_ = {};
+  std::optional<double> lowest_positive_ = {};
   double first_step_ = 0;
   double last_step_ = 0;
   int64_t num_values_ = 0;
   int64_t num_not_finite_ = 0;
+  int64_t num_positive_ = 0;
 };
 
 }  // namespace lockstep

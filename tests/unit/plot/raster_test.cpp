@@ -1,12 +1,12 @@
-#include "lockstep/track/raster.h"
+#include "lockstep/plot/raster.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "lockstep/formats/png.h"
-#include "lockstep/track/font.h"
-#include "lockstep/track/svg.h"
+#include "lockstep/plot/font.h"
+#include "lockstep/plot/svg.h"
 
 namespace lockstep {
 namespace {

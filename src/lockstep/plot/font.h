@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/track/drawing.h"
+#include "lockstep/plot/drawing.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "lockstep/track/axis.h"
+#include "lockstep/plot/axis.h"
 
 #include <fmt/format.h>
 
@@ -88,7 +88,7 @@ std::vector<Tick> logarithmic_ticks(double low, double high, int most_ticks) {
 
 double Axis::position(double value) const {
   if (scale == Scale::kLinear) return (value - low) / (high - low);
-  return std::log10(value / low) / std::log10(high / low);
+  return std::log10(std::max(value, low) / low) / std::log10(high / low);
 }
 
 Axis linear_axis(const AxisConfig& config) {

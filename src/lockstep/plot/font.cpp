@@ -1,4 +1,4 @@
-#include "lockstep/track/font.h"
+#include "lockstep/plot/font.h"
 
 #include <string>
 

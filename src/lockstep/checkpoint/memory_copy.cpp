@@ -1,0 +1,66 @@
+#include "lockstep/checkpoint/memory_copy.h"
+
+#include <ATen/Parallel.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr uintptr_t kPage = 4096;
+constexpr size_t kPieceBytes = size_t{2} << 20;
+// Less is copied in the time that a thread takes to start.
+constexpr size_t kBytesPerThread = size_t{16} << 20;
+
+std::vector<MemoryCopy> split(std::span<const MemoryCopy> copies) {
+  std::vector<MemoryCopy> pieces;
+  for (const MemoryCopy& copy : copies) {
+    for (size_t begin = 0; begin < copy.num_bytes; begin += kPieceBytes) {
+      pieces.push_back(
+          {.to = static_cast<std::byte*>(copy.to) + begin,
+           .from = static_cast<const std::byte*>(copy.from) + begin,
+           .num_bytes = std::min(kPieceBytes, copy.num_bytes - begin),
+           .is_new = copy.is_new});
+    }
+  }
+  return pieces;
+}
+
+// All pages at once cost two thirds of what they cost one by one, when they are
+// first written to. Systems before Linux 5.14 refuse, and nothing is lost.
+void fetch_pages(const MemoryCopy& piece) {
+  const auto begin = reinterpret_cast<uintptr_t>(piece.to);
+  const uintptr_t first = (begin + kPage - 1) / kPage * kPage;
+  const uintptr_t last = (begin + piece.num_bytes) / kPage * kPage;
+  if (first < last) {
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_WRITE);
+  }
+}
+
+}  // namespace
+
+// Not by at::parallel_for(): its threads get equal shares, and all wait for one
+// that has to share its core.
+void copy_all(std::span<const MemoryCopy> copies) {
+  const std::vector<MemoryCopy> pieces = split(copies);
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < pieces.size(); i = next++) {
+      if (pieces[i].is_new) fetch_pages(pieces[i]);
+      std::memcpy(pieces[i].to, pieces[i].from, pieces[i].num_bytes);
+    }
+  };
+  const size_t num_threads =
+      std::min<size_t>(static_cast<size_t>(at::get_num_threads()),
+                       1 + pieces.size() * kPieceBytes / kBytesPerThread);
+  std::vector<std::jthread> helpers;
+  while (helpers.size() + 1 < num_threads) helpers.emplace_back(work);
+  work();
+}
+
+}  // namespace lockstep

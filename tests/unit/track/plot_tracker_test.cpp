@@ -1,0 +1,93 @@
+#include "lockstep/track/plot_tracker.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/formats/png.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::TempDir;
+
+class PlotTrackerTest : public ::testing::Test {
+ protected:
+  PlotConfig config() const {
+    return {.folder = folder_.path(),
+            .title = "tiny",
+            .metrics = folder_.path() / "metrics.jsonl"};
+  }
+  bool is_drawn() const {
+    return std::filesystem::exists(folder_.path() / "loss.svg");
+  }
+  std::string svg() const { return read_file(folder_.path() / "loss.svg"); }
+
+  const TempDir folder_;
+};
+
+TEST_F(PlotTrackerTest, BothFilesAreThereAfterTheFirstRecordAndAtTheEnd) {
+  PlotTracker tracker(config());
+  tracker.tick(1000);
+  EXPECT_FALSE(is_drawn());
+  tracker.record({.step = 1, .metrics = {{"train/loss", 0.25}}});
+  tracker.tick(1001);
+  EXPECT_NE(svg().find(">train 0.25<"), std::string::npos);
+  const PngHeader header =
+      read_png_header(read_file(folder_.path() / "loss.png"));
+  EXPECT_EQ(header.width, 1200);
+  EXPECT_EQ(header.height, 800);
+  tracker.record({.step = 2, .metrics = {{"train/loss", 0.5}}});
+  tracker.finish(0);
+  EXPECT_NE(svg().find(">train 0.5<"), std::string::npos);
+}
+
+TEST_F(PlotTrackerTest, TheyAreDrawnAtMostEveryThirtySecondsAndOnlyWithNews) {
+  PlotTracker tracker(config());
+  tracker.record({.step = 1, .metrics = {{"train/loss", 1}}});
+  tracker.tick(1000);
+  tracker.record({.step = 2, .metrics = {{"train/loss", 2}}});
+  tracker.tick(1029);
+  EXPECT_NE(svg().find(">train 1<"), std::string::npos);
+  tracker.tick(100'000);
+  EXPECT_NE(svg().find(">train 2<"), std::string::npos);
+  std::filesystem::remove(folder_.path() / "loss.svg");
+  tracker.record({.step = 3, .metrics = {{"train/other", 2}}});
+  tracker.tick(200'000);
+  EXPECT_FALSE(is_drawn());
+  tracker.record({.step = 4, .metrics = {{"train/loss", 4}}});
+  tracker.tick(50'000);  // The clock was set back.
+  EXPECT_NE(svg().find(">train 4<"), std::string::npos);
+}
+
+TEST_F(PlotTrackerTest, GoingOnBeginsWithTheKeptMetrics) {
+  folder_.write("metrics.jsonl",
+                "{\"step\":5,\"train/loss\":3.5,\"val/loss\":\"nan\"}\n"
+                "{\"step\":6,\"val/loss\":0.125}\n");
+  PlotTracker tracker(config());
+  tracker.finish(1);
+  EXPECT_NE(svg().find(">train 3.5<"), std::string::npos);
+  EXPECT_NE(svg().find(">lowest 0.125 at step 6<"), std::string::npos);
+}
+
+TEST_F(PlotTrackerTest, ARunWithoutValuesHasNoPictures) {
+  PlotTracker tracker(config());
+  tracker.finish(0);
+  EXPECT_FALSE(is_drawn());
+}
+
+TEST_F(PlotTrackerTest, AFolderThatVanishedIsAnErrorAndTriedAgainLater) {
+  PlotConfig vanished = config();
+  vanished.folder = folder_.path() / "gone";
+  PlotTracker tracker(vanished);
+  tracker.record({.step = 1, .metrics = {{"train/loss", 1}}});
+  EXPECT_THROW(tracker.tick(1000), IoError);
+  EXPECT_NO_THROW(tracker.tick(1001));
+  std::filesystem::create_directory(vanished.folder);
+  tracker.tick(1031);
+  EXPECT_TRUE(std::filesystem::exists(vanished.folder / "loss.png"));
+}
+
+}  // namespace
+}  // namespace lockstep

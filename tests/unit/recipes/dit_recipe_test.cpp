@@ -31,6 +31,8 @@ const std::vector<std::string> kSmall = {"--data_path=builtin:shapes",
 // A recipe with flags, data and a model whose weights are all random.
 struct Ready {
   explicit Ready(std::vector<std::string> more = {}) {
+    // Threads that wait for each other are slow where others work too.
+    at::set_num_threads(1);
     std::vector<std::string> flags = kSmall;
     flags.insert(flags.end(), more.begin(), more.end());
     line.parse(flags, {});

@@ -330,7 +330,8 @@ TEST_F(TrainContinue, EvaluationUsesTheSettingsAndAveragesOfTheCheckpoint) {
   const ProcessResult sampled = lockstep::testing::run(
       {WORKER_PROGRAM, "sample", "tiny", "--checkpoint", file});
   EXPECT_EQ(sampled.exit_code, 0) << sampled.err;
-  EXPECT_TRUE(fs::exists(in("run/sampled_seed_0/samples/step_16.png"))) << sampled.out;
+  EXPECT_TRUE(fs::exists(in("run/sampled_seed_0/samples/step_16.png")))
+      << sampled.out;
 }
 
 TEST_F(TrainContinue, ValidationIsThatOfTheSavedModel) {

@@ -242,7 +242,10 @@ TEST_F(DiskFault, OfRecordsThatEndsLosesOnlyWhatCameMeanwhile) {
   const ProcessResult result = process.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   expect_in(result.err, "records could not be written");
-  EXPECT_EQ(metric(folder(), "train/loss").size(), 4U);
+  // Those of the steps behind the pause, at least.
+  const size_t num_kept = metric(folder(), "train/loss").size();
+  EXPECT_GE(num_kept, 4U);
+  EXPECT_LT(num_kept, 8U);
 }
 
 }  // namespace

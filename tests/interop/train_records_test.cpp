@@ -125,8 +125,9 @@ TEST_F(TrainRecords, TheEnvironmentOfWandbCounts) {
 TEST_F(TrainRecords, ThatCannotBeOpenedAreSaidAtTheStart) {
   temp_.write("wandb", "a file in the way");
   const ProcessResult result = run_here(training(2, {"--n_steps=1"}));
-  EXPECT_EQ(result.exit_code, 3) << result.out;
-  expect_in(result.err, "wandb");
+  EXPECT_EQ(result.exit_code, 2) << result.out;
+  expect_in(result.err, "is a file, not a folder; set WANDB_DIR");
+  EXPECT_FALSE(fs::exists(temp_.path() / "run"));
 }
 
 TEST_F(TrainRecords, OfAnOverwrittenRunAreGone) {

@@ -18,7 +18,6 @@ namespace {
 // What programs call the weights; the first that is there is taken.
 constexpr std::array kCommonKeys = {"model_state_dict", "state_dict", "model",
                                     "module", "net"};
-constexpr std::string_view kWrapper = "module.";
 
 std::string without_dots(const std::string& name) {
   return replace_all(name, ".", "");
@@ -31,24 +30,22 @@ bool holds_tensors(const Tree& value) {
          });
 }
 
-// The tensors of one part, with `prefix` before their names and without the one
-// that Python's wrapper adds.
+// The tensors of one part, with `prefix` before their names and without what
+// Python's wrappers add.
 void take_part(const Tree& part, const std::string& prefix, Tree& weights) {
-  const auto name_of = [](const auto& entry) {
-    return entry.key.template get_if<std::string>();
-  };
   const auto* dict = part.get_if<Tree::Dict>();
   if (dict == nullptr) return;
-  const bool is_wrapped = std::ranges::all_of(*dict, [&](const auto& entry) {
-    const std::string* name = name_of(entry);
-    return name == nullptr || name->starts_with(kWrapper);
-  });
+  std::vector<std::string> names;
+  std::vector<const Tree*> tensors;
   for (const auto& entry : *dict) {
-    const std::string* name = name_of(entry);
-    if (name == nullptr || !entry.value.template is<at::Tensor>()) continue;
-    weights[prefix + (is_wrapped && !prefix.empty()
-                          ? name->substr(kWrapper.size())
-                          : *name)] = entry.value;
+    const auto* name = entry.key.get_if<std::string>();
+    if (name == nullptr || !entry.value.is<at::Tensor>()) continue;
+    names.push_back(*name);
+    tensors.push_back(&entry.value);
+  }
+  const size_t wrapped = prefix.empty() ? 0 : wrapper_prefix(names).size();
+  for (size_t i = 0; i < names.size(); ++i) {
+    weights[prefix + names[i].substr(wrapped)] = *tensors[i];
   }
 }
 

@@ -69,6 +69,8 @@ std::optional<std::string> link_file(const fs::path& file,
     fs::copy_file(file, temporary, error);  // Not every disk has links.
   if (!error) fs::rename(temporary, name, error);
   if (!error) return std::nullopt;
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
   return error.message();
 }
 

@@ -39,6 +39,7 @@ std::unique_ptr<Tracker> make_wandb(const RunRecordsConfig& config,
     return nullptr;
   }
   auto tracker = std::make_unique<WandbTracker>(wandb, config.resumed);
+  if (!tracker->note().empty()) console.warn(tracker->note());
   console.info(wandb.mode == WandbMode::kOnline
                    ? wandb_sync_hint(tracker->folder())
                    : "wandb: offline run in " + tracker->folder().string());

@@ -1,5 +1,7 @@
 #include "distributed/original_layouts.h"
 
+#include "lockstep/recipes/dit/dit.h"
+
 namespace lockstep::testing {
 
 OriginalLayout original_layout(const std::string& name) {
@@ -19,14 +21,8 @@ OriginalLayout original_layout(const std::string& name) {
                      .averages = {"model_ema1", "model_ema2"}}};
   }
   if (name == "dit") {
-    return {.files = {.checkpoint = "model.pth"},
-            .keys = {.model = {{.key = "model"}},
-                     .epoch = "",
-                     .step = "",
-                     .optimizer = "",
-                     .scheduler = "",
-                     .averages = {"ema"},
-                     .average_layout = AverageLayout::kDotless}};
+    const RecipeFacts facts = DitRecipe().facts();
+    return {.files = facts.files, .keys = facts.keys};
   }
   if (name == "scribble") {
     return {.files = {.checkpoint = "checkpoint_{epoch}.pth",

@@ -12,9 +12,9 @@ struct OriginalLayout {
   CheckpointKeys keys = {};
 };
 
-// "jit", "jit_images", "dit", "scribble", "protein", "atlas"; any other name:
-// Lockstep's own. The probe's "first." and "last." stand for protein's encoder
-// and decoder.
+// "jit", "jit_images", "dit" (that of the recipe), "scribble", "protein",
+// "atlas"; any other name: Lockstep's own. The probe's "first." and "last."
+// stand for protein's encoder and decoder.
 OriginalLayout original_layout(const std::string& name);
 
 }  // namespace lockstep::testing

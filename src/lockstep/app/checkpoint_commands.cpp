@@ -5,7 +5,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -21,9 +20,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What programs call the weights; the first that is there is taken.
-constexpr std::array kWeightKeys = {"model_state_dict", "state_dict", "model"};
 
 constexpr size_t kMostNumbers = 8;  // Of a list; longer ones are cut.
 constexpr size_t kMostLeftOut = 10;
@@ -148,10 +144,7 @@ const Tree& weights_of(const Tree& tree, const std::string& key) {
     }
     return *found;
   }
-  for (const char* name : kWeightKeys) {
-    if (const Tree* weights = tree.find(name)) return *weights;
-  }
-  return tree;
+  return find_state_dict(tree);
 }
 
 struct Exported {

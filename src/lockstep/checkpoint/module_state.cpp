@@ -15,6 +15,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::array<std::string_view, 2> kWrappers = {"module.", "_orig_mod."};
+constexpr std::array kCommonKeys = {"model_state_dict", "state_dict", "model",
+                                    "module", "net"};
 constexpr size_t kMaxNames = 10;
 
 using Named = std::vector<std::pair<std::string, at::Tensor>>;
@@ -106,6 +108,21 @@ std::string wrapper_prefix(const std::vector<std::string>& names) {
     prefix = longer;
   }
   return prefix;
+}
+
+const Tree& find_state_dict(const Tree& file) {
+  const auto holds_tensors = [](const Tree& value) {
+    const auto* dict = value.get_if<Tree::Dict>();
+    return dict != nullptr &&
+           std::ranges::any_of(*dict, [](const Tree::Entry& entry) {
+             return entry.value.is<at::Tensor>();
+           });
+  };
+  for (const char* key : kCommonKeys) {
+    const Tree* found = file.find(key);
+    if (found != nullptr && holds_tensors(*found)) return *found;
+  }
+  return file;
 }
 
 Tree module_state(const torch::nn::Module& module) {

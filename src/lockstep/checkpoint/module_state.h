@@ -41,6 +41,11 @@ struct LoadReport {
   std::string text() const;
 };
 
+// The weights in a file of any program: what lies under the first of the keys
+// that programs commonly use (model_state_dict, state_dict, model, ...) and
+// holds tensors; else the file itself.
+const Tree& find_state_dict(const Tree& file);
+
 // What Python's wrappers put before the names of all weights: "module."
 // (DistributedDataParallel), "_orig_mod." (torch.compile), or several of them
 // ("module._orig_mod."). Empty when not all names begin with the same.

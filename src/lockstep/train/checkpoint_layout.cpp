@@ -5,7 +5,6 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <array>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -15,19 +14,8 @@
 namespace lockstep {
 namespace {
 
-// What programs call the weights; the first that is there is taken.
-constexpr std::array kCommonKeys = {"model_state_dict", "state_dict", "model",
-                                    "module", "net"};
-
 std::string without_dots(const std::string& name) {
   return replace_all(name, ".", "");
-}
-
-bool holds_tensors(const Tree& value) {
-  const auto* dict = value.get_if<Tree::Dict>();
-  return dict != nullptr && std::ranges::any_of(*dict, [](const auto& entry) {
-           return entry.value.template is<at::Tensor>();
-         });
 }
 
 // The tensors of one part, with `prefix` before their names and without what
@@ -160,12 +148,9 @@ Tree find_weights(const TreeView& file, const CheckpointKeys& keys,
       take_part(*tree.find(part.key), part.prefix, weights);
     }
   }
-  for (const char* key : kCommonKeys) {
-    if (holds_tensors(weights)) break;
-    if (const Tree* found = tree.find(key)) take_part(*found, "", weights);
-  }
-  if (!holds_tensors(weights)) take_part(tree, "", weights);
-  if (!holds_tensors(weights)) {
+  const auto is_empty = [&] { return weights.get_if<Tree::Dict>()->empty(); };
+  if (is_empty()) take_part(find_state_dict(tree), "", weights);
+  if (is_empty()) {
     throw FormatError(fmt::format(
         "{} holds no weights where they are looked for; it holds {}. lockstep "
         "inspect lists all of it, lockstep export --key NAME makes a file of "
@@ -184,7 +169,13 @@ Tree find_average(const TreeView& file, const CheckpointKeys& keys,
       for (const std::string& name : names) {
         const Tree* tensor = found->value().find(name);
         if (tensor == nullptr) tensor = found->value().find(without_dots(name));
-        if (tensor != nullptr) average[name] = *tensor;
+        if (tensor == nullptr) {
+          throw ConfigError(fmt::format(
+              "--ema {}: '{}' in the checkpoint has no average of {}; is it of "
+              "another model or another configuration?",
+              index, keys.averages[number], name));
+        }
+        average[name] = *tensor;
       }
       return average;
     }

@@ -15,7 +15,6 @@ namespace {
 // Everything it was told, and what it shall do about it.
 struct Diary {
   std::vector<std::string> told = {};
-  int num_ticks = 0;
   int64_t failing_from = 1000;  // Steps.
   int64_t failing_to = 1000;
   std::shared_future<void> held_until = {};
@@ -36,7 +35,6 @@ class DiaryTracker : public Tracker {
   void console(const ConsoleText& text) override {
     diary_.told.push_back((text.is_error ? "err " : "out ") + text.text);
   }
-  void tick(double) override { ++diary_.num_ticks; }
   void finish(int exit_code) override {
     diary_.told.push_back("exit " + std::to_string(exit_code));
   }
@@ -131,7 +129,6 @@ TEST(Recorder, ASlowDiskNeverHoldsUpTheCallerAndDropsAreSaid) {
 }
 
 TEST(Recorder, TicksWhileNothingIsRecorded) {
-  Diary diary;
   std::promise<void> ticked;
   class Ticker : public Tracker {
    public:

@@ -75,9 +75,11 @@ std::optional<std::string> CommandLine::parse(
   }
   arguments_ = arguments;
   job_line_ = job_line(environment);
+  recipe_.settle_defaults(options_, config_);
   check_config(config_, options_);
   if (command_ == Command::kTrain) resume_after_restart(environment);
   take_over_settings(arguments);
+  recipe_.settle_defaults(options_, config_);
   drop_beaten_defaults();
   check_config(config_, options_);
   if (parsed.print_config) return config_text();

@@ -6,6 +6,9 @@
 
 namespace lockstep {
 
+void Recipe::settle_defaults(const Options& /*options*/,
+                             TrainConfig& /*common*/) {}
+
 std::vector<ParameterGroup> Recipe::parameter_groups(torch::nn::Module& model) {
   ParameterGroup group{.name = "all"};
   for (const at::Tensor& parameter : model.parameters()) {
@@ -27,6 +30,11 @@ void Recipe::evaluate(const Batch& batch, SampleRandom& random,
 at::Tensor Recipe::sample(std::span<const int64_t> /*items*/,
                           SampleRandom& /*random*/) {
   throw ConfigError("the recipe " + facts().name + " cannot sample");
+}
+
+at::Tensor Recipe::generate(std::span<const int64_t> /*items*/,
+                            SampleRandom& /*random*/) {
+  throw ConfigError("the recipe " + facts().name + " generates no pictures");
 }
 
 std::string Recipe::prepare(const std::vector<std::string>& /*arguments*/) {

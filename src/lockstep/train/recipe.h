@@ -41,6 +41,9 @@ struct Loss {
 struct DataSets {
   std::shared_ptr<const Dataset> train = {};
   std::shared_ptr<const Dataset> validation = {};  // Null: none.
+  // What generated pictures are measured against, as they are: samples begin
+  // with uint8 [3, S, S]. Null: none.
+  std::shared_ptr<const Dataset> reference = {};
 };
 
 enum class Better { kLower, kHigher };
@@ -75,6 +78,8 @@ struct RecipeFacts {
   int64_t num_sample_items = 0;
   // While training, samplings are made with every moving average, too.
   bool samples_averages = false;
+  // Pictures to generate for a score (FID); 0: this recipe has none.
+  int64_t num_scored_items = 0;
 };
 
 struct OutputFile {
@@ -93,6 +98,10 @@ class Recipe {
   // Adds its own settings, sets the defaults of the common ones, names its own
   // words for them. Called once, before the command line is read.
   virtual void describe(Options& options, TrainConfig& common) = 0;
+
+  // After the command line is read: defaults that depend on other settings.
+  // What was given stays. May be called again.
+  virtual void settle_defaults(const Options& options, TrainConfig& common);
 
   // After the command line is read; what depends on the data (the number of
   // items to sample) is right after open_data().
@@ -124,6 +133,11 @@ class Recipe {
 
   // Turns all items of a sampling into files.
   virtual std::vector<OutputFile> render(const at::Tensor& items);
+
+  // Pictures that shall look like those of DataSets::reference: uint8
+  // [B, 3, S, S], one per item.
+  virtual at::Tensor generate(std::span<const int64_t> items,
+                              SampleRandom& random);
 
   // `lockstep prepare`: makes data ready once, before training. Returns what it
   // did, for the console. Default: there is nothing to prepare.

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "lockstep/recipes/dit/flow.h"
-#include "lockstep/recipes/dit/grid.h"
-#include "lockstep/recipes/dit/picture_sets.h"
+#include "lockstep/recipes/pictures/grid.h"
+#include "lockstep/recipes/pictures/picture_sets.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/recipes/dit/grid.h"
+#include "lockstep/recipes/pictures/grid.h"
 
 #include <fmt/format.h>
 #include <torch/torch.h>

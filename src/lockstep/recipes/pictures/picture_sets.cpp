@@ -1,4 +1,4 @@
-#include "lockstep/recipes/dit/picture_sets.h"
+#include "lockstep/recipes/pictures/picture_sets.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// The pictures that dit trains on.
+// Pictures by class, to train on.
 #pragma once
 
 #include <cstdint>

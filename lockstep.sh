@@ -18,6 +18,7 @@ trap 'exit 143' TERM
 PASSED=0
 FAILED=0
 SKIPPED=0
+FAILED_REPORTS=()
 
 help() {
   cat << 'TEXT'
@@ -160,9 +161,18 @@ run_tests() {
   failures=$(report_count "$report" failures)
   skipped=$(($(report_count "$report" skipped) + $(report_count "$report" disabled)))
   if ((status != 0 && failures == 0)); then failures=1 skipped=$((skipped - 1)); fi # not run
+  ((failures == 0)) || FAILED_REPORTS+=("$report")
   PASSED=$((PASSED + total - failures - skipped))
   FAILED=$((FAILED + failures))
   SKIPPED=$((SKIPPED + skipped))
+}
+
+# Once more at the end, where it is seen: what the failed tests of a report said.
+show_failed() {
+  awk '/<testcase / { name = $0; sub(/.*<testcase name="/, "", name); sub(/".*/, "", name); failed = 0 }
+    /<failure/ { failed = 1; print "--- failed: " name }
+    /<\/testcase>/ { failed = 0 }
+    failed' "$1" | tail -n 150
 }
 
 report_count() { grep -o -m 1 "\b$2=\"[0-9]*\"" "$1" | head -n 1 | tr -cd '0-9'; }
@@ -203,6 +213,8 @@ test_all() {
       note "no clang++-19 with libFuzzer here: the fuzz targets are left out"
     fi
   fi
+  local report
+  for report in "${FAILED_REPORTS[@]}"; do show_failed "$report"; done
   ((SKIPPED == 0)) || echo "$SKIPPED skipped"
   if ((PASSED + FAILED == 0)); then echo "no test matched: $*"; fi
   echo "$PASSED passed, $FAILED failed"

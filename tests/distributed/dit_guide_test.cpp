@@ -53,6 +53,7 @@ TEST(DitGuide, EveryCommandWorks) {
                                temp.path() / "scripts");
   ProcessOptions options = process_options({});
   options.folder = temp.path().string();
+  options.timeout_seconds = 180;  // Eight processes on two cores.
   options.environment["LOCKSTEP"] = LOCKSTEP_PROGRAM;
   for (const std::string& command : commands) {
     const std::string line = "PATH=" PROGRAMS_FOLDER ":$PATH; " +
@@ -60,7 +61,9 @@ TEST(DitGuide, EveryCommandWorks) {
                              " --fast_dev_run --dim=16 --depth=1 --heads=2"
                              " --patch=8 --sample_steps=1";
     const auto result = run(Words{"bash", "-c", line}, options);
-    EXPECT_EQ(result.exit_code, 0) << line << "\n" << result.err;
+    EXPECT_EQ(result.exit_code, 0)
+        << line << "\n"
+        << (result.timed_out ? "timed out\n" : "") << result.err << result.out;
   }
 }
 

@@ -50,6 +50,10 @@ CommandLine::CommandLine(Command command, Recipe& recipe)
                  "use this moving average of the weights, counted from 0",
                  {.minimum = 0, .group = "Run", .once = true});
   }
+  if (command == Command::kEval) {
+    options_.add("fid", scores_, "score generated pictures, too",
+                 {.group = "Run", .once = true});
+  }
   recipe.describe(options_, config_);
   options_.refresh_defaults();
   recipe_name_ = recipe.facts().name;
@@ -94,6 +98,7 @@ void CommandLine::shorten_for_dry_run() {
   config_.val_every = 1;
   config_.limit_val_batches = 1;
   config_.sample_every = 1;
+  if (config_.score.every) config_.score.every = 1;
 }
 
 // What a recipe counts in steps by default is counted in epochs when these are

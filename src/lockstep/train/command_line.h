@@ -34,6 +34,7 @@ class CommandLine {
   // Of eval and sample.
   const std::string& checkpoint() const { return checkpoint_; }
   std::optional<int64_t> average() const { return average_; }
+  bool scores() const { return scores_; }  // Of eval.
   // A restart of the job that made the run folder.
   bool owns_folder() const { return owns_folder_; }
   // The file whose settings a resumed run has taken over; else empty.
@@ -55,6 +56,7 @@ class CommandLine {
   TrainConfig config_;
   std::string checkpoint_;
   std::optional<int64_t> average_;
+  bool scores_ = false;
   Options options_;
 };
 

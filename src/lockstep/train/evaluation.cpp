@@ -29,16 +29,6 @@ int64_t most_batches(const Dataset& data, const World& world,
                                  : static_cast<int64_t>(limit));
 }
 
-at::Tensor item_seeds(const std::vector<int64_t>& items, uint64_t seed,
-                      c10::Device device) {
-  std::vector<int64_t> seeds;
-  for (const int64_t item : items) {
-    seeds.push_back(
-        static_cast<int64_t>(sample_seed(seed, kSamplingEpoch, item)));
-  }
-  return torch::tensor(seeds, torch::kLong).to(device);
-}
-
 // Rank r's k-th row is item k * size + r.
 at::Tensor in_order(const std::vector<at::Tensor>& shares, int64_t num_items) {
   return torch::stack(shares, 1).flatten(0, 1).slice(0, 0, num_items);
@@ -70,6 +60,16 @@ std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
     recipe.evaluate(learner.prepared(*batch), random, sums);
   }
   return sums.result(world);
+}
+
+at::Tensor item_seeds(const std::vector<int64_t>& items, uint64_t seed,
+                      c10::Device device) {
+  std::vector<int64_t> seeds;
+  for (const int64_t item : items) {
+    seeds.push_back(
+        static_cast<int64_t>(sample_seed(seed, kSamplingEpoch, item)));
+  }
+  return torch::tensor(seeds, torch::kLong).to(device);
 }
 
 std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,

@@ -31,6 +31,10 @@ std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
                                 const EvaluationConfig& config,
                                 const GoOn& go_on);
 
+// The draws of numbered items: the same ones whoever makes an item.
+at::Tensor item_seeds(const std::vector<int64_t>& items, uint64_t seed,
+                      c10::Device device);
+
 struct SamplingConfig {
   int64_t num_items = 1;
   int64_t batch_size = 1;

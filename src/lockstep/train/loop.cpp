@@ -29,6 +29,26 @@ PlateauConfig plateau_config(const LoopConfig& setup,
           .eps = 1e-8 / base};
 }
 
+// A dry run scores a few pictures, and keeps nothing of it.
+PictureScoreConfig picture_score_config(const LoopConfig& setup,
+                                        const RecipeFacts& facts,
+                                        int world_size) {
+  PictureScoreConfig config{
+      .score = setup.config.score,
+      .reference = setup.data.reference,
+      .folder = setup.folder,
+      .num_pictures = facts.num_scored_items,
+      .batch_size = setup.batch.per_process,
+      .workers = static_cast<int>(setup.config.workers),
+      .seed = setup.plan.seed};
+  if (setup.config.fast_dev_run) {
+    config.num_pictures = 2 * world_size;
+    config.max_reference = config.num_pictures;
+    config.folder.clear();
+  }
+  return config;
+}
+
 }  // namespace
 
 TrainLoop::TrainLoop(Recipe& recipe, Learner& learner, const World& world,
@@ -140,6 +160,8 @@ void TrainLoop::note_due_work(const Step& step) {
                            (is_last && validates));
   state_.due.sampling = facts_.num_sample_items > 0 && config.sample_every &&
                         (state_.step % *config.sample_every == 0 || is_last);
+  state_.due.scoring = facts_.num_scored_items > 0 && config.score.every &&
+                       (state_.step % *config.score.every == 0 || is_last);
   state_.due.saving =
       due(config.save_every, config.save_every_epochs) && !is_last;
 }
@@ -150,6 +172,8 @@ bool TrainLoop::do_due_work() {
   state_.due.validation = false;
   if (state_.due.sampling && !sample()) return false;
   state_.due.sampling = false;
+  if (state_.due.scoring && !score()) return false;
+  state_.due.scoring = false;
   const bool saves = std::exchange(state_.due.saving, false);
   // The end of the run saves all.
   if (!is_finished() && (saves || is_new_best_)) {
@@ -274,6 +298,28 @@ bool TrainLoop::sample_with(std::optional<int64_t> average) {
   if (!items) return false;
   if (!world_.is_main() || setup_.config.fast_dev_run) return true;
   record_samples(render_items(recipe_, *items, average));
+  return true;
+}
+
+// With the first average where there is one: it is what samples are made with.
+bool TrainLoop::score() {
+  const bool is_dry = setup_.config.fast_dev_run;
+  if (!score_) {
+    score_ = std::make_unique<PictureScore>(
+        world_, picture_score_config(setup_, facts_, world_.size()));
+  }
+  const auto& averages = learner_.averages();
+  const auto value =
+      score_->measure(recipe_, learner_,
+                      averages.empty() ? nullptr : averages.data(),
+                      go_on("score"));
+  if (!value) return false;
+  if (is_dry) return true;
+  console_.info(fmt::format("{} at step {}: {:.4f} ({} pictures{})",
+                            score_->name(), state_.step, *value,
+                            facts_.num_scored_items,
+                            averages.empty() ? "" : ", moving average"));
+  record({{score_->name(), *value}});
   return true;
 }
 

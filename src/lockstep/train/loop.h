@@ -14,6 +14,7 @@
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/learner.h"
 #include "lockstep/train/run_state.h"
+#include "lockstep/train/score.h"
 #include "lockstep/train/step_timer.h"
 #include "lockstep/train/stop_signals.h"
 
@@ -69,6 +70,7 @@ class TrainLoop {
   bool validate();
   bool sample();
   bool sample_with(std::optional<int64_t> average);
+  bool score();
   void record_samples(const std::vector<OutputFile>& files);
   void record(Metrics metrics);
   void save(SaveRequest request);
@@ -99,6 +101,7 @@ class TrainLoop {
   const LoopActions* actions_ = nullptr;
   std::unique_ptr<SharedWish> wish_;
   std::unique_ptr<Batches> batches_;
+  std::unique_ptr<PictureScore> score_;  // Once it was due.
   Wish stopped_for_ = Wish::kNone;
   bool has_just_saved_ = false;
   bool is_new_best_ = false;  // And not saved yet.

@@ -7,6 +7,7 @@
 #include "lockstep/train/commands.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/run_folder.h"
+#include "lockstep/train/score.h"
 #include "lockstep/train/session.h"
 
 namespace lockstep {
@@ -37,6 +38,25 @@ std::filesystem::path sample_folder(const CommandLine& line) {
   return std::filesystem::path(line.config().save_dir) / name;
 }
 
+// Generated pictures against the real ones.
+void score_pictures(Recipe& recipe, Learner& learner, Session& session,
+                    const TrainConfig& config) {
+  const RecipeFacts& facts = session.facts();
+  PictureScore score(session.world(),
+                     {.score = config.score,
+                      .reference = session.data().reference,
+                      .folder = config.save_dir,
+                      .num_pictures = facts.num_scored_items,
+                      .batch_size = session.batch().per_process,
+                      .workers = static_cast<int>(config.workers),
+                      .seed = static_cast<uint64_t>(config.seed)});
+  const auto value = score.measure(recipe, learner, nullptr,
+                                   shown_as("score", session.console()));
+  session.console().finish_progress();
+  session.console().info(fmt::format("{}: {:.6f} ({} pictures)", score.name(),
+                                     *value, facts.num_scored_items));
+}
+
 }  // namespace
 
 int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
@@ -49,6 +69,10 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
   Session session(recipe, line, context.output, context.environment);
   if (session.data().validation == nullptr) {
     throw ConfigError("there is no validation data to evaluate on");
+  }
+  if (line.scores() && session.facts().num_scored_items == 0) {
+    throw ConfigError("--fid: the recipe " + session.facts().name +
+                      " generates no pictures to score");
   }
   const auto learner = session.make_learner();
   load_weights(line.checkpoint(), line.average(), *learner);
@@ -68,6 +92,7 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
   for (const auto& [name, value] : *metrics) {
     session.console().info(fmt::format("{}: {:.6f}", name, value));
   }
+  if (line.scores()) score_pictures(recipe, *learner, session, config);
   return 0;
 }
 

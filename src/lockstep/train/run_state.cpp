@@ -7,6 +7,7 @@ Tree due_tree(const DueWork& due) {
   Tree tree = Tree::dict();
   tree["validation"] = due.validation;
   tree["sampling"] = due.sampling;
+  tree["scoring"] = due.scoring;
   tree["saving"] = due.saving;
   return tree;
 }
@@ -65,8 +66,10 @@ RunState read_run_state(const TreeView& tree) {
   state.position = {.epoch = tree.at("epoch").as_int(),
                     .sample = tree.at("sample").as_int()};
   const TreeView due = tree.at("due");
+  const auto scoring = due.find("scoring");  // Newer than the others.
   state.due = {.validation = due.at("validation").as_bool(),
                .sampling = due.at("sampling").as_bool(),
+               .scoring = scoring && scoring->as_bool(),
                .saving = due.at("saving").as_bool()};
   state.epoch_loss_sum = tree.at("epoch_loss_sum").as_double();
   state.epoch_loss_weight = tree.at("epoch_loss_weight").as_double();

@@ -15,6 +15,7 @@ namespace lockstep {
 struct DueWork {
   bool validation = false;
   bool sampling = false;
+  bool scoring = false;
   bool saving = false;
 };
 

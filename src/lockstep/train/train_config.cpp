@@ -68,6 +68,10 @@ void describe_data(Options& options, TrainConfig& config) {
               {.group = group});
   options.add("workers", config.workers, "loader threads per process",
               {.aliases = {"num_workers"}, .minimum = 0, .group = group});
+  options.add("skip_bad_samples", config.skip_bad_samples,
+              "take another sample in place of one that cannot be read, and "
+              "count them",
+              {.group = group});
 }
 
 void describe_optimizer(Options& options, OptimizationConfig& config) {

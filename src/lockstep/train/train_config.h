@@ -46,6 +46,15 @@ struct RecordsConfig {
   std::optional<std::string> wandb_notes = {};
 };
 
+// Scores of generated pictures; see train/score.h.
+struct ScoreConfig {
+  std::optional<int64_t> every = {};  // Steps.
+  int64_t num_pictures = 10'000;
+  std::string weights = {};
+  std::string convention = "pytorch-fid";
+  std::string statistics = {};
+};
+
 // The launch words of the guides. They never change a launched world.
 struct LaunchWords {
   bool distributed = false;
@@ -71,6 +80,7 @@ struct TrainConfig {
   int64_t gradient_accumulation_steps = 1;
   bool drop_last = false;
   int64_t workers = 2;
+  bool skip_bad_samples = false;
 
   OptimizationConfig optimization = {};
   std::string precision = "fp32";
@@ -95,6 +105,7 @@ struct TrainConfig {
   std::optional<double> limit_train_batches = {};
   std::optional<double> limit_val_batches = {};
 
+  ScoreConfig score = {};
   RecordsConfig records = {};
   LaunchWords launch = {};
 };

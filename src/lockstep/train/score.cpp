@@ -1,0 +1,169 @@
+#include "lockstep/train/score.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/metrics/feature_net.h"
+#include "lockstep/metrics/frechet.h"
+#include "lockstep/metrics/statistics_file.h"
+#include "lockstep/tensor/autocast.h"
+
+namespace lockstep {
+namespace {
+
+int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+// In fp32, whatever the model runs in.
+void add_pictures(FeatureSums& sums, FeatureNet& net,
+                  const at::Tensor& pictures) {
+  const Autocast off(pictures.device().type(), at::kFloat);
+  add_features(sums, net.features(pictures));
+}
+
+// Of all ranks; one that had no picture brings zeros.
+FeatureStatistics statistics_of_all(FeatureSums sums, const FeatureNet& net,
+                                    const World& world) {
+  if (sums.count == 0) {
+    const auto options =
+        at::TensorOptions().dtype(at::kDouble).device(world.device());
+    sums.sum = torch::zeros({net.width()}, options);
+    sums.outer = torch::zeros({net.width(), net.width()}, options);
+  }
+  world.all_reduce(sums.sum);
+  world.all_reduce(sums.outer);
+  sums.count = world.reduce(sums.count, ReduceOp::kSum);
+  return statistics_of(sums);
+}
+
+}  // namespace
+
+void describe_score(Options& options, ScoreConfig& score) {
+  const std::string group = "Score";
+  options.add("fid_every", score.every,
+              "optimizer steps between scores (FID) of generated pictures; "
+              "unset: none",
+              {.minimum = 1, .group = group});
+  options.add("num_fid_samples", score.num_pictures,
+              "pictures to generate for a score",
+              {.minimum = 2, .aliases = {"num_images"}, .group = group});
+  options.add("fid_weights", score.weights,
+              "Inception's weights, the file that pytorch-fid uses; without it "
+              "the score is fd_builtin, by a small net of our own",
+              {.group = group});
+  options.add("fid_convention", score.convention,
+              "how pictures become Inception's input",
+              {.choices = {"pytorch-fid", "torch-fidelity"}, .group = group});
+  options.add("fid_stats", score.statistics,
+              "statistics of the real pictures (.npz); unset: those of the "
+              "training data",
+              {.group = group});
+}
+
+PictureScore::PictureScore(const World& world, PictureScoreConfig config)
+    : world_(world), config_(std::move(config)) {
+  net_ = make_feature_net({.weights = config_.score.weights,
+                           .convention = config_.score.convention});
+  net_->to(world.device());
+  if (config_.score.statistics.empty()) {
+    LOCKSTEP_CHECK(config_.reference != nullptr,
+                   "pictures are scored against none");
+    return;
+  }
+  world.only_on_rank0_then_share([&] {
+    reference_ = std::make_unique<FeatureStatistics>(
+        read_statistics(config_.score.statistics, *net_));
+  });
+  has_reference_ = true;
+}
+
+PictureScore::~PictureScore() = default;
+
+std::string PictureScore::name() const { return net_->name(); }
+
+std::filesystem::path PictureScore::cache() const {
+  return config_.folder / "results" / "dataset_stats.npz";
+}
+
+// What an earlier score has left; of other data or features it is of no use.
+bool PictureScore::load_reference() {
+  if (config_.folder.empty() || config_.max_reference ||
+      !std::filesystem::exists(cache())) {
+    return false;
+  }
+  try {
+    const FeatureStatistics kept = read_statistics(cache(), *net_);
+    if (kept.count != config_.reference->size()) return false;
+    reference_ = std::make_unique<FeatureStatistics>(kept);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool PictureScore::find_reference(const GoOn& go_on) {
+  if (has_reference_) return true;
+  has_reference_ = world_.only_on_rank0_then_share(
+                       [&] { return load_reference() ? 1 : 0; }) != 0;
+  if (has_reference_) return true;
+  const int64_t size = std::min(
+      config_.max_reference.value_or(config_.reference->size()),
+      config_.reference->size());
+  const Loader loader(config_.reference, world_,
+                      {.batch_size = config_.batch_size,
+                       .workers = config_.workers,
+                       .seed = config_.seed,
+                       .shuffle = false,
+                       .uneven = Uneven::kExact});
+  const int64_t total =
+      divide_up(divide_up(size, world_.size()), config_.batch_size);
+  FeatureSums sums;
+  Batches batches = loader.epoch(0);
+  for (int64_t done = 0; done < total; ++done) {
+    if (!go_on(done, total)) return false;
+    const auto batch = batches.next();
+    if (batch) add_pictures(sums, *net_, (*batch)[0]);
+  }
+  const FeatureStatistics all = statistics_of_all(sums, *net_, world_);
+  world_.only_on_rank0_then_share([&] {
+    reference_ = std::make_unique<FeatureStatistics>(all);
+    if (config_.folder.empty() || config_.max_reference) return;
+    std::filesystem::create_directories(cache().parent_path());
+    write_statistics(cache(), all, *net_);
+  });
+  has_reference_ = true;
+  return true;
+}
+
+std::optional<double> PictureScore::measure(Recipe& recipe, Learner& learner,
+                                            const Ema* average,
+                                            const GoOn& go_on) {
+  const Learner::Inference inference(learner);
+  if (!find_reference(go_on)) return std::nullopt;
+  const int64_t share = divide_up(config_.num_pictures, world_.size());
+  const int64_t total = divide_up(share, config_.batch_size);
+  FeatureSums sums;
+  for (int64_t done = 0; done < total; ++done) {
+    world_.status().set_phase(Phase::kSampling);
+    if (!go_on(done, total)) return std::nullopt;
+    std::vector<int64_t> items;
+    const int64_t end = std::min((done + 1) * config_.batch_size, share);
+    for (int64_t k = done * config_.batch_size; k < end; ++k) {
+      const int64_t item = k * world_.size() + world_.rank();
+      if (item < config_.num_pictures) items.push_back(item);
+    }
+    if (items.empty()) continue;
+    SampleRandom random(item_seeds(items, config_.seed, world_.device()));
+    std::optional<EmaScope> scope;
+    if (average != nullptr) scope.emplace(*average);
+    add_pictures(sums, *net_, recipe.generate(items, random));
+  }
+  const FeatureStatistics made = statistics_of_all(sums, *net_, world_);
+  return world_.only_on_rank0_then_share(
+      [&] { return frechet_distance(made, *reference_); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// Nets that turn pictures into the features that scores compare.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+struct FeatureNetConfig {
+  // Inception's weights, as pytorch-fid and torch-fidelity use them:
+  // pt_inception-2015-12-05-6726825d.pth. Empty: the built-in net.
+  std::string weights = {};
+  std::string convention = "pytorch-fid";  // Or "torch-fidelity".
+};
+
+// Fixed weights, no gradients, float32 whatever autocast is around.
+class FeatureNet {
+ public:
+  virtual ~FeatureNet() = default;
+
+  // pictures: uint8 [batch, 3, height, width] of any size and device. Returns
+  // float [batch, width()] on the net's device; a picture's features do not
+  // depend on the others in its batch. Throws ConfigError for other tensors.
+  virtual at::Tensor features(const at::Tensor& pictures) = 0;
+
+  // The score's name: "fid" or "fd_builtin".
+  virtual std::string name() const = 0;
+  // What statistics files record: statistics of nets with other ids cannot be
+  // compared.
+  virtual std::string id() const = 0;
+  virtual int64_t width() const = 0;
+  virtual void to(const c10::Device& device) = 0;
+};
+
+// On the CPU. Throws ConfigError for an unknown convention and for a file with
+// other weights, IoError and FormatError; all name the file.
+std::unique_ptr<FeatureNet> make_feature_net(const FeatureNetConfig& config);
+
+// Throws ConfigError unless these are pictures as features() takes them.
+void check_pictures(const at::Tensor& pictures);
+
+}  // namespace lockstep

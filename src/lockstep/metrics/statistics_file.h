@@ -1,0 +1,26 @@
+// Files of feature statistics: .npz, as pytorch-fid, torch-fidelity and others
+// write them.
+#pragma once
+
+#include <filesystem>
+
+#include "lockstep/metrics/feature_net.h"
+#include "lockstep/metrics/frechet.h"
+
+namespace lockstep {
+
+// The statistics of a file, for scores by this net. Known are the names mu and
+// sigma, and m2 and s2 of the guide of Just-a-DiT. A file that does not say
+// which net made it counts as Inception's when it has 2048 features. Throws
+// ConfigError with the path for statistics of another net, IoError, and
+// FormatError with the path for a file that is damaged or holds something else.
+FeatureStatistics read_statistics(const std::filesystem::path& path,
+                                  const FeatureNet& net);
+
+// Writes mu, sigma, count, and features: the net's id() as bytes of text.
+// Atomic; throws IoError.
+void write_statistics(const std::filesystem::path& path,
+                      const FeatureStatistics& statistics,
+                      const FeatureNet& net);
+
+}  // namespace lockstep

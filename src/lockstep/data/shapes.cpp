@@ -47,11 +47,11 @@ Look draw_look(uint64_t seed, int64_t index) {
     return low + (high - low) * draw.uniform();
   };
   Look look{.label = draw.integer(Shapes::kNumClasses)};
-  look.radius = between(0.26, 0.38);
+  look.radius = between(0.34, 0.42);
   const double room = 0.47 - look.radius;
   look.x = 0.5 + between(-room, room);
   look.y = 0.5 + between(-room, room);
-  look.tilt = between(-0.15, 0.15);
+  look.tilt = between(-0.1, 0.1);
   const double hue = draw.uniform();
   // Another hue and another brightness: the shape stands out.
   const double other = hue + between(0.3, 0.7);

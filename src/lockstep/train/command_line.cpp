@@ -19,13 +19,14 @@ namespace fs = std::filesystem;
 
 // Settings that say the same in two ways: one that is typed beats the others of
 // a run that goes on.
-constexpr std::array<std::array<std::string_view, 3>, 7> kRivals = {{
+constexpr std::array<std::array<std::string_view, 3>, 8> kRivals = {{
     {"n_steps", "epochs"},
     {"val_every", "val_every_epochs"},
     {"save_every", "save_every_epochs"},
     {"warmup_steps", "warmup_epochs"},
     {"use_amp", "precision"},
     {"overfit_batches", "limit_train_batches"},
+    {"blr", "lr"},
     {"batch_size", "global_batch_size", "gradient_accumulation_steps"},
 }};
 
@@ -149,10 +150,12 @@ void CommandLine::take_over_settings(
   for (const auto& rivals : kRivals) {
     const bool is_typed =
         std::any_of(rivals.begin(), rivals.end(), [&](std::string_view name) {
-          return !name.empty() && options_.was_given(name);
+          return !name.empty() && options_.has(name) &&
+                 options_.was_given(name);
         });
     for (const std::string_view name : rivals) {
-      if (is_typed && !name.empty() && !options_.was_given(name)) {
+      if (is_typed && !name.empty() && options_.has(name) &&
+          !options_.was_given(name)) {
         beaten.push_back(name);
       }
     }

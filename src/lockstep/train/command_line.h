@@ -26,6 +26,7 @@ class CommandLine {
   std::optional<std::string> parse(const std::vector<std::string>& arguments,
                                    const Environment& environment);
 
+  Command command() const { return command_; }
   const std::vector<std::string>& arguments() const { return arguments_; }
   const TrainConfig& config() const { return config_; }
   const Options& options() const { return options_; }

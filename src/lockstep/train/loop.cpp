@@ -33,14 +33,13 @@ PlateauConfig plateau_config(const LoopConfig& setup,
 PictureScoreConfig picture_score_config(const LoopConfig& setup,
                                         const RecipeFacts& facts,
                                         int world_size) {
-  PictureScoreConfig config{
-      .score = setup.config.score,
-      .reference = setup.data.reference,
-      .folder = setup.folder,
-      .num_pictures = facts.num_scored_items,
-      .batch_size = setup.batch.per_process,
-      .workers = static_cast<int>(setup.config.workers),
-      .seed = setup.plan.seed};
+  PictureScoreConfig config{.score = setup.config.score,
+                            .reference = setup.data.reference,
+                            .folder = setup.folder,
+                            .num_pictures = facts.num_scored_items,
+                            .batch_size = setup.batch.per_process,
+                            .workers = static_cast<int>(setup.config.workers),
+                            .seed = setup.plan.seed};
   if (setup.config.fast_dev_run) {
     config.num_pictures = 2 * world_size;
     config.max_reference = config.num_pictures;
@@ -309,10 +308,9 @@ bool TrainLoop::score() {
         world_, picture_score_config(setup_, facts_, world_.size()));
   }
   const auto& averages = learner_.averages();
-  const auto value =
-      score_->measure(recipe_, learner_,
-                      averages.empty() ? nullptr : averages.data(),
-                      go_on("score"));
+  const auto value = score_->measure(
+      recipe_, learner_, averages.empty() ? nullptr : averages.data(),
+      go_on("score"));
   if (!value) return false;
   if (is_dry) return true;
   console_.info(fmt::format("{} at step {}: {:.4f} ({} pictures{})",

@@ -93,6 +93,7 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
     session.console().info(fmt::format("{}: {:.6f}", name, value));
   }
   if (line.scores()) score_pictures(recipe, *learner, session, config);
+  session.report_bad_samples();
   return 0;
 }
 

@@ -9,6 +9,8 @@ namespace lockstep {
 void Recipe::settle_defaults(const Options& /*options*/,
                              TrainConfig& /*common*/) {}
 
+void Recipe::prepare_sampling(const TrainConfig& common) { open_data(common); }
+
 std::vector<ParameterGroup> Recipe::parameter_groups(torch::nn::Module& model) {
   ParameterGroup group{.name = "all"};
   for (const at::Tensor& parameter : model.parameters()) {

@@ -110,6 +110,10 @@ class Recipe {
   // Throws ConfigError for a path that does not hold the data.
   virtual DataSets open_data(const TrainConfig& common) = 0;
 
+  // In place of open_data() when samples are all that is wanted. Default:
+  // opens the data.
+  virtual void prepare_sampling(const TrainConfig& common);
+
   // The recipe keeps it for loss(), evaluate() and sample(). Initialised from
   // torch's default generator; moved to the device by the caller.
   virtual std::shared_ptr<torch::nn::Module> make_model() = 0;

@@ -1,7 +1,6 @@
 #include "lockstep/train/score.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 
@@ -10,29 +9,13 @@
 #include "lockstep/metrics/feature_net.h"
 #include "lockstep/metrics/frechet.h"
 #include "lockstep/metrics/statistics_file.h"
-#include "lockstep/tensor/autocast.h"
 
 namespace lockstep {
 namespace {
 
 int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
-// In fp32, whatever the model runs in.
-void add_pictures(FeatureSums& sums, FeatureNet& net,
-                  const at::Tensor& pictures) {
-  const Autocast off(pictures.device().type(), at::kFloat);
-  add_features(sums, net.features(pictures));
-}
-
-// Of all ranks; one that had no picture brings zeros.
-FeatureStatistics statistics_of_all(FeatureSums sums, const FeatureNet& net,
-                                    const World& world) {
-  if (sums.count == 0) {
-    const auto options =
-        at::TensorOptions().dtype(at::kDouble).device(world.device());
-    sums.sum = torch::zeros({net.width()}, options);
-    sums.outer = torch::zeros({net.width(), net.width()}, options);
-  }
+FeatureStatistics statistics_of_all(FeatureSums sums, const World& world) {
   world.all_reduce(sums.sum);
   world.all_reduce(sums.outer);
   sums.count = world.reduce(sums.count, ReduceOp::kSum);
@@ -49,7 +32,7 @@ void describe_score(Options& options, ScoreConfig& score) {
               {.minimum = 1, .group = group});
   options.add("num_fid_samples", score.num_pictures,
               "pictures to generate for a score",
-              {.minimum = 2, .aliases = {"num_images"}, .group = group});
+              {.aliases = {"num_images"}, .minimum = 2, .group = group});
   options.add("fid_weights", score.weights,
               "Inception's weights, the file that pytorch-fid uses; without it "
               "the score is fd_builtin, by a small net of our own",
@@ -109,9 +92,9 @@ bool PictureScore::find_reference(const GoOn& go_on) {
   has_reference_ = world_.only_on_rank0_then_share(
                        [&] { return load_reference() ? 1 : 0; }) != 0;
   if (has_reference_) return true;
-  const int64_t size = std::min(
-      config_.max_reference.value_or(config_.reference->size()),
-      config_.reference->size());
+  const int64_t size =
+      std::min(config_.max_reference.value_or(config_.reference->size()),
+               config_.reference->size());
   const Loader loader(config_.reference, world_,
                       {.batch_size = config_.batch_size,
                        .workers = config_.workers,
@@ -120,14 +103,14 @@ bool PictureScore::find_reference(const GoOn& go_on) {
                        .uneven = Uneven::kExact});
   const int64_t total =
       divide_up(divide_up(size, world_.size()), config_.batch_size);
-  FeatureSums sums;
+  FeatureSums sums = empty_sums(net_->width(), world_.device());
   Batches batches = loader.epoch(0);
   for (int64_t done = 0; done < total; ++done) {
     if (!go_on(done, total)) return false;
     const auto batch = batches.next();
-    if (batch) add_pictures(sums, *net_, (*batch)[0]);
+    if (batch) add_features(sums, net_->features((*batch)[0]));
   }
-  const FeatureStatistics all = statistics_of_all(sums, *net_, world_);
+  const FeatureStatistics all = statistics_of_all(sums, world_);
   world_.only_on_rank0_then_share([&] {
     reference_ = std::make_unique<FeatureStatistics>(all);
     if (config_.folder.empty() || config_.max_reference) return;
@@ -145,7 +128,7 @@ std::optional<double> PictureScore::measure(Recipe& recipe, Learner& learner,
   if (!find_reference(go_on)) return std::nullopt;
   const int64_t share = divide_up(config_.num_pictures, world_.size());
   const int64_t total = divide_up(share, config_.batch_size);
-  FeatureSums sums;
+  FeatureSums sums = empty_sums(net_->width(), world_.device());
   for (int64_t done = 0; done < total; ++done) {
     world_.status().set_phase(Phase::kSampling);
     if (!go_on(done, total)) return std::nullopt;
@@ -159,9 +142,9 @@ std::optional<double> PictureScore::measure(Recipe& recipe, Learner& learner,
     SampleRandom random(item_seeds(items, config_.seed, world_.device()));
     std::optional<EmaScope> scope;
     if (average != nullptr) scope.emplace(*average);
-    add_pictures(sums, *net_, recipe.generate(items, random));
+    add_features(sums, net_->features(recipe.generate(items, random)));
   }
-  const FeatureStatistics made = statistics_of_all(sums, *net_, world_);
+  const FeatureStatistics made = statistics_of_all(sums, world_);
   return world_.only_on_rank0_then_share(
       [&] { return frechet_distance(made, *reference_); });
 }

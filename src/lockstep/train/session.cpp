@@ -69,8 +69,39 @@ Session::Session(Recipe& recipe, const CommandLine& line,
   precision_ = resolve_precision(config, line.options(), world_.device());
   apply_precision(precision_);
   batch_ = resolve_batch_size(config, line.options(), world_.size());
-  data_ = recipe.open_data(config);
+  if (line.command() == Command::kSample) {
+    recipe.prepare_sampling(config);
+  } else {
+    data_ = recipe.open_data(config);
+  }
+  if (config.skip_bad_samples) skip_bad_samples();
   facts_ = recipe.facts();
+}
+
+void Session::skip_bad_samples() {
+  for (auto* data : {&data_.train, &data_.validation, &data_.reference}) {
+    if (*data == nullptr) continue;
+    skipping_.push_back(std::make_shared<SkipBadSamples>(*data));
+    *data = skipping_.back();
+  }
+}
+
+void Session::report_bad_samples() {
+  int64_t count = 0;
+  std::string messages;
+  for (const auto& data : skipping_) {
+    const BadSamples bad = data->bad();
+    count += bad.count;
+    for (const std::string& message : bad.messages) {
+      messages += "\n  " + message;
+    }
+  }
+  count = world_.reduce(count, ReduceOp::kSum);
+  if (count == 0) return;
+  console_->info(fmt::format(
+      "--skip_bad_samples: {} samples could not be read, others took their "
+      "place{}",
+      count, messages));
 }
 
 std::unique_ptr<Learner> Session::make_learner(

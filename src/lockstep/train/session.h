@@ -4,8 +4,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lockstep/comm/world.h"
+#include "lockstep/data/skip_bad_samples.h"
 #include "lockstep/track/console.h"
 #include "lockstep/train/batch_size.h"
 #include "lockstep/train/command_line.h"
@@ -27,6 +29,9 @@ class Session {
   const RecipeFacts& facts() const { return facts_; }
   const Environment& environment() const { return environment_; }
 
+  // Says how many samples --skip_bad_samples has replaced. A collective.
+  void report_bad_samples();
+
   // Seeds, makes the model and what trains it.
   std::unique_ptr<Learner> make_learner(
       std::optional<BucketLayout> bucket_layout = {});
@@ -37,6 +42,8 @@ class Session {
                           const std::function<void()>& work) const;
 
  private:
+  void skip_bad_samples();
+
   Recipe& recipe_;
   const CommandLine& line_;
   Environment environment_;
@@ -46,6 +53,7 @@ class Session {
   Precision precision_;
   BatchSize batch_;
   DataSets data_;
+  std::vector<std::shared_ptr<const SkipBadSamples>> skipping_;
 };
 
 }  // namespace lockstep

@@ -18,6 +18,8 @@
 namespace lockstep {
 namespace {
 
+constexpr double kBlrBatch = 256;
+
 std::optional<int64_t> steps_per_epoch_limit(const TrainConfig& config,
                                              int64_t all_steps) {
   if (config.overfit_batches) return *config.overfit_batches;
@@ -74,9 +76,13 @@ LoopConfig loop_config(const Session& session, const TrainConfig& config,
       .config = config,
       .batch = session.batch(),
       .plan = plan_of(config, session.batch(), session.data().train->size()),
-      .base_lr =
-          scaled_lr(optimization.lr, parse_lr_scaling(optimization.lr_scaling),
-                    num_processes),
+      .base_lr = optimization.blr
+                     ? *optimization.blr *
+                           static_cast<double>(session.batch().effective()) /
+                           kBlrBatch
+                     : scaled_lr(optimization.lr,
+                                 parse_lr_scaling(optimization.lr_scaling),
+                                 num_processes),
       .data = session.data(),
       .folder = config.save_dir};
   const StepPlan plan(loop.plan, Share{0, num_processes});
@@ -86,16 +92,24 @@ LoopConfig loop_config(const Session& session, const TrainConfig& config,
   return loop;
 }
 
+std::string lr_text(const LoopConfig& loop, int num_processes) {
+  const OptimizationConfig& optimization = loop.config.optimization;
+  if (optimization.blr) {
+    return fmt::format("learning rate {:g} = {:g} x effective batch {} / {}",
+                       loop.base_lr, *optimization.blr, loop.batch.effective(),
+                       kBlrBatch);
+  }
+  return scaling_text(optimization.lr,
+                      parse_lr_scaling(optimization.lr_scaling), num_processes);
+}
+
 void say_hello(Session& session, const LoopConfig& loop,
                const Precision& precision) {
-  const TrainConfig& config = loop.config;
   const World& world = session.world();
   Console& console = session.console();
   console.info(setup_text(world));
   console.info(batch_size_text(loop.batch));
-  console.info(scaling_text(config.optimization.lr,
-                            parse_lr_scaling(config.optimization.lr_scaling),
-                            world.size()));
+  console.info(lr_text(loop, world.size()));
   const int64_t samples = loop.plan.num_samples;
   const StepPlan plan(loop.plan, Share{world.rank(), world.size()});
   console.info(fmt::format(
@@ -297,6 +311,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   Checkpoints checkpoints(files, *learner, world, console);
   const Wish stopped_for =
       run_loop(session, loop, checkpoints, state, run.records.get(), signals);
+  session.report_bad_samples();
   return finish(stopped_for, checkpoints.finish(), console, config);
 }
 

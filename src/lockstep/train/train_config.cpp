@@ -245,6 +245,12 @@ void check_config(const TrainConfig& config, const Options& options) {
         "--warmup_steps and --warmup_epochs are both given; they say the same "
         "in two units: leave one out");
   }
+  if (optimization.blr && (options.source("lr") == Source::kFlag ||
+                           options.source("lr_scaling") == Source::kFlag)) {
+    throw ConfigError(
+        "--blr sets the learning rate by the effective batch; --lr and "
+        "--lr_scaling set it otherwise: leave one out");
+  }
   if (config.use_amp && options.was_given("precision") &&
       config.precision != "fp16" && config.precision != "bf16") {
     throw ConfigError(fmt::format(

@@ -14,6 +14,8 @@ namespace lockstep {
 struct OptimizationConfig {
   std::string optimizer = "adamw";
   double lr = 1e-3;
+  // lr = blr * effective batch / 256; for recipes that have this flag.
+  std::optional<double> blr = {};
   std::string lr_scaling = "none";
   std::string lr_schedule = "constant";
   int64_t warmup_steps = 0;

@@ -200,7 +200,7 @@ TEST(DitFlow, TakesAtMostTheAskedFrames) {
 TEST(DitGrid, PutsPicturesRowByRow) {
   const auto courses =
       torch::arange(6, torch::kByte).view({6, 1, 1, 1, 1}) * 10;
-  const Grid grid = make_grid(courses, /*columns=*/3);
+  const Grid grid = make_grid(courses, {.columns = 3});
   ASSERT_EQ(grid.frames.sizes(), (std::vector<int64_t>{1, 6, 9, 3}));
   EXPECT_EQ(grid.frames[0][4][7][0].item<int>(), 50);
   EXPECT_EQ(grid.frames[0][1][4][2].item<int>(), 10);

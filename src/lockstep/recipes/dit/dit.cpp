@@ -2,17 +2,12 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
-
-#include "lockstep/recipes/dit/flow.h"
 #include "lockstep/recipes/pictures/grid.h"
 #include "lockstep/recipes/pictures/picture_sets.h"
+#include "lockstep/train/score.h"
 
 namespace lockstep {
 namespace {
-
-constexpr int64_t kCopies = 10;      // Of a class, in a row of the grid.
-constexpr int64_t kMaxClasses = 10;  // Rows.
 
 void set_defaults(TrainConfig& common) {
   common.data_path = "data";
@@ -27,6 +22,7 @@ void set_defaults(TrainConfig& common) {
   common.val_every = 10'000;
   common.save_every = 10'000;
   common.sample_every = 10'000;
+  common.score.every = 50'000;
   common.records.use_wandb = true;
   common.records.wandb_project = "dit-cfm";
 }
@@ -53,14 +49,23 @@ void DitRecipe::describe(Options& options, TrainConfig& common) {
               {.minimum = 0, .group = "DiT"});
   options.add("sample_steps", settings_.sample_steps,
               "steps from noise to a picture", size);
-}
-
-int64_t DitRecipe::num_shown_classes() const {
-  return std::min(settings_.model.num_classes, kMaxClasses);
+  options.add("num_classes", settings_.num_classes,
+              "classes of pictures; unset: as many as the data have", size);
+  describe_picture_sampling(options, "DiT", settings_.sampling);
+  describe_score(options, common.score);
+  options.add("fid_cfg_scale", settings_.fid_cfg_scale,
+              "weight of guidance of pictures that are scored",
+              {.minimum = 0, .group = "Score"});
+  options.add("fid_steps", settings_.fid_steps,
+              "steps from noise to a picture that is scored",
+              {.minimum = 1, .group = "Score"});
 }
 
 int64_t DitRecipe::items_per_scale() const {
-  return num_shown_classes() * kCopies;
+  return settings_.sampling.copies *
+         static_cast<int64_t>(
+             shown_classes(settings_.sampling, settings_.model.num_classes)
+                 .size());
 }
 
 RecipeFacts DitRecipe::facts() const {
@@ -78,15 +83,29 @@ RecipeFacts DitRecipe::facts() const {
           .memory_remedies = {"--batch_size 64", "--num_register_tokens 0"},
           .flops_per_sample = 3 * dit_forward_flops(settings_.model),
           .num_sample_items = num_scales * items_per_scale(),
-          .samples_averages = true};
+          .samples_averages = true,
+          .num_scored_items = num_scored_};
 }
 
 DataSets DitRecipe::open_data(const TrainConfig& common) {
   check_dit_config(settings_.model);
   PictureSets sets =
       open_picture_sets(common.data_path, settings_.model.image_size);
-  settings_.model.num_classes = sets.num_classes;
+  // The run's settings keep it: sampling then needs no data.
+  settings_.num_classes = classes_of(sets, settings_.num_classes);
+  prepare_sampling(common);
+  num_scored_ = common.score.num_pictures;
   return std::move(sets.data);
+}
+
+void DitRecipe::prepare_sampling(const TrainConfig& common) {
+  if (!settings_.num_classes) {
+    open_data(common);
+    return;
+  }
+  check_dit_config(settings_.model);
+  settings_.model.num_classes = *settings_.num_classes;
+  check_picture_sampling(settings_.sampling, settings_.model.num_classes);
 }
 
 std::shared_ptr<torch::nn::Module> DitRecipe::make_model() {
@@ -105,26 +124,46 @@ Loss DitRecipe::loss(const Batch& batch, SampleRandom& random) {
   return {.sum = flow_losses(*model_, pictures, draws).sum()};
 }
 
+FlowStart DitRecipe::start_of(const std::vector<int64_t>& classes,
+                              const std::vector<double>& scales,
+                              SampleRandom& random) const {
+  const DitConfig& config = settings_.model;
+  const at::Tensor noise = random.normal(
+      {config.channels, config.image_size, config.image_size}, model_->dtype());
+  return {.noise = noise,
+          .labels = torch::tensor(classes, torch::kLong).to(noise.device()),
+          .guidance = torch::tensor(scales).to(noise.options())};
+}
+
 // Scale by scale, class by class, copy by copy.
 at::Tensor DitRecipe::sample(std::span<const int64_t> items,
                              SampleRandom& random) {
+  const auto shown =
+      shown_classes(settings_.sampling, settings_.model.num_classes);
   std::vector<int64_t> classes;
   std::vector<double> scales;
   for (const int64_t item : items) {
-    classes.push_back(item / kCopies % num_shown_classes());
+    classes.push_back(
+        shown[static_cast<size_t>(item / settings_.sampling.copies %
+                                  static_cast<int64_t>(shown.size()))]);
     scales.push_back(settings_.cfg_scales[static_cast<size_t>(
         item / items_per_scale() %
         static_cast<int64_t>(settings_.cfg_scales.size()))]);
   }
-  const DitConfig& config = settings_.model;
-  const at::Tensor noise = random.normal(
-      {config.channels, config.image_size, config.image_size}, model_->dtype());
-  return sample_flow(
-      *model_,
-      {.noise = noise,
-       .labels = torch::tensor(classes, torch::kLong).to(noise.device()),
-       .guidance = torch::tensor(scales).to(noise.options())},
-      {.count = settings_.sample_steps});
+  return sample_flow(*model_, start_of(classes, scales, random),
+                     {.count = settings_.sample_steps});
+}
+
+at::Tensor DitRecipe::generate(std::span<const int64_t> items,
+                               SampleRandom& random) {
+  std::vector<int64_t> classes;
+  for (const int64_t item : items) {
+    classes.push_back(item % settings_.model.num_classes);
+  }
+  const std::vector<double> scales(items.size(), settings_.fid_cfg_scale);
+  return sample_flow(*model_, start_of(classes, scales, random),
+                     {.count = settings_.fid_steps, .max_frames = 2})
+      .select(1, 1);
 }
 
 std::vector<OutputFile> DitRecipe::render(const at::Tensor& items) {
@@ -132,14 +171,12 @@ std::vector<OutputFile> DitRecipe::render(const at::Tensor& items) {
   const std::vector<at::Tensor> parts = items.split(items_per_scale());
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string scale = scale_text(settings_.cfg_scales.at(i));
-    const std::string name = "images/step{step}_cfg" + scale + "{weights}";
-    const Grid grid = make_grid(parts[i], kCopies);
-    files.push_back({.name = name + ".png",
-                     .bytes = last_picture(grid),
-                     .title = "Images/cfg" + scale + "{weights}"});
-    files.push_back({.name = name + ".gif",
-                     .bytes = film(grid),
-                     .title = "Gifs/cfg" + scale + "{weights}"});
+    const auto more =
+        picture_files({.name = "images/step{step}_cfg" + scale + "{weights}",
+                       .title = "Images/cfg" + scale + "{weights}",
+                       .courses = parts[i]},
+                      settings_.sampling, settings_.model.num_classes);
+    files.insert(files.end(), more.begin(), more.end());
   }
   return files;
 }

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "lockstep/recipes/dit/flow.h"
 #include "lockstep/recipes/dit/model.h"
+#include "lockstep/recipes/pictures/sampling.h"
 #include "lockstep/train/recipe.h"
 
 namespace lockstep {
@@ -15,6 +18,12 @@ struct DitSettings {
   double class_dropout = 0.1;
   std::vector<double> cfg_scales = {1.0, 2.5, 5.0};
   int64_t sample_steps = 50;
+  PictureSampling sampling = {};
+  // Of pictures that are scored.
+  double fid_cfg_scale = 5.0;
+  int64_t fid_steps = 25;
+  // Unset: as many as the data have.
+  std::optional<int64_t> num_classes = {};
 };
 
 class DitRecipe final : public Recipe {
@@ -22,17 +31,23 @@ class DitRecipe final : public Recipe {
   void describe(Options& options, TrainConfig& common) override;
   RecipeFacts facts() const override;
   DataSets open_data(const TrainConfig& common) override;
+  void prepare_sampling(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
   Loss loss(const Batch& batch, SampleRandom& random) override;
   at::Tensor sample(std::span<const int64_t> items,
                     SampleRandom& random) override;
   std::vector<OutputFile> render(const at::Tensor& items) override;
+  at::Tensor generate(std::span<const int64_t> items,
+                      SampleRandom& random) override;
 
  private:
-  int64_t num_shown_classes() const;
   int64_t items_per_scale() const;
+  FlowStart start_of(const std::vector<int64_t>& classes,
+                     const std::vector<double>& scales,
+                     SampleRandom& random) const;
 
   DitSettings settings_;
+  int64_t num_scored_ = 0;
   std::shared_ptr<Dit> model_;
 };
 

@@ -19,9 +19,12 @@ std::span<const uint8_t> bytes_of(const at::Tensor& pixels) {
 
 }  // namespace
 
-Grid make_grid(const at::Tensor& courses, int64_t columns) {
-  const at::Tensor framed = torch::constant_pad_nd(
-      courses.expand({-1, -1, 3, -1, -1}), {1, 1, 1, 1}, 255);
+Grid make_grid(const at::Tensor& courses, const GridLayout& layout) {
+  const int64_t border = layout.border;
+  const int64_t columns = layout.columns;
+  const at::Tensor framed =
+      torch::constant_pad_nd(courses.expand({-1, -1, 3, -1, -1}),
+                             {border, border, border, border}, 255);
   const int64_t height = framed.size(3);
   const int64_t width = framed.size(4);
   const int64_t rows = framed.size(0) / columns;

@@ -1,6 +1,7 @@
 // Sampled pictures side by side, as files.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "lockstep/tensor/tensor.h"
@@ -12,10 +13,14 @@ struct Grid {
   at::Tensor frames = {};
 };
 
-// Of courses [count, frames, C, S, S], uint8, row by row, with a white line
-// around each. Grey pictures become grey colours. count is a multiple of
-// columns.
-Grid make_grid(const at::Tensor& courses, int64_t columns);
+struct GridLayout {
+  int64_t columns = 1;
+  int64_t border = 1;  // White pixels around each picture.
+};
+
+// Of courses [count, frames, C, S, S], uint8, row by row. Grey pictures become
+// grey colours. count is a multiple of columns.
+Grid make_grid(const at::Tensor& courses, const GridLayout& layout);
 
 std::string last_picture(const Grid& grid);  // PNG
 std::string film(const Grid& grid);          // GIF

@@ -23,13 +23,19 @@ constexpr const char* kUsable =
     "inside cifar-10-batches-py or cifar-10-batches-bin), a folder with one "
     "sub-folder of pictures per class, or builtin:shapes";
 
+// Trained on mirrored at random, measured against as they are.
+void set_pictures(std::shared_ptr<const Dataset> pictures, DataSets& data) {
+  data.train = std::make_shared<RandomFlip>(pictures);
+  data.reference = std::move(pictures);
+}
+
 PictureSets open_shapes(int64_t side) {
-  return {
-      .data = {.train = std::make_shared<RandomFlip>(std::make_shared<Shapes>(
-                   ShapesConfig{.side = side, .seed = 1})),
-               .validation = std::make_shared<Shapes>(ShapesConfig{
-                   .num_samples = kShapesToValidate, .side = side, .seed = 2})},
-      .num_classes = Shapes::kNumClasses};
+  PictureSets sets{.num_classes = Shapes::kNumClasses};
+  set_pictures(std::make_shared<Shapes>(ShapesConfig{.side = side, .seed = 1}),
+               sets.data);
+  sets.data.validation = std::make_shared<Shapes>(
+      ShapesConfig{.num_samples = kShapesToValidate, .side = side, .seed = 2});
+  return sets;
 }
 
 PictureSets open_cifar10(const Cifar10Files& files, int64_t side) {
@@ -40,7 +46,7 @@ PictureSets open_cifar10(const Cifar10Files& files, int64_t side) {
         side, kCifar10Side, kCifar10Side, kCifar10Side));
   }
   PictureSets sets{.num_classes = kCifar10Classes};
-  sets.data.train = std::make_shared<RandomFlip>(read_cifar10(files.train));
+  set_pictures(read_cifar10(files.train), sets.data);
   if (!files.test.empty()) sets.data.validation = read_cifar10(files.test);
   return sets;
 }
@@ -55,8 +61,7 @@ PictureSets open_folder(const std::string& path, int64_t side) {
   }
   PictureSets sets{.num_classes =
                        static_cast<int64_t>(pictures->classes().size())};
-  sets.data.train = std::make_shared<RandomFlip>(
-      std::make_shared<Subset>(pictures, std::move(train)));
+  set_pictures(std::make_shared<Subset>(pictures, std::move(train)), sets.data);
   if (!validation.empty()) {
     sets.data.validation =
         std::make_shared<Subset>(pictures, std::move(validation));
@@ -86,6 +91,16 @@ PictureSets open_picture_sets(const std::string& path, int64_t side) {
     throw ConfigError(fmt::format("--data_path {}: {}; usable are {}", path,
                                   error.what(), kUsable));
   }
+}
+
+int64_t classes_of(const PictureSets& sets, std::optional<int64_t> asked) {
+  if (asked && *asked < sets.num_classes) {
+    throw ConfigError(fmt::format(
+        "--num_classes {}: the data have {} classes; the model needs at least "
+        "as many",
+        *asked, sets.num_classes));
+  }
+  return asked.value_or(sets.num_classes);
 }
 
 }  // namespace lockstep

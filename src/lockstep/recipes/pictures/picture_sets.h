@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lockstep/train/recipe.h"
@@ -20,5 +21,9 @@ struct PictureSets {
 //   a folder of class folders   of pictures; every 20th is for validation
 // Throws ConfigError for any other, FormatError and IoError for damaged files.
 PictureSets open_picture_sets(const std::string& path, int64_t side);
+
+// The classes of a model of these pictures: those of the sets, or `asked`.
+// Throws ConfigError when the sets have more.
+int64_t classes_of(const PictureSets& sets, std::optional<int64_t> asked);
 
 }  // namespace lockstep

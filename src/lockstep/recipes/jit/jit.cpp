@@ -1,0 +1,143 @@
+#include "lockstep/recipes/jit/jit.h"
+
+#include <filesystem>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/train/score.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kText = "text";
+constexpr const char* kPictures = "pictures";
+
+bool is_text_file(const fs::path& path) {
+  const std::string ending = path.extension().string();
+  return ending == ".json" || ending == ".jsonl" || ending == ".txt";
+}
+
+// A path that is not there yet counts as text: opening it says what is wrong.
+std::string kind_of_data(const std::string& path) {
+  if (path.starts_with("builtin:")) {
+    return path == "builtin:text" ? kText : kPictures;
+  }
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return kText;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (is_text_file(entry.path())) return kText;
+  }
+  return kPictures;
+}
+
+void set_defaults(TrainConfig& common) {
+  common.data_path = "data/train";
+  common.save_dir = "output";
+  common.epochs = 100;
+  common.batch_size = 64;
+  common.workers = 4;
+  common.save_every_epochs = 10;
+  common.optimization.lr = 1e-4;
+  common.optimization.warmup_epochs = 5;
+  common.records.wandb_project = "jit-diffusion";
+}
+
+}  // namespace
+
+void JitRecipe::describe(Options& options, TrainConfig& common) {
+  set_defaults(common);
+  const std::string group = "JiT";
+  const OptionDetails size = {.minimum = 1, .group = group};
+  options.add("model", shared_.model,
+              "the model's size B, L or H and its patches: JiT-B/4",
+              {.group = group});
+  options.add("img_size", shared_.image_size, "pixels of a picture's side",
+              size);
+  options.add("data_kind", data_kind_,
+              "what the data are; auto: text for files that end in .json, "
+              ".jsonl or .txt and folders of them, else pictures",
+              {.choices = {"auto", kText, kPictures}, .group = group});
+  options.add(
+      "sample_steps", shared_.sample_steps,
+      "steps from noise to a sample; unset: 50 for pictures, 20 for "
+      "text",
+      {.aliases = {"num_sampling_steps"}, .minimum = 1, .group = group});
+  options.add("dim", shared_.width, "width of a token; unset: by --model",
+              size);
+  options.add("depth", shared_.depth, "blocks; unset: by --model", size);
+  options.add("heads", shared_.num_heads,
+              "heads of attention; unset: by --model", size);
+  options.add("blr", common.optimization.blr,
+              "learning rate per 256 samples of the effective batch; replaces "
+              "--lr",
+              {.minimum = 0, .group = "Optimization"});
+  options.add_alias("save_every_epochs", "save_interval");
+  options.add_alias("log_every", "log_interval");
+  pictures_.describe(options, common);
+  text_.describe(options, common);
+}
+
+void JitRecipe::settle_defaults(const Options& options, TrainConfig& common) {
+  if (data_kind_ == "auto") data_kind_ = kind_of_data(common.data_path);
+  recipe().settle_defaults(options, common);
+}
+
+const Recipe& JitRecipe::recipe() const {
+  if (data_kind_ == kPictures) return pictures_;
+  return text_;
+}
+
+Recipe& JitRecipe::recipe() {
+  if (data_kind_ == kPictures) return pictures_;
+  return text_;
+}
+
+RecipeFacts JitRecipe::facts() const {
+  RecipeFacts facts = recipe().facts();
+  facts.name = "jit";
+  facts.summary = "pictures by class, or text as pixels, from noise: JiT";
+  return facts;
+}
+
+DataSets JitRecipe::open_data(const TrainConfig& common) {
+  return recipe().open_data(common);
+}
+
+void JitRecipe::prepare_sampling(const TrainConfig& common) {
+  recipe().prepare_sampling(common);
+}
+
+std::shared_ptr<torch::nn::Module> JitRecipe::make_model() {
+  return recipe().make_model();
+}
+
+std::vector<ParameterGroup> JitRecipe::parameter_groups(
+    torch::nn::Module& model) {
+  return recipe().parameter_groups(model);
+}
+
+Loss JitRecipe::loss(const Batch& batch, SampleRandom& random) {
+  return recipe().loss(batch, random);
+}
+
+void JitRecipe::evaluate(const Batch& batch, SampleRandom& random,
+                         MetricSums& sums) {
+  recipe().evaluate(batch, random, sums);
+}
+
+at::Tensor JitRecipe::sample(std::span<const int64_t> items,
+                             SampleRandom& random) {
+  return recipe().sample(items, random);
+}
+
+std::vector<OutputFile> JitRecipe::render(const at::Tensor& items) {
+  return recipe().render(items);
+}
+
+at::Tensor JitRecipe::generate(std::span<const int64_t> items,
+                               SampleRandom& random) {
+  return recipe().generate(items, random);
+}
+
+}  // namespace lockstep

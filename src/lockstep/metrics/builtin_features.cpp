@@ -1,13 +1,10 @@
 #include "lockstep/metrics/builtin_features.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Context.h>
-#include <ATen/core/grad_mode.h>
 
 #include <array>
 #include <cmath>
 
-#include "lockstep/tensor/autocast.h"
 #include "lockstep/tensor/random_stream.h"
 
 namespace lockstep {
@@ -96,21 +93,12 @@ int64_t BuiltinFeatures::width() const {
   return width;
 }
 
-void BuiltinFeatures::to(const c10::Device& device) {
+void BuiltinFeatures::move_weights(const c10::Device& device) {
   for (at::Tensor& weights : weights_) weights = weights.to(device);
-  device_ = device;
 }
 
-at::Tensor BuiltinFeatures::features(const at::Tensor& pictures) {
-  check_pictures(pictures);
-  const at::NoGradGuard no_grad;
-  const Autocast off(device_.type(), at::kFloat);
-  const at::NoTF32Guard no_tf32;
-  if (pictures.size(0) == 0) {
-    return at::empty({0, width()},
-                     at::TensorOptions(at::kFloat).device(device_));
-  }
-  at::Tensor x = pictures.to(device_, at::kFloat) / 127.5 - 1;
+at::Tensor BuiltinFeatures::features_of(const at::Tensor& levels) const {
+  at::Tensor x = levels / 127.5 - 1;
   if (x.size(2) != kSide || x.size(3) != kSide) {
     x = at::_upsample_bilinear2d_aa(x, {kSide, kSide}, /*align_corners=*/false);
   }

@@ -18,15 +18,16 @@ class BuiltinFeatures final : public FeatureNet {
  public:
   BuiltinFeatures();
 
-  at::Tensor features(const at::Tensor& pictures) override;
   std::string name() const override { return "fd_builtin"; }
   std::string id() const override { return "builtin-1"; }
   int64_t width() const override;
-  void to(const c10::Device& device) override;
+
+ protected:
+  at::Tensor features_of(const at::Tensor& levels) const override;
+  void move_weights(const c10::Device& device) override;
 
  private:
   std::vector<at::Tensor> weights_;
-  c10::Device device_{c10::DeviceType::CPU};
 };
 
 }  // namespace lockstep

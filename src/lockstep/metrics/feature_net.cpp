@@ -1,28 +1,29 @@
 #include "lockstep/metrics/feature_net.h"
 
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/formats/tensor_record.h"
 #include "lockstep/metrics/builtin_features.h"
 #include "lockstep/metrics/inception.h"
+#include "lockstep/tensor/autocast.h"
 
 namespace lockstep {
 namespace {
+
+// Pictures at a time: Inception's first layers need 20 MB for each.
+constexpr int64_t kPart = 64;
 
 FidConvention convention_of(const std::string& name) {
   if (name == "pytorch-fid") return FidConvention::kPytorchFid;
   if (name == "torch-fidelity") return FidConvention::kTorchFidelity;
   throw ConfigError(fmt::format(
       "unknown convention of FID '{}': pytorch-fid or torch-fidelity", name));
-}
-
-}  // namespace
-
-std::unique_ptr<FeatureNet> make_feature_net(const FeatureNetConfig& config) {
-  const FidConvention convention = convention_of(config.convention);
-  if (config.weights.empty()) return std::make_unique<BuiltinFeatures>();
-  return std::make_unique<Inception>(config.weights, convention);
 }
 
 void check_pictures(const at::Tensor& pictures) {
@@ -35,6 +36,33 @@ void check_pictures(const at::Tensor& pictures) {
                   "uint8 [batch, 3, height, width]",
                   c10::toString(pictures.scalar_type()),
                   shape_text(pictures.sizes().vec())));
+}
+
+}  // namespace
+
+std::unique_ptr<FeatureNet> make_feature_net(const FeatureNetConfig& config) {
+  const FidConvention convention = convention_of(config.convention);
+  if (config.weights.empty()) return std::make_unique<BuiltinFeatures>();
+  return std::make_unique<Inception>(config.weights, convention);
+}
+
+at::Tensor FeatureNet::features(const at::Tensor& pictures) {
+  check_pictures(pictures);
+  const at::NoGradGuard no_grad;
+  const Autocast off(device_.type(), at::kFloat);
+  const at::NoTF32Guard no_tf32;
+  std::vector<at::Tensor> parts = {
+      at::empty({0, width()}, at::TensorOptions(at::kFloat).device(device_))};
+  for (int64_t first = 0; first < pictures.size(0); first += kPart) {
+    const at::Tensor part = pictures.slice(0, first, first + kPart);
+    parts.push_back(features_of(part.to(device_, at::kFloat)));
+  }
+  return at::cat(parts);
+}
+
+void FeatureNet::to(const c10::Device& device) {
+  move_weights(device);
+  device_ = device;
 }
 
 }  // namespace lockstep

@@ -18,7 +18,8 @@ struct FeatureNetConfig {
   std::string convention = "pytorch-fid";  // Or "torch-fidelity".
 };
 
-// Fixed weights, no gradients, float32 whatever autocast is around.
+// Fixed weights, no gradients, float32 whatever autocast is around. Made on the
+// CPU.
 class FeatureNet {
  public:
   virtual ~FeatureNet() = default;
@@ -26,7 +27,7 @@ class FeatureNet {
   // pictures: uint8 [batch, 3, height, width] of any size and device. Returns
   // float [batch, width()] on the net's device; a picture's features do not
   // depend on the others in its batch. Throws ConfigError for other tensors.
-  virtual at::Tensor features(const at::Tensor& pictures) = 0;
+  at::Tensor features(const at::Tensor& pictures);
 
   // The score's name: "fid" or "fd_builtin".
   virtual std::string name() const = 0;
@@ -34,14 +35,19 @@ class FeatureNet {
   // compared.
   virtual std::string id() const = 0;
   virtual int64_t width() const = 0;
-  virtual void to(const c10::Device& device) = 0;
+  void to(const c10::Device& device);
+
+ protected:
+  // Of a part of the pictures: float levels 0 to 255, on the device.
+  virtual at::Tensor features_of(const at::Tensor& levels) const = 0;
+  virtual void move_weights(const c10::Device& device) = 0;
+
+ private:
+  c10::Device device_{c10::DeviceType::CPU};
 };
 
-// On the CPU. Throws ConfigError for an unknown convention and for a file with
+// Throws ConfigError for an unknown convention and for a file with
 // other weights, IoError and FormatError; all name the file.
 std::unique_ptr<FeatureNet> make_feature_net(const FeatureNetConfig& config);
-
-// Throws ConfigError unless these are pictures as features() takes them.
-void check_pictures(const at::Tensor& pictures);
 
 }  // namespace lockstep

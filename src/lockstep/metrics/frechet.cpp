@@ -13,12 +13,14 @@ namespace lockstep {
 namespace {
 
 // F with F F^T = C. Eigenvalues that are nothing but rounding become columns
-// that are left out: their square root would be large enough to be seen.
-at::Tensor factor_of(const at::Tensor& covariance) {
-  const auto [values, vectors] = at::linalg_eigh(covariance);
+// that are left out: their square root would be large enough to be seen. What
+// was rounded is the covariance plus the outer product of the mean.
+at::Tensor factor_of(const FeatureStatistics& statistics) {
+  const auto [values, vectors] = at::linalg_eigh(statistics.covariance);
+  const double largest = values.abs().max().item<double>() +
+                         statistics.mean.square().sum().item<double>();
   const double noise = static_cast<double>(values.numel()) *
-                       std::numeric_limits<double>::epsilon() *
-                       values.abs().max().item<double>();
+                       std::numeric_limits<double>::epsilon() * largest;
   const at::Tensor kept = at::nonzero(values > noise).squeeze(1);
   return vectors.index_select(1, kept) * values.index_select(0, kept).sqrt();
 }
@@ -80,8 +82,7 @@ double frechet_distance(const FeatureStatistics& a,
   check_statistics(b);
   // With C1 = F F^T and C2 = G G^T the eigenvalues of C1 C2 are the squares of
   // the singular values of F^T G; so no rounding error is ever under a root.
-  const at::Tensor mixed =
-      at::mm(factor_of(a.covariance).t(), factor_of(b.covariance));
+  const at::Tensor mixed = at::mm(factor_of(a).t(), factor_of(b));
   const double trace_of_root =
       mixed.numel() == 0 ? 0 : at::linalg_svdvals(mixed).sum().item<double>();
   const double distance = (a.mean - b.mean).square().sum().item<double>() +

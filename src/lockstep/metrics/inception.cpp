@@ -1,20 +1,12 @@
 #include "lockstep/metrics/inception.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Context.h>
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-
-#include <vector>
-
-#include "lockstep/tensor/autocast.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kSide = 299;
-// Pictures at a time: the first layers need 20 MB for each.
-constexpr int64_t kPart = 64;
 
 at::Tensor average(const at::Tensor& x) {
   return at::avg_pool2d(x, {3, 3}, {1, 1}, {1, 1}, /*ceil_mode=*/false,
@@ -69,31 +61,14 @@ std::string Inception::id() const {
   return fmt::format("inception-v3/{}/{:08x}", convention, weights_.checksum);
 }
 
-void Inception::to(const c10::Device& device) {
+void Inception::move_weights(const c10::Device& device) {
   for (auto& [name, conv] : weights_.convs) {
     conv.weight = conv.weight.to(device);
     conv.bias = conv.bias.to(device);
   }
-  device_ = device;
 }
 
-at::Tensor Inception::features(const at::Tensor& pictures) {
-  check_pictures(pictures);
-  const at::NoGradGuard no_grad;
-  const Autocast off(device_.type(), at::kFloat);
-  const at::NoTF32Guard no_tf32;
-  std::vector<at::Tensor> parts = {
-      at::empty({0, width()}, at::TensorOptions(at::kFloat).device(device_))};
-  if (pictures.size(0) > 0) {
-    for (const at::Tensor& part : pictures.split(kPart)) {
-      parts.push_back(pool3(prepare(part)));
-    }
-  }
-  return at::cat(parts);
-}
-
-at::Tensor Inception::prepare(const at::Tensor& pictures) const {
-  const at::Tensor levels = pictures.to(device_, at::kFloat);
+at::Tensor Inception::prepare(const at::Tensor& levels) const {
   if (convention_ == FidConvention::kTorchFidelity) {
     return (resize_as_tensorflow(levels) - 128) / 128;
   }
@@ -102,9 +77,9 @@ at::Tensor Inception::prepare(const at::Tensor& pictures) const {
          1;
 }
 
-at::Tensor Inception::pool3(const at::Tensor& input) const {
+at::Tensor Inception::features_of(const at::Tensor& levels) const {
   at::Tensor x =
-      chain("", {"Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3"}, input);
+      chain("", {"Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3"}, prepare(levels));
   x = chain("", {"Conv2d_3b_1x1", "Conv2d_4a_3x3"}, halved(x));
   x = block_a("Mixed_5b.", halved(x));
   x = block_a("Mixed_5c.", x);

@@ -25,17 +25,18 @@ class Inception final : public FeatureNet {
   // Throws as read_inception_weights().
   Inception(const std::filesystem::path& weights, FidConvention convention);
 
-  at::Tensor features(const at::Tensor& pictures) override;
   std::string name() const override { return "fid"; }
   std::string id() const override;
   int64_t width() const override { return 2048; }
-  void to(const c10::Device& device) override;
+
+ protected:
+  at::Tensor features_of(const at::Tensor& levels) const override;
+  void move_weights(const c10::Device& device) override;
 
  private:
   using Names = std::initializer_list<std::string_view>;
 
-  at::Tensor prepare(const at::Tensor& pictures) const;
-  at::Tensor pool3(const at::Tensor& input) const;
+  at::Tensor prepare(const at::Tensor& levels) const;
   // The layers of a block one after the other.
   at::Tensor chain(std::string_view block, Names layers, at::Tensor x) const;
   at::Tensor block_a(std::string_view block, const at::Tensor& x) const;
@@ -47,7 +48,6 @@ class Inception final : public FeatureNet {
 
   FidConvention convention_;
   InceptionWeights weights_;
-  c10::Device device_{c10::DeviceType::CPU};
 };
 
 }  // namespace lockstep

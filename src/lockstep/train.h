@@ -11,3 +11,4 @@
 #include "lockstep/tensor/seed.h"
 #include "lockstep/train/commands.h"
 #include "lockstep/train/recipe.h"
+#include "lockstep/train/sampler.h"

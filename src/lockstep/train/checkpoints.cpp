@@ -173,16 +173,15 @@ bool keep_best(const CheckpointsConfig& config, const std::string& resume,
 }
 
 int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
-                     Learner& learner) {
+                     const WeightsTarget& target) {
   require_file("--checkpoint", path);
   const Tree tree = load_checkpoint(path);
-  const CheckpointKeys keys = learner.facts().keys;
-  load_module_state(learner.model(), find_weights(tree, keys, path.string()));
+  load_module_state(target.model,
+                    find_weights(tree, target.keys, path.string()));
   if (average) {
-    // Buffers have no average.
     load_module_state(
-        learner.model(),
-        find_average(tree, keys, *average, learner.parameter_names()),
+        target.model,
+        find_average(tree, target.keys, *average, target.averaged),
         Strictness::kWhatFits);
   }
   const auto own = TreeView(tree).find("lockstep");

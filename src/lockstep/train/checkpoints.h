@@ -38,10 +38,17 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,
                                     const World& world, Console& console);
 
+struct WeightsTarget {
+  torch::nn::Module& model;
+  CheckpointKeys keys = {};
+  std::vector<std::string> averaged = {};  // Names; buffers have no average.
+};
+
 // The weights alone, or a moving average of them (--ema), for eval and sample.
 // Every rank reads the file. Returns the step of the run.
 int64_t load_weights(const std::filesystem::path& path,
-                     std::optional<int64_t> average, Learner& learner);
+                     std::optional<int64_t> average,
+                     const WeightsTarget& target);
 
 // --init_from: the weights that fit, for a new training; the rest stays as it
 // was made. Returns what was taken and what was not. Throws ConfigError when

@@ -30,6 +30,20 @@ std::vector<at::Tensor> all_parameters(
   return parameters;
 }
 
+std::vector<std::string> names_of(const std::vector<at::Tensor>& parameters,
+                                  const torch::nn::Module& model) {
+  const auto named = model.named_parameters();
+  std::vector<std::string> names;
+  for (const at::Tensor& parameter : parameters) {
+    for (const auto& item : named) {
+      if (!item.value().is_same(parameter)) continue;
+      names.push_back(item.key());
+      break;  // A tied parameter has more names; one is enough.
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 Learner::Learner(Recipe& recipe, const World& world,
@@ -69,15 +83,12 @@ Learner::Learner(Recipe& recipe, const World& world,
 Learner::~Learner() = default;
 
 std::vector<std::string> Learner::parameter_names() const {
-  std::vector<std::string> names;
-  for (const at::Tensor& parameter : parameters_) {
-    for (const auto& item : model_->named_parameters()) {
-      if (!item.value().is_same(parameter)) continue;
-      names.push_back(item.key());
-      break;  // A tied parameter has more names; one is enough.
-    }
-  }
-  return names;
+  return names_of(parameters_, *model_);
+}
+
+std::vector<std::string> trained_names(Recipe& recipe,
+                                       torch::nn::Module& model) {
+  return names_of(all_parameters(recipe.parameter_groups(model)), model);
 }
 
 Batch Learner::prepared(Batch batch) const {

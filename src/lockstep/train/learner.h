@@ -36,6 +36,10 @@ struct Progress {
   double loss_scale = 1;
 };
 
+// The names of the parameters that a recipe trains.
+std::vector<std::string> trained_names(Recipe& recipe,
+                                       torch::nn::Module& model);
+
 // One step:  for each micro-batch { forward(); backward(); }  then update().
 // Gradients are those of (sum of all losses) / (sum of all normalisers), over
 // micro-batches and ranks, also when these differ in size. Nothing is read back

@@ -159,8 +159,9 @@ void TrainLoop::note_due_work(const Step& step) {
                            (is_last && validates));
   state_.due.sampling = facts_.num_sample_items > 0 && config.sample_every &&
                         (state_.step % *config.sample_every == 0 || is_last);
+  // Not at the end of any run: thousands of pictures take their time.
   state_.due.scoring = facts_.num_scored_items > 0 && config.score.every &&
-                       (state_.step % *config.score.every == 0 || is_last);
+                       state_.step % *config.score.every == 0;
   state_.due.saving =
       due(config.save_every, config.save_every_epochs) && !is_last;
 }

@@ -21,6 +21,14 @@ GoOn shown_as(const char* label, Console& console) {
   };
 }
 
+// Returns the step of the run.
+int64_t load_into(Learner& learner, const CommandLine& line) {
+  return load_weights(line.checkpoint(), line.average(),
+                      {.model = learner.model(),
+                       .keys = learner.facts().keys,
+                       .averaged = learner.parameter_names()});
+}
+
 void write_samples(const std::vector<OutputFile>& files, int64_t step,
                    const std::filesystem::path& folder, Console& console) {
   for (const OutputFile& file : files) {
@@ -75,7 +83,7 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
                       " generates no pictures to score");
   }
   const auto learner = session.make_learner();
-  load_weights(line.checkpoint(), line.average(), *learner);
+  load_into(*learner, line);
   const TrainConfig& config = line.config();
   const auto metrics =
       evaluate(recipe, *learner, session.data().validation, session.world(),
@@ -110,8 +118,7 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
     throw ConfigError("the recipe " + facts.name + " cannot sample");
   }
   const auto learner = session.make_learner();
-  const int64_t step =
-      load_weights(line.checkpoint(), line.average(), *learner);
+  const int64_t step = load_into(*learner, line);
   const auto items =
       sample_items(recipe, *learner, session.world(),
                    {.num_items = facts.num_sample_items,

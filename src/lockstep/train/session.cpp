@@ -14,14 +14,8 @@
 namespace lockstep {
 namespace {
 
-DeviceChoice device_choice(const std::string& name) {
-  if (name == "cpu") return DeviceChoice::kCpu;
-  if (name == "cuda") return DeviceChoice::kCuda;
-  return DeviceChoice::kAuto;
-}
-
 WorldConfig world_config(const TrainConfig& config) {
-  WorldConfig world{.device = device_choice(config.device)};
+  WorldConfig world{.device = parse_device_choice(config.device)};
   if (config.timeout) {
     world.timeout =
         std::chrono::milliseconds(static_cast<int64_t>(*config.timeout * 1000));

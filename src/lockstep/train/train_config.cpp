@@ -238,6 +238,12 @@ void describe_common(Options& options, TrainConfig& config) {
   describe_launch_words(options, config.launch);
 }
 
+DeviceChoice parse_device_choice(const std::string& name) {
+  if (name == "cpu") return DeviceChoice::kCpu;
+  if (name == "cuda") return DeviceChoice::kCuda;
+  return DeviceChoice::kAuto;
+}
+
 void check_config(const TrainConfig& config, const Options& options) {
   const OptimizationConfig& optimization = config.optimization;
   if (optimization.warmup_steps > 0 && optimization.warmup_epochs > 0) {

@@ -8,6 +8,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/config/options.h"
+#include "lockstep/tensor/device.h"
 
 namespace lockstep {
 
@@ -111,6 +112,9 @@ struct TrainConfig {
   RecordsConfig records = {};
   LaunchWords launch = {};
 };
+
+// Of --device: "auto", "cpu" or "cuda".
+DeviceChoice parse_device_choice(const std::string& name);
 
 // Binds every common setting.
 void describe_common(Options& options, TrainConfig& config);

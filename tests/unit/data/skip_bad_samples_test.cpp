@@ -13,8 +13,8 @@
 namespace lockstep {
 namespace {
 
-using testing::JpegKind;
 using testing::encode_jpeg;
+using testing::JpegKind;
 using testing::test_picture;
 
 // Sample i is i, with its seed; some cannot be read.

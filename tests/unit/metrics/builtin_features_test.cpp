@@ -102,8 +102,7 @@ class BuiltinScore : public ::testing::Test {
 };
 
 TEST_F(BuiltinScore, OtherRealPicturesAreNearAndNoiseIsFar) {
-  const Tensor noise =
-      torch::randint(256, other_.images.sizes(), torch::kByte);
+  const Tensor noise = torch::randint(256, other_.images.sizes(), torch::kByte);
   EXPECT_GT(distance(noise), 500 * near());
   EXPECT_LT(frechet_distance(real_, real_), 1e-9 * near());
 }
@@ -165,7 +164,8 @@ TEST(BuiltinFeatures, StayWhatTheyAre) {
   const Tensor features =
       net.features(levels.view({1, 3, 32, 32}).to(torch::kByte))[0];
   std::cout << std::setprecision(9);
-  for (int i : {0,3,6,9,10,57,121,185,248}) std::cout << i << " " << features[i].item<float>() << "\n";
+  for (int i : {0, 3, 6, 9, 10, 57, 121, 185, 248})
+    std::cout << i << " " << features[i].item<float>() << "\n";
 }
 
 }  // namespace

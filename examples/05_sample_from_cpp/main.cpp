@@ -2,6 +2,7 @@
 //
 //   05_sample_from_cpp RECIPE CHECKPOINT FOLDER [FLAGS OF lockstep sample]
 //   05_sample_from_cpp dit runs/dit/model.pth stars --ema 0 --classes 7
+#include <lockstep/base/error.h>
 #include <lockstep/program.h>
 #include <lockstep/recipes/registry.h>
 #include <lockstep/train/sampler.h>

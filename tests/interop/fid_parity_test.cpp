@@ -57,18 +57,17 @@ TEST(FidParity, DistancesAreThoseOfScipy) {
   const auto wide = statistics(theirs.at("wide").as_tensor());
   EXPECT_LT(relative_difference(wide.mean, theirs.at("mean").as_tensor()),
             1e-12);
-  EXPECT_LT(relative_difference(wide.covariance,
-                                theirs.at("covariance").as_tensor()),
-            1e-12);
+  EXPECT_LT(
+      relative_difference(wide.covariance, theirs.at("covariance").as_tensor()),
+      1e-12);
 }
 
 TEST(FidParity, FeaturesAreThoseOfPytorchFidAndTorchFidelity) {
   const testing::TempDir folder;
   const Tree theirs = ask_python("features", folder);
   for (const char* convention : {"pytorch-fid", "torch-fidelity"}) {
-    const auto net =
-        make_feature_net({.weights = folder.path() / "weights.pth",
-                          .convention = convention});
+    const auto net = make_feature_net(
+        {.weights = folder.path() / "weights.pth", .convention = convention});
     EXPECT_EQ(theirs.get_if<Tree::Dict>()->size(), 4U);
     for (const char* size : {"32", "64", "299", "400x300"}) {
       const TreeView one = theirs.at(size);
@@ -82,11 +81,10 @@ TEST(FidParity, FeaturesAreThoseOfPytorchFidAndTorchFidelity) {
                               : "pytorch-fid";
       EXPECT_GT(relative_difference(ours, one.at(other).as_tensor()), 1e-3)
           << convention << " " << size;
-      const auto expected =
-          one.find(std::string(convention) + "-distance");
+      const auto expected = one.find(std::string(convention) + "-distance");
       if (!expected) continue;
-      const double distance = frechet_distance(
-          statistics(ours.slice(0, 0, 3)), statistics(ours.slice(0, 3)));
+      const double distance = frechet_distance(statistics(ours.slice(0, 0, 3)),
+                                               statistics(ours.slice(0, 3)));
       EXPECT_NEAR(distance, expected->as_double(),
                   1e-4 * expected->as_double());
     }

@@ -39,7 +39,7 @@ class SkipBadSamples final : public Dataset {
 
   std::shared_ptr<const Dataset> whole_;
   mutable std::mutex mutex_;
-  mutable std::set<int64_t> bad_;                // guarded by mutex_
+  mutable std::set<int64_t> bad_;              // guarded by mutex_
   mutable std::vector<std::string> messages_;  // guarded by mutex_
 };
 

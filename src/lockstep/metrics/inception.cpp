@@ -78,8 +78,8 @@ at::Tensor Inception::prepare(const at::Tensor& levels) const {
 }
 
 at::Tensor Inception::features_of(const at::Tensor& levels) const {
-  at::Tensor x =
-      chain("", {"Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3"}, prepare(levels));
+  at::Tensor x = chain("", {"Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3"},
+                       prepare(levels));
   x = chain("", {"Conv2d_3b_1x1", "Conv2d_4a_3x3"}, halved(x));
   x = block_a("Mixed_5b.", halved(x));
   x = block_a("Mixed_5c.", x);
@@ -154,8 +154,7 @@ at::Tensor Inception::block_d(std::string_view block,
 at::Tensor Inception::block_e(std::string_view block, const at::Tensor& x,
                               const at::Tensor& pooled) const {
   const at::Tensor middle = chain(block, {"branch3x3_1"}, x);
-  const at::Tensor deep =
-      chain(block, {"branch3x3dbl_1", "branch3x3dbl_2"}, x);
+  const at::Tensor deep = chain(block, {"branch3x3dbl_1", "branch3x3dbl_2"}, x);
   return at::cat(
       {chain(block, {"branch1x1"}, x), chain(block, {"branch3x3_2a"}, middle),
        chain(block, {"branch3x3_2b"}, middle),

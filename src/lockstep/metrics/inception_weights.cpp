@@ -134,9 +134,9 @@ class StateDict {
     left_.erase(found);
     if (tensor.sizes() != at::IntArrayRef(shape) ||
         !tensor.is_floating_point()) {
-      problems_.push_back(
-          fmt::format("{} is {} instead of {}", name,
-                      shape_text(tensor.sizes().vec()), shape_text(shape)));
+      problems_.push_back(fmt::format("{} is {} instead of {}", name,
+                                      shape_text(tensor.sizes().vec()),
+                                      shape_text(shape)));
       return at::zeros(shape, at::kDouble);
     }
     return tensor.to(at::kDouble).contiguous();

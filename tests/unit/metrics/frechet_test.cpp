@@ -97,8 +97,8 @@ TEST(Frechet, IndependentFeaturesHaveAClosedForm) {
       ((m1 - m2).square() + (s1 - s2).square()).sum().item<double>();
   const Tensor turn = rotation(50);
   const auto turned = [&turn](const Tensor& mean, const Tensor& deviation) {
-    return normal_distribution(
-        turn.mv(mean), turn.mm(deviation.square().diag()).mm(turn.t()));
+    return normal_distribution(turn.mv(mean),
+                               turn.mm(deviation.square().diag()).mm(turn.t()));
   };
   EXPECT_NEAR(frechet_distance(turned(m1, s1), turned(m2, s2)), expected,
               1e-12 * expected);

@@ -17,8 +17,8 @@ Tree zero_weights() {
   for (const InceptionLayer& layer : inception_layers()) {
     // One value stands for all: files keep it so.
     const at::Tensor zero = torch::zeros({1});
-    state[layer.name + ".conv.weight"] = zero.expand(
-        {layer.out, layer.in, layer.kernel[0], layer.kernel[1]});
+    state[layer.name + ".conv.weight"] =
+        zero.expand({layer.out, layer.in, layer.kernel[0], layer.kernel[1]});
     for (const char* name : {"weight", "bias", "running_mean", "running_var"}) {
       state[layer.name + ".bn." + name] = zero.expand({layer.out});
     }
@@ -67,10 +67,10 @@ TEST_F(InceptionWeightsFiles, OtherWeightsOrConventionsHaveOtherIds) {
   Tree state = zero_weights();
   const std::string id = load(state)->id();
   EXPECT_EQ(id.find("inception-v3/pytorch-fid/"), 0U) << id;
-  EXPECT_EQ(make_feature_net(
-                {.weights = path(), .convention = "torch-fidelity"})
-                ->id(),
-            "inception-v3/torch-fidelity/" + id.substr(id.rfind('/') + 1));
+  EXPECT_EQ(
+      make_feature_net({.weights = path(), .convention = "torch-fidelity"})
+          ->id(),
+      "inception-v3/torch-fidelity/" + id.substr(id.rfind('/') + 1));
   state["Mixed_7c.branch_pool.bn.bias"] = torch::ones({192});
   EXPECT_NE(load(state)->id(), id);
 }

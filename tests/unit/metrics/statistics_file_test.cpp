@@ -15,8 +15,7 @@ namespace {
 // A net that only says what it is.
 class NamedNet final : public FeatureNet {
  public:
-  NamedNet(std::string id, int64_t width)
-      : id_(std::move(id)), width_(width) {}
+  NamedNet(std::string id, int64_t width) : id_(std::move(id)), width_(width) {}
   std::string name() const override { return "fid"; }
   std::string id() const override { return id_; }
   int64_t width() const override { return width_; }
@@ -121,18 +120,17 @@ TEST_F(StatisticsFiles, AFileOfSomethingElseIsNamed) {
   error_for<FormatError>(small_);
   write_arrays({{"mu", rand({0})}, {"sigma", rand({0, 0})}});
   error_for<FormatError>(small_);
-  write_arrays({{"mu", torch::ones({6}, torch::kLong)}, {"sigma", rand({6, 6})}});
+  write_arrays(
+      {{"mu", torch::ones({6}, torch::kLong)}, {"sigma", rand({6, 6})}});
   error_for<FormatError>(small_);
   write_arrays({{"mu", rand({6}) / 0}, {"sigma", rand({6, 6})}});
   EXPECT_NE(error_for<FormatError>(small_).find("not finite"),
             std::string::npos);
-  write_arrays({{"mu", rand({6})},
-                {"sigma", rand({6, 6})},
-                {"features", rand({3})}});
+  write_arrays(
+      {{"mu", rand({6})}, {"sigma", rand({6, 6})}, {"features", rand({3})}});
   error_for<FormatError>(small_);
-  write_arrays({{"mu", rand({6})},
-                {"sigma", rand({6, 6})},
-                {"count", rand({3})}});
+  write_arrays(
+      {{"mu", rand({6})}, {"sigma", rand({6, 6})}, {"count", rand({3})}});
   error_for<FormatError>(small_);
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -71,6 +72,15 @@ at::Tensor draw_weights(const Layer& layer, uint64_t stream) {
   return weights;
 }
 
+// Averages of areas where a picture is larger, bilinear where it is smaller.
+at::Tensor at_fixed_size(const at::Tensor& pictures) {
+  const int64_t height = std::min(pictures.size(2), kSide);
+  const int64_t width = std::min(pictures.size(3), kSide);
+  const at::Tensor shrunk = at::adaptive_avg_pool2d(pictures, {height, width});
+  return at::upsample_bilinear2d(shrunk, {kSide, kSide},
+                                 /*align_corners=*/false);
+}
+
 at::Tensor colour_moments(const at::Tensor& pictures) {
   const at::Tensor pixels = pictures.flatten(2);
   const at::Tensor mean = pixels.mean(2);
@@ -98,10 +108,7 @@ void BuiltinFeatures::move_weights(const c10::Device& device) {
 }
 
 at::Tensor BuiltinFeatures::features_of(const at::Tensor& levels) const {
-  at::Tensor x = levels / 127.5 - 1;
-  if (x.size(2) != kSide || x.size(3) != kSide) {
-    x = at::_upsample_bilinear2d_aa(x, {kSide, kSide}, /*align_corners=*/false);
-  }
+  at::Tensor x = at_fixed_size(levels / 127.5 - 1);
   std::vector<at::Tensor> parts = {colour_moments(x)};
   for (size_t i = 0; i < kLayers.size(); ++i) {
     const int64_t stride = kLayers[i].stride;

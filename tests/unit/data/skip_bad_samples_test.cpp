@@ -70,11 +70,11 @@ TEST(SkipBadSamples, TellsAFewMessagesAndCountsAll) {
 }
 
 TEST(SkipBadSamples, ABrokenDataSetIsAnError) {
-  const int64_t most = SkipBadSamples::kMaxInARow;
-  const auto almost = numbers(200, [most](int64_t i) { return i < most - 1; });
-  EXPECT_EQ(number_of(almost, 0), most - 1);
-  const auto broken = numbers(200, [most](int64_t i) { return i < most; });
-  EXPECT_EQ(number_of(broken, 1), most);
+  constexpr int64_t kMost = SkipBadSamples::kMaxInARow;
+  const auto almost = numbers(200, [](int64_t i) { return i < kMost - 1; });
+  EXPECT_EQ(number_of(almost, 0), kMost - 1);
+  const auto broken = numbers(200, [](int64_t i) { return i < kMost; });
+  EXPECT_EQ(number_of(broken, 1), kMost);
   try {
     number_of(broken, 0);
     ADD_FAILURE() << "no error";
@@ -109,7 +109,7 @@ TEST(SkipBadSamples, GivesTheSameOnAnyNumberOfThreads) {
     std::vector<at::Tensor> batches;
     auto epoch = loader.epoch(3);
     while (const auto batch = epoch.next()) {
-      batches.push_back((*batch)[0]);
+      batches.push_back(batch->tensors[0]);
     }
     ASSERT_EQ(batches.size(), 20U);
     EXPECT_EQ(data->bad().count, 500 - 285);

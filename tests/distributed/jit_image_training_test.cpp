@@ -29,12 +29,9 @@ TEST(JitImageTraining, TheLossFalls) {
   run_well(training);
   const auto losses = metric(temp.path(), "train/loss");
   ASSERT_EQ(losses.size(), 250U);
-  const double before =
-      std::accumulate(losses.begin(), losses.begin() + 5, 0.0) / 5;
-  const double after =
-      std::accumulate(losses.end() - 25, losses.end(), 0.0) / 25;
-  EXPECT_GT(before, 0.5);
-  EXPECT_LT(after, 0.25 * before);
+  // Zero for every picture, as the model begins, costs more than 1.
+  EXPECT_GT(std::accumulate(losses.begin(), losses.begin() + 5, 0.0) / 5, 1);
+  EXPECT_LT(std::accumulate(losses.end() - 25, losses.end(), 0.0) / 25, 0.35);
 }
 
 TEST(JitImageTraining, OneAndTwoProcessesHaveTheSameLosses) {

@@ -3,6 +3,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/recipes/jit/image_model.h"
+#include "lockstep/tensor/autocast.h"
 
 namespace lockstep {
 namespace {
@@ -214,6 +215,27 @@ TEST(JitImageModel, RunsInDoublePrecisionToo) {
       model.forward(x.to(torch::kDouble), t.to(torch::kDouble), y);
   EXPECT_EQ(precise.scalar_type(), torch::kDouble);
   EXPECT_TRUE(torch::allclose(precise.to(torch::kFloat), single, 1e-3, 1e-4));
+}
+
+TEST(JitImageModel, RunsUnderAutocast) {
+  torch::manual_seed(3);
+  JitImage model(kSmall);
+  set_all_random(model);
+  const auto x = torch::randn({2, 3, 16, 16});
+  const auto t = torch::tensor({0.3F, 0.9F});
+  const auto y = torch::tensor({1, 3});
+  const auto exact = model.forward(x, t, y);
+  at::Tensor rough;
+  {
+    const Autocast autocast(c10::DeviceType::CPU, torch::kBFloat16);
+    rough = model.forward(x, t, y);
+  }
+  rough.square().sum().backward();
+  EXPECT_EQ(rough.scalar_type(), torch::kBFloat16);
+  EXPECT_LT((rough - exact).norm().item<float>(),
+            0.05 * exact.norm().item<float>());
+  EXPECT_GT((rough - exact).abs().max().item<float>(), 0);
+  EXPECT_EQ(model.parameters()[1].grad().scalar_type(), torch::kFloat);
 }
 
 TEST(JitImageModel, CountsItsWork) {

@@ -13,4 +13,19 @@ at::Tensor Mlp::forward(const at::Tensor& tokens) {
   return fc2_->forward(at::gelu(fc1_->forward(tokens), "tanh"));
 }
 
+SwiGlu::SwiGlu(const SwiGluConfig& config) : config_(config) {
+  w12_ = register_module("w12",
+                         torch::nn::Linear(config.width, 2 * config.hidden));
+  w3_ = register_module("w3", torch::nn::Linear(config.hidden, config.width));
+}
+
+at::Tensor SwiGlu::forward(const at::Tensor& tokens) {
+  const auto half = w12_->forward(tokens).chunk(2, -1);
+  at::Tensor hidden = at::silu(half[0]) * half[1];
+  if (config_.dropout != 0) {
+    hidden = at::dropout(hidden, config_.dropout, is_training());
+  }
+  return w3_->forward(hidden);
+}
+
 }  // namespace lockstep

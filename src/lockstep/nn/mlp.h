@@ -1,4 +1,4 @@
-// Two linear layers with a GELU between them.
+// What a token does by itself: two linear layers with a bend between them.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -23,6 +23,25 @@ class Mlp : public torch::nn::Module {
  private:
   torch::nn::Linear fc1_{nullptr};
   torch::nn::Linear fc2_{nullptr};
+};
+
+struct SwiGluConfig {
+  int64_t width = 384;
+  int64_t hidden = 1024;
+  double dropout = 0;  // Of what the second layer gets.
+};
+
+// w3(silu(a) * b), a and b the halves of w12(x) in this order.
+class SwiGlu : public torch::nn::Module {
+ public:
+  explicit SwiGlu(const SwiGluConfig& config);
+
+  at::Tensor forward(const at::Tensor& tokens);
+
+ private:
+  SwiGluConfig config_;
+  torch::nn::Linear w12_{nullptr};
+  torch::nn::Linear w3_{nullptr};
 };
 
 }  // namespace lockstep

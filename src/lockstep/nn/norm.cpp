@@ -15,6 +15,16 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain,
   return x * (root / length.clamp_min(min_length) * gain);
 }
 
+RmsNorm::RmsNorm(int64_t size, double eps) : eps_(eps) {
+  weight_ = register_parameter("weight", at::ones({size}));
+}
+
+at::Tensor RmsNorm::forward(const at::Tensor& x) {
+  // The fused kernel takes one type for both.
+  return at::rms_norm(x.to(weight_.scalar_type()), weight_.sizes(), weight_,
+                      eps_);
+}
+
 at::Tensor modulate(const at::Tensor& x, const Modulation& modulation) {
   return x * (1 + modulation.scale.unsqueeze(1)) +
          modulation.shift.unsqueeze(1);

@@ -4,6 +4,7 @@
 
 #include "lockstep/recipes/pictures/grid.h"
 #include "lockstep/recipes/pictures/picture_sets.h"
+#include "lockstep/recipes/pictures/pixels.h"
 #include "lockstep/train/score.h"
 
 namespace lockstep {
@@ -115,7 +116,7 @@ std::shared_ptr<torch::nn::Module> DitRecipe::make_model() {
 
 Loss DitRecipe::loss(const Batch& batch, SampleRandom& random) {
   const auto dtype = model_->dtype();
-  const at::Tensor pictures = batch[0].to(dtype) / 127.5 - 1;
+  const at::Tensor pictures = as_levels(batch[0], dtype);
   const at::Tensor is_dropped = random.uniform({}) < settings_.class_dropout;
   const FlowDraws draws = {
       .times = random.normal({}, dtype).sigmoid(),

@@ -2,30 +2,11 @@
 
 #include <torch/torch.h>
 
+#include "lockstep/diffusion/guidance.h"
+#include "lockstep/diffusion/ode.h"
+#include "lockstep/recipes/pictures/pixels.h"
+
 namespace lockstep {
-namespace {
-
-at::Tensor as_bytes(const at::Tensor& pictures) {
-  return (pictures.clamp(-1, 1) * 127.5 + 127.5).round().to(at::kByte);
-}
-
-// With and without the class in one batch: uncond + w (cond - uncond).
-at::Tensor guided_velocity(Dit& model, const at::Tensor& z,
-                           const at::Tensor& times, const FlowStart& start) {
-  const at::Tensor no_class =
-      torch::full_like(start.labels, model.config().num_classes);
-  const auto velocity =
-      model
-          .forward(torch::cat({z, z}), torch::cat({times, times}),
-                   torch::cat({start.labels, no_class}))
-          .to(z.scalar_type())
-          .chunk(2);
-  return velocity[1] +
-         start.guidance.view({-1, 1, 1, 1}) * (velocity[0] - velocity[1]);
-}
-
-}  // namespace
-
 at::Tensor flow_losses(Dit& model, const at::Tensor& pictures,
                        const FlowDraws& draws) {
   const at::Tensor t = draws.times.view({-1, 1, 1, 1});
@@ -50,19 +31,36 @@ std::vector<int64_t> frame_steps(const FlowSteps& steps) {
 at::Tensor sample_flow(Dit& model, const FlowStart& start,
                        const FlowSteps& steps) {
   const auto count = static_cast<double>(steps.count);
-  at::Tensor z = start.noise;
-  std::vector<at::Tensor> frames = {as_bytes(z)};
-  const std::vector<int64_t> taken = frame_steps(steps);
+  const Velocity guided = guided_velocity(
+      [&model](const at::Tensor& z, const at::Tensor& times,
+               const at::Tensor& labels) {
+        return model.forward(z, times, labels);
+      },
+      {.labels = start.labels,
+       .no_label = model.config().num_classes,
+       .weights = start.guidance});
+  // The way of one whole step, divided by the count instead of multiplied with
+  // its rounded inverse.
+  const Velocity per_step = [&](const at::Tensor& z, double t) {
+    return guided(z, t) / -count;
+  };
+  std::vector<EulerStep> euler;
   for (int64_t step = 0; step < steps.count; ++step) {
     // linspace(0, 1, count) from its end: both 1 and 0 are evaluated.
     const double t =
         steps.count == 1
             ? 0
             : static_cast<double>(steps.count - 1 - step) / (count - 1);
-    const at::Tensor times = torch::full({z.size(0)}, t, z.options());
-    z = z - guided_velocity(model, z, times, start) / count;
-    if (step + 1 == taken[frames.size()]) frames.push_back(as_bytes(z));
+    euler.push_back({.time = t, .length = 1});
   }
+  std::vector<at::Tensor> frames = {as_bytes(start.noise)};
+  const std::vector<int64_t> taken = frame_steps(steps);
+  follow_euler(per_step, start.noise, euler,
+               [&](int64_t done, const at::Tensor& z) {
+                 if (done == taken[frames.size()]) {
+                   frames.push_back(as_bytes(z));
+                 }
+               });
   return torch::stack(frames, 1);
 }
 

@@ -5,9 +5,12 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/nn/attention.h"
+#include "lockstep/nn/condition.h"
 #include "lockstep/nn/embedding.h"
+#include "lockstep/nn/init.h"
 #include "lockstep/nn/mlp.h"
 #include "lockstep/nn/norm.h"
+#include "lockstep/nn/patches.h"
 
 namespace lockstep {
 namespace {
@@ -24,24 +27,6 @@ class ScalarNorm : public torch::nn::Module {
  private:
   at::Tensor g_;
 };
-
-// SiLU and a linear layer that begins as zero: blocks begin as the identity.
-torch::nn::Sequential make_modulation(int64_t width, int64_t num_parts) {
-  torch::nn::Linear linear(width, num_parts * width);
-  torch::nn::init::zeros_(linear->weight);
-  torch::nn::init::zeros_(linear->bias);
-  return torch::nn::Sequential(torch::nn::SiLU(), linear);
-}
-
-// Of the linear layers inside; Linear's own initialisation is another one.
-void reset_linear_layers(torch::nn::Module& module) {
-  for (const auto& child : module.modules(/*include_self=*/false)) {
-    if (auto* linear = child->as<torch::nn::LinearImpl>()) {
-      torch::nn::init::xavier_uniform_(linear->weight);
-      torch::nn::init::zeros_(linear->bias);
-    }
-  }
-}
 
 }  // namespace
 
@@ -64,28 +49,6 @@ class Dit::PatchEmbedder : public torch::nn::Module {
 
  private:
   torch::nn::Conv2d proj_{nullptr};
-};
-
-class Dit::TimeEmbedder : public torch::nn::Module {
- public:
-  explicit TimeEmbedder(const DitConfig& config) {
-    torch::nn::Linear first(kTimeWidth, config.width);
-    torch::nn::Linear second(config.width, config.width);
-    for (auto& linear : {first, second}) {
-      torch::nn::init::normal_(linear->weight, 0, 0.02);
-      torch::nn::init::zeros_(linear->bias);
-    }
-    mlp_ = register_module(
-        "mlp", torch::nn::Sequential(first, torch::nn::SiLU(), second));
-  }
-
-  at::Tensor forward(const at::Tensor& times) {
-    return mlp_->forward(
-        time_embedding(times, {.width = kTimeWidth, .max_period = kMaxPeriod}));
-  }
-
- private:
-  torch::nn::Sequential mlp_{nullptr};
 };
 
 class Dit::LabelEmbedder : public torch::nn::Module {
@@ -214,8 +177,11 @@ Dit::Dit(const DitConfig& config) : config_(config) {
       /*requires_grad=*/false);
   x_embedder_ =
       register_module("x_embedder", std::make_shared<PatchEmbedder>(config));
-  t_embedder_ =
-      register_module("t_embedder", std::make_shared<TimeEmbedder>(config));
+  t_embedder_ = register_module(
+      "t_embedder",
+      std::make_shared<TimeEmbedder>(TimeEmbedderConfig{
+          .waves = {.width = kTimeWidth, .max_period = kMaxPeriod},
+          .width = config.width}));
   y_embedder_ =
       register_module("y_embedder", std::make_shared<LabelEmbedder>(config));
   blocks_ = register_module("blocks", torch::nn::ModuleList());
@@ -240,18 +206,8 @@ at::Tensor Dit::forward(const at::Tensor& pictures, const at::Tensor& times,
     x = block->as<Block>()->forward(x, condition);
   }
   x = x.slice(1, 0, num_patches);
-  return unpatchify(final_layer_->forward(x, condition));
-}
-
-// [B, N, patch * patch * C] -> [B, C, S, S]
-at::Tensor Dit::unpatchify(const at::Tensor& tokens) const {
-  const int64_t side = config_.image_size / config_.patch;
-  return tokens
-      .reshape({tokens.size(0), side, side, config_.patch, config_.patch,
-                config_.channels})
-      .permute({0, 5, 1, 3, 2, 4})
-      .reshape({tokens.size(0), config_.channels, config_.image_size,
-                config_.image_size});
+  return join_patches(final_layer_->forward(x, condition),
+                      {.patch = config_.patch, .channels = config_.channels});
 }
 
 }  // namespace lockstep

@@ -36,6 +36,8 @@ void check_dit_config(const DitConfig& config);
 // Multiplications and additions of one forward pass of one picture.
 double dit_forward_flops(const DitConfig& config);
 
+class TimeEmbedder;
+
 class Dit : public torch::nn::Module {
  public:
   explicit Dit(const DitConfig& config);
@@ -49,10 +51,7 @@ class Dit : public torch::nn::Module {
   at::ScalarType dtype() const { return pos_embed_.scalar_type(); }
 
  private:
-  at::Tensor unpatchify(const at::Tensor& tokens) const;
-
   class PatchEmbedder;
-  class TimeEmbedder;
   class LabelEmbedder;
   class Block;
   class FinalLayer;

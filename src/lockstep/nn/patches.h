@@ -1,0 +1,19 @@
+// Pictures from patches.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+struct PatchLayout {
+  int64_t patch = 2;
+  int64_t channels = 3;
+};
+
+// [B, side * side, patch * patch * C] -> [B, C, S, S]: patches row by row,
+// inside of one its rows, columns and then channels.
+at::Tensor join_patches(const at::Tensor& patches, const PatchLayout& layout);
+
+}  // namespace lockstep

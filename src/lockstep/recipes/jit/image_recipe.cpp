@@ -1,0 +1,210 @@
+#include "lockstep/recipes/jit/image_recipe.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/recipes/pictures/grid.h"
+#include "lockstep/recipes/pictures/picture_sets.h"
+#include "lockstep/recipes/pictures/pixels.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kGroup = "JiT, pictures";
+constexpr int64_t kCopies = 10;      // Of a class, in a row of the grid.
+constexpr int64_t kMaxClasses = 10;  // Rows.
+constexpr int64_t kSampleSteps = 50;
+
+}  // namespace
+
+void JitImageRecipe::describe(Options& options, TrainConfig& /*common*/) {
+  describe_model(options);
+  describe_flow(options);
+}
+
+void JitImageRecipe::describe_model(Options& options) {
+  const OptionDetails share = {.minimum = 0, .maximum = 1, .group = kGroup};
+  options.add("attn_dropout", settings_.attn_dropout,
+              "of the weights of attention, in the middle half of the blocks",
+              share);
+  options.add("proj_dropout", settings_.proj_dropout,
+              "of what attention and MLP give, in the middle half of the "
+              "blocks",
+              share);
+  options.add("class_num", settings_.class_num, "classes of the model",
+              {.minimum = 1,
+               .group = kGroup,
+               .shown_default = "as many as the data have"});
+  const OptionDetails size = {
+      .minimum = 1, .group = kGroup, .shown_default = "by --model"};
+  options.add("dim", settings_.width, "width of a token", size);
+  options.add("depth", settings_.depth, "blocks", size);
+  options.add("heads", settings_.num_heads, "heads of attention", size);
+}
+
+void JitImageRecipe::describe_flow(Options& options) {
+  const OptionDetails share = {.minimum = 0, .maximum = 1, .group = kGroup};
+  const OptionDetails number = {.minimum = 0, .group = kGroup};
+  options.add("P_mean", settings_.p_mean,
+              "times of training are sigmoid(P_mean + P_std * n), n normal",
+              {.group = kGroup});
+  options.add("P_std", settings_.p_std, "see P_mean", number);
+  options.add("noise_scale", settings_.objective.noise_scale,
+              "deviation of the noise; the paper's is 1 at 256 pixels and 2 at "
+              "512",
+              number);
+  options.add("t_eps", settings_.objective.t_eps,
+              "velocities are divided by no less than this",
+              {.minimum = 1e-6, .maximum = 1, .group = kGroup});
+  options.add("label_drop_prob", settings_.label_drop_prob,
+              "how often a picture is shown without its class", share);
+  options.add("sampling_method", settings_.sampling_method,
+              "steps from noise to a picture; heun evaluates twice in each",
+              {.choices = {"heun", "euler"}, .group = kGroup});
+  options.add("cfg", settings_.cfg,
+              "weight of guidance; 1: none. The paper's: 2.9 for B, 2.4 for L, "
+              "2.2 for H",
+              number);
+  options.add("interval_min", settings_.interval.low,
+              "guidance begins behind this time; 0: at once", share);
+  options.add("interval_max", settings_.interval.high,
+              "guidance ends at this time; 1 is the picture", share);
+}
+
+void JitImageRecipe::settle_defaults(const Options& options,
+                                     TrainConfig& common) {
+  const auto settle = [&](std::string_view name, auto& setting, auto value) {
+    if (!options.was_given(name)) setting = std::move(value);
+  };
+  OptimizationConfig& optimization = common.optimization;
+  settle("lr_schedule", optimization.lr_schedule, "constant");
+  settle("beta2", optimization.beta2, 0.95);
+  settle("weight_decay", optimization.weight_decay, 0.0);
+  settle("max_grad_norm", optimization.max_grad_norm, 0.0);
+  settle("ema_decay", optimization.ema_decay,
+         std::vector<double>{0.9999, 0.9996});
+  settle("drop_last", common.drop_last, true);
+  if (!options.was_given("warmup_steps")) {
+    settle("warmup_epochs", optimization.warmup_epochs, 5.0);
+  }
+  if (!options.was_given("use_amp")) {
+    settle("precision", common.precision, "auto");
+  }
+}
+
+JitImageConfig JitImageRecipe::model_config() const {
+  JitVariant variant = parse_jit_variant(shared_.model);
+  variant.width = settings_.width.value_or(variant.width);
+  variant.depth = settings_.depth.value_or(variant.depth);
+  variant.num_heads = settings_.num_heads.value_or(variant.num_heads);
+  JitImageConfig config =
+      jit_image_config(variant, shared_.image_size, num_classes_);
+  config.attn_dropout = settings_.attn_dropout;
+  config.proj_dropout = settings_.proj_dropout;
+  return config;
+}
+
+int64_t JitImageRecipe::num_shown_classes() const {
+  return std::min(num_classes_, kMaxClasses);
+}
+
+RecipeFacts JitImageRecipe::facts() const {
+  return {
+      .name = "jit",
+      .summary = "pictures by class from noise: JiT",
+      .files = {.checkpoint = "checkpoint_epoch_{epoch}.pth",
+                .best = "best_model.pth"},
+      .keys = {.model = {{.key = "model"}},
+               .step = "",
+               .optimizer = "optimizer",
+               .scheduler = "",
+               .settings = "args",
+               .averages = {"model_ema1", "model_ema2"}},
+      .memory_remedies = {"--batch_size 16", "--gradient_accumulation_steps 2"},
+      .flops_per_sample = 3 * jit_image_forward_flops(model_config()),
+      .num_sample_items = num_shown_classes() * kCopies,
+      .samples_averages = true};
+}
+
+DataSets JitImageRecipe::open_data(const TrainConfig& common) {
+  check_jit_image_config(model_config());
+  PictureSets sets = open_picture_sets(common.data_path, shared_.image_size);
+  num_classes_ = settings_.class_num.value_or(sets.num_classes);
+  if (num_classes_ < sets.num_classes) {
+    throw ConfigError(fmt::format(
+        "--class_num {}: the data in {} have {} classes; leave it out, or give "
+        "at least as many",
+        num_classes_, common.data_path, sets.num_classes));
+  }
+  return std::move(sets.data);
+}
+
+std::shared_ptr<torch::nn::Module> JitImageRecipe::make_model() {
+  model_ = std::make_shared<JitImage>(model_config());
+  return model_;
+}
+
+Loss JitImageRecipe::loss(const Batch& batch, SampleRandom& random) {
+  const auto dtype = model_->dtype();
+  const at::Tensor pictures = as_levels(batch[0], dtype);
+  // In the paper's order: label, time, noise.
+  const at::Tensor is_dropped = random.uniform({}) < settings_.label_drop_prob;
+  const at::Tensor normal = random.normal({}, dtype);
+  const JitImageDraws draws = {
+      .times = (settings_.p_mean + settings_.p_std * normal).sigmoid(),
+      .noise = random.normal(pictures.sizes().slice(1), dtype),
+      .labels = batch[1].masked_fill(is_dropped, num_classes_)};
+  return {.sum = jit_image_losses(*model_, pictures, draws, settings_.objective)
+                     .sum()};
+}
+
+at::Tensor JitImageRecipe::make_pictures(const std::vector<int64_t>& classes,
+                                         SampleRandom& random) {
+  const JitImageConfig& config = model_->config();
+  const at::Tensor noise = random.normal(
+      {config.channels, config.image_size, config.image_size}, model_->dtype());
+  JitSampling sampling = {
+      .objective = settings_.objective,
+      .method = settings_.sampling_method == "heun" ? OdeMethod::kHeun
+                                                    : OdeMethod::kEuler,
+      .num_steps = shared_.sample_steps.value_or(kSampleSteps),
+      .interval = settings_.interval};
+  // At no time: half of the work is saved.
+  if (settings_.cfg == 1) sampling.interval.high = 0;
+  return as_bytes(sample_jit_images(
+      *model_,
+      {.noise = noise,
+       .labels = torch::tensor(classes, torch::kLong).to(noise.device()),
+       .guidance =
+           torch::full({noise.size(0)}, settings_.cfg, noise.options())},
+      sampling));
+}
+
+// Class by class, copy by copy.
+at::Tensor JitImageRecipe::sample(std::span<const int64_t> items,
+                                  SampleRandom& random) {
+  std::vector<int64_t> classes;
+  for (const int64_t item : items) {
+    classes.push_back(item / kCopies % num_shown_classes());
+  }
+  return make_pictures(classes, random);
+}
+
+std::vector<OutputFile> JitImageRecipe::render(const at::Tensor& items) {
+  const std::string scale = scale_text(settings_.cfg);
+  return {{.name = "images/step{step}_cfg" + scale + "{weights}.png",
+           .bytes = last_picture(make_grid(items.unsqueeze(1), kCopies)),
+           .title = "Images/cfg" + scale + "{weights}"}};
+}
+
+at::Tensor JitImageRecipe::generate(std::span<const int64_t> items,
+                                    SampleRandom& random) {
+  std::vector<int64_t> classes;
+  for (const int64_t item : items) classes.push_back(item % num_classes_);
+  return make_pictures(classes, random);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+// The recipe jit on pictures: by class, from noise, as in the paper of JiT.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/recipes/jit/image_flow.h"
+#include "lockstep/recipes/jit/image_model.h"
+#include "lockstep/recipes/jit/shared.h"
+#include "lockstep/train/recipe.h"
+
+namespace lockstep {
+
+struct JitImageSettings {
+  double attn_dropout = 0;
+  double proj_dropout = 0;
+  // Times are sigmoid(p_mean + p_std * n), n from N(0, 1).
+  double p_mean = -0.8;
+  double p_std = 0.8;
+  JitObjective objective = {};
+  // How often a picture is shown without its class, for guidance.
+  double label_drop_prob = 0.1;
+  std::string sampling_method = "heun";
+  double cfg = 2.9;
+  GuidanceInterval interval = {.low = 0.1, .high = 1};
+  std::optional<int64_t> class_num = {};
+  // In place of what the size's name says.
+  std::optional<int64_t> width = {};
+  std::optional<int64_t> depth = {};
+  std::optional<int64_t> num_heads = {};
+};
+
+// describe() adds what is of pictures alone. The settings in `shared`, which
+// outlives this object, are described by who owns it.
+class JitImageRecipe final : public Recipe {
+ public:
+  explicit JitImageRecipe(const JitShared& shared) : shared_(shared) {}
+
+  void describe(Options& options, TrainConfig& common) override;
+  void settle_defaults(const Options& options, TrainConfig& common) override;
+  RecipeFacts facts() const override;
+  DataSets open_data(const TrainConfig& common) override;
+  std::shared_ptr<torch::nn::Module> make_model() override;
+  Loss loss(const Batch& batch, SampleRandom& random) override;
+  at::Tensor sample(std::span<const int64_t> items,
+                    SampleRandom& random) override;
+  std::vector<OutputFile> render(const at::Tensor& items) override;
+  at::Tensor generate(std::span<const int64_t> items,
+                      SampleRandom& random) override;
+
+ private:
+  void describe_model(Options& options);
+  void describe_flow(Options& options);
+  JitImageConfig model_config() const;
+  int64_t num_shown_classes() const;
+  at::Tensor make_pictures(const std::vector<int64_t>& classes,
+                           SampleRandom& random);
+
+  const JitShared& shared_;
+  JitImageSettings settings_;
+  int64_t num_classes_ = 10;  // Until data are opened.
+  std::shared_ptr<JitImage> model_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,238 @@
+// The image model of the recipe jit, its loss, gradients and samplers are those
+// of an independent implementation; the other side is
+// python/jit_image_reference.py.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/recipes/jit/image_flow.h"
+#include "lockstep/recipes/jit/image_model.h"
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using torch::Tensor;
+
+constexpr int64_t kBatch = 3;
+constexpr double kTolerance = 1e-5;
+constexpr int64_t kSteps = 5;
+// Times are multiples of 0.2: some lie inside, some outside.
+constexpr GuidanceInterval kInside = {.low = 0.1, .high = 0.7};
+constexpr GuidanceInterval kFromZero = {.low = 0, .high = 1};
+
+struct Sizes {
+  std::string name;
+  JitImageConfig model;
+  JitObjective objective = {};
+  GuidanceInterval interval = kInside;
+};
+
+// Of the paper's sizes in small, and the patches.
+const std::vector<Sizes> kCases = {
+    {"b4",
+     {.image_size = 16,
+      .patch = 4,
+      .width = 48,
+      .depth = 6,
+      .num_heads = 3,
+      .num_classes = 7,
+      .bottleneck = 12,
+      .context_start = 2}},
+    {"b8_two_noise",
+     {.image_size = 24,
+      .patch = 8,
+      .width = 32,
+      .depth = 3,
+      .num_heads = 2,
+      .num_classes = 4,
+      .bottleneck = 16,
+      .num_context = 5,
+      .context_start = 0},
+     {.noise_scale = 2, .t_eps = 0.3},
+     kFromZero},
+    {"l16",
+     {.image_size = 64,
+      .patch = 16,
+      .width = 64,
+      .depth = 4,
+      .num_heads = 4,
+      .num_classes = 3,
+      .bottleneck = 32,
+      .context_start = 1}},
+    {"h32",
+     {.image_size = 64,
+      .patch = 32,
+      .width = 40,
+      .depth = 5,
+      .num_heads = 2,
+      .num_classes = 2,
+      .bottleneck = 24,
+      .num_context = 8,
+      .context_start = 4}},
+};
+
+// What begins as zero or one would hide what comes before it.
+void shake(torch::nn::Module& model) {
+  const torch::NoGradGuard no_grad;
+  for (Tensor& parameter : model.parameters()) {
+    if (parameter.requires_grad()) {
+      parameter.add_(0.1 * torch::randn_like(parameter));
+    }
+  }
+}
+
+Tree sizes_tree(const JitImageConfig& config) {
+  Tree sizes;
+  sizes["size"] = config.image_size;
+  sizes["patch"] = config.patch;
+  sizes["channels"] = config.channels;
+  sizes["dim"] = config.width;
+  sizes["depth"] = config.depth;
+  sizes["heads"] = config.num_heads;
+  sizes["classes"] = config.num_classes;
+  sizes["bottleneck"] = config.bottleneck;
+  sizes["context"] = config.num_context;
+  sizes["start"] = config.context_start;
+  return sizes;
+}
+
+struct Case {
+  Sizes sizes;
+  std::shared_ptr<JitImage> model;
+  Tensor pictures;
+  JitImageDraws draws;
+  Tensor guidance;
+};
+
+Case make_case(const Sizes& sizes) {
+  const JitImageConfig& config = sizes.model;
+  Case made{.sizes = sizes,
+            .model = std::make_shared<JitImage>(config),
+            .pictures = {},
+            .draws = {},
+            .guidance = torch::tensor({1.0F, 2.9F, 4.0F})};
+  shake(*made.model);
+  const std::vector<int64_t> shape = {kBatch, config.channels,
+                                      config.image_size, config.image_size};
+  made.pictures = torch::rand(shape) * 2 - 1;
+  // The last one is nearer to its picture than t_eps.
+  made.draws = {.times = torch::tensor({0.1F, 0.6F, 0.97F}),
+                .noise = torch::randn(shape),
+                .labels = torch::tensor(
+                    {int64_t{0}, config.num_classes - 1, config.num_classes})};
+  return made;
+}
+
+Tree case_tree(const Case& made) {
+  Tree tree;
+  tree["sizes"] = sizes_tree(made.sizes.model);
+  tree["objective"]["noise_scale"] = made.sizes.objective.noise_scale;
+  tree["objective"]["t_eps"] = made.sizes.objective.t_eps;
+  tree["sampling"]["low"] = made.sizes.interval.low;
+  tree["sampling"]["high"] = made.sizes.interval.high;
+  tree["sampling"]["steps"] = kSteps;
+  tree["weights"] = module_state(*made.model);
+  tree["x"] = made.pictures;
+  tree["t"] = made.draws.times;
+  tree["noise"] = made.draws.noise;
+  tree["y"] = made.draws.labels;
+  tree["w"] = made.guidance;
+  return tree;
+}
+
+void expect_close(const Tensor& ours, const Tensor& theirs,
+                  const std::string& what) {
+  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
+  const double size = theirs.norm().item<double>();
+  EXPECT_GT(size, 0) << what;
+  EXPECT_LE((ours - theirs).norm().item<double>(), kTolerance * size) << what;
+}
+
+void expect_equal_training(const Case& made, const TreeView& theirs) {
+  JitImage& model = *made.model;
+  const Tensor loss =
+      jit_image_losses(model, made.pictures, made.draws, made.sizes.objective)
+          .mean();
+  loss.backward();
+  expect_close(loss.detach(), theirs.at("loss").as_tensor(), "loss");
+  const TreeView gradients = theirs.at("gradients");
+  size_t num_compared = 0;
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    expect_close(item.value().grad(), gradients.at(item.key()).as_tensor(),
+                 item.key());
+    ++num_compared;
+  }
+  EXPECT_EQ(num_compared, gradients.as_dict().size());
+}
+
+void expect_equal_sampling(const Case& made, const TreeView& theirs) {
+  const torch::NoGradGuard no_grad;
+  expect_close(made.model->forward(made.draws.noise, made.draws.times,
+                                   made.draws.labels),
+               theirs.at("predicted").as_tensor(), "predicted");
+  for (const auto& [name, method] : {std::pair("euler", OdeMethod::kEuler),
+                                     std::pair("heun", OdeMethod::kHeun)}) {
+    const Tensor pictures =
+        sample_jit_images(*made.model,
+                          {.noise = made.draws.noise,
+                           .labels = made.draws.labels,
+                           .guidance = made.guidance},
+                          {.objective = made.sizes.objective,
+                           .method = method,
+                           .num_steps = kSteps,
+                           .interval = made.sizes.interval});
+    expect_close(pictures, theirs.at("pictures").at(name).as_tensor(), name);
+  }
+}
+
+void expect_equal_names(const Case& made, const TreeView& theirs) {
+  const auto names = theirs.at("names").as_list();
+  const auto ours = made.model->named_parameters();
+  ASSERT_EQ(names.size(), ours.size());
+  for (size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_EQ(theirs.at("names").at(i).as_string(), ours[i].key());
+  }
+  // Back again, by name.
+  JitImage read(made.sizes.model);
+  EXPECT_TRUE(load_module_state(read, theirs.at("model")).is_complete());
+}
+
+TEST(JitImageParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {
+  // Threads that wait for each other are slow where others work too.
+  at::set_num_threads(1);
+  torch::manual_seed(5);
+  const testing::TempDir folder;
+  Tree cases;
+  std::vector<Case> made;
+  for (const Sizes& sizes : kCases) {
+    made.push_back(make_case(sizes));
+    cases[sizes.name] = case_tree(made.back());
+  }
+  const auto in = folder.path() / "cases.pt";
+  const auto out = folder.path() / "results.pt";
+  save_checkpoint(in, cases);
+  const auto python =
+      testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/jit_image_reference.py",
+                    in.string(), out.string()},
+                   {.environment = {{"OMP_NUM_THREADS", "1"}},
+                    .folder = "",
+                    .timeout_seconds = 240});
+  ASSERT_EQ(python.exit_code, 0) << python.err;
+  const Tree results = load_checkpoint(out);
+  for (const Case& one : made) {
+    SCOPED_TRACE(one.sizes.name);
+    const TreeView theirs = results.at(one.sizes.name);
+    expect_close(one.model->named_parameters()["net.pos_embed"],
+                 theirs.at("pos_embed").as_tensor(), "pos_embed");
+    expect_equal_training(one, theirs);
+    expect_equal_sampling(one, theirs);
+    expect_equal_names(one, theirs);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

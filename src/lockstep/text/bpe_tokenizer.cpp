@@ -66,7 +66,11 @@ struct BpeTokenizer::Parts {
       bytes_by_id.insert_or_assign(id, token_bytes(token));
     }
     for (const AddedToken& token : with_final_ids(parts, model)) {
-      bytes_by_id.insert_or_assign(token.id, token_bytes(token.text));
+      // The package gives these back as it looks for them.
+      const bool is_changed = token.is_normalized && uses_nfc;
+      bytes_by_id.insert_or_assign(
+          token.id,
+          token_bytes(is_changed ? to_nfc(token.text) : token.text));
       added_ids.emplace(token.text, token.id);
     }
     for (const auto& [id, bytes] : bytes_by_id) {

@@ -14,9 +14,9 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) {
   }
   for (auto& bucket : tokens_) {
     std::sort(bucket.begin(), bucket.end(),
-                     [](const AddedToken& a, const AddedToken& b) {
-                       return a.text.size() > b.text.size();
-                     });
+              [](const AddedToken& a, const AddedToken& b) {
+                return a.text.size() > b.text.size();
+              });
   }
 }
 
@@ -42,7 +42,8 @@ std::vector<TextPart> AddedTokens::cut(std::string_view text) const {
       begin -= trailing_space(text.substr(done, begin - done));
     }
     if (token->takes_right) end += leading_space(text.substr(end));
-    if (begin > done) parts.push_back({.text = text.substr(done, begin - done)});
+    if (begin > done)
+      parts.push_back({.text = text.substr(done, begin - done)});
     parts.push_back({.text = text.substr(begin, end - begin), .id = token->id});
     done = end;
     place = end;

@@ -42,9 +42,9 @@ std::string token_bytes(std::string_view token) {
     // All characters of the alphabet have at most two bytes.
     if (size == 0 || size > 2) return std::string(token);
     const auto first = static_cast<uint8_t>(rest[0]);
-    const size_t code =
-        size == 1 ? first
-                  : (first & 0x1fU) << 6 | (static_cast<uint8_t>(rest[1]) & 0x3fU);
+    const size_t code = size == 1 ? first
+                                  : (first & 0x1fU) << 6 |
+                                        (static_cast<uint8_t>(rest[1]) & 0x3fU);
     if (code >= kAlphabet.size() || kAlphabet[code] < 0) {
       return std::string(token);
     }

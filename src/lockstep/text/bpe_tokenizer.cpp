@@ -56,8 +56,7 @@ struct BpeTokenizer::Parts {
   explicit Parts(const TokenizerParts& parts)
       : model(parts),
         raw_tokens(raw_only(with_final_ids(parts, model))),
-        normalized_tokens(
-            normalized_only(with_final_ids(parts, model), parts)),
+        normalized_tokens(normalized_only(with_final_ids(parts, model), parts)),
         splits(make_splits(parts)),
         uses_nfc(parts.uses_nfc),
         adds_space(parts.adds_space) {
@@ -69,8 +68,7 @@ struct BpeTokenizer::Parts {
       // The package gives these back as it looks for them.
       const bool is_changed = token.is_normalized && uses_nfc;
       bytes_by_id.insert_or_assign(
-          token.id,
-          token_bytes(is_changed ? to_nfc(token.text) : token.text));
+          token.id, token_bytes(is_changed ? to_nfc(token.text) : token.text));
       added_ids.emplace(token.text, token.id);
     }
     for (const auto& [id, bytes] : bytes_by_id) {
@@ -145,8 +143,7 @@ int64_t eos_of(const SpecialNames& names, const Find& find,
 }
 
 BpeTokenizerSource read_source(const fs::path& path) {
-  const fs::path file =
-      fs::is_directory(path) ? path / "tokenizer.json" : path;
+  const fs::path file = fs::is_directory(path) ? path / "tokenizer.json" : path;
   if (!fs::is_regular_file(file)) {
     throw ConfigError(fmt::format(
         "--tokenizer_path {}: there is no file {}; it must be a tokenizer.json "
@@ -174,7 +171,9 @@ BpeTokenizer::BpeTokenizer(const BpeTokenizerSource& source) {
   } catch (const FormatError& error) {
     throw FormatError(fmt::format("{}: {}", source.name, error.what()));
   }
-  const auto find = [&](const std::string& token) { return parts->find(token); };
+  const auto find = [&](const std::string& token) {
+    return parts->find(token);
+  };
   parts->eos = eos_of(names, find, source.name);
   if (names.pad) parts->pad = find(*names.pad);
   parts_ = std::move(parts);

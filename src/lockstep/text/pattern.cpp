@@ -56,8 +56,9 @@ Pattern::Pattern(const std::string& expression) {
                     PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error,
                     &offset, nullptr);
   if (regex == nullptr) {
-    throw FormatError(fmt::format("the regular expression '{}' is not valid: {}",
-                                  as_utf8(expression), reason(error)));
+    throw FormatError(
+        fmt::format("the regular expression '{}' is not valid: {}",
+                    as_utf8(expression), reason(error)));
   }
   code_ = std::make_unique<Code>(Code{{regex, &pcre2_code_free}});
   // Several times as fast; where it cannot be, matching works without.
@@ -73,10 +74,9 @@ std::vector<std::string_view> Pattern::cut(std::string_view text) const {
       pcre2_match_data_create_from_pattern(code_->regex.get(), nullptr),
       &pcre2_match_data_free);
   const auto find = [&](size_t from, uint32_t options) {
-    return pcre2_match(code_->regex.get(),
-                       reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                       from, options | PCRE2_NO_UTF_CHECK, match.get(),
-                       nullptr);
+    return pcre2_match(
+        code_->regex.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
+        text.size(), from, options | PCRE2_NO_UTF_CHECK, match.get(), nullptr);
   };
   std::vector<std::string_view> pieces;
   size_t done = 0;  // Up to here the text is in pieces.

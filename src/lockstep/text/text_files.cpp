@@ -94,7 +94,8 @@ std::vector<TextItem> parse_list(std::string_view content,
 }
 
 template <typename Parse>
-std::vector<TextItem> parse_lines(std::string_view content, const Parse& parse) {
+std::vector<TextItem> parse_lines(std::string_view content,
+                                  const Parse& parse) {
   std::vector<TextItem> items;
   size_t number = 0;
   while (!content.empty()) {

@@ -60,9 +60,10 @@ class Reader {
   }
   int64_t id(const Json& value) const {
     if (!value.is_number_unsigned() || value.get<uint64_t>() >= kMaxTokens) {
-      fail(fmt::format("the id {} is no integer from 0 to {}",
-                       value.dump(-1, ' ', false, Json::error_handler_t::replace),
-                       kMaxTokens - 1));
+      fail(fmt::format(
+          "the id {} is no integer from 0 to {}",
+          value.dump(-1, ' ', false, Json::error_handler_t::replace),
+          kMaxTokens - 1));
     }
     return value.get<int64_t>();
   }
@@ -141,7 +142,8 @@ void read_merges(const Json& merges, const Reader& in, TokenizerParts& parts) {
     }
     const std::string text = merge.is_string() ? merge.get<std::string>() : "";
     const size_t gap = text.find(' ');
-    if (gap == std::string::npos || text.find(' ', gap + 1) != std::string::npos) {
+    if (gap == std::string::npos ||
+        text.find(' ', gap + 1) != std::string::npos) {
       in.fail(fmt::format("merge {} is no pair of texts", parts.merges.size()));
     }
     parts.merges.emplace_back(text.substr(0, gap), text.substr(gap + 1));

@@ -52,12 +52,14 @@ bool is_ascii(std::string_view text) {
 }
 
 constexpr std::array<std::string_view, 25> kSpaces = {
-    "\t",           "\n",           "\v",           "\f",
-    "\r",           " ",            "\xc2\x85",     "\xc2\xa0",
-    "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82",
-    "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86",
-    "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a",
-    "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f",
+    "\t",           "\n",           "\v",
+    "\f",           "\r",           " ",
+    "\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80",
+    "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82",
+    "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85",
+    "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88",
+    "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8",
+    "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f",
     "\xe3\x80\x80"};
 
 }  // namespace
@@ -81,11 +83,10 @@ std::string lossy_utf8(std::string_view bytes) {
 std::string to_nfc(std::string_view text) {
   if (is_ascii(text)) return std::string(text);
   utf8proc_uint8_t* result = nullptr;
-  const auto size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &result,
-                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE |
-                                                  UTF8PROC_COMPOSE));
+  const auto size = utf8proc_map(
+      reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+      static_cast<utf8proc_ssize_t>(text.size()), &result,
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(
       result, &std::free);
   LOCKSTEP_CHECK(size >= 0, utf8proc_errmsg(size));
@@ -98,7 +99,8 @@ size_t leading_space(std::string_view text) {
     return text.substr(size).starts_with(space);
   };
   while (true) {
-    const auto* const found = std::find_if(kSpaces.begin(), kSpaces.end(), begins);
+    const auto* const found =
+        std::find_if(kSpaces.begin(), kSpaces.end(), begins);
     if (found == kSpaces.end()) return size;
     size += found->size();
   }
@@ -110,7 +112,8 @@ size_t trailing_space(std::string_view text) {
     return text.ends_with(space);
   };
   while (true) {
-    const auto* const found = std::find_if(kSpaces.begin(), kSpaces.end(), ends);
+    const auto* const found =
+        std::find_if(kSpaces.begin(), kSpaces.end(), ends);
     if (found == kSpaces.end()) return whole - text.size();
     text.remove_suffix(found->size());
   }

@@ -17,23 +17,23 @@ using Ids = std::vector<int64_t>;
 
 // Bytes a to e and space, three merges, one token that ends.
 Json small_file() {
-  return {{"model",
-           {{"type", "BPE"},
-            {"vocab",
-             {{"a", 0},
-              {"b", 1},
-              {"c", 2},
-              {"\u0120", 3},
-              {"ab", 4},
-              {"abc", 5},
-              {"\u0120a", 6}}},
-            {"merges", {"a b", Json::array({"ab", "c"}), "\u0120 a"}}}},
-          {"normalizer", nullptr},
-          {"pre_tokenizer",
-           {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
-          {"decoder", {{"type", "ByteLevel"}}},
-          {"added_tokens",
-           {{{"id", 7}, {"content", "<|endoftext|>"}, {"special", true}}}}};
+  return {
+      {"model",
+       {{"type", "BPE"},
+        {"vocab",
+         {{"a", 0},
+          {"b", 1},
+          {"c", 2},
+          {"\u0120", 3},
+          {"ab", 4},
+          {"abc", 5},
+          {"\u0120a", 6}}},
+        {"merges", {"a b", Json::array({"ab", "c"}), "\u0120 a"}}}},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"added_tokens",
+       {{{"id", 7}, {"content", "<|endoftext|>"}, {"special", true}}}}};
 }
 
 BpeTokenizer tokenizer_of(const Json& file) {
@@ -117,13 +117,12 @@ TEST(BpeTokenizer, RefusesDamagedFiles) {
       [](Json& file) { file["added_tokens"][0].erase("content"); },
       [](Json& file) { file["added_tokens"] = Json::array(); },
       [](Json& file) {
-        file["pre_tokenizer"] = {
-            {"type", "Sequence"},
-            {"pretokenizers",
-             {{{"type", "Split"},
-               {"pattern", {{"Regex", "("}}},
-               {"behavior", "Isolated"}},
-              {{"type", "ByteLevel"}}}}};
+        file["pre_tokenizer"] = {{"type", "Sequence"},
+                                 {"pretokenizers",
+                                  {{{"type", "Split"},
+                                    {"pattern", {{"Regex", "("}}},
+                                    {"behavior", "Isolated"}},
+                                   {{"type", "ByteLevel"}}}}};
       }};
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::string text = refusal(changes[i]);
@@ -138,7 +137,9 @@ TEST(BpeTokenizer, CountsBytesThatAreNoTextAsReplacements) {
   file["model"]["vocab"].update(
       {{"\u00ef", 10}, {"\u00bf", 11}, {"\u00bd", 12}});
   const BpeTokenizer tokenizer = tokenizer_of(file);
-  EXPECT_EQ(tokenizer.encode("a\xff" "b"), (Ids{0, 10, 11, 12, 1}));
+  EXPECT_EQ(tokenizer.encode("a\xff"
+                             "b"),
+            (Ids{0, 10, 11, 12, 1}));
   EXPECT_EQ(tokenizer.decode(Ids{10, 11}), "\xef\xbf\xbd");
 }
 

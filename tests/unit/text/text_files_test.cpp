@@ -68,7 +68,8 @@ TEST(TextFiles, SayWhereAFileIsDamaged) {
   begins(refusal("[\"ok\", 5]", "a.json"), "a.json: item 1: neither");
   begins(refusal("[\"ok\",\n", "a.json"), "a.json: no JSON");
   begins(refusal(R"([{"title": "x"}])", "a.json"), "a.json: item 0: no known");
-  begins(refusal(R"([{"prompt": "x"}])", "a.json"), "a.json: item 0: \"answer\"");
+  begins(refusal(R"([{"prompt": "x"}])", "a.json"),
+         "a.json: item 0: \"answer\"");
   begins(refusal(R"({"messages": [{"role": "user"}]})", "a.json"),
          "a.json: \"content\" is no text");
   begins(refusal("[\"\xff\"]", "a.json"), "a.json: no JSON");

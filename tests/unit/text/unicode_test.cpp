@@ -16,8 +16,10 @@ constexpr const char* kReplacement = "\xef\xbf\xbd";
 TEST(LossyUtf8, ReplacesTheLongestBrokenPieces) {
   const std::string r = kReplacement;
   EXPECT_EQ(lossy_utf8("abc"), "abc");
-  EXPECT_EQ(lossy_utf8("\xe4\xbd"), r);            // A code point cut short.
-  EXPECT_EQ(lossy_utf8("\xe4\xbd" "a"), r + "a");
+  EXPECT_EQ(lossy_utf8("\xe4\xbd"), r);  // A code point cut short.
+  EXPECT_EQ(lossy_utf8("\xe4\xbd"
+                       "a"),
+            r + "a");
   EXPECT_EQ(lossy_utf8("\xf0\x9f\x98"), r);
   EXPECT_EQ(lossy_utf8("\xed\xa0\x80"), r + r + r);  // A surrogate.
   EXPECT_EQ(lossy_utf8("\xc0\x80"), r + r);
@@ -39,11 +41,16 @@ TEST(WhiteSpace, IsFoundAtBothEnds) {
 
 TEST(Pattern, CutsMatchesAndWhatLiesBetween) {
   const Pattern pattern(R"(\p{L}+|\s+(?!\S))");
-  EXPECT_EQ(pattern.cut("ab1  \xc3\xa9 "), (Pieces{"ab", "1", " ", " ", "\xc3\xa9", " "}));
+  EXPECT_EQ(pattern.cut("ab1  \xc3\xa9 "),
+            (Pieces{"ab", "1", " ", " ", "\xc3\xa9", " "}));
   EXPECT_EQ(pattern.cut(""), Pieces{});
   EXPECT_EQ(Pattern("x*").cut("axxb"), (Pieces{"a", "xx", "b"}));
   // U+180E is no white space.
-  EXPECT_EQ(Pattern(R"(\s)").cut("a\xe1\xa0\x8e" "b").size(), 1U);
+  EXPECT_EQ(Pattern(R"(\s)")
+                .cut("a\xe1\xa0\x8e"
+                     "b")
+                .size(),
+            1U);
 }
 
 TEST(Pattern, RefusesWhatIsNoExpressionAndWhatTakesTooLong) {

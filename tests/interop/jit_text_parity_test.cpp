@@ -74,9 +74,8 @@ Case make_case(const Kind& kind) {
     }
   }
   made.mask = make_mask(kind.config.image_size);
-  const std::vector<int64_t> shape = {made.mask.size(0), 3,
-                                      kind.config.image_size,
-                                      kind.config.image_size};
+  const std::vector<int64_t> shape = {
+      made.mask.size(0), 3, kind.config.image_size, kind.config.image_size};
   made.clean = torch::rand(shape);
   made.noise = torch::randn(shape);
   made.times = torch::tensor({999, 0, 500, 37, 800}, at::kLong);
@@ -115,11 +114,11 @@ void expect_close(const Tensor& ours, const Tensor& theirs,
 
 void expect_equal_training(const Case& made, const TreeView& theirs) {
   const Tensor a = (1 - made.times / 1000.0).view({-1, 1, 1, 1});
-  const Tensor predicted = made.model->forward(
-      {.pictures = a * made.clean + (1 - a) * made.noise,
-       .times = made.times,
-       .condition = made.condition,
-       .mask = made.mask});
+  const Tensor predicted =
+      made.model->forward({.pictures = a * made.clean + (1 - a) * made.noise,
+                           .times = made.times,
+                           .condition = made.condition,
+                           .mask = made.mask});
   expect_close(predicted.detach(), theirs.at("predicted").as_tensor(),
                "predicted");
   const Tensor error =

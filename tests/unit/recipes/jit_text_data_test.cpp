@@ -113,8 +113,8 @@ TEST(TextData, JoinsPromptAndAnswer) {
 
 TEST(TextData, GivesTextsAsPictures) {
   const TempDir folder;
-  const std::string path = folder.write(
-      "a.json", R"([{"prompt": "one", "answer": "two"}])");
+  const std::string path =
+      folder.write("a.json", R"([{"prompt": "one", "answer": "two"}])");
   const auto pixels = shared_bytes(4);
   const auto sample = open_text_sets(path, pixels, {}).data.train->get(0, 0);
   ASSERT_EQ(sample.size(), 2U);
@@ -148,9 +148,9 @@ TEST(TextData, TakesTheFolderValBesideTrain) {
   const TempDir folder;
   for (const char* name : {"train", "val", "train_ft", "val_ft"}) {
     std::filesystem::create_directory(folder.path() / name);
-    folder.write(std::string(name) + "/a.json",
-                 R"([{"prompt": ")" + std::string(name) +
-                     R"(", "answer": "x"}])");
+    folder.write(
+        std::string(name) + "/a.json",
+        R"([{"prompt": ")" + std::string(name) + R"(", "answer": "x"}])");
   }
   for (const std::string name : {"", "_ft"}) {
     for (const char* end : {"", "/"}) {
@@ -171,8 +171,7 @@ TEST(TextData, RefusesWhatItCannotUse) {
   EXPECT_THROW(open_text_sets(path, pixels, {.is_conditional = true}),
                ConfigError);
   EXPECT_THROW(open_text_sets("builtin:words", pixels, {}), ConfigError);
-  EXPECT_THROW(open_text_sets(folder.path() / "none", pixels, {}),
-               ConfigError);
+  EXPECT_THROW(open_text_sets(folder.path() / "none", pixels, {}), ConfigError);
   EXPECT_THROW(open_text_sets(folder.write("b.json", "[3]"), pixels, {}),
                FormatError);
 }

@@ -19,7 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// All reach into the last row of patches: only patches with a token are learned.
+// All reach into the last row of patches: only patches with a token are
+// learned.
 const std::vector<std::pair<std::string, std::string>> kPairs = {
     {"What does the cat do?", "The cat sleeps under the old tree all day."},
     {"Where is Anna?", "Anna waits for Ben at the market, as always."},
@@ -27,7 +28,8 @@ const std::vector<std::pair<std::string, std::string>> kPairs = {
     {"2+2", "It is four, and has been so for a long time."},
     {"Name a colour.", "Red, as the apple in the kitchen of Emma."},
     {"Is it late?", "No, it is noon and the sun stands very high."},
-    {"What was lost?", "Emma lost the small key in the snow, and Ben found it."},
+    {"What was lost?",
+     "Emma lost the small key in the snow, and Ben found it."},
     {"Who came?", "Nobody came, but the owl was there all night."}};
 
 std::string file_of_pairs() {
@@ -79,11 +81,13 @@ TEST(JitTextLearning, SaysByHeartWhatItLearned) {
   for (int64_t step = 0; step < num_steps; ++step) {
     learner.forward(batch_of(*data.train, step), Learner::Part::kLast, 8);
     learner.backward();
-    const double done = static_cast<double>(step) / static_cast<double>(num_steps);
+    const double done =
+        static_cast<double>(step) / static_cast<double>(num_steps);
     const double warm = std::min(1.0, static_cast<double>(step + 1) / 50);
-    learner.update(
-        lr * warm * 0.5 * (1 + std::cos(std::numbers::pi * done)), 8);
-    if (step % 200 == 199) printf("%ld %g\n", step, learner.take_progress().loss), fflush(stdout);
+    learner.update(lr * warm * 0.5 * (1 + std::cos(std::numbers::pi * done)),
+                   8);
+    if (step % 200 == 199)
+      printf("%ld %g\n", step, learner.take_progress().loss), fflush(stdout);
   }
   EXPECT_LT(learner.take_progress().loss, 1e-4);
 

@@ -104,7 +104,7 @@ TEST(JitTextModel, APatchCountsWhenAnyOfItsPixelsDoes) {
   // A mask of all is as none.
   input.mask = first_pixels(256);
   const auto whole = model.forward(input);
-  input.mask = {};
+  input.mask = at::Tensor();
   EXPECT_TRUE(torch::allclose(model.forward(input), whole, 1e-5, 1e-5));
 }
 

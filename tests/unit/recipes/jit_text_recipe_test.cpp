@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/world.h"
 #include "lockstep/data/image.h"
 #include "lockstep/recipes/jit/text_recipe.h"
 #include "lockstep/tensor/seed.h"
@@ -116,8 +117,7 @@ TEST(JitTextRecipe, ALossIsTheSumOfItsSamplesLosses) {
   const auto second = sums({1});
   EXPECT_NEAR(whole.first, first.first + second.first, 1e-4 * whole.first);
   EXPECT_EQ(whole.second, first.second + second.second);
-  EXPECT_EQ(whole.second,
-            ready.batch({0, 1, 2})[1].sum().item<double>());
+  EXPECT_EQ(whole.second, ready.batch({0, 1, 2})[1].sum().item<double>());
 }
 
 // Also when a text has one token: its patch counts.
@@ -194,8 +194,7 @@ TEST(JitTextRecipe, WritesTextsAndTheirPictures) {
   ready.set_all_random();
   EXPECT_EQ(ready.recipe.facts().num_sample_items, 2);
   const auto sample = ready.data.train->get(3, 0);
-  const auto files =
-      ready.recipe.render(torch::stack({sample[0], sample[0]}));
+  const auto files = ready.recipe.render(torch::stack({sample[0], sample[0]}));
   EXPECT_EQ(files.size(), 6U);
   const auto& picture =
       file_named(files, "texts/step{step}{weights}/generated_1.png");

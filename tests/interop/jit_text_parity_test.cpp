@@ -46,12 +46,12 @@ const std::vector<Kind> kKinds = {
 };
 
 struct Case {
-  std::shared_ptr<JitText> model;
-  Tensor clean;
-  Tensor mask;
-  Tensor times;
-  Tensor noise;
-  Tensor condition;
+  std::shared_ptr<JitText> model = {};
+  Tensor clean = {};
+  Tensor mask = {};
+  Tensor times = {};
+  Tensor noise = {};
+  Tensor condition = {};
 };
 
 // The first pixels of each: a few, some rows and a part, all but one, all,

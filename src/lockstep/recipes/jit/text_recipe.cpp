@@ -195,7 +195,7 @@ void JitTextRecipe::evaluate(const Batch& batch, SampleRandom& random,
     return model_->forward(made.input).to(made.clean.scalar_type());
   };
   const Noisy drawn = noisy(batch, times, noise);
-  const at::Tensor count = drawn.mask.sum({1, 2});
+  const at::Tensor count = drawn.mask.sum();
   const at::Tensor error = (predict(drawn) - drawn.clean).square();
   sums.add("loss", (error * drawn.mask.unsqueeze(1)).sum({1, 2, 3}), count);
   for (const int64_t time : kScoredTimes) {

@@ -26,7 +26,7 @@ struct Kind {
 };
 
 const std::vector<Kind> kKinds = {
-    {"guide", {.depth = 2}},
+    {"guide", {.depth = 1}},
     {"guide_prompt", {.depth = 1}, TextCondition::kPrompt},
     {"patch4",
      {.image_size = 16, .patch = 4, .width = 48, .depth = 3, .num_heads = 3}},

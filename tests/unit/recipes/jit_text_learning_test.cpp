@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
@@ -55,6 +55,15 @@ Batch batch_of(const Dataset& data, int64_t epoch) {
   return batch;
 }
 
+constexpr int64_t kSteps = 3'000;
+
+// Rises for a moment, then falls to 0: letters lie 1/255 apart.
+double lr_at(int64_t step) {
+  const double done = static_cast<double>(step) / kSteps;
+  const double warm = std::min(1.0, static_cast<double>(step + 1) / 50);
+  return 2e-3 * warm * 0.5 * (1 + std::cos(std::numbers::pi * done));
+}
+
 TEST(JitTextLearning, SaysByHeartWhatItLearned) {
   // Threads that wait for each other are slow where others work too.
   at::set_num_threads(1);
@@ -62,35 +71,24 @@ TEST(JitTextLearning, SaysByHeartWhatItLearned) {
   const testing::TempDir folder;
   JitShared shared{.model = "JiT-B/4",
                    .image_size = 8,
-                   .width = atoi(getenv("W")),
-                   .depth = atoi(getenv("D")),
+                   .width = 96,
+                   .depth = 2,
                    .num_heads = 4};
   JitTextRecipe recipe(shared);
   CommandLine line(Command::kTrain, recipe);
   line.parse({"--data_path=" + folder.write("pairs.json", file_of_pairs()),
-              "--enable_condition", "--weight_decay=0",
-              std::string("--beta2=") + getenv("B2")},
+              "--enable_condition", "--weight_decay=0", "--beta2=0.99"},
              {});
   const DataSets data = recipe.open_data(line.config());
   ASSERT_EQ(data.train->size(), std::ssize(kPairs));
   const World world =
       World::from_environment({.device = DeviceChoice::kCpu}, {});
   Learner learner(recipe, world, {.optimization = line.config().optimization});
-  const int64_t num_steps = atoi(getenv("N"));
-  const double lr = atof(getenv("LR"));
-  for (int64_t step = 0; step < num_steps; ++step) {
+  for (int64_t step = 0; step < kSteps; ++step) {
     learner.forward(batch_of(*data.train, step), Learner::Part::kLast, 8);
     learner.backward();
-    const double done =
-        static_cast<double>(step) / static_cast<double>(num_steps);
-    const double warm = std::min(1.0, static_cast<double>(step + 1) / 50);
-    learner.update(lr * warm * 0.5 * (1 + std::cos(std::numbers::pi * done)),
-                   8);
-    if (step % 200 == 199)
-      printf("%ld %g\n", step, learner.take_progress().loss), fflush(stdout);
+    learner.update(lr_at(step), 8);
   }
-  EXPECT_LT(learner.take_progress().loss, 1e-4);
-
   const torch::NoGradGuard no_grad;
   const std::vector<int64_t> items = {0, 1, 2, 3, 4, 5, 6, 7};
   SampleRandom random(torch::tensor(items, torch::kLong));

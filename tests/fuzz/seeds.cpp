@@ -44,6 +44,20 @@ std::string torch_bytes(const Value& value) {
   return read_file(folder.path() / "a");
 }
 
+std::string tokenizer_text() {
+  return R"({"model": {"type": "BPE", "ignore_merges": false,
+    "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4},
+    "merges": ["a b", ["ab", "c"]]},
+    "normalizer": {"type": "NFC"},
+    "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+      {"type": "Split", "pattern": {"Regex": "\\p{L}+|\\s+"},
+       "behavior": "Isolated", "invert": false},
+      {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}]},
+    "decoder": {"type": "ByteLevel"},
+    "added_tokens": [{"id": 5, "content": "</s>", "lstrip": true,
+      "normalized": true, "special": true}]})";
+}
+
 std::map<std::string, Seeds> make_seeds() {
   const Value value = testing::sample_value();
   Value small;
@@ -73,7 +87,12 @@ std::map<std::string, Seeds> make_seeds() {
         "{data: {batch_size: 8}, \"lr\": 0.5, output_dir: |\n  x\n}\n"}},
       {"fuzz_flags",
        {"--lr\n0.5\n--cfg\n1,2\n-3\n--no_use_amp\n--tags\na\nb",
-        "--batch_size=4\n--compile\nnone\n--\nword", "--help"}}};
+        "--batch_size=4\n--compile\nnone\n--\nword", "--help"}},
+      {"fuzz_tokenizer", {tokenizer_text()}},
+      {"fuzz_text_file",
+       {R"(["a", {"text": "b"}, {"prompt": "c", "answer": "d"}])",
+        R"({"messages": [{"role": "assistant", "content": "e"}]})",
+        "\"one\"\n{\"text\": \"two\"}\n"}}};
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ libgif-dev          required  file    /usr/include/gif_lib.h
 libpng-dev          required  file    /usr/include/png.h
 zlib1g-dev          required  file    /usr/include/zlib.h
 libisal-dev         required  file    /usr/include/isa-l.h
+libpcre2-dev        required  file    /usr/include/pcre2.h
+libutf8proc-dev     required  file    /usr/include/utf8proc.h
 libprotobuf-dev     required  file    /usr/include/google/protobuf/message_lite.h
 protobuf-compiler   required  command protoc
 libssl-dev          required  file    /usr/include/openssl/evp.h

@@ -13,6 +13,10 @@ struct JitShared {
   int64_t image_size = 64;
   std::optional<int64_t> sample_steps =
       {};  // Unset: 50 for pictures, 20 for text.
+  // Unset: by the name of the model.
+  std::optional<int64_t> width = {};
+  std::optional<int64_t> depth = {};
+  std::optional<int64_t> num_heads = {};
 };
 
 }  // namespace lockstep

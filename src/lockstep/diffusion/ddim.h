@@ -1,0 +1,42 @@
+// Deterministic DDIM for models that predict the clean picture.
+//
+// Time counts from 0, clean, to 999: x_t = a x + (1 - a) noise with
+// a = 1 - t / 1000.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+constexpr int64_t kDiffusionTimes = 1000;
+
+// a of a time.
+double clean_part(int64_t t);
+
+// From 999 down to 0 in num_steps steps, as even as whole numbers allow: at
+// most num_steps + 1 different times. Throws ConfigError unless 0 < num_steps.
+std::vector<int64_t> ddim_times(int64_t num_steps);
+
+// x_t and its time -> the clean picture.
+using Denoiser = std::function<at::Tensor(const at::Tensor&, int64_t)>;
+
+// Called with x_t and its time before each prediction; returns what x_t shall
+// be instead.
+using Correction = std::function<at::Tensor(const at::Tensor&, int64_t)>;
+
+struct DdimConfig {
+  int64_t num_steps = 20;
+  Correction correct = {};  // Unset: x_t stays.
+};
+
+// From noise to a picture: each step goes to a' x + (1 - a') n, with x the
+// prediction and n the noise that x_t then contains. The last step gives the
+// prediction itself.
+at::Tensor sample_ddim(const Denoiser& denoise, const at::Tensor& noise,
+                       const DdimConfig& config);
+
+}  // namespace lockstep

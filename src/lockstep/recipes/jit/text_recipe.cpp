@@ -1,0 +1,313 @@
+#include "lockstep/recipes/jit/text_recipe.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/diffusion/ddim.h"
+#include "lockstep/formats/png.h"
+#include "lockstep/recipes/jit/variant.h"
+#include "lockstep/text/bpe_tokenizer.h"
+#include "lockstep/text/byte_tokenizer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kSampleSteps = 20;
+constexpr std::array<int64_t, 5> kScoredTimes = {100, 300, 500, 700, 900};
+
+at::Tensor as_bytes(const at::Tensor& pictures) {
+  return (pictures.clamp(0, 1) * 255).round().to(at::kByte);
+}
+
+// a of every sample, [B, 1, 1, 1].
+at::Tensor clean_parts(const at::Tensor& times, at::ScalarType dtype) {
+  return (1 - times.to(dtype) / static_cast<double>(kDiffusionTimes))
+      .view({-1, 1, 1, 1});
+}
+
+// Blue comes first in pictures of text, red in files.
+std::string png_of(const at::Tensor& pixels) {
+  const at::Tensor rows = pixels.flip(0).permute({1, 2, 0}).contiguous();
+  return encode_png(
+      {.width = static_cast<int>(rows.size(1)),
+       .height = static_cast<int>(rows.size(0)),
+       .pixels = {rows.const_data_ptr<uint8_t>(), rows.nbytes()}});
+}
+
+}  // namespace
+
+void JitTextRecipe::describe(Options& options, TrainConfig& /*common*/) {
+  const std::string group = "JiT, text";
+  options.add("tokenizer_path", settings_.tokenizer_path,
+              "tokenizer.json of Hugging Face (byte-level BPE), or a folder "
+              "that holds one; without it every byte is a token",
+              {.group = group});
+  options.add("max_tokens", settings_.max_tokens,
+              "tokens of a text at most; unset: all pixels",
+              {.minimum = 1, .group = group});
+  options.add("enable_condition", settings_.enable_condition,
+              "prompts are pictures of their own, answers are generated",
+              {.group = group});
+  options.add("cond_img_size", settings_.cond_img_size,
+              "pixels of a prompt's side; must equal img_size",
+              {.minimum = 1, .group = group});
+  options.add("use_chat_template", settings_.use_chat_template,
+              "prompts and answers in the words of Qwen's chats",
+              {.group = group});
+  options.add("predict_clean", settings_.predict_clean,
+              "the model predicts the clean picture; there is no other kind",
+              {.group = group});
+  options.add("prompt", settings_.prompt,
+              "what samplings answer (with enable_condition) or continue",
+              {.group = group});
+  options.add("num_texts", settings_.num_texts, "texts of one sampling",
+              {.minimum = 1, .group = group});
+}
+
+void JitTextRecipe::settle_defaults(const Options& options,
+                                    TrainConfig& common) {
+  OptimizationConfig& optimization = common.optimization;
+  const auto is_open = [&](const char* name) {
+    return !options.was_given(name);
+  };
+  if (is_open("lr_schedule")) optimization.lr_schedule = "cosine";
+  if (is_open("warmup_epochs") && is_open("warmup_steps")) {
+    optimization.warmup_epochs = 5;
+  }
+  if (is_open("weight_decay")) optimization.weight_decay = 0.01;
+  if (is_open("max_grad_norm")) optimization.max_grad_norm = 1;
+  if (is_open("beta2")) optimization.beta2 = 0.999;
+}
+
+JitTextConfig JitTextRecipe::model_config() const {
+  const JitVariant variant = parse_jit_variant(shared_.model);
+  return {.image_size = shared_.image_size,
+          .patch = variant.patch,
+          .width = shared_.width.value_or(variant.width),
+          .depth = shared_.depth.value_or(variant.depth),
+          .num_heads = shared_.num_heads.value_or(variant.num_heads)};
+}
+
+TextShape JitTextRecipe::text_shape() const {
+  return {.is_conditional = settings_.enable_condition,
+          .uses_chat_template = settings_.use_chat_template};
+}
+
+RecipeFacts JitTextRecipe::facts() const {
+  const auto condition = settings_.enable_condition ? TextCondition::kPrompt
+                                                    : TextCondition::kNone;
+  const int64_t num_pixels = shared_.image_size * shared_.image_size;
+  return {
+      .name = "jit",
+      .summary = "pictures or texts from noise: JiT, prediction of pixels",
+      .files = {.checkpoint = "checkpoint_epoch_{epoch}.pth",
+                .best = "best_model.pth"},
+      .keys = {.step = "", .loss = "loss"},
+      .memory_remedies = {"--use_amp", "--batch_size 16",
+                          "--gradient_accumulation_steps 2"},
+      // Texts fill half of it, about.
+      .normaliser_per_sample =
+          0.5 * static_cast<double>(settings_.max_tokens.value_or(num_pixels)),
+      .flops_per_sample = 3 * jit_text_forward_flops(model_config(), condition),
+      .num_sample_items = settings_.num_texts};
+}
+
+void JitTextRecipe::check_settings() const {
+  check_jit_text_config(model_config());
+  if (settings_.cond_img_size.value_or(shared_.image_size) !=
+      shared_.image_size) {
+    throw ConfigError(fmt::format(
+        "--cond_img_size {} must equal --img_size {}: prompts and texts have "
+        "one size",
+        *settings_.cond_img_size, shared_.image_size));
+  }
+  if (!settings_.predict_clean) {
+    throw ConfigError(
+        "--predict_clean false: this model predicts the clean picture only");
+  }
+}
+
+DataSets JitTextRecipe::open_data(const TrainConfig& common) {
+  check_settings();
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (settings_.tokenizer_path) {
+    tokenizer = open_tokenizer(*settings_.tokenizer_path);
+  } else {
+    tokenizer = std::make_shared<ByteTokenizer>();
+  }
+  pixels_ = std::make_shared<TextPixels>(
+      tokenizer, TextPixelsConfig{.image_size = shared_.image_size,
+                                  .max_tokens = settings_.max_tokens});
+  TextSets sets = open_text_sets(common.data_path, pixels_, text_shape());
+  prompts_ = std::move(sets.prompts);
+  // A prompt that leaves no room shows now.
+  if (settings_.prompt) prompt_picture(*settings_.prompt);
+  return std::move(sets.data);
+}
+
+std::shared_ptr<torch::nn::Module> JitTextRecipe::make_model() {
+  model_ = std::make_shared<JitText>(model_config());
+  return model_;
+}
+
+// A batch with noise, and what its prediction is compared with.
+struct JitTextRecipe::Noisy {
+  JitTextInput input = {};
+  at::Tensor clean = {};  // [B, 3, S, S], 0 to 1.
+  at::Tensor mask = {};   // [B, S, S].
+};
+
+JitTextRecipe::Noisy JitTextRecipe::noisy(const Batch& batch,
+                                          const at::Tensor& times,
+                                          const at::Tensor& noise) const {
+  const auto dtype = model_->dtype();
+  Noisy made{.clean = batch[0].to(dtype) / 255, .mask = batch[1].to(dtype)};
+  const at::Tensor a = clean_parts(times, dtype);
+  made.input = {.pictures = a * made.clean + (1 - a) * noise,
+                .times = times,
+                .mask = batch[1]};
+  if (settings_.enable_condition) {
+    made.input.condition = batch[2].to(dtype) / 255;
+  }
+  return made;
+}
+
+Loss JitTextRecipe::loss(const Batch& batch, SampleRandom& random) {
+  const at::Tensor times = random.integers(kDiffusionTimes, {});
+  const Noisy made = noisy(
+      batch, times, random.normal(batch[0].sizes().slice(1), model_->dtype()));
+  const at::Tensor error =
+      model_->forward(made.input).to(made.clean.scalar_type()) - made.clean;
+  return {.sum = (error.square() * made.mask.unsqueeze(1)).sum(),
+          .normaliser = made.mask.sum()};
+}
+
+void JitTextRecipe::evaluate(const Batch& batch, SampleRandom& random,
+                             MetricSums& sums) {
+  const at::Tensor times = random.integers(kDiffusionTimes, {});
+  const at::Tensor noise =
+      random.normal(batch[0].sizes().slice(1), model_->dtype());
+  const auto predict = [&](const Noisy& made) {
+    return model_->forward(made.input).to(made.clean.scalar_type());
+  };
+  const Noisy drawn = noisy(batch, times, noise);
+  const at::Tensor count = drawn.mask.sum();
+  const at::Tensor error = (predict(drawn) - drawn.clean).square();
+  sums.add("loss", (error * drawn.mask.unsqueeze(1)).sum({1, 2, 3}), count);
+  for (const int64_t time : kScoredTimes) {
+    const Noisy made = noisy(batch, torch::full_like(times, time), noise);
+    const at::Tensor is_right =
+        as_bytes(predict(made)).eq(batch[0]).all(1) * made.mask;
+    sums.add(fmt::format("token_accuracy_t{}", time), is_right.sum({1, 2}),
+             count);
+  }
+}
+
+std::optional<std::string> JitTextRecipe::prompt_of(int64_t item) const {
+  if (settings_.prompt) return settings_.prompt;
+  if (!settings_.enable_condition || prompts_.empty()) return {};
+  return prompts_[static_cast<size_t>(item) % prompts_.size()];
+}
+
+// As a condition with the end, as in training; to be continued without.
+TextPicture JitTextRecipe::prompt_picture(const std::string& prompt) const {
+  TextShape shape = text_shape();
+  if (shape.is_conditional) {
+    return pixels_->draw(pixels_->encode(prompt_text(prompt, shape)));
+  }
+  const std::string beginning =
+      shape.uses_chat_template ? prompt_text(prompt, shape) : prompt;
+  const auto ids = pixels_->tokenizer().encode(beginning);
+  if (std::ssize(ids) >= pixels_->limit()) {
+    throw ConfigError(
+        fmt::format("--prompt has {} tokens: of {} none is left to continue it",
+                    ids.size(), pixels_->limit()));
+  }
+  return pixels_->draw(ids);
+}
+
+at::Tensor JitTextRecipe::sample(std::span<const int64_t> items,
+                                 SampleRandom& random) {
+  const int64_t side = shared_.image_size;
+  const at::Tensor noise = random.normal({3, side, side}, model_->dtype());
+  std::vector<at::Tensor> pictures;
+  std::vector<at::Tensor> masks;
+  for (const int64_t item : items) {
+    const auto prompt = prompt_of(item);
+    const TextPicture picture =
+        prompt ? prompt_picture(*prompt) : pixels_->draw({});
+    pictures.push_back(picture.pixels);
+    masks.push_back(picture.mask);
+  }
+  const at::Tensor prompts = torch::stack(pictures).to(noise.options()) / 255;
+  JitTextInput input;
+  if (settings_.enable_condition) input.condition = prompts;
+  if (pixels_->limit() < side * side) {
+    input.mask = (torch::arange(side * side, noise.options()) <
+                  static_cast<double>(pixels_->limit()))
+                     .view({1, side, side})
+                     .expand({noise.size(0), -1, -1});
+  }
+  const Denoiser denoise = [&](const at::Tensor& x, int64_t time) {
+    input.pictures = x;
+    input.times = torch::full({x.size(0)}, time, x.options().dtype(at::kLong));
+    return model_->forward(input);
+  };
+  DdimConfig config{.num_steps = shared_.sample_steps.value_or(kSampleSteps)};
+  if (settings_.enable_condition) {
+    return as_bytes(sample_ddim(denoise, noise, config));
+  }
+  const at::Tensor is_known =
+      torch::stack(masks).to(noise.device()).ne(0).unsqueeze(1);
+  // What is known lies on its own line from noise.
+  config.correct = [&](const at::Tensor& x, int64_t time) {
+    const double a = clean_part(time);
+    return torch::where(is_known, a * prompts + (1 - a) * noise, x);
+  };
+  const at::Tensor made = sample_ddim(denoise, noise, config);
+  return as_bytes(torch::where(is_known, prompts, made));
+}
+
+std::vector<OutputFile> JitTextRecipe::render(const at::Tensor& items) {
+  const std::string folder = "texts/step{step}{weights}";
+  std::vector<OutputFile> files;
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  std::string all;
+  for (int64_t i = 0; i < items.size(0); ++i) {
+    const auto ids = pixels_->ids_of(items[i]);
+    const std::string text = pixels_->tokenizer().decode(ids);
+    const auto prompt = prompt_of(i);
+    const std::string name = fmt::format("{}/generated_{}", folder, i);
+    const std::string title = fmt::format("Texts/generated_{}{{weights}}", i);
+    files.push_back(
+        {.name = name + ".png", .bytes = png_of(items[i]), .title = title});
+    if (settings_.enable_condition) {
+      files.push_back({.name = name + "_condition.png",
+                       .bytes = png_of(prompt_picture(prompt.value()).pixels),
+                       .title = title + "_condition"});
+      all += fmt::format("[{}] {}\n{}\n\n", i, *prompt, text);
+    } else {
+      all += fmt::format("[{}]\n{}\n\n", i, text);
+    }
+    nlohmann::ordered_json result;
+    result["prompt"] = prompt ? nlohmann::ordered_json(*prompt)
+                              : nlohmann::ordered_json(nullptr);
+    result["generated_text"] = text;
+    result["num_tokens"] = ids.size();
+    results.push_back(std::move(result));
+  }
+  files.push_back(
+      {.name = folder + ".txt", .bytes = all, .title = "Texts{weights}"});
+  files.push_back(
+      {.name = folder + "/results.json",
+       .bytes = results.dump(2, ' ', /*ensure_ascii=*/false,
+                             nlohmann::json::error_handler_t::replace) +
+                "\n"});
+  return files;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,147 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/recipes/jit/text_model.h"
+
+namespace lockstep {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+const JitTextConfig kSmall = {
+    .image_size = 16, .patch = 4, .width = 32, .depth = 2, .num_heads = 2};
+
+void set_all_random(torch::nn::Module& model) {
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : model.parameters()) parameter.normal_(0, 0.2);
+}
+
+// bool [1, S, S] of the first pixels.
+at::Tensor first_pixels(int64_t count, int64_t side = 16) {
+  return (torch::arange(side * side) < count).view({1, side, side});
+}
+
+TEST(JitTextModel, HasTheParametersOfTheGuideInTheirOrder) {
+  const JitText model({});
+  std::vector<std::pair<std::string, Shape>> expected = {
+      {"pos_embed_h", {1, 16, 768}},
+      {"pos_embed_w", {1, 16, 768}},
+      {"cond_pos_embed_h", {1, 16, 768}},
+      {"cond_pos_embed_w", {1, 16, 768}},
+      {"patch_embed.weight", {768, 48}},
+      {"condition_embed.weight", {768, 48}}};
+  for (int i = 0; i < 12; ++i) {
+    const std::string block = "blocks." + std::to_string(i) + ".";
+    expected.insert(expected.end(),
+                    {{block + "attn.qkv.weight", {2304, 768}},
+                     {block + "attn.proj.weight", {768, 768}},
+                     {block + "attn.proj.bias", {768}},
+                     {block + "mlp.0.weight", {6144, 768}},
+                     {block + "mlp.0.bias", {6144}},
+                     {block + "mlp.3.weight", {768, 3072}},
+                     {block + "mlp.3.bias", {768}},
+                     {block + "adaLN.norm.weight", {768}},
+                     {block + "adaLN.scale_mlp.1.weight", {768, 768}},
+                     {block + "adaLN.scale_mlp.1.bias", {768}},
+                     {block + "adaLN.shift_mlp.1.weight", {768, 768}},
+                     {block + "adaLN.shift_mlp.1.bias", {768}}});
+  }
+  expected.insert(expected.end(), {{"output_proj.weight", {48, 768}},
+                                   {"output_proj.bias", {48}}});
+  std::vector<std::pair<std::string, Shape>> found;
+  int64_t count = 0;
+  for (const auto& item : model.named_parameters()) {
+    found.emplace_back(item.key(), item.value().sizes().vec());
+    count += item.value().numel();
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(count, 127'681'584);
+  ASSERT_EQ(model.named_buffers().size(), 1U);
+  EXPECT_EQ(model.named_buffers()["time_embed.emb"].sizes(), (Shape{384}));
+}
+
+TEST(JitTextModel, CountsItsWork) {
+  EXPECT_NEAR(jit_text_forward_flops({}, TextCondition::kPrompt) / 2e9, 62.9,
+              0.1);
+  EXPECT_NEAR(jit_text_forward_flops({}, TextCondition::kNone) / 2e9, 30.2,
+              0.1);
+}
+
+TEST(JitTextModel, GivesEveryParameterAGradient) {
+  for (const bool has_condition : {false, true}) {
+    JitText model(kSmall);
+    set_all_random(model);
+    JitTextInput input{.pictures = torch::randn({2, 3, 16, 16}),
+                       .times = torch::tensor({3, 999})};
+    if (has_condition) input.condition = torch::rand({2, 3, 16, 16});
+    model.forward(input).square().sum().backward();
+    for (const auto& item : model.named_parameters()) {
+      ASSERT_TRUE(item.value().grad().defined()) << item.key();
+      const bool is_zero = item.value().grad().abs().max().item<float>() == 0;
+      const bool is_of_conditions = item.key().starts_with("cond");
+      EXPECT_EQ(is_zero, is_of_conditions && !has_condition) << item.key();
+    }
+  }
+}
+
+TEST(JitTextModel, APatchCountsWhenAnyOfItsPixelsDoes) {
+  JitText model(kSmall);
+  set_all_random(model);
+  const torch::NoGradGuard no_grad;
+  JitTextInput input{.pictures = torch::randn({1, 3, 16, 16}),
+                     .times = torch::tensor({500}),
+                     .mask = first_pixels(5)};
+  const auto first = model.forward(input);
+  // Two patches of the first row; nothing else is predicted.
+  EXPECT_GT(first.slice(2, 0, 4).slice(3, 0, 8).abs().min().item<float>(), 0);
+  EXPECT_EQ(first.slice(2, 4).abs().max().item<float>(), 0);
+  EXPECT_EQ(first.slice(3, 8).abs().max().item<float>(), 0);
+  // What does not count is not seen.
+  input.pictures = input.pictures.clone();
+  input.pictures.slice(2, 4).normal_();
+  EXPECT_TRUE(torch::equal(model.forward(input), first));
+  // A mask of all is as none.
+  input.mask = first_pixels(256);
+  const auto whole = model.forward(input);
+  input.mask = at::Tensor();
+  EXPECT_TRUE(torch::allclose(model.forward(input), whole, 1e-5, 1e-5));
+}
+
+TEST(JitTextModel, IsNumbersWhereNothingCounts) {
+  JitText model(kSmall);
+  set_all_random(model);
+  const auto made = model.forward({.pictures = torch::randn({1, 3, 16, 16}),
+                                   .times = torch::tensor({500}),
+                                   .mask = first_pixels(0)});
+  EXPECT_EQ(made.abs().max().item<float>(), 0);
+  made.sum().backward();
+  for (const auto& item : model.named_parameters()) {
+    EXPECT_FALSE(item.value().grad().isnan().any().item<bool>()) << item.key();
+  }
+}
+
+TEST(JitTextModel, SeesTheCondition) {
+  JitText model(kSmall);
+  set_all_random(model);
+  const torch::NoGradGuard no_grad;
+  JitTextInput input{.pictures = torch::randn({1, 3, 16, 16}),
+                     .times = torch::tensor({500}),
+                     .condition = torch::rand({1, 3, 16, 16}),
+                     .mask = first_pixels(20)};
+  const auto before = model.forward(input);
+  input.condition = torch::rand({1, 3, 16, 16});
+  EXPECT_FALSE(torch::allclose(model.forward(input), before));
+}
+
+TEST(JitTextModel, RefusesSizesThatDoNotFit) {
+  EXPECT_THROW(check_jit_text_config({.image_size = 18, .patch = 4}),
+               ConfigError);
+  EXPECT_THROW(check_jit_text_config({.width = 16, .num_heads = 3}),
+               ConfigError);
+  EXPECT_THROW(check_jit_text_config({.width = 15, .num_heads = 3}),
+               ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

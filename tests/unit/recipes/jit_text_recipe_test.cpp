@@ -1,0 +1,217 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/world.h"
+#include "lockstep/data/image.h"
+#include "lockstep/recipes/jit/text_recipe.h"
+#include "lockstep/tensor/seed.h"
+#include "lockstep/train/command_line.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::TempDir;
+
+// A recipe with flags, data and a model whose weights are all random.
+struct Ready {
+  explicit Ready(std::vector<std::string> flags, int64_t width = 32)
+      : shared{.image_size = 8, .width = width, .depth = 2, .num_heads = 2} {
+    // Threads that wait for each other are slow where others work too.
+    at::set_num_threads(1);
+    shared.sample_steps = 4;
+    line.parse(flags, {});
+    data = recipe.open_data(line.config());
+    torch::manual_seed(1);
+    model = recipe.make_model();
+  }
+
+  void set_all_random() const {
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : model->parameters()) parameter.normal_(0, 0.1);
+  }
+
+  Batch batch(const std::vector<int64_t>& indices, int64_t epoch = 0) const {
+    std::vector<Sample> samples;
+    std::vector<int64_t> seeds;
+    for (const int64_t index : indices) {
+      const uint64_t seed = sample_seed(0, epoch, index);
+      seeds.push_back(static_cast<int64_t>(seed));
+      samples.push_back(data.train->get(index, seed));
+    }
+    return {.tensors = data.train->collate(samples),
+            .seeds = torch::tensor(seeds, torch::kLong),
+            .indices = indices};
+  }
+
+  Loss loss_of(const Batch& batch) {
+    SampleRandom random(batch.seeds);
+    return recipe.loss(batch, random);
+  }
+
+  at::Tensor samples(const std::vector<int64_t>& items) {
+    const torch::NoGradGuard no_grad;
+    std::vector<int64_t> seeds;
+    for (const int64_t item : items) seeds.push_back(item + 100);
+    SampleRandom random(torch::tensor(seeds, torch::kLong));
+    return recipe.sample(items, random);
+  }
+
+  JitShared shared;
+  JitTextRecipe recipe{shared};
+  CommandLine line{Command::kTrain, recipe};
+  DataSets data;
+  std::shared_ptr<torch::nn::Module> model;
+};
+
+const std::string kGenerated = "--data_path=builtin:text";
+
+const OutputFile& file_named(const std::vector<OutputFile>& files,
+                             const std::string& name) {
+  for (const OutputFile& file : files) {
+    if (file.name == name) return file;
+  }
+  throw std::runtime_error("no file " + name);
+}
+
+TEST(JitTextRecipe, SettlesTheDefaultsOfTheGuide) {
+  Ready ready({kGenerated});
+  const OptimizationConfig& config = ready.line.config().optimization;
+  EXPECT_EQ(config.lr_schedule, "cosine");
+  EXPECT_EQ(config.warmup_epochs, 5);
+  EXPECT_EQ(config.weight_decay, 0.01);
+  EXPECT_EQ(config.max_grad_norm, 1);
+  EXPECT_EQ(config.beta2, 0.999);
+  Ready given({kGenerated, "--lr_schedule=constant", "--warmup_steps=3",
+               "--weight_decay=0", "--max_grad_norm=2", "--beta2=0.9"});
+  const OptimizationConfig& own = given.line.config().optimization;
+  EXPECT_EQ(own.lr_schedule, "constant");
+  EXPECT_EQ(own.warmup_epochs, 0);
+  EXPECT_EQ(own.weight_decay, 0);
+  EXPECT_EQ(own.max_grad_norm, 2);
+  EXPECT_EQ(own.beta2, 0.9);
+}
+
+TEST(JitTextRecipe, RefusesSettingsThatDoNotFit) {
+  EXPECT_THROW(Ready({kGenerated, "--cond_img_size=16"}), ConfigError);
+  EXPECT_THROW(Ready({kGenerated, "--predict_clean=false"}), ConfigError);
+  EXPECT_THROW(Ready({kGenerated, "--max_tokens=65"}), ConfigError);
+  EXPECT_THROW(Ready({kGenerated, "--tokenizer_path=absent"}), ConfigError);
+  EXPECT_THROW(Ready({kGenerated, "--prompt=" + std::string(64, 'x')}),
+               ConfigError);
+  EXPECT_NO_THROW(Ready({kGenerated, "--cond_img_size=8", "--predict_clean"}));
+}
+
+TEST(JitTextRecipe, ALossIsTheSumOfItsSamplesLosses) {
+  Ready ready({kGenerated});
+  ready.set_all_random();
+  const auto sums = [&](const std::vector<int64_t>& indices) {
+    const Loss loss = ready.loss_of(ready.batch(indices));
+    return std::pair(loss.sum.item<double>(), loss.normaliser.item<double>());
+  };
+  const auto whole = sums({0, 1, 2});
+  const auto first = sums({2, 0});
+  const auto second = sums({1});
+  EXPECT_NEAR(whole.first, first.first + second.first, 1e-4 * whole.first);
+  EXPECT_EQ(whole.second, first.second + second.second);
+  EXPECT_EQ(whole.second, ready.batch({0, 1, 2})[1].sum().item<double>());
+}
+
+// Also when a text has one token: its patch counts.
+TEST(JitTextRecipe, ScoresPixelsWithATokenOnly) {
+  const TempDir folder;
+  Ready ready({"--data_path=" + folder.write("a.txt", "x\nyz\n")});
+  ready.set_all_random();
+  Batch batch = ready.batch({0, 1});
+  const double before = ready.loss_of(batch).sum.item<double>();
+  EXPECT_GT(before, 0);
+  const auto is_empty = batch.tensors[1].eq(0).unsqueeze(1);
+  batch.tensors[0] = batch.tensors[0].masked_fill(is_empty, 7);
+  // Pixels beside a token are seen, but not scored.
+  Loss changed = ready.loss_of(batch);
+  changed.sum.backward();
+  EXPECT_EQ(changed.normaliser.item<double>(), 5);
+  for (const auto& item : ready.model->named_parameters()) {
+    EXPECT_TRUE(item.value().grad().defined()) << item.key();
+  }
+}
+
+TEST(JitTextRecipe, EvaluatesLossAndTokensAtFixedTimes) {
+  Ready ready({kGenerated});
+  {
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : ready.model->parameters()) parameter.zero_();
+  }
+  const torch::NoGradGuard no_grad;
+  const Batch batch = ready.batch({0, 1, 2});
+  SampleRandom random(batch.seeds);
+  MetricSums sums;
+  ready.recipe.evaluate(batch, random, sums);
+  const World world =
+      World::from_environment({.device = DeviceChoice::kCpu}, {});
+  const Metrics metrics = sums.result(world);
+  // It predicts black: what is lost is the picture, and no byte is 0.
+  const auto clean = batch[0].to(at::kDouble) / 255;
+  const double black =
+      ((clean.square() * batch[1].unsqueeze(1)).sum() / batch[1].sum())
+          .item<double>();
+  EXPECT_NEAR(*find_metric(metrics, "loss"), black, 1e-5);
+  EXPECT_EQ(metrics.size(), 6U);
+  EXPECT_EQ(*find_metric(metrics, "token_accuracy_t100"), 0);
+  EXPECT_EQ(*find_metric(metrics, "token_accuracy_t900"), 0);
+}
+
+TEST(JitTextRecipe, AnItemDependsOnItsNumberAndDrawsAlone) {
+  Ready ready({kGenerated});
+  ready.set_all_random();
+  const auto several = ready.samples({0, 3, 5});
+  EXPECT_EQ(several.sizes(), (std::vector<int64_t>{3, 3, 8, 8}));
+  EXPECT_EQ(several.scalar_type(), at::kByte);
+  const auto alone = ready.samples({3}).to(at::kInt)[0];
+  EXPECT_LE((alone - several[1].to(at::kInt)).abs().max().item<int>(), 1);
+}
+
+TEST(JitTextRecipe, ContinuesAPrompt) {
+  Ready ready({kGenerated, "--prompt=Once upon a time"});
+  ready.set_all_random();
+  const auto files = ready.recipe.render(ready.samples({0, 1}));
+  const auto results = nlohmann::json::parse(
+      file_named(files, "texts/step{step}{weights}/results.json").bytes);
+  ASSERT_EQ(results.size(), 2U);
+  for (const auto& result : results) {
+    EXPECT_EQ(result["prompt"], "Once upon a time");
+    EXPECT_TRUE(result["generated_text"].get<std::string>().starts_with(
+        "Once upon a time"));
+    EXPECT_GE(result["num_tokens"].get<int>(), 16);
+  }
+}
+
+TEST(JitTextRecipe, WritesTextsAndTheirPictures) {
+  Ready ready({kGenerated, "--enable_condition", "--num_texts=2"});
+  ready.set_all_random();
+  EXPECT_EQ(ready.recipe.facts().num_sample_items, 2);
+  const auto sample = ready.data.train->get(3, 0);
+  const auto files = ready.recipe.render(torch::stack({sample[0], sample[0]}));
+  EXPECT_EQ(files.size(), 6U);
+  const auto& picture =
+      file_named(files, "texts/step{step}{weights}/generated_1.png");
+  const Image image = decode_image(picture.bytes);
+  EXPECT_EQ(image.width, 8);
+  // Red is the lowest digit: the first letter.
+  EXPECT_EQ(image.pixels[0], sample[0][2][0][0].item<uint8_t>());
+  const auto& condition =
+      file_named(files, "texts/step{step}{weights}/generated_0_condition.png");
+  EXPECT_FALSE(condition.bytes.empty());
+  const auto& text = file_named(files, "texts/step{step}{weights}.txt");
+  const auto results = nlohmann::json::parse(
+      file_named(files, "texts/step{step}{weights}/results.json").bytes);
+  const auto generated = results[1]["generated_text"].get<std::string>();
+  EXPECT_TRUE(generated.ends_with('.')) << generated;
+  EXPECT_NE(text.bytes.find(generated), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/recipes/dit/dit.h"
+#include "lockstep/recipes/jit/jit.h"
 #include "lockstep/recipes/tiny/tiny.h"
 
 namespace lockstep {
@@ -19,6 +20,7 @@ std::unique_ptr<Recipe> make() {
 
 constexpr std::array kRecipes = {
     RecipeEntry{"dit", make<DitRecipe>},
+    RecipeEntry{"jit", make<JitRecipe>},
     RecipeEntry{"tiny", make<TinyRecipe>},
 };
 

@@ -1,28 +1,25 @@
 #include "lockstep/recipes/jit/image_recipe.h"
 
-#include <fmt/format.h>
 #include <torch/torch.h>
 
-#include <algorithm>
-
-#include "lockstep/base/error.h"
 #include "lockstep/recipes/pictures/grid.h"
 #include "lockstep/recipes/pictures/picture_sets.h"
 #include "lockstep/recipes/pictures/pixels.h"
+#include "lockstep/train/score.h"
 
 namespace lockstep {
 namespace {
 
 constexpr const char* kGroup = "JiT, pictures";
-constexpr int64_t kCopies = 10;      // Of a class, in a row of the grid.
-constexpr int64_t kMaxClasses = 10;  // Rows.
 constexpr int64_t kSampleSteps = 50;
 
 }  // namespace
 
-void JitImageRecipe::describe(Options& options, TrainConfig& /*common*/) {
+void JitImageRecipe::describe(Options& options, TrainConfig& common) {
   describe_model(options);
   describe_flow(options);
+  describe_picture_sampling(options, kGroup, settings_.sampling);
+  describe_score(options, common.score);
 }
 
 void JitImageRecipe::describe_model(Options& options) {
@@ -34,15 +31,9 @@ void JitImageRecipe::describe_model(Options& options) {
               "of what attention and MLP give, in the middle half of the "
               "blocks",
               share);
-  options.add("class_num", settings_.class_num, "classes of the model",
-              {.minimum = 1,
-               .group = kGroup,
-               .shown_default = "as many as the data have"});
-  const OptionDetails size = {
-      .minimum = 1, .group = kGroup, .shown_default = "by --model"};
-  options.add("dim", settings_.width, "width of a token", size);
-  options.add("depth", settings_.depth, "blocks", size);
-  options.add("heads", settings_.num_heads, "heads of attention", size);
+  options.add("num_classes", settings_.num_classes,
+              "classes of pictures; unset: as many as the data have",
+              {.aliases = {"class_num"}, .minimum = 1, .group = kGroup});
 }
 
 void JitImageRecipe::describe_flow(Options& options) {
@@ -97,9 +88,9 @@ void JitImageRecipe::settle_defaults(const Options& options,
 
 JitImageConfig JitImageRecipe::model_config() const {
   JitVariant variant = parse_jit_variant(shared_.model);
-  variant.width = settings_.width.value_or(variant.width);
-  variant.depth = settings_.depth.value_or(variant.depth);
-  variant.num_heads = settings_.num_heads.value_or(variant.num_heads);
+  variant.width = shared_.width.value_or(variant.width);
+  variant.depth = shared_.depth.value_or(variant.depth);
+  variant.num_heads = shared_.num_heads.value_or(variant.num_heads);
   JitImageConfig config =
       jit_image_config(variant, shared_.image_size, num_classes_);
   config.attn_dropout = settings_.attn_dropout;
@@ -107,8 +98,8 @@ JitImageConfig JitImageRecipe::model_config() const {
   return config;
 }
 
-int64_t JitImageRecipe::num_shown_classes() const {
-  return std::min(num_classes_, kMaxClasses);
+std::vector<int64_t> JitImageRecipe::shown() const {
+  return shown_classes(settings_.sampling, num_classes_);
 }
 
 RecipeFacts JitImageRecipe::facts() const {
@@ -125,21 +116,30 @@ RecipeFacts JitImageRecipe::facts() const {
                .averages = {"model_ema1", "model_ema2"}},
       .memory_remedies = {"--batch_size 16", "--gradient_accumulation_steps 2"},
       .flops_per_sample = 3 * jit_image_forward_flops(model_config()),
-      .num_sample_items = num_shown_classes() * kCopies,
-      .samples_averages = true};
+      .num_sample_items =
+          static_cast<int64_t>(shown().size()) * settings_.sampling.copies,
+      .samples_averages = true,
+      .num_scored_items = num_scored_};
 }
 
 DataSets JitImageRecipe::open_data(const TrainConfig& common) {
   check_jit_image_config(model_config());
   PictureSets sets = open_picture_sets(common.data_path, shared_.image_size);
-  num_classes_ = settings_.class_num.value_or(sets.num_classes);
-  if (num_classes_ < sets.num_classes) {
-    throw ConfigError(fmt::format(
-        "--class_num {}: the data in {} have {} classes; leave it out, or give "
-        "at least as many",
-        num_classes_, common.data_path, sets.num_classes));
-  }
+  // The run's settings keep it: sampling then needs no data.
+  settings_.num_classes = classes_of(sets, settings_.num_classes);
+  prepare_sampling(common);
+  num_scored_ = common.score.num_pictures;
   return std::move(sets.data);
+}
+
+void JitImageRecipe::prepare_sampling(const TrainConfig& common) {
+  if (!settings_.num_classes) {
+    open_data(common);
+    return;
+  }
+  check_jit_image_config(model_config());
+  num_classes_ = *settings_.num_classes;
+  check_picture_sampling(settings_.sampling, num_classes_);
 }
 
 std::shared_ptr<torch::nn::Module> JitImageRecipe::make_model() {
@@ -186,18 +186,22 @@ at::Tensor JitImageRecipe::make_pictures(const std::vector<int64_t>& classes,
 // Class by class, copy by copy.
 at::Tensor JitImageRecipe::sample(std::span<const int64_t> items,
                                   SampleRandom& random) {
+  const std::vector<int64_t> rows = shown();
   std::vector<int64_t> classes;
   for (const int64_t item : items) {
-    classes.push_back(item / kCopies % num_shown_classes());
+    classes.push_back(
+        rows[static_cast<size_t>(item / settings_.sampling.copies) %
+             rows.size()]);
   }
   return make_pictures(classes, random);
 }
 
 std::vector<OutputFile> JitImageRecipe::render(const at::Tensor& items) {
   const std::string scale = scale_text(settings_.cfg);
-  return {{.name = "images/step{step}_cfg" + scale + "{weights}.png",
-           .bytes = last_picture(make_grid(items.unsqueeze(1), kCopies)),
-           .title = "Images/cfg" + scale + "{weights}"}};
+  return picture_files({.name = "images/step{step}_cfg" + scale + "{weights}",
+                        .title = "Images/cfg" + scale + "{weights}",
+                        .courses = items.unsqueeze(1)},
+                       settings_.sampling, num_classes_);
 }
 
 at::Tensor JitImageRecipe::generate(std::span<const int64_t> items,

@@ -10,6 +10,7 @@
 #include "lockstep/recipes/jit/image_flow.h"
 #include "lockstep/recipes/jit/image_model.h"
 #include "lockstep/recipes/jit/shared.h"
+#include "lockstep/recipes/pictures/sampling.h"
 #include "lockstep/train/recipe.h"
 
 namespace lockstep {
@@ -26,11 +27,9 @@ struct JitImageSettings {
   std::string sampling_method = "heun";
   double cfg = 2.9;
   GuidanceInterval interval = {.low = 0.1, .high = 1};
-  std::optional<int64_t> class_num = {};
-  // In place of what the size's name says.
-  std::optional<int64_t> width = {};
-  std::optional<int64_t> depth = {};
-  std::optional<int64_t> num_heads = {};
+  PictureSampling sampling = {};
+  // Unset: as many as the data have.
+  std::optional<int64_t> num_classes = {};
 };
 
 // describe() adds what is of pictures alone. The settings in `shared`, which
@@ -43,6 +42,7 @@ class JitImageRecipe final : public Recipe {
   void settle_defaults(const Options& options, TrainConfig& common) override;
   RecipeFacts facts() const override;
   DataSets open_data(const TrainConfig& common) override;
+  void prepare_sampling(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
   Loss loss(const Batch& batch, SampleRandom& random) override;
   at::Tensor sample(std::span<const int64_t> items,
@@ -55,13 +55,14 @@ class JitImageRecipe final : public Recipe {
   void describe_model(Options& options);
   void describe_flow(Options& options);
   JitImageConfig model_config() const;
-  int64_t num_shown_classes() const;
+  std::vector<int64_t> shown() const;
   at::Tensor make_pictures(const std::vector<int64_t>& classes,
                            SampleRandom& random);
 
   const JitShared& shared_;
   JitImageSettings settings_;
   int64_t num_classes_ = 10;  // Until data are opened.
+  int64_t num_scored_ = 0;
   std::shared_ptr<JitImage> model_;
 };
 

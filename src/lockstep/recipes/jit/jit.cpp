@@ -1,8 +1,10 @@
 #include "lockstep/recipes/jit/jit.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
-#include "lockstep/base/strings.h"
+#include "lockstep/base/error.h"
 #include "lockstep/train/score.h"
 
 namespace lockstep {
@@ -101,6 +103,15 @@ RecipeFacts JitRecipe::facts() const {
 }
 
 DataSets JitRecipe::open_data(const TrainConfig& common) {
+  const std::string& path = common.data_path;
+  if (!path.starts_with("builtin:") && !fs::exists(path)) {
+    throw ConfigError(fmt::format(
+        "--data_path {}: there is no such file or folder; usable are text "
+        "(.json, .jsonl, .txt, or a folder of such files), a folder with one "
+        "sub-folder of pictures per class, the folder of CIFAR-10, "
+        "builtin:text and builtin:shapes",
+        path));
+  }
   return recipe().open_data(common);
 }
 

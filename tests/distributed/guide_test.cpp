@@ -1,4 +1,4 @@
-// Every command that docs/from-the-guides.md gives for dit works.
+// Every command that docs/from-the-guides.md gives for a recipe works.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,16 +13,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Ours, of the code blocks below "## dit".
-Words commands_of(const std::string& document) {
+// Ours, of the code blocks below "## RECIPE". "[flags]" stands for any.
+Words commands_of(const std::string& document, const std::string& recipe) {
   static const std::regex ours(
-      R"((CUDA_VISIBLE_DEVICES=\S+ )?(lockstep|bash scripts/).*)");
+      R"((CUDA_VISIBLE_DEVICES=\S+ )?(lockstep|bash scripts/).*[^\]])");
   std::ifstream file(SOURCE_FOLDER "/docs/" + document);
   Words commands;
   bool is_section = false;
   bool is_code = false;
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("## ")) is_section = line == "## dit";
+    if (line.starts_with("## ")) is_section = line == "## " + recipe;
     if (line.starts_with("```")) is_code = !is_code;
     if (is_section && is_code && std::regex_match(line, ours)) {
       commands.push_back(line);
@@ -40,15 +40,9 @@ std::string runnable_here(const std::string& command) {
                             "");
 }
 
-TEST(DitGuide, EveryCommandWorks) {
-  const Words commands = commands_of("from-the-guides.md");
-  EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md"));
-  EXPECT_GE(commands.size(), 22U);
-  const TempDir temp;
-  fs::create_directories(temp.path() / "data" / "cifar-10-batches-py");
-  // A batch of 128 for 8 processes.
-  temp.write("data/cifar-10-batches-py/data_batch_1", cifar10_python(0, 1024));
-  temp.write("data/cifar-10-batches-py/test_batch", cifar10_python(0, 16));
+// In this folder, with flags that make the model small.
+void run_commands(const Words& commands, const TempDir& temp,
+                  const std::string& flags) {
   fs::create_directory_symlink(SOURCE_FOLDER "/scripts",
                                temp.path() / "scripts");
   ProcessOptions options = process_options({});
@@ -59,12 +53,39 @@ TEST(DitGuide, EveryCommandWorks) {
     const std::string line = "PATH=" PROGRAMS_FOLDER ":$PATH; " +
                              runnable_here(command) +
                              " --fast_dev_run --dim=16 --depth=1 --heads=2"
-                             " --patch=8 --sample_steps=1";
+                             " --sample_steps=1 " +
+                             flags;
     const auto result = run(Words{"bash", "-c", line}, options);
     EXPECT_EQ(result.exit_code, 0)
         << line << "\n"
         << (result.timed_out ? "timed out\n" : "") << result.err << result.out;
   }
+}
+
+TEST(Guides, EveryCommandOfDitWorks) {
+  const Words commands = commands_of("from-the-guides.md", "dit");
+  EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md", "dit"));
+  EXPECT_GE(commands.size(), 22U);
+  const TempDir temp;
+  fs::create_directories(temp.path() / "data" / "cifar-10-batches-py");
+  // A batch of 128 for 8 processes.
+  temp.write("data/cifar-10-batches-py/data_batch_1", cifar10_python(0, 1024));
+  temp.write("data/cifar-10-batches-py/test_batch", cifar10_python(0, 16));
+  run_commands(commands, temp, "--patch=8");
+}
+
+TEST(Guides, EveryCommandOfJitWorks) {
+  const Words commands = commands_of("from-the-guides.md", "jit");
+  EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md", "jit"));
+  EXPECT_GE(commands.size(), 12U);
+  const TempDir temp;
+  fs::create_directories(temp.path() / "data" / "train");
+  std::string texts;
+  for (int i = 0; i < 300; ++i) {
+    texts += "text number " + std::to_string(i) + "\n";
+  }
+  temp.write("data/train/texts.txt", texts);
+  run_commands(commands, temp, "--num_texts=1");
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ class FeatureNet {
   c10::Device device_{c10::DeviceType::CPU};
 };
 
-// Throws ConfigError for an unknown convention and for a file with
-// other weights, IoError and FormatError; all name the file.
+// Throws ConfigError for an unknown convention and for a file with other
+// weights, IoError and FormatError; all name the file.
 std::unique_ptr<FeatureNet> make_feature_net(const FeatureNetConfig& config);
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #include "distributed/original_layouts.h"
 
 #include "lockstep/recipes/dit/dit.h"
+#include "lockstep/recipes/jit/image_recipe.h"
 
 namespace lockstep::testing {
 
@@ -11,14 +12,10 @@ OriginalLayout original_layout(const std::string& name) {
             .keys = {.step = "", .loss = "loss"}};
   }
   if (name == "jit_images") {
+    const JitShared shared;
     return {.files = {.checkpoint = "checkpoint-{epoch}.pth",
                       .last = "checkpoint-last.pth"},
-            .keys = {.model = {{.key = "model"}},
-                     .step = "",
-                     .optimizer = "optimizer",
-                     .scheduler = "",
-                     .settings = "args",
-                     .averages = {"model_ema1", "model_ema2"}}};
+            .keys = JitImageRecipe(shared).facts().keys};
   }
   if (name == "dit") {
     const RecipeFacts facts = DitRecipe().facts();

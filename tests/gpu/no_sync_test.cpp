@@ -7,6 +7,7 @@
 
 #include "lockstep/data/loader.h"
 #include "lockstep/data/step_plan.h"
+#include "lockstep/recipes/jit/image_recipe.h"
 #include "lockstep/recipes/tiny/tiny.h"
 #include "lockstep/train/command_line.h"
 #include "lockstep/train/learner.h"
@@ -14,6 +15,8 @@
 
 namespace lockstep::testing {
 namespace {
+
+using Arguments = std::vector<std::string>;
 
 // Of libc10_cuda, which is loaded at run time: the inline function of the
 // header would give this program's own.
@@ -48,9 +51,10 @@ class WeightedRecipe final : public Recipe {
   TinyRecipe tiny_;
 };
 
-void train_without_reading_back(const World& world) {
-  WeightedRecipe recipe;
+void train_without_reading_back(Recipe& recipe, const Arguments& flags,
+                                const World& world) {
   CommandLine line(Command::kTrain, recipe);
+  line.parse(flags, {});
   const DataSets data = recipe.open_data(line.config());
   Learner learner(
       recipe, world,
@@ -86,8 +90,23 @@ TEST(GpuNoSync, AStepReadsNothingBack) {
     run_ranks({.size = size,
                .launcher_options = {"--share-gpus"},
                .device = DeviceChoice::kCuda},
-              train_without_reading_back);
+              [](const World& world) {
+                WeightedRecipe recipe;
+                train_without_reading_back(recipe, {}, world);
+              });
   }
+}
+
+TEST(GpuNoSync, AStepOfJitReadsNothingBack) {
+  run_ranks({.size = 1, .device = DeviceChoice::kCuda}, [](const World& world) {
+    const JitShared shared = {.model = "JiT-B/4", .image_size = 16};
+    JitImageRecipe recipe(shared);
+    train_without_reading_back(
+        recipe,
+        {"--data_path=builtin:shapes", "--dim=64", "--depth=4", "--heads=2",
+         "--attn_dropout=0.1", "--proj_dropout=0.1"},
+        world);
+  });
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ help() {
   cat << 'TEXT'
 usage: ./lockstep.sh COMMAND
 
-  demo                   build what is needed and run a short training on two ranks
+  demo                   build what is needed, train a small model on two ranks and draw with it
   test [--fast] [ARGS]   build and run all tests; ARGS go to ctest, for example -R Sampler
                          --fast leaves out slow tests, GPU tests, sanitizers and fuzzing
   fuzz [SECONDS] [NAME]  feed damaged files and settings to the readers, 300 s each, or to
@@ -139,8 +139,7 @@ demo() {
   if has_gpu && has_target release lockstep_cuda; then targets+=(lockstep_cuda); fi
   compile release "${targets[@]}" || fail "the build failed"
   unlock
-  step "Running build/release/bin/lockstep-worker demo"
-  "$ROOT/build/release/bin/lockstep-worker" demo
+  (cd "$ROOT" && tools/demo build/release/bin runs/demo)
 }
 
 # run_tests PRESET NAME CTEST-ARGUMENTS...: adds to PASSED, FAILED and SKIPPED.

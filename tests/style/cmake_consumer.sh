@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a build to a temporary prefix, copies two examples away from this tree,
+# Installs a build to a temporary prefix, copies three examples away from this tree,
 # builds them against the installed package, and runs them with the installed launcher.
 # usage: cmake_consumer.sh CMAKE BUILD-FOLDER EXAMPLES-FOLDER COMPILER
 set -euo pipefail
@@ -25,3 +25,11 @@ cp "$examples/06_own_recipe/own_recipe.cpp" main.cpp
 "$temporary/prefix/bin/lockstep" run --nproc-per-node 2 build/consumer --epochs 1 | tee output
 grep -q "done; everything is in runs/ring" output
 test -f runs/ring/best_model.pt
+
+# A checkpoint of the installed program, and samples of it from a program of one's own.
+"$temporary/prefix/bin/lockstep" train dit --data_path builtin:shapes --img_size 16 --patch 8 --dim 16 --depth 1 \
+  --heads 2 --batch_size 4 --n_steps 1 --limit_val_batches 1 --sample_every none --no_use_wandb
+cp "$examples/05_sample_from_cpp/main.cpp" main.cpp
+"$cmake" --build build
+build/consumer dit runs/dit/model.pth stars --ema 0 --classes 7 --cfg_scales 2 --sample_steps 2 | tee output
+test -s stars/images/step1_cfg2.0_ema.png

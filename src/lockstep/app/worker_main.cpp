@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "lockstep/app/checkpoint_commands.h"
-#include "lockstep/app/demo.h"
 #include "lockstep/app/flags_document.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
@@ -33,8 +32,6 @@ constexpr const char* kUsage =
     "  export FROM TO         take the weights out of a checkpoint\n"
     "  recipes                list the recipes\n"
     "  flags                  print all flags of all recipes as Markdown\n"
-    "  demo                   train a small network with one process, then "
-    "two\n"
     "  version                print the version\n"
     "  help                   print this text\n\n"
     "lockstep-worker train RECIPE --help shows a recipe's flags.\n";
@@ -81,7 +78,6 @@ int dispatch(const Arguments& arguments) {
     print(flags_document());
     return 0;
   }
-  if (command == "demo") return run_demo();
   if (command == "version" || command == "--version") {
     print("lockstep-worker " + std::string(version()) + "\n");
     return 0;
@@ -90,9 +86,8 @@ int dispatch(const Arguments& arguments) {
     print(kUsage);
     return 0;
   }
-  const Arguments known = {"train",   "eval",    "sample",  "prepare",
-                           "inspect", "export",  "recipes", "flags",
-                           "demo",    "version", "help"};
+  const Arguments known = {"train",  "eval",    "sample", "prepare", "inspect",
+                           "export", "recipes", "flags",  "version", "help"};
   const auto near = nearest(command, known);
   throw ConfigError("unknown command '" + command + "'; " +
                     (near ? "did you mean 'lockstep-worker " + *near + "'?"

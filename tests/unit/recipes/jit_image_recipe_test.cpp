@@ -10,10 +10,13 @@
 namespace lockstep {
 namespace {
 
-const JitShared kSmall = {
-    .model = "JiT-B/4", .image_size = 8, .sample_steps = 2};
-const std::vector<std::string> kSmallFlags = {
-    "--data_path=builtin:shapes", "--dim=16", "--depth=2", "--heads=2"};
+const JitShared kSmall = {.model = "JiT-B/4",
+                          .image_size = 8,
+                          .sample_steps = 2,
+                          .width = 16,
+                          .depth = 2,
+                          .num_heads = 2};
+const std::vector<std::string> kSmallFlags = {"--data_path=builtin:shapes"};
 
 // A recipe with flags, data and a model whose weights are all random.
 struct Ready {

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kShapesToValidate = 2'000;
-constexpr int64_t kHeldOut = 20;  // Every 20th.
+constexpr int64_t kShapesToCompare = 10'000;  // The first ones of training.
+constexpr int64_t kHeldOut = 20;              // Every 20th.
 
 constexpr const char* kUsable =
     "the folder of CIFAR-10 (data_batch_1 ... or data_batch_1.bin ..., also "
@@ -33,6 +34,8 @@ PictureSets open_shapes(int64_t side) {
   PictureSets sets{.num_classes = Shapes::kNumClasses};
   set_pictures(std::make_shared<Shapes>(ShapesConfig{.side = side, .seed = 1}),
                sets.data);
+  sets.data.reference = std::make_shared<Shapes>(
+      ShapesConfig{.num_samples = kShapesToCompare, .side = side, .seed = 1});
   sets.data.validation = std::make_shared<Shapes>(
       ShapesConfig{.num_samples = kShapesToValidate, .side = side, .seed = 2});
   return sets;

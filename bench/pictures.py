@@ -1,0 +1,162 @@
+"""How fast the recipes dit and jit train on pictures, against the same models in PyTorch.
+
+Usage: tools/gpu_run python3 bench/pictures.py [dit128|dit512|jit128 ...] [graphs] [smoke]
+
+Samples per second on one GPU, by turns: ours twice, PyTorch eager twice, torch.compile once; with
+the word graphs also torch.compile with CUDA graphs (reduce-overhead). All in bf16 with fused AdamW
+and moving averages. Ours is the whole training: generated pictures from loader threads, gradient
+norm, check for NaN, logs. PyTorch's pictures lie on the GPU already, and it does nothing but steps.
+The share of the time that ours waits for data is data_share. smoke proves on the CPU, with tiny
+models, that everything runs; its numbers mean nothing.
+"""
+import json
+import os
+import re
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import peers
+
+OURS = str(peers.BIN / "lockstep-worker")
+PEER = [peers.peer_python(), str(peers.ROOT / "bench" / "python" / "pictures_worker.py")]
+ROUNDS = 2
+RATE = "perf/samples_per_second"
+# Blocks of ours: the first ones warm up, PyTorch's times as many as are left.
+NUM_WARM_BLOCKS = 2
+NUM_BLOCKS = 5
+COMMON = {"channels": 3, "classes": 10}
+DIT = {**COMMON, "size": 32, "patch": 2, "dim": 384, "depth": 12, "heads": 6, "registers": 4}
+JIT = {**COMMON, "size": 64, "patch": 4, "dim": 768, "depth": 12, "heads": 12}
+# The count of jit is for 1000 classes and the one that stands for none.
+NUM_DIT = 32477221
+NUM_JIT = 130477872 - (1001 - 11) * 768
+# A block is so long that a case takes about two minutes, and all blocks are one epoch at most.
+CASES = {
+    "dit128": {"recipe": "dit", "batch": 128, "block": 40, "sizes": DIT, "trainable": NUM_DIT},
+    "dit512": {"recipe": "dit", "batch": 512, "block": 18, "sizes": DIT, "trainable": NUM_DIT},
+    "jit128": {"recipe": "jit", "batch": 128, "block": 30, "sizes": JIT, "trainable": NUM_JIT},
+}
+TINY = {"dim": 32, "depth": 3, "heads": 2, "size": 16, "patch": 4}
+BEGIN = time.perf_counter()
+
+
+def say(text):
+    print(f"{time.perf_counter() - BEGIN:5.0f} s  {text}", file=sys.stderr, flush=True)
+
+
+def complete(case, is_smoke):
+    case = {**case, "device": "cuda"}
+    if is_smoke:
+        sizes = {**case["sizes"], **TINY}
+        case.update(sizes=sizes, batch=8, block=2, trainable=None, device="cpu")
+    if case["recipe"] == "jit":
+        context = {"bottleneck": 128, "context": 32, "start": case["sizes"]["depth"] // 3}
+        case["sizes"] = {**case["sizes"], **context}
+    return case
+
+
+def model_flags(case):
+    sizes = case["sizes"]
+    shared = {"img_size": sizes["size"], **{name: sizes[name] for name in ("dim", "depth", "heads")}}
+    if case["recipe"] == "jit":
+        return {**shared, "model": f"JiT-B/{sizes['patch']}"}
+    registers = sizes["registers"]
+    return {**shared, "patch": sizes["patch"], "num_register_tokens": registers, "cfg_scales": 1}
+
+
+def run_ours(case):
+    """Samples per second and the share of the time that went into waiting for data."""
+    is_small = case["device"] == "cpu"
+    with tempfile.TemporaryDirectory() as folder:
+        flags = {
+            **model_flags(case),
+            "data_path": "builtin:shapes",
+            "save_dir": folder + "/run",
+            "device": case["device"],
+            "precision": "bf16",
+            "batch_size": case["batch"],
+            "n_steps": NUM_BLOCKS * case["block"],
+            "log_every": case["block"],
+            "workers": 1 if is_small else 12,
+            # The last step still validates, samples and saves: as little as there can be.
+            **{f"{what}_every": 1000000 for what in ("val", "save", "sample", "fid")},
+            "limit_val_batches": 1,
+            "sample_steps": 1,
+            "copies": 1,
+            "classes": 0,
+        }
+        words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
+        output = peers.run(
+            [OURS, "train", case["recipe"], "--no_use_wandb", "--no_tensorboard", *words]
+        )
+        lines = (Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    rates = [row[RATE] for row in rows if RATE in row]
+    assert len(rates) == NUM_BLOCKS, rows
+    share = re.search(r"^\s+data\s+[\d.]+ ms\s+(\d+)%", output, re.M)
+    return {
+        "rate": statistics.median(rates[NUM_WARM_BLOCKS:]),
+        "data_share": int(share[1]) / 100,
+    }
+
+
+def run_peer(case, mode):
+    return peers.run_json([*PEER, json.dumps({**case, "mode": mode})])
+
+
+def run_compiled(case, mode):
+    """None where torch.compile does not work: it needs a C compiler."""
+    try:
+        return run_peer(case, mode)["rate"]
+    except SystemExit as error:
+        say(error)
+        return None
+
+
+def measure(name, case, modes):
+    ours, eager = [], []
+    for _ in range(ROUNDS):
+        ours.append(run_ours(case))
+        say(f"{name} ours: {ours[-1]}")
+        eager.append(run_peer(case, "eager"))
+        say(f"{name} eager: {eager[-1]}")
+    rate = statistics.median(run["rate"] for run in ours)
+    values = {
+        "ours": rate,
+        "eager": statistics.median(run["rate"] for run in eager),
+        "ours_to_eager": statistics.median(a["rate"] / b["rate"] for a, b in zip(ours, eager)),
+        "data_share": max(run["data_share"] for run in ours),
+    }
+    for word, mode in modes.items():
+        compiled = run_compiled(case, mode)
+        say(f"{name} {word}: {compiled}")
+        values[word] = compiled
+        values[f"ours_to_{word}"] = rate / compiled if compiled else None
+    return {k: round(v, 3) if isinstance(v, float) else v for k, v in values.items()}
+
+
+def main():
+    words = sys.argv[1:]
+    unknown = set(words) - {*CASES, "graphs", "smoke"}
+    if unknown:
+        sys.exit(f"bench: pictures does not know {' '.join(sorted(unknown))}")
+    is_smoke = "smoke" in words
+    if not is_smoke:
+        del peers.CPU_ONE_THREAD["CUDA_VISIBLE_DEVICES"]
+        peers.CPU_ONE_THREAD["OMP_NUM_THREADS"] = str(os.cpu_count())
+    facts = peers.run_json([*PEER, "device"])
+    if not facts.pop("has_gpu") and not is_smoke:
+        print("bench: pictures needs a GPU", file=sys.stderr)
+        sys.exit(2)
+    modes = {"compile": "default"}
+    if "graphs" in words:
+        modes["graphs"] = "reduce-overhead"
+    names = [name for name in CASES if name in words] or list(CASES)
+    results = {name: measure(name, complete(CASES[name], is_smoke), modes) for name in names}
+    peers.report("pictures smoke" if is_smoke else "pictures", **results, **facts)
+
+
+main()

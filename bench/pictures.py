@@ -1,10 +1,10 @@
 """How fast the recipes dit and jit train on pictures, against the same models in PyTorch.
 
-Usage: tools/gpu_run python3 bench/pictures.py [dit128|dit512|jit128 ...] [graphs] [smoke]
+Usage: tools/gpu_run python3 bench/pictures.py [dit128|dit512|jit128 ...] [graphs] [eager] [smoke]
 
 Samples per second on one GPU, by turns: ours twice, PyTorch eager twice, torch.compile once; with
-the word graphs also torch.compile with CUDA graphs (reduce-overhead). All in bf16 with fused AdamW
-and moving averages. Ours is the whole training: generated pictures from loader threads, gradient
+the word graphs also torch.compile with CUDA graphs (reduce-overhead), with eager no torch.compile.
+All in bf16 with fused AdamW and moving averages. Ours is the whole training: generated pictures from loader threads, gradient
 norm, check for NaN, logs. PyTorch's pictures lie on the GPU already, and it does nothing but steps.
 The share of the time that ours waits for data is data_share. smoke proves on the CPU, with tiny
 models, that everything runs; its numbers mean nothing.
@@ -140,7 +140,7 @@ def measure(name, case, modes):
 
 def main():
     words = sys.argv[1:]
-    unknown = set(words) - {*CASES, "graphs", "smoke"}
+    unknown = set(words) - {*CASES, "graphs", "eager", "smoke"}
     if unknown:
         sys.exit(f"bench: pictures does not know {' '.join(sorted(unknown))}")
     is_smoke = "smoke" in words
@@ -151,7 +151,7 @@ def main():
     if not facts.pop("has_gpu") and not is_smoke:
         print("bench: pictures needs a GPU", file=sys.stderr)
         sys.exit(2)
-    modes = {"compile": "default"}
+    modes = {} if "eager" in words else {"compile": "default"}
     if "graphs" in words:
         modes["graphs"] = "reduce-overhead"
     names = [name for name in CASES if name in words] or list(CASES)

@@ -99,13 +99,16 @@ TEST(GpuNoSync, AStepReadsNothingBack) {
 
 TEST(GpuNoSync, AStepOfJitReadsNothingBack) {
   run_ranks({.size = 1, .device = DeviceChoice::kCuda}, [](const World& world) {
-    const JitShared shared = {.model = "JiT-B/4", .image_size = 16};
+    const JitShared shared = {.model = "JiT-B/4",
+                              .image_size = 16,
+                              .width = 64,
+                              .depth = 4,
+                              .num_heads = 2};
     JitImageRecipe recipe(shared);
-    train_without_reading_back(
-        recipe,
-        {"--data_path=builtin:shapes", "--dim=64", "--depth=4", "--heads=2",
-         "--attn_dropout=0.1", "--proj_dropout=0.1"},
-        world);
+    train_without_reading_back(recipe,
+                               {"--data_path=builtin:shapes",
+                                "--attn_dropout=0.1", "--proj_dropout=0.1"},
+                               world);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "lockstep/nn/linear.h"
 #include "lockstep/nn/rope.h"
 
 namespace lockstep {
@@ -21,7 +22,7 @@ at::Tensor SelfAttention::forward(const at::Tensor& tokens,
                                   const at::Tensor& rotations) {
   const int64_t batch = tokens.size(0);
   const int64_t count = tokens.size(1);
-  auto qkv = qkv_->forward(tokens)
+  auto qkv = apply_linear(qkv_, tokens)
                  .view({batch, count, 3, config_.num_heads,
                         config_.width / config_.num_heads})
                  .unbind(2);  // [B, N, heads, size] each.
@@ -39,8 +40,8 @@ at::Tensor SelfAttention::forward(const at::Tensor& tokens,
   const at::Tensor mixed = at::scaled_dot_product_attention(
       qkv[0].transpose(1, 2), qkv[1].transpose(1, 2), qkv[2].transpose(1, 2),
       /*attn_mask=*/{}, is_training() ? config_.attn_dropout : 0);
-  const at::Tensor projected = proj_->forward(
-      mixed.transpose(1, 2).reshape({batch, count, config_.width}));
+  const at::Tensor projected = apply_linear(
+      proj_, mixed.transpose(1, 2).reshape({batch, count, config_.width}));
   if (config_.proj_dropout == 0) return projected;
   return at::dropout(projected, config_.proj_dropout, is_training());
 }

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "lockstep/nn/linear.h"
+
 namespace lockstep {
 
 Mlp::Mlp(const MlpConfig& config) {
@@ -10,7 +12,7 @@ Mlp::Mlp(const MlpConfig& config) {
 }
 
 at::Tensor Mlp::forward(const at::Tensor& tokens) {
-  return fc2_->forward(at::gelu(fc1_->forward(tokens), "tanh"));
+  return apply_linear(fc2_, at::gelu(apply_linear(fc1_, tokens), "tanh"));
 }
 
 SwiGlu::SwiGlu(const SwiGluConfig& config) : config_(config) {
@@ -20,12 +22,12 @@ SwiGlu::SwiGlu(const SwiGluConfig& config) : config_(config) {
 }
 
 at::Tensor SwiGlu::forward(const at::Tensor& tokens) {
-  const auto half = w12_->forward(tokens).chunk(2, -1);
+  const auto half = apply_linear(w12_, tokens).chunk(2, -1);
   at::Tensor hidden = at::silu(half[0]) * half[1];
   if (config_.dropout != 0) {
     hidden = at::dropout(hidden, config_.dropout, is_training());
   }
-  return w3_->forward(hidden);
+  return apply_linear(w3_, hidden);
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "lockstep/nn/condition.h"
 #include "lockstep/nn/embedding.h"
 #include "lockstep/nn/init.h"
+#include "lockstep/nn/linear.h"
 #include "lockstep/nn/mlp.h"
 #include "lockstep/nn/norm.h"
 #include "lockstep/nn/patches.h"
@@ -131,7 +132,8 @@ class JitImage::FinalLayer : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& x, const at::Tensor& condition) {
     const auto part = modulation_->forward(condition).chunk(2, 1);
-    return linear_->forward(
+    return apply_linear(
+        linear_,
         modulate(norm_->forward(x), {.shift = part[0], .scale = part[1]}));
   }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lockstep/base/error.h"
+#include "lockstep/nn/linear.h"
 
 namespace lockstep {
 namespace {
@@ -87,11 +88,9 @@ class JitText::AdaLn : public torch::nn::Module {
   }
 
   static at::Tensor apply(const at::Tensor& x, const Factors& factors) {
-    const at::Tensor root =
-        at::linalg_vector_norm(x, 2, at::IntArrayRef{-1}, /*keepdim=*/true) /
-        std::sqrt(static_cast<double>(x.size(-1)));
-    return torch::addcmul(factors.shift.to(x.scalar_type()),
-                          x / root.clamp_min(kMinRoot),
+    const at::Tensor normed =
+        at::rms_norm(x, x.size(-1), /*weight=*/{}, kMinRoot * kMinRoot);
+    return torch::addcmul(factors.shift.to(x.scalar_type()), normed,
                           factors.gain.to(x.scalar_type()));
   }
 
@@ -116,7 +115,7 @@ class JitText::Attention : public torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& x, const at::Tensor& keys) {
-    const auto qkv = qkv_->forward(x)
+    const auto qkv = apply_linear(qkv_, x)
                          .view({x.size(0), x.size(1), 3, config_.num_heads,
                                 config_.width / config_.num_heads})
                          .permute({2, 0, 3, 1, 4})  // [3, B, heads, N, size]
@@ -125,7 +124,7 @@ class JitText::Attention : public torch::nn::Module {
     if (keys.defined()) mask = keys.expand({-1, -1, x.size(1), -1});
     const at::Tensor mixed =
         at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask);
-    return proj_->forward(mixed.transpose(1, 2).reshape(x.sizes()));
+    return apply_linear(proj_, mixed.transpose(1, 2).reshape(x.sizes()));
   }
 
  private:
@@ -145,8 +144,8 @@ class JitText::Mlp : public torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& x) {
-    const auto halves = in_->forward(x).chunk(2, -1);
-    return out_->forward(torch::silu(halves[0]) * halves[1]);
+    const auto halves = apply_linear(in_, x).chunk(2, -1);
+    return apply_linear(out_, torch::silu(halves[0]) * halves[1]);
   }
 
  private:
@@ -276,7 +275,8 @@ at::Tensor JitText::forward(const JitTextInput& input) {
   at::Tensor places = grid_of(pos_embed_h_, pos_embed_w_);
   if (!input.condition.defined()) places = places + nothing_of_conditions();
   at::Tensor x =
-      patch_embed_->forward(patchify(input.pictures, config_.patch)) + places;
+      apply_linear(patch_embed_, patchify(input.pictures, config_.patch)) +
+      places;
   const int64_t num_patches = x.size(1);
   if (input.condition.defined()) {
     const at::Tensor front =
@@ -294,7 +294,8 @@ at::Tensor JitText::forward(const JitTextInput& input) {
   for (const auto& block : *blocks_) {
     x = block->as<Block>()->forward(x, time, keys);
   }
-  at::Tensor clean = output_proj_->forward(x.slice(1, x.size(1) - num_patches));
+  at::Tensor clean =
+      apply_linear(output_proj_, x.slice(1, x.size(1) - num_patches));
   if (valid.defined()) clean = clean * valid.unsqueeze(2);
   return unpatchify(clean, config_);
 }

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
                               {argv + 4, argv + argc});
     std::vector<int64_t> items(size_t(sampler.num_items()));
     std::iota(items.begin(), items.end(), 0);
-    const auto samples = sampler.sample(items, /*seed=*/0);
+    const auto samples = sampler.sample(items, sampler.seed());
     for (const auto& file : sampler.render(samples)) {
       const auto path = std::filesystem::path(argv[3]) / file.name;
       std::filesystem::create_directories(path.parent_path());

@@ -99,6 +99,12 @@ void put_averages(Tree& checkpoint, Learner& learner,
       tree["num_updates"] =
           torch::tensor(static_cast<int32_t>(ema.num_updates()));
     }
+    // Where parameters have their own names, readers expect all of them.
+    if (!is_dotless) {
+      for (const auto& item : learner.model().named_parameters()) {
+        tree[item.key()] = item.value().detach();
+      }
+    }
     for (size_t k = 0; k < names.size(); ++k) {
       tree[is_dotless ? without_dots(names[k]) : names[k]] =
           ema.averages().at(k);

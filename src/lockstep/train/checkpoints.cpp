@@ -49,14 +49,6 @@ std::string find_latest(const CheckpointsConfig& config, Console& console) {
   return latest ? latest->path.string() : std::string();
 }
 
-void require_file(const char* flag, const fs::path& path) {
-  if (fs::is_regular_file(path)) return;
-  throw ConfigError(fmt::format("{} {}: {}", flag, path.string(),
-                                fs::is_directory(path)
-                                    ? "this is a folder; name a file in it"
-                                    : "there is no such file"));
-}
-
 // A second name of the same file, put in place at once: nothing is written
 // twice. Why it could not be; no value when it could.
 std::optional<std::string> link_file(const fs::path& file,

@@ -78,6 +78,7 @@ std::optional<std::string> CommandLine::parse(
                     "shall {} use?",
                     name_of(command_)));
   }
+  if (command_ != Command::kTrain) require_file("--checkpoint", checkpoint_);
   arguments_ = arguments;
   job_line_ = job_line(environment);
   recipe_.settle_defaults(options_, config_);

@@ -61,6 +61,8 @@ struct FileNames {
 struct RecipeFacts {
   std::string name = {};
   std::string summary = {};  // One line for help.
+  // What is trained on what, for the start of a run: "JiT-B/4 on text".
+  std::string subject = {};
   FileNames files = {};
   CheckpointKeys keys = {};
   // The metric that chooses the best model, and which way.

@@ -219,11 +219,18 @@ std::optional<SavedSettings> saved_settings(const std::string& resume,
   if (!own) return std::nullopt;
   const std::string& other = own->at("recipe").as_string();
   if (other != recipe) {
-    throw ConfigError(
-        fmt::format("--resume {}: a checkpoint of the recipe {}, not of {}",
-                    resume, other, recipe));
+    throw ConfigError(fmt::format(
+        "{}: a checkpoint of the recipe {}, not of {}", resume, other, recipe));
   }
   return SavedSettings{.text = own->at("config").as_string(), .source = resume};
+}
+
+void require_file(const char* flag, const fs::path& path) {
+  if (fs::is_regular_file(path)) return;
+  throw ConfigError(fmt::format("{} {}: {}", flag, path.string(),
+                                fs::is_directory(path)
+                                    ? "this is a folder; name a file in it"
+                                    : "there is no such file"));
 }
 
 std::string file_name(const std::string& pattern, int64_t step, int64_t epoch) {

@@ -60,6 +60,10 @@ Sampler::~Sampler() = default;
 
 int64_t Sampler::num_items() const { return impl_->facts.num_sample_items; }
 
+uint64_t Sampler::seed() const {
+  return static_cast<uint64_t>(impl_->line.config().seed);
+}
+
 at::Tensor Sampler::sample(std::span<const int64_t> items, uint64_t seed) {
   const torch::NoGradGuard no_grad;
   const Autocast autocast(impl_->device.type(), impl_->precision.autocast);

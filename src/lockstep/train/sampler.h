@@ -28,6 +28,8 @@ class Sampler {
   // Of one sampling as `lockstep sample` makes it; there may be more.
   int64_t num_items() const;
 
+  uint64_t seed() const;  // That of the flags.
+
   // One row per item, on the CPU: what the recipe samples. An item depends on
   // its number and the seed alone.
   at::Tensor sample(std::span<const int64_t> items, uint64_t seed);

@@ -103,8 +103,18 @@ std::string lr_text(const LoopConfig& loop, int num_processes) {
                       parse_lr_scaling(optimization.lr_scaling), num_processes);
 }
 
-void say_hello(Session& session, const LoopConfig& loop,
-               const Precision& precision) {
+// "dit: 32477221 parameters to train; DiT on pictures of 10 classes"
+std::string model_text(Learner& learner) {
+  int64_t count = 0;
+  for (const auto& parameter : learner.model().parameters()) {
+    if (parameter.requires_grad()) count += parameter.numel();
+  }
+  const RecipeFacts& facts = learner.facts();
+  return fmt::format("{}: {} parameters to train{}{}", facts.name, count,
+                     facts.subject.empty() ? "" : "; ", facts.subject);
+}
+
+void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
   const World& world = session.world();
   Console& console = session.console();
   console.info(setup_text(world));
@@ -115,7 +125,15 @@ void say_hello(Session& session, const LoopConfig& loop,
   console.info(fmt::format(
       "{} training samples, {} steps per epoch, {} warm-up steps, precision {}",
       samples, plan.steps_per_epoch(), loop.schedule.warmup_updates,
-      precision.name));
+      learner.precision().name));
+  console.info(model_text(learner));
+  if (loop.schedule.warmup_updates >= loop.total_steps &&
+      loop.schedule.warmup_updates > 0) {
+    console.info(fmt::format(
+        "note: the warm-up is not shorter than the run of {} steps: the "
+        "learning rate stays below its value; --warmup_steps shortens it",
+        loop.total_steps));
+  }
   if (loop.batch.per_process * world.size() > samples) {
     console.info(fmt::format(
         "note: a batch of {} per process is larger than the share of a process "
@@ -306,7 +324,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   if (is_resumed) settle_best(session, files, *config.resume, state);
   open_records(session, line, is_resumed ? std::optional(state) : std::nullopt,
                run);
-  say_hello(session, loop_settings, learner->precision());
+  say_hello(session, loop_settings, *learner);
   signals.arm(world.status());
   Checkpoints checkpoints(files, *learner, world, console);
   const Wish stopped_for =

@@ -2,6 +2,7 @@
 #include <torch/torch.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/world.h"
@@ -77,22 +78,32 @@ const OutputFile& file_named(const std::vector<OutputFile>& files,
   throw std::runtime_error("no file " + name);
 }
 
-TEST(JitTextRecipe, SettlesTheDefaultsOfTheGuide) {
-  Ready ready({kGenerated});
-  const OptimizationConfig& config = ready.line.config().optimization;
-  EXPECT_EQ(config.lr_schedule, "cosine");
-  EXPECT_EQ(config.warmup_epochs, 5);
-  EXPECT_EQ(config.weight_decay, 0.01);
-  EXPECT_EQ(config.max_grad_norm, 1);
-  EXPECT_EQ(config.beta2, 0.999);
-  Ready given({kGenerated, "--lr_schedule=constant", "--warmup_steps=3",
-               "--weight_decay=0", "--max_grad_norm=2", "--beta2=0.9"});
-  const OptimizationConfig& own = given.line.config().optimization;
-  EXPECT_EQ(own.lr_schedule, "constant");
-  EXPECT_EQ(own.warmup_epochs, 0);
-  EXPECT_EQ(own.weight_decay, 0);
-  EXPECT_EQ(own.max_grad_norm, 2);
-  EXPECT_EQ(own.beta2, 0.9);
+TEST(JitTextRecipe, WarmsUpForFiveEpochsUnlessToldOtherwise) {
+  const Ready ready({kGenerated});
+  EXPECT_EQ(ready.line.config().optimization.warmup_epochs, 5);
+  const Ready given({kGenerated, "--warmup_steps=3"});
+  EXPECT_EQ(given.line.config().optimization.warmup_epochs, 0);
+}
+
+// Never shorter than the text, never longer than the longest.
+TEST(JitTextRecipe, ShowsSomeTextsWithPadding) {
+  const TempDir folder;
+  const std::string data =
+      "--data_path=" + folder.write("a.txt", "x\nabcdefghijklmnopqrs\n");
+  Ready ready({data});
+  ready.set_all_random();
+  Ready never({data, "--show_padding=0"});
+  never.set_all_random();
+  std::set<double> counts;
+  for (int64_t epoch = 0; epoch < 40; ++epoch) {
+    Batch batch = ready.batch({0});
+    batch.seeds = torch::tensor({epoch}, torch::kLong);
+    counts.insert(ready.loss_of(batch).normaliser.item<double>());
+    EXPECT_EQ(never.loss_of(batch).normaliser.item<double>(), 2);
+  }
+  EXPECT_EQ(*counts.begin(), 2);
+  EXPECT_GT(counts.size(), 8U);
+  EXPECT_LE(*counts.rbegin(), 20);
 }
 
 TEST(JitTextRecipe, RefusesSettingsThatDoNotFit) {
@@ -106,7 +117,7 @@ TEST(JitTextRecipe, RefusesSettingsThatDoNotFit) {
 }
 
 TEST(JitTextRecipe, ALossIsTheSumOfItsSamplesLosses) {
-  Ready ready({kGenerated});
+  Ready ready({kGenerated, "--show_padding=0"});
   ready.set_all_random();
   const auto sums = [&](const std::vector<int64_t>& indices) {
     const Loss loss = ready.loss_of(ready.batch(indices));

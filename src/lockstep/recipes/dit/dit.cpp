@@ -1,5 +1,6 @@
 #include "lockstep/recipes/dit/dit.h"
 
+#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include "lockstep/recipes/pictures/grid.h"
@@ -73,6 +74,8 @@ RecipeFacts DitRecipe::facts() const {
   const auto num_scales = static_cast<int64_t>(settings_.cfg_scales.size());
   return {.name = "dit",
           .summary = "pictures by class from noise: DiT and rectified flow",
+          .subject = fmt::format("DiT on pictures of {} classes",
+                                 settings_.model.num_classes),
           .files = {.checkpoint = "model.pth"},
           .keys = {.model = {{.key = "model"}},
                    .epoch = "",

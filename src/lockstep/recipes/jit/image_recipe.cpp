@@ -1,5 +1,6 @@
 #include "lockstep/recipes/jit/image_recipe.h"
 
+#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include "lockstep/recipes/pictures/grid.h"
@@ -106,6 +107,8 @@ RecipeFacts JitImageRecipe::facts() const {
   return {
       .name = "jit",
       .summary = "pictures by class from noise: JiT",
+      .subject = fmt::format("{} on pictures of {} classes", shared_.model,
+                             num_classes_),
       .files = {.checkpoint = "checkpoint_epoch_{epoch}.pth",
                 .best = "best_model.pth"},
       .keys = {.model = {{.key = "model"}},

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/text/text_files.h"
 #include "lockstep/train/score.h"
 
 namespace lockstep {
@@ -15,22 +16,23 @@ namespace fs = std::filesystem;
 constexpr const char* kText = "text";
 constexpr const char* kPictures = "pictures";
 
-bool is_text_file(const fs::path& path) {
-  const std::string ending = path.extension().string();
-  return ending == ".json" || ending == ".jsonl" || ending == ".txt";
+bool has_folders(const fs::path& path) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (entry.is_directory(error)) return true;
+  }
+  return false;
 }
 
-// A path that is not there yet counts as text: opening it says what is wrong.
+// Folders of classes may have a list of them beside them. A path that is not
+// there counts as text: opening it says what is wrong.
 std::string kind_of_data(const std::string& path) {
   if (path.starts_with("builtin:")) {
     return path == "builtin:text" ? kText : kPictures;
   }
   std::error_code error;
   if (!fs::is_directory(path, error)) return kText;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (is_text_file(entry.path())) return kText;
-  }
-  return kPictures;
+  return holds_texts(path) && !has_folders(path) ? kText : kPictures;
 }
 
 void set_defaults(TrainConfig& common) {
@@ -41,7 +43,9 @@ void set_defaults(TrainConfig& common) {
   common.workers = 4;
   common.save_every_epochs = 10;
   common.optimization.lr = 1e-4;
-  common.optimization.warmup_epochs = 5;
+  common.optimization.lr_schedule = "cosine";
+  common.optimization.weight_decay = 0.01;
+  common.optimization.max_grad_norm = 1;
   common.records.wandb_project = "jit-diffusion";
 }
 
@@ -56,10 +60,12 @@ void JitRecipe::describe(Options& options, TrainConfig& common) {
               {.group = group});
   options.add("img_size", shared_.image_size, "pixels of a picture's side",
               size);
-  options.add("data_kind", data_kind_,
-              "what the data are; auto: text for files that end in .json, "
-              ".jsonl or .txt and folders of them, else pictures",
-              {.choices = {"auto", kText, kPictures}, .group = group});
+  options.add(
+      "data_kind", data_kind_,
+      "what the data are; auto: text for files that end in .json, "
+      ".jsonl or .txt and folders of them, else pictures, which have defaults "
+      "of their own for what is not given",
+      {.choices = {"auto", kText, kPictures}, .group = group});
   options.add(
       "sample_steps", shared_.sample_steps,
       "steps from noise to a sample; unset: 50 for pictures, 20 for "
@@ -73,7 +79,7 @@ void JitRecipe::describe(Options& options, TrainConfig& common) {
   options.add("blr", common.optimization.blr,
               "learning rate per 256 samples of the effective batch; replaces "
               "--lr",
-              {.minimum = 0, .group = "Optimization"});
+              {.minimum = 0, .group = "Optimizer"});
   options.add_alias("save_every_epochs", "save_interval");
   options.add_alias("log_every", "log_interval");
   pictures_.describe(options, common);
@@ -104,9 +110,12 @@ RecipeFacts JitRecipe::facts() const {
 
 DataSets JitRecipe::open_data(const TrainConfig& common) {
   const std::string& path = common.data_path;
-  if (!path.starts_with("builtin:") && !fs::exists(path)) {
+  const bool is_there = path.starts_with("builtin:")
+                            ? path == "builtin:text" || path == "builtin:shapes"
+                            : fs::exists(path);
+  if (!is_there) {
     throw ConfigError(fmt::format(
-        "--data_path {}: there is no such file or folder; usable are text "
+        "--data_path {}: there is no such data; usable are text "
         "(.json, .jsonl, .txt, or a folder of such files), a folder with one "
         "sub-folder of pictures per class, the folder of CIFAR-10, "
         "builtin:text and builtin:shapes",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/dataset_views.h"
@@ -88,29 +89,28 @@ fs::path validation_folder(fs::path path) {
   return holds_texts(beside) ? beside : fs::path();
 }
 
-std::vector<std::string> first_prompts(const TextSource& source) {
-  std::vector<std::string> prompts;
-  for (int64_t i = 0; i < std::min(source.size(), kMaxShownPrompts); ++i) {
-    prompts.push_back(source.item(i).prompt.value_or(""));
+// What samplings take from the texts `indices`.
+void show_texts(const TextDataset& texts, const std::vector<int64_t>& indices,
+                TextSets& sets) {
+  sets.prompts.clear();
+  sets.num_tokens = 0;
+  for (const int64_t i : indices) {
+    if (std::ssize(sets.prompts) == kMaxShownPrompts) break;
+    sets.prompts.push_back(texts.source().item(i).prompt.value_or(""));
+    sets.num_tokens = std::max(sets.num_tokens, texts.num_tokens(i));
   }
-  return prompts;
 }
 
-TextSets held_back(const std::shared_ptr<const TextSource>& source,
-                   const std::shared_ptr<const TextDataset>& all) {
+TextSets held_back(const std::shared_ptr<const TextDataset>& all) {
   std::vector<int64_t> train;
   std::vector<int64_t> validation;
   for (int64_t i = 0; i < all->size(); ++i) {
     (i % kHeldOut == kHeldOut - 1 ? validation : train).push_back(i);
   }
-  TextSets sets{.prompts = first_prompts(*source)};
+  TextSets sets;
+  show_texts(*all, validation.empty() ? train : validation, sets);
   sets.data.train = std::make_shared<Subset>(all, std::move(train));
   if (validation.empty()) return sets;
-  sets.prompts.clear();
-  for (const int64_t i : validation) {
-    if (std::ssize(sets.prompts) == kMaxShownPrompts) break;
-    sets.prompts.push_back(source->item(i).prompt.value_or(""));
-  }
   sets.data.validation = std::make_shared<Subset>(all, std::move(validation));
   return sets;
 }
@@ -147,6 +147,10 @@ Sample TextDataset::get(int64_t index, uint64_t /*seed*/) const {
   return {target.pixels, target.mask, condition.pixels};
 }
 
+int64_t TextDataset::num_tokens(int64_t index) const {
+  return std::ssize(pixels_->encode(target_text(source_->item(index), shape_)));
+}
+
 TextSets open_text_sets(const std::string& path,
                         const std::shared_ptr<const TextPixels>& pixels,
                         const TextShape& shape) {
@@ -171,11 +175,16 @@ TextSets open_text_sets(const std::string& path,
   } else {
     train = read_texts(path, shape);
     const fs::path beside = validation_folder(path);
-    if (beside.empty()) return held_back(train, data_of(train));
+    if (beside.empty()) return held_back(data_of(train));
     validation = read_texts(beside, shape);
   }
-  return {.data = {.train = data_of(train), .validation = data_of(validation)},
-          .prompts = first_prompts(*validation)};
+  const auto held_out = data_of(validation);
+  TextSets sets{.data = {.train = data_of(train), .validation = held_out}};
+  std::vector<int64_t> first(
+      static_cast<size_t>(std::min(held_out->size(), kMaxShownPrompts)));
+  std::iota(first.begin(), first.end(), 0);
+  show_texts(*held_out, first, sets);
+  return sets;
 }
 
 }  // namespace lockstep

@@ -46,6 +46,10 @@ class TextDataset final : public Dataset {
   int64_t size() const override { return source_->size(); }
   Sample get(int64_t index, uint64_t seed) const override;
 
+  const TextSource& source() const { return *source_; }
+  // Of what is to be written, with the end.
+  int64_t num_tokens(int64_t index) const;
+
  private:
   std::shared_ptr<const TextSource> source_;
   std::shared_ptr<const TextPixels> pixels_;
@@ -57,6 +61,8 @@ struct TextSets {
   // Of the first texts that are not trained on, for samplings; of those that
   // are where there are no others.
   std::vector<std::string> prompts = {};
+  // Of the longest of these texts.
+  int64_t num_tokens = 0;
 };
 
 constexpr int64_t kMaxShownPrompts = 64;

@@ -64,23 +64,27 @@ void JitTextRecipe::describe(Options& options, TrainConfig& /*common*/) {
   options.add("prompt", settings_.prompt,
               "what samplings answer (with enable_condition) or continue",
               {.group = group});
+  options.add("show_padding", settings_.show_padding,
+              "how often a text is shown with padding behind it, up to "
+              "sample_tokens: samples, whose length nobody knows, then find "
+              "their end. 0: never, as in the original",
+              {.minimum = 0, .maximum = 1, .group = group});
+  options.add("sample_tokens", settings_.sample_tokens,
+              "tokens of a sampled text, with its end: patches behind them are "
+              "left out, as in training; unset: as many as the longest of the "
+              "first texts, which the run's settings keep",
+              {.minimum = 1, .group = group});
   options.add("num_texts", settings_.num_texts, "texts of one sampling",
               {.minimum = 1, .group = group});
 }
 
 void JitTextRecipe::settle_defaults(const Options& options,
                                     TrainConfig& common) {
-  OptimizationConfig& optimization = common.optimization;
-  const auto is_open = [&](const char* name) {
-    return !options.was_given(name);
-  };
-  if (is_open("lr_schedule")) optimization.lr_schedule = "cosine";
-  if (is_open("warmup_epochs") && is_open("warmup_steps")) {
-    optimization.warmup_epochs = 5;
+  // The other defaults of the guide are those that the recipe begins with.
+  if (!options.was_given("warmup_epochs") &&
+      !options.was_given("warmup_steps")) {
+    common.optimization.warmup_epochs = 5;
   }
-  if (is_open("weight_decay")) optimization.weight_decay = 0.01;
-  if (is_open("max_grad_norm")) optimization.max_grad_norm = 1;
-  if (is_open("beta2")) optimization.beta2 = 0.999;
 }
 
 JitTextConfig JitTextRecipe::model_config() const {
@@ -104,6 +108,9 @@ RecipeFacts JitTextRecipe::facts() const {
   return {
       .name = "jit",
       .summary = "pictures or texts from noise: JiT, prediction of pixels",
+      .subject =
+          fmt::format("{} on text, tokens of {}", shared_.model,
+                      settings_.tokenizer_path.value_or("one byte each")),
       .files = {.checkpoint = "checkpoint_epoch_{epoch}.pth",
                 .best = "best_model.pth"},
       .keys = {.step = "", .loss = "loss"},
@@ -131,7 +138,7 @@ void JitTextRecipe::check_settings() const {
   }
 }
 
-DataSets JitTextRecipe::open_data(const TrainConfig& common) {
+void JitTextRecipe::open_pixels() {
   check_settings();
   std::shared_ptr<const Tokenizer> tokenizer;
   if (settings_.tokenizer_path) {
@@ -142,11 +149,25 @@ DataSets JitTextRecipe::open_data(const TrainConfig& common) {
   pixels_ = std::make_shared<TextPixels>(
       tokenizer, TextPixelsConfig{.image_size = shared_.image_size,
                                   .max_tokens = settings_.max_tokens});
-  TextSets sets = open_text_sets(common.data_path, pixels_, text_shape());
-  prompts_ = std::move(sets.prompts);
   // A prompt that leaves no room shows now.
   if (settings_.prompt) prompt_picture(*settings_.prompt);
+}
+
+DataSets JitTextRecipe::open_data(const TrainConfig& common) {
+  open_pixels();
+  TextSets sets = open_text_sets(common.data_path, pixels_, text_shape());
+  prompts_ = std::move(sets.prompts);
+  if (!settings_.sample_tokens) settings_.sample_tokens = sets.num_tokens;
   return std::move(sets.data);
+}
+
+// Data are needed for prompts alone.
+void JitTextRecipe::prepare_sampling(const TrainConfig& common) {
+  if (settings_.enable_condition && !settings_.prompt) {
+    open_data(common);
+  } else {
+    open_pixels();
+  }
 }
 
 std::shared_ptr<torch::nn::Module> JitTextRecipe::make_model() {
@@ -176,10 +197,29 @@ JitTextRecipe::Noisy JitTextRecipe::noisy(const Batch& batch,
   return made;
 }
 
+// Of some texts longer by a drawn number of places, at most to sample_tokens.
+at::Tensor JitTextRecipe::padded_mask(const at::Tensor& mask,
+                                      SampleRandom& random) const {
+  const auto longest =
+      static_cast<double>(settings_.sample_tokens.value_or(pixels_->limit()));
+  const at::Tensor own = mask.flatten(1).sum(1).to(at::kFloat);
+  const at::Tensor is_padded = random.uniform({}) < settings_.show_padding;
+  const at::Tensor more =
+      (longest - own).clamp_min(0) * random.uniform({}) * is_padded;
+  const at::Tensor places =
+      torch::arange(mask[0].numel(), own.options()).unsqueeze(0);
+  return (places < (own + more.ceil()).unsqueeze(1))
+      .view(mask.sizes())
+      .to(mask.scalar_type());
+}
+
 Loss JitTextRecipe::loss(const Batch& batch, SampleRandom& random) {
   const at::Tensor times = random.integers(kDiffusionTimes, {});
-  const Noisy made = noisy(
-      batch, times, random.normal(batch[0].sizes().slice(1), model_->dtype()));
+  const at::Tensor noise =
+      random.normal(batch[0].sizes().slice(1), model_->dtype());
+  Batch shown = batch;
+  shown.tensors[1] = padded_mask(batch[1], random);
+  const Noisy made = noisy(shown, times, noise);
   const at::Tensor error =
       model_->forward(made.input).to(made.clean.scalar_type()) - made.clean;
   return {.sum = (error.square() * made.mask.unsqueeze(1)).sum(),
@@ -230,6 +270,22 @@ TextPicture JitTextRecipe::prompt_picture(const std::string& prompt) const {
   return pixels_->draw(ids);
 }
 
+// Where a sampled text is, [B, S, S]: its tokens, and a prompt that it goes on
+// from with as many more.
+at::Tensor JitTextRecipe::sampled_mask(const at::Tensor& known) const {
+  const int64_t side = shared_.image_size;
+  const int64_t limit = pixels_->limit();
+  const int64_t count = settings_.sample_tokens.value_or(limit);
+  const at::Tensor places =
+      torch::arange(side * side, known.options().dtype(at::kLong));
+  at::Tensor counts = torch::full({known.size(0), 1}, count, places.options());
+  if (!settings_.enable_condition) {
+    const at::Tensor begun = known.ne(0).flatten(1).sum(1, /*keepdim=*/true);
+    counts = torch::where(begun < count, counts, begun + count);
+  }
+  return (places < counts.clamp_max(limit)).view({-1, side, side});
+}
+
 at::Tensor JitTextRecipe::sample(std::span<const int64_t> items,
                                  SampleRandom& random) {
   const int64_t side = shared_.image_size;
@@ -246,12 +302,8 @@ at::Tensor JitTextRecipe::sample(std::span<const int64_t> items,
   const at::Tensor prompts = torch::stack(pictures).to(noise.options()) / 255;
   JitTextInput input;
   if (settings_.enable_condition) input.condition = prompts;
-  if (pixels_->limit() < side * side) {
-    input.mask = (torch::arange(side * side, noise.options()) <
-                  static_cast<double>(pixels_->limit()))
-                     .view({1, side, side})
-                     .expand({noise.size(0), -1, -1});
-  }
+  const at::Tensor known = torch::stack(masks).to(noise.device());
+  input.mask = sampled_mask(known);
   const Denoiser denoise = [&](const at::Tensor& x, int64_t time) {
     input.pictures = x;
     input.times = torch::full({x.size(0)}, time, x.options().dtype(at::kLong));
@@ -261,8 +313,7 @@ at::Tensor JitTextRecipe::sample(std::span<const int64_t> items,
   if (settings_.enable_condition) {
     return as_bytes(sample_ddim(denoise, noise, config));
   }
-  const at::Tensor is_known =
-      torch::stack(masks).to(noise.device()).ne(0).unsqueeze(1);
+  const at::Tensor is_known = known.ne(0).unsqueeze(1);
   // What is known lies on its own line from noise.
   config.correct = [&](const at::Tensor& x, int64_t time) {
     const double a = clean_part(time);

@@ -22,6 +22,10 @@ struct JitTextSettings {
   bool predict_clean = true;
   std::optional<std::string> prompt = {};
   int64_t num_texts = 8;
+  // How often a text is shown with padding behind it.
+  double show_padding = 0.5;
+  // Unset: as many as the longest of the first texts.
+  std::optional<int64_t> sample_tokens = {};
 };
 
 class JitTextRecipe final : public Recipe {
@@ -33,6 +37,7 @@ class JitTextRecipe final : public Recipe {
   void settle_defaults(const Options& options, TrainConfig& common) override;
   RecipeFacts facts() const override;
   DataSets open_data(const TrainConfig& common) override;
+  void prepare_sampling(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
   Loss loss(const Batch& batch, SampleRandom& random) override;
   void evaluate(const Batch& batch, SampleRandom& random,
@@ -48,6 +53,9 @@ class JitTextRecipe final : public Recipe {
   JitTextConfig model_config() const;
   TextShape text_shape() const;
   void check_settings() const;
+  void open_pixels();
+  at::Tensor padded_mask(const at::Tensor& mask, SampleRandom& random) const;
+  at::Tensor sampled_mask(const at::Tensor& known) const;
   Noisy noisy(const Batch& batch, const at::Tensor& times,
               const at::Tensor& noise) const;
   std::optional<std::string> prompt_of(int64_t item) const;

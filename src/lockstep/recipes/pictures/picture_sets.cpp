@@ -54,9 +54,31 @@ PictureSets open_cifar10(const Cifar10Files& files, int64_t side) {
   return sets;
 }
 
-PictureSets open_folder(const std::string& path, int64_t side) {
-  const auto pictures = std::make_shared<ImageFolder>(
+std::shared_ptr<const ImageFolder> read_folder(const fs::path& path,
+                                               int64_t side) {
+  return std::make_shared<ImageFolder>(
       path, ImageFolderConfig{.image_size = static_cast<int>(side)});
+}
+
+// train/CLASS/... and val/CLASS/..., as ImageNet lies on disks.
+PictureSets open_split_folder(const fs::path& path, int64_t side) {
+  const auto train = read_folder(path / "train", side);
+  const auto validation = read_folder(path / "val", side);
+  if (train->classes() != validation->classes()) {
+    throw ConfigError("its folders train and val have different classes");
+  }
+  PictureSets sets{.num_classes =
+                       static_cast<int64_t>(train->classes().size())};
+  set_pictures(train, sets.data);
+  sets.data.validation = validation;
+  return sets;
+}
+
+PictureSets open_folder(const fs::path& path, int64_t side) {
+  if (fs::is_directory(path / "train") && fs::is_directory(path / "val")) {
+    return open_split_folder(path, side);
+  }
+  const auto pictures = read_folder(path, side);
   std::vector<int64_t> train;
   std::vector<int64_t> validation;
   for (int64_t i = 0; i < pictures->size(); ++i) {

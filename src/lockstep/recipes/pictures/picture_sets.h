@@ -18,7 +18,8 @@ struct PictureSets {
 // mirrored at random. The path is one of
 //   builtin:shapes              generated
 //   a folder of CIFAR-10        either layout; test_batch is for validation
-//   a folder of class folders   of pictures; every 20th is for validation
+//   a folder of class folders   of pictures; every 20th is for validation,
+//                               unless there are train/CLASS and val/CLASS
 // Throws ConfigError for any other, FormatError and IoError for damaged files.
 PictureSets open_picture_sets(const std::string& path, int64_t side);
 

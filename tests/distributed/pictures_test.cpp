@@ -62,12 +62,127 @@ TEST(PictureScores, AreThoseOfAnyNumberOfProcesses) {
                   "--num_fid_samples=31", "--fid_steps=2"},
             process_options({}));
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    expect_in(result.out, "(31 pictures)");
+    expect_in(result.out, "(31 pictures, weights)");
     scores.push_back(score_in(result.out));
   }
   EXPECT_GT(scores[0], 10);
   EXPECT_NEAR(scores[1], scores[0], 1e-5 * scores[0]);
   EXPECT_TRUE(fs::exists(trained.folder() / "results" / "dataset_stats.npz"));
+}
+
+// Two classes of some pictures each, less than a validation set needs.
+void write_set(const TempDir& temp, const Image& picture) {
+  for (const char* name : {"a", "b"}) {
+    fs::create_directories(temp.path() / "data" / name);
+    for (int i = 0; i < 4; ++i) {
+      temp.write("data/" + std::string(name) + "/" + std::to_string(i) + ".jpg",
+                 encode_jpeg(picture, JpegKind::kBaseline));
+    }
+  }
+}
+
+const char* const kNoFid = "no --fid_weights: generated pictures are scored";
+
+// Trained on a folder of pictures.
+struct OnFolder {
+  OnFolder() { write_set(temp, test_picture(20, 18)); }
+  fs::path folder() const { return temp.path() / "run"; }
+  fs::path statistics() const {
+    return folder() / "results" / "dataset_stats.npz";
+  }
+
+  Training training(const Words& more) const {
+    return tiny("dit", folder(),
+                Words{"--no_use_wandb", "--patch=4", "--batch_size=2",
+                      "--num_fid_samples=6", "--fid_steps=2",
+                      "--data_path=" + (temp.path() / "data").string()} +
+                    more);
+  }
+  ProcessResult eval(const Words& more) const {
+    return run(Words{LOCKSTEP_PROGRAM, "eval", "dit", "--checkpoint",
+                     (folder() / "model.pth").string()} +
+                   more,
+               process_options({}));
+  }
+  double score() const {
+    const auto result = eval({"--fid"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return score_in(result.out);
+  }
+
+  TempDir temp;
+};
+
+TEST(PictureScores, AreAgainstTheDataOfToday) {
+  const OnFolder data;
+  run_well(data.training({}));
+  const double before = data.score();
+  const auto written = fs::last_write_time(data.statistics());
+  EXPECT_EQ(data.score(), before);
+  EXPECT_EQ(fs::last_write_time(data.statistics()), written);
+  // As many pictures with the same names.
+  Image dark = test_picture(20, 18);
+  for (auto& level : dark.pixels) level /= 2;
+  write_set(data.temp, dark);
+  const double after = data.score();
+  EXPECT_NE(after, before);
+  fs::remove(data.statistics());
+  EXPECT_EQ(data.score(), after);
+}
+
+TEST(PictureScores, NeedNoValidationData) {
+  const OnFolder data;
+  run_well(data.training({}));
+  const auto scored = data.eval({"--fid", "--ema=0"});
+  ASSERT_EQ(scored.exit_code, 0) << scored.err;
+  expect_in(scored.out, "(6 pictures, moving average 0)");
+  expect_in(scored.out, kNoFid);
+  const auto refused = data.eval({});
+  EXPECT_NE(refused.exit_code, 0);
+  expect_in(refused.err, "there is no validation data");
+}
+
+TEST(PictureScores, RefuseWrongFilesBeforeTheRun) {
+  const OnFolder data;
+  const std::string wrong = data.temp.write("wrong.npz", "no statistics");
+  for (const std::string flag : {"--fid_weights=", "--fid_stats="}) {
+    const auto result = run(data.training({"--fid_every=1000", flag + wrong}));
+    EXPECT_NE(result.exit_code, 0);
+    expect_in(result.err, wrong);
+    EXPECT_FALSE(fs::exists(data.folder()));
+  }
+  const Trained trained;
+  const auto result =
+      run(Words{LOCKSTEP_PROGRAM, "eval", "dit", "--checkpoint",
+                trained.checkpoint(), "--fid", "--fid_stats=" + wrong},
+          process_options({}));
+  EXPECT_NE(result.exit_code, 0);
+  expect_in(result.err, wrong);
+  expect_not_in(result.out, "loss");
+}
+
+TEST(PictureScores, ThatFailLoseNoCheckpointAndAreDoneAgain) {
+  const OnFolder data;
+  Training training =
+      data.training({"--n_steps=4", "--save_every=2", "--fid_every=2"});
+  fs::create_directories(data.folder());
+  data.temp.write("run/results", "a file where a folder must be");
+  const auto failed = run(training);
+  EXPECT_NE(failed.exit_code, 0);
+  expect_in(failed.out, kNoFid);
+  const fs::path checkpoint = data.folder() / "model.pth";
+  ASSERT_TRUE(fs::exists(checkpoint)) << failed.err;
+  const std::string second_step = read_file(checkpoint);
+
+  fs::remove(data.folder() / "results");
+  training.flags.push_back("--resume=latest");
+  run_well(training);
+  const auto scores = metric(data.folder(), "fd_builtin");
+  EXPECT_EQ(scores.size(), 2U);
+  // As after a kill between the score and the next checkpoint.
+  data.temp.write("run/model.pth", second_step);
+  run_well(training);
+  EXPECT_EQ(metric(data.folder(), "fd_builtin"), scores);
 }
 
 // Of the pictures that dit draws after some steps.
@@ -143,15 +258,10 @@ TEST(Sampler, MakesTheFilesOfLockstepSample) {
                                       "sampled_seed_0_ema_0" / files[0].name));
 }
 
-// Two classes of four pictures, of which two are damaged.
+// Of which three are damaged.
 void write_damaged_set(const TempDir& temp) {
-  for (const char* name : {"a", "b"}) {
-    fs::create_directories(temp.path() / "data" / name);
-    for (int i = 0; i < 4; ++i) {
-      temp.write("data/" + std::string(name) + "/" + std::to_string(i) + ".jpg",
-                 encode_jpeg(test_picture(20, 18), JpegKind::kBaseline));
-    }
-  }
+  write_set(temp, test_picture(20, 18));
+  fs::create_symlink("4.jpg", temp.path() / "data" / "b" / "4.jpg");
   temp.write("data/a/1.jpg", "");
   temp.write(
       "data/b/2.jpg",
@@ -161,19 +271,24 @@ void write_damaged_set(const TempDir& temp) {
 TEST(DamagedPictures, EndTheTrainingWithTheirPathOrAreSkipped) {
   const TempDir temp;
   write_damaged_set(temp);
-  Training training = tiny("jit", temp.path() / "run",
-                           {"--batch_size=2", "--n_steps=4",
-                            "--data_path=" + (temp.path() / "data").string()});
+  Training training =
+      tiny("dit", temp.path() / "run",
+           {"--batch_size=2", "--n_steps=4", "--patch=4", "--no_use_wandb",
+            "--data_path=" + (temp.path() / "data").string()});
   const auto refused = run(training);
   EXPECT_NE(refused.exit_code, 0);
-  EXPECT_TRUE(std::regex_search(refused.err, std::regex("data/(a/1|b/2).jpg")))
+  EXPECT_TRUE(
+      std::regex_search(refused.err, std::regex("data/(a/1|b/2|b/4).jpg")))
       << refused.err;
+  // Both ranks meet them, in the training data and in those of the score.
   training.folder = temp.path() / "second";
   training.world = 2;
-  training.flags.push_back("--skip_bad_samples");
+  training.flags =
+      training.flags + Words{"--skip_bad_samples", "--fid_every=4",
+                             "--num_fid_samples=4", "--fid_steps=2"};
   const auto trained = run(training);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  expect_in(trained.out, "samples could not be read");
+  expect_in(trained.out, " 3 samples could not be read");
 }
 
 TEST(JitRate, FollowsTheBatchWithBlr) {

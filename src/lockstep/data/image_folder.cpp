@@ -26,10 +26,18 @@ bool is_picture(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
+// A link to nowhere that has the name of a picture shows when it is read: there
+// it can be skipped.
+bool is_folder(const fs::directory_entry& entry) {
+  if (!is_picture(entry.path())) return entry.is_directory();
+  std::error_code problem;
+  return entry.is_directory(problem);
+}
+
 std::vector<fs::path> sub_folders(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory()) found.push_back(entry.path());
+    if (is_folder(entry)) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return a.native() < b.native();
@@ -41,9 +49,13 @@ std::vector<fs::path> sub_folders(const fs::path& folder) {
 std::vector<fs::path> pictures_below(const fs::path& folder) {
   std::vector<std::pair<std::string, std::string>> found;
   const auto options = fs::directory_options::follow_directory_symlink;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, options)) {
-    if (!is_picture(entry.path()) || entry.is_directory()) continue;
-    found.emplace_back(entry.path().parent_path(), entry.path().filename());
+  for (auto place = fs::recursive_directory_iterator(folder, options);
+       place != fs::recursive_directory_iterator(); ++place) {
+    const fs::path& path = place->path();
+    if (is_folder(*place)) continue;
+    place.disable_recursion_pending();  // Else a link to itself would throw.
+    if (is_picture(path))
+      found.emplace_back(path.parent_path(), path.filename());
   }
   std::sort(found.begin(), found.end());
   std::vector<fs::path> paths;

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxMessages = 5;
+constexpr size_t kMaxMessages = 10'000;
 
 }  // namespace
 
@@ -49,9 +49,7 @@ BadSamples SkipBadSamples::bad() const {
 void SkipBadSamples::note(int64_t index, const std::string& message) const {
   const std::lock_guard lock(mutex_);
   const bool is_new = bad_.insert(index).second;
-  if (is_new && messages_.size() < kMaxMessages) {
-    messages_.push_back(fmt::format("sample {}: {}", index, message));
-  }
+  if (is_new && messages_.size() < kMaxMessages) messages_.push_back(message);
 }
 
 }  // namespace lockstep

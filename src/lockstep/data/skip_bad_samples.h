@@ -12,8 +12,10 @@
 namespace lockstep {
 
 struct BadSamples {
-  int64_t count = 0;                       // Each sample counts once.
-  std::vector<std::string> messages = {};  // Of the first few that were met.
+  int64_t count = 0;  // Each sample counts once.
+  // Of the first 10,000 that were met. They name the file: so a sample that
+  // several data sets or ranks have met can be told from others.
+  std::vector<std::string> messages = {};
 };
 
 // Where a sample of another data set cannot be read (FormatError, IoError), the

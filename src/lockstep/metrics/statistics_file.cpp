@@ -3,11 +3,14 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/record.h"
+#include "lockstep/formats/crc32.h"
 #include "lockstep/formats/npz.h"
 
 namespace lockstep {
@@ -65,21 +68,26 @@ FeatureStatistics checked_statistics(const Tree& arrays) {
   return statistics;
 }
 
-// Which net made the file; nothing when it does not say.
-std::optional<std::string> net_of(const Tree& arrays) {
-  const at::Tensor* bytes = find_array(arrays, "features");
+std::optional<std::string> find_text(const Tree& arrays, const char* name) {
+  const at::Tensor* bytes = find_array(arrays, name);
   if (bytes == nullptr) return std::nullopt;
   if (bytes->scalar_type() != at::kByte || bytes->dim() != 1) {
-    throw FormatError("its entry 'features' is no text");
+    throw FormatError(fmt::format("its entry '{}' is no text", name));
   }
   const at::Tensor text = bytes->contiguous();
   return std::string(static_cast<const char*>(text.const_data_ptr()),
                      static_cast<size_t>(text.numel()));
 }
 
+at::Tensor to_bytes(const std::string& text) {
+  at::Tensor bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);
+  std::ranges::copy(text, bytes.mutable_data_ptr<uint8_t>());
+  return bytes;
+}
+
 void check_net(const std::filesystem::path& path, const Tree& arrays,
                const FeatureStatistics& statistics, const FeatureNet& net) {
-  const std::optional<std::string> maker = net_of(arrays);
+  const std::optional<std::string> maker = find_text(arrays, "features");
   const int64_t width = statistics.mean.size(0);
   const bool fits = width == net.width() &&
                     (maker ? *maker == net.id() : width == kInceptionWidth);
@@ -109,22 +117,35 @@ FeatureStatistics read_statistics(const std::filesystem::path& path,
 
 void write_statistics(const std::filesystem::path& path,
                       const FeatureStatistics& statistics,
-                      const FeatureNet& net) {
-  const std::string id = net.id();
-  const at::Tensor text =
-      at::empty({static_cast<int64_t>(id.size())}, at::kByte);
-  std::ranges::copy(id, text.mutable_data_ptr<uint8_t>());
+                      const FeatureNet& net, const std::string& data) {
   Tree arrays;
   arrays["mu"] = statistics.mean.contiguous();
   arrays["sigma"] = statistics.covariance.contiguous();
   arrays["count"] = at::scalar_tensor(statistics.count, at::kLong);
-  arrays["features"] = text;
+  arrays["features"] = to_bytes(net.id());
+  arrays["data"] = to_bytes(data);
   NamedTensors records;
   const Value values = to_value(arrays);
-  for (const char* name : {"mu", "sigma", "count", "features"}) {
+  for (const char* name : {"mu", "sigma", "count", "features", "data"}) {
     records.emplace_back(name, values.at(name).as_tensor());
   }
   write_npz(path, records);
+}
+
+std::string statistics_data(const std::filesystem::path& path) {
+  return find_text(read_arrays(path), "data").value_or("");
+}
+
+std::string fingerprint_of(const std::vector<at::Tensor>& pictures) {
+  std::vector<uint32_t> sums;
+  for (const at::Tensor& picture : pictures) {
+    const at::Tensor whole = picture.contiguous();
+    sums.push_back(
+        crc32_of({static_cast<const std::byte*>(whole.const_data_ptr()),
+                  whole.nbytes()}));
+  }
+  return fmt::format("crc32 {:08x} of {} pictures",
+                     crc32_of(std::as_bytes(std::span(sums))), sums.size());
 }
 
 }  // namespace lockstep

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "lockstep/metrics/feature_net.h"
 #include "lockstep/metrics/frechet.h"
@@ -17,10 +19,17 @@ namespace lockstep {
 FeatureStatistics read_statistics(const std::filesystem::path& path,
                                   const FeatureNet& net);
 
-// Writes mu, sigma, count, and features: the net's id() as bytes of text.
-// Atomic; throws IoError.
+// Writes mu, sigma, count, and as bytes of text features, the net's id(), and
+// data, which tells the pictures from others. Atomic; throws IoError.
 void write_statistics(const std::filesystem::path& path,
                       const FeatureStatistics& statistics,
-                      const FeatureNet& net);
+                      const FeatureNet& net, const std::string& data = "");
+
+// What a file says of its data; empty when it says nothing. Throws IoError and
+// FormatError.
+std::string statistics_data(const std::filesystem::path& path);
+
+// A text that other pictures do not give.
+std::string fingerprint_of(const std::vector<at::Tensor>& pictures);
 
 }  // namespace lockstep

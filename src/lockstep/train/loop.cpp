@@ -60,7 +60,11 @@ TrainLoop::TrainLoop(Recipe& recipe, Learner& learner, const World& world,
       facts_(recipe.facts()),
       plan_(setup_.plan, Share{world.rank(), world.size()}),
       plateau_(plateau_config(setup_, facts_)),
-      timer_(world.device(), world.status()) {}
+      timer_(world.device(), world.status()) {
+  if (setup_.config.score.every && facts_.num_scored_items > 0) {
+    prepare_score();
+  }
+}
 
 TrainLoop::~TrainLoop() = default;
 
@@ -172,13 +176,15 @@ bool TrainLoop::do_due_work() {
   state_.due.validation = false;
   if (state_.due.sampling && !sample()) return false;
   state_.due.sampling = false;
-  if (state_.due.scoring && !score()) return false;
-  state_.due.scoring = false;
-  const bool saves = std::exchange(state_.due.saving, false);
-  // The end of the run saves all.
-  if (!is_finished() && (saves || is_new_best_)) {
+  // Before the score: it takes long, and nothing is lost when it fails. The end
+  // of the run saves all.
+  const bool saves = std::exchange(state_.due.saving, false) ||
+                     (is_finished() && state_.due.scoring);
+  if (saves || (is_new_best_ && !is_finished())) {
     save({.as_checkpoint = saves});
   }
+  if (state_.due.scoring && !score()) return false;
+  state_.due.scoring = false;
   return true;
 }
 
@@ -301,13 +307,16 @@ bool TrainLoop::sample_with(std::optional<int64_t> average) {
   return true;
 }
 
+void TrainLoop::prepare_score() {
+  score_ = std::make_unique<PictureScore>(
+      world_, picture_score_config(setup_, facts_, world_.size()));
+}
+
 // With the first average where there is one: it is what samples are made with.
 bool TrainLoop::score() {
   const bool is_dry = setup_.config.fast_dev_run;
-  if (!score_) {
-    score_ = std::make_unique<PictureScore>(
-        world_, picture_score_config(setup_, facts_, world_.size()));
-  }
+  // Left due by a run that had scores, while this one has none.
+  if (!score_) prepare_score();
   const auto& averages = learner_.averages();
   const auto value = score_->measure(
       recipe_, learner_, averages.empty() ? nullptr : averages.data(),

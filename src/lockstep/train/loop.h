@@ -49,6 +49,8 @@ struct LoopActions {
 
 class TrainLoop {
  public:
+  // Throws ConfigError, IoError or FormatError for files of scores that are of
+  // no use. A collective.
   TrainLoop(Recipe& recipe, Learner& learner, const World& world,
             Console& console, LoopConfig config);
   ~TrainLoop();
@@ -61,6 +63,8 @@ class TrainLoop {
   Wish run(RunState state, const LoopActions& actions, StopSignals& signals);
 
   int64_t step() const { return state_.step; }
+  // The metric of scores; empty when there are none.
+  std::string score_name() const { return score_ ? score_->name() : ""; }
 
  private:
   bool is_finished() const;
@@ -70,6 +74,7 @@ class TrainLoop {
   bool validate();
   bool sample();
   bool sample_with(std::optional<int64_t> average);
+  void prepare_score();
   bool score();
   void record_samples(const std::vector<OutputFile>& files);
   void record(Metrics metrics);
@@ -95,13 +100,13 @@ class TrainLoop {
   StepPlan plan_;
   Plateau plateau_;
   StepTimer timer_;
+  std::unique_ptr<PictureScore> score_;  // Where it can become due.
 
   // Of one run().
   RunState state_;
   const LoopActions* actions_ = nullptr;
   std::unique_ptr<SharedWish> wish_;
   std::unique_ptr<Batches> batches_;
-  std::unique_ptr<PictureScore> score_;  // Once it was due.
   Wish stopped_for_ = Wish::kNone;
   bool has_just_saved_ = false;
   bool is_new_best_ = false;  // And not saved yet.

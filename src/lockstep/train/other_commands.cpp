@@ -46,47 +46,10 @@ std::filesystem::path sample_folder(const CommandLine& line) {
   return std::filesystem::path(line.config().save_dir) / name;
 }
 
-// Generated pictures against the real ones.
-void score_pictures(Recipe& recipe, Learner& learner, Session& session,
-                    const TrainConfig& config) {
-  const RecipeFacts& facts = session.facts();
-  PictureScore score(session.world(),
-                     {.score = config.score,
-                      .reference = session.data().reference,
-                      .folder = config.save_dir,
-                      .num_pictures = facts.num_scored_items,
-                      .batch_size = session.batch().per_process,
-                      .workers = static_cast<int>(config.workers),
-                      .seed = static_cast<uint64_t>(config.seed)});
-  const auto value = score.measure(recipe, learner, nullptr,
-                                   shown_as("score", session.console()));
-  session.console().finish_progress();
-  session.console().info(fmt::format("{}: {:.6f} ({} pictures)", score.name(),
-                                     *value, facts.num_scored_items));
-}
-
-}  // namespace
-
-int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
-                 const CommandContext& context) {
-  CommandLine line(Command::kEval, recipe);
-  if (const auto text = line.parse(arguments, context.environment)) {
-    context.output.out(*text);
-    return 0;
-  }
-  Session session(recipe, line, context.output, context.environment);
-  if (session.data().validation == nullptr) {
-    throw ConfigError("there is no validation data to evaluate on");
-  }
-  if (line.scores() && session.facts().num_scored_items == 0) {
-    throw ConfigError("--fid: the recipe " + session.facts().name +
-                      " generates no pictures to score");
-  }
-  const auto learner = session.make_learner();
-  load_into(*learner, line);
-  const TrainConfig& config = line.config();
+void validate(Recipe& recipe, Learner& learner, Session& session,
+              const TrainConfig& config) {
   const auto metrics =
-      evaluate(recipe, *learner, session.data().validation, session.world(),
+      evaluate(recipe, learner, session.data().validation, session.world(),
                {.batch_size = session.batch().per_process,
                 .workers = static_cast<int>(config.workers),
                 .seed = static_cast<uint64_t>(config.seed),
@@ -100,7 +63,63 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
   for (const auto& [name, value] : *metrics) {
     session.console().info(fmt::format("{}: {:.6f}", name, value));
   }
-  if (line.scores()) score_pictures(recipe, *learner, session, config);
+}
+
+// Of generated pictures against the real ones. Throws for files of no use.
+std::unique_ptr<PictureScore> make_score(Session& session,
+                                         const TrainConfig& config) {
+  const RecipeFacts& facts = session.facts();
+  if (facts.num_scored_items == 0) {
+    throw ConfigError("--fid: the recipe " + facts.name +
+                      " generates no pictures to score");
+  }
+  const std::string note = score_note(config.score);
+  if (!note.empty()) session.console().info(note);
+  return std::make_unique<PictureScore>(
+      session.world(),
+      PictureScoreConfig{.score = config.score,
+                         .reference = session.data().reference,
+                         .folder = config.save_dir,
+                         .num_pictures = facts.num_scored_items,
+                         .batch_size = session.batch().per_process,
+                         .workers = static_cast<int>(config.workers),
+                         .seed = static_cast<uint64_t>(config.seed)});
+}
+
+void score_pictures(Recipe& recipe, Learner& learner, Session& session,
+                    std::optional<int64_t> average, PictureScore& score) {
+  const auto value = score.measure(recipe, learner, nullptr,
+                                   shown_as("score", session.console()));
+  session.console().finish_progress();
+  session.console().info(fmt::format(
+      "{}: {:.6f} ({} pictures, {})", score.name(), *value,
+      session.facts().num_scored_items,
+      average ? fmt::format("moving average {}", *average) : "weights"));
+}
+
+}  // namespace
+
+int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                 const CommandContext& context) {
+  CommandLine line(Command::kEval, recipe);
+  if (const auto text = line.parse(arguments, context.environment)) {
+    context.output.out(*text);
+    return 0;
+  }
+  Session session(recipe, line, context.output, context.environment);
+  const bool validates = session.data().validation != nullptr;
+  if (!validates && !line.scores()) {
+    throw ConfigError("there is no validation data to evaluate on");
+  }
+  // Before the validation: a wrong file shows at once.
+  const auto score =
+      line.scores() ? make_score(session, line.config()) : nullptr;
+  const auto learner = session.make_learner();
+  load_into(*learner, line);
+  if (validates) validate(recipe, *learner, session, line.config());
+  if (score) {
+    score_pictures(recipe, *learner, session, line.average(), *score);
+  }
   session.report_bad_samples();
   return 0;
 }

@@ -69,8 +69,8 @@ RunState read_run_state(const TreeView& tree) {
   const auto scoring = due.find("scoring");  // Newer than the others.
   state.due = {.validation = due.at("validation").as_bool(),
                .sampling = due.at("sampling").as_bool(),
-               .scoring = scoring && scoring->as_bool(),
-               .saving = due.at("saving").as_bool()};
+               .saving = due.at("saving").as_bool(),
+               .scoring = scoring && scoring->as_bool()};
   state.epoch_loss_sum = tree.at("epoch_loss_sum").as_double();
   state.epoch_loss_weight = tree.at("epoch_loss_weight").as_double();
   state.train_losses = read_numbers(tree.at("train_losses"));

@@ -15,8 +15,8 @@ namespace lockstep {
 struct DueWork {
   bool validation = false;
   bool sampling = false;
-  bool scoring = false;
   bool saving = false;
+  bool scoring = false;
 };
 
 // The best validation so far.

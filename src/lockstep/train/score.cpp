@@ -13,6 +13,9 @@
 namespace lockstep {
 namespace {
 
+// Of the reference, to tell it from other data.
+constexpr int64_t kPicturesToTell = 64;
+
 int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 FeatureStatistics statistics_of_all(FeatureSums sums, const World& world) {
@@ -46,6 +49,12 @@ void describe_score(Options& options, ScoreConfig& score) {
               {.group = group});
 }
 
+std::string score_note(const ScoreConfig& score) {
+  if (!score.weights.empty()) return "";
+  return "no --fid_weights: generated pictures are scored as fd_builtin, by a "
+         "small net of our own; it is no FID";
+}
+
 PictureScore::PictureScore(const World& world, PictureScoreConfig config)
     : world_(world), config_(std::move(config)) {
   net_ = make_feature_net({.weights = config_.score.weights,
@@ -71,6 +80,18 @@ std::filesystem::path PictureScore::cache() const {
   return config_.folder / "results" / "dataset_stats.npz";
 }
 
+// Of pictures from all over the data: reading all would take as long as the
+// statistics.
+std::string PictureScore::fingerprint() const {
+  const int64_t size = config_.reference->size();
+  const int64_t count = std::min(kPicturesToTell, size);
+  std::vector<at::Tensor> pictures;
+  for (int64_t i = 0; i < count; ++i) {
+    pictures.push_back(config_.reference->get(i * size / count, 0).at(0));
+  }
+  return fingerprint_of(pictures);
+}
+
 // What an earlier score has left; of other data or features it is of no use.
 bool PictureScore::load_reference() {
   if (config_.folder.empty() || config_.max_reference ||
@@ -79,7 +100,10 @@ bool PictureScore::load_reference() {
   }
   try {
     const FeatureStatistics kept = read_statistics(cache(), *net_);
-    if (kept.count != config_.reference->size()) return false;
+    if (kept.count != config_.reference->size() ||
+        statistics_data(cache()) != fingerprint()) {
+      return false;
+    }
     reference_ = std::make_unique<FeatureStatistics>(kept);
     return true;
   } catch (const Error&) {
@@ -115,7 +139,7 @@ bool PictureScore::find_reference(const GoOn& go_on) {
     reference_ = std::make_unique<FeatureStatistics>(all);
     if (config_.folder.empty() || config_.max_reference) return;
     std::filesystem::create_directories(cache().parent_path());
-    write_statistics(cache(), all, *net_);
+    write_statistics(cache(), all, *net_, fingerprint());
   });
   has_reference_ = true;
   return true;

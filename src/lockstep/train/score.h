@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "lockstep/comm/world.h"
 #include "lockstep/train/evaluation.h"
@@ -15,6 +16,9 @@ namespace lockstep {
 
 // Adds the flags of scores. For recipes that generate pictures.
 void describe_score(Options& options, ScoreConfig& score);
+
+// What to say at the start of a run that scores; empty for an FID.
+std::string score_note(const ScoreConfig& score);
 
 class FeatureNet;
 struct FeatureStatistics;
@@ -51,6 +55,7 @@ class PictureScore {
  private:
   bool find_reference(const GoOn& go_on);
   bool load_reference();
+  std::string fingerprint() const;
   std::filesystem::path cache() const;
 
   World world_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <set>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -13,6 +14,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr size_t kMaxShown = 5;  // Messages of bad samples.
 
 WorldConfig world_config(const TrainConfig& config) {
   WorldConfig world{.device = parse_device_choice(config.device)};
@@ -81,21 +84,32 @@ void Session::skip_bad_samples() {
 }
 
 void Session::report_bad_samples() {
-  int64_t count = 0;
-  std::string messages;
+  if (skipping_.empty()) return;
+  std::string own;
+  bool has_more = false;
   for (const auto& data : skipping_) {
     const BadSamples bad = data->bad();
-    count += bad.count;
-    for (const std::string& message : bad.messages) {
-      messages += "\n  " + message;
-    }
+    has_more |= bad.count > static_cast<int64_t>(bad.messages.size());
+    for (const std::string& message : bad.messages) own += message + '\0';
   }
-  count = world_.reduce(count, ReduceOp::kSum);
-  if (count == 0) return;
+  // Ranks meet the same samples in several epochs, and so do the data sets.
+  std::set<std::string> distinct;
+  for (const std::string& text : world_.gather_texts(own)) {
+    for (const auto& message : split(text, '\0')) distinct.emplace(message);
+  }
+  distinct.erase("");
+  has_more = world_.any(has_more);
+  if (distinct.empty()) return;
+  std::string shown;
+  size_t left = kMaxShown;
+  for (const std::string& message : distinct) {
+    if (left-- == 0) break;
+    shown += "\n  " + message;
+  }
   console_->info(fmt::format(
-      "--skip_bad_samples: {} samples could not be read, others took their "
+      "--skip_bad_samples: {}{} samples could not be read, others took their "
       "place{}",
-      count, messages));
+      has_more ? "more than " : "", distinct.size(), shown));
 }
 
 std::unique_ptr<Learner> Session::make_learner(

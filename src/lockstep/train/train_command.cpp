@@ -140,6 +140,11 @@ void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
         "({} of {} samples): every step takes the whole data set",
         loop.batch.per_process, samples / world.size(), samples));
   }
+  const std::string note = score_note(loop.config.score);
+  if (loop.config.score.every && session.facts().num_scored_items > 0 &&
+      !note.empty()) {
+    console.info(note);
+  }
 }
 
 // Decided and reported by rank 0 alone, before anything is written.
@@ -264,16 +269,21 @@ RunRecordsConfig records_config(const Session& session,
           .environment = session.environment()};
 }
 
+// A checkpoint is written before the score of its step.
+KeptRecords kept_records(const RunState& state, const std::string& score) {
+  KeptRecords kept{.last_step = state.step};
+  if (state.due.scoring) kept.redone = score;
+  if (state.due.validation) kept.redone = "val/";
+  return kept;
+}
+
 // Rank 0 alone writes records. A collective.
 void open_records(Session& session, const CommandLine& line,
-                  const std::optional<RunState>& resumed, OpenRun& run) {
+                  const std::optional<KeptRecords>& resumed, OpenRun& run) {
   if (line.config().fast_dev_run) return;
   session.world().only_on_rank0_then_share([&] {
     RunRecordsConfig config = records_config(session, line);
-    if (resumed) {
-      config.resumed = {.last_step = resumed->step,
-                        .redone = resumed->due.validation ? "val/" : ""};
-    }
+    if (resumed) config.resumed = *resumed;
     run.records = std::make_unique<RunRecords>(config, session.console());
   });
 }
@@ -322,8 +332,9 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   open_folder(session, line, run);
   if (config.resume) leave_newer_behind(session, files, state);
   if (is_resumed) settle_best(session, files, *config.resume, state);
-  open_records(session, line, is_resumed ? std::optional(state) : std::nullopt,
-               run);
+  std::optional<KeptRecords> kept;
+  if (is_resumed) kept = kept_records(state, loop.score_name());
+  open_records(session, line, kept, run);
   say_hello(session, loop_settings, *learner);
   signals.arm(world.status());
   Checkpoints checkpoints(files, *learner, world, console);

@@ -58,15 +58,14 @@ TEST(SkipBadSamples, TheNextThatCanBeReadTakesThePlace) {
   EXPECT_EQ(number_of(data, 3), 5);
   EXPECT_EQ(data.bad().count, 3);
   EXPECT_EQ(data.bad().messages,
-            (std::vector<std::string>{"sample 4: gone", "sample 3: damaged",
-                                      "sample 9: damaged"}));
+            (std::vector<std::string>{"gone", "damaged", "damaged"}));
 }
 
-TEST(SkipBadSamples, TellsAFewMessagesAndCountsAll) {
-  const auto data = numbers(100, [](int64_t i) { return i % 2 == 0; });
-  for (int64_t i = 0; i < 100; ++i) number_of(data, i);
-  EXPECT_EQ(data.bad().count, 50);
-  EXPECT_EQ(data.bad().messages.size(), 5U);
+TEST(SkipBadSamples, KeepsManyMessagesAndCountsAll) {
+  const auto data = numbers(30'000, [](int64_t i) { return i % 2 == 0; });
+  for (int64_t i = 0; i < data.size(); ++i) data.get(i, 7);
+  EXPECT_EQ(data.bad().count, 15'000);
+  EXPECT_EQ(data.bad().messages.size(), 10'000U);
 }
 
 TEST(SkipBadSamples, ABrokenDataSetIsAnError) {
@@ -130,17 +129,20 @@ TEST(SkipBadSamples, DamagedPicturesOfAFolderAreSkipped) {
   folder.write("4-text.png", "this is no picture");
   folder.write("5-grey.jpg", encode_jpeg(picture, JpegKind::kGrey));
   folder.write("6-cmyk.jpg", encode_jpeg(picture, JpegKind::kCmyk));
+  std::filesystem::create_symlink("7-loop.jpg", folder.path() / "7-loop.jpg");
   const SkipBadSamples data(std::make_shared<ImageFolder>(
       folder.path(), ImageFolderConfig{.image_size = 16}));
   std::vector<Sample> samples;
   for (int64_t i = 0; i < data.size(); ++i) samples.push_back(data.get(i, i));
-  ASSERT_EQ(samples.size(), 6U);
+  ASSERT_EQ(samples.size(), 7U);
   for (int64_t i = 0; i < 4; ++i) {
     EXPECT_TRUE(torch::equal(samples[i][0], samples[4][0]));
   }
   EXPECT_FALSE(torch::equal(samples[5][0], samples[4][0]));
   const BadSamples bad = data.bad();
-  EXPECT_EQ(bad.count, 4);
+  EXPECT_EQ(bad.count, 5);
+  EXPECT_NE(bad.messages.at(4).find("7-loop.jpg': "), std::string::npos)
+      << bad.messages.at(4);
   EXPECT_NE(bad.messages.at(2).find("3-empty.jpg': an image file of 0 bytes"),
             std::string::npos)
       << bad.messages.at(2);

@@ -81,6 +81,19 @@ TEST_F(StatisticsFiles, WhatIsWrittenIsRead) {
   EXPECT_TRUE(torch::equal(read.covariance, written.covariance));
 }
 
+TEST_F(StatisticsFiles, SayOfWhichData) {
+  const at::Tensor one = torch::rand({3, 4, 4});
+  const std::string data = fingerprint_of({one, one});
+  EXPECT_NE(data, fingerprint_of({one, one + 1}));
+  EXPECT_NE(data, fingerprint_of({one}));
+  EXPECT_EQ(data, fingerprint_of({one.clone(), one.clone()}));
+  write_statistics(path(), some_statistics(6), small_, data);
+  EXPECT_EQ(statistics_data(path()), data);
+  EXPECT_EQ(read_statistics(path(), small_).count, 77);
+  write_statistics(path(), some_statistics(6), small_);
+  EXPECT_EQ(statistics_data(path()), "");
+}
+
 TEST_F(StatisticsFiles, ForeignFilesCountAsInceptions) {
   const at::Tensor mean = torch::rand({2048});
   const at::Tensor covariance = torch::eye(2048);

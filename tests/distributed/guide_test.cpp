@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 
 #include "distributed/training.h"
@@ -40,9 +41,12 @@ std::string runnable_here(const std::string& command) {
                             "");
 }
 
-// In this folder, with flags that make the model small.
-void run_commands(const Words& commands, const TempDir& temp,
-                  const std::string& flags) {
+// The outputs of the commands, run in this folder with flags that make the
+// model small.
+std::map<std::string, std::string> run_commands(const Words& commands,
+                                                const TempDir& temp,
+                                                const std::string& flags) {
+  std::map<std::string, std::string> outputs;
   fs::create_directory_symlink(SOURCE_FOLDER "/scripts",
                                temp.path() / "scripts");
   ProcessOptions options = process_options({});
@@ -59,7 +63,9 @@ void run_commands(const Words& commands, const TempDir& temp,
     EXPECT_EQ(result.exit_code, 0)
         << line << "\n"
         << (result.timed_out ? "timed out\n" : "") << result.err << result.out;
+    outputs[command] = result.out;
   }
+  return outputs;
 }
 
 TEST(Guides, EveryCommandOfDitWorks) {
@@ -71,7 +77,16 @@ TEST(Guides, EveryCommandOfDitWorks) {
   // A batch of 128 for 8 processes.
   temp.write("data/cifar-10-batches-py/data_batch_1", cifar10_python(0, 1024));
   temp.write("data/cifar-10-batches-py/test_batch", cifar10_python(0, 16));
-  run_commands(commands, temp, "--patch=8");
+  const auto outputs = run_commands(commands, temp, "--patch=8");
+  // As the guide states them.
+  const std::string& four = outputs.at("lockstep train dit --nproc 4");
+  expect_in(four, "effective batch 512 = 128 per process");
+  expect_in(four, "learning rate 0.0001");
+  expect_in(
+      outputs.at(
+          "lockstep train dit --nproc 4 --num_register_tokens 8 --batch_size "
+          "64 --lr 2e-4"),
+      "learning rate 0.0002");
 }
 
 TEST(Guides, EveryCommandOfJitWorks) {
@@ -85,7 +100,14 @@ TEST(Guides, EveryCommandOfJitWorks) {
     texts += "text number " + std::to_string(i) + "\n";
   }
   temp.write("data/train/texts.txt", texts);
-  run_commands(commands, temp, "--num_texts=1");
+  const auto outputs = run_commands(commands, temp, "--num_texts=1");
+  // As the guide states them.
+  const std::string& two = outputs.at("bash scripts/jit/train_multi_gpu.sh 2");
+  expect_in(two, "effective batch 128 = 64 per process");
+  expect_in(two, "learning rate 0.0001");
+  expect_in(outputs.at("bash scripts/jit/train.sh"), "learning rate 5e-05");
+  expect_in(outputs.at("bash scripts/jit/train_multi_gpu.sh 4"),
+            "effective batch 256 = 64 per process");
 }
 
 }  // namespace

@@ -78,11 +78,11 @@ std::string list_text(const char* title, const std::vector<std::string>& names,
   room -= count;
   const std::vector<std::string> shown(
       names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count));
-  std::string text = std::string("; ") + title + ": " + join(shown, ", ");
-  if (count < names.size()) {
-    text += " and " + std::to_string(names.size() - count) + " more";
-  }
-  return text;
+  const std::string text = std::string("; ") + title + ": ";
+  const std::string more = std::to_string(names.size() - count);
+  if (count == 0) return text + more + " names";
+  if (count == names.size()) return text + join(shown, ", ");
+  return text + join(shown, ", ") + " and " + more + " more";
 }
 
 }  // namespace

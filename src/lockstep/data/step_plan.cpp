@@ -29,8 +29,8 @@ StepPlan::StepPlan(const StepPlanConfig& config, Share share)
   if (samples_per_epoch() == 0) {
     throw ConfigError(fmt::format(
         "an epoch has no step: {} samples do not fill one global batch of {} "
-        "and --drop_last leaves out smaller ones; use a smaller batch or leave "
-        "out --drop_last",
+        "and --drop_last leaves out smaller ones; use a smaller batch or "
+        "--no_drop_last",
         config.num_samples, config.global_batch));
   }
 }

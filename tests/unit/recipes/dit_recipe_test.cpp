@@ -158,9 +158,9 @@ TEST(DitRecipe, DrawsASamplingAsAPictureAndAFilmPerScale) {
 // A signal may save between two batches.
 TEST(DitRecipe, SamplesWithAnAverageAndKeepsTheWeights) {
   DitRecipe recipe;
-  CommandLine line(Command::kSample, recipe);
+  CommandLine line(Command::kTrain, recipe);
   std::vector<std::string> flags = kSmall;
-  flags.insert(flags.end(), {"--checkpoint=none", "--sample_steps=2"});
+  flags.push_back("--sample_steps=2");
   line.parse(flags, {});
   const World world =
       World::from_environment({.device = DeviceChoice::kCpu}, {});

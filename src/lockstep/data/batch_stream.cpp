@@ -120,7 +120,7 @@ std::optional<BatchSource::Task> BatchSource::take_task(
   while (!stopping_) {
     fill_window();
     for (const auto& slot : window_) {
-      if (slot->taken < slot->samples.size()) {
+      if (slot->taken < slot->size()) {
         return Task{slot, slot->taken++};
       }
     }
@@ -142,7 +142,7 @@ void BatchSource::work() {
     }
     lock.lock();
     if (error && !slot.error) slot.error = error;
-    if (++slot.finished < slot.samples.size()) continue;
+    if (++slot.finished < slot.size()) continue;
     // Only this thread touches the slot until it is marked done.
     lock.unlock();
     if (!slot.error) {
@@ -167,7 +167,7 @@ std::optional<Batch> BatchSource::next() {
   const auto slot = window_.front();
   if (plan_.workers == 0) {
     window_.pop_front();
-    for (size_t i = 0; i < slot->samples.size(); ++i) load(*slot, i);
+    for (size_t i = 0; i < slot->size(); ++i) load(*slot, i);
     assemble(*slot);
     return std::move(slot->batch);
   }

@@ -34,6 +34,10 @@ class BatchSource {
 
  private:
   struct Slot {
+    // Not that of `samples`: other threads ask for it while they are moved
+    // away.
+    size_t size() const { return request.indices.size(); }
+
     BatchRequest request;
     std::vector<Sample> samples;
     size_t taken = 0;     // Samples handed to workers.

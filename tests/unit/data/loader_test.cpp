@@ -181,6 +181,28 @@ TEST(Loader, CanBeLeftEarlyAndUsedAgain) {
   EXPECT_EQ(read(loader.epoch(0)).size(), 25u);
 }
 
+// Made as fast as can be: workers look for work while others make batches.
+TEST(Loader, LoadsNoSampleTwiceWhileBatchesAreMade) {
+  class Counted final : public Dataset {
+   public:
+    int64_t size() const override { return 60'000; }
+    Sample get(int64_t index, uint64_t) const override {
+      ++loaded.at(static_cast<size_t>(index));
+      return {};
+    }
+    Sample collate(std::vector<Sample>) const override { return {}; }
+    mutable std::vector<std::atomic<int>> loaded =
+        std::vector<std::atomic<int>>(60'000);
+  };
+  const auto data = std::make_shared<Counted>();
+  const Loader loader(data, Share{}, kCpu,
+                      {.batch_size = 3, .workers = 8, .prefetch_batches = 8});
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    EXPECT_EQ(read(loader.epoch(epoch)).size(), 20'000U);
+  }
+  for (const auto& count : data->loaded) ASSERT_EQ(count, 10);
+}
+
 TEST(Loader, RefusesBadSettings) {
   const auto data = std::make_shared<Numbers>(10);
   EXPECT_THROW(Loader(nullptr, {0, 1}, kCpu, {}), ConfigError);

@@ -359,9 +359,12 @@ void Checkpoints::remove_old_files(const fs::path& saved) {
   }
 }
 
-bool Checkpoints::has_lost_best() const {
-  return world_.only_on_rank0_then_share(
-             [&] { return has_lost_best_ ? 1 : 0; }) != 0;
+bool Checkpoints::has_lost_best() {
+  return world_.only_on_rank0_then_share([&] {
+    // Whether a best model that is being written will be lost, nobody knows.
+    if (request_.as_best) saver_.wait();
+    return has_lost_best_ ? 1 : 0;
+  }) != 0;
 }
 
 std::string Checkpoints::finish() {

@@ -83,7 +83,7 @@ class Checkpoints {
 
   void save(const RunState& state, const SaveRequest& request);
   // Whether the last best model could not be written; the same on all ranks.
-  bool has_lost_best() const;
+  bool has_lost_best();
   // Waits for the last write. What could not be written, in words; empty when
   // all was.
   std::string finish();

@@ -235,6 +235,27 @@ TEST(DitData, HoldsEvery20thPictureOfAFolderBack) {
             (std::vector<int64_t>{3, 8, 8}));
 }
 
+TEST(DitData, FoldersTrainAndValAreWhatTheyAreCalled) {
+  const TempDir folder;
+  const auto write = [&](const std::string& place, int count) {
+    std::filesystem::create_directories(folder.path() / place);
+    for (int i = 0; i < count; ++i) {
+      write_png(folder.path() / place / (std::to_string(i) + ".png"),
+                make_image(9, 7, 3));
+    }
+  };
+  for (const char* name : {"cat", "dog"}) {
+    write("train/" + std::string(name), 20);
+    write("val/" + std::string(name), 3);
+  }
+  const PictureSets sets = open_picture_sets(folder.path().string(), 8);
+  EXPECT_EQ(sets.num_classes, 2);
+  EXPECT_EQ(sets.data.train->size(), 40);
+  EXPECT_EQ(sets.data.validation->size(), 6);
+  write("val/fish", 1);
+  EXPECT_THROW(open_picture_sets(folder.path().string(), 8), ConfigError);
+}
+
 TEST(DitData, SaysWhatIsUsableWhenAPathIsNot) {
   const TempDir empty;
   for (const std::string& path :

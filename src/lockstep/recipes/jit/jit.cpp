@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/cifar10.h"
 #include "lockstep/text/text_files.h"
-#include "lockstep/train/score.h"
 
 namespace lockstep {
 namespace {
@@ -24,15 +24,18 @@ bool has_folders(const fs::path& path) {
   return false;
 }
 
-// Folders of classes may have a list of them beside them. A path that is not
-// there counts as text: opening it says what is wrong.
+// Folders of classes, and those of CIFAR-10, may have a list of the classes
+// beside them. A path that is not there counts as text: opening it says what is
+// wrong.
 std::string kind_of_data(const std::string& path) {
   if (path.starts_with("builtin:")) {
     return path == "builtin:text" ? kText : kPictures;
   }
   std::error_code error;
   if (!fs::is_directory(path, error)) return kText;
-  return holds_texts(path) && !has_folders(path) ? kText : kPictures;
+  const bool is_text =
+      holds_texts(path) && !has_folders(path) && !find_cifar10(path);
+  return is_text ? kText : kPictures;
 }
 
 void set_defaults(TrainConfig& common) {

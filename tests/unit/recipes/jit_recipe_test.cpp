@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/recipes/jit/jit.h"
+#include "lockstep/train/command_line.h"
+#include "support/cifar10_files.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::TempDir;
+
+std::string kind_of(const std::string& path) {
+  JitRecipe recipe;
+  CommandLine line(Command::kTrain, recipe);
+  line.parse({"--data_path=" + path}, {});
+  return line.options().value_text("data_kind");
+}
+
+TEST(JitRecipe, KnowsTextAndPicturesByTheirPath) {
+  const TempDir temp;
+  EXPECT_EQ(kind_of("builtin:text"), "text");
+  EXPECT_EQ(kind_of("builtin:shapes"), "pictures");
+  std::filesystem::create_directories(temp.path() / "texts");
+  EXPECT_EQ(kind_of(temp.write("texts/a.jsonl", "\"x\"\n")), "text");
+  EXPECT_EQ(kind_of((temp.path() / "texts").string()), "text");
+}
+
+TEST(JitRecipe, AListOfClassesBesidePicturesIsNoText) {
+  const TempDir temp;
+  std::filesystem::create_directories(temp.path() / "classes" / "cat");
+  temp.write("classes/names.txt", "cat\n");
+  EXPECT_EQ(kind_of((temp.path() / "classes").string()), "pictures");
+  std::filesystem::create_directories(temp.path() / "cifar");
+  temp.write("cifar/data_batch_1.bin", testing::cifar10_binary(0, 2));
+  temp.write("cifar/batches.meta.txt", "airplane\n");
+  EXPECT_EQ(kind_of((temp.path() / "cifar").string()), "pictures");
+}
+
+TEST(JitRecipe, KindsHaveDefaultsOfTheirOwn) {
+  const auto config_of = [](std::vector<std::string> flags) {
+    JitRecipe recipe;
+    CommandLine line(Command::kTrain, recipe);
+    line.parse(flags, {});
+    return line.config().optimization;
+  };
+  const auto text = config_of({"--data_path=builtin:text"});
+  EXPECT_EQ(text.lr_schedule, "cosine");
+  EXPECT_EQ(text.weight_decay, 0.01);
+  EXPECT_EQ(text.max_grad_norm, 1);
+  EXPECT_TRUE(text.ema_decay.empty());
+  const auto pictures = config_of({"--data_path=builtin:shapes"});
+  EXPECT_EQ(pictures.lr_schedule, "constant");
+  EXPECT_EQ(pictures.weight_decay, 0);
+  EXPECT_EQ(pictures.max_grad_norm, 0);
+  EXPECT_EQ(pictures.ema_decay.size(), 2U);
+  EXPECT_EQ(config_of({"--data_path=builtin:shapes", "--weight_decay=0.3"})
+                .weight_decay,
+            0.3);
+}
+
+TEST(JitRecipe, NamesTheDataThatAreNot) {
+  JitRecipe recipe;
+  CommandLine line(Command::kTrain, recipe);
+  line.parse({"--data_path=builtin:nothing"}, {});
+  EXPECT_THROW(recipe.open_data(line.config()), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

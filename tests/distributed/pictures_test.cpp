@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "distributed/training.h"
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
 #include "lockstep/recipes/registry.h"
 #include "lockstep/train/sampler.h"
@@ -142,6 +143,16 @@ TEST(PictureScores, NeedNoValidationData) {
   expect_in(refused.err, "there is no validation data");
 }
 
+// Here a file lies where its folder would be.
+TEST(PictureScores, NeedNoRoomForTheStatistics) {
+  const OnFolder data;
+  run_well(data.training({}));
+  write_file_atomically(data.folder() / "results", "");
+  const auto scored = data.eval({"--fid"});
+  EXPECT_EQ(scored.exit_code, 0) << scored.err;
+  expect_in(scored.out, "(6 pictures, weights)");
+}
+
 TEST(PictureScores, RefuseWrongFilesBeforeTheRun) {
   const OnFolder data;
   const std::string wrong = data.temp.write("wrong.npz", "no statistics");
@@ -165,16 +176,19 @@ TEST(PictureScores, ThatFailLoseNoCheckpointAndAreDoneAgain) {
   const OnFolder data;
   Training training =
       data.training({"--n_steps=4", "--save_every=2", "--fid_every=2"});
-  fs::create_directories(data.folder());
-  data.temp.write("run/results", "a file where a folder must be");
+  // Not among the pictures of the first two steps; the score reads them all.
+  const fs::path picture = data.temp.path() / "data" / "b" / "2.jpg";
+  const std::string sound = read_file(picture);
+  write_file_atomically(picture, sound.substr(0, 100));
   const auto failed = run(training);
   EXPECT_NE(failed.exit_code, 0);
   expect_in(failed.out, kNoFid);
+  expect_in(failed.err, "2.jpg");
   const fs::path checkpoint = data.folder() / "model.pth";
   ASSERT_TRUE(fs::exists(checkpoint)) << failed.err;
   const std::string second_step = read_file(checkpoint);
 
-  fs::remove(data.folder() / "results");
+  write_file_atomically(picture, sound);
   training.flags.push_back("--resume=latest");
   run_well(training);
   const auto scores = metric(data.folder(), "fd_builtin");
@@ -261,7 +275,7 @@ TEST(Sampler, MakesTheFilesOfLockstepSample) {
 // Of which three are damaged.
 void write_damaged_set(const TempDir& temp) {
   write_set(temp, test_picture(20, 18));
-  fs::create_symlink("4.jpg", temp.path() / "data" / "b" / "4.jpg");
+  fs::create_symlink("4.jpg", temp.path() / "data" / "b" / "2.jpg");
   temp.write("data/a/1.jpg", "");
   temp.write(
       "data/b/2.jpg",

@@ -4,15 +4,10 @@
 
 #include <algorithm>
 
+#include "lockstep/base/divide.h"
 #include "lockstep/base/error.h"
 
 namespace lockstep {
-namespace {
-
-int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
-
-}  // namespace
-
 StepPlan::StepPlan(const StepPlanConfig& config, Share share)
     : config_(config), share_(share) {
   if (config.num_samples <= 0) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/base/divide.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/tensor/seed.h"
@@ -14,8 +15,6 @@ namespace {
 
 // No epoch of training has this number: draws of samplings are their own.
 constexpr int64_t kSamplingEpoch = -2;
-
-int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 // Of the rank that has the most, so that all ranks count alike.
 int64_t most_batches(const Dataset& data, const World& world,
@@ -62,14 +61,34 @@ std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
   return sums.result(world);
 }
 
-at::Tensor item_seeds(const std::vector<int64_t>& items, uint64_t seed,
-                      c10::Device device) {
+SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,
+                        c10::Device device) {
   std::vector<int64_t> seeds;
   for (const int64_t item : items) {
     seeds.push_back(
         static_cast<int64_t>(sample_seed(seed, kSamplingEpoch, item)));
   }
-  return torch::tensor(seeds, torch::kLong).to(device);
+  return SampleRandom(torch::tensor(seeds, torch::kLong).to(device));
+}
+
+bool make_share(const World& world, const SamplingConfig& config,
+                const MakeItems& make, const GoOn& go_on) {
+  const int64_t share = divide_up(config.num_items, world.size());
+  const int64_t total = divide_up(share, config.batch_size);
+  for (int64_t done = 0; done < total; ++done) {
+    world.status().set_phase(Phase::kSampling);
+    if (!go_on(done, total)) return false;
+    std::vector<int64_t> items;
+    const int64_t end = std::min((done + 1) * config.batch_size, share);
+    for (int64_t k = done * config.batch_size; k < end; ++k) {
+      items.push_back(k * world.size() + world.rank());
+    }
+    SampleRandom random = item_draws(items, config.seed, world.device());
+    std::optional<EmaScope> scope;
+    if (config.average != nullptr) scope.emplace(*config.average);
+    make(items, random);
+  }
+  return true;
 }
 
 std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
@@ -77,24 +96,12 @@ std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
                                        const SamplingConfig& config,
                                        const GoOn& go_on) {
   const Learner::Inference inference(learner);
-  const int64_t share = divide_up(config.num_items, world.size());
-  const int64_t total = divide_up(share, config.batch_size);
   std::vector<at::Tensor> parts;
-  for (int64_t done = 0; done < total; ++done) {
-    world.status().set_phase(Phase::kSampling);
-    if (!go_on(done, total)) return std::nullopt;
-    std::vector<int64_t> items;
-    const int64_t end = std::min((done + 1) * config.batch_size, share);
-    for (int64_t k = done * config.batch_size; k < end; ++k) {
-      // The last round may have fewer items than ranks: one more is made and
-      // left out, so that all shares have one size.
-      items.push_back(k * world.size() + world.rank());
-    }
-    SampleRandom random(item_seeds(items, config.seed, world.device()));
-    std::optional<EmaScope> scope;
-    if (config.average != nullptr) scope.emplace(*config.average);
+  const auto make = [&](const std::vector<int64_t>& items,
+                        SampleRandom& random) {
     parts.push_back(recipe.sample(items, random));
-  }
+  };
+  if (!make_share(world, config, make, go_on)) return std::nullopt;
   const auto shares = world.all_gather(torch::cat(parts).contiguous());
   if (!world.is_main()) return at::Tensor();
   return in_order(shares, config.num_items).to(at::kCPU);

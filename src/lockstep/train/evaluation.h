@@ -32,8 +32,8 @@ std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
                                 const GoOn& go_on);
 
 // The draws of numbered items: the same ones whoever makes an item.
-at::Tensor item_seeds(const std::vector<int64_t>& items, uint64_t seed,
-                      c10::Device device);
+SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,
+                        c10::Device device);
 
 struct SamplingConfig {
   int64_t num_items = 1;
@@ -43,6 +43,14 @@ struct SamplingConfig {
   // weights are their own, so that `go_on` may save them.
   const Ema* average = nullptr;
 };
+
+// Makes this rank's share of the items, a batch at a time: every rank equally
+// many, so that the last ones of some are beyond num_items. False when `go_on`
+// ended it.
+using MakeItems =
+    std::function<void(const std::vector<int64_t>&, SampleRandom&)>;
+bool make_share(const World& world, const SamplingConfig& config,
+                const MakeItems& make, const GoOn& go_on);
 
 // All items in order, on rank 0; an undefined tensor on the others. Each rank
 // makes its share. No value when `go_on` ended it. A collective.

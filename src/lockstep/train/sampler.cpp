@@ -67,8 +67,8 @@ uint64_t Sampler::seed() const {
 at::Tensor Sampler::sample(std::span<const int64_t> items, uint64_t seed) {
   const torch::NoGradGuard no_grad;
   const Autocast autocast(impl_->device.type(), impl_->precision.autocast);
-  SampleRandom random(
-      item_seeds({items.begin(), items.end()}, seed, impl_->device));
+  SampleRandom random =
+      item_draws({items.begin(), items.end()}, seed, impl_->device);
   return impl_->recipe->sample(items, random).to(at::kCPU);
 }
 

@@ -1,9 +1,11 @@
 #include "lockstep/train/score.h"
 
+#include <ATen/core/Tensor.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "lockstep/base/divide.h"
 #include "lockstep/base/error.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/metrics/feature_net.h"
@@ -15,8 +17,6 @@ namespace {
 
 // Of the reference, to tell it from other data.
 constexpr int64_t kPicturesToTell = 64;
-
-int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 FeatureStatistics statistics_of_all(FeatureSums sums, const World& world) {
   world.all_reduce(sums.sum);
@@ -111,6 +111,17 @@ bool PictureScore::load_reference() {
   }
 }
 
+// A full disk costs time the next time, and no training.
+void PictureScore::keep_reference() const {
+  if (config_.folder.empty() || config_.max_reference) return;
+  try {
+    std::filesystem::create_directories(cache().parent_path());
+    write_statistics(cache(), *reference_, *net_, fingerprint());
+  } catch (const IoError&) {
+  } catch (const std::filesystem::filesystem_error&) {
+  }
+}
+
 bool PictureScore::find_reference(const GoOn& go_on) {
   if (has_reference_) return true;
   has_reference_ = world_.only_on_rank0_then_share(
@@ -137,9 +148,7 @@ bool PictureScore::find_reference(const GoOn& go_on) {
   const FeatureStatistics all = statistics_of_all(sums, world_);
   world_.only_on_rank0_then_share([&] {
     reference_ = std::make_unique<FeatureStatistics>(all);
-    if (config_.folder.empty() || config_.max_reference) return;
-    std::filesystem::create_directories(cache().parent_path());
-    write_statistics(cache(), all, *net_, fingerprint());
+    keep_reference();
   });
   has_reference_ = true;
   return true;
@@ -150,23 +159,22 @@ std::optional<double> PictureScore::measure(Recipe& recipe, Learner& learner,
                                             const GoOn& go_on) {
   const Learner::Inference inference(learner);
   if (!find_reference(go_on)) return std::nullopt;
-  const int64_t share = divide_up(config_.num_pictures, world_.size());
-  const int64_t total = divide_up(share, config_.batch_size);
   FeatureSums sums = empty_sums(net_->width(), world_.device());
-  for (int64_t done = 0; done < total; ++done) {
-    world_.status().set_phase(Phase::kSampling);
-    if (!go_on(done, total)) return std::nullopt;
-    std::vector<int64_t> items;
-    const int64_t end = std::min((done + 1) * config_.batch_size, share);
-    for (int64_t k = done * config_.batch_size; k < end; ++k) {
-      const int64_t item = k * world_.size() + world_.rank();
-      if (item < config_.num_pictures) items.push_back(item);
-    }
-    if (items.empty()) continue;
-    SampleRandom random(item_seeds(items, config_.seed, world_.device()));
-    std::optional<EmaScope> scope;
-    if (average != nullptr) scope.emplace(*average);
-    add_features(sums, net_->features(recipe.generate(items, random)));
+  const auto make = [&](const std::vector<int64_t>& items,
+                        SampleRandom& random) {
+    // Those beyond the number come last and do not count.
+    const auto count = std::ranges::count_if(
+        items, [&](int64_t item) { return item < config_.num_pictures; });
+    const at::Tensor pictures = recipe.generate(items, random);
+    add_features(sums, net_->features(pictures.slice(0, 0, count)));
+  };
+  if (!make_share(world_,
+                  {.num_items = config_.num_pictures,
+                   .batch_size = config_.batch_size,
+                   .seed = config_.seed,
+                   .average = average},
+                  make, go_on)) {
+    return std::nullopt;
   }
   const FeatureStatistics made = statistics_of_all(sums, world_);
   return world_.only_on_rank0_then_share(

@@ -55,6 +55,7 @@ class PictureScore {
  private:
   bool find_reference(const GoOn& go_on);
   bool load_reference();
+  void keep_reference() const;
   std::string fingerprint() const;
   std::filesystem::path cache() const;
 

@@ -54,8 +54,9 @@ std::vector<fs::path> pictures_below(const fs::path& folder) {
     const fs::path& path = place->path();
     if (is_folder(*place)) continue;
     place.disable_recursion_pending();  // Else a link to itself would throw.
-    if (is_picture(path))
+    if (is_picture(path)) {
       found.emplace_back(path.parent_path(), path.filename());
+    }
   }
   std::sort(found.begin(), found.end());
   std::vector<fs::path> paths;

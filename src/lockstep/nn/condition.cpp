@@ -19,6 +19,16 @@ at::Tensor TimeEmbedder::forward(const at::Tensor& times) {
   return mlp_->forward(time_embedding(times, config_.waves));
 }
 
+LabelEmbedder::LabelEmbedder(const LabelEmbedderConfig& config) {
+  table_ = register_module(
+      config.name, torch::nn::Embedding(config.num_classes + 1, config.width));
+  torch::nn::init::normal_(table_->weight, 0, 0.02);
+}
+
+at::Tensor LabelEmbedder::forward(const at::Tensor& labels) {
+  return table_->forward(labels);
+}
+
 torch::nn::Sequential make_modulation(int64_t width, int64_t num_parts) {
   torch::nn::Linear linear(width, num_parts * width);
   torch::nn::init::zeros_(linear->weight);

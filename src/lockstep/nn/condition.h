@@ -3,8 +3,10 @@
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/embedding.h>
 
 #include <cstdint>
+#include <string>
 
 #include "lockstep/nn/embedding.h"
 #include "lockstep/tensor/tensor.h"
@@ -27,6 +29,23 @@ class TimeEmbedder : public torch::nn::Module {
  private:
   TimeEmbedderConfig config_;
   torch::nn::Sequential mlp_{nullptr};
+};
+
+struct LabelEmbedderConfig {
+  std::string name = "embedding";  // Of the table.
+  int64_t num_classes = 10;        // One more stands for no class.
+  int64_t width = 384;
+};
+
+// A vector for every label, int64 [B] -> [B, width]; from N(0, 0.02^2).
+class LabelEmbedder : public torch::nn::Module {
+ public:
+  explicit LabelEmbedder(const LabelEmbedderConfig& config);
+
+  at::Tensor forward(const at::Tensor& labels);
+
+ private:
+  torch::nn::Embedding table_{nullptr};
 };
 
 // SiLU and a linear layer to num_parts * width that begins as zero, so that

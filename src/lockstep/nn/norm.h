@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// x / max(||x||, min_length) * sqrt(D) * gain over the last dimension, of size
-// D. gain: one number, or D of them.
+// x / ||x|| * sqrt(D) * gain over the last dimension, of size D; vectors not
+// longer than about min_length become shorter. gain: one number, or D of them.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain,
                     double min_length = 1e-12);
 

@@ -64,10 +64,7 @@ void DitRecipe::describe(Options& options, TrainConfig& common) {
 }
 
 int64_t DitRecipe::items_per_scale() const {
-  return settings_.sampling.copies *
-         static_cast<int64_t>(
-             shown_classes(settings_.sampling, settings_.model.num_classes)
-                 .size());
+  return items_of_sampling(settings_.sampling, settings_.model.num_classes);
 }
 
 RecipeFacts DitRecipe::facts() const {
@@ -142,14 +139,11 @@ FlowStart DitRecipe::start_of(const std::vector<int64_t>& classes,
 // Scale by scale, class by class, copy by copy.
 at::Tensor DitRecipe::sample(std::span<const int64_t> items,
                              SampleRandom& random) {
-  const auto shown =
-      shown_classes(settings_.sampling, settings_.model.num_classes);
   std::vector<int64_t> classes;
   std::vector<double> scales;
   for (const int64_t item : items) {
     classes.push_back(
-        shown[static_cast<size_t>(item / settings_.sampling.copies %
-                                  static_cast<int64_t>(shown.size()))]);
+        class_of_item(settings_.sampling, settings_.model.num_classes, item));
     scales.push_back(settings_.cfg_scales[static_cast<size_t>(
         item / items_per_scale() %
         static_cast<int64_t>(settings_.cfg_scales.size()))]);

@@ -52,23 +52,6 @@ class Dit::PatchEmbedder : public torch::nn::Module {
   torch::nn::Conv2d proj_{nullptr};
 };
 
-class Dit::LabelEmbedder : public torch::nn::Module {
- public:
-  explicit LabelEmbedder(const DitConfig& config) {
-    embedding_ = register_module(
-        "embedding",
-        torch::nn::Embedding(config.num_classes + 1, config.width));
-    torch::nn::init::normal_(embedding_->weight, 0, 0.02);
-  }
-
-  at::Tensor forward(const at::Tensor& labels) {
-    return embedding_->forward(labels);
-  }
-
- private:
-  torch::nn::Embedding embedding_{nullptr};
-};
-
 class Dit::Block : public torch::nn::Module {
  public:
   explicit Block(const DitConfig& config) {
@@ -184,8 +167,11 @@ Dit::Dit(const DitConfig& config) : config_(config) {
       std::make_shared<TimeEmbedder>(TimeEmbedderConfig{
           .waves = {.width = kTimeWidth, .max_period = kMaxPeriod},
           .width = config.width}));
-  y_embedder_ =
-      register_module("y_embedder", std::make_shared<LabelEmbedder>(config));
+  y_embedder_ = register_module(
+      "y_embedder", std::make_shared<LabelEmbedder>(
+                        LabelEmbedderConfig{.name = "embedding",
+                                            .num_classes = config.num_classes,
+                                            .width = config.width}));
   blocks_ = register_module("blocks", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.depth; ++i) {
     blocks_->push_back(std::make_shared<Block>(config));

@@ -36,6 +36,7 @@ void check_dit_config(const DitConfig& config);
 // Multiplications and additions of one forward pass of one picture.
 double dit_forward_flops(const DitConfig& config);
 
+class LabelEmbedder;
 class TimeEmbedder;
 
 class Dit : public torch::nn::Module {
@@ -52,7 +53,6 @@ class Dit : public torch::nn::Module {
 
  private:
   class PatchEmbedder;
-  class LabelEmbedder;
   class Block;
   class FinalLayer;
 

@@ -53,23 +53,6 @@ class JitImage::PatchEmbedder : public torch::nn::Module {
   torch::nn::Conv2d proj2_{nullptr};
 };
 
-class JitImage::LabelEmbedder : public torch::nn::Module {
- public:
-  explicit LabelEmbedder(const JitImageConfig& config) {
-    table_ = register_module(
-        "embedding_table",
-        torch::nn::Embedding(config.num_classes + 1, config.width));
-    torch::nn::init::normal_(table_->weight, 0, 0.02);
-  }
-
-  at::Tensor forward(const at::Tensor& labels) {
-    return table_->forward(labels);
-  }
-
- private:
-  torch::nn::Embedding table_{nullptr};
-};
-
 class JitImage::Block : public torch::nn::Module {
  public:
   Block(const JitImageConfig& config, int64_t number) {
@@ -157,8 +140,11 @@ class JitImage::Net : public torch::nn::Module {
     t_embedder_ = register_module(
         "t_embedder", std::make_shared<TimeEmbedder>(TimeEmbedderConfig{
                           .waves = {.width = kTimeWidth}, .width = width}));
-    y_embedder_ =
-        register_module("y_embedder", std::make_shared<LabelEmbedder>(config));
+    y_embedder_ = register_module(
+        "y_embedder", std::make_shared<LabelEmbedder>(
+                          LabelEmbedderConfig{.name = "embedding_table",
+                                              .num_classes = config.num_classes,
+                                              .width = config.width}));
     x_embedder_ =
         register_module("x_embedder", std::make_shared<PatchEmbedder>(config));
     blocks_ = register_module("blocks", torch::nn::ModuleList());

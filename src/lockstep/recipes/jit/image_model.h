@@ -59,7 +59,6 @@ class JitImage : public torch::nn::Module {
 
  private:
   class PatchEmbedder;
-  class LabelEmbedder;
   class Block;
   class FinalLayer;
   class Net;

@@ -99,10 +99,6 @@ JitImageConfig JitImageRecipe::model_config() const {
   return config;
 }
 
-std::vector<int64_t> JitImageRecipe::shown() const {
-  return shown_classes(settings_.sampling, num_classes_);
-}
-
 RecipeFacts JitImageRecipe::facts() const {
   return {
       .name = "jit",
@@ -119,8 +115,7 @@ RecipeFacts JitImageRecipe::facts() const {
                .averages = {"model_ema1", "model_ema2"}},
       .memory_remedies = {"--batch_size 16", "--gradient_accumulation_steps 2"},
       .flops_per_sample = 3 * jit_image_forward_flops(model_config()),
-      .num_sample_items =
-          static_cast<int64_t>(shown().size()) * settings_.sampling.copies,
+      .num_sample_items = items_of_sampling(settings_.sampling, num_classes_),
       .samples_averages = true,
       .num_scored_items = num_scored_};
 }
@@ -189,12 +184,9 @@ at::Tensor JitImageRecipe::make_pictures(const std::vector<int64_t>& classes,
 // Class by class, copy by copy.
 at::Tensor JitImageRecipe::sample(std::span<const int64_t> items,
                                   SampleRandom& random) {
-  const std::vector<int64_t> rows = shown();
   std::vector<int64_t> classes;
   for (const int64_t item : items) {
-    classes.push_back(
-        rows[static_cast<size_t>(item / settings_.sampling.copies) %
-             rows.size()]);
+    classes.push_back(class_of_item(settings_.sampling, num_classes_, item));
   }
   return make_pictures(classes, random);
 }

@@ -55,7 +55,6 @@ class JitImageRecipe final : public Recipe {
   void describe_model(Options& options);
   void describe_flow(Options& options);
   JitImageConfig model_config() const;
-  std::vector<int64_t> shown() const;
   at::Tensor make_pictures(const std::vector<int64_t>& classes,
                            SampleRandom& random);
 

@@ -14,6 +14,16 @@ namespace {
 
 constexpr int64_t kMaxRows = 10;
 
+// In the order of the rows.
+std::vector<int64_t> shown_classes(const PictureSampling& sampling,
+                                   int64_t num_classes) {
+  if (!sampling.classes.empty()) return sampling.classes;
+  std::vector<int64_t> first(
+      static_cast<size_t>(std::min(num_classes, kMaxRows)));
+  std::iota(first.begin(), first.end(), 0);
+  return first;
+}
+
 }  // namespace
 
 void describe_picture_sampling(Options& options, const std::string& group,
@@ -38,13 +48,15 @@ void check_picture_sampling(const PictureSampling& sampling,
   }
 }
 
-std::vector<int64_t> shown_classes(const PictureSampling& sampling,
-                                   int64_t num_classes) {
-  if (!sampling.classes.empty()) return sampling.classes;
-  std::vector<int64_t> first(
-      static_cast<size_t>(std::min(num_classes, kMaxRows)));
-  std::iota(first.begin(), first.end(), 0);
-  return first;
+int64_t items_of_sampling(const PictureSampling& sampling,
+                          int64_t num_classes) {
+  return std::ssize(shown_classes(sampling, num_classes)) * sampling.copies;
+}
+
+int64_t class_of_item(const PictureSampling& sampling, int64_t num_classes,
+                      int64_t item) {
+  const auto shown = shown_classes(sampling, num_classes);
+  return shown[static_cast<size_t>(item / sampling.copies) % shown.size()];
 }
 
 std::vector<OutputFile> picture_files(const NamedCourses& named,
@@ -52,16 +64,15 @@ std::vector<OutputFile> picture_files(const NamedCourses& named,
                                       int64_t num_classes) {
   std::vector<OutputFile> files;
   if (sampling.files == "single") {
-    const auto classes = shown_classes(sampling, num_classes);
     for (int64_t i = 0; i < named.courses.size(0); ++i) {
       const Grid one = make_grid(named.courses.slice(0, i, i + 1),
                                  {.columns = 1, .border = 0});
-      files.push_back({.name = fmt::format(
-                           "{}/class{}_{}.png", named.name,
-                           classes.at(static_cast<size_t>(i / sampling.copies)),
-                           i % sampling.copies),
-                       .bytes = last_picture(one),
-                       .title = named.title});
+      files.push_back(
+          {.name = fmt::format("{}/class{}_{}.png", named.name,
+                               class_of_item(sampling, num_classes, i),
+                               i % sampling.copies),
+           .bytes = last_picture(one),
+           .title = named.title});
     }
     return files;
   }

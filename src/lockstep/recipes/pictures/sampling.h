@@ -24,9 +24,13 @@ void describe_picture_sampling(Options& options, const std::string& group,
 void check_picture_sampling(const PictureSampling& sampling,
                             int64_t num_classes);
 
-// In the order of the rows.
-std::vector<int64_t> shown_classes(const PictureSampling& sampling,
-                                   int64_t num_classes);
+// Items of one sampling: all copies of all classes that it shows.
+int64_t items_of_sampling(const PictureSampling& sampling, int64_t num_classes);
+
+// The class of an item of a sampling: class by class, copy by copy, and from
+// the beginning again behind the last.
+int64_t class_of_item(const PictureSampling& sampling, int64_t num_classes,
+                      int64_t item);
 
 // Courses [classes x copies, frames, C, S, S], uint8, as files whose names
 // begin with `name`: one grid, with a film of its frames when there are

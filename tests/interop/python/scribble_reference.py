@@ -9,8 +9,11 @@ Cases (a dict by name), each:
   pictures [B,3,S,S] uint8 (normalised here) or float32 (used as it is); B >= 3: BatchNorm sees
            B values of the pooled map, and two are always -1 and 1, whatever came before
   labels, pseudo, ds, dc  uint8 [B,S,S]: scribbles, pseudo labels (255: none), distance maps
+  is_double  1: all in float64, weights and pictures too (may be left out: fp32). Between fp32
+           and float64 a ReLU near its bend can go the other way, and gradients then differ by
+           a percent; between two computations in float64 they do not
   settings l_segs, l_pesudo, l_ds, l_dc, l_lorm, label_smooth (numbers; all may be left out: 0)
-Results (by the same names), of one training step in fp32, without dropout:
+Results (by the same names), of one training step without dropout:
   features (of the trunk), logits (at their own stride), upsampled (to S), foreground (bool
   [B,h,w], where LoRM attends; only with LoRM), terms (name: sum, normaliser, value; names
   scribble, pseudo, ds, dc, lorm; lorm only of models that have it), total,
@@ -232,11 +235,12 @@ class Segmenter(nn.Module):
         return x, self.classifier(self.fuse(both))
 
 
-def normalise(pictures):
+def normalise(pictures, dtype):
     if pictures.is_floating_point():
-        return pictures
-    mean, std = (torch.tensor(v, device=pictures.device).view(1, 3, 1, 1) for v in (MEAN, STD))
-    return (pictures.float() / 255 - mean) / std
+        return pictures.to(dtype)
+    like = {"dtype": dtype, "device": pictures.device}
+    mean, std = (torch.tensor(values, **like).view(1, 3, 1, 1) for values in (MEAN, STD))
+    return (pictures.to(dtype) / 255 - mean) / std
 
 
 def cross_entropy(logits, labels, smoothing):
@@ -251,13 +255,13 @@ def cross_entropy(logits, labels, smoothing):
 
 def entropy(logits, distance):
     log_p = logits.log_softmax(1)
-    entropies = -(log_p.exp() * log_p).sum(1) * (distance.float() / 255)
+    entropies = -(log_p.exp() * log_p).sum(1) * (distance.to(logits.dtype) / 255)
     return entropies.sum(), entropies.count_nonzero()
 
 
 def compute_terms(model, batch, smoothing):
     """Everything that a training step computes; terms by name: sum and normaliser."""
-    pictures = normalise(batch["pictures"])
+    pictures = normalise(batch["pictures"], model.conv1.weight.dtype)
     features, logits = model(pictures)
     upsampled = resize(logits, pictures.shape[-2:])
     terms = {
@@ -296,13 +300,15 @@ def total_of(terms, settings):
 def run(case):
     model = Segmenter(**case["sizes"])
     model.load_state_dict(case["weights"], strict=True)
+    if case.get("is_double", 0):
+        model.double()
     settings = case["settings"]
     terms, seen = compute_terms(model, case, float(settings.get("label_smooth", 0)))
     total = total_of(terms, settings)
     total.backward()
     model.eval()
     with torch.no_grad():
-        pictures = normalise(case["pictures"])
+        pictures = normalise(case["pictures"], model.conv1.weight.dtype)
         eval_logits = resize(model(pictures)[1], pictures.shape[-2:])
     return {
         **{name: tensor.detach() for name, tensor in seen.items()},

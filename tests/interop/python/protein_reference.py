@@ -21,7 +21,8 @@ Results, of one step in fp32 without dropout: nodes [B,L,hidden] (0 in padding),
 A case without weights has coords, residues and, if wanted, chi_atoms [R,4,3] (N, CA, CB and the
   gamma atom). Results: chi1 float64 [R], chi1_bins int64 [R], and geometry, for every protein:
   angles float64 [n,3] (phi, psi, omega), features [n,6], edges int64 [2,E] (source, destination;
-  by source, then from near to far), edge_features [E,35].
+  sorted by source, then by destination: neighbours in a chain are about equally far),
+  edge_features [E,35].
 --check compares names, shapes, types and kinds with a list, and prints the number of parameters.
 """
 import math
@@ -75,7 +76,7 @@ def neighbour_graph(coords, neighbours=30):
     distances = np.linalg.norm(ca[:, None] - ca[None], axis=-1)
     np.fill_diagonal(distances, np.inf)
     count = min(neighbours, len(ca) - 1)
-    nearest = np.argsort(distances, axis=1, kind="stable")[:, :count]
+    nearest = np.sort(np.argsort(distances, axis=1, kind="stable")[:, :count])
     sources = np.repeat(np.arange(len(ca)), count)
     return np.stack([sources, nearest.reshape(-1)])
 

@@ -53,7 +53,7 @@ const std::vector<CaseConfig> kCases = {
 };
 
 struct Case {
-  std::shared_ptr<Protein> model;
+  std::shared_ptr<ProteinModel> model;
   ProteinInput input;  // With some fragments hidden.
   Tensor fragments;
   Tensor torsions;
@@ -77,7 +77,7 @@ Case make_case(const CaseConfig& config) {
   const int64_t length = std::ranges::max(config.lengths);
   const int64_t size = std::ranges::max(config.num_fragments);
   Case made;
-  made.model = std::make_shared<Protein>(config.model);
+  made.model = std::make_shared<ProteinModel>(config.model);
   {
     // Norms that begin as 1 and biases that begin as 0 would hide mistakes.
     const torch::NoGradGuard no_grad;
@@ -141,18 +141,16 @@ void expect_equal_geometry(const CaseConfig& config, const Case& made,
     SCOPED_TRACE(i);
     const TreeView own = theirs.at(std::to_string(i));
     const int64_t length = made.input.lengths[i].item<int64_t>();
-    expect_close(angles[i].slice(0, 0, length),
-                 own.at("features").as_tensor(), "angles", 1e-5);
+    expect_close(angles[i].slice(0, 0, length), own.at("features").as_tensor(),
+                 "angles", 1e-5);
     const Tensor used = graph.is_edge[i].nonzero();
     const Tensor targets = graph.neighbours[i].masked_select(graph.is_edge[i]);
     const Tensor edges = own.at("edges").as_tensor();
     ASSERT_EQ(targets.size(0), edges.size(1));
     EXPECT_TRUE(used.select(1, 0).equal(edges[0]));
     EXPECT_TRUE(targets.equal(edges[1]));
-    const Tensor directions =
-        graph.directions[i].index({graph.is_edge[i]});
-    expect_close(directions,
-                 own.at("edge_features").as_tensor().slice(1, 32),
+    const Tensor directions = graph.directions[i].index({graph.is_edge[i]});
+    expect_close(directions, own.at("edge_features").as_tensor().slice(1, 32),
                  "directions", 1e-5);
   }
 }
@@ -174,15 +172,14 @@ void expect_equal_training(const Case& made, const TreeView& theirs) {
   const TreeView terms = theirs.at("terms");
   const auto total = [&](const Tensor& sums, const Tensor& count,
                          const std::string& name) {
-    expect_close(sums.sum().detach(),
-                 terms.at(name).at("sum").as_tensor(), name);
+    expect_close(sums.sum().detach(), terms.at(name).at("sum").as_tensor(),
+                 name);
     EXPECT_EQ(count.sum().item<int64_t>(),
               terms.at(name).at("normaliser").as_tensor().item<int64_t>());
     return sums.sum() / count.sum();
   };
-  const Tensor loss =
-      total(losses.fragments, targets.is_hidden, "fragment") +
-      total(losses.torsions, made.torsions.ge(0), "torsion");
+  const Tensor loss = total(losses.fragments, targets.is_hidden, "fragment") +
+                      total(losses.torsions, made.torsions.ge(0), "torsion");
   loss.backward();
   expect_close(loss.detach(), theirs.at("total").as_tensor(), "total");
   const TreeView gradients = theirs.at("gradients");
@@ -195,7 +192,7 @@ void expect_equal_training(const Case& made, const TreeView& theirs) {
   EXPECT_EQ(num_compared, gradients.as_dict().size());
 }
 
-void expect_equal_tables(const Protein& model, const TreeView& theirs) {
+void expect_equal_tables(const ProteinModel& model, const TreeView& theirs) {
   for (const auto& item : model.named_buffers()) {
     const Tensor table = theirs.at(item.key()).as_tensor();
     ASSERT_EQ(item.value().sizes(), table.sizes()) << item.key();
@@ -209,8 +206,7 @@ void expect_equal_guess(const Case& made, const TreeView& theirs) {
   made.model->eval();
   ProteinInput input = made.input;
   input.fragments = made.fragments;
-  const FragmentGuess guess =
-      guess_fragments(*made.model, input, kIterations);
+  const FragmentGuess guess = guess_fragments(*made.model, input, kIterations);
   EXPECT_TRUE(guess.fragments.equal(theirs.at("inferred").as_tensor()));
   EXPECT_TRUE(guess.torsions.equal(theirs.at("inferred_torsions").as_tensor()));
 }
@@ -245,7 +241,7 @@ TEST(ProteinParity, GraphLossGradientsAndGuessesEqualThoseOfPython) {
     expect_equal_training(made[i], theirs);
     expect_equal_guess(made[i], theirs);
     // Back again, by name.
-    Protein read(kCases[i].model);
+    ProteinModel read(kCases[i].model);
     EXPECT_TRUE(load_module_state(read, theirs.at("model")).is_complete());
   }
   const TreeView guide = results.at("guide");

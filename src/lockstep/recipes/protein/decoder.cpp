@@ -19,9 +19,9 @@ torch::nn::LayerNorm make_norm(int64_t width) {
 
 // Sines at even places, cosines at odd ones: [1, count, width].
 at::Tensor wave_table(int64_t count, int64_t width) {
-  const at::Tensor rates = at::exp(
-      torch::arange(0, width, 2, torch::kFloat) *
-      (-std::log(10000.0) / static_cast<double>(width)));
+  const at::Tensor rates =
+      at::exp(torch::arange(0, width, 2, torch::kFloat) *
+              (-std::log(10000.0) / static_cast<double>(width)));
   const at::Tensor angles =
       torch::arange(count, torch::kFloat).unsqueeze(1) * rates;
   return at::stack({angles.sin(), angles.cos()}, -1)
@@ -39,8 +39,7 @@ class Attention : public torch::nn::Module {
     in_weight_ = register_parameter(
         "in_proj_weight",
         torch::nn::init::xavier_uniform_(torch::empty({3 * width, width})));
-    in_bias_ =
-        register_parameter("in_proj_bias", torch::zeros({3 * width}));
+    in_bias_ = register_parameter("in_proj_bias", torch::zeros({3 * width}));
     out_ = register_module("out_proj", torch::nn::Linear(width, width));
   }
 
@@ -54,9 +53,9 @@ class Attention : public torch::nn::Module {
     const int64_t width = config_.width;
     const at::Tensor q = at::linear(x, in_weight_.slice(0, 0, width),
                                     in_bias_.slice(0, 0, width));
-    const auto kv = at::linear(others, in_weight_.slice(0, width),
-                               in_bias_.slice(0, width))
-                        .chunk(2, -1);
+    const auto kv =
+        at::linear(others, in_weight_.slice(0, width), in_bias_.slice(0, width))
+            .chunk(2, -1);
     return attend(q, kv[0], kv[1], mask);
   }
 
@@ -68,9 +67,9 @@ class Attention : public torch::nn::Module {
   // mask: bool [B, 1, 1, keys].
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k,
                     const at::Tensor& v, const at::Tensor& mask) {
-    const at::Tensor mixed = at::scaled_dot_product_attention(
-        heads(q), heads(k), heads(v), mask,
-        is_training() ? config_.dropout : 0);
+    const at::Tensor mixed =
+        at::scaled_dot_product_attention(heads(q), heads(k), heads(v), mask,
+                                         is_training() ? config_.dropout : 0);
     return apply_linear(out_, mixed.transpose(1, 2).flatten(2));
   }
 
@@ -101,8 +100,8 @@ class Layer : public torch::nn::Module {
 
   at::Tensor forward(at::Tensor x, const at::Tensor& residues,
                      const DecoderMasks& masks) {
-    x = norm1_->forward(
-        x + dropped(self_attn_->to_itself(x, masks.is_fragment)));
+    x = norm1_->forward(x +
+                        dropped(self_attn_->to_itself(x, masks.is_fragment)));
     x = norm2_->forward(
         x + dropped(cross_attn_->to_others(x, residues, masks.is_residue)));
     const at::Tensor inner = dropped(at::gelu(apply_linear(linear1_, x)));
@@ -194,14 +193,14 @@ class FragmentDecoder::Head : public torch::nn::Module {
 
 FragmentDecoder::FragmentDecoder(const FragmentDecoderConfig& config)
     : config_(config) {
-  embedding_ = register_module(
-      "fragment_embedding",
-      torch::nn::Embedding(config.vocabulary, config.width));
+  embedding_ =
+      register_module("fragment_embedding",
+                      torch::nn::Embedding(config.vocabulary, config.width));
   torch::nn::init::normal_(embedding_->weight, 0, 0.02);
-  positions_ = register_module("pos_encoder",
-                               std::make_shared<Positions>(config.width));
-  layers_ = register_module("transformer_layers",
-                            std::make_shared<Layers>(config));
+  positions_ =
+      register_module("pos_encoder", std::make_shared<Positions>(config.width));
+  layers_ =
+      register_module("transformer_layers", std::make_shared<Layers>(config));
   encoder_proj_ = register_module(
       "encoder_proj", torch::nn::Linear(config.width, config.width));
   type_head_ = register_module(

@@ -45,8 +45,8 @@ class Perceptron : public torch::nn::Module {
 class BackboneEncoder::AngleEncoder : public torch::nn::Module {
  public:
   AngleEncoder() {
-    proj_ = register_module("proj",
-                            torch::nn::Linear(kNumAngleParts, kAngleWidth));
+    proj_ =
+        register_module("proj", torch::nn::Linear(kNumAngleParts, kAngleWidth));
   }
 
   at::Tensor forward(const at::Tensor& angles) {
@@ -60,10 +60,10 @@ class BackboneEncoder::AngleEncoder : public torch::nn::Module {
 class BackboneEncoder::DistanceEncoder : public torch::nn::Module {
  public:
   DistanceEncoder() {
-    centers_ = register_buffer("centers",
-                               torch::linspace(0, kLongest, kNumDistances));
-    width_ = register_buffer("width", torch::tensor(kLongest / kNumDistances,
-                                                    torch::kFloat));
+    centers_ =
+        register_buffer("centers", torch::linspace(0, kLongest, kNumDistances));
+    width_ = register_buffer(
+        "width", torch::tensor(kLongest / kNumDistances, torch::kFloat));
   }
 
   // [...] -> [..., 32]: how near each of the centers is.
@@ -109,10 +109,10 @@ class BackboneEncoder::GraphLayer : public torch::nn::Module {
                       const ProteinGraph& graph) {
     const int64_t width = nodes.size(2);
     const at::Tensor& weight = messages_->first->weight;
-    const at::Tensor of_sender = at::linear(nodes, weight.slice(1, 0, width),
-                                            messages_->first->bias);
-    const at::Tensor inner = at::linear(edges, weight.slice(1, width))
-                                 .add_(of_sender.unsqueeze(2));
+    const at::Tensor of_sender =
+        at::linear(nodes, weight.slice(1, 0, width), messages_->first->bias);
+    const at::Tensor inner =
+        at::linear(edges, weight.slice(1, width)).add_(of_sender.unsqueeze(2));
     const at::Tensor sums =
         sum_incoming(messages_->bend(inner.view({-1, width})), graph);
     const at::Tensor num_incoming = graph.offsets.diff().unsqueeze(1);
@@ -127,8 +127,8 @@ class BackboneEncoder::GraphLayer : public torch::nn::Module {
 
 BackboneEncoder::BackboneEncoder(const BackboneEncoderConfig& config)
     : config_(config) {
-  angles_ = register_module("dihedral_encoder",
-                            std::make_shared<AngleEncoder>());
+  angles_ =
+      register_module("dihedral_encoder", std::make_shared<AngleEncoder>());
   distances_ =
       register_module("rbf_encoder", std::make_shared<DistanceEncoder>());
   node_proj_ = register_module("node_proj",
@@ -137,8 +137,8 @@ BackboneEncoder::BackboneEncoder(const BackboneEncoderConfig& config)
   norms_ = register_module("layer_norms", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.depth; ++i) {
     layers_->push_back(std::make_shared<GraphLayer>(config));
-    norms_->push_back(torch::nn::LayerNorm(
-        torch::nn::LayerNormOptions({config.width})));
+    norms_->push_back(
+        torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.width})));
   }
 }
 
@@ -146,8 +146,8 @@ at::Tensor BackboneEncoder::forward(const at::Tensor& coords,
                                     const at::Tensor& lengths) {
   const ProteinGraph graph =
       nearest_residues(coords, lengths, config_.num_neighbours);
-  const at::Tensor edges = at::cat(
-      {distances_->forward(graph.distances), graph.directions}, -1);
+  const at::Tensor edges =
+      at::cat({distances_->forward(graph.distances), graph.directions}, -1);
   at::Tensor nodes = apply_linear(
       node_proj_, angles_->forward(backbone_angles(coords, lengths)));
   for (size_t i = 0; i < layers_->size(); ++i) {

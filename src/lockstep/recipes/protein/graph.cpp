@@ -64,8 +64,7 @@ at::Tensor distance_keys(const at::Tensor& ca, const at::Tensor& lengths) {
 
 // Edges of one receiver lie together, in their own order.
 void sort_by_receiver(ProteinGraph& graph) {
-  const int64_t num_nodes =
-      graph.neighbours.size(0) * graph.neighbours.size(1);
+  const int64_t num_nodes = graph.neighbours.size(0) * graph.neighbours.size(1);
   const at::Tensor first_of_protein =
       at::arange(0, num_nodes, graph.neighbours.size(1),
                  graph.neighbours.options())
@@ -130,8 +129,7 @@ struct SumIncoming : torch::autograd::Function<SumIncoming> {
       torch::autograd::variable_list gradients) {
     const at::Tensor receivers = context->get_saved_variables()[0];
     // One row more, of zeros, for slots that are no edges.
-    const at::Tensor of_nodes =
-        at::constant_pad_nd(gradients[0], {0, 0, 0, 1});
+    const at::Tensor of_nodes = at::constant_pad_nd(gradients[0], {0, 0, 0, 1});
     return {of_nodes.index_select(0, receivers), at::Tensor()};
   }
 };
@@ -152,8 +150,8 @@ at::Tensor backbone_angles(const at::Tensor& coords,
   const at::Tensor lacks_next = places >= (lengths.unsqueeze(1) - 1);
   const at::Tensor is_missing =
       at::stack({lacks_previous, lacks_next, lacks_next}, -1);
-  const at::Tensor sines =
-      at::stack({phi.sine, psi.sine, omega.sine}, -1).masked_fill(is_missing, 0);
+  const at::Tensor sines = at::stack({phi.sine, psi.sine, omega.sine}, -1)
+                               .masked_fill(is_missing, 0);
   const at::Tensor cosines =
       at::stack({phi.cosine, psi.cosine, omega.cosine}, -1)
           .masked_fill(is_missing, 1);
@@ -172,9 +170,8 @@ ProteinGraph nearest_residues(const at::Tensor& coords,
       distance_keys(ca, lengths).topk(count, /*dim=*/2, /*largest=*/false));
   ProteinGraph graph;
   graph.is_edge = keys != std::numeric_limits<int64_t>::max();
-  graph.neighbours =
-      at::where(graph.is_edge, keys.bitwise_and(0xffffffff),
-                places_of(coords).view({1, -1, 1}));
+  graph.neighbours = at::where(graph.is_edge, keys.bitwise_and(0xffffffff),
+                               places_of(coords).view({1, -1, 1}));
   const at::Tensor targets =
       ca.gather(1, graph.neighbours.view({batch, -1, 1}).expand({-1, -1, 3}))
           .view({batch, length, count, 3});

@@ -21,7 +21,7 @@ struct FragmentGuess {
 // next step; of equally sure ones the first. Always the most likely fragment,
 // so nothing is random; marks such as PAD are never chosen. Torsions are those
 // of the last step.
-FragmentGuess guess_fragments(Protein& model, const ProteinInput& input,
+FragmentGuess guess_fragments(ProteinModel& model, const ProteinInput& input,
                               int64_t num_iterations);
 
 }  // namespace lockstep

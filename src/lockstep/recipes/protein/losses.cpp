@@ -25,16 +25,15 @@ at::Tensor cross_entropies(const at::Tensor& logits,
 
 ProteinLosses protein_losses(const FragmentLogits& logits,
                              const ProteinTargets& targets) {
-  return {.fragments = cross_entropies(logits.fragments,
-                                       hidden_fragments(targets)),
-          .torsions = cross_entropies(logits.torsions, targets.torsions)};
+  return {
+      .fragments = cross_entropies(logits.fragments, hidden_fragments(targets)),
+      .torsions = cross_entropies(logits.torsions, targets.torsions)};
 }
 
 ProteinHits protein_hits(const FragmentLogits& logits,
                          const ProteinTargets& targets) {
   const int64_t num_bins = logits.torsions.size(2);
-  const at::Tensor way =
-      (logits.torsions.argmax(-1) - targets.torsions).abs();
+  const at::Tensor way = (logits.torsions.argmax(-1) - targets.torsions).abs();
   const at::Tensor off = at::minimum(way, num_bins - way);
   const at::Tensor is_scored = targets.torsions.ne(kNotScored);
   return {.fragments =

@@ -12,15 +12,12 @@ constexpr int64_t kBlockSize = 5;
 at::Tensor hide_at_random(const at::Tensor& is_fragment, double ratio,
                           SampleRandom& random) {
   const int64_t width = is_fragment.size(1);
-  const at::Tensor draws =
-      random.uniform({width}).masked_fill(~is_fragment, 2);
+  const at::Tensor draws = random.uniform({width}).masked_fill(~is_fragment, 2);
   const at::Tensor order =
       std::get<1>(at::sort(draws, /*stable=*/true, /*dim=*/1));
   const at::Tensor count = is_fragment.sum(1, /*keepdim=*/true);
-  const at::Tensor num_hidden = (count.to(at::kDouble) * ratio)
-                                    .floor()
-                                    .to(at::kLong)
-                                    .clamp_min(1);
+  const at::Tensor num_hidden =
+      (count.to(at::kDouble) * ratio).floor().to(at::kLong).clamp_min(1);
   const at::Tensor is_first = at::arange(width, order.options()) < num_hidden;
   return at::zeros_like(is_fragment).scatter(1, order, is_first) & is_fragment;
 }

@@ -21,7 +21,7 @@ void check_protein_config(const ProteinConfig& config) {
   }
 }
 
-Protein::Protein(const ProteinConfig& config) {
+ProteinModel::ProteinModel(const ProteinConfig& config) {
   check_protein_config(config);
   encoder_ = register_module(
       "encoder", std::make_shared<BackboneEncoder>(BackboneEncoderConfig{
@@ -39,24 +39,24 @@ Protein::Protein(const ProteinConfig& config) {
                      .dropout = config.dropout}));
 }
 
-FragmentLogits Protein::forward(const ProteinInput& input) {
+FragmentLogits ProteinModel::forward(const ProteinInput& input) {
   return decode(input, encode(input));
 }
 
-at::Tensor Protein::encode(const ProteinInput& input) {
+at::Tensor ProteinModel::encode(const ProteinInput& input) {
   return encoder_->forward(input.coords, input.lengths);
 }
 
-FragmentLogits Protein::decode(const ProteinInput& input,
-                               const at::Tensor& residues) {
+FragmentLogits ProteinModel::decode(const ProteinInput& input,
+                                    const at::Tensor& residues) {
   const auto places = [](const at::Tensor& of) {
     return at::arange(of.size(1), of.options().dtype(at::kLong));
   };
   // A protein without fragments keeps its first place, so that attention has
   // something to look at; nothing there is scored.
   const DecoderMasks masks = {
-      .is_fragment = input.fragments.ne(kPadFragment) |
-                     places(input.fragments).eq(0),
+      .is_fragment =
+          input.fragments.ne(kPadFragment) | places(input.fragments).eq(0),
       .is_residue = places(residues) < input.lengths.unsqueeze(1)};
   return decoder_->forward(input.fragments, residues, masks);
 }

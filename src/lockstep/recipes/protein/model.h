@@ -28,14 +28,15 @@ struct ProteinConfig {
 void check_protein_config(const ProteinConfig& config);
 
 struct ProteinInput {
-  at::Tensor coords = {};     // [B, L, 4, 3]: N, CA, C, O.
-  at::Tensor lengths = {};    // int64 [B]: residues of each.
-  at::Tensor fragments = {};  // int64 [B, M]: ids, kPadFragment behind the last.
+  at::Tensor coords = {};   // [B, L, 4, 3]: N, CA, C, O.
+  at::Tensor lengths = {};  // int64 [B]: residues of each.
+  at::Tensor fragments =
+      {};  // int64 [B, M]: ids, kPadFragment behind the last.
 };
 
-class Protein : public torch::nn::Module {
+class ProteinModel : public torch::nn::Module {
  public:
-  explicit Protein(const ProteinConfig& config);
+  explicit ProteinModel(const ProteinConfig& config);
 
   FragmentLogits forward(const ProteinInput& input);
 

@@ -135,7 +135,8 @@ MetricCounts MetricSums::counts(const World& world) const {
   }
   MetricCounts all;
   for (const std::string& text : world.gather_texts(own.dump())) {
-    for (const auto& [name, entry] : Json::parse(text).items()) {
+    const Json texts = Json::parse(text);
+    for (const auto& [name, entry] : texts.items()) {
       const auto values = entry.at("counts").get<std::vector<int64_t>>();
       const at::Tensor counts =
           at::tensor(values, at::kLong)

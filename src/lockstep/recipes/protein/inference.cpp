@@ -14,6 +14,11 @@ FragmentGuess guess_fragments(ProteinModel& model, const ProteinInput& input,
       at::arange(input.fragments.size(1), count.options());
   ProteinInput shown = input;
   shown.fragments = is_fragment.to(at::kLong) * kMaskFragment;
+  if (shown.fragments.numel() == 0) {
+    return {.fragments = shown.fragments,
+            .probabilities = shown.fragments.to(at::kDouble),
+            .torsions = shown.fragments};
+  }
   const at::Tensor residues = model.encode(input);
   FragmentGuess guess = {.probabilities =
                              at::zeros(input.fragments.sizes(),

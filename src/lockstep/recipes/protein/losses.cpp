@@ -6,7 +6,6 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kNotScored = -1;
-constexpr int64_t kNearBins = 2;
 
 at::Tensor hidden_fragments(const ProteinTargets& targets) {
   return targets.fragments.masked_fill(~targets.is_hidden, kNotScored);
@@ -39,7 +38,7 @@ ProteinHits protein_hits(const FragmentLogits& logits,
   return {.fragments =
               logits.fragments.argmax(-1).eq(hidden_fragments(targets)).sum(1),
           .torsions = (off.eq(0) & is_scored).sum(1),
-          .near_torsions = (off.le(kNearBins) & is_scored).sum(1)};
+          .near_torsions = (off.le(kNearTorsionBins) & is_scored).sum(1)};
 }
 
 }  // namespace lockstep

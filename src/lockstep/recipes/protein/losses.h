@@ -1,10 +1,15 @@
 // How wrong a guess of fragments and torsions is.
 #pragma once
 
+#include <cstdint>
+
 #include "lockstep/recipes/protein/decoder.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
+
+// A torsion that many bins off is near.
+constexpr int64_t kNearTorsionBins = 2;
 
 struct ProteinTargets {
   at::Tensor fragments = {};  // int64 [B, M].

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/recipes/protein/torsion.h"
 #include "lockstep/recipes/protein/vocabulary.h"
 
 namespace lockstep {
@@ -18,6 +19,11 @@ void check_protein_config(const ProteinConfig& config) {
     throw ConfigError(fmt::format(
         "--hidden_dim {} is odd: sines and cosines of places take half each",
         config.width));
+  }
+  if (kNumTorsionBins % config.num_torsion_bins != 0) {
+    throw ConfigError(fmt::format(
+        "--num_torsion_bins {} does not divide {}, the bins of the data",
+        config.num_torsion_bins, kNumTorsionBins));
   }
 }
 

@@ -34,8 +34,7 @@ std::string pdb_text(std::span<const AtomLine> atoms) {
       text += fmt::format("MODEL     {:4}\n", model);
     }
     // Names of up to three letters begin in the second column.
-    const std::string name =
-        atom.name.size() < 4 ? " " + atom.name : atom.name;
+    const std::string name = atom.name.size() < 4 ? " " + atom.name : atom.name;
     text += fmt::format(
         "{:6}{:5} {:4}{}{:>3}{:>2}{:4}{}   {:8.3f}{:8.3f}{:8.3f}{:6.2f}{:6.2f}"
         "          {:>2}\n",
@@ -81,8 +80,7 @@ std::string gzipped(const std::string& bytes) {
   }
   std::string result(deflateBound(&stream, bytes.size()), '\0');
   // zlib reads only, but its type does not say so.
-  stream.next_in =
-      reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = reinterpret_cast<Bytef*>(result.data());
   stream.avail_out = static_cast<uInt>(result.size());

@@ -28,9 +28,9 @@ TEST(ProteinVocabulary, IsThatOfTheOriginal) {
     all.insert(all.end(), fragments.begin(), fragments.end());
   }
   const std::vector<int64_t> expected = {
-      4,  5,  5, 5, 11, 5, 10, 5, 9, 14, 5,  5, 10, 5, 5, 9,  5, 12, 5,
-      15, 4,  5, 4, 5,  15, 4, 4, 5, 5,  5,  5, 8,  5, 5, 14, 4, 5,  7,
-      5,  5,  5, 6, 15, 6, 4, 5, 13, 5, 7, 6, 15, 4, 4};
+      4, 5,  5, 5, 11, 5, 10, 5, 9, 14, 5,  5, 10, 5, 5,  9, 5,  12,
+      5, 15, 4, 5, 4,  5, 15, 4, 4, 5,  5,  5, 5,  8, 5,  5, 14, 4,
+      5, 7,  5, 5, 5,  6, 15, 6, 4, 5,  13, 5, 7,  6, 15, 4, 4};
   EXPECT_EQ(all, expected);
   EXPECT_TRUE(fragments_of("GLY").empty());
   EXPECT_TRUE(fragments_of("MSE").empty());
@@ -97,8 +97,8 @@ TEST(GeneratedChain, IsEqualForEqualNumbersAndHasIdealBonds) {
     const auto& last = chain[i - 1].atoms;
     EXPECT_NEAR(distance(last[2].place, atoms[0].place), 1.329, 1e-6);
     // A flat bond, with O on the other side than the next N.
-    const double omega = dihedral(last[1].place, last[2].place, atoms[0].place,
-                                  atoms[1].place);
+    const double omega =
+        dihedral(last[1].place, last[2].place, atoms[0].place, atoms[1].place);
     EXPECT_NEAR(std::abs(omega), kPi, 1e-6);
     EXPECT_NEAR(distance(last[1].place, atoms[1].place), 3.8, 0.1);
     EXPECT_GT(distance(last[3].place, atoms[0].place), 2.1);
@@ -220,12 +220,11 @@ TEST_P(StructureOf, OfAlternateResiduesOneCounts) {
 TEST_P(StructureOf, InsertionCodesAreResiduesOfTheirOwn) {
   Atoms inserted = residue_atoms("SER", 5);
   for (AtomLine& atom : inserted) atom.insertion = 'A';
-  const Structure structure = read(residue_atoms("ALA", 5) + inserted +
-                                   residue_atoms("VAL", 6));
+  const Structure structure =
+      read(residue_atoms("ALA", 5) + inserted + residue_atoms("VAL", 6));
   EXPECT_EQ(structure.residue_types,
             (std::vector<std::string>{"ALA", "SER", "VAL"}));
-  EXPECT_EQ(structure.residue_ids,
-            (std::vector<std::string>{"5", "5A", "6"}));
+  EXPECT_EQ(structure.residue_ids, (std::vector<std::string>{"5", "5A", "6"}));
 }
 
 TEST_P(StructureOf, SeveralModelsAreTheFirst) {
@@ -239,10 +238,16 @@ TEST_P(StructureOf, SeveralModelsAreTheFirst) {
 TEST_P(StructureOf, OnlyTheFirstChainCounts) {
   Atoms other = residue_atoms("SER", 1);
   for (AtomLine& atom : other) atom.chain = "B";
-  Atoms water = {{.name = "O", .residue = "HOH", .number = 301,
-                  .place = {9, 9, 9}, .is_hetero = true}};
-  Atoms ligand = {{.name = "C1", .residue = "LIG", .number = 300,
-                   .place = {8, 9, 9}, .is_hetero = true}};
+  Atoms water = {{.name = "O",
+                  .residue = "HOH",
+                  .number = 301,
+                  .place = {9, 9, 9},
+                  .is_hetero = true}};
+  Atoms ligand = {{.name = "C1",
+                   .residue = "LIG",
+                   .number = 300,
+                   .place = {8, 9, 9},
+                   .is_hetero = true}};
   const Structure structure =
       read(residue_atoms("ALA", 1) + other + ligand + water);
   EXPECT_EQ(structure.residue_types, std::vector<std::string>{"ALA"});
@@ -338,12 +343,8 @@ TEST_P(StructureOf, DamagedBytesAreReadOrRefused) {
       const auto at =
           static_cast<size_t>(draw.integer(std::ssize(damaged) - 8));
       switch (draw.integer(3)) {
-        case 0:
-          damaged[at] = static_cast<char>(draw.bits());
-          break;
-        case 1:
-          damaged.erase(at, static_cast<size_t>(draw.integer(8)));
-          break;
+        case 0: damaged[at] = static_cast<char>(draw.bits()); break;
+        case 1: damaged.erase(at, static_cast<size_t>(draw.integer(8))); break;
         default:
           damaged.insert(at, 1, static_cast<char>(' ' + draw.integer(90)));
       }

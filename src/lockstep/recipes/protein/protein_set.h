@@ -27,7 +27,7 @@ class ProteinSet : public Dataset {
   virtual Protein protein(int64_t index) const = 0;
   virtual std::string name(int64_t index) const = 0;
   // Residues and fragments of each, which is what a batch is padded by.
-  virtual std::vector<int64_t> lengths() const = 0;
+  std::vector<int64_t> lengths() const override = 0;
 
   Sample get(int64_t index, uint64_t seed) const final;
   Sample collate(std::vector<Sample> samples) const final;

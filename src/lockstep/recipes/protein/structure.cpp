@@ -6,9 +6,6 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <gemmi/cif.hpp>
-#include <gemmi/mmcif.hpp>
-#include <gemmi/pdb.hpp>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -17,6 +14,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/formats/gzip.h"
+#include "lockstep/recipes/protein/coordinate_file.h"
 #include "lockstep/recipes/protein/torsion.h"
 #include "lockstep/recipes/protein/vocabulary.h"
 
@@ -101,119 +99,90 @@ bool is_mmcif(std::string_view text) {
   return false;
 }
 
-gemmi::Structure parse(const std::string& text) {
+FileChain parse(const std::string& text) {
   if (text.find('\0') != std::string::npos) {
     throw FormatError("it is no text: neither PDB nor mmCIF");
   }
-  if (!is_mmcif(text)) return gemmi::read_pdb_string(needed_lines(text), "pdb");
-  const gemmi::cif::Document document =
-      gemmi::cif::read_memory(text.data(), text.size(), "mmCIF");
-  gemmi::Structure structure = gemmi::make_structure(document);
-  const std::string* resolution =
-      document.blocks[0].find_value("_em_3d_reconstruction.resolution");
-  if (structure.resolution == 0 && resolution != nullptr) {
-    structure.resolution = gemmi::cif::as_number(*resolution, 0);
-  }
-  return structure;
+  return is_mmcif(text) ? parse_mmcif(text) : parse_pdb(needed_lines(text));
 }
 
-const gemmi::Atom* find_atom(const gemmi::Residue& residue,
-                             std::string_view name) {
-  const gemmi::Atom* best = nullptr;
-  for (const gemmi::Atom& atom : residue.atoms) {
+const FileAtom* find_atom(const FileResidue& residue, std::string_view name) {
+  const FileAtom* best = nullptr;
+  for (const FileAtom& atom : residue.atoms) {
     if (atom.name != name) continue;
-    if (best == nullptr || atom.occ > best->occ) best = &atom;
+    if (best == nullptr || atom.occupancy > best->occupancy) best = &atom;
   }
   return best;
 }
 
-Point place_of(const gemmi::Atom& atom) {
-  return {atom.pos.x, atom.pos.y, atom.pos.z};
-}
-
-std::string id_of(const gemmi::Residue& residue) {
-  std::string id = std::to_string(*residue.seqid.num);
-  if (residue.seqid.icode != ' ') id += residue.seqid.icode;
-  return id;
-}
-
-double chi1_of(const gemmi::Residue& residue) {
+double chi1_of(const FileResidue& residue) {
   const std::string_view last = chi1_atom(residue.name);
-  const gemmi::Atom* n = find_atom(residue, "N");
-  const gemmi::Atom* ca = find_atom(residue, "CA");
-  const gemmi::Atom* cb = find_atom(residue, "CB");
-  const gemmi::Atom* x = last.empty() ? nullptr : find_atom(residue, last);
+  const FileAtom* n = find_atom(residue, "N");
+  const FileAtom* ca = find_atom(residue, "CA");
+  const FileAtom* cb = find_atom(residue, "CB");
+  const FileAtom* x = last.empty() ? nullptr : find_atom(residue, last);
   if (cb == nullptr || x == nullptr) {
     return std::numeric_limits<double>::quiet_NaN();
   }
-  const double angle =
-      dihedral(place_of(*n), place_of(*ca), place_of(*cb), place_of(*x));
+  const double angle = dihedral(n->place, ca->place, cb->place, x->place);
   if (!std::isfinite(angle)) {
     throw FormatError(fmt::format(
         "a coordinate of the side chain of residue {} {} is no finite number",
-        residue.name, id_of(residue)));
+        residue.name, residue.id));
   }
   return angle;
 }
 
 // False: it does not count.
-bool add_residue(const gemmi::Residue& residue, Structure& structure) {
-  if (!is_residue_type(residue.name) || !residue.seqid.num) return false;
-  std::array<const gemmi::Atom*, kBackbone.size()> atoms{};
+bool add_residue(const FileResidue& residue, Structure& structure) {
+  if (!is_residue_type(residue.name)) return false;
+  std::array<const FileAtom*, kBackbone.size()> atoms{};
   for (size_t i = 0; i < atoms.size(); ++i) {
     atoms[i] = find_atom(residue, kBackbone[i]);
     if (atoms[i] == nullptr) return false;
   }
-  for (const gemmi::Atom* atom : atoms) {
-    for (const double value : place_of(*atom)) {
+  for (const FileAtom* atom : atoms) {
+    for (const double value : atom->place) {
       structure.backbone.push_back(static_cast<float>(value));
       if (std::isfinite(structure.backbone.back())) continue;
       throw FormatError(
           fmt::format("a coordinate of residue {} {} is no finite number",
-                      residue.name, id_of(residue)));
+                      residue.name, residue.id));
     }
   }
   structure.chi1.push_back(chi1_of(residue));
   structure.residue_types.push_back(residue.name);
-  structure.residue_ids.push_back(id_of(residue));
+  structure.residue_ids.push_back(residue.id);
   return true;
 }
 
-double occupancy(const gemmi::Residue& residue) {
-  const gemmi::Atom* ca = find_atom(residue, "CA");
-  return ca == nullptr ? -1 : static_cast<double>(ca->occ);
+double occupancy(const FileResidue& residue) {
+  const FileAtom* ca = find_atom(residue, "CA");
+  return ca == nullptr ? -1 : ca->occupancy;
 }
 
-void add_chain(const gemmi::Chain& chain, Structure& structure) {
-  const std::vector<gemmi::Residue>& residues = chain.residues;
+void add_chain(const FileChain& chain, Structure& structure) {
+  const std::vector<FileResidue>& residues = chain.residues;
   for (size_t i = 0; i < residues.size();) {
     // Alternate residues have one number and follow each other.
     size_t best = i;
     size_t next = i + 1;
-    for (; next < residues.size() && residues[next].seqid == residues[i].seqid;
+    for (; next < residues.size() && residues[next].id == residues[i].id;
          ++next) {
       if (occupancy(residues[next]) > occupancy(residues[best])) best = next;
     }
-    if (!add_residue(residues[best], structure) && !residues[best].is_water()) {
+    if (!add_residue(residues[best], structure) && !residues[best].is_water) {
       ++structure.num_skipped;
     }
     i = next;
   }
 }
 
-Structure first_chain(const gemmi::Structure& whole, const fs::path& path) {
-  if (whole.models.empty() || whole.models[0].chains.empty()) {
-    throw FormatError("it has no atoms");
-  }
-  const gemmi::Chain& chain = whole.models[0].chains[0];
-  Structure structure{.name = structure_name(path), .chain = chain.name};
-  if (std::isfinite(whole.resolution) && whole.resolution > 0) {
-    structure.resolution = whole.resolution;
-  }
-  if (const auto method = whole.info.find("_exptl.method");
-      method != whole.info.end()) {
-    structure.method = method->second;
-  }
+Structure make_structure(const FileChain& chain, const fs::path& path) {
+  Structure structure{.name = structure_name(path),
+                      .chain = chain.name,
+                      .resolution = chain.resolution,
+                      .method = chain.method};
   add_chain(chain, structure);
   if (structure.num_residues() == 0) {
     throw FormatError(fmt::format(
@@ -236,7 +205,7 @@ uint64_t max_unzipped(uint64_t zipped) {
 Structure read_structure(std::string bytes, const fs::path& path) {
   try {
     if (is_gzip(bytes)) bytes = gunzip(bytes, max_unzipped(bytes.size()));
-    return first_chain(parse(bytes), path);
+    return make_structure(parse(bytes), path);
   } catch (const IoError&) {
     throw;
   } catch (const std::exception& error) {

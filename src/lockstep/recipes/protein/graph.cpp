@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace lockstep {
 namespace {
@@ -73,7 +74,7 @@ void sort_by_receiver(ProteinGraph& graph) {
                         .masked_fill_(~graph.is_edge, num_nodes)
                         .flatten();
   const auto [sorted, order] =
-      at::sort(graph.receivers, /*stable=*/true, /*dim=*/0);
+      at::sort(graph.receivers, std::optional<bool>(true), /*dim=*/0);
   graph.order = order;
   graph.offsets = at::searchsorted(
       sorted, at::arange(num_nodes + 1, graph.receivers.options()));

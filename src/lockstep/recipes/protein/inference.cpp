@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 #include "lockstep/recipes/protein/vocabulary.h"
 
 namespace lockstep {
@@ -35,8 +37,8 @@ FragmentGuess guess_fragments(ProteinModel& model, const ProteinInput& input,
     guess.probabilities = at::where(is_open, best, guess.probabilities);
     // What is kept comes first, padding last.
     const at::Tensor rank = at::where(is_open, best, 2 * is_fragment.to(best));
-    const at::Tensor order = std::get<1>(
-        at::sort(rank, /*stable=*/true, /*dim=*/1, /*descending=*/true));
+    const at::Tensor order = std::get<1>(at::sort(
+        rank, std::optional<bool>(true), /*dim=*/1, /*descending=*/true));
     const at::Tensor num_kept = (count * step).div(num_iterations, "floor");
     const at::Tensor is_kept =
         at::zeros_like(is_fragment).scatter(1, order, places < num_kept);

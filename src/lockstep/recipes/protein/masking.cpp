@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 namespace lockstep {
 namespace {
 
@@ -14,7 +16,7 @@ at::Tensor hide_at_random(const at::Tensor& is_fragment, double ratio,
   const int64_t width = is_fragment.size(1);
   const at::Tensor draws = random.uniform({width}).masked_fill(~is_fragment, 2);
   const at::Tensor order =
-      std::get<1>(at::sort(draws, /*stable=*/true, /*dim=*/1));
+      std::get<1>(at::sort(draws, std::optional<bool>(true), /*dim=*/1));
   const at::Tensor count = is_fragment.sum(1, /*keepdim=*/true);
   const at::Tensor num_hidden =
       (count.to(at::kDouble) * ratio).floor().to(at::kLong).clamp_min(1);

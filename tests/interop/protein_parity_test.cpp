@@ -147,7 +147,7 @@ void expect_equal_geometry(const CaseConfig& config, const Case& made,
     const Tensor by_end =
         graph.neighbours[i]
             .masked_fill(~graph.is_edge[i], made.input.coords.size(1))
-            .argsort(1);
+            .argsort(/*dim=*/int64_t{1});
     const Tensor is_edge = graph.is_edge[i].gather(1, by_end);
     const Tensor ends = graph.neighbours[i].gather(1, by_end);
     const Tensor edges = own.at("edges").as_tensor();

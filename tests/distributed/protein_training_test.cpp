@@ -1,4 +1,5 @@
 // The recipe protein learns, alike on any number of processes, and predicts.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -39,7 +39,7 @@ struct Thing {
 struct Scene {
   ImageSize size = {};
   uint64_t seed = 0;
-  std::vector<Thing> things;  // Later ones hide earlier ones.
+  std::vector<Thing> things = {};  // Later ones hide earlier ones.
   Colour ground = {};
   Colour ground_spots = {};
 };

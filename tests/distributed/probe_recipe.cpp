@@ -104,6 +104,7 @@ void ProbeRecipe::describe(Options& options, TrainConfig& common) {
   options.add("batch_norm", config_.batch_norm, "one more layer", details);
   options.add("noise", config_.noise, "deviation", details);
   options.add("own_normaliser", config_.own_normaliser, "weights", details);
+  options.add("loss_terms", config_.loss_terms, "two of them", details);
   options.add("record", config_.record, "folder of the records", details);
   options.add("pause_in", config_.pause_in, "phase", details);
   options.add("pause_call", config_.pause_call, "call of the phase", details);
@@ -151,6 +152,17 @@ Loss ProbeRecipe::loss(const Batch& batch, SampleRandom& random) {
   const at::Tensor outputs = net_->forward(batch[0] + config_.noise * noise);
   at::Tensor errors = (outputs - batch[1]).square();
   if (holds(batch, config_.nan_sample)) errors = errors * NAN;
+  if (config_.loss_terms) {
+    const at::Tensor is_large = (errors.detach() > 0.5).to(errors.dtype());
+    return {.terms = {{.name = "weighted",
+                       .weight = 0.5,
+                       .sum = (errors * batch[2]).sum(),
+                       .normaliser = batch[2].sum()},
+                      {.name = "large",
+                       .weight = 2,
+                       .sum = (errors * is_large).sum(),
+                       .normaliser = is_large.sum()}}};
+  }
   if (!config_.own_normaliser) return {.sum = errors.sum()};
   return {.sum = (errors * batch[2]).sum(),
           .normaliser = batch[2].sum(),

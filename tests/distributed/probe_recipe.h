@@ -19,6 +19,7 @@ struct ProbeConfig {
   double noise = 0.1;
   // Sample i weighs 1 + i % 5 and the normaliser is the sum of the weights.
   bool own_normaliser = false;
+  bool loss_terms = false;
   // A folder for rank_N.txt: a line per batch with the samples and a checksum
   // of the weights before it; and for the files pid_N and paused_N.
   std::string record = {};

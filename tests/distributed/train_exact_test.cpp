@@ -134,7 +134,15 @@ struct PlainLoop {
     const double normaliser = result.normaliser.defined()
                                   ? result.normaliser.item<double>()
                                   : static_cast<double>(indices.size());
-    const at::Tensor loss = result.sum / normaliser;
+    at::Tensor loss;
+    if (result.sum.defined()) {
+      loss = result.sum / normaliser;
+    } else {
+      loss = torch::zeros({}, torch::kDouble);
+      for (const LossTerm& term : result.terms) {
+        loss = loss + term.weight * term.sum / term.normaliser;
+      }
+    }
     loss.backward();
     losses.push_back(loss.item<double>());
     normalisers.push_back(normaliser);
@@ -173,6 +181,11 @@ TEST(TrainExact, ASmallerLastStepCountsByItsTrueSize) {
 
 TEST(TrainExact, AnOwnNormaliserDividesTheWholeStep) {
   expect_as_plain_loop(kPlain + Words{"--own_normaliser"});
+}
+
+// Each term has its own, which ranks that differ in size share.
+TEST(TrainExact, TermsAreDividedByTheNormalisersOfAllRanks) {
+  expect_as_plain_loop(kPlain + Words{"--loss_terms"});
 }
 
 TEST(TrainExact, TheSameRunTwiceGivesTheSameBits) {

@@ -25,6 +25,10 @@ class Dataset {
 
   // Makes a batch of samples. Default: stacks the k-th tensors of all samples.
   virtual Sample collate(std::vector<Sample> samples) const;
+
+  // How long the samples are, in any measure, when that differs much: training
+  // then takes samples of similar length together. Default: none.
+  virtual std::vector<int64_t> lengths() const { return {}; }
 };
 
 // Tensors whose first dimension counts the samples.

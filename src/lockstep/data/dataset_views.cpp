@@ -20,6 +20,20 @@ Sample Subset::get(int64_t index, uint64_t seed) const {
   return whole_->get(indices_.at(static_cast<size_t>(index)), seed);
 }
 
+Sample Subset::collate(std::vector<Sample> samples) const {
+  return whole_->collate(std::move(samples));
+}
+
+std::vector<int64_t> Subset::lengths() const {
+  const std::vector<int64_t> all = whole_->lengths();
+  std::vector<int64_t> own;
+  if (all.empty()) return own;
+  for (const int64_t index : indices_) {
+    own.push_back(all.at(static_cast<size_t>(index)));
+  }
+  return own;
+}
+
 RandomFlip::RandomFlip(std::shared_ptr<const Dataset> pictures)
     : pictures_(std::move(pictures)) {}
 

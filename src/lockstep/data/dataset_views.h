@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "lockstep/data/dataset.h"
@@ -17,6 +18,8 @@ class Subset final : public Dataset {
     return static_cast<int64_t>(indices_.size());
   }
   Sample get(int64_t index, uint64_t seed) const override;
+  Sample collate(std::vector<Sample> samples) const override;
+  std::vector<int64_t> lengths() const override;
 
  private:
   std::shared_ptr<const Dataset> whole_;
@@ -30,6 +33,9 @@ class RandomFlip final : public Dataset {
 
   int64_t size() const override { return pictures_->size(); }
   Sample get(int64_t index, uint64_t seed) const override;
+  Sample collate(std::vector<Sample> samples) const override {
+    return pictures_->collate(std::move(samples));
+  }
 
  private:
   std::shared_ptr<const Dataset> pictures_;

@@ -45,7 +45,20 @@ std::vector<fs::path> sub_folders(const fs::path& folder) {
   return found;
 }
 
-// By folder, then by name: torchvision's order.
+Image read_square(const std::string& bytes, const ImageFolderConfig& config) {
+  const int side = config.image_size;
+  ImageRequest request;
+  if (config.fast_decode) request.at_least_short_side = side;
+  const ImageSize full = size_of_image(bytes);
+  Image image = decode_image(bytes, request);
+  if (config.fit == Fit::kAdmCrop) {
+    return center_crop_adm(std::move(image), full, side);
+  }
+  return resize(image, full, {.width = side, .height = side}, Filter::kBicubic);
+}
+
+}  // namespace
+
 std::vector<fs::path> pictures_below(const fs::path& folder) {
   std::vector<std::pair<std::string, std::string>> found;
   const auto options = fs::directory_options::follow_directory_symlink;
@@ -65,20 +78,6 @@ std::vector<fs::path> pictures_below(const fs::path& folder) {
   }
   return paths;
 }
-
-Image read_square(const std::string& bytes, const ImageFolderConfig& config) {
-  const int side = config.image_size;
-  ImageRequest request;
-  if (config.fast_decode) request.at_least_short_side = side;
-  const ImageSize full = size_of_image(bytes);
-  Image image = decode_image(bytes, request);
-  if (config.fit == Fit::kAdmCrop) {
-    return center_crop_adm(std::move(image), full, side);
-  }
-  return resize(image, full, {.width = side, .height = side}, Filter::kBicubic);
-}
-
-}  // namespace
 
 ImageFolder::ImageFolder(const fs::path& folder, ImageFolderConfig config)
     : config_(config) {

@@ -9,6 +9,11 @@
 
 namespace lockstep {
 
+// Files that end in .jpg, .jpeg or .png (in any case), at any depth, by folder
+// and then by name: torchvision's order.
+std::vector<std::filesystem::path> pictures_below(
+    const std::filesystem::path& folder);
+
 // How a picture of any size becomes a square.
 enum class Fit {
   kAdmCrop,  // The centre square; see center_crop_adm().

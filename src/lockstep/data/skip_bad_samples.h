@@ -32,6 +32,7 @@ class SkipBadSamples final : public Dataset {
   // Throws FormatError when kMaxInARow samples, or all, are bad.
   Sample get(int64_t index, uint64_t seed) const override;
   Sample collate(std::vector<Sample> samples) const override;
+  std::vector<int64_t> lengths() const override { return whole_->lengths(); }
 
   // What was met until now. Safe to call while other threads read.
   BadSamples bad() const;

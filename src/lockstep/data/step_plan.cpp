@@ -6,6 +6,7 @@
 
 #include "lockstep/base/divide.h"
 #include "lockstep/base/error.h"
+#include "lockstep/data/length_order.h"
 
 namespace lockstep {
 StepPlan::StepPlan(const StepPlanConfig& config, Share share)
@@ -78,6 +79,10 @@ const std::vector<int64_t>& StepPlan::order(int64_t epoch) {
         config_.num_samples, Share{},
         {.seed = config_.seed, .shuffle = config_.shuffle});
     cached_order_ = everything.indices(epoch);
+    if (config_.shuffle && !config_.lengths.empty()) {
+      cached_order_ = order_by_length(std::move(cached_order_), config_.lengths,
+                                      {.seed = config_.seed, .epoch = epoch});
+    }
     cached_epoch_ = epoch;
   }
   return cached_order_;

@@ -27,6 +27,8 @@ struct StepPlanConfig {
   bool drop_last = false;  // Leave out an epoch's last step that is not full.
   // Steps of an epoch that are used; unset: all.
   std::optional<int64_t> max_steps_per_epoch = {};
+  // Of all samples, to take similar ones together; empty: no matter.
+  std::vector<int64_t> lengths = {};
   // Every epoch repeats the samples of the first.
   bool repeat_first_epoch = false;
 };

@@ -58,7 +58,11 @@ std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
     SampleRandom random(batch->seeds);
     recipe.evaluate(learner.prepared(*batch), random, sums);
   }
-  return sums.result(world);
+  Metrics metrics = sums.result(world);
+  for (auto& metric : recipe.derive(sums.counts(world))) {
+    metrics.push_back(std::move(metric));
+  }
+  return metrics;
 }
 
 SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,

@@ -99,6 +99,32 @@ Batch Learner::prepared(Batch batch) const {
   return batch;
 }
 
+// As sums over samples, whose mean is the sum of all terms.
+Loss Learner::joined(const std::vector<LossTerm>& terms,
+                     const Batch& batch) const {
+  std::vector<at::Tensor> counts;
+  for (const LossTerm& term : terms) {
+    counts.push_back(term.normaliser.detach().to(at::kDouble));
+  }
+  counts.push_back(
+      torch::full({}, static_cast<double>(batch.size()), counts[0].options()));
+  at::Tensor totals = torch::stack(counts);
+  if (batch.is_filler) totals.zero_();
+  world_.all_reduce(totals);
+  const at::Tensor samples = totals[-1];
+  Loss loss;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const at::Tensor count = totals[static_cast<int64_t>(i)];
+    const at::Tensor share =
+        torch::where(count > 0, samples / count, torch::zeros_like(count));
+    const at::Tensor sum = terms[i].sum * share.to(terms[i].sum.dtype());
+    loss.parts.emplace_back(terms[i].name, sum);
+    const at::Tensor weighted = sum * terms[i].weight;
+    loss.sum = loss.sum.defined() ? loss.sum + weighted : weighted;
+  }
+  return loss;
+}
+
 // Loss, its parts and the normaliser, in doubles so that long sums stay exact
 // enough.
 at::Tensor Learner::loss_row(const Loss& loss, const Batch& batch) {
@@ -133,6 +159,7 @@ void Learner::forward(const Batch& batch, Part part, int64_t num_samples) {
     const Autocast autocast(world_.device().type(), config_.precision.autocast);
     loss = recipe_.loss(inputs, random);
   }
+  if (!loss.terms.empty()) loss = joined(loss.terms, batch);
   has_own_normaliser_ = loss.normaliser.defined();
   // DDP averages over ranks; the sums of all ranks belong to one step.
   const double factor =

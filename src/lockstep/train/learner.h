@@ -102,6 +102,8 @@ class Learner {
   double expected_normaliser(int64_t num_samples) const;
   std::optional<at::Tensor> correction(int64_t num_samples);
   void count_step(const at::Tensor& found_inf);
+  // A collective.
+  Loss joined(const std::vector<LossTerm>& terms, const Batch& batch) const;
   at::Tensor loss_row(const Loss& loss, const Batch& batch);
 
   Recipe& recipe_;

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include <bit>
@@ -24,6 +25,13 @@ std::vector<double> to_host(const std::vector<at::Tensor>& tensors) {
   const auto* begin = all.const_data_ptr<double>();
   return {begin, begin + all.numel()};
 }
+
+// A column of all ranks.
+struct Total {
+  std::vector<double> values = {};
+  std::vector<double> counts = {};
+  std::optional<double> weight = {};
+};
 
 // Bit patterns: a text form must not round, and JSON knows no NaN.
 std::vector<uint64_t> to_bits(const std::vector<double>& values) {
@@ -106,6 +114,40 @@ void MetricSums::add(const std::string& name, const at::Tensor& values,
   entry.counts.push_back(count.detach().to(at::kDouble));
 }
 
+void MetricSums::add_term(const LossTerm& term) {
+  add(term.name, term.sum, term.normaliser);
+  column(term.name).weight = term.weight;
+}
+
+void MetricSums::add_counts(const std::string& name, const at::Tensor& counts) {
+  const auto [place, is_new] = counts_.try_emplace(name, counts);
+  if (!is_new) place->second = place->second + counts;
+}
+
+// Ranks without a batch know no names: so texts, which may differ in length.
+MetricCounts MetricSums::counts(const World& world) const {
+  Json own = Json::object();
+  for (const auto& [name, counts] : counts_) {
+    const at::Tensor flat = counts.to(at::kCPU).contiguous();
+    const auto* begin = flat.const_data_ptr<int64_t>();
+    own[name] = {{"shape", flat.sizes().vec()},
+                 {"counts", std::vector(begin, begin + flat.numel())}};
+  }
+  MetricCounts all;
+  for (const std::string& text : world.gather_texts(own.dump())) {
+    const Json texts = Json::parse(text);
+    for (const auto& [name, entry] : texts.items()) {
+      const auto values = entry.at("counts").get<std::vector<int64_t>>();
+      const at::Tensor counts =
+          at::tensor(values, at::kLong)
+              .view(entry.at("shape").get<std::vector<int64_t>>());
+      const auto [place, is_new] = all.try_emplace(name, counts);
+      if (!is_new) place->second += counts;
+    }
+  }
+  return all;
+}
+
 Metrics MetricSums::result(const World& world) const {
   Json own = Json::array();
   for (const std::string& name : names_) {
@@ -117,24 +159,32 @@ Metrics MetricSums::result(const World& world) const {
     own.push_back({{"name", name},
                    {"values", to_bits(to_host(entry.values))},
                    {"counts", to_bits(counts)}});
+    if (entry.weight) own.back()["weight"] = *entry.weight;
   }
   // A rank without a batch knows no name.
   std::vector<std::string> names;
-  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>>
-      all;
+  std::map<std::string, Total> all;
   for (const std::string& text : world.gather_texts(own.dump())) {
     for (const Json& entry : Json::parse(text)) {
       const auto name = entry.at("name").get<std::string>();
       if (!all.contains(name)) names.push_back(name);
-      append(all[name].first, entry.at("values"));
-      append(all[name].second, entry.at("counts"));
+      Total& total = all[name];
+      append(total.values, entry.at("values"));
+      append(total.counts, entry.at("counts"));
+      if (entry.contains("weight")) total.weight = entry.at("weight");
     }
   }
   Metrics result;
+  std::optional<double> loss;
   for (const std::string& name : names) {
-    const auto& [values, counts] = all.at(name);
-    result.emplace_back(name, exact_sum(values) / exact_sum(counts));
+    const Total& total = all.at(name);
+    const double count = exact_sum(total.counts);
+    const double value = exact_sum(total.values) / count;
+    result.emplace_back(name, value);
+    if (!total.weight) continue;
+    loss = loss.value_or(0) + (count == 0 ? 0 : *total.weight * value);
   }
+  if (loss) result.emplace(result.begin(), "loss", *loss);
   return result;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/atomic_file.h"
+#include "lockstep/base/divide.h"
 #include "lockstep/base/error.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/commands.h"
@@ -29,12 +30,16 @@ int64_t load_into(Learner& learner, const CommandLine& line) {
                        .averaged = learner.parameter_names()});
 }
 
-void write_samples(const std::vector<OutputFile>& files, int64_t step,
-                   const std::filesystem::path& folder, Console& console) {
+void write_output(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  write_file_atomically(path, bytes);
+}
+
+void write_files(const std::vector<OutputFile>& files, int64_t step,
+                 const std::filesystem::path& folder, Console& console) {
   for (const OutputFile& file : files) {
     const auto path = folder / file_name(file.name, step, 0);
-    std::filesystem::create_directories(path.parent_path());
-    write_file_atomically(path, file.bytes);
+    write_output(path, file.bytes);
     console.info(path.string());
   }
 }
@@ -44,6 +49,30 @@ std::filesystem::path sample_folder(const CommandLine& line) {
   std::string name = fmt::format("sampled_seed_{}", line.config().seed);
   if (line.average()) name += fmt::format("_ema_{}", *line.average());
   return std::filesystem::path(line.config().save_dir) / name;
+}
+
+// Every rank takes its share of the user's inputs and writes their files.
+void predict_inputs(Recipe& recipe, Learner& learner, Session& session,
+                    const CommandLine& line) {
+  const World& world = session.world();
+  const auto folder = sample_folder(line);
+  const Learner::Inference inference(learner);
+  const int64_t total = divide_up(session.facts().num_inputs, world.size());
+  for (int64_t k = 0; k < total; ++k) {
+    world.status().set_phase(Phase::kSampling);
+    session.console().progress(
+        {.label = "sample", .step = k, .total_steps = total});
+    const int64_t input = k * world.size() + world.rank();
+    if (input >= session.facts().num_inputs) continue;
+    for (const OutputFile& file : recipe.predict(input)) {
+      write_output(folder / file.name, file.bytes);
+    }
+  }
+  world.barrier();
+  session.console().finish_progress();
+  session.console().info(
+      fmt::format("{} inputs; what was made of them is in {}",
+                  session.facts().num_inputs, folder.string()));
 }
 
 void validate(Recipe& recipe, Learner& learner, Session& session,
@@ -63,6 +92,10 @@ void validate(Recipe& recipe, Learner& learner, Session& session,
   for (const auto& [name, value] : *metrics) {
     session.console().info(fmt::format("{}: {:.6f}", name, value));
   }
+  session.world().only_on_rank0_then_share([&] {
+    write_files(recipe.result_files(*metrics), 0, config.save_dir,
+                session.console());
+  });
 }
 
 // Of generated pictures against the real ones. Throws for files of no use.
@@ -133,11 +166,15 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
   }
   Session session(recipe, line, context.output, context.environment);
   const RecipeFacts facts = session.facts();
-  if (facts.num_sample_items == 0) {
+  if (facts.num_inputs == 0 && facts.num_sample_items == 0) {
     throw ConfigError("the recipe " + facts.name + " cannot sample");
   }
   const auto learner = session.make_learner();
   const int64_t step = load_into(*learner, line);
+  if (facts.num_inputs > 0) {
+    predict_inputs(recipe, *learner, session, line);
+    return 0;
+  }
   const auto items =
       sample_items(recipe, *learner, session.world(),
                    {.num_items = facts.num_sample_items,
@@ -146,8 +183,8 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
                    shown_as("sample", session.console()));
   session.console().finish_progress();
   session.world().only_on_rank0_then_share([&] {
-    write_samples(render_items(recipe, *items, line.average()), step,
-                  sample_folder(line), session.console());
+    write_files(render_items(recipe, *items, line.average()), step,
+                sample_folder(line), session.console());
   });
   return 0;
 }

@@ -9,6 +9,10 @@ namespace lockstep {
 void Recipe::settle_defaults(const Options& /*options*/,
                              TrainConfig& /*common*/) {}
 
+DataSets Recipe::open_eval_data(const TrainConfig& common) {
+  return open_data(common);
+}
+
 void Recipe::prepare_sampling(const TrainConfig& common) { open_data(common); }
 
 std::vector<ParameterGroup> Recipe::parameter_groups(torch::nn::Module& model) {
@@ -22,11 +26,23 @@ std::vector<ParameterGroup> Recipe::parameter_groups(torch::nn::Module& model) {
 void Recipe::evaluate(const Batch& batch, SampleRandom& random,
                       MetricSums& sums) {
   const Loss result = loss(batch, random);
+  for (const LossTerm& term : result.terms) sums.add_term(term);
+  if (!result.terms.empty()) return;
   if (result.normaliser.defined()) {
     sums.add("loss", result.sum, result.normaliser);
   } else {
     sums.add("loss", result.sum, static_cast<double>(batch.size()));
   }
+}
+
+Metrics Recipe::derive(const MetricCounts& /*counts*/) { return {}; }
+
+std::vector<OutputFile> Recipe::result_files(const Metrics& /*metrics*/) {
+  return {};
+}
+
+std::vector<OutputFile> Recipe::predict(int64_t /*input*/) {
+  throw ConfigError("the recipe " + facts().name + " takes no inputs");
 }
 
 at::Tensor Recipe::sample(std::span<const int64_t> /*items*/,

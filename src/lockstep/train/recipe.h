@@ -10,7 +10,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lockstep/config/options.h"
@@ -19,6 +18,7 @@
 #include "lockstep/optim/parameter_group.h"
 #include "lockstep/tensor/sample_random.h"
 #include "lockstep/train/checkpoint_keys.h"
+#include "lockstep/train/loss.h"
 #include "lockstep/train/metrics.h"
 #include "lockstep/train/train_config.h"
 
@@ -27,16 +27,6 @@ class Module;
 }
 
 namespace lockstep {
-
-// Sums, not means: sums of micro-batches and ranks add up to that of the step.
-struct Loss {
-  at::Tensor sum = {};  // Of the batch's samples; a scalar with a gradient.
-  // What the sum of the whole step is divided by, a scalar on the device: the
-  // number of scored tokens, say. Unset: the number of samples.
-  at::Tensor normaliser = {};
-  // Other sums to log, divided likewise: {"pose_loss", ...}.
-  std::vector<std::pair<std::string, at::Tensor>> parts = {};
-};
 
 struct DataSets {
   std::shared_ptr<const Dataset> train = {};
@@ -72,12 +62,17 @@ struct RecipeFacts {
   std::vector<std::string> memory_remedies = {};
   // Some parameters take no part in some steps.
   bool has_unused_parameters = false;
+  // Its SyncBatchNorms take the statistics of all ranks together.
+  bool sync_batch_norm = false;
   // How large a normaliser one sample gives, about: 1 for samples.
   double normaliser_per_sample = 1;
   // Of forward and backward together; 0: not known.
   double flops_per_sample = 0;
   // Pictures (or other items) of one sampling; 0: this recipe cannot sample.
   int64_t num_sample_items = 0;
+  // The user's own pictures (or other inputs) that `lockstep sample` works on,
+  // in place of a sampling; see Recipe::predict().
+  int64_t num_inputs = 0;
   // While training, samplings are made with every moving average, too.
   bool samples_averages = false;
   // Pictures to generate for a score (FID); 0: this recipe has none.
@@ -112,6 +107,10 @@ class Recipe {
   // Throws ConfigError for a path that does not hold the data.
   virtual DataSets open_data(const TrainConfig& common) = 0;
 
+  // In place of open_data() for `lockstep eval`, whose validation data may be
+  // others than those of a training. Default: opens the data.
+  virtual DataSets open_eval_data(const TrainConfig& common);
+
   // In place of open_data() when samples are all that is wanted. Default:
   // opens the data.
   virtual void prepare_sampling(const TrainConfig& common);
@@ -132,6 +131,14 @@ class Recipe {
   virtual void evaluate(const Batch& batch, SampleRandom& random,
                         MetricSums& sums);
 
+  // Metrics that follow from counts of all batches and ranks, such as those of
+  // a confusion matrix. Default: none.
+  virtual Metrics derive(const MetricCounts& counts);
+
+  // What `lockstep eval` writes besides its output, from rank 0 alone. Default:
+  // nothing.
+  virtual std::vector<OutputFile> result_files(const Metrics& metrics);
+
   // Items `items` of a sampling, first dimension one row per item: each depends
   // on its number and the draws alone.
   virtual at::Tensor sample(std::span<const int64_t> items,
@@ -139,6 +146,10 @@ class Recipe {
 
   // Turns all items of a sampling into files.
   virtual std::vector<OutputFile> render(const at::Tensor& items);
+
+  // What `lockstep sample` makes of one of the user's inputs. Ranks share the
+  // inputs, and each writes the files of its own.
+  virtual std::vector<OutputFile> predict(int64_t input);
 
   // Pictures that shall look like those of DataSets::reference: uint8
   // [B, 3, S, S], one per item.

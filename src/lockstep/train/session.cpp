@@ -68,6 +68,8 @@ Session::Session(Recipe& recipe, const CommandLine& line,
   batch_ = resolve_batch_size(config, line.options(), world_.size());
   if (line.command() == Command::kSample) {
     recipe.prepare_sampling(config);
+  } else if (line.command() == Command::kEval) {
+    data_ = recipe.open_eval_data(config);
   } else {
     data_ = recipe.open_data(config);
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "lockstep/base/divide.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
@@ -31,14 +32,15 @@ std::optional<int64_t> steps_per_epoch_limit(const TrainConfig& config,
 }
 
 StepPlanConfig plan_of(const TrainConfig& config, const BatchSize& batch,
-                       int64_t num_samples) {
-  StepPlanConfig plan{.num_samples = num_samples,
+                       const Dataset& data) {
+  StepPlanConfig plan{.num_samples = data.size(),
                       .global_batch = batch.effective(),
                       .micro_batch = batch.per_process,
                       .seed = static_cast<uint64_t>(config.seed),
                       .drop_last = config.drop_last,
+                      .lengths = data.lengths(),
                       .repeat_first_epoch = config.overfit_batches.has_value()};
-  const int64_t all = (num_samples + plan.global_batch - 1) / plan.global_batch;
+  const int64_t all = divide_up(plan.num_samples, plan.global_batch);
   plan.max_steps_per_epoch = steps_per_epoch_limit(config, all);
   return plan;
 }
@@ -75,7 +77,7 @@ LoopConfig loop_config(const Session& session, const TrainConfig& config,
   LoopConfig loop{
       .config = config,
       .batch = session.batch(),
-      .plan = plan_of(config, session.batch(), session.data().train->size()),
+      .plan = plan_of(config, session.batch(), *session.data().train),
       .base_lr = optimization.blr
                      ? *optimization.blr *
                            static_cast<double>(session.batch().effective()) /

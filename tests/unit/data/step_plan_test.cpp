@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/tensor/random_stream.h"
 
 namespace lockstep {
 namespace {
@@ -144,6 +145,90 @@ TEST(StepPlan, RefusesWhatCannotBeTrainedOn) {
   EXPECT_NE(text({.num_samples = 3, .global_batch = 4, .drop_last = true}, {})
                 .find("--drop_last"),
             std::string::npos);
+}
+
+std::vector<int64_t> lengths_of(int64_t count) {
+  std::vector<int64_t> lengths;
+  RandomStream random(5);
+  for (int64_t i = 0; i < count; ++i)
+    lengths.push_back(30 + random.integer(400));
+  return lengths;
+}
+
+// Of an epoch on one process.
+std::vector<std::vector<int64_t>> batches_of(const StepPlanConfig& config,
+                                             int64_t epoch) {
+  StepPlan plan(config, Share{});
+  std::vector<std::vector<int64_t>> batches;
+  EpochPosition position{.epoch = epoch};
+  while (position.epoch == epoch) {
+    const Step step = plan.step_at(position);
+    batches.push_back(plan.requests(step).at(0).indices);
+    position = step.next;
+  }
+  return batches;
+}
+
+// Padding to the longest of a batch, as a share of all.
+double padding(const std::vector<std::vector<int64_t>>& batches,
+               const std::vector<int64_t>& lengths) {
+  double used = 0;
+  double all = 0;
+  for (const auto& batch : batches) {
+    int64_t longest = 0;
+    for (const int64_t i : batch) {
+      used += static_cast<double>(lengths[static_cast<size_t>(i)]);
+      longest = std::max(longest, lengths[static_cast<size_t>(i)]);
+    }
+    all += static_cast<double>(longest) * static_cast<double>(batch.size());
+  }
+  return 1 - used / all;
+}
+
+TEST(StepPlan, TakesSamplesOfSimilarLengthTogether) {
+  StepPlanConfig config{
+      .num_samples = 1000, .global_batch = 16, .micro_batch = 16, .seed = 3};
+  const auto lengths = lengths_of(1000);
+  const double without = padding(batches_of(config, 0), lengths);
+  config.lengths = lengths;
+  const auto first = batches_of(config, 0);
+  const auto second = batches_of(config, 1);
+  EXPECT_GT(without, 0.4);
+  EXPECT_LT(padding(first, lengths), 0.12);
+  EXPECT_NE(first, second);
+  std::vector<int64_t> seen;
+  for (const auto& batch : first) {
+    seen.insert(seen.end(), batch.begin(), batch.end());
+  }
+  std::sort(seen.begin(), seen.end());
+  std::vector<int64_t> all(1000);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(seen, all);
+  // Long and short steps are mixed: the first ones are no shorter than others.
+  double early = 0;
+  for (size_t i = 0; i < 31; ++i) {
+    early +=
+        static_cast<double>(lengths[static_cast<size_t>(first[i][0])]) / 31;
+  }
+  EXPECT_NEAR(early, 230, 60);
+}
+
+TEST(StepPlan, OrderByLengthDoesNotDependOnTheBatch) {
+  StepPlanConfig config{.num_samples = 300,
+                        .global_batch = 10,
+                        .micro_batch = 10,
+                        .seed = 3,
+                        .lengths = lengths_of(300)};
+  const auto flat = [&] {
+    std::vector<int64_t> all;
+    for (const auto& batch : batches_of(config, 2)) {
+      all.insert(all.end(), batch.begin(), batch.end());
+    }
+    return all;
+  };
+  const auto tens = flat();
+  config.global_batch = config.micro_batch = 25;
+  EXPECT_EQ(flat(), tens);
 }
 
 }  // namespace

@@ -98,5 +98,31 @@ TEST(MetricSums, NothingCountedIsNan) {
   EXPECT_TRUE(MetricSums().result(world).empty());
 }
 
+TEST(MetricSums, TermsOfALossAddUpToIt) {
+  MetricSums sums;
+  const auto number = [](double value) { return torch::full({}, value); };
+  sums.add_term({"a", 2, number(3), number(2)});
+  sums.add_term({"b", 10, number(1), number(4)});
+  sums.add_term({"nothing", 5, number(0), number(0)});
+  sums.add_term({"a", 2, number(5), number(2)});
+  const Metrics metrics = sums.result(World::from_environment());
+  ASSERT_EQ(metrics.size(), 4U);
+  EXPECT_EQ(metrics[0].first, "loss");
+  EXPECT_DOUBLE_EQ(metrics[0].second, 2 * 2.0 + 10 * 0.25);
+  EXPECT_DOUBLE_EQ(*find_metric(metrics, "a"), 2);
+  EXPECT_DOUBLE_EQ(*find_metric(metrics, "b"), 0.25);
+  EXPECT_TRUE(std::isnan(*find_metric(metrics, "nothing")));
+}
+
+TEST(MetricSums, CountsAreAddedElementByElement) {
+  MetricSums sums;
+  const at::Tensor first = torch::tensor({{1, 2}, {3, 4}}, torch::kLong);
+  sums.add_counts("confusion", first);
+  sums.add_counts("confusion", first * 10);
+  const MetricCounts counts = sums.counts(World::from_environment());
+  EXPECT_TRUE(torch::equal(counts.at("confusion"), first * 11));
+  EXPECT_TRUE(torch::equal(first, torch::tensor({{1, 2}, {3, 4}})));
+}
+
 }  // namespace
 }  // namespace lockstep

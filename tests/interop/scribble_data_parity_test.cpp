@@ -139,13 +139,19 @@ std::vector<Case> ask_python(const testing::TempDir& folder) {
   return cases;
 }
 
-// Every level is equal, although one of difference would be allowed.
+// One level where a picture with an odd side is halved, since OpenCV leaves its
+// own convention there and averages four pixels. All else is equal.
+int allowed_difference(const Case& c) {
+  return c.kind == "factor" && c.is_photo() && c.argument(0) == 0.5 ? 1 : 0;
+}
+
 TEST(ScribbleDataParity, PicturesAndMapsAreThoseOfOpenCvPillowAndScipy) {
   const testing::TempDir folder;
   write_ours(folder);
   std::map<std::string, int> compared;
   for (const Case& c : ask_python(folder)) {
-    EXPECT_EQ(testing::largest_difference(c.ours(), c.theirs()), 0)
+    EXPECT_LE(testing::largest_difference(c.ours(), c.theirs()),
+              allowed_difference(c))
         << c.kind << " " << c.file << " " << c.argument_text << " " << c.width
         << "x" << c.height;
     ++compared[c.kind];

@@ -24,18 +24,24 @@ struct Tap {
   int16_t second_weight = 0;
 };
 
-// Of places `begin` to `end` of the new axis.
-std::vector<Tap> linear_taps(int from, double step, int begin, int end) {
+enum class Axis { kColumns, kRows };
+
+// Of places `begin` to `end` of the new axis. Beyond the first and the last row
+// both neighbours are that row, with the weights of their place: OpenCV rounds
+// there as if they were two.
+std::vector<Tap> linear_taps(Axis axis, int from, double step, Box window) {
+  const bool is_columns = axis == Axis::kColumns;
+  const int begin = is_columns ? window.left : window.top;
+  const int count = is_columns ? window.width : window.height;
   std::vector<Tap> taps;
-  for (int i = begin; i < end; ++i) {
+  for (int i = begin; i < begin + count; ++i) {
     const auto at = float((i + 0.5) * step - 0.5);
-    int first = int(std::floor(at));
+    const int first = int(std::floor(at));
     float part = at - float(first);
-    if (first < 0) first = 0, part = 0;
-    if (first >= from - 1) first = from - 1, part = 0;
+    if (is_columns && (first < 0 || first >= from - 1)) part = 0;
     taps.push_back(
-        {.first = first,
-         .second = std::min(first + 1, from - 1),
+        {.first = std::clamp(first, 0, from - 1),
+         .second = std::clamp(first + 1, 0, from - 1),
          .first_weight = int16_t(std::lrint((1.0F - part) * kWeightOne)),
          .second_weight = int16_t(std::lrint(part * kWeightOne))});
   }
@@ -195,11 +201,10 @@ Tile scale_linear(const Image& image, const Scaling& scaling, Box window) {
                                     .height = scaling.to.height}),
                  "a window beyond the picture");
   Tile tile = empty_tile(window, scaling.to, image.channels);
-  ScaledRows rows(image,
-                  linear_taps(scaling.from.width, scaling.step_x, window.left,
-                              window.left + window.width));
-  const auto taps = linear_taps(scaling.from.height, scaling.step_y, window.top,
-                                window.top + window.height);
+  ScaledRows rows(image, linear_taps(Axis::kColumns, scaling.from.width,
+                                     scaling.step_x, window));
+  const auto taps =
+      linear_taps(Axis::kRows, scaling.from.height, scaling.step_y, window);
   for (int y = 0; y < window.height; ++y) {
     const Tap& tap = taps[size_t(y)];
     const int16_t* first = rows.row(tap.first);

@@ -46,7 +46,8 @@ Scaling scaling_to(ImageSize from, ImageSize to);
 // cv2.resize(image, None, fx=factor, fy=factor); no side becomes less than 1.
 Scaling scaling_by(ImageSize from, double factor);
 
-// By INTER_LINEAR. The image is of the size that the scaling begins with.
+// By INTER_LINEAR. The image is of the size that the scaling begins with. A
+// picture with an odd side that is halved may differ from OpenCV's by a level.
 Tile scale_linear(const Image& image, const Scaling& scaling, Box window);
 
 // By INTER_NEAREST: for every column (or row) of the new picture that of the

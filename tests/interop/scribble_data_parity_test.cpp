@@ -85,10 +85,9 @@ Image augmented(const Image& image, const Case& c) {
                      .down = c.argument(5)};
   if (c.argument(1) != 0) draws.degrees = c.argument(1);
   const Augmentation way(size_of(image), kAugmentedSide, draws);
-  at::Tensor result =
-      image.channels == 3
-          ? way.picture(image).permute({1, 2, 0}).contiguous()
-          : way.map(image);
+  at::Tensor result = image.channels == 3
+                          ? way.picture(image).permute({1, 2, 0}).contiguous()
+                          : way.map(image);
   Image out = make_image(kAugmentedSide, kAugmentedSide, image.channels);
   std::copy_n(result.const_data_ptr<uint8_t>(), out.pixels.size(),
               out.pixels.data());
@@ -157,9 +156,9 @@ TEST(ScribbleDataParity, PicturesAndMapsAreThoseOfOpenCvPillowAndScipy) {
     ++compared[c.kind];
   }
   const std::map<std::string, int> expected = {
-      {"augment", 32},  {"blur", 2},   {"colours", 1},   {"factor", 28},
-      {"labels", 7},    {"outlines", 9}, {"rotate", 28}, {"scribbles", 9},
-      {"size", 24}};
+      {"augment", 32}, {"blur", 2},      {"colours", 1},
+      {"factor", 28},  {"labels", 7},    {"outlines", 9},
+      {"rotate", 28},  {"scribbles", 9}, {"size", 24}};
   EXPECT_EQ(compared, expected);
 }
 

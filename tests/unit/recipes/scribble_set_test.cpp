@@ -1,5 +1,3 @@
-#include "lockstep/recipes/scribble/voc_set.h"
-
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,7 @@
 #include "lockstep/recipes/scribble/distance_map.h"
 #include "lockstep/recipes/scribble/generated.h"
 #include "lockstep/recipes/scribble/prepare.h"
+#include "lockstep/recipes/scribble/voc_set.h"
 #include "support/images.h"
 #include "support/temp_dir.h"
 
@@ -114,9 +113,9 @@ TEST(ScribbleSet, ModesHaveTheirNamesAndTheOriginalsDefault) {
   EXPECT_EQ(scribble_mode("ScribblePseudoDs"), ScribbleMode::kScribblePseudoDs);
   EXPECT_EQ(scribble_mode("SBD_pesudo_distancemap"),
             ScribbleMode::kScribblePseudoDsDc);
-  EXPECT_TRUE(contains(
-      error_of<ConfigError>([] { scribble_mode("scribbles"); }),
-      "ScribblePseudoDsDc"));
+  EXPECT_TRUE(
+      contains(error_of<ConfigError>([] { scribble_mode("scribbles"); }),
+               "ScribblePseudoDsDc"));
 }
 
 TEST(ScribbleSet, EveryModeGivesItsMaps) {
@@ -233,8 +232,8 @@ TEST(ScribbleSet, MissingDataIsNamedWithARemedy) {
   EXPECT_TRUE(contains(missing, "--pesudo_path")) << missing;
   EXPECT_TRUE(contains(failure({.dataset_path = "/nowhere"}), "ImageSets"));
   tree.write(tree.list("train"), "\n\n");
-  EXPECT_TRUE(contains(failure(tree.config(ScribbleMode::kScribbleOnly)),
-                       "train.txt"));
+  EXPECT_TRUE(
+      contains(failure(tree.config(ScribbleMode::kScribbleOnly)), "train.txt"));
   fs::remove(tree.list("train"));
   EXPECT_THROW(open_scribble_sets(tree.config(ScribbleMode::kScribbleOnly)),
                IoError);
@@ -262,10 +261,10 @@ TEST(ScribblePrepare, MakesBothKindsOfMaps) {
   const std::string text = tree.prepare();
   EXPECT_TRUE(contains(text, "Made 6 maps")) << text;
   EXPECT_TRUE(contains(text, "maps/s")) << text;
-  EXPECT_EQ(
-      read_label_map(tree.distances("t1")).pixels,
-      scribble_distance_map(read_label_map(tree.scribble("t1")), kScribbleLambda)
-          .pixels);
+  EXPECT_EQ(read_label_map(tree.distances("t1")).pixels,
+            scribble_distance_map(read_label_map(tree.scribble("t1")),
+                                  kScribbleLambda)
+                .pixels);
   EXPECT_EQ(
       read_label_map(tree.outlines("t2")).pixels,
       outline_distance_map(read_label_map(tree.pseudo("t2")), kOutlineLambda)
@@ -348,9 +347,9 @@ TEST(GeneratedScribbles, OpenLikeAFolder) {
   EXPECT_EQ(sets.train->get(3, 1)[4].size(0), 65);
   EXPECT_EQ(sets.validation->size(), kGeneratedToValidate);
   EXPECT_EQ(open_whole_pictures(config)->name(0), "val_0000");
-  EXPECT_THROW(open_scribble_sets(
-                   {.dataset_path = kBuiltinScribble, .num_classes = 3}),
-               ConfigError);
+  EXPECT_THROW(
+      open_scribble_sets({.dataset_path = kBuiltinScribble, .num_classes = 3}),
+      ConfigError);
 }
 
 }  // namespace

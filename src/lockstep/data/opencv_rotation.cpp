@@ -156,12 +156,11 @@ Box Rotation::source_of(Box window) const {
       bottom = std::max(bottom, at.y);
     }
   }
-  const Box corners{.left = std::max(left, 0),
-                    .top = std::max(top, 0),
-                    .width = std::min(right, size_.width - 1) -
-                             std::max(left, 0) + 1,
-                    .height = std::min(bottom, size_.height - 1) -
-                              std::max(top, 0) + 1};
+  const Box corners{
+      .left = std::max(left, 0),
+      .top = std::max(top, 0),
+      .width = std::min(right, size_.width - 1) - std::max(left, 0) + 1,
+      .height = std::min(bottom, size_.height - 1) - std::max(top, 0) + 1};
   return grown(corners, 2, size_);
 }
 
@@ -179,9 +178,8 @@ Tile Rotation::linear(const Tile& tile, Box window,
   for (int y = 0; y < window.height; ++y) {
     for (int x = 0; x < window.width; ++x) {
       const Place at = fixed_point(window.left + x, window.top + y);
-      places[size_t(x)] = {
-          .x = (at.x + kHalfPart) >> (kPlaceBits - kPartBits),
-          .y = (at.y + kHalfPart) >> (kPlaceBits - kPartBits)};
+      places[size_t(x)] = {.x = (at.x + kHalfPart) >> (kPlaceBits - kPartBits),
+                           .y = (at.y + kHalfPart) >> (kPlaceBits - kPartBits)};
     }
     rotate_rgb_row(tile, places, border, out.image.row(y));
   }

@@ -48,8 +48,7 @@ void describe(Options& options, PrepareConfig& config) {
               "Where maps of distances from outlines of pseudo labels go; "
               "empty: none.");
   options.add("lambda_s", config.lambda_s,
-              "255 - sqrt(lambda) * distance, from scribbles.",
-              {.minimum = 0});
+              "255 - sqrt(lambda) * distance, from scribbles.", {.minimum = 0});
   options.add("lambda_c", config.lambda_c,
               "sqrt(lambda) * distance, from outlines.", {.minimum = 0});
   options.add("workers", config.workers, "Threads; 0: one per processor.",
@@ -174,8 +173,9 @@ std::string prepare_scribble(const std::vector<std::string>& arguments) {
   const std::vector<MapKind> kinds = kinds_of(config, folder);
   const std::vector<Job> jobs = open_jobs(kinds, names, config);
   const auto num_threads =
-      config.workers > 0 ? static_cast<size_t>(config.workers)
-                         : size_t{std::max(1U, std::thread::hardware_concurrency())};
+      config.workers > 0
+          ? static_cast<size_t>(config.workers)
+          : size_t{std::max(1U, std::thread::hardware_concurrency())};
   const int64_t begin = monotonic_ns();
   run_jobs(jobs, std::min(num_threads, jobs.size()));
   const double seconds = seconds_between(begin, monotonic_ns());

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/image_codecs.h"
+#include "lockstep/data/packed_pixel.h"
 #include "lockstep/data/vector_clones.h"
 
 namespace lockstep {
@@ -49,27 +49,15 @@ std::vector<Tap> linear_taps(Axis axis, int from, double step, Box window) {
   return taps;
 }
 
-using Bytes4 = uint8_t __attribute__((vector_size(4)));
-using Shorts4 = int16_t __attribute__((vector_size(8)));
-using Lanes4 = int32_t __attribute__((vector_size(16)));
-
-Lanes4 load(const uint8_t* pixel) {
-  Bytes4 bytes;
-  std::memcpy(&bytes, pixel, sizeof(bytes));
-  return __builtin_convertvector(bytes, Lanes4);
-}
-
-// Three channels and a fourth lane that is thrown away: both rows need one
-// value more than they hold.
-LOCKSTEP_VECTOR_CLONES
 void scale_rgb_row(const uint8_t* from, const std::vector<Tap>& taps,
                    int16_t* to) {
   for (const Tap& tap : taps) {
-    const Lanes4 sum = load(from + 3 * size_t(tap.first)) * tap.first_weight +
-                       load(from + 3 * size_t(tap.second)) * tap.second_weight;
-    const Shorts4 levels = __builtin_convertvector(sum >> kRowShift, Shorts4);
-    std::memcpy(to, &levels, sizeof(levels));
-    to += 3;
+    const uint64_t sum =
+        packed(from + 3 * size_t(tap.first)) * uint64_t(tap.first_weight) +
+        packed(from + 3 * size_t(tap.second)) * uint64_t(tap.second_weight);
+    for (int c = 0; c < 3; ++c) {
+      *to++ = int16_t(packed_part(sum, c) >> kRowShift);
+    }
   }
 }
 
@@ -90,15 +78,13 @@ class ScaledRows {
  public:
   ScaledRows(const Image& image, std::vector<Tap> columns)
       : image_(image), columns_(std::move(columns)) {
-    from_.resize(image.row_bytes() + 1);
-    for (auto& row : rows_) row.resize(3 * columns_.size() + 1);
+    for (auto& row : rows_) row.resize(3 * columns_.size());
   }
 
   const int16_t* row(int y) {
     const size_t slot = size_t(y) % rows_.size();
     if (held_[slot] != y) {
-      std::copy_n(image_.row(y), image_.row_bytes(), from_.begin());
-      scale_rgb_row(from_.data(), columns_, rows_[slot].data());
+      scale_rgb_row(image_.row(y), columns_, rows_[slot].data());
       held_[slot] = y;
     }
     return rows_[slot].data();
@@ -107,7 +93,6 @@ class ScaledRows {
  private:
   const Image& image_;
   std::vector<Tap> columns_;
-  std::vector<uint8_t> from_;
   std::array<std::vector<int16_t>, 2> rows_;
   std::array<int, 2> held_ = {-1, -1};
 };

@@ -17,6 +17,7 @@
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/data/label_map.h"
+#include "lockstep/formats/png.h"
 #include "lockstep/recipes/scribble/distance_map.h"
 #include "lockstep/recipes/scribble/voc_files.h"
 #include "lockstep/recipes/scribble/voc_set.h"
@@ -125,7 +126,12 @@ std::vector<Job> open_jobs(const std::vector<MapKind>& kinds,
 void make_map(const Job& job) {
   const Image labels = read_label_map(job.kind->labels.path(job.name));
   const Image map = job.kind->make(labels, job.kind->lambda);
-  write_png(job.kind->maps.path(job.name), map);
+  write_file_atomically(job.kind->maps.path(job.name),
+                        encode_png(PngPixels{.width = map.width,
+                                             .height = map.height,
+                                             .channels = 1,
+                                             .pixels = map.pixels,
+                                             .content = PngContent::kDrawing}));
 }
 
 // Threads take the next job each. The first error ends all and is thrown.

@@ -17,11 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Ours, of the code blocks below "## RECIPE". "[flags]" stands for any, also for
-// none.
+// Ours, of the code blocks below "## RECIPE". "[flags]" stands for any, also
+// for none.
 Words commands_of(const std::string& document, const std::string& recipe) {
-  static const std::regex ours(
-      R"(([A-Z_]+=\S+ )*(lockstep|bash scripts/).*)");
+  static const std::regex ours(R"(([A-Z_]+=\S+ )*(lockstep|bash scripts/).*)");
   std::ifstream file(SOURCE_FOLDER "/docs/" + document);
   Words commands;
   bool is_section = false;
@@ -30,7 +29,8 @@ Words commands_of(const std::string& document, const std::string& recipe) {
     if (line.starts_with("## ")) is_section = line == "## " + recipe;
     if (line.starts_with("```")) is_code = !is_code;
     if (is_section && is_code && std::regex_match(line, ours)) {
-      commands.push_back(std::regex_replace(line, std::regex(R"( \[flags\])"), ""));
+      commands.push_back(
+          std::regex_replace(line, std::regex(R"( \[flags\])"), ""));
     }
   }
   return commands;
@@ -59,8 +59,8 @@ std::map<std::string, std::string> run_commands(const Words& commands,
   options.environment["LOCKSTEP"] = LOCKSTEP_PROGRAM;
   for (const std::string& command : commands) {
     const std::string line = "PATH=" PROGRAMS_FOLDER ":$PATH; " +
-                             runnable_here(command) +
-                             " --fast_dev_run " + flags;
+                             runnable_here(command) + " --fast_dev_run " +
+                             flags;
     const auto result = run(Words{"bash", "-c", line}, options);
     EXPECT_EQ(result.exit_code, 0)
         << line << "\n"
@@ -70,8 +70,7 @@ std::map<std::string, std::string> run_commands(const Words& commands,
   return outputs;
 }
 
-const std::string kTinyModel =
-    "--dim=16 --depth=1 --heads=2 --sample_steps=1 ";
+const std::string kTinyModel = "--dim=16 --depth=1 --heads=2 --sample_steps=1 ";
 
 TEST(Guides, EveryCommandOfDitWorks) {
   const Words commands = commands_of("from-the-guides.md", "dit");
@@ -105,7 +104,8 @@ TEST(Guides, EveryCommandOfJitWorks) {
     texts += "text number " + std::to_string(i) + "\n";
   }
   temp.write("data/train/texts.txt", texts);
-  const auto outputs = run_commands(commands, temp, kTinyModel + "--num_texts=1");
+  const auto outputs =
+      run_commands(commands, temp, kTinyModel + "--num_texts=1");
   // As the guide states them.
   const std::string& two = outputs.at("bash scripts/jit/train_multi_gpu.sh 2");
   expect_in(two, "effective batch 128 = 64 per process");
@@ -163,7 +163,7 @@ TEST(Guides, EveryCommandOfScribbleWorks) {
   const TempDir temp;
   write_scribbles(temp.path() / "dataset" / "ScribbleSup" / "VOC2012");
   const auto outputs =
-      run_commands(commands, temp, "--layers=18 --crop_size=33 --no_use_amp");
+      run_commands(commands, temp, "--layers=18 --crop_size=33");
   // As the guide states them.
   const auto expect_stated = [&](const std::string& command,
                                  const std::string& batch,

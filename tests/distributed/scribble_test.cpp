@@ -21,7 +21,6 @@ const Words kSmall = {"--data_path=builtin:scribble",
                       "--model_type=res50_ASPP_lorm",
                       "--layers=18",
                       "--numclasses=6",
-                      "--no_use_amp",
                       "--sample_every=none",
                       "--log_every=1",
                       "--l_segs=1",
@@ -96,10 +95,10 @@ TEST_F(TrainedScribble, EvaluatesWholePicturesAlikeOnAnyNumberOfProcesses) {
   std::string first;
   for (const char* world : {"1", "2", "3"}) {
     const fs::path save = temp_->path() / ("seen" + std::string(world));
-    const auto result = command({"eval", "scribble", "--nproc", world,
-                                 "--checkpoint", checkpoint(), "--eval_scales",
-                                 "0.75", "1", "--batch_size=2", "--save_path",
-                                 save.string()});
+    const auto result =
+        command({"eval", "scribble", "--nproc", world, "--checkpoint",
+                 checkpoint(), "--eval_scales", "0.75", "1", "--batch_size=2",
+                 "--save_path", save.string()});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     expect_in(result.out, "samples: 40");
     expect_in(result.out, "iou: ");
@@ -132,8 +131,7 @@ TEST_F(TrainedScribble, SegmentsAUsersPictures) {
   const fs::path made = folder() / "sampled_seed_1000";
   for (const char* name : {"a", "deep/b", "c"}) {
     const Image picture = read_image(images / (std::string(name) + ".png"));
-    const Image classes =
-        read_label_map(made / (std::string(name) + ".png"));
+    const Image classes = read_label_map(made / (std::string(name) + ".png"));
     EXPECT_EQ(classes.width, picture.width);
     EXPECT_EQ(classes.height, picture.height);
     for (const uint8_t label : classes.pixels) ASSERT_LT(label, 6);

@@ -1,5 +1,6 @@
 #include "lockstep/recipes/scribble/scribble.h"
 
+#include <c10/core/MemoryFormat.h>
 #include <fmt/format.h>
 #include <torch/torch.h>
 
@@ -25,7 +26,7 @@ void set_defaults(TrainConfig& common) {
   common.workers = 4;
   // A step of one picture has too few values for a BatchNorm.
   common.drop_last = true;
-  common.use_amp = true;
+  common.precision = "fp16";
   common.seed = 1000;
   common.save_every_epochs = 5;
   common.sample_every = 500;
@@ -59,6 +60,19 @@ const std::vector<std::string> kModes = {
 
 bool has_lorm(const ScribbleModelConfig& config) {
   return config.type.ends_with("lorm");
+}
+
+// Convolutions are faster so. Those of 1 x 1 pixels count as being of either
+// format: they get the strides that their gradients will have.
+void make_channels_last(torch::nn::Module& model) {
+  for (at::Tensor& parameter : model.parameters()) {
+    if (parameter.dim() != 4) continue;
+    at::Tensor like = torch::empty_strided(
+        parameter.sizes(), c10::get_channels_last_strides_2d(parameter.sizes()),
+        parameter.options());
+    like.copy_(parameter.detach());
+    parameter.set_data(like);
+  }
 }
 
 bool is_generated(const TrainConfig& common) {
@@ -262,11 +276,7 @@ void ScribbleRecipe::prepare_sampling(const TrainConfig& /*common*/) {
 std::shared_ptr<torch::nn::Module> ScribbleRecipe::make_model() {
   model_ = std::make_shared<ScribbleNet>(settings_.model);
   if (first_weights_) load_scribble_weights(*model_, *first_weights_);
-  // Convolutions are faster so.
-  for (at::Tensor& parameter : model_->parameters()) {
-    if (parameter.dim() != 4) continue;
-    parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
-  }
+  make_channels_last(*model_);
   return model_;
 }
 

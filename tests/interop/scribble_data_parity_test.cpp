@@ -85,10 +85,9 @@ Image augmented(const Image& image, const Case& c) {
                      .down = c.argument(5)};
   if (c.argument(1) != 0) draws.degrees = c.argument(1);
   const Augmentation way(size_of(image), kAugmentedSide, draws);
-  at::Tensor result =
-      image.channels == 3
-          ? way.picture(image).permute({1, 2, 0}).contiguous()
-          : way.map(image);
+  at::Tensor result = image.channels == 3
+                          ? way.picture(image).permute({1, 2, 0}).contiguous()
+                          : way.map(image);
   Image out = make_image(kAugmentedSide, kAugmentedSide, image.channels);
   std::copy_n(result.const_data_ptr<uint8_t>(), out.pixels.size(),
               out.pixels.data());
@@ -139,21 +138,27 @@ std::vector<Case> ask_python(const testing::TempDir& folder) {
   return cases;
 }
 
-// Every level is equal, although one of difference would be allowed.
+// One level where a picture with an odd side is halved, since OpenCV leaves its
+// own convention there and averages four pixels. All else is equal.
+int allowed_difference(const Case& c) {
+  return c.kind == "factor" && c.is_photo() && c.argument(0) == 0.5 ? 1 : 0;
+}
+
 TEST(ScribbleDataParity, PicturesAndMapsAreThoseOfOpenCvPillowAndScipy) {
   const testing::TempDir folder;
   write_ours(folder);
   std::map<std::string, int> compared;
   for (const Case& c : ask_python(folder)) {
-    EXPECT_EQ(testing::largest_difference(c.ours(), c.theirs()), 0)
+    EXPECT_LE(testing::largest_difference(c.ours(), c.theirs()),
+              allowed_difference(c))
         << c.kind << " " << c.file << " " << c.argument_text << " " << c.width
         << "x" << c.height;
     ++compared[c.kind];
   }
   const std::map<std::string, int> expected = {
-      {"augment", 32},  {"blur", 2},   {"colours", 1},   {"factor", 28},
-      {"labels", 7},    {"outlines", 9}, {"rotate", 28}, {"scribbles", 9},
-      {"size", 24}};
+      {"augment", 32}, {"blur", 2},      {"colours", 1},
+      {"factor", 28},  {"labels", 7},    {"outlines", 9},
+      {"rotate", 28},  {"scribbles", 9}, {"size", 24}};
   EXPECT_EQ(compared, expected);
 }
 

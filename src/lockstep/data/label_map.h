@@ -14,6 +14,9 @@
 
 namespace lockstep {
 
+// A pixel without a label.
+constexpr uint8_t kNoLabel = 255;
+
 // One channel of numbers. A PNG file with a palette gives the numbers of its
 // colours (so are VOC's SegmentationClass files), 8-bit grey its levels, and
 // RGB with three equal channels one of these. Throws FormatError for every

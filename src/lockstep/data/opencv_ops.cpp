@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/image_codecs.h"
+#include "lockstep/data/packed_pixel.h"
 #include "lockstep/data/vector_clones.h"
 
 namespace lockstep {
@@ -24,33 +25,38 @@ struct Tap {
   int16_t second_weight = 0;
 };
 
-// Of places `begin` to `end` of the new axis.
-std::vector<Tap> linear_taps(int from, double step, int begin, int end) {
+enum class Axis { kColumns, kRows };
+
+// Of places `begin` to `end` of the new axis. Beyond the first and the last row
+// both neighbours are that row, with the weights of their place: OpenCV rounds
+// there as if they were two.
+std::vector<Tap> linear_taps(Axis axis, int from, double step, Box window) {
+  const bool is_columns = axis == Axis::kColumns;
+  const int begin = is_columns ? window.left : window.top;
+  const int count = is_columns ? window.width : window.height;
   std::vector<Tap> taps;
-  for (int i = begin; i < end; ++i) {
+  for (int i = begin; i < begin + count; ++i) {
     const auto at = float((i + 0.5) * step - 0.5);
-    int first = int(std::floor(at));
+    const int first = int(std::floor(at));
     float part = at - float(first);
-    if (first < 0) first = 0, part = 0;
-    if (first >= from - 1) first = from - 1, part = 0;
+    if (is_columns && (first < 0 || first >= from - 1)) part = 0;
     taps.push_back(
-        {.first = first,
-         .second = std::min(first + 1, from - 1),
+        {.first = std::clamp(first, 0, from - 1),
+         .second = std::clamp(first + 1, 0, from - 1),
          .first_weight = int16_t(std::lrint((1.0F - part) * kWeightOne)),
          .second_weight = int16_t(std::lrint(part * kWeightOne))});
   }
   return taps;
 }
 
-void scale_row(const uint8_t* from, int channels, const std::vector<Tap>& taps,
-               int16_t* to) {
+void scale_rgb_row(const uint8_t* from, const std::vector<Tap>& taps,
+                   int16_t* to) {
   for (const Tap& tap : taps) {
-    const uint8_t* first = from + size_t(tap.first) * size_t(channels);
-    const uint8_t* second = from + size_t(tap.second) * size_t(channels);
-    for (int c = 0; c < channels; ++c) {
-      *to++ = int16_t(
-          (first[c] * tap.first_weight + second[c] * tap.second_weight) >>
-          kRowShift);
+    const uint64_t sum =
+        packed(from + 3 * size_t(tap.first)) * uint64_t(tap.first_weight) +
+        packed(from + 3 * size_t(tap.second)) * uint64_t(tap.second_weight);
+    for (int c = 0; c < 3; ++c) {
+      *to++ = int16_t(packed_part(sum, c) >> kRowShift);
     }
   }
 }
@@ -61,8 +67,8 @@ void mix_rows(const int16_t* first, const int16_t* second, const Tap& tap,
   const int first_weight = tap.first_weight;
   const int second_weight = tap.second_weight;
   for (size_t i = 0; i < count; ++i) {
-    const int sum = ((first[i] * first_weight) >> 16) +
-                    ((second[i] * second_weight) >> 16);
+    const int sum =
+        ((first[i] * first_weight) >> 16) + ((second[i] * second_weight) >> 16);
     to[i] = uint8_t((sum + 2) >> 2);
   }
 }
@@ -72,15 +78,13 @@ class ScaledRows {
  public:
   ScaledRows(const Image& image, std::vector<Tap> columns)
       : image_(image), columns_(std::move(columns)) {
-    for (auto& row : rows_) {
-      row.resize(columns_.size() * size_t(image.channels));
-    }
+    for (auto& row : rows_) row.resize(3 * columns_.size());
   }
 
   const int16_t* row(int y) {
     const size_t slot = size_t(y) % rows_.size();
     if (held_[slot] != y) {
-      scale_row(image_.row(y), image_.channels, columns_, rows_[slot].data());
+      scale_rgb_row(image_.row(y), columns_, rows_[slot].data());
       held_[slot] = y;
     }
     return rows_[slot].data();
@@ -130,19 +134,31 @@ LOCKSTEP_VECTOR_CLONES
 void blur_row(const uint16_t* from, size_t step, size_t count, uint8_t* to) {
   for (size_t i = 0; i < count; ++i) {
     const uint16_t* at = from + i;
-    const int sum = at[0] + at[4 * step] + 4 * (at[step] + at[3 * step]) +
-                    6 * at[2 * step];
+    const int sum =
+        at[0] + at[4 * step] + 4 * (at[step] + at[3 * step]) + 6 * at[2 * step];
     to[i] = uint8_t((sum + 128) >> 8);
+  }
+}
+
+// The window and two pixels on each side, mirrored where the picture ends.
+void spread_row(const std::vector<uint16_t>& sums, const Tile& tile, Box window,
+                std::vector<uint16_t>& row) {
+  const auto channels = size_t(tile.image.channels);
+  const auto copy = [&](int x, int from, int count) {
+    std::copy_n(&sums[size_t(from - tile.left) * channels],
+                size_t(count) * channels, &row[size_t(x + 2) * channels]);
+  };
+  copy(0, window.left, window.width);
+  for (const int x : {-2, -1, window.width, window.width + 1}) {
+    copy(x, reflected(window.left + x, tile.whole.width), 1);
   }
 }
 
 }  // namespace
 
 Box Tile::box() const {
-  return {.left = left,
-          .top = top,
-          .width = image.width,
-          .height = image.height};
+  return {
+      .left = left, .top = top, .width = image.width, .height = image.height};
 }
 
 Tile whole_tile(Image image) {
@@ -188,18 +204,17 @@ Scaling scaling_by(ImageSize from, double factor) {
 
 Tile scale_linear(const Image& image, const Scaling& scaling, Box window) {
   check_image(image);
-  LOCKSTEP_CHECK(image.width == scaling.from.width &&
+  LOCKSTEP_CHECK(image.channels == 3 && image.width == scaling.from.width &&
                      image.height == scaling.from.height,
-                 "an image of another size than the scaling's");
+                 "a picture has three channels and the size of its scaling");
   LOCKSTEP_CHECK(is_inside(window, {.width = scaling.to.width,
                                     .height = scaling.to.height}),
                  "a window beyond the picture");
   Tile tile = empty_tile(window, scaling.to, image.channels);
-  ScaledRows rows(image,
-                  linear_taps(scaling.from.width, scaling.step_x, window.left,
-                              window.left + window.width));
-  const auto taps = linear_taps(scaling.from.height, scaling.step_y, window.top,
-                                window.top + window.height);
+  ScaledRows rows(image, linear_taps(Axis::kColumns, scaling.from.width,
+                                     scaling.step_x, window));
+  const auto taps =
+      linear_taps(Axis::kRows, scaling.from.height, scaling.step_y, window);
   for (int y = 0; y < window.height; ++y) {
     const Tap& tap = taps[size_t(y)];
     const int16_t* first = rows.row(tap.first);
@@ -233,12 +248,7 @@ Tile blur_5x5(const Tile& tile, Box window) {
       rows[size_t(k)] = image.row(at - tile.top);
     }
     blur_columns(rows, sums.size(), sums.data());
-    for (int x = 0; x < window.width + 4; ++x) {
-      const int at =
-          reflected(window.left + x - 2, tile.whole.width) - tile.left;
-      std::copy_n(&sums[size_t(at) * channels], channels,
-                  &row[size_t(x) * channels]);
-    }
+    spread_row(sums, tile, window, row);
     blur_row(row.data(), channels, out.image.row_bytes(), out.image.row(y));
   }
   return out;

@@ -46,7 +46,9 @@ Scaling scaling_to(ImageSize from, ImageSize to);
 // cv2.resize(image, None, fx=factor, fy=factor); no side becomes less than 1.
 Scaling scaling_by(ImageSize from, double factor);
 
-// By INTER_LINEAR. The image is of the size that the scaling begins with.
+// By INTER_LINEAR. The picture has three channels and the size that the scaling
+// begins with. One with an odd side that is halved may differ from OpenCV's by
+// a level.
 Tile scale_linear(const Image& image, const Scaling& scaling, Box window);
 
 // By INTER_NEAREST: for every column (or row) of the new picture that of the
@@ -64,7 +66,8 @@ class Rotation {
   // What of the old picture a window of the new one shows, at most.
   Box source_of(Box window) const;
 
-  // By INTER_LINEAR. The tile holds source_of(window), or more.
+  // By INTER_LINEAR. The tile holds source_of(window), or more, of a picture
+  // with three channels.
   Tile linear(const Tile& tile, Box window,
               const std::array<uint8_t, 3>& border) const;
 

@@ -2,13 +2,12 @@
 // INTER_NEAREST to whole pixels.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <span>
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/opencv_ops.h"
-#include "lockstep/data/vector_clones.h"
+#include "lockstep/data/packed_pixel.h"
 
 namespace lockstep {
 namespace {
@@ -16,9 +15,6 @@ namespace {
 constexpr int kPlaceBits = 10;
 constexpr int kPartBits = 5;  // Of a place between two pixels.
 constexpr int kParts = 1 << kPartBits;
-
-using Bytes4 = uint8_t __attribute__((vector_size(4)));
-using Lanes4 = int32_t __attribute__((vector_size(16)));
 
 struct Weights {
   int top_left, top_right, bottom_left, bottom_right;
@@ -33,25 +29,22 @@ Weights weights_of(int part_x, int part_y) {
 
 constexpr int kHalf = 1 << (2 * kPartBits - 1);
 
-Lanes4 load(const uint8_t* pixel) {
-  Bytes4 bytes;
-  std::memcpy(&bytes, pixel, sizeof(bytes));
-  return __builtin_convertvector(bytes, Lanes4);
-}
-
-// Three channels and a fourth lane that is thrown away.
-void mix_rgb(const uint8_t* top, const uint8_t* bottom, const Weights& weights,
+// Sums of all three channels at once.
+void mix_rgb(const uint8_t* top, const uint8_t* bottom, Weights weights,
              uint8_t* to) {
-  const Lanes4 sum = load(top) * weights.top_left +
-                     load(top + 3) * weights.top_right +
-                     load(bottom) * weights.bottom_left +
-                     load(bottom + 3) * weights.bottom_right + kHalf;
-  const Bytes4 levels = __builtin_convertvector(sum >> 2 * kPartBits, Bytes4);
-  std::memcpy(to, &levels, 3);
+  constexpr uint64_t kHalves = packed(kHalf, kHalf, kHalf);
+  const uint64_t sum = packed(top) * uint64_t(weights.top_left) +
+                       packed(top + 3) * uint64_t(weights.top_right) +
+                       packed(bottom) * uint64_t(weights.bottom_left) +
+                       packed(bottom + 3) * uint64_t(weights.bottom_right) +
+                       kHalves;
+  for (int c = 0; c < 3; ++c) {
+    to[c] = uint8_t(packed_part(sum, c) >> 2 * kPartBits);
+  }
 }
 
-// Where the border, or the end of the tile's memory, is near.
-void mix_at_border(const Tile& tile, Rotation::Place at, const Weights& weights,
+// Where one of the four may lie beyond the border.
+void mix_at_border(const Tile& tile, Rotation::Place at, Weights weights,
                    const std::array<uint8_t, 3>& border, uint8_t* to) {
   const Image& image = tile.image;
   const auto channels = size_t(image.channels);
@@ -75,21 +68,23 @@ void mix_at_border(const Tile& tile, Rotation::Place at, const Weights& weights,
   }
 }
 
-LOCKSTEP_VECTOR_CLONES
 void rotate_rgb_row(const Tile& tile, std::span<const Rotation::Place> places,
                     const std::array<uint8_t, 3>& border, uint8_t* to) {
-  const Image& image = tile.image;
+  // Copies: the compiler would have to read them again after every byte that
+  // is written.
+  const uint8_t* pixels = tile.image.pixels.data();
+  const Box box = tile.box();
+  const size_t row_bytes = tile.image.row_bytes();
   for (const Rotation::Place place : places) {
     const Weights weights =
         weights_of(place.x & (kParts - 1), place.y & (kParts - 1));
     const Rotation::Place at{.x = place.x >> kPartBits,
                              .y = place.y >> kPartBits};
-    const int x = at.x - tile.left;
-    const int y = at.y - tile.top;
-    // A load takes a byte of the third neighbour, too.
-    if (x >= 0 && y >= 0 && x + 2 < image.width && y + 1 < image.height) {
-      const uint8_t* top = image.row(y) + size_t(x) * 3;
-      mix_rgb(top, top + image.row_bytes(), weights, to);
+    const int x = at.x - box.left;
+    const int y = at.y - box.top;
+    if (x >= 0 && y >= 0 && x + 1 < box.width && y + 1 < box.height) {
+      const uint8_t* top = pixels + size_t(y) * row_bytes + size_t(x) * 3;
+      mix_rgb(top, top + row_bytes, weights, to);
     } else {
       mix_at_border(tile, at, weights, border, to);
     }
@@ -156,12 +151,11 @@ Box Rotation::source_of(Box window) const {
       bottom = std::max(bottom, at.y);
     }
   }
-  const Box corners{.left = std::max(left, 0),
-                    .top = std::max(top, 0),
-                    .width = std::min(right, size_.width - 1) -
-                             std::max(left, 0) + 1,
-                    .height = std::min(bottom, size_.height - 1) -
-                              std::max(top, 0) + 1};
+  const Box corners{
+      .left = std::max(left, 0),
+      .top = std::max(top, 0),
+      .width = std::min(right, size_.width - 1) - std::max(left, 0) + 1,
+      .height = std::min(bottom, size_.height - 1) - std::max(top, 0) + 1};
   return grown(corners, 2, size_);
 }
 
@@ -179,9 +173,8 @@ Tile Rotation::linear(const Tile& tile, Box window,
   for (int y = 0; y < window.height; ++y) {
     for (int x = 0; x < window.width; ++x) {
       const Place at = fixed_point(window.left + x, window.top + y);
-      places[size_t(x)] = {
-          .x = (at.x + kHalfPart) >> (kPlaceBits - kPartBits),
-          .y = (at.y + kHalfPart) >> (kPlaceBits - kPartBits)};
+      places[size_t(x)] = {.x = (at.x + kHalfPart) >> (kPlaceBits - kPartBits),
+                           .y = (at.y + kHalfPart) >> (kPlaceBits - kPartBits)};
     }
     rotate_rgb_row(tile, places, border, out.image.row(y));
   }

@@ -122,9 +122,9 @@ void check_holds_labels(const Decoder& decoder) {
   const bool is_plain =
       type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_RGB;
   if (type == PNG_COLOR_TYPE_PALETTE || (is_plain && depth == 8)) return;
-  throw FormatError(fmt::format(
-      "a PNG file of color type {} with {} bits per channel; {}", type, depth,
-      kExpectedLabels));
+  throw FormatError(
+      fmt::format("a PNG file of color type {} with {} bits per channel; {}",
+                  type, depth, kExpectedLabels));
 }
 
 Image first_of_equal_channels(const Image& rgb) {
@@ -132,9 +132,9 @@ Image first_of_equal_channels(const Image& rgb) {
   const uint8_t* from = rgb.pixels.data();
   for (uint8_t& label : labels.pixels) {
     if (from[0] != from[1] || from[0] != from[2]) {
-      throw FormatError(fmt::format(
-          "an RGB picture with colours, such as ({}, {}, {}); {}", from[0],
-          from[1], from[2], kExpectedLabels));
+      throw FormatError(
+          fmt::format("an RGB picture with colours, such as ({}, {}, {}); {}",
+                      from[0], from[1], from[2], kExpectedLabels));
     }
     label = from[0];
     from += 3;

@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/recipes/dit/dit.h"
 #include "lockstep/recipes/jit/jit.h"
+#include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/recipes/tiny/tiny.h"
 
 namespace lockstep {
@@ -21,6 +22,7 @@ std::unique_ptr<Recipe> make() {
 constexpr std::array kRecipes = {
     RecipeEntry{"dit", make<DitRecipe>},
     RecipeEntry{"jit", make<JitRecipe>},
+    RecipeEntry{"scribble", make<ScribbleRecipe>},
     RecipeEntry{"tiny", make<TinyRecipe>},
 };
 

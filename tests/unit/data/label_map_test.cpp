@@ -50,9 +50,9 @@ TEST(LabelMap, ColoursAreThoseOfVoc) {
                             palette.begin() + static_cast<long>(3 * label + 3));
   };
   EXPECT_EQ(colour(0), (std::vector<int>{0, 0, 0}));
-  EXPECT_EQ(colour(1), (std::vector<int>{128, 0, 0}));     // aeroplane
-  EXPECT_EQ(colour(15), (std::vector<int>{192, 128, 128}));  // person
-  EXPECT_EQ(colour(20), (std::vector<int>{0, 64, 128}));   // tv monitor
+  EXPECT_EQ(colour(1), (std::vector<int>{128, 0, 0}));        // aeroplane
+  EXPECT_EQ(colour(15), (std::vector<int>{192, 128, 128}));   // person
+  EXPECT_EQ(colour(20), (std::vector<int>{0, 64, 128}));      // tv monitor
   EXPECT_EQ(colour(255), (std::vector<int>{224, 224, 192}));  // none
 }
 
@@ -98,9 +98,8 @@ TEST(LabelMap, RefusalNamesFileAndWhatIsExpected) {
 TEST(LabelMap, LabelsBeyondThePaletteAreRefused) {
   const std::vector<uint8_t> two_colours = {0, 0, 0, 255, 255, 255};
   EXPECT_THROW(encode_palette_png(all_numbers(), two_colours), ConfigError);
-  EXPECT_THROW(
-      encode_palette_png(testing::test_picture(4, 4), voc_palette()),
-      ConfigError);
+  EXPECT_THROW(encode_palette_png(testing::test_picture(4, 4), voc_palette()),
+               ConfigError);
 }
 
 }  // namespace

@@ -42,8 +42,7 @@ TEST(OpenCvOps, AWindowIsTheSameAsACropOfTheWhole) {
 
     const Rotation rotation(scaling.to, round - 30);
     const Tile turned = rotation.linear(whole, all_of(scaling.to), kBorder);
-    const Tile needed =
-        scale_linear(picture, scaling, rotation.source_of(box));
+    const Tile needed = scale_linear(picture, scaling, rotation.source_of(box));
     EXPECT_EQ(rotation.linear(needed, box, kBorder).image.pixels,
               crop(turned.image, box).pixels)
         << round;
@@ -62,10 +61,10 @@ TEST(OpenCvOps, FactorOneAndNoAngleChangeNothing) {
   EXPECT_EQ(scale_linear(picture, scaling, all_of(scaling.to)).image.pixels,
             picture.pixels);
   const Rotation rotation(size_of(picture), 0);
-  EXPECT_EQ(rotation
-                .linear(whole_tile(picture), all_of(size_of(picture)), kBorder)
-                .image.pixels,
-            picture.pixels);
+  EXPECT_EQ(
+      rotation.linear(whole_tile(picture), all_of(size_of(picture)), kBorder)
+          .image.pixels,
+      picture.pixels);
 }
 
 TEST(OpenCvOps, PicturesOfAnySizeAreTaken) {
@@ -75,8 +74,8 @@ TEST(OpenCvOps, PicturesOfAnySizeAreTaken) {
     EXPECT_GE(scaling.to.width, 1);
     EXPECT_GE(scaling.to.height, 1);
     const Tile small = scale_linear(picture, scaling, all_of(scaling.to));
-    const Tile turned = Rotation(scaling.to, 10)
-                            .linear(small, all_of(scaling.to), kBorder);
+    const Tile turned =
+        Rotation(scaling.to, 10).linear(small, all_of(scaling.to), kBorder);
     EXPECT_EQ(blur_5x5(turned, all_of(scaling.to)).image.width,
               scaling.to.width);
   }

@@ -1,5 +1,3 @@
-#include "lockstep/recipes/scribble/augment.h"
-
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/recipes/scribble/augment.h"
 #include "lockstep/recipes/scribble/distance_map.h"
 #include "lockstep/recipes/scribble/samples.h"
 #include "support/images.h"
@@ -106,8 +105,9 @@ TEST(ScribbleAugment, WithoutDrawsTheMiddleIsCutOut) {
   const Image map = marks(150, 111);
   const at::Tensor labels =
       Augmentation(size_of(map), 40, AugmentDraws{}).map(map);
-  EXPECT_EQ(to_image(labels).pixels,
-            crop(map, {.left = 55, .top = 35, .width = 40, .height = 40}).pixels);
+  EXPECT_EQ(
+      to_image(labels).pixels,
+      crop(map, {.left = 55, .top = 35, .width = 40, .height = 40}).pixels);
 }
 
 TEST(ScribbleAugment, MirrorTurnsPictureAndMapAround) {
@@ -153,8 +153,7 @@ TEST(ScribbleAugment, EveryPlaceOfACropIsDrawn) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     AugmentDraws draws = draw_augmentation({}, seed);
     draws = {.across = draws.across, .down = draws.down};
-    corners.insert(
-        Augmentation({5, 3}, 2, draws).map(map)[0][0].item<int>());
+    corners.insert(Augmentation({5, 3}, 2, draws).map(map)[0][0].item<int>());
   }
   EXPECT_EQ(corners, (std::set<int>{0, 1, 2, 3, 5, 6, 7, 8}));
 }

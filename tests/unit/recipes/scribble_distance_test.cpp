@@ -1,10 +1,10 @@
 // Against scipy and OpenCV: tests/interop/scribble_data_parity_test.cpp.
-#include "lockstep/recipes/scribble/distance_map.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
+
+#include "lockstep/recipes/scribble/distance_map.h"
 
 namespace lockstep {
 namespace {

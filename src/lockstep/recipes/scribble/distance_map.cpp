@@ -66,9 +66,9 @@ class RowPass {
     if (count > 0) {
       const Parabola& last = stack_[count - 1];
       // The last place where `last` is not above `next`.
-      const int64_t crossing = (square(next.apex) - square(last.apex) +
-                                next.height - last.height) /
-                               (2 * (next.apex - last.apex));
+      const int64_t crossing =
+          (square(next.apex) - square(last.apex) + next.height - last.height) /
+          (2 * (next.apex - last.apex));
       if (crossing + 1 >= width_) return count;
       next.begin = crossing + 1;
     }
@@ -101,17 +101,24 @@ std::vector<uint8_t> levels(const Image& mask, double lambda) {
 // 1 on the outline of the foreground, 0 elsewhere.
 Image outline_of(const Image& labels) {
   Image outline = make_image(labels.width, labels.height, 1);
-  const auto is_open = [&labels](int x, int y) {
-    const bool is_inside =
-        x >= 0 && y >= 0 && x < labels.width && y < labels.height;
-    return !is_inside || !is_object(labels.row(y)[x]);
-  };
+  // A frame of background, so that every pixel has four neighbours.
+  const auto stride = static_cast<size_t>(labels.width) + 2;
+  std::vector<uint8_t> objects(stride *
+                               (static_cast<size_t>(labels.height) + 2));
   for (int y = 0; y < labels.height; ++y) {
-    const uint8_t* from = labels.row(y);
+    uint8_t* to = &objects[(static_cast<size_t>(y) + 1) * stride + 1];
+    for (int x = 0; x < labels.width; ++x) to[x] = is_object(labels.row(y)[x]);
+  }
+  for (int y = 0; y < labels.height; ++y) {
+    const uint8_t* at = &objects[(static_cast<size_t>(y) + 1) * stride + 1];
+    const uint8_t* above = at - stride;
+    const uint8_t* below = at + stride;
+    const uint8_t* before = at - 1;
+    const uint8_t* behind = at + 1;
     uint8_t* to = outline.row(y);
     for (int x = 0; x < labels.width; ++x) {
-      to[x] = is_object(from[x]) && (is_open(x - 1, y) || is_open(x + 1, y) ||
-                                     is_open(x, y - 1) || is_open(x, y + 1));
+      const int around = above[x] & below[x] & before[x] & behind[x];
+      to[x] = static_cast<uint8_t>(at[x] & (around ^ 1));
     }
   }
   return outline;

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "lockstep/data/image.h"
+#include "lockstep/data/label_map.h"
 
 namespace lockstep {
-
-constexpr uint8_t kNoLabel = 255;
 
 // How fast distances count: e and e^6, as in the folders lambd_e and lambd_e6
 // of the original's maps. They reach 255 at 155 and at 13 pixels.

@@ -31,7 +31,8 @@ struct Thing {
   int label = 1;
   Point centre = {};
   double radius = 10;
-  double tilt = 0;
+  double cosine = 1;  // Of its tilt.
+  double sine = 0;
   Colour light = {};
   Colour dark = {};
 };
@@ -85,9 +86,8 @@ Colour colour_of(double hue, double saturation, double value) {
 Point seen_from(const Thing& thing, Point at) {
   const double x = (at.x - thing.centre.x) / thing.radius;
   const double y = (at.y - thing.centre.y) / thing.radius;
-  const double cosine = std::cos(thing.tilt);
-  const double sine = std::sin(thing.tilt);
-  return {.x = x * cosine + y * sine, .y = y * cosine - x * sine};
+  return {.x = x * thing.cosine + y * thing.sine,
+          .y = y * thing.cosine - x * thing.sine};
 }
 
 bool covers(const Thing& thing, Point at) {
@@ -117,21 +117,23 @@ double pattern(const Thing& thing, Point at) {
 
 // Null for the background.
 const Thing* thing_at(const Scene& scene, Point at) {
-  const auto found = std::find_if(
-      scene.things.rbegin(), scene.things.rend(),
-      [at](const Thing& thing) { return covers(thing, at); });
+  const auto found =
+      std::find_if(scene.things.rbegin(), scene.things.rend(),
+                   [at](const Thing& thing) { return covers(thing, at); });
   return found == scene.things.rend() ? nullptr : &*found;
 }
 
 Thing draw_thing(RandomStream& random, ImageSize size) {
-  Thing thing{.label = 1 + static_cast<int>(
-                               random.integer(kGeneratedClasses - 1))};
+  Thing thing{.label =
+                  1 + static_cast<int>(random.integer(kGeneratedClasses - 1))};
   thing.radius = between(random, 13, 21);
   thing.centre = {
       .x = between(random, 0.6 * thing.radius, size.width - 0.6 * thing.radius),
       .y = between(random, 0.6 * thing.radius,
                    size.height - 0.6 * thing.radius)};
-  thing.tilt = between(random, -0.5, 0.5);
+  const double tilt = between(random, -0.5, 0.5);
+  thing.cosine = std::cos(tilt);
+  thing.sine = std::sin(tilt);
   const double hue = 0.2 * thing.label + between(random, -0.04, 0.04);
   thing.light = colour_of(hue, 0.75, between(random, 0.85, 1));
   thing.dark = colour_of(hue, 0.9, between(random, 0.5, 0.65));
@@ -140,10 +142,9 @@ Thing draw_thing(RandomStream& random, ImageSize size) {
 
 Scene draw_scene(uint64_t seed) {
   RandomStream random(seed);
-  Scene scene{
-      .size = {.width = 88 + static_cast<int>(random.integer(17)),
-               .height = 72 + static_cast<int>(random.integer(17))},
-      .seed = seed};
+  Scene scene{.size = {.width = 88 + static_cast<int>(random.integer(17)),
+                       .height = 72 + static_cast<int>(random.integer(17))},
+              .seed = seed};
   const double hue = random.uniform();
   const double value = between(random, 0.25, 0.8);
   scene.ground = colour_of(hue, 0.2, value);
@@ -157,8 +158,8 @@ Scene draw_scene(uint64_t seed) {
 
 Colour colour_at(const Scene& scene, Point at) {
   const Thing* thing = thing_at(scene, at);
-  const double light = thing != nullptr ? pattern(*thing, at)
-                                        : smooth_noise(scene.seed, at, 6);
+  const double light =
+      thing != nullptr ? pattern(*thing, at) : smooth_noise(scene.seed, at, 6);
   const Colour& low = thing != nullptr ? thing->dark : scene.ground;
   const Colour& high = thing != nullptr ? thing->light : scene.ground_spots;
   Colour colour;
@@ -226,8 +227,8 @@ void draw_stroke(const Scene& scene, const Stroke& stroke, Image& scribbles) {
                      .y = stroke.middle.y + ahead * sine + aside * cosine};
       const int x = static_cast<int>(std::floor(at.x));
       const int y = static_cast<int>(std::floor(at.y));
-      const bool is_inside = x >= 0 && y >= 0 && x < scribbles.width &&
-                             y < scribbles.height;
+      const bool is_inside =
+          x >= 0 && y >= 0 && x < scribbles.width && y < scribbles.height;
       // The pixel's middle decides, as it does for the truth.
       if (is_inside &&
           thing_at(scene, {.x = x + 0.5, .y = y + 0.5}) == stroke.thing) {

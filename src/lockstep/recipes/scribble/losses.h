@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "lockstep/data/label_map.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -14,8 +15,6 @@ struct LossSum {
   at::Tensor sum;
   at::Tensor normaliser;
 };
-
-constexpr int64_t kNoLabel = 255;
 
 // Maps [B, C, h, w] at another size: bilinear, corners on corners.
 at::Tensor resize_maps(const at::Tensor& maps, int64_t height, int64_t width);

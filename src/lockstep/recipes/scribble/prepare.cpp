@@ -17,6 +17,7 @@
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/data/label_map.h"
+#include "lockstep/formats/png.h"
 #include "lockstep/recipes/scribble/distance_map.h"
 #include "lockstep/recipes/scribble/voc_files.h"
 #include "lockstep/recipes/scribble/voc_set.h"
@@ -48,8 +49,7 @@ void describe(Options& options, PrepareConfig& config) {
               "Where maps of distances from outlines of pseudo labels go; "
               "empty: none.");
   options.add("lambda_s", config.lambda_s,
-              "255 - sqrt(lambda) * distance, from scribbles.",
-              {.minimum = 0});
+              "255 - sqrt(lambda) * distance, from scribbles.", {.minimum = 0});
   options.add("lambda_c", config.lambda_c,
               "sqrt(lambda) * distance, from outlines.", {.minimum = 0});
   options.add("workers", config.workers, "Threads; 0: one per processor.",
@@ -126,7 +126,12 @@ std::vector<Job> open_jobs(const std::vector<MapKind>& kinds,
 void make_map(const Job& job) {
   const Image labels = read_label_map(job.kind->labels.path(job.name));
   const Image map = job.kind->make(labels, job.kind->lambda);
-  write_png(job.kind->maps.path(job.name), map);
+  write_file_atomically(job.kind->maps.path(job.name),
+                        encode_png(PngPixels{.width = map.width,
+                                             .height = map.height,
+                                             .channels = 1,
+                                             .pixels = map.pixels,
+                                             .content = PngContent::kDrawing}));
 }
 
 // Threads take the next job each. The first error ends all and is thrown.
@@ -174,8 +179,9 @@ std::string prepare_scribble(const std::vector<std::string>& arguments) {
   const std::vector<MapKind> kinds = kinds_of(config, folder);
   const std::vector<Job> jobs = open_jobs(kinds, names, config);
   const auto num_threads =
-      config.workers > 0 ? static_cast<size_t>(config.workers)
-                         : size_t{std::max(1U, std::thread::hardware_concurrency())};
+      config.workers > 0
+          ? static_cast<size_t>(config.workers)
+          : size_t{std::max(1U, std::thread::hardware_concurrency())};
   const int64_t begin = monotonic_ns();
   run_jobs(jobs, std::min(num_threads, jobs.size()));
   const double seconds = seconds_between(begin, monotonic_ns());

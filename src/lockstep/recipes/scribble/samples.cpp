@@ -72,7 +72,8 @@ Sample WholeSamples::collate(std::vector<Sample> samples) const {
   }
   const auto count = static_cast<int64_t>(samples.size());
   const at::Tensor pictures = at::zeros({count, 3, height, width}, at::kByte);
-  const at::Tensor truths = at::full({count, height, width}, kNoLabel, at::kByte);
+  const at::Tensor truths =
+      at::full({count, height, width}, kNoLabel, at::kByte);
   for (int64_t i = 0; i < count; ++i) {
     const Sample& sample = samples[static_cast<size_t>(i)];
     const int64_t rows = sample[0].size(1);

@@ -62,8 +62,9 @@ std::vector<std::string> read_voc_names(const fs::path& list) {
     if (!line.empty()) names.push_back(name_in_line(line));
   }
   if (names.empty()) {
-    throw ConfigError(fmt::format(
-        "the list '{}' is empty; it names one picture per line", list.string()));
+    throw ConfigError(
+        fmt::format("the list '{}' is empty; it names one picture per line",
+                    list.string()));
   }
   return names;
 }
@@ -83,10 +84,9 @@ void check_files_exist(const FilesOfNames& files,
     if (num_missing++ == 0) first = name + files.ending;
   }
   if (num_missing == 0) return;
-  throw ConfigError(
-      fmt::format("{} of {} files with {} are missing in '{}', '{}' first. {}",
-                  num_missing, names.size(), files.what, folder, first,
-                  files.remedy));
+  throw ConfigError(fmt::format(
+      "{} of {} files with {} are missing in '{}', '{}' first. {}", num_missing,
+      names.size(), files.what, folder, first, files.remedy));
 }
 
 }  // namespace lockstep

@@ -139,13 +139,15 @@ VocFiles files_to_train(const fs::path& folder,
   const FilesOfNames scribbles{
       .folder = folder / config.train_path,
       .what = "scribbles (--train_path)",
-      .remedy = "Name their folder, below that of VOC2012, or use --dataset "
-                "PseudoOnly."};
+      .remedy =
+          "Name their folder, below that of VOC2012, or use --dataset "
+          "PseudoOnly."};
   const FilesOfNames pseudo{
       .folder = folder / config.pesudo_path,
       .what = "pseudo labels (--pesudo_path)",
-      .remedy = "Name their folder, below that of VOC2012, or use --dataset "
-                "ScribbleOnly."};
+      .remedy =
+          "Name their folder, below that of VOC2012, or use --dataset "
+          "ScribbleOnly."};
   const std::string remedy = fmt::format(
       "Name their folder, or have them made: {}", prepare_command(config));
   VocFiles files{.pictures = pictures_in(folder)};
@@ -214,8 +216,8 @@ ScribbleMode scribble_mode(const std::string& word) {
     if (word == name) return mode;
     words.emplace_back(name);
   }
-  throw ConfigError(fmt::format("--dataset {}: expected one of {}", word,
-                                join(words, ", ")));
+  throw ConfigError(
+      fmt::format("--dataset {}: expected one of {}", word, join(words, ", ")));
 }
 
 bool has_scribbles(ScribbleMode mode) {

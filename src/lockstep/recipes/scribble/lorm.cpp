@@ -162,7 +162,7 @@ struct Residual : torch::autograd::Function<Residual> {
     }
     context->save_for_backward({x, query, key, gamma});
     context->saved_data["front"] = c10::IValue::make_capsule(front);
-    count = count.to(type);
+    count = count.to(at::kDouble);
     context->mark_non_differentiable({count});
     return {sum, count};
   }

@@ -26,10 +26,6 @@ struct Entropy : torch::autograd::Function<Entropy> {
   }
 };
 
-Tensor as_count(const Tensor& count, const Tensor& like) {
-  return count.to(like.scalar_type());
-}
-
 }  // namespace
 
 Tensor resize_maps(const Tensor& maps, int64_t height, int64_t width) {
@@ -54,8 +50,7 @@ LossSum cross_entropy(const Tensor& log_probabilities, const Tensor& labels,
     const Tensor even = -(log_probabilities.mean(1) * is_labelled).sum();
     sum = (1 - label_smoothing) * sum + label_smoothing * even;
   }
-  return {.sum = sum,
-          .normaliser = as_count(is_labelled.sum(), log_probabilities)};
+  return {.sum = sum, .normaliser = is_labelled.sum().to(at::kDouble)};
 }
 
 Tensor pixel_entropy(const Tensor& log_probabilities) {
@@ -65,7 +60,7 @@ Tensor pixel_entropy(const Tensor& log_probabilities) {
 LossSum weighted_entropy(const Tensor& entropy, const Tensor& distances) {
   const Tensor products = entropy * (distances.to(entropy.scalar_type()) / 255);
   return {.sum = products.sum(),
-          .normaliser = as_count(at::count_nonzero(products), entropy)};
+          .normaliser = at::count_nonzero(products).to(at::kDouble)};
 }
 
 }  // namespace lockstep

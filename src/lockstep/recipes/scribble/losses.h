@@ -9,7 +9,8 @@
 
 namespace lockstep {
 
-// Scalars on the device. A normaliser of 0 means that nothing was counted.
+// Scalars on the device, the normaliser an exact count in float64. Where it is
+// 0 nothing was counted.
 struct LossSum {
   at::Tensor sum;
   at::Tensor normaliser;

@@ -58,6 +58,40 @@ std::string tokenizer_text() {
       "normalized": true, "special": true}]})";
 }
 
+// Two residues with an alternate place and a hydrogen.
+std::string pdb_text() {
+  return "REMARK   2 RESOLUTION.    1.74 ANGSTROMS.\n"
+         "ATOM      1  N   SER A   1      11.104   6.134  -6.504  1.00  0.00\n"
+         "ATOM      2  CA ASER A   1      11.639   6.071  -5.147  0.60  0.00\n"
+         "ATOM      3  CA BSER A   1      11.739   6.171  -5.147  0.40  0.00\n"
+         "ATOM      4  C   SER A   1      10.674   5.330  -4.234  1.00  0.00\n"
+         "ATOM      5  O   SER A   1       9.469   5.570  -4.292  1.00  0.00\n"
+         "ATOM      6  CB  SER A   1      11.877   7.478  -4.613  1.00  0.00\n"
+         "ATOM      7  OG  SER A   1      12.400   7.420  -3.300  1.00  0.00\n"
+         "ATOM      8  N   GLY A   1A     11.204   4.430  -3.404  1.00  0.00\n"
+         "ATOM      9  CA  GLY A   1A     10.399   3.650  -2.474  1.00  0.00\n"
+         "ATOM     10  C   GLY A   1A     10.800   3.900  -1.030  1.00  0.00\n"
+         "ATOM     11  O   GLY A   1A     11.950   4.200  -0.730  1.00  0.00\n"
+         "TER\nENDMDL\nEND\n";
+}
+
+std::string mmcif_text() {
+  return "data_X\n_exptl.method 'X-RAY DIFFRACTION'\n"
+         "_refine.pdbx_refine_id 1\n_refine.ls_d_res_high 2.10\nloop_\n"
+         "_atom_site.group_PDB\n_atom_site.id\n_atom_site.type_symbol\n"
+         "_atom_site.label_atom_id\n_atom_site.label_alt_id\n"
+         "_atom_site.label_comp_id\n_atom_site.label_asym_id\n"
+         "_atom_site.label_seq_id\n_atom_site.pdbx_PDB_ins_code\n"
+         "_atom_site.Cartn_x\n_atom_site.Cartn_y\n_atom_site.Cartn_z\n"
+         "_atom_site.occupancy\n_atom_site.auth_seq_id\n"
+         "_atom_site.auth_asym_id\n_atom_site.pdbx_PDB_model_num\n"
+         "ATOM 1 N N . ALA A 1 ? 1.5 2.5 3.5 1.00 1 A 1\n"
+         "ATOM 2 C CA A ALA A 1 ? 2.5 2.5 3.5 0.60 1 A 1\n"
+         "ATOM 3 C CA B ALA A 1 ? 2.6 2.5 3.5 0.40 1 A 1\n"
+         "ATOM 4 C C . ALA A 1 ? 3.5 3.5 3.5 1.00 1 A 1\n"
+         "ATOM 5 O O . ALA A 1 ? 3.5 4.5 3.5 1.00 1 A 1\n#\n";
+}
+
 std::map<std::string, Seeds> make_seeds() {
   const Value value = testing::sample_value();
   Value small;
@@ -92,7 +126,8 @@ std::map<std::string, Seeds> make_seeds() {
       {"fuzz_text_file",
        {R"(["a", {"text": "b"}, {"prompt": "c", "answer": "d"}])",
         R"({"messages": [{"role": "assistant", "content": "e"}]})",
-        "\"one\"\n{\"text\": \"two\"}\n"}}};
+        "\"one\"\n{\"text\": \"two\"}\n"}},
+      {"fuzz_structure", {pdb_text(), mmcif_text()}}};
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ zlib1g-dev          required  file    /usr/include/zlib.h
 libisal-dev         required  file    /usr/include/isa-l.h
 libpcre2-dev        required  file    /usr/include/pcre2.h
 libutf8proc-dev     required  file    /usr/include/utf8proc.h
+gemmi-dev           required  file    /usr/include/gemmi/pdb.hpp
+tao-pegtl-dev       required  file    /usr/include/tao/pegtl.hpp
 libprotobuf-dev     required  file    /usr/include/google/protobuf/message_lite.h
 protobuf-compiler   required  command protoc
 libssl-dev          required  file    /usr/include/openssl/evp.h

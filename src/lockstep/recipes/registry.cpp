@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/recipes/dit/dit.h"
 #include "lockstep/recipes/jit/jit.h"
+#include "lockstep/recipes/protein/protein.h"
 #include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/recipes/tiny/tiny.h"
 
@@ -22,6 +23,7 @@ std::unique_ptr<Recipe> make() {
 constexpr std::array kRecipes = {
     RecipeEntry{"dit", make<DitRecipe>},
     RecipeEntry{"jit", make<JitRecipe>},
+    RecipeEntry{"protein", make<ProteinRecipe>},
     RecipeEntry{"scribble", make<ScribbleRecipe>},
     RecipeEntry{"tiny", make<TinyRecipe>},
 };

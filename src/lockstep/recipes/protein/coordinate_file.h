@@ -1,0 +1,38 @@
+// The atoms of coordinate files, as they stand there. All use of gemmi is
+// behind this header.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct FileAtom {
+  std::string name = {};  // "CA"
+  double occupancy = 1;
+  std::array<double, 3> place = {};  // Angstrom; may be NaN.
+};
+
+struct FileResidue {
+  std::string name = {};  // "ALA", "HOH"
+  std::string id = {};    // Number and insertion code: "12", "12A".
+  bool is_water = false;
+  std::vector<FileAtom> atoms = {};  // With all alternate places.
+};
+
+// The first chain of the first model; alternate residues of one id follow each
+// other.
+struct FileChain {
+  std::string name = {};  // "A"
+  std::vector<FileResidue> residues = {};
+  double resolution = 0;    // Angstrom; 0: not stated.
+  std::string method = {};  // "X-RAY DIFFRACTION"
+};
+
+// Both throw FormatError, which names no path, for anything else. A coordinate
+// of PDB that is no number becomes 0, and NaN one of mmCIF.
+FileChain parse_pdb(const std::string& text);
+FileChain parse_mmcif(const std::string& text);
+
+}  // namespace lockstep

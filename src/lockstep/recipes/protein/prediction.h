@@ -1,0 +1,33 @@
+// What `lockstep sample protein` writes about a structure.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/recipes/protein/cache_file.h"
+#include "lockstep/recipes/protein/inference.h"
+#include "lockstep/train/recipe.h"
+
+namespace lockstep {
+
+struct KnownProtein {
+  Protein protein = {};
+  std::vector<std::string> residue_ids = {};  // "12", "12A"; else from 1 on.
+  // Degrees; NaN where there is none. Of .pt files the middle of the bin.
+  std::vector<double> chi1 = {};
+};
+
+// Of a structure or a .pt file. Throws FormatError or IoError with the path.
+KnownProtein read_known_protein(const std::filesystem::path& path);
+
+// {name}.tsv, one row per fragment, and {name}.json, the summary. The guess has
+// no dimension of batches and lies on the CPU; num_bins are those of its
+// torsions.
+std::vector<OutputFile> prediction_files(const std::string& name,
+                                         const KnownProtein& known,
+                                         const FragmentGuess& guess,
+                                         int64_t num_bins);
+
+}  // namespace lockstep

@@ -1,0 +1,15 @@
+// A loop whose rounds run on several threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace lockstep {
+
+// Calls work(0) ... work(num_items - 1), each once, on `num_threads` threads
+// (0: one per core of this process, at most 16). Blocks until all are done. The
+// first error ends the loop early and is thrown.
+void run_workers(int64_t num_items, int64_t num_threads,
+                 const std::function<void(int64_t)>& work);
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// Structures in real formats, atom by atom, for tests.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/recipes/protein/generated.h"
+
+namespace lockstep::testing {
+
+// One atom of a file; what a line of PDB says of it.
+struct AtomLine {
+  std::string name = "CA";
+  std::string residue = "ALA";
+  std::string chain = "A";
+  int number = 1;
+  char insertion = ' ';
+  char altloc = ' ';
+  double occupancy = 1;
+  Point place = {};
+  int model = 1;
+  bool is_hetero = false;
+};
+
+// Residues are numbered from 1.
+std::vector<AtomLine> atom_lines(const std::vector<GeneratedResidue>& chain);
+
+// With MODEL and ENDMDL where there are several models.
+std::string pdb_text(std::span<const AtomLine> atoms);
+
+std::string mmcif_text(std::span<const AtomLine> atoms);
+
+std::string gzipped(const std::string& bytes);
+
+}  // namespace lockstep::testing

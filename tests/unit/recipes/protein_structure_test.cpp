@@ -1,0 +1,441 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+#include <set>
+
+#include "lockstep/base/error.h"
+#include "lockstep/recipes/protein/generated.h"
+#include "lockstep/recipes/protein/structure.h"
+#include "lockstep/recipes/protein/torsion.h"
+#include "lockstep/recipes/protein/vocabulary.h"
+#include "lockstep/tensor/random_stream.h"
+#include "support/protein_files.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::AtomLine;
+using Atoms = std::vector<AtomLine>;
+
+constexpr double kPi = std::numbers::pi;
+
+TEST(ProteinVocabulary, IsThatOfTheOriginal) {
+  std::vector<int64_t> all;
+  for (const std::string_view residue : residue_types()) {
+    const auto fragments = fragments_of(residue);
+    all.insert(all.end(), fragments.begin(), fragments.end());
+  }
+  const std::vector<int64_t> expected = {
+      4, 5,  5, 5, 11, 5, 10, 5, 9, 14, 5,  5, 10, 5, 5,  9, 5,  12,
+      5, 15, 4, 5, 4,  5, 15, 4, 4, 5,  5,  5, 5,  8, 5,  5, 14, 4,
+      5, 7,  5, 5, 5,  6, 15, 6, 4, 5,  13, 5, 7,  6, 15, 4, 4};
+  EXPECT_EQ(all, expected);
+  EXPECT_TRUE(fragments_of("GLY").empty());
+  EXPECT_TRUE(fragments_of("MSE").empty());
+  EXPECT_TRUE(is_residue_type("GLY"));
+  EXPECT_FALSE(is_residue_type("MSE"));
+  EXPECT_FALSE(is_residue_type(""));
+  EXPECT_EQ(fragment_name(kMaskFragment), "MASK");
+  EXPECT_EQ(fragment_name(15), "BRANCH_CH");
+  EXPECT_EQ(chi1_atom("ILE"), "CG1");
+  EXPECT_EQ(chi1_atom("THR"), "OG1");
+  EXPECT_EQ(chi1_atom("ALA"), "");
+}
+
+TEST(Torsion, HasTheSignOfTheConvention) {
+  const Point a = {1, 0, 0};
+  const Point b = {0, 0, 0};
+  const Point c = {0, 0, 1};
+  EXPECT_NEAR(dihedral(a, b, c, {1, 0, 1}), 0, 1e-12);
+  EXPECT_NEAR(dihedral(a, b, c, {0, 1, 1}), kPi / 2, 1e-12);
+  EXPECT_NEAR(dihedral(a, b, c, {0, -1, 1}), -kPi / 2, 1e-12);
+  EXPECT_NEAR(std::abs(dihedral(a, b, c, {-1, 0, 1})), kPi, 1e-12);
+  EXPECT_EQ(dihedral(a, b, c, {0, 0, 2}), 0);
+}
+
+TEST(Torsion, PlacesAtomsSoThatTheyAreMeasuredAgain) {
+  const Point a = {0.3, -1.2, 0.4};
+  const Point b = {1.1, 0.2, -0.1};
+  const Point c = {2.0, 0.9, 1.0};
+  for (double torsion = -3; torsion < 3.1; torsion += 0.37) {
+    const Point d =
+        place_atom(a, b, c, {.length = 1.5, .angle = 1.9, .torsion = torsion});
+    EXPECT_NEAR(dihedral(a, b, c, d), torsion, 1e-9);
+    EXPECT_NEAR(distance(c, d), 1.5, 1e-9);
+  }
+}
+
+TEST(Torsion, BinsAreFiveDegreesWideAndPiIsInTheFirst) {
+  EXPECT_EQ(torsion_bin(-kPi), 0);
+  EXPECT_EQ(torsion_bin(kPi), 0);
+  EXPECT_EQ(torsion_bin(0), 36);
+  EXPECT_EQ(torsion_bin(-1e-9), 35);
+  EXPECT_EQ(torsion_bin(kPi - 1e-9), 71);
+  for (int64_t bin = 0; bin < kNumTorsionBins; ++bin) {
+    EXPECT_EQ(torsion_bin(bin_angle(bin)), bin);
+  }
+}
+
+TEST(GeneratedChain, IsEqualForEqualNumbersAndHasIdealBonds) {
+  const GeneratedChainConfig config{.seed = 3};
+  const auto chain = generated_chain(config, 5);
+  const auto again = generated_chain(config, 5);
+  const auto other = generated_chain(config, 6);
+  ASSERT_EQ(chain.size(), again.size());
+  EXPECT_NE(chain[3].atoms[0].place, other[3].atoms[0].place);
+  ASSERT_GE(chain.size(), 30U);
+  ASSERT_LE(chain.size(), 80U);
+  for (size_t i = 0; i < chain.size(); ++i) {
+    EXPECT_EQ(chain[i].atoms[2].place, again[i].atoms[2].place);
+    const auto& atoms = chain[i].atoms;
+    EXPECT_NEAR(distance(atoms[0].place, atoms[1].place), 1.458, 1e-6);
+    EXPECT_NEAR(distance(atoms[1].place, atoms[2].place), 1.525, 1e-6);
+    EXPECT_NEAR(distance(atoms[2].place, atoms[3].place), 1.231, 1e-6);
+    if (i == 0) continue;
+    const auto& last = chain[i - 1].atoms;
+    EXPECT_NEAR(distance(last[2].place, atoms[0].place), 1.329, 1e-6);
+    // A flat bond, with O on the other side than the next N.
+    const double omega =
+        dihedral(last[1].place, last[2].place, atoms[0].place, atoms[1].place);
+    EXPECT_NEAR(std::abs(omega), kPi, 1e-6);
+    EXPECT_NEAR(distance(last[1].place, atoms[1].place), 3.8, 0.1);
+    EXPECT_GT(distance(last[3].place, atoms[0].place), 2.1);
+  }
+}
+
+TEST(GeneratedChain, HelicesAreRightHandedAndResiduesLeftHanded) {
+  // Any helix of 6 residues or more has i to i + 3 about 5 A apart.
+  int helical = 0;
+  for (int64_t index = 0; index < 20; ++index) {
+    const auto chain = generated_chain({.seed = 1}, index);
+    for (size_t i = 0; i + 3 < chain.size(); ++i) {
+      const double torsion =
+          dihedral(chain[i].atoms[1].place, chain[i + 1].atoms[1].place,
+                   chain[i + 2].atoms[1].place, chain[i + 3].atoms[1].place);
+      if (std::abs(torsion - 0.87) < 0.2) ++helical;  // 50 degrees.
+      if (chain[i].type == "GLY") continue;
+      const auto& atoms = chain[i].atoms;
+      // Improper torsion of L-amino acids.
+      EXPECT_LT(dihedral(atoms[2].place, atoms[0].place, atoms[1].place,
+                         atoms[4].place),
+                0);
+    }
+  }
+  EXPECT_GT(helical, 100);
+}
+
+std::string as_pdb(const Atoms& atoms) { return testing::pdb_text(atoms); }
+std::string as_mmcif(const Atoms& atoms) { return testing::mmcif_text(atoms); }
+
+// Every test reads the same atoms in both formats.
+class StructureOf
+    : public ::testing::TestWithParam<std::string (*)(const Atoms&)> {
+ protected:
+  static Structure read(const Atoms& atoms) {
+    return read_structure(GetParam()(atoms), "folder/1abc.file");
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, StructureOf,
+                         ::testing::Values(&as_pdb, &as_mmcif));
+
+Atoms chain_atoms(int64_t index = 0) {
+  return testing::atom_lines(generated_chain({.seed = 7}, index));
+}
+
+Atoms residue_atoms(const std::string& type, int number) {
+  Atoms atoms;
+  double x = 3.8 * number;
+  for (const std::string name : {"N", "CA", "C", "O", "CB"}) {
+    atoms.push_back({.name = name,
+                     .residue = type,
+                     .number = number,
+                     .place = {x, 0.5 * x, std::sin(x)}});
+    x += 1;
+  }
+  return atoms;
+}
+
+Atoms operator+(Atoms a, const Atoms& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST_P(StructureOf, AChainIsThatChain) {
+  for (int64_t index = 0; index < 5; ++index) {
+    const Structure expected = generated_structure({.seed = 7}, index);
+    const Structure structure = read(chain_atoms(index));
+    EXPECT_EQ(structure.residue_types, expected.residue_types);
+    EXPECT_EQ(structure.residue_ids, expected.residue_ids);
+    EXPECT_EQ(structure.chain, "A");
+    EXPECT_EQ(structure.num_skipped, 0);
+    ASSERT_EQ(structure.backbone.size(), expected.backbone.size());
+    for (size_t i = 0; i < expected.backbone.size(); ++i) {
+      ASSERT_NEAR(structure.backbone[i], expected.backbone[i], 6e-4);
+    }
+    for (size_t i = 0; i < expected.chi1.size(); ++i) {
+      ASSERT_EQ(std::isnan(structure.chi1[i]), std::isnan(expected.chi1[i]));
+      if (std::isnan(expected.chi1[i])) continue;
+      const double difference = structure.chi1[i] - expected.chi1[i];
+      ASSERT_NEAR(std::remainder(difference, 2 * kPi), 0, 2e-3);
+    }
+  }
+}
+
+TEST_P(StructureOf, OfAlternatePlacesTheHighestOccupancyCountsThenTheFirst) {
+  Atoms atoms = residue_atoms("ALA", 1) + residue_atoms("SER", 2);
+  AtomLine other = atoms[1];
+  atoms[1].altloc = 'A';
+  atoms[1].occupancy = 0.4;
+  other.altloc = 'B';
+  other.occupancy = 0.6;
+  other.place[0] += 0.25;
+  const double expected = other.place[0];
+  atoms.insert(atoms.begin() + 2, other);
+  EXPECT_NEAR(read(atoms).backbone[3], expected, 1e-3);
+  atoms[1].occupancy = 0.5;
+  atoms[2].occupancy = 0.5;
+  EXPECT_NEAR(read(atoms).backbone[3], expected - 0.25, 1e-3);
+}
+
+TEST_P(StructureOf, OfAlternateResiduesOneCounts) {
+  Atoms first = residue_atoms("SER", 2);
+  Atoms second = residue_atoms("THR", 2);
+  for (AtomLine& atom : first) {
+    atom.altloc = 'A';
+    atom.occupancy = 0.3;
+  }
+  for (AtomLine& atom : second) {
+    atom.altloc = 'B';
+    atom.occupancy = 0.7;
+  }
+  const Structure structure =
+      read(residue_atoms("ALA", 1) + first + second + residue_atoms("VAL", 3));
+  EXPECT_EQ(structure.residue_types,
+            (std::vector<std::string>{"ALA", "THR", "VAL"}));
+}
+
+TEST_P(StructureOf, InsertionCodesAreResiduesOfTheirOwn) {
+  Atoms inserted = residue_atoms("SER", 5);
+  for (AtomLine& atom : inserted) atom.insertion = 'A';
+  const Structure structure =
+      read(residue_atoms("ALA", 5) + inserted + residue_atoms("VAL", 6));
+  EXPECT_EQ(structure.residue_types,
+            (std::vector<std::string>{"ALA", "SER", "VAL"}));
+  EXPECT_EQ(structure.residue_ids, (std::vector<std::string>{"5", "5A", "6"}));
+}
+
+TEST_P(StructureOf, NumbersMayBeNegative) {
+  const Structure structure =
+      read(residue_atoms("ALA", -3) + residue_atoms("VAL", 0));
+  EXPECT_EQ(structure.residue_ids, (std::vector<std::string>{"-3", "0"}));
+}
+
+TEST_P(StructureOf, SeveralModelsAreTheFirst) {
+  Atoms second = residue_atoms("SER", 1) + residue_atoms("SER", 2);
+  for (AtomLine& atom : second) atom.model = 2;
+  const Structure structure =
+      read(residue_atoms("ALA", 1) + residue_atoms("VAL", 2) + second);
+  EXPECT_EQ(structure.residue_types, (std::vector<std::string>{"ALA", "VAL"}));
+}
+
+TEST_P(StructureOf, OnlyTheFirstChainCounts) {
+  Atoms other = residue_atoms("SER", 1);
+  for (AtomLine& atom : other) atom.chain = "B";
+  Atoms water = {{.name = "O",
+                  .residue = "HOH",
+                  .number = 301,
+                  .place = {9, 9, 9},
+                  .is_hetero = true}};
+  Atoms ligand = {{.name = "C1",
+                   .residue = "LIG",
+                   .number = 300,
+                   .place = {8, 9, 9},
+                   .is_hetero = true}};
+  const Structure structure =
+      read(residue_atoms("ALA", 1) + other + ligand + water);
+  EXPECT_EQ(structure.residue_types, std::vector<std::string>{"ALA"});
+  EXPECT_EQ(structure.num_skipped, 1);
+}
+
+TEST_P(StructureOf, ResiduesThatAreOthersOrIncompleteAreSkipped) {
+  for (size_t missing = 0; missing < 4; ++missing) {
+    Atoms incomplete = residue_atoms("LEU", 2);
+    incomplete.erase(incomplete.begin() + static_cast<int64_t>(missing));
+    Atoms selenium = residue_atoms("MSE", 3);
+    for (AtomLine& atom : selenium) atom.is_hetero = true;
+    const Structure structure = read(residue_atoms("ALA", 1) + incomplete +
+                                     selenium + residue_atoms("VAL", 4));
+    EXPECT_EQ(structure.residue_types,
+              (std::vector<std::string>{"ALA", "VAL"}));
+    EXPECT_EQ(structure.num_skipped, 2);
+  }
+}
+
+TEST_P(StructureOf, HydrogensChangeNothing) {
+  Atoms atoms = chain_atoms();
+  const Structure expected = read(atoms);
+  Atoms with;
+  for (const AtomLine& atom : atoms) {
+    with.push_back(atom);
+    AtomLine hydrogen = atom;
+    hydrogen.name = "H" + atom.name;
+    hydrogen.place[2] += 1;
+    with.push_back(hydrogen);
+  }
+  const Structure structure = read(with);
+  EXPECT_EQ(structure.backbone, expected.backbone);
+  EXPECT_EQ(structure.residue_types, expected.residue_types);
+}
+
+TEST_P(StructureOf, AMissingSideChainAtomMeansNoTorsion) {
+  Atoms atoms = residue_atoms("SER", 1) + residue_atoms("SER", 2);
+  AtomLine oxygen = atoms[4];
+  oxygen.name = "OG";
+  oxygen.place[1] += 1.1;
+  atoms.insert(atoms.begin() + 5, oxygen);
+  const Structure structure = read(atoms);
+  EXPECT_FALSE(std::isnan(structure.chi1[0]));
+  EXPECT_TRUE(std::isnan(structure.chi1[1]));
+}
+
+// The error's text; empty: there is none.
+std::string refusal(const std::string& bytes) {
+  try {
+    read_structure(bytes, "folder/1abc.pdb");
+    return "";
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+}
+
+TEST_P(StructureOf, ChainsWithoutAResidueThatCountsAreRefusedByName) {
+  const std::string text =
+      refusal(GetParam()({{.name = "P", .residue = "DA"}}));
+  EXPECT_NE(text.find("folder/1abc.pdb"), std::string::npos) << text;
+  EXPECT_NE(text.find("20 amino acids"), std::string::npos) << text;
+}
+
+TEST_P(StructureOf, CoordinatesThatAreNoNumbersAreRefused) {
+  Atoms atoms = residue_atoms("ALA", 1);
+  atoms[2].place[1] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(refusal(GetParam()(atoms)).find("finite"), std::string::npos);
+}
+
+TEST_P(StructureOf, EveryBeginningIsReadOrRefused) {
+  const std::string text =
+      GetParam()(residue_atoms("SER", 1) + residue_atoms("LEU", 2));
+  for (size_t size = 0; size <= text.size(); ++size) {
+    const std::string part = text.substr(0, size);
+    const std::string error = refusal(part);
+    if (error.empty()) continue;
+    ASSERT_NE(error.find("1abc"), std::string::npos) << size;
+  }
+  const std::string zipped = testing::gzipped(text);
+  EXPECT_EQ(refusal(zipped), "");
+  for (size_t size = 0; size < zipped.size(); ++size) {
+    ASSERT_NE(refusal(zipped.substr(0, size)), "") << size;
+  }
+}
+
+TEST_P(StructureOf, DamagedBytesAreReadOrRefused) {
+  const std::string text = GetParam()(chain_atoms());
+  RandomStream draw(11);
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = text;
+    for (int64_t i = 1 + draw.integer(20); i > 0; --i) {
+      const auto at =
+          static_cast<size_t>(draw.integer(std::ssize(damaged) - 8));
+      switch (draw.integer(3)) {
+        case 0: damaged[at] = static_cast<char>(draw.bits()); break;
+        case 1: damaged.erase(at, static_cast<size_t>(draw.integer(8))); break;
+        default:
+          damaged.insert(at, 1, static_cast<char>(' ' + draw.integer(90)));
+      }
+    }
+    refusal(damaged);  // No other error, no crash.
+  }
+}
+
+TEST(Structure, IsToldByItsContentNotByItsName) {
+  const testing::TempDir folder;
+  const Atoms atoms = chain_atoms();
+  const std::string pdb = testing::pdb_text(atoms);
+  const Structure expected = read_structure(pdb, "x");
+  const std::string cif = testing::mmcif_text(atoms);
+  for (const auto& [name, bytes] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"a.pdb", pdb},
+           {"a.cif", cif},
+           {"a.pdb.gz", testing::gzipped(pdb)},
+           {"a.cif.gz", testing::gzipped(cif)},
+           {"b.pdb", cif},
+           {"b.cif", testing::gzipped(pdb)},
+           {"b.ent.gz", cif}}) {
+    const Structure structure = read_structure(folder.write(name, bytes));
+    EXPECT_EQ(structure.backbone, expected.backbone) << name;
+    EXPECT_EQ(structure.name, name.substr(0, 1));
+  }
+}
+
+TEST(Structure, OtherFilesAreRefusedByName) {
+  for (const std::string& bytes :
+       {std::string(), std::string("\n\n"), std::string("hello\nworld\n"),
+        std::string("data_x\n"), std::string("data_x\n_entry.id x\n"),
+        std::string(100, '\0'), std::string("\x1f\x8b garbage"),
+        std::string("{\"data\": 1}"), testing::gzipped(""),
+        testing::gzipped(std::string(64 << 20, ' '))}) {
+    const std::string text = refusal(bytes);
+    EXPECT_NE(text.find("folder/1abc.pdb"), std::string::npos)
+        << bytes.substr(0, 20) << text;
+  }
+  const testing::TempDir folder;
+  EXPECT_THROW(read_structure(folder.path() / "none.pdb"), IoError);
+}
+
+TEST(Structure, StatesResolutionAndMethod) {
+  const Atoms atoms = residue_atoms("ALA", 1);
+  const Structure pdb = read_structure(
+      "EXPDTA    X-RAY DIFFRACTION\n"
+      "REMARK   2\n"
+      "REMARK   2 RESOLUTION.    1.74 ANGSTROMS.\n" +
+          testing::pdb_text(atoms),
+      "x.pdb");
+  EXPECT_DOUBLE_EQ(pdb.resolution, 1.74);
+  EXPECT_EQ(pdb.method, "X-RAY DIFFRACTION");
+  const std::string cif = testing::mmcif_text(atoms);
+  const std::string head = cif.substr(0, cif.find("loop_"));
+  const std::string rest = cif.substr(head.size());
+  const Structure crystal = read_structure(
+      head + "_refine.pdbx_refine_id 1\n_refine.ls_d_res_high 2.10\n" + rest,
+      "x.cif");
+  EXPECT_DOUBLE_EQ(crystal.resolution, 2.1);
+  const Structure microscope = read_structure(
+      head + "_em_3d_reconstruction.resolution 3.3\n" + rest, "x.cif");
+  EXPECT_DOUBLE_EQ(microscope.resolution, 3.3);
+  EXPECT_EQ(read_structure(cif, "x.cif").resolution, 0);
+}
+
+TEST(Structure, NamesLoseTheirEndings) {
+  EXPECT_EQ(structure_name("a/pdb1abc.ent.gz"), "pdb1abc");
+  EXPECT_EQ(structure_name("1abc.CIF"), "1abc");
+  EXPECT_EQ(structure_name("1abc.A.pt"), "1abc.A");
+  EXPECT_EQ(structure_name("1abc"), "1abc");
+  EXPECT_TRUE(is_structure_name("x.PDB.GZ"));
+  EXPECT_TRUE(is_structure_name("x.mmcif"));
+  EXPECT_FALSE(is_structure_name("x.pt"));
+  EXPECT_FALSE(is_structure_name("cif"));
+}
+
+TEST(Structure, CountsBreaksOfTheChain) {
+  Structure structure = generated_structure({.seed = 7}, 0);
+  EXPECT_EQ(count_chain_breaks(structure.backbone, 4.5), 0);
+  structure.backbone.erase(structure.backbone.begin() + 60,
+                           structure.backbone.begin() + 84);
+  EXPECT_EQ(count_chain_breaks(structure.backbone, 4.5), 1);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -8,6 +8,8 @@
 
 #include "distributed/training.h"
 #include "lockstep/base/atomic_file.h"
+#include "lockstep/recipes/protein/cache_file.h"
+#include "lockstep/recipes/protein/generated.h"
 #include "lockstep/recipes/scribble/generated.h"
 #include "support/cifar10_files.h"
 #include "support/images.h"
@@ -179,6 +181,33 @@ TEST(Guides, EveryCommandOfScribbleWorks) {
   expect_stated(
       "lockstep train scribble --layers 50 --model_type res50_ASPP_lorm", "16",
       "0.001");
+}
+
+TEST(Guides, EveryCommandOfProteinWorks) {
+  const Words commands = commands_of("from-the-guides.md", "protein");
+  EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md", "protein"));
+  EXPECT_GE(commands.size(), 17U);
+  const TempDir temp;
+  const fs::path cache = temp.path() / "data" / "cache";
+  fs::create_directories(cache);
+  for (int i = 0; i < 80; ++i) {
+    const GeneratedChainConfig chains = {.min_residues = 8, .max_residues = 16};
+    write_protein_file(cache / ("p" + std::to_string(i) + ".pt"),
+                       make_protein(generated_structure(chains, i), "p.pdb"));
+  }
+  const auto outputs = run_commands(
+      commands, temp, "--pdb_path=data/cache --cache_dir=data/cache");
+  // As the guide states them.
+  const std::string flags =
+      " --pdb_path data/cache --cache_dir data/cache --epochs 50 --batch_size ";
+  const auto expect_batch = [&](const std::string& command,
+                                const std::string& batch) {
+    expect_in(outputs.at(command), "effective batch " + batch);
+    expect_in(outputs.at(command), "learning rate 0.0001");
+  };
+  expect_batch("lockstep train protein --nproc 8" + flags + "8",
+               "64 = 8 per process");
+  expect_batch("lockstep train protein" + flags + "4", "4 = 4 per process");
 }
 
 }  // namespace

@@ -151,10 +151,10 @@ void ScribbleRecipe::describe_evaluation(Options& options) {
   options.add("save_path", settings_.save_path,
               "eval: folder for the segmented pictures, and its name with .txt "
               "for the results; empty: none",
-              {.group = group});
+              {.group = group, .once = true});
   options.add("images", settings_.images,
               "sample: a picture or a folder of pictures to segment",
-              {.group = group});
+              {.group = group, .once = true});
 }
 
 void ScribbleRecipe::settle_defaults(const Options& options,

@@ -42,9 +42,10 @@ void expect_close(const Tensor& ours, const Tensor& theirs,
                   const Closeness& closeness) {
   ASSERT_EQ(ours.sizes(), theirs.sizes()) << closeness.what;
   if (ours.numel() == 0) return;
-  const double size = theirs.norm().item<double>();
+  const Tensor expected = theirs.to(at::kDouble);  // counts too
+  const double size = expected.norm().item<double>();
   EXPECT_GT(size, 0) << closeness.what;
-  EXPECT_LE((ours - theirs).norm().item<double>() / size, closeness.tolerance)
+  EXPECT_LE((ours - expected).norm().item<double>() / size, closeness.tolerance)
       << closeness.what;
 }
 

@@ -1,11 +1,12 @@
 // The recipe protein learns, alike on any number of processes, and predicts.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "distributed/training.h"
 #include "lockstep/base/files.h"
-#include "lockstep/base/strings.h"
+#include "lockstep/checkpoint/file.h"
 #include "lockstep/recipes/protein/cache_file.h"
 #include "lockstep/recipes/protein/generated.h"
 #include "support/tree_equal.h"
@@ -24,19 +25,30 @@ const Words kSmall = {"--pdb_path=builtin:protein",
                       "--workers=1",
                       "--no_tensorboard"};
 
+// What is next to a hidden fragment, and the backbone, tell what it is. To say
+// the most frequent one gives 0.37.
 TEST(ProteinTraining, RecoversHiddenFragments) {
   const TempDir temp;
-  run_well({.recipe = "protein",
-            .folder = temp.path(),
-            .flags = kSmall + Words{"--batch_size=8", "--n_steps=300",
-                                    "--dropout=0", "--val_every=300"}});
+  const Training training{
+      .recipe = "protein",
+      .folder = temp.path(),
+      .flags = {"--pdb_path=builtin:protein", "--hidden_dim=64",
+                "--num_encoder_layers=1", "--num_decoder_layers=1",
+                "--num_heads=4", "--k_neighbors=4", "--learning_rate=4e-3",
+                "--warmup_steps=100", "--mask_ratio=0.2", "--dropout=0",
+                "--batch_size=4", "--n_steps=1600", "--val_every=1600",
+                "--workers=1", "--no_tensorboard"}};
+  ProcessOptions options = process_options(training);
+  options.timeout_seconds = 240;
+  const auto result = run(command_of(training), options);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto fragment = metric(temp.path(), "val/fragment_loss");
   const auto torsion = metric(temp.path(), "val/torsion_loss");
   ASSERT_FALSE(fragment.empty());
   EXPECT_NEAR(metric(temp.path(), "val/loss").back(),
               fragment.back() + torsion.back(), 1e-9);
-  EXPECT_GT(metric(temp.path(), "val/recovery").back(), 0.7);
-  EXPECT_GT(metric(temp.path(), "val/torsion_near").back(), 0.5);
+  EXPECT_GT(metric(temp.path(), "val/recovery").back(), 0.6);
+  EXPECT_GT(metric(temp.path(), "val/torsion_near").back(), 0.75);
 }
 
 TEST(ProteinTraining, OneAndTwoProcessesHaveTheSameLosses) {
@@ -68,11 +80,19 @@ TEST(ProteinTraining, ResumesToTheBit) {
               .folder = temp.path() / folder,
               .flags = kSmall + more});
   };
-  train("whole", {"--n_steps=12"});
-  train("stopped", {"--n_steps=5"});
-  train("stopped", {"--n_steps=12", "--resume=latest"});
-  expect_equal(learned(last_checkpoint(temp.path() / "stopped")),
-               learned(last_checkpoint(temp.path() / "whole")));
+  train("whole", {"--epochs=2", "--limit_train_batches=5"});
+  train("stopped", {"--epochs=1", "--limit_train_batches=5"});
+  train("stopped",
+        {"--epochs=2", "--limit_train_batches=5", "--resume=latest"});
+  const std::string file = "checkpoint_epoch_2.pt";
+  const Tree whole = load_checkpoint(temp.path() / "whole" / file);
+  const Tree resumed = load_checkpoint(temp.path() / "stopped" / file);
+  for (const std::string key :
+       {"epoch", "encoder_state_dict", "decoder_state_dict",
+        "optimizer_state_dict", "scheduler_state_dict", "loss", "train_losses",
+        "val_losses"}) {
+    expect_equal(resumed.at(key).value(), whole.at(key).value(), key);
+  }
 }
 
 TEST(ProteinTraining, EvaluatesAndPredictsStructures) {

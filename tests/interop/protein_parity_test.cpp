@@ -143,15 +143,22 @@ void expect_equal_geometry(const CaseConfig& config, const Case& made,
     const int64_t length = made.input.lengths[i].item<int64_t>();
     expect_close(angles[i].slice(0, 0, length), own.at("features").as_tensor(),
                  "angles", 1e-5);
-    const Tensor used = graph.is_edge[i].nonzero();
-    const Tensor targets = graph.neighbours[i].masked_select(graph.is_edge[i]);
+    // Theirs are sorted by their ends.
+    const Tensor by_end =
+        graph.neighbours[i]
+            .masked_fill(~graph.is_edge[i], made.input.coords.size(1))
+            .argsort(/*dim=*/int64_t{1});
+    const Tensor is_edge = graph.is_edge[i].gather(1, by_end);
+    const Tensor ends = graph.neighbours[i].gather(1, by_end);
     const Tensor edges = own.at("edges").as_tensor();
-    ASSERT_EQ(targets.size(0), edges.size(1));
-    EXPECT_TRUE(used.select(1, 0).equal(edges[0]));
-    EXPECT_TRUE(targets.equal(edges[1]));
-    const Tensor directions = graph.directions[i].index({graph.is_edge[i]});
-    expect_close(directions, own.at("edge_features").as_tensor().slice(1, 32),
-                 "directions", 1e-5);
+    ASSERT_EQ(is_edge.sum().item<int64_t>(), edges.size(1));
+    EXPECT_TRUE(is_edge.nonzero().select(1, 0).equal(edges[0]));
+    EXPECT_TRUE(ends.masked_select(is_edge).equal(edges[1]));
+    const Tensor directions =
+        graph.directions[i].gather(1, by_end.unsqueeze(2).expand({-1, -1, 3}));
+    expect_close(directions.index({is_edge}),
+                 own.at("edge_features").as_tensor().slice(1, 32), "directions",
+                 1e-5);
   }
 }
 

@@ -150,6 +150,21 @@ TEST(ProteinModel, AProteinDoesNotDependOnItsBatch) {
       together.fragments.index_select(0, order), 1e-4, 1e-5));
 }
 
+TEST(ProteinModel, ComputesInDoublePrecision) {
+  ProteinModel model = quiet_model();
+  const torch::NoGradGuard no_grad;
+  ProteinInput input = random_input();
+  const Tensor single = model.forward(input).torsions;
+  model.to(torch::kDouble);
+  input.coords = input.coords.to(model.dtype());
+  const Tensor exact = model.forward(input).torsions;
+  EXPECT_EQ(exact.scalar_type(), torch::kDouble);
+  const Tensor is_fragment = input.fragments.ne(kPadFragment).unsqueeze(2);
+  EXPECT_TRUE((single * is_fragment)
+                  .to(torch::kDouble)
+                  .allclose(exact * is_fragment, 1e-3, 1e-4));
+}
+
 TEST(ProteinModel, DropsOutWhileTrainingOnly) {
   ProteinModel model = quiet_model();
   const ProteinInput input = random_input();

@@ -14,9 +14,9 @@ at::Tensor hidden_fragments(const ProteinTargets& targets) {
 // logits [B, M, classes], classes int64 [B, M] -> [B].
 at::Tensor cross_entropies(const at::Tensor& logits,
                            const at::Tensor& classes) {
-  const at::Tensor losses = at::nll_loss(
-      at::log_softmax(logits.flatten(0, 1), -1, at::kFloat), classes.flatten(),
-      /*weight=*/{}, at::Reduction::None, kNotScored);
+  const at::Tensor losses =
+      at::nll_loss(at::log_softmax(logits.flatten(0, 1), -1), classes.flatten(),
+                   /*weight=*/{}, at::Reduction::None, kNotScored);
   return losses.view(classes.sizes()).sum(1);
 }
 

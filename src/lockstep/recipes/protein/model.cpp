@@ -49,6 +49,10 @@ FragmentLogits ProteinModel::forward(const ProteinInput& input) {
   return decode(input, encode(input));
 }
 
+at::ScalarType ProteinModel::dtype() const {
+  return parameters().front().scalar_type();
+}
+
 at::Tensor ProteinModel::encode(const ProteinInput& input) {
   return encoder_->forward(input.coords, input.lengths);
 }

@@ -38,11 +38,14 @@ class ProteinModel : public torch::nn::Module {
  public:
   explicit ProteinModel(const ProteinConfig& config);
 
+  // coords have the type of the weights, dtype().
   FragmentLogits forward(const ProteinInput& input);
 
   // The two halves of forward(): one backbone serves many guesses.
   at::Tensor encode(const ProteinInput& input);
   FragmentLogits decode(const ProteinInput& input, const at::Tensor& residues);
+
+  at::ScalarType dtype() const;
 
  private:
   std::shared_ptr<BackboneEncoder> encoder_;

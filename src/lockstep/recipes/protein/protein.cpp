@@ -31,11 +31,6 @@ void set_defaults(TrainConfig& common) {
   common.keep_last = 0;
 }
 
-// What the model is given of a batch (see ProteinSet).
-ProteinInput input_of(const Batch& batch) {
-  return {.coords = batch[0], .lengths = batch[1], .fragments = batch[2]};
-}
-
 // Names of files that differ although the structures' names do not.
 std::vector<std::string> distinct_names(const ProteinFiles& files) {
   std::vector<std::string> names;
@@ -178,7 +173,9 @@ struct ProteinRecipe::Guess {
 
 ProteinRecipe::Guess ProteinRecipe::guess(const Batch& batch,
                                           SampleRandom& random) {
-  ProteinInput input = input_of(batch);
+  ProteinInput input = {.coords = batch[0].to(model_->dtype()),
+                        .lengths = batch[1],
+                        .fragments = batch[2]};
   Guess made = {
       .targets = {.fragments = input.fragments,
                   .is_hidden = draw_hidden(input.fragments.ne(kPadFragment),
@@ -234,7 +231,7 @@ std::vector<OutputFile> ProteinRecipe::predict(int64_t input) {
   const auto device = model_->parameters().front().device();
   const FragmentGuess guess =
       guess_fragments(*model_,
-                      {.coords = batch[0].to(device),
+                      {.coords = batch[0].to(device, model_->dtype()),
                        .lengths = batch[1].to(device),
                        .fragments = batch[2].to(device)},
                       settings_.num_iterations);

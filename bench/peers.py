@@ -5,6 +5,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -66,6 +67,37 @@ def alternate(ours, theirs, rounds):
         statistics.median(b for _, b in pairs),
         statistics.median(a / b for a, b in pairs),
     )
+
+
+def training_rate(recipe, flags, blocks):
+    """Samples per second of our training, and the share of the time that it waits for data.
+
+    blocks: {"size": steps between two numbers, "warm": numbers left out, "count": all numbers}.
+    """
+    rate = "perf/samples_per_second"
+    flags = {
+        "n_steps": blocks["count"] * blocks["size"],
+        "log_every": blocks["size"],
+        # The last step still validates and saves: as little as there can be.
+        **{f"{what}_every": 1000000 for what in ("val", "save", "sample")},
+        "limit_val_batches": 1,
+        **flags,
+    }
+    words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
+    with tempfile.TemporaryDirectory() as folder:
+        output = run(
+            [str(BIN / "lockstep-worker"), "train", recipe, "--save_dir", folder + "/run"]
+            + ["--no_use_wandb", "--no_tensorboard", *words]
+        )
+        lines = (Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    rates = [row[rate] for row in rows if rate in row]
+    assert len(rates) == blocks["count"], rows
+    share = re.search(r"^\s+data\s+[\d.]+ ms\s+(\d+)%", output, re.M)
+    return {
+        "rate": statistics.median(rates[blocks["warm"] :]),
+        "data_share": int(share[1]) / 100,
+    }
 
 
 def report(name, **values):

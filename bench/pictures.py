@@ -11,19 +11,14 @@ models, that everything runs; its numbers mean nothing.
 """
 import json
 import os
-import re
 import statistics
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 import peers
 
-OURS = str(peers.BIN / "lockstep-worker")
 PEER = [peers.peer_python(), str(peers.ROOT / "bench" / "python" / "pictures_worker.py")]
 ROUNDS = 2
-RATE = "perf/samples_per_second"
 # Blocks of ours: the first ones warm up, PyTorch's times as many as are left.
 NUM_WARM_BLOCKS = 2
 NUM_BLOCKS = 5
@@ -68,39 +63,20 @@ def model_flags(case):
 
 
 def run_ours(case):
-    """Samples per second and the share of the time that went into waiting for data."""
-    is_small = case["device"] == "cpu"
-    with tempfile.TemporaryDirectory() as folder:
-        flags = {
-            **model_flags(case),
-            "data_path": "builtin:shapes",
-            "save_dir": folder + "/run",
-            "device": case["device"],
-            "precision": "bf16",
-            "batch_size": case["batch"],
-            "n_steps": NUM_BLOCKS * case["block"],
-            "log_every": case["block"],
-            "workers": 1 if is_small else 12,
-            # The last step still validates, samples and saves: as little as there can be.
-            **{f"{what}_every": 1000000 for what in ("val", "save", "sample", "fid")},
-            "limit_val_batches": 1,
-            "sample_steps": 1,
-            "copies": 1,
-            "classes": 0,
-        }
-        words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
-        output = peers.run(
-            [OURS, "train", case["recipe"], "--no_use_wandb", "--no_tensorboard", *words]
-        )
-        lines = (Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()
-    rows = [json.loads(line) for line in lines]
-    rates = [row[RATE] for row in rows if RATE in row]
-    assert len(rates) == NUM_BLOCKS, rows
-    share = re.search(r"^\s+data\s+[\d.]+ ms\s+(\d+)%", output, re.M)
-    return {
-        "rate": statistics.median(rates[NUM_WARM_BLOCKS:]),
-        "data_share": int(share[1]) / 100,
+    flags = {
+        **model_flags(case),
+        "data_path": "builtin:shapes",
+        "device": case["device"],
+        "precision": "bf16",
+        "batch_size": case["batch"],
+        "workers": 1 if case["device"] == "cpu" else 12,
+        "fid_every": 1000000,
+        "sample_steps": 1,
+        "copies": 1,
+        "classes": 0,
     }
+    blocks = {"size": case["block"], "warm": NUM_WARM_BLOCKS, "count": NUM_BLOCKS}
+    return peers.training_rate(case["recipe"], flags, blocks)
 
 
 def run_peer(case, mode):

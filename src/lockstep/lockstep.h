@@ -15,6 +15,7 @@
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/schedule.h"
 #include "lockstep/parallel/ddp.h"
+#include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/program.h"
 
 namespace lockstep {

@@ -7,17 +7,22 @@
 #include <regex>
 
 #include "distributed/training.h"
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/recipes/protein/cache_file.h"
+#include "lockstep/recipes/protein/generated.h"
+#include "lockstep/recipes/scribble/generated.h"
 #include "support/cifar10_files.h"
+#include "support/images.h"
 
 namespace lockstep::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Ours, of the code blocks below "## RECIPE". "[flags]" stands for any.
+// Ours, of the code blocks below "## RECIPE". "[flags]" stands for any, also
+// for none.
 Words commands_of(const std::string& document, const std::string& recipe) {
-  static const std::regex ours(
-      R"((CUDA_VISIBLE_DEVICES=\S+ )?(lockstep|bash scripts/).*[^\]])");
+  static const std::regex ours(R"(([A-Z_]+=\S+ )*(lockstep|bash scripts/).*)");
   std::ifstream file(SOURCE_FOLDER "/docs/" + document);
   Words commands;
   bool is_section = false;
@@ -26,7 +31,8 @@ Words commands_of(const std::string& document, const std::string& recipe) {
     if (line.starts_with("## ")) is_section = line == "## " + recipe;
     if (line.starts_with("```")) is_code = !is_code;
     if (is_section && is_code && std::regex_match(line, ours)) {
-      commands.push_back(line);
+      commands.push_back(
+          std::regex_replace(line, std::regex(R"( \[flags\])"), ""));
     }
   }
   return commands;
@@ -55,9 +61,7 @@ std::map<std::string, std::string> run_commands(const Words& commands,
   options.environment["LOCKSTEP"] = LOCKSTEP_PROGRAM;
   for (const std::string& command : commands) {
     const std::string line = "PATH=" PROGRAMS_FOLDER ":$PATH; " +
-                             runnable_here(command) +
-                             " --fast_dev_run --dim=16 --depth=1 --heads=2"
-                             " --sample_steps=1 " +
+                             runnable_here(command) + " --fast_dev_run " +
                              flags;
     const auto result = run(Words{"bash", "-c", line}, options);
     EXPECT_EQ(result.exit_code, 0)
@@ -68,6 +72,8 @@ std::map<std::string, std::string> run_commands(const Words& commands,
   return outputs;
 }
 
+const std::string kTinyModel = "--dim=16 --depth=1 --heads=2 --sample_steps=1 ";
+
 TEST(Guides, EveryCommandOfDitWorks) {
   const Words commands = commands_of("from-the-guides.md", "dit");
   EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md", "dit"));
@@ -77,7 +83,7 @@ TEST(Guides, EveryCommandOfDitWorks) {
   // A batch of 128 for 8 processes.
   temp.write("data/cifar-10-batches-py/data_batch_1", cifar10_python(0, 1024));
   temp.write("data/cifar-10-batches-py/test_batch", cifar10_python(0, 16));
-  const auto outputs = run_commands(commands, temp, "--patch=8");
+  const auto outputs = run_commands(commands, temp, kTinyModel + "--patch=8");
   // As the guide states them.
   const std::string& four = outputs.at("lockstep train dit --nproc 4");
   expect_in(four, "effective batch 512 = 128 per process");
@@ -100,7 +106,8 @@ TEST(Guides, EveryCommandOfJitWorks) {
     texts += "text number " + std::to_string(i) + "\n";
   }
   temp.write("data/train/texts.txt", texts);
-  const auto outputs = run_commands(commands, temp, "--num_texts=1");
+  const auto outputs =
+      run_commands(commands, temp, kTinyModel + "--num_texts=1");
   // As the guide states them.
   const std::string& two = outputs.at("bash scripts/jit/train_multi_gpu.sh 2");
   expect_in(two, "effective batch 128 = 64 per process");
@@ -108,6 +115,99 @@ TEST(Guides, EveryCommandOfJitWorks) {
   expect_in(outputs.at("bash scripts/jit/train.sh"), "learning rate 5e-05");
   expect_in(outputs.at("bash scripts/jit/train_multi_gpu.sh 4"),
             "effective batch 256 = 64 per process");
+}
+
+// A data set in the guide's layout, with pictures of 40 x 30 pixels.
+void write_scribbles(const fs::path& root) {
+  const auto source = generated_scribbles(ScribbleMode::kScribblePseudoDsDc);
+  const auto truths = generated_truths();
+  const auto write = [&](const std::string& folder, const std::string& name,
+                         const Image& image) {
+    fs::create_directories(root / folder);
+    write_png(root / folder / (name + ".png"), image);
+  };
+  const auto write_picture = [&](const std::string& name, const Image& image) {
+    fs::create_directories(root / "JPEGImages");
+    write_file_atomically(root / "JPEGImages" / (name + ".jpg"),
+                          encode_jpeg(image, JpegKind::kBaseline));
+  };
+  std::string train;
+  for (int i = 0; i < 16; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    const LabelledPicture item = source->read(i);
+    write_picture(name, item.picture);
+    write("pascal_2012_scribble", name, item.labels);
+    for (const char* folder : {"bmp_pseudolabel", "bmp_ws_train_aug_dataset"}) {
+      write(folder, name, item.pseudo);
+    }
+    for (const char* folder :
+         {"distance_map", "distancemap/scribble/dsmp_lambd_e"}) {
+      write(folder, name, item.scribble_distances);
+    }
+    for (const char* folder :
+         {"distance_pseudo", "distancemap/cam/dsmp_lambd_e6"}) {
+      write(folder, name, item.outline_distances);
+    }
+    train += name + "\n";
+  }
+  write_picture("v", truths->read(0).picture);
+  write("SegmentationClassAug", "v", truths->read(0).labels);
+  fs::create_directories(root / "ImageSets" / "SegmentationAug");
+  const fs::path lists = root / "ImageSets" / "SegmentationAug";
+  write_file_atomically(lists / "train.txt", train);
+  write_file_atomically(lists / "val.txt", "v\n");
+}
+
+TEST(Guides, EveryCommandOfScribbleWorks) {
+  const Words commands = commands_of("from-the-guides.md", "scribble");
+  EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md", "scribble"));
+  EXPECT_GE(commands.size(), 12U);
+  const TempDir temp;
+  write_scribbles(temp.path() / "dataset" / "ScribbleSup" / "VOC2012");
+  const auto outputs =
+      run_commands(commands, temp, "--layers=18 --crop_size=33");
+  // As the guide states them.
+  const auto expect_stated = [&](const std::string& command,
+                                 const std::string& batch,
+                                 const std::string& rate) {
+    const std::string& output = outputs.at(command);
+    expect_in(output, "effective batch 16 = " + batch + " per process");
+    expect_in(output, "learning rate " + rate);
+  };
+  expect_stated("bash scripts/scribble/train_torchrun.sh", "8", "0.002");
+  expect_stated("bash scripts/scribble/train_ddp.sh", "8", "0.002");
+  expect_stated("lockstep train scribble --nproc 4 --batchsize 4", "4",
+                "0.004");
+  expect_stated(
+      "lockstep train scribble --layers 50 --model_type res50_ASPP_lorm", "16",
+      "0.001");
+}
+
+TEST(Guides, EveryCommandOfProteinWorks) {
+  const Words commands = commands_of("from-the-guides.md", "protein");
+  EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md", "protein"));
+  EXPECT_GE(commands.size(), 17U);
+  const TempDir temp;
+  const fs::path cache = temp.path() / "data" / "cache";
+  fs::create_directories(cache);
+  for (int i = 0; i < 80; ++i) {
+    const GeneratedChainConfig chains = {.min_residues = 8, .max_residues = 16};
+    write_protein_file(cache / ("p" + std::to_string(i) + ".pt"),
+                       make_protein(generated_structure(chains, i), "p.pdb"));
+  }
+  const auto outputs = run_commands(
+      commands, temp, "--pdb_path=data/cache --cache_dir=data/cache");
+  // As the guide states them.
+  const std::string flags =
+      " --pdb_path data/cache --cache_dir data/cache --epochs 50 --batch_size ";
+  const auto expect_batch = [&](const std::string& command,
+                                const std::string& batch) {
+    expect_in(outputs.at(command), "effective batch " + batch);
+    expect_in(outputs.at(command), "learning rate 0.0001");
+  };
+  expect_batch("lockstep train protein --nproc 8" + flags + "8",
+               "64 = 8 per process");
+  expect_batch("lockstep train protein" + flags + "4", "4 = 4 per process");
 }
 
 }  // namespace

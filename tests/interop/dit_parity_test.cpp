@@ -3,16 +3,15 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/checkpoint/file.h"
+#include "interop/parity.h"
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/recipes/dit/flow.h"
 #include "lockstep/recipes/dit/model.h"
-#include "support/process.h"
-#include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
+using testing::expect_close;
 using torch::Tensor;
 
 constexpr int64_t kBatch = 3;
@@ -34,16 +33,6 @@ const std::vector<std::pair<std::string, DitConfig>> kCases = {
       .num_classes = 5,
       .num_registers = 16}},
 };
-
-// What begins as zero would hide what comes before it.
-void shake(torch::nn::Module& model) {
-  const torch::NoGradGuard no_grad;
-  for (Tensor& parameter : model.parameters()) {
-    if (parameter.requires_grad()) {
-      parameter.add_(0.05 * torch::randn_like(parameter));
-    }
-  }
-}
 
 Tree sizes_tree(const DitConfig& config) {
   Tree sizes;
@@ -70,7 +59,7 @@ Case make_case(const DitConfig& config) {
             .pictures = {},
             .draws = {},
             .guidance = torch::tensor({1.0F, 2.5F, 5.0F})};
-  shake(*made.model);
+  testing::shake(*made.model, 0.05);
   const std::vector<int64_t> shape = {kBatch, config.channels,
                                       config.image_size, config.image_size};
   made.pictures = torch::rand(shape) * 2 - 1;
@@ -93,29 +82,13 @@ Tree case_tree(const Case& made) {
   return tree;
 }
 
-void expect_close(const Tensor& ours, const Tensor& theirs,
-                  const std::string& what) {
-  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
-  if (ours.numel() == 0) return;
-  const double size = theirs.norm().item<double>();
-  EXPECT_GT(size, 0) << what;
-  EXPECT_LE((ours - theirs).norm().item<double>(), kTolerance * size) << what;
-}
-
 void expect_equal_training(const Case& made, const TreeView& theirs) {
   Dit& model = *made.model;
   const Tensor loss = flow_losses(model, made.pictures, made.draws).mean();
   loss.backward();
-  expect_close(loss.detach(), theirs.at("loss").as_tensor(), "loss");
-  const TreeView gradients = theirs.at("gradients");
-  size_t num_compared = 0;
-  for (const auto& item : model.named_parameters()) {
-    if (!item.value().requires_grad()) continue;
-    expect_close(item.value().grad(), gradients.at(item.key()).as_tensor(),
-                 item.key());
-    ++num_compared;
-  }
-  EXPECT_EQ(num_compared, gradients.as_dict().size());
+  expect_close(loss.detach(), theirs.at("loss").as_tensor(),
+               {.what = "loss", .tolerance = kTolerance});
+  testing::expect_equal_gradients(model, theirs.at("gradients"), kTolerance);
 }
 
 void expect_equal_forward(const Case& made, const TreeView& theirs) {
@@ -123,7 +96,8 @@ void expect_equal_forward(const Case& made, const TreeView& theirs) {
   const Tensor t = made.draws.times.view({-1, 1, 1, 1});
   const Tensor z_t = (1 - t) * made.pictures + t * made.draws.noise;
   expect_close(made.model->forward(z_t, made.draws.times, made.draws.labels),
-               theirs.at("velocity").as_tensor(), "velocity");
+               theirs.at("velocity").as_tensor(),
+               {.what = "velocity", .tolerance = kTolerance});
   const Tensor course = sample_flow(*made.model,
                                     {.noise = made.draws.noise,
                                      .labels = made.draws.labels,
@@ -140,30 +114,20 @@ TEST(DitParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {
   // Threads that wait for each other are slow where others work too.
   at::set_num_threads(1);
   torch::manual_seed(5);
-  const testing::TempDir folder;
   Tree cases;
   std::vector<Case> made;
   for (const auto& [name, config] : kCases) {
     made.push_back(make_case(config));
     cases[name] = case_tree(made.back());
   }
-  const auto in = folder.path() / "cases.pt";
-  const auto out = folder.path() / "results.pt";
-  save_checkpoint(in, cases);
-  const auto python =
-      testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/dit_reference.py",
-                    in.string(), out.string()},
-                   {.environment = {{"OMP_NUM_THREADS", "1"}},
-                    .folder = "",
-                    .timeout_seconds = 240});
-  ASSERT_EQ(python.exit_code, 0) << python.err;
-  const Tree results = load_checkpoint(out);
+  const Tree results = testing::run_reference("dit_reference.py", cases);
   for (size_t i = 0; i < kCases.size(); ++i) {
     const auto& [name, config] = kCases[i];
     SCOPED_TRACE(name);
     const TreeView theirs = results.at(name);
     expect_close(made[i].model->named_parameters()["pos_embed"],
-                 theirs.at("pos_embed").as_tensor(), "pos_embed");
+                 theirs.at("pos_embed").as_tensor(),
+                 {.what = "pos_embed", .tolerance = kTolerance});
     expect_equal_training(made[i], theirs);
     expect_equal_forward(made[i], theirs);
     // Back again, by name.

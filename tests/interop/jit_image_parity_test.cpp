@@ -4,16 +4,15 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/checkpoint/file.h"
+#include "interop/parity.h"
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/recipes/jit/image_flow.h"
 #include "lockstep/recipes/jit/image_model.h"
-#include "support/process.h"
-#include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
+using testing::expect_close;
 using torch::Tensor;
 
 constexpr int64_t kBatch = 3;
@@ -74,16 +73,6 @@ const std::vector<Sizes> kCases = {
       .context_start = 4}},
 };
 
-// What begins as zero or one would hide what comes before it.
-void shake(torch::nn::Module& model) {
-  const torch::NoGradGuard no_grad;
-  for (Tensor& parameter : model.parameters()) {
-    if (parameter.requires_grad()) {
-      parameter.add_(0.1 * torch::randn_like(parameter));
-    }
-  }
-}
-
 Tree sizes_tree(const JitImageConfig& config) {
   Tree sizes;
   sizes["size"] = config.image_size;
@@ -114,7 +103,7 @@ Case make_case(const Sizes& sizes) {
             .pictures = {},
             .draws = {},
             .guidance = torch::tensor({1.0F, 2.9F, 4.0F})};
-  shake(*made.model);
+  testing::shake(*made.model, 0.1);
   const std::vector<int64_t> shape = {kBatch, config.channels,
                                       config.image_size, config.image_size};
   made.pictures = torch::rand(shape) * 2 - 1;
@@ -143,37 +132,23 @@ Tree case_tree(const Case& made) {
   return tree;
 }
 
-void expect_close(const Tensor& ours, const Tensor& theirs,
-                  const std::string& what) {
-  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
-  const double size = theirs.norm().item<double>();
-  EXPECT_GT(size, 0) << what;
-  EXPECT_LE((ours - theirs).norm().item<double>(), kTolerance * size) << what;
-}
-
 void expect_equal_training(const Case& made, const TreeView& theirs) {
   JitImage& model = *made.model;
   const Tensor loss =
       jit_image_losses(model, made.pictures, made.draws, made.sizes.objective)
           .mean();
   loss.backward();
-  expect_close(loss.detach(), theirs.at("loss").as_tensor(), "loss");
-  const TreeView gradients = theirs.at("gradients");
-  size_t num_compared = 0;
-  for (const auto& item : model.named_parameters()) {
-    if (!item.value().requires_grad()) continue;
-    expect_close(item.value().grad(), gradients.at(item.key()).as_tensor(),
-                 item.key());
-    ++num_compared;
-  }
-  EXPECT_EQ(num_compared, gradients.as_dict().size());
+  expect_close(loss.detach(), theirs.at("loss").as_tensor(),
+               {.what = "loss", .tolerance = kTolerance});
+  testing::expect_equal_gradients(model, theirs.at("gradients"), kTolerance);
 }
 
 void expect_equal_sampling(const Case& made, const TreeView& theirs) {
   const torch::NoGradGuard no_grad;
   expect_close(made.model->forward(made.draws.noise, made.draws.times,
                                    made.draws.labels),
-               theirs.at("predicted").as_tensor(), "predicted");
+               theirs.at("predicted").as_tensor(),
+               {.what = "predicted", .tolerance = kTolerance});
   for (const auto& [name, method] : {std::pair("euler", OdeMethod::kEuler),
                                      std::pair("heun", OdeMethod::kHeun)}) {
     const Tensor pictures =
@@ -185,7 +160,8 @@ void expect_equal_sampling(const Case& made, const TreeView& theirs) {
                            .method = method,
                            .num_steps = kSteps,
                            .interval = made.sizes.interval});
-    expect_close(pictures, theirs.at("pictures").at(name).as_tensor(), name);
+    expect_close(pictures, theirs.at("pictures").at(name).as_tensor(),
+                 {.what = name, .tolerance = kTolerance});
   }
 }
 
@@ -205,29 +181,19 @@ TEST(JitImageParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {
   // Threads that wait for each other are slow where others work too.
   at::set_num_threads(1);
   torch::manual_seed(5);
-  const testing::TempDir folder;
   Tree cases;
   std::vector<Case> made;
   for (const Sizes& sizes : kCases) {
     made.push_back(make_case(sizes));
     cases[sizes.name] = case_tree(made.back());
   }
-  const auto in = folder.path() / "cases.pt";
-  const auto out = folder.path() / "results.pt";
-  save_checkpoint(in, cases);
-  const auto python =
-      testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/jit_image_reference.py",
-                    in.string(), out.string()},
-                   {.environment = {{"OMP_NUM_THREADS", "1"}},
-                    .folder = "",
-                    .timeout_seconds = 240});
-  ASSERT_EQ(python.exit_code, 0) << python.err;
-  const Tree results = load_checkpoint(out);
+  const Tree results = testing::run_reference("jit_image_reference.py", cases);
   for (const Case& one : made) {
     SCOPED_TRACE(one.sizes.name);
     const TreeView theirs = results.at(one.sizes.name);
     expect_close(one.model->named_parameters()["net.pos_embed"],
-                 theirs.at("pos_embed").as_tensor(), "pos_embed");
+                 theirs.at("pos_embed").as_tensor(),
+                 {.what = "pos_embed", .tolerance = kTolerance});
     expect_equal_training(one, theirs);
     expect_equal_sampling(one, theirs);
     expect_equal_names(one, theirs);

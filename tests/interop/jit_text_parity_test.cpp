@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/checkpoint/file.h"
+#include "interop/parity.h"
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/diffusion/ddim.h"
 #include "lockstep/recipes/jit/text_model.h"
-#include "support/process.h"
-#include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
@@ -154,24 +152,13 @@ TEST(JitTextParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {
   // Threads that wait for each other are slow where others work too.
   at::set_num_threads(1);
   torch::manual_seed(5);
-  const testing::TempDir folder;
   Tree cases;
   std::vector<Case> made;
   for (const Kind& kind : kKinds) {
     made.push_back(make_case(kind));
     cases[kind.name] = case_tree(made.back());
   }
-  const auto in = folder.path() / "cases.pt";
-  const auto out = folder.path() / "results.pt";
-  save_checkpoint(in, cases);
-  const auto python =
-      testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/jit_text_reference.py",
-                    in.string(), out.string()},
-                   {.environment = {{"OMP_NUM_THREADS", "1"}},
-                    .folder = "",
-                    .timeout_seconds = 240});
-  ASSERT_EQ(python.exit_code, 0) << python.err;
-  const Tree results = load_checkpoint(out);
+  const Tree results = testing::run_reference("jit_text_reference.py", cases);
   for (size_t i = 0; i < kKinds.size(); ++i) {
     SCOPED_TRACE(kKinds[i].name);
     const TreeView theirs = results.at(kKinds[i].name);

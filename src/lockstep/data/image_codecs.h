@@ -15,6 +15,9 @@ Image decode_png(std::string_view bytes);
 ImageSize size_of_jpeg(std::string_view bytes);
 ImageSize size_of_png(std::string_view bytes);
 
+// The numbers in a label map: see read_label_map().
+Image decode_label_png(std::string_view bytes);
+
 // Throws ConfigError unless sides, channels and number of pixels fit together.
 void check_image(const Image& image);
 

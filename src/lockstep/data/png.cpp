@@ -52,11 +52,14 @@ class Decoder {
 
   bool read_header();
   bool convert_to_8_bit_grey_or_rgb();
+  bool convert_to_bytes();
   bool read_pixels(std::vector<png_bytep>& rows);
 
   uint32_t width() const { return png_get_image_width(png_, info_); }
   uint32_t height() const { return png_get_image_height(png_, info_); }
   int channels() const { return png_get_channels(png_, info_); }
+  int color_type() const { return png_get_color_type(png_, info_); }
+  int bit_depth() const { return png_get_bit_depth(png_, info_); }
   const char* message() const { return escape_.message.data(); }
 
  private:
@@ -83,6 +86,15 @@ bool Decoder::convert_to_8_bit_grey_or_rgb() {
   return true;
 }
 
+// Numbers of a palette stay what they are.
+bool Decoder::convert_to_bytes() {
+  if (setjmp(escape_.place) != 0) return false;
+  png_set_packing(png_);
+  png_set_interlace_handling(png_);
+  png_read_update_info(png_, info_);
+  return true;
+}
+
 bool Decoder::read_pixels(std::vector<png_bytep>& rows) {
   if (setjmp(escape_.place) != 0) return false;
   png_read_image(png_, rows.data());
@@ -97,8 +109,38 @@ void require(bool succeeded, const Decoder& decoder) {
                   decoder.message()));
 }
 
+constexpr const char* kExpectedLabels =
+    "a map of labels or distances is a PNG file with a palette, 8-bit grey, or "
+    "8-bit RGB with three equal channels";
+
 // Deflate makes at most 1032 bytes of one, and a byte holds 8 pixels at most.
 constexpr uint64_t kMostPixelsPerByte = 1032 * 8;
+
+void check_holds_labels(const Decoder& decoder) {
+  const int type = decoder.color_type();
+  const int depth = decoder.bit_depth();
+  const bool is_plain =
+      type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_RGB;
+  if (type == PNG_COLOR_TYPE_PALETTE || (is_plain && depth == 8)) return;
+  throw FormatError(
+      fmt::format("a PNG file of color type {} with {} bits per channel; {}",
+                  type, depth, kExpectedLabels));
+}
+
+Image first_of_equal_channels(const Image& rgb) {
+  Image labels = make_image(rgb.width, rgb.height, 1);
+  const uint8_t* from = rgb.pixels.data();
+  for (uint8_t& label : labels.pixels) {
+    if (from[0] != from[1] || from[0] != from[2]) {
+      throw FormatError(
+          fmt::format("an RGB picture with colours, such as ({}, {}, {}); {}",
+                      from[0], from[1], from[2], kExpectedLabels));
+    }
+    label = from[0];
+    from += 3;
+  }
+  return labels;
+}
 
 std::vector<png_bytep> row_pointers(Image& image) {
   std::vector<png_bytep> rows;
@@ -129,6 +171,18 @@ Image decode_png(std::string_view bytes) {
   std::vector<png_bytep> rows = row_pointers(image);
   require(decoder.read_pixels(rows), decoder);
   return image;
+}
+
+Image decode_label_png(std::string_view bytes) {
+  Decoder decoder(bytes);
+  read_checked_header(decoder, bytes);
+  check_holds_labels(decoder);
+  require(decoder.convert_to_bytes(), decoder);
+  Image image = make_image(int(decoder.width()), int(decoder.height()),
+                           decoder.channels());
+  std::vector<png_bytep> rows = row_pointers(image);
+  require(decoder.read_pixels(rows), decoder);
+  return image.channels == 1 ? image : first_of_equal_channels(image);
 }
 
 std::string encode_png(const Image& image) {

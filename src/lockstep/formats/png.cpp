@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <png.h>
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstring>
@@ -54,14 +55,23 @@ class Encoder {
   png_infop info_ = nullptr;
 };
 
+int color_type_of(const PngPixels& image) {
+  if (!image.palette.empty()) return PNG_COLOR_TYPE_PALETTE;
+  return image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB;
+}
+
 bool Encoder::write(const PngPixels& image, std::string& bytes) {
   if (setjmp(escape_.place) != 0) return false;
   png_set_write_fn(png_, &bytes, append_bytes, nullptr);
   png_set_IHDR(png_, info_, png_uint_32(image.width), png_uint_32(image.height),
-               8,
-               image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
-               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-               PNG_FILTER_TYPE_DEFAULT);
+               8, color_type_of(image), PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  if (!image.palette.empty()) {
+    static_assert(sizeof(png_color) == 3);
+    png_set_PLTE(png_, info_,
+                 reinterpret_cast<png_const_colorp>(image.palette.data()),
+                 int(image.palette.size() / 3));
+  }
   if (image.content == PngContent::kDrawing) {
     png_set_filter(png_, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
   }
@@ -94,6 +104,20 @@ int channels_of(char color_type) {
   }
 }
 
+void check_palette(const PngPixels& image) {
+  const size_t num_bytes = image.palette.size();
+  if (num_bytes == 0) return;
+  const bool is_sound =
+      image.channels == 1 && num_bytes % 3 == 0 && num_bytes <= 3 * 256;
+  const uint8_t largest =
+      *std::max_element(image.pixels.begin(), image.pixels.end());
+  if (is_sound && largest < num_bytes / 3) return;
+  throw ConfigError(fmt::format(
+      "a palette of {} bytes does not fit a picture of {} channels whose "
+      "largest number is {}",
+      num_bytes, image.channels, largest));
+}
+
 }  // namespace
 
 std::string encode_png(const PngPixels& image) {
@@ -107,6 +131,7 @@ std::string encode_png(const PngPixels& image) {
         "a picture of {} x {} pixels with {} channels cannot have {} bytes",
         image.width, image.height, image.channels, image.pixels.size()));
   }
+  check_palette(image);
   Encoder encoder;
   std::string bytes;
   if (!encoder.write(image, bytes)) {

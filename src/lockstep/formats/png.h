@@ -23,10 +23,13 @@ struct PngPixels {
   int channels = 3;  // 1: grey; 3: red, green, blue.
   std::span<const uint8_t> pixels = {};
   PngContent content = PngContent::kPhoto;
+  // Red, green, blue of each color, at most 256: the pixels, of 1 channel, are
+  // then their numbers. Empty: none.
+  std::span<const uint8_t> palette = {};
 };
 
-// The bytes of a PNG file. Throws ConfigError unless sides, channels and number
-// of pixels fit together.
+// The bytes of a PNG file. Throws ConfigError unless sides, channels, number of
+// pixels and palette fit together.
 std::string encode_png(const PngPixels& image);
 
 struct PngHeader {

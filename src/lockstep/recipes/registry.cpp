@@ -9,6 +9,7 @@
 #include "lockstep/recipes/dit/dit.h"
 #include "lockstep/recipes/jit/jit.h"
 #include "lockstep/recipes/protein/protein.h"
+#include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/recipes/tiny/tiny.h"
 
 namespace lockstep {
@@ -23,6 +24,7 @@ constexpr std::array kRecipes = {
     RecipeEntry{"dit", make<DitRecipe>},
     RecipeEntry{"jit", make<JitRecipe>},
     RecipeEntry{"protein", make<ProteinRecipe>},
+    RecipeEntry{"scribble", make<ScribbleRecipe>},
     RecipeEntry{"tiny", make<TinyRecipe>},
 };
 

@@ -5,6 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/optim/frozen.h"
 #include "lockstep/optim/gradient_step.h"
+#include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/tensor/autocast.h"
 
 namespace lockstep {
@@ -54,6 +55,7 @@ Learner::Learner(Recipe& recipe, const World& world,
       facts_(recipe.facts()),
       model_(recipe.make_model()) {
   model_->to(world.device(), config.precision.dtype);
+  if (facts_.sync_batch_norm) convert_sync_batchnorm(*model_, world);
   train_except_frozen(*model_);
   auto groups = recipe.parameter_groups(*model_);
   parameters_ = all_parameters(groups);

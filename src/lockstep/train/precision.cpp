@@ -40,8 +40,12 @@ Precision bf16_on(c10::Device device) {
 Precision resolve_precision(const TrainConfig& config, const Options& options,
                             c10::Device device) {
   const bool was_given = options.was_given("precision");
+  const bool was_amp_given = options.was_given("use_amp");
   std::string name = config.precision;
-  if (config.use_amp && !was_given) name = "fp16";
+  if (!was_given && was_amp_given) name = config.use_amp ? "fp16" : "fp32";
+  // Mixed precision is the default of a recipe for the sake of GPUs.
+  const bool is_default = !was_given && !was_amp_given;
+  if (is_default && name == "fp16" && device.is_cpu()) name = "fp32";
   if (name == "auto") name = device.is_cpu() ? "fp32" : "bf16";
   if (name == "fp16") return fp16_on(device, was_given);
   if (name == "bf16") return bf16_on(device);

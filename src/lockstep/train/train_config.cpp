@@ -35,7 +35,8 @@ void describe_run(Options& options, TrainConfig& config) {
   options.add(
       "precision", config.precision,
       "arithmetic: auto is bf16 on a GPU and fp32 on the CPU; fp16 uses "
-      "loss scaling; fp64 is for proofs",
+      "loss scaling, and as a default it is fp32 on the CPU; fp64 is for "
+      "proofs",
       {.choices = {"auto", "fp32", "tf32", "bf16", "fp16", "fp64"},
        .group = group,
        .follows = "use_amp"});

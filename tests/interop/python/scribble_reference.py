@@ -54,7 +54,8 @@ class BasicBlock(nn.Module):
 
     def __init__(self, inputs, width, stride, dilation):
         super().__init__()
-        self.conv1 = conv(inputs, width, 3, stride, dilation)
+        # Only the second convolution dilates.
+        self.conv1 = conv(inputs, width, 3, stride)
         self.bn1 = nn.BatchNorm2d(width)
         self.conv2 = conv(width, width, 3, 1, dilation)
         self.bn2 = nn.BatchNorm2d(width)

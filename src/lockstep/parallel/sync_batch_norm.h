@@ -1,0 +1,68 @@
+// SyncBatchNorm: batch normalisation over the batches of all ranks.
+//
+//   struct Net : torch::nn::Module {
+//     lockstep::SyncBatchNorm norm{64};
+//     ...
+//   };
+//   convert_sync_batchnorm(*net, world);  // before DDP takes the net
+//
+// Members of C++ modules are typed, so that a tree of plain BatchNorms cannot
+// be turned into this one as Python does: write lockstep::SyncBatchNorm from
+// the start. Until its tree is converted it is a plain BatchNorm.
+#pragma once
+
+#include <torch/nn/cloneable.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "lockstep/comm/world.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+struct BatchNormConfig {
+  double eps = 1e-5;
+  double momentum = 0.1;
+};
+
+// Parameters, buffers and their meaning are those of torch.nn.BatchNorm:
+// weight, bias, running_mean, running_var (unbiased), num_batches_tracked.
+class SyncBatchNormImpl : public torch::nn::Cloneable<SyncBatchNormImpl> {
+ public:
+  explicit SyncBatchNormImpl(int64_t num_features,
+                             const BatchNormConfig& config = {});
+  void reset() override;
+
+  // x [N, C, ...] of 2 to 5 dimensions. Connected and in training it is a
+  // collective, forward and backward; ranks may have batches of any size, also
+  // none. Gradients of weight and bias are those of this rank's batch, for DDP
+  // to average. Throws ConfigError, on all ranks, when all batches together
+  // have less than two values per channel.
+  at::Tensor forward(const at::Tensor& x);
+
+  // From now on statistics are those of all ranks of the world.
+  void connect(const World& world);
+  bool is_connected() const { return world_.has_value(); }
+
+  at::Tensor weight;
+  at::Tensor bias;
+  at::Tensor running_mean;
+  at::Tensor running_var;
+  at::Tensor num_batches_tracked;
+
+ private:
+  void check_shape(const at::Tensor& x) const;
+
+  int64_t num_features_;
+  BatchNormConfig config_;
+  std::optional<World> world_;
+};
+TORCH_MODULE(SyncBatchNorm);
+
+// Connects every SyncBatchNorm of the tree; in a world of one they stay plain.
+// Throws ConfigError for a BatchNorm of libtorch in the tree, by its name.
+void convert_sync_batchnorm(torch::nn::Module& root, const World& world);
+
+}  // namespace lockstep

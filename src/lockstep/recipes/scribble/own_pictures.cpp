@@ -1,0 +1,60 @@
+#include "lockstep/recipes/scribble/own_pictures.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/image_folder.h"
+#include "lockstep/data/label_map.h"
+
+namespace lockstep {
+
+namespace fs = std::filesystem;
+
+OwnPictures::OwnPictures(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    root_ = path;
+    paths_ = pictures_below(path);
+  } else if (fs::exists(path, error)) {
+    root_ = path.parent_path();
+    paths_ = {path};
+  }
+  if (paths_.empty()) {
+    throw ConfigError("--images '" + path.string() +
+                      "': no picture there; expected is a .jpg, .jpeg or .png "
+                      "file, or a folder of them");
+  }
+}
+
+Image OwnPictures::read(int64_t index) const {
+  return read_image(paths_.at(static_cast<size_t>(index)));
+}
+
+std::string OwnPictures::name(int64_t index) const {
+  const fs::path& path = paths_.at(static_cast<size_t>(index));
+  return path.lexically_relative(root_).replace_extension().string();
+}
+
+Image coloured(const Image& classes) {
+  const auto palette = voc_palette();
+  Image picture = make_image(classes.width, classes.height, 3);
+  for (size_t i = 0; i < classes.pixels.size(); ++i) {
+    for (size_t c = 0; c < 3; ++c) {
+      picture.pixels[3 * i + c] = palette[3 * size_t{classes.pixels[i]} + c];
+    }
+  }
+  return picture;
+}
+
+std::vector<OutputFile> segmentation_files(const std::string& name,
+                                           const Image& picture,
+                                           const Image& classes) {
+  Image overlay = coloured(classes);
+  for (size_t i = 0; i < overlay.pixels.size(); ++i) {
+    overlay.pixels[i] =
+        static_cast<uint8_t>((overlay.pixels[i] + picture.pixels[i] + 1) / 2);
+  }
+  return {{.name = name + ".png",
+           .bytes = encode_palette_png(classes, voc_palette())},
+          {.name = name + "_overlay.png", .bytes = encode_png(overlay)}};
+}
+
+}  // namespace lockstep

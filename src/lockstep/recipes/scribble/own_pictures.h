@@ -1,0 +1,39 @@
+// A user's own pictures, and what is shown of their segmentation.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/data/image.h"
+#include "lockstep/train/recipe.h"
+
+namespace lockstep {
+
+// Pictures of a folder, and of those in it, or one file.
+class OwnPictures {
+ public:
+  OwnPictures() = default;
+  // Throws ConfigError when there is none.
+  explicit OwnPictures(const std::filesystem::path& path);
+
+  int64_t size() const { return static_cast<int64_t>(paths_.size()); }
+  Image read(int64_t index) const;
+  // Below the folder, without its ending.
+  std::string name(int64_t index) const;
+
+ private:
+  std::filesystem::path root_;
+  std::vector<std::filesystem::path> paths_;
+};
+
+// NAME.png, the classes in VOC's colours, and NAME_overlay.png, the picture
+// with them over it.
+std::vector<OutputFile> segmentation_files(const std::string& name,
+                                           const Image& picture,
+                                           const Image& classes);
+
+// Three channels.
+Image coloured(const Image& classes);
+
+}  // namespace lockstep

@@ -1,0 +1,188 @@
+// What the recipe scribble computes: losses, evaluations, segmentations.
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <filesystem>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/files.h"
+#include "lockstep/data/image_ops.h"
+#include "lockstep/data/label_map.h"
+#include "lockstep/recipes/pictures/grid.h"
+#include "lockstep/recipes/scribble/losses.h"
+#include "lockstep/recipes/scribble/scribble.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of uint8 [H, W] on any device.
+Image as_image(const at::Tensor& classes) {
+  const at::Tensor bytes = classes.to(at::kCPU).contiguous();
+  Image image = make_image(static_cast<int>(bytes.size(1)),
+                           static_cast<int>(bytes.size(0)), 1);
+  const auto* begin = bytes.const_data_ptr<uint8_t>();
+  image.pixels.assign(begin, begin + bytes.numel());
+  return image;
+}
+
+LossTerm term(const char* name, double weight, const LossSum& loss) {
+  return {.name = name,
+          .weight = weight,
+          .sum = loss.sum,
+          .normaliser = loss.normaliser};
+}
+
+}  // namespace
+
+// uint8 [B, 3, H, W] -> ImageNet's mean 0 and deviation 1.
+at::Tensor ScribbleRecipe::normalised(const at::Tensor& pictures) {
+  const at::TensorOptions options = model_->parameters()[0].options();
+  if (!mean_.defined() || mean_.device() != options.device() ||
+      mean_.dtype() != options.dtype()) {
+    mean_ =
+        torch::tensor({123.675, 116.28, 103.53}).view({3, 1, 1}).to(options);
+    scale_ = torch::tensor({1 / 58.395, 1 / 57.12, 1 / 57.375})
+                 .view({3, 1, 1})
+                 .to(options);
+  }
+  return ((pictures.to(options.dtype()) - mean_) * scale_)
+      .contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+Loss ScribbleRecipe::loss(const Batch& batch, SampleRandom& /*random*/) {
+  const ScribbleWeights& weights = settings_.weights;
+  const ScribbleOutput output = model_->forward(normalised(batch[0]));
+  const at::Tensor found =
+      log_probabilities(output.logits, batch[0].size(2), batch[0].size(3));
+  Loss loss;
+  if (weights.l_segs > 0) {
+    loss.terms.push_back(
+        term("seg_loss", weights.l_segs, cross_entropy(found, batch[1])));
+  }
+  if (pseudo_weight() > 0) {
+    loss.terms.push_back(
+        term("pesudolabel_loss", pseudo_weight(),
+             cross_entropy(found, batch[2], weights.label_smooth)));
+  }
+  if (weights.l_ds > 0 || weights.l_dc > 0) {
+    const at::Tensor entropy = pixel_entropy(found);
+    if (weights.l_ds > 0) {
+      loss.terms.push_back(
+          term("l_ds", weights.l_ds, weighted_entropy(entropy, batch[3])));
+    }
+    if (weights.l_dc > 0) {
+      loss.terms.push_back(
+          term("l_dc", weights.l_dc, weighted_entropy(entropy, batch[4])));
+    }
+  }
+  if (weights.l_lorm > 0) {
+    loss.terms.push_back(term("lorm_loss", weights.l_lorm,
+                              model_->lorm_loss(output.features, batch[2])));
+  }
+  return loss;
+}
+
+void ScribbleRecipe::evaluate_centres(const Batch& batch, MetricSums& sums) {
+  const ScribbleOutput output = model_->forward(normalised(batch[0]));
+  const at::Tensor found =
+      log_probabilities(output.logits, batch[0].size(2), batch[0].size(3));
+  const LossSum loss = cross_entropy(found, batch[1]);
+  sums.add("loss", loss.sum, loss.normaliser);
+  sums.add_counts("confusion", confusion_matrix(batch[1], found.argmax(1),
+                                                settings_.model.num_classes));
+}
+
+at::Tensor ScribbleRecipe::segment(const at::Tensor& picture) {
+  const Segment by_model = [&](const at::Tensor& windows) {
+    return resize_maps(model_->forward(windows).logits, windows.size(2),
+                       windows.size(3));
+  };
+  return segment_by_windows(normalised(picture.unsqueeze(0)).squeeze(0),
+                            by_model, settings_.windows)
+      .argmax(0)
+      .to(at::kByte);
+}
+
+void ScribbleRecipe::evaluate(const Batch& batch, SampleRandom& /*random*/,
+                              MetricSums& sums) {
+  if (whole_ == nullptr) return evaluate_centres(batch, sums);
+  for (int64_t i = 0; i < batch.size(); ++i) {
+    const int64_t height = batch[2][i][0].item<int64_t>();
+    const int64_t width = batch[2][i][1].item<int64_t>();
+    const auto cut = [&](const at::Tensor& map) {
+      return map.slice(-2, 0, height).slice(-1, 0, width);
+    };
+    const at::Tensor classes = segment(cut(batch[0][i]));
+    sums.add_counts("confusion", confusion_matrix(cut(batch[1][i]), classes,
+                                                  settings_.model.num_classes));
+    if (settings_.save_path.empty()) continue;
+    const fs::path path =
+        fs::path(settings_.save_path) /
+        (whole_->name(batch.indices[static_cast<size_t>(i)]) + ".png");
+    fs::create_directories(path.parent_path());
+    write_file_atomically(path,
+                          encode_palette_png(as_image(classes), voc_palette()));
+  }
+}
+
+Metrics ScribbleRecipe::derive(const MetricCounts& counts) {
+  const auto confusion = counts.find("confusion");
+  if (confusion == counts.end()) return {};
+  scores_ = segmentation_scores(confusion->second);
+  return {{"iou", scores_.iou}, {"acc", scores_.accuracy}};
+}
+
+std::vector<OutputFile> ScribbleRecipe::result_files(
+    const Metrics& /*metrics*/) {
+  if (settings_.save_path.empty()) return {};
+  std::string text = fmt::format("IOU_All: {:.6f}\nIOU_Ind:", scores_.iou);
+  for (const double iou : scores_.iou_of_class) {
+    text += fmt::format(" {:.6f}", iou);
+  }
+  text += fmt::format("\nACC_Pix: {:.6f}\n", scores_.accuracy);
+  const fs::path path = fs::absolute(settings_.save_path).string() + ".txt";
+  std::error_code error;
+  if (fs::exists(path, error)) text = read_file(path) + text;
+  return {{.name = path.string(), .bytes = text}};
+}
+
+// Of each the picture, the truth and what was found.
+at::Tensor ScribbleRecipe::sample(std::span<const int64_t> items,
+                                  SampleRandom& /*random*/) {
+  std::vector<at::Tensor> rows;
+  for (const int64_t item : items) {
+    // Items beyond the last keep ranks in step.
+    const Sample shown = shown_->get(item % shown_->size(), 0);
+    const at::Tensor picture =
+        shown[0].to(model_->parameters()[0].device()).unsqueeze(0);
+    const ScribbleOutput output = model_->forward(normalised(picture));
+    const at::Tensor classes =
+        resize_maps(output.logits, picture.size(2), picture.size(3))
+            .argmax(1)
+            .squeeze(0)
+            .to(at::kByte);
+    rows.push_back(
+        torch::stack({shown[0], to_tensor(coloured(as_image(shown[1]))),
+                      to_tensor(coloured(as_image(classes)))}));
+  }
+  return torch::stack(rows).to(model_->parameters()[0].device());
+}
+
+std::vector<OutputFile> ScribbleRecipe::render(const at::Tensor& items) {
+  const Grid grid = make_grid(items.flatten(0, 1).unsqueeze(1), {.columns = 3});
+  return {{.name = "images/step{step}.png",
+           .bytes = last_picture(grid),
+           .title = "label_scribble&pred_seg"}};
+}
+
+std::vector<OutputFile> ScribbleRecipe::predict(int64_t input) {
+  const Image picture = own_pictures_.read(input);
+  const at::Tensor classes =
+      segment(to_tensor(picture).to(model_->parameters()[0].device()));
+  return segmentation_files(own_pictures_.name(input), picture,
+                            as_image(classes));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,20 @@
+// The weights that a training of scribble begins with.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace lockstep {
+
+class ScribbleNet;
+
+// Loads a file of --model_path: torchvision's ImageNet weights of the ResNet
+// (.pth, .pt, .safetensors; its last layer `fc` is left out, the heads stay as
+// they are), or a checkpoint of this recipe or of the original with the weights
+// of the whole net, told apart by names. Returns what it was, in words.
+// Throws IoError, FormatError for a damaged file or one without weights, and
+// ConfigError with names for weights of another net; then nothing is loaded.
+std::string load_scribble_weights(ScribbleNet& net,
+                                  const std::filesystem::path& path);
+
+}  // namespace lockstep

@@ -1,0 +1,356 @@
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <functional>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/data/label_map.h"
+#include "lockstep/recipes/scribble/distance_map.h"
+#include "lockstep/recipes/scribble/generated.h"
+#include "lockstep/recipes/scribble/prepare.h"
+#include "lockstep/recipes/scribble/voc_set.h"
+#include "support/images.h"
+#include "support/temp_dir.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TempDir;
+
+// A small data set of generated pictures in VOC's layout, without distances.
+class VocTree {
+ public:
+  VocTree() {
+    for (const char* part :
+         {"ImageSets/SegmentationAug", "JPEGImages", "pascal_2012_scribble",
+          "bmp_ws_train_aug_dataset", "SegmentationClassAug"}) {
+      fs::create_directories(folder() / part);
+    }
+    const auto train = generated_scribbles(ScribbleMode::kScribblePseudo);
+    const auto truths = generated_truths();
+    for (int64_t i = 0; i < 3; ++i) {
+      const LabelledPicture item = train->read(i);
+      const std::string name = "t" + std::to_string(i);
+      write_picture(name, item.picture);
+      write_png(scribble(name), item.labels);
+      write_png(pseudo(name), item.pseudo);
+      const LabelledPicture judged = truths->read(i);
+      write_picture("v" + std::to_string(i), judged.picture);
+      write(truth("v" + std::to_string(i)),
+            encode_palette_png(judged.labels, voc_palette()));
+    }
+    write(list("train"), "t0\nt1\r\n\nt2\n");
+    write(list("val"), "v0\nv1\nv2");
+  }
+
+  fs::path folder() const { return temp_.path() / "VOC2012"; }
+  fs::path list(const std::string& name) const {
+    return folder() / "ImageSets/SegmentationAug" / (name + ".txt");
+  }
+  fs::path scribble(const std::string& name) const {
+    return folder() / "pascal_2012_scribble" / (name + ".png");
+  }
+  fs::path pseudo(const std::string& name) const {
+    return folder() / "bmp_ws_train_aug_dataset" / (name + ".png");
+  }
+  fs::path truth(const std::string& name) const {
+    return folder() / "SegmentationClassAug" / (name + ".png");
+  }
+  fs::path outlines(const std::string& name) const {
+    return folder() / "distancemap/cam/dsmp_lambd_e6" / (name + ".png");
+  }
+  fs::path distances(const std::string& name) const {
+    return folder() / "distancemap/scribble/dsmp_lambd_e" / (name + ".png");
+  }
+
+  ScribbleDataConfig config(ScribbleMode mode) const {
+    return {.dataset_path = temp_.path().string(),
+            .mode = mode,
+            .augment = {.side = 64}};
+  }
+
+  std::string prepare(std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {"--dataset_path", folder().string(),
+                                      "--workers", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return prepare_scribble(words);
+  }
+
+  void write(const fs::path& path, std::string_view bytes) const {
+    temp_.write(fs::relative(path, temp_.path()).string(), bytes);
+  }
+
+ private:
+  void write_picture(const std::string& name, const Image& picture) const {
+    write(folder() / "JPEGImages" / (name + ".jpg"),
+          testing::encode_jpeg(picture, testing::JpegKind::kBaseline));
+  }
+
+  TempDir temp_;
+};
+
+template <typename Failure>
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Failure& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(ScribbleSet, ModesHaveTheirNamesAndTheOriginalsDefault) {
+  EXPECT_EQ(scribble_mode("ScribbleOnly"), ScribbleMode::kScribbleOnly);
+  EXPECT_EQ(scribble_mode("PseudoOnly"), ScribbleMode::kPseudoOnly);
+  EXPECT_EQ(scribble_mode("ScribblePseudoDs"), ScribbleMode::kScribblePseudoDs);
+  EXPECT_EQ(scribble_mode("SBD_pesudo_distancemap"),
+            ScribbleMode::kScribblePseudoDsDc);
+  EXPECT_TRUE(
+      contains(error_of<ConfigError>([] { scribble_mode("scribbles"); }),
+               "ScribblePseudoDsDc"));
+}
+
+TEST(ScribbleSet, EveryModeGivesItsMaps) {
+  const VocTree tree;
+  tree.prepare();
+  for (const char* word :
+       {"ScribbleOnly", "PseudoOnly", "ScribblePseudo", "ScribblePseudoDs",
+        "ScribblePseudoDc", "ScribblePseudoDsDc"}) {
+    const ScribbleMode mode = scribble_mode(word);
+    const auto train = open_scribble_sets(tree.config(mode)).train;
+    ASSERT_EQ(train->size(), 3);
+    const Sample sample = train->get(1, 77);
+    ASSERT_EQ(sample.size(), 5U);
+    EXPECT_EQ(sample[0].sizes(), (std::vector<int64_t>{3, 64, 64}));
+    for (size_t i = 1; i < 5; ++i) {
+      EXPECT_EQ(sample[i].sizes(), (std::vector<int64_t>{64, 64}));
+      EXPECT_EQ(sample[i].scalar_type(), at::kByte);
+    }
+    const bool has_both = has_scribbles(mode) && has_pseudo(mode);
+    EXPECT_EQ(sample[2].min().item<int>() != 255, has_both) << word;
+    EXPECT_EQ(sample[3].max().item<int>() != 0, has_scribble_distances(mode));
+    EXPECT_EQ(sample[4].max().item<int>() != 0, has_outline_distances(mode));
+  }
+}
+
+TEST(ScribbleSet, PseudoLabelsTakeThePlaceOfScribbles) {
+  const VocTree tree;
+  fs::remove_all(tree.folder() / "pascal_2012_scribble");
+  const auto only =
+      open_scribble_sets(tree.config(ScribbleMode::kPseudoOnly)).train;
+  const Sample sample = only->get(0, 5);
+  // Scribbles would leave most pixels without a label.
+  EXPECT_LT(sample[1].eq(255).sum().item<int>(), 64 * 64 / 2);
+}
+
+TEST(ScribbleSet, DrawsComeFromTheSeedAlone) {
+  const VocTree tree;
+  const auto config = tree.config(ScribbleMode::kScribblePseudo);
+  const auto first = open_scribble_sets(config).train;
+  const auto second = open_scribble_sets(config).train;
+  const Sample a = first->get(2, 9);
+  const Sample b = second->get(2, 9);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i]));
+  EXPECT_FALSE(at::equal(a[0], first->get(2, 10)[0]));
+}
+
+TEST(ScribbleSet, ValidatesOnCentresAndEvaluatesWholePictures) {
+  const VocTree tree;
+  const auto config = tree.config(ScribbleMode::kScribbleOnly);
+  const auto validation = open_scribble_sets(config).validation;
+  ASSERT_NE(validation, nullptr);
+  ASSERT_EQ(validation->size(), 3);
+  const Image truth = read_label_map(tree.truth("v1"));
+  const Sample centre = validation->get(1, 0);
+  EXPECT_EQ(centre[1][0][0].item<int>(),
+            truth.row((truth.height - 64) / 2)[(truth.width - 64) / 2]);
+
+  const auto whole = open_whole_pictures(config);
+  ASSERT_EQ(whole->size(), 3);
+  EXPECT_EQ(whole->name(2), "v2");
+  std::vector<Sample> samples = {whole->get(0, 0), whole->get(1, 0)};
+  EXPECT_EQ(samples[1][2][0].item<int>(), truth.height);
+  EXPECT_EQ(samples[1][2][1].item<int>(), truth.width);
+  const Sample batch = whole->collate(samples);
+  const int64_t height = std::max(samples[0][0].size(1), samples[1][0].size(1));
+  const int64_t width = std::max(samples[0][0].size(2), samples[1][0].size(2));
+  EXPECT_EQ(batch[0].sizes(), (std::vector<int64_t>{2, 3, height, width}));
+  EXPECT_EQ(batch[2].sizes(), (std::vector<int64_t>{2, 2}));
+  for (int64_t i = 0; i < 2; ++i) {
+    const Sample& sample = samples[size_t(i)];
+    const at::Tensor part = batch[1][i]
+                                .narrow(0, 0, sample[1].size(0))
+                                .narrow(1, 0, sample[1].size(1));
+    EXPECT_TRUE(at::equal(part, sample[1]));
+    const int64_t padding = height * width - sample[1].numel();
+    EXPECT_EQ(batch[1][i].eq(255).sum().item<int64_t>(), padding);
+  }
+}
+
+TEST(ScribbleSet, WithoutTruthsThereIsNoValidation) {
+  const VocTree tree;
+  const auto config = tree.config(ScribbleMode::kScribbleOnly);
+  fs::remove_all(tree.folder() / "SegmentationClassAug");
+  EXPECT_EQ(open_scribble_sets(config).validation, nullptr);
+  EXPECT_TRUE(
+      contains(error_of<ConfigError>([&] { open_whole_pictures(config); }),
+               "SegmentationClassAug"));
+}
+
+TEST(ScribbleSet, ListsOfTwoColumnsAreRead) {
+  const VocTree tree;
+  tree.write(tree.list("train"),
+             "/JPEGImages/t2.jpg /SegmentationClassAug/t2.png\n"
+             "/JPEGImages/t0.jpg /SegmentationClassAug/t0.png\n");
+  EXPECT_EQ(open_scribble_sets(tree.config(ScribbleMode::kScribbleOnly))
+                .train->size(),
+            2);
+}
+
+TEST(ScribbleSet, MissingDataIsNamedWithARemedy) {
+  const VocTree tree;
+  const auto failure = [](const ScribbleDataConfig& config) {
+    return error_of<ConfigError>([&] { open_scribble_sets(config); });
+  };
+  const std::string text =
+      failure(tree.config(ScribbleMode::kScribblePseudoDsDc));
+  EXPECT_TRUE(contains(text, "lockstep prepare scribble --dataset_path '"));
+  EXPECT_TRUE(contains(text, "dsmp_lambd_e'")) << text;
+  fs::remove(tree.pseudo("t1"));
+  const std::string missing =
+      failure(tree.config(ScribbleMode::kScribblePseudo));
+  EXPECT_TRUE(contains(missing, "1 of 3")) << missing;
+  EXPECT_TRUE(contains(missing, "t1.png")) << missing;
+  EXPECT_TRUE(contains(missing, "--pesudo_path")) << missing;
+  EXPECT_TRUE(contains(failure({.dataset_path = "/nowhere"}), "ImageSets"));
+  tree.write(tree.list("train"), "\n\n");
+  EXPECT_TRUE(
+      contains(failure(tree.config(ScribbleMode::kScribbleOnly)), "train.txt"));
+  fs::remove(tree.list("train"));
+  EXPECT_THROW(open_scribble_sets(tree.config(ScribbleMode::kScribbleOnly)),
+               IoError);
+}
+
+TEST(ScribbleSet, WrongMapsAreNamedWhenTheyAreRead) {
+  const VocTree tree;
+  const auto train =
+      open_scribble_sets(tree.config(ScribbleMode::kScribblePseudo)).train;
+  const auto failure = [&train](int64_t index) {
+    return error_of<FormatError>([&] { train->get(index, 0); });
+  };
+  write_png(tree.pseudo("t0"), make_image(5, 4, 1));
+  EXPECT_TRUE(contains(failure(0), tree.pseudo("t0").string())) << failure(0);
+  EXPECT_TRUE(contains(failure(0), "5 x 4")) << failure(0);
+  Image labels = read_label_map(tree.scribble("t1"));
+  labels.pixels[7] = 21;
+  write_png(tree.scribble("t1"), labels);
+  EXPECT_TRUE(contains(failure(1), "label 21")) << failure(1);
+  EXPECT_TRUE(contains(failure(1), "--numclasses")) << failure(1);
+}
+
+TEST(ScribblePrepare, MakesBothKindsOfMaps) {
+  const VocTree tree;
+  const std::string text = tree.prepare();
+  EXPECT_TRUE(contains(text, "Made 6 maps")) << text;
+  EXPECT_TRUE(contains(text, "maps/s")) << text;
+  EXPECT_EQ(read_label_map(tree.distances("t1")).pixels,
+            scribble_distance_map(read_label_map(tree.scribble("t1")),
+                                  kScribbleLambda)
+                .pixels);
+  EXPECT_EQ(
+      read_label_map(tree.outlines("t2")).pixels,
+      outline_distance_map(read_label_map(tree.pseudo("t2")), kOutlineLambda)
+          .pixels);
+}
+
+TEST(ScribblePrepare, GoesOnWhereItWasStopped) {
+  const VocTree tree;
+  tree.prepare();
+  fs::remove(tree.outlines("t0"));
+  tree.write(tree.distances("t0"), "kept");
+  // What a killed process leaves behind.
+  tree.write(tree.outlines("t0").string() + ".partial.abcdef", "half");
+  const std::string text = tree.prepare();
+  EXPECT_TRUE(contains(text, "Made 1 maps")) << text;
+  EXPECT_TRUE(contains(text, "5 were there")) << text;
+  EXPECT_EQ(read_file(tree.distances("t0")), "kept");
+  EXPECT_FALSE(fs::exists(tree.outlines("t0").string() + ".partial.abcdef"));
+  tree.prepare({"--overwrite"});
+  EXPECT_NE(read_file(tree.distances("t0")), "kept");
+}
+
+TEST(ScribblePrepare, RefusesWhatItCannotDo) {
+  const VocTree tree;
+  EXPECT_THROW(tree.prepare({"--lambda_s", "-1"}), ConfigError);
+  EXPECT_THROW(tree.prepare({"more"}), ConfigError);
+  EXPECT_TRUE(contains(tree.prepare({"--help"}), "--distancemap_c"));
+  tree.write(tree.pseudo("t1"), "no picture");
+  EXPECT_TRUE(contains(error_of<FormatError>([&] { tree.prepare(); }),
+                       tree.pseudo("t1").string()));
+  fs::remove_all(tree.folder() / "bmp_ws_train_aug_dataset");
+  EXPECT_TRUE(contains(error_of<ConfigError>([&] { tree.prepare(); }),
+                       "--pesudo_path"));
+  EXPECT_TRUE(contains(tree.prepare({"--distancemap_c", "", "--overwrite"}),
+                       "Made 3 maps"));
+}
+
+TEST(GeneratedScribbles, AreTheSameEveryTimeAndAgreeWithThemselves) {
+  const auto source = generated_scribbles(ScribbleMode::kScribblePseudoDsDc);
+  ASSERT_EQ(source->size(), kGeneratedToTrain);
+  int64_t num_labelled = 0;
+  int64_t num_pixels = 0;
+  int64_t num_mistakes = 0;
+  std::array<int64_t, kGeneratedClasses> marked = {};
+  for (int64_t i = 0; i < source->size(); ++i) {
+    const LabelledPicture item = source->read(i);
+    EXPECT_EQ(item.picture.pixels, source->read(i).picture.pixels);
+    for (size_t k = 0; k < item.labels.pixels.size(); ++k) {
+      const uint8_t label = item.labels.pixels[k];
+      ++num_pixels;
+      if (label == kNoLabel) continue;
+      ASSERT_LT(label, kGeneratedClasses);
+      ++num_labelled;
+      ++marked[label];
+      if (item.pseudo.pixels[k] != label) ++num_mistakes;
+    }
+  }
+  // Scribbles are sparse, and pseudo labels are mostly right.
+  EXPECT_LT(num_labelled, num_pixels / 10);
+  EXPECT_GT(num_labelled, num_pixels / 100);
+  EXPECT_GT(num_mistakes, 0);
+  EXPECT_LT(num_mistakes, num_labelled / 10);
+  for (const int64_t count : marked) EXPECT_GT(count, 500);
+}
+
+TEST(GeneratedScribbles, TruthsHaveEveryClass) {
+  const auto source = generated_truths();
+  std::array<int64_t, kGeneratedClasses> counts = {};
+  for (int64_t i = 0; i < source->size(); ++i) {
+    const Image labels = source->read(i).labels;
+    for (const uint8_t label : labels.pixels) ++counts.at(label);
+  }
+  for (const int64_t count : counts) EXPECT_GT(count, 1000);
+}
+
+TEST(GeneratedScribbles, OpenLikeAFolder) {
+  const ScribbleDataConfig config{.dataset_path = kBuiltinScribble,
+                                  .augment = {.side = 65}};
+  const ScribbleSets sets = open_scribble_sets(config);
+  EXPECT_EQ(sets.train->get(3, 1)[4].size(0), 65);
+  EXPECT_EQ(sets.validation->size(), kGeneratedToValidate);
+  EXPECT_EQ(open_whole_pictures(config)->name(0), "val_0000");
+  EXPECT_THROW(
+      open_scribble_sets({.dataset_path = kBuiltinScribble, .num_classes = 3}),
+      ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

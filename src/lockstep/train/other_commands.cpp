@@ -191,7 +191,16 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
 
 int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
                     const CommandContext& context) {
-  context.output.out(recipe.prepare(arguments));
+  std::string text;
+  {
+    Console console({}, context.output);
+    text = recipe.prepare(arguments, [&](int64_t done, int64_t total) {
+      console.progress(
+          {.label = "prepare", .step = done, .total_steps = total});
+    });
+    console.finish_progress();
+  }
+  context.output.out(text);
   return 0;
 }
 

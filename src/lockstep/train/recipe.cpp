@@ -55,7 +55,8 @@ at::Tensor Recipe::generate(std::span<const int64_t> /*items*/,
   throw ConfigError("the recipe " + facts().name + " generates no pictures");
 }
 
-std::string Recipe::prepare(const std::vector<std::string>& /*arguments*/) {
+std::string Recipe::prepare(const std::vector<std::string>& /*arguments*/,
+                            const ShowProgress& /*progress*/) {
   return "the recipe " + facts().name + " has nothing to prepare\n";
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/workers.h"
 #include "lockstep/config/options.h"
 #include "lockstep/data/batch.h"
 #include "lockstep/data/dataset.h"
@@ -158,7 +159,8 @@ class Recipe {
 
   // `lockstep prepare`: makes data ready once, before training. Returns what it
   // did, for the console. Default: there is nothing to prepare.
-  virtual std::string prepare(const std::vector<std::string>& arguments);
+  virtual std::string prepare(const std::vector<std::string>& arguments,
+                              const ShowProgress& progress);
 };
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/recipes/protein/workers.h"
+#include "lockstep/base/workers.h"
 #include "lockstep/tensor/random_stream.h"
 #include "lockstep/tensor/seed.h"
 

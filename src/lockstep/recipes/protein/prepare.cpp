@@ -13,11 +13,11 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/workers.h"
 #include "lockstep/config/options.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/recipes/protein/open_sets.h"
-#include "lockstep/recipes/protein/workers.h"
 #include "lockstep/tensor/random_stream.h"
 
 namespace lockstep {
@@ -117,7 +117,7 @@ class Preparation {
  public:
   explicit Preparation(const PrepareConfig& config) : config_(config) {}
 
-  void run();
+  void run(const ShowProgress& progress);
   std::string summary() const;
 
  private:
@@ -182,7 +182,7 @@ Outcome Preparation::prepare_one(const fs::path& path) const {
   }
 }
 
-void Preparation::run() {
+void Preparation::run(const ShowProgress& progress) {
   const auto begin = std::chrono::steady_clock::now();
   find_structures();
   std::error_code error;
@@ -197,14 +197,15 @@ void Preparation::run() {
     first.emplace(structure_name(path), path);
   }
   outcomes_.resize(files_.size());
-  run_workers(std::ssize(files_), config_.num_workers, [&](int64_t i) {
+  const auto prepare = [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
     const fs::path& owner = first.at(structure_name(files_[at]));
     outcomes_[at] =
         owner == files_[at]
             ? prepare_one(files_[at])
             : Outcome{.rejection = "has the same name as " + owner.string()};
-  });
+  };
+  run_workers(std::ssize(files_), config_.num_workers, prepare, progress);
   write_lists();
   seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
@@ -323,7 +324,8 @@ std::optional<std::string> reason_against(const Protein& protein,
   return {};
 }
 
-std::string prepare_protein(const std::vector<std::string>& arguments) {
+std::string prepare_protein(const std::vector<std::string>& arguments,
+                            const ShowProgress& progress) {
   PrepareConfig config;
   Options options;
   describe(options, config);
@@ -332,7 +334,7 @@ std::string prepare_protein(const std::vector<std::string>& arguments) {
   if (command.print_config) return to_yaml(options);
   check(config, command.positionals);
   Preparation preparation(config);
-  preparation.run();
+  preparation.run(progress);
   return preparation.summary();
 }
 

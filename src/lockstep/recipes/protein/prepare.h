@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/workers.h"
 #include "lockstep/recipes/protein/cache_file.h"
 
 namespace lockstep {
@@ -30,6 +31,7 @@ std::optional<std::string> reason_against(const Protein& protein,
 // enough is only listed. Returns a summary, or the help for --help. Throws
 // ConfigError for wrong flags and when no structure is left, IoError when files
 // cannot be written.
-std::string prepare_protein(const std::vector<std::string>& arguments);
+std::string prepare_protein(const std::vector<std::string>& arguments,
+                            const ShowProgress& progress = {});
 
 }  // namespace lockstep

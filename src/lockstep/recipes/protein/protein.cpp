@@ -242,8 +242,9 @@ std::vector<OutputFile> ProteinRecipe::predict(int64_t input) {
                           settings_.model.num_torsion_bins);
 }
 
-std::string ProteinRecipe::prepare(const std::vector<std::string>& arguments) {
-  return prepare_protein(arguments);
+std::string ProteinRecipe::prepare(const std::vector<std::string>& arguments,
+                                   const ShowProgress& progress) {
+  return prepare_protein(arguments, progress);
 }
 
 }  // namespace lockstep

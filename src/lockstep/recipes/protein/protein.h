@@ -41,7 +41,8 @@ class ProteinRecipe final : public Recipe {
                 MetricSums& sums) override;
   std::vector<OutputFile> result_files(const Metrics& metrics) override;
   std::vector<OutputFile> predict(int64_t input) override;
-  std::string prepare(const std::vector<std::string>& arguments) override;
+  std::string prepare(const std::vector<std::string>& arguments,
+                      const ShowProgress& progress) override;
 
  private:
   struct Guess;

@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <filesystem>
-#include <mutex>
-#include <thread>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/base/workers.h"
 #include "lockstep/config/options.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
@@ -134,30 +131,10 @@ void make_map(const Job& job) {
                                              .content = PngContent::kDrawing}));
 }
 
-// Threads take the next job each. The first error ends all and is thrown.
-void run_jobs(const std::vector<Job>& jobs, size_t num_threads) {
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
-    try {
-      for (size_t i = next++; i < jobs.size(); i = next++) make_map(jobs[i]);
-    } catch (...) {
-      next = jobs.size();
-      const std::scoped_lock lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    while (threads.size() < num_threads) threads.emplace_back(work);
-  }
-  if (error) std::rethrow_exception(error);
-}
-
 }  // namespace
 
-std::string prepare_scribble(const std::vector<std::string>& arguments) {
+std::string prepare_scribble(const std::vector<std::string>& arguments,
+                             const ShowProgress& progress) {
   PrepareConfig config;
   Options options;
   describe(options, config);
@@ -178,18 +155,17 @@ std::string prepare_scribble(const std::vector<std::string>& arguments) {
   const auto names = read_voc_names(voc_list(folder, "train"));
   const std::vector<MapKind> kinds = kinds_of(config, folder);
   const std::vector<Job> jobs = open_jobs(kinds, names, config);
-  const auto num_threads =
-      config.workers > 0
-          ? static_cast<size_t>(config.workers)
-          : size_t{std::max(1U, std::thread::hardware_concurrency())};
   const int64_t begin = monotonic_ns();
-  run_jobs(jobs, std::min(num_threads, jobs.size()));
+  run_workers(
+      std::ssize(jobs), config.workers,
+      [&](int64_t i) { make_map(jobs[static_cast<size_t>(i)]); }, progress);
   const double seconds = seconds_between(begin, monotonic_ns());
   std::string text = fmt::format(
       "Made {} maps of distances in {} ({:.0f} maps/s, {} threads); {} were "
       "there already.\n",
       jobs.size(), duration_text(seconds),
-      static_cast<double>(jobs.size()) / std::max(seconds, 1e-9), num_threads,
+      static_cast<double>(jobs.size()) / std::max(seconds, 1e-9),
+      num_workers(std::ssize(jobs), config.workers),
       kinds.size() * names.size() - jobs.size());
   for (const MapKind& kind : kinds) {
     text += fmt::format("  {}\n", kind.maps.folder.string());

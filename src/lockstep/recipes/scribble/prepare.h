@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/workers.h"
+
 namespace lockstep {
 
 // For every picture of train.txt the map of distances from its scribbles and
@@ -11,6 +13,7 @@ namespace lockstep {
 // are there stay unless --overwrite is given, so that one that was stopped goes
 // on. Returns what it did, or the help that --help asks for. Throws ConfigError
 // for flags and missing files, FormatError and IoError with a file's path.
-std::string prepare_scribble(const std::vector<std::string>& arguments);
+std::string prepare_scribble(const std::vector<std::string>& arguments,
+                             const ShowProgress& progress = {});
 
 }  // namespace lockstep

@@ -280,8 +280,9 @@ std::shared_ptr<torch::nn::Module> ScribbleRecipe::make_model() {
   return model_;
 }
 
-std::string ScribbleRecipe::prepare(const std::vector<std::string>& arguments) {
-  return prepare_scribble(arguments);
+std::string ScribbleRecipe::prepare(const std::vector<std::string>& arguments,
+                                    const ShowProgress& progress) {
+  return prepare_scribble(arguments, progress);
 }
 
 }  // namespace lockstep

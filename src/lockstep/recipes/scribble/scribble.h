@@ -55,7 +55,8 @@ class ScribbleRecipe final : public Recipe {
                     SampleRandom& random) override;
   std::vector<OutputFile> render(const at::Tensor& items) override;
   std::vector<OutputFile> predict(int64_t input) override;
-  std::string prepare(const std::vector<std::string>& arguments) override;
+  std::string prepare(const std::vector<std::string>& arguments,
+                      const ShowProgress& progress) override;
 
  private:
   void describe_data(Options& options);

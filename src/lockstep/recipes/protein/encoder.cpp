@@ -115,7 +115,8 @@ class BackboneEncoder::GraphLayer : public torch::nn::Module {
         at::linear(edges, weight.slice(1, width)).add_(of_sender.unsqueeze(2));
     const at::Tensor sums =
         sum_incoming(messages_->bend(inner.view({-1, width})), graph);
-    const at::Tensor num_incoming = graph.offsets.diff().unsqueeze(1);
+    const at::Tensor num_incoming =
+        graph.offsets.slice(0, 0, graph.num_nodes() + 1).diff().unsqueeze(1);
     const torch::nn::Linear& last = messages_->last;
     return (at::linear(sums, last->weight) + num_incoming * last->bias)
         .view(nodes.sizes());

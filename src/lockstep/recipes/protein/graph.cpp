@@ -65,19 +65,20 @@ at::Tensor distance_keys(const at::Tensor& ca, const at::Tensor& lengths) {
 
 // Edges of one receiver lie together, in their own order.
 void sort_by_receiver(ProteinGraph& graph) {
-  const int64_t num_nodes = graph.neighbours.size(0) * graph.neighbours.size(1);
-  const at::Tensor first_of_protein =
-      at::arange(0, num_nodes, graph.neighbours.size(1),
-                 graph.neighbours.options())
-          .view({-1, 1, 1});
-  graph.receivers = (graph.neighbours + first_of_protein)
-                        .masked_fill_(~graph.is_edge, num_nodes)
-                        .flatten();
+  const int64_t num_nodes = graph.num_nodes();
+  const int64_t length = graph.neighbours.size(1);
+  const at::Tensor nodes =
+      at::arange(num_nodes, graph.neighbours.options()).view({-1, length, 1});
+  const at::Tensor first_of_protein = nodes.slice(1, 0, 1);
+  graph.receivers =
+      at::where(graph.is_edge, graph.neighbours + first_of_protein,
+                nodes + num_nodes)
+          .flatten();
   const auto [sorted, order] =
       at::sort(graph.receivers, std::optional<bool>(true), /*dim=*/0);
   graph.order = order;
   graph.offsets = at::searchsorted(
-      sorted, at::arange(num_nodes + 1, graph.receivers.options()));
+      sorted, at::arange(2 * num_nodes + 1, graph.receivers.options()));
 }
 
 template <typename Value>
@@ -101,16 +102,16 @@ void add_rows(const at::Tensor& values, const ProteinGraph& graph,
 }
 
 // On CUDA a bag of an embedding is one node's sum, without atomic adds, whose
-// order would change from run to run.
+// order would change from run to run. Its last bag takes all that is left.
 at::Tensor summed(const at::Tensor& values, const ProteinGraph& graph) {
+  const int64_t num_nodes = graph.num_nodes();
   if (values.is_cuda()) {
     return std::get<0>(at::_embedding_bag_forward_only(
-        values, graph.order, graph.offsets, /*scale_grad_by_freq=*/false,
-        /*mode=*/0, /*sparse=*/false, /*per_sample_weights=*/{},
-        /*include_last_offset=*/true));
+                           values, graph.order,
+                           graph.offsets.slice(0, 0, 2 * num_nodes)))
+        .slice(0, 0, num_nodes);
   }
-  at::Tensor sums =
-      at::empty({graph.offsets.size(0) - 1, values.size(1)}, values.options());
+  at::Tensor sums = at::empty({num_nodes, values.size(1)}, values.options());
   AT_DISPATCH_FLOATING_TYPES_AND(
       at::kBFloat16, values.scalar_type(), "sum_incoming",
       [&] { add_rows<scalar_t>(values, graph, sums); });
@@ -129,8 +130,9 @@ struct SumIncoming : torch::autograd::Function<SumIncoming> {
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list gradients) {
     const at::Tensor receivers = context->get_saved_variables()[0];
-    // One row more, of zeros, for slots that are no edges.
-    const at::Tensor of_nodes = at::constant_pad_nd(gradients[0], {0, 0, 0, 1});
+    // Zeros for slots that are no edges.
+    const at::Tensor of_nodes =
+        at::constant_pad_nd(gradients[0], {0, 0, 0, gradients[0].size(0)});
     return {of_nodes.index_select(0, receivers), at::Tensor()};
   }
 };

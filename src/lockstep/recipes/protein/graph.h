@@ -25,10 +25,14 @@ struct ProteinGraph {
   at::Tensor distances = {};   // [B, L, K].
   at::Tensor directions = {};  // [B, L, K, 3], of length 1, from i outwards.
   // For sums over what comes in. Nodes are numbered b * L + i, edges
-  // (b * L + i) * K + k.
-  at::Tensor receivers = {};  // int64 [edges]; of unused slots B * L.
+  // (b * L + i) * K + k. An unused slot is received by a node that does not
+  // exist, num_nodes() + its own: spread like this, no sum is long.
+  at::Tensor receivers = {};  // int64 [edges].
   at::Tensor order = {};      // int64 [edges]: edges by receiver.
-  at::Tensor offsets = {};    // int64 [B * L + 1]: where those of a node begin.
+  // int64 [2 * num_nodes() + 1]: where those of a receiver begin.
+  at::Tensor offsets = {};
+
+  int64_t num_nodes() const { return neighbours.size(0) * neighbours.size(1); }
 };
 
 // K is `num_neighbours`, or one less than L if that is fewer, but at least 1.

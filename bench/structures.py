@@ -1,6 +1,6 @@
 """How fast the recipes scribble and protein train, against the same models in eager PyTorch.
 
-Usage: bench/structures.py [scribble|protein ...] [gpu] [compile]
+Usage: bench/structures.py [scribble|protein|prepare ...] [gpu] [compile]
 
 Samples per second, by turns: ours twice, PyTorch twice; with the word compile torch.compile once.
 On the CPU with one thread each, fp32: scribble with 129 x 129 pixels and batch 4, protein with 16
@@ -8,8 +8,12 @@ chains of 100 residues. With the word gpu (tools/gpu_run python3 bench/structure
 with 465 x 465 pixels, batch 16, fp16, protein with 16 chains of 300 residues, fp32. Ours is the
 whole training: files or generated pictures, augmentation, gradient norm, check for NaN, logs.
 PyTorch's batches lie on the device already, and it does nothing but steps.
+
+prepare: distance maps (500 x 375 pixels) and structures (PDB files of 300 residues) that
+`lockstep prepare` makes per second with all cores.
 """
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -84,24 +88,52 @@ def measure(name, case, with_compile, files):
     return {k: round(v, 3) for k, v in values.items()}
 
 
+def rate_of(command, unit):
+    found = re.search(rf"\(([\d.]+) {unit}/s", peers.run([peers.LOCKSTEP, "prepare", *command]))
+    return float(found[1])
+
+
+def measure_prepare(folder):
+    def make(kind, count):
+        maker = str(FOLDER / "prepare_files.py")
+        peers.run([peers.peer_python(), maker, kind, f"{folder}/{kind}", str(count)])
+
+    make("labels", 300)
+    make("structures", 300)
+    paths = ["--train_path", "scribbles", "--pesudo_path", "pseudo"]
+    return {
+        "maps_per_s": rate_of(["scribble", "--dataset_path", f"{folder}/labels", *paths], "maps"),
+        "structures_per_s": rate_of(
+            ["protein", "--pdb_dir", f"{folder}/structures", "--output_dir", f"{folder}/out"],
+            "structures",
+        ),
+        "cores": os.cpu_count(),
+    }
+
+
 def main():
     words = sys.argv[1:]
     is_gpu = "gpu" in words
     cases = settings(is_gpu)
-    unknown = set(words) - {*cases, "gpu", "compile"}
+    unknown = set(words) - {*cases, "prepare", "gpu", "compile"}
     if unknown:
         sys.exit(f"bench: structures does not know {' '.join(sorted(unknown))}")
     if is_gpu:
         del peers.CPU_ONE_THREAD["CUDA_VISIBLE_DEVICES"]
         peers.CPU_ONE_THREAD["OMP_NUM_THREADS"] = str(os.cpu_count())
-    names = [name for name in cases if name in words] or list(cases)
+    known = [*cases, "prepare"]
+    names = [name for name in known if name in words] or known
     with tempfile.TemporaryDirectory() as folder:
         files = folder + "/proteins"
         residues = str(cases["protein"]["residues"])
         if "protein" in names:
             maker = str(FOLDER / "protein_files.py")
             peers.run([peers.peer_python(), maker, files, "400", residues])
-        results = {n: measure(n, cases[n], "compile" in words, files) for n in names}
+        results = {
+            n: measure(n, cases[n], "compile" in words, files) for n in names if n != "prepare"
+        }
+        if "prepare" in names:
+            results["prepare"] = measure_prepare(folder)
     peers.report("structures on the GPU" if is_gpu else "structures", **results)
 
 

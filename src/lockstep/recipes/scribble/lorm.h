@@ -32,7 +32,7 @@ class Lorm : public torch::nn::Module {
   // features [B, width, h, w]; classes uint8 [B, S, S], 0 and 255 for
   // background, not changed. The sum of (x - gamma A x)^2 over all features,
   // where A x counts for foreground pixels only, and how many of these squares
-  // are not 0. Waits for the device once, to learn the number of foreground
+  // are not 0. Waits for the device, to learn the numbers of foreground
   // pixels.
   LossSum forward(const at::Tensor& features, const at::Tensor& classes);
 

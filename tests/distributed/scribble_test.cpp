@@ -155,12 +155,55 @@ TEST_F(TrainedScribble, RefusesWhatCannotWork) {
   expect_refused(train + Words{"--l_segs=0"}, "all weights of the loss are 0");
   expect_refused(train + Words{"--layers=20"}, "18, 34, 50, 101");
   expect_refused(train + Words{"--model_path=nowhere.pth"}, "no such file");
+  expect_refused(train + Words{"--batchsize=1"}, "raise --batch_size");
+  expect_refused(train + Words{"--batchsize=199", "--no_drop_last"},
+                 "an epoch of 200 samples ends with one: use --drop_last");
+  expect_refused(train + Words{"--dataset=PseudoOnly", "--l_pesudo=1"},
+                 "leave --l_pesudo and --label_smooth out");
+  expect_refused({"eval", "scribble", "--checkpoint", checkpoint(),
+                  "--save_path", checkpoint() + "/x"},
+                 "cannot make the folder");
   expect_refused({"sample", "scribble", "--checkpoint", checkpoint()},
                  "--images gives a picture");
   expect_refused({"sample", "scribble", "--checkpoint", checkpoint(),
                   "--images", temp_->path() / "nothing"},
                  "no picture there");
   EXPECT_FALSE(fs::exists(temp_->path() / "no"));
+}
+
+// Two pictures of one name, and one that is none.
+TEST_F(TrainedScribble, LosesNoPictureAndCanLeaveBadOnesOut) {
+  const fs::path images = temp_->path() / "several";
+  fs::create_directories(images);
+  const Image picture = generated_truths()->read(1).picture;
+  write_png(images / "a.png", picture);
+  write_png(images / "a.PNG", picture);
+  temp_->write("several/b.png", "no picture");
+  const Words words = {"sample",         "scribble",
+                       "--checkpoint",   checkpoint(),
+                       "--images",       images.string(),
+                       "--output_dir",   (temp_->path() / "made").string(),
+                       "--eval_scales=1"};
+  const auto refused = command(words);
+  EXPECT_NE(refused.exit_code, 0);
+  expect_in(refused.err, "b.png");
+  const auto result = command(words + Words{"--skip_bad_samples"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.out, "--skip_bad_samples left these out:");
+  expect_in(result.out, "b.png");
+  EXPECT_EQ(files_below(temp_->path() / "made").size(), 4U);
+}
+
+// The default of mixed precision is not forced upon what goes on from it.
+TEST_F(TrainedScribble, GoesOnInThePrecisionOfTheRun) {
+  const fs::path run = temp_->path() / "resumed";
+  fs::copy(folder(), run, fs::copy_options::recursive);
+  const auto result = testing::run(Training{
+      .recipe = "scribble",
+      .folder = run,
+      .flags = {"--resume=latest", "--n_steps=3", "--limit_val_batches=1"}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.out, "precision fp32");
 }
 
 TEST_F(TrainedScribble, BeginsWithItsOwnCheckpoint) {

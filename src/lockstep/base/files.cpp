@@ -62,6 +62,15 @@ std::filesystem::path make_unique_folder(const std::filesystem::path& parent,
   return path;
 }
 
+void make_output_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  if (path.empty() || std::filesystem::is_directory(path, error)) return;
+  std::filesystem::create_directories(path, error);
+  if (!error) return;
+  throw IoError("cannot make the folder '" + path.string() +
+                "': " + error.message() + "; choose another place");
+}
+
 FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
   if (this != &other) {
     reset();

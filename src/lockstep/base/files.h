@@ -20,6 +20,10 @@ std::optional<std::string> try_read_file(const std::filesystem::path& path);
 std::filesystem::path make_unique_folder(const std::filesystem::path& parent,
                                          std::string_view prefix);
 
+// Makes a folder and those above it; one that is there is fine. Throws IoError
+// with the path and the system's reason.
+void make_output_folder(const std::filesystem::path& path);
+
 // An owned file descriptor, closed on destruction.
 class FileDescriptor {
  public:

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 namespace lockstep {
 namespace {
@@ -66,6 +67,17 @@ std::string replace_all(std::string text, std::string_view from,
     text.replace(at, from.size(), to);
   }
   return text;
+}
+
+void number_equal_names(std::vector<std::string>& names) {
+  std::set<std::string> taken;
+  for (std::string& name : names) {
+    std::string wanted = name;
+    for (int number = 2; !taken.insert(wanted).second; ++number) {
+      wanted = name + "_" + std::to_string(number);
+    }
+    name = std::move(wanted);
+  }
 }
 
 std::optional<int64_t> parse_integer(std::string_view text) {

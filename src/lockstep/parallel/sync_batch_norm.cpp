@@ -26,7 +26,7 @@ int64_t values_per_channel(const Tensor& x) { return x.numel() / x.size(1); }
 [[noreturn]] void refuse_count(double count) {
   throw ConfigError(fmt::format(
       "batch normalisation needs more than one value per channel in training "
-      "and got {:.0f}: raise the batch size or the size of the pictures",
+      "and got {:.0f}: raise the batch size",
       count));
 }
 

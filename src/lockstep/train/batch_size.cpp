@@ -67,4 +67,20 @@ std::string batch_size_text(const BatchSize& batch) {
       batch.num_processes == 1 ? "" : "es", batch.accumulation);
 }
 
+void check_batch_norm(const BatchSize& batch, int64_t num_samples,
+                      const TrainConfig& config) {
+  const int64_t together = batch.per_process * batch.num_processes;
+  if (together < 2) {
+    throw ConfigError(
+        "batch normalisation needs at least two samples at a time: raise "
+        "--batch_size");
+  }
+  const int64_t left = num_samples % batch.effective();
+  if (config.drop_last || left % together != 1) return;
+  throw ConfigError(fmt::format(
+      "batch normalisation needs at least two samples at a time, and an epoch "
+      "of {} samples ends with one: use --drop_last or another --batch_size",
+      num_samples));
+}
+
 }  // namespace lockstep

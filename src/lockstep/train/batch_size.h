@@ -27,4 +27,9 @@ BatchSize resolve_batch_size(const TrainConfig& config, const Options& options,
 // "effective batch 128 = 64 per process x 2 processes x 1 accumulation"
 std::string batch_size_text(const BatchSize& batch);
 
+// Batch normalisation needs two samples at a time, of all processes together.
+// Throws ConfigError when a step, or the last one of an epoch, has one.
+void check_batch_norm(const BatchSize& batch, int64_t num_samples,
+                      const TrainConfig& config);
+
 }  // namespace lockstep

@@ -4,6 +4,8 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/divide.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/commands.h"
 #include "lockstep/train/evaluation.h"
@@ -31,7 +33,7 @@ int64_t load_into(Learner& learner, const CommandLine& line) {
 }
 
 void write_output(const std::filesystem::path& path, const std::string& bytes) {
-  std::filesystem::create_directories(path.parent_path());
+  make_output_folder(path.parent_path());
   write_file_atomically(path, bytes);
 }
 
@@ -51,6 +53,22 @@ std::filesystem::path sample_folder(const CommandLine& line) {
   return std::filesystem::path(line.config().save_dir) / name;
 }
 
+// With --skip_bad_samples one that cannot be read becomes a line of `problems`.
+std::vector<OutputFile> predict_one(Recipe& recipe, int64_t input,
+                                    std::string& problems,
+                                    const TrainConfig& config) {
+  try {
+    return recipe.predict(input);
+  } catch (const Error& error) {
+    const bool is_unreadable =
+        dynamic_cast<const FormatError*>(&error) != nullptr ||
+        dynamic_cast<const IoError*>(&error) != nullptr;
+    if (!config.skip_bad_samples || !is_unreadable) throw;
+    problems += fmt::format("  {}\n", error.what());
+    return {};
+  }
+}
+
 // Every rank takes its share of the user's inputs and writes their files.
 void predict_inputs(Recipe& recipe, Learner& learner, Session& session,
                     const CommandLine& line) {
@@ -58,18 +76,23 @@ void predict_inputs(Recipe& recipe, Learner& learner, Session& session,
   const auto folder = sample_folder(line);
   const Learner::Inference inference(learner);
   const int64_t total = divide_up(session.facts().num_inputs, world.size());
+  std::string problems;
   for (int64_t k = 0; k < total; ++k) {
     world.status().set_phase(Phase::kSampling);
     session.console().progress(
         {.label = "sample", .step = k, .total_steps = total});
     const int64_t input = k * world.size() + world.rank();
     if (input >= session.facts().num_inputs) continue;
-    for (const OutputFile& file : recipe.predict(input)) {
+    const auto files = predict_one(recipe, input, problems, line.config());
+    for (const OutputFile& file : files) {
       write_output(folder / file.name, file.bytes);
     }
   }
-  world.barrier();
+  const std::string skipped = join(world.gather_texts(problems), "");
   session.console().finish_progress();
+  if (!skipped.empty()) {
+    session.console().info("--skip_bad_samples left these out:\n" + skipped);
+  }
   session.console().info(
       fmt::format("{} inputs; what was made of them is in {}",
                   session.facts().num_inputs, folder.string()));

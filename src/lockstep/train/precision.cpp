@@ -43,10 +43,8 @@ Precision resolve_precision(const TrainConfig& config, const Options& options,
   const bool was_amp_given = options.was_given("use_amp");
   std::string name = config.precision;
   if (!was_given && was_amp_given) name = config.use_amp ? "fp16" : "fp32";
-  // Mixed precision is the default of a recipe for the sake of GPUs.
-  const bool is_default = !was_given && !was_amp_given;
-  if (is_default && name == "fp16" && device.is_cpu()) name = "fp32";
   if (name == "auto") name = device.is_cpu() ? "fp32" : "bf16";
+  if (name == "auto16") name = device.is_cpu() ? "fp32" : "fp16";
   if (name == "fp16") return fp16_on(device, was_given);
   if (name == "bf16") return bf16_on(device);
   if (name == "tf32") return {.name = "tf32", .allows_tf32 = true};

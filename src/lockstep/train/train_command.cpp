@@ -298,6 +298,9 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   // Throws before anything is written.
   const double base_lr = loop_config(session, config, {}).base_lr;
   check_records(records_config(session, line));
+  if (session.facts().sync_batch_norm) {
+    check_batch_norm(session.batch(), session.data().train->size(), config);
+  }
   check_folder(world, line, session.facts().files);
   const CheckpointsConfig files{.folder = config.save_dir,
                                 .recipe = session.facts().name,

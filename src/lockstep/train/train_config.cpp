@@ -34,10 +34,9 @@ void describe_run(Options& options, TrainConfig& config) {
               {.choices = {"auto", "cpu", "cuda"}, .group = group});
   options.add(
       "precision", config.precision,
-      "arithmetic: auto is bf16 on a GPU and fp32 on the CPU; fp16 uses "
-      "loss scaling, and as a default it is fp32 on the CPU; fp64 is for "
-      "proofs",
-      {.choices = {"auto", "fp32", "tf32", "bf16", "fp16", "fp64"},
+      "arithmetic: auto is bf16 on a GPU and fp32 on the CPU, auto16 fp16 on a "
+      "GPU; fp16 uses loss scaling; fp64 is for proofs",
+      {.choices = {"auto", "auto16", "fp32", "tf32", "bf16", "fp16", "fp64"},
        .group = group,
        .follows = "use_amp"});
   options.add("use_amp", config.use_amp,
@@ -259,7 +258,8 @@ void check_config(const TrainConfig& config, const Options& options) {
         "--lr_scaling set it otherwise: leave one out");
   }
   if (config.use_amp && options.was_given("precision") &&
-      config.precision != "fp16" && config.precision != "bf16") {
+      config.precision != "fp16" && config.precision != "bf16" &&
+      config.precision != "auto16") {
     throw ConfigError(fmt::format(
         "--use_amp asks for mixed precision and --precision {} for none: leave "
         "one of them out",

@@ -41,5 +41,11 @@ TEST(Strings, AmountsInWords) {
   EXPECT_EQ(list_of(std::vector<int>{0, 2, 5}), "0, 2, 5");
 }
 
+TEST(Names, OfEqualOnesTheLaterGetANumber) {
+  std::vector<std::string> names = {"a", "b", "a", "a_2", "a"};
+  number_equal_names(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b", "a_2", "a_2_2", "a_3"}));
+}
+
 }  // namespace
 }  // namespace lockstep

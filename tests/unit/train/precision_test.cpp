@@ -58,14 +58,24 @@ TEST(Precision, UseAmpIsFp16OnAGpuAndBf16OnACpu) {
   EXPECT_FALSE(cpu.scales_loss);
 }
 
-TEST(Precision, ADefaultOfFp16IsForGpus) {
-  EXPECT_EQ(resolve({}, kGpu, "fp16").name, "fp16");
-  EXPECT_EQ(resolve({}, kCpu, "fp16").name, "fp32");
-  EXPECT_EQ(resolve({"--use_amp"}, kCpu, "fp16").name, "bf16");
+TEST(Precision, ADefaultOfFp16IsBf16OnACpuWithASentence) {
+  const Precision precision = resolve({}, kCpu, "fp16");
+  EXPECT_EQ(precision.name, "bf16");
+  EXPECT_TRUE(contains(precision.note, "bf16")) << precision.note;
+}
+
+TEST(Precision, Auto16IsFp16OnAGpuAndFp32OnTheCpu) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{}, {"--precision=auto16"}}) {
+    EXPECT_EQ(resolve(words, kGpu, "auto16").name, "fp16");
+    EXPECT_TRUE(resolve(words, kGpu, "auto16").scales_loss);
+    EXPECT_EQ(resolve(words, kCpu, "auto16").name, "fp32");
+  }
+  EXPECT_EQ(resolve({"--use_amp"}, kCpu, "auto16").name, "bf16");
 }
 
 TEST(Precision, NoUseAmpTurnsADefaultOff) {
-  for (const char* name : {"fp16", "auto", "fp32"}) {
+  for (const char* name : {"fp16", "auto", "auto16", "fp32"}) {
     EXPECT_EQ(resolve({"--no_use_amp"}, kGpu, name).name, "fp32") << name;
   }
 }

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include <map>
-
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/recipes/protein/inference.h"
 #include "lockstep/recipes/protein/open_sets.h"
 #include "lockstep/recipes/protein/prediction.h"
@@ -29,18 +28,6 @@ void set_defaults(TrainConfig& common) {
   common.optimization.max_grad_norm = 1;
   common.save_every_epochs = 10;
   common.keep_last = 0;
-}
-
-// Names of files that differ although the structures' names do not.
-std::vector<std::string> distinct_names(const ProteinFiles& files) {
-  std::vector<std::string> names;
-  std::map<std::string, int64_t> uses;
-  for (int64_t i = 0; i < files.size(); ++i) {
-    const std::string name = files.name(i);
-    const int64_t use = ++uses[name];
-    names.push_back(use == 1 ? name : fmt::format("{}_{}", name, use));
-  }
-  return names;
 }
 
 }  // namespace
@@ -148,7 +135,10 @@ void ProteinRecipe::prepare_sampling(const TrainConfig& /*common*/) {
         "chains to predict");
   }
   inputs_ = open_structures(*settings_.pdb);
-  input_names_ = distinct_names(*inputs_);
+  for (int64_t i = 0; i < inputs_->size(); ++i) {
+    input_names_.push_back(inputs_->name(i));
+  }
+  number_equal_names(input_names_);
 }
 
 std::shared_ptr<torch::nn::Module> ProteinRecipe::make_model() {

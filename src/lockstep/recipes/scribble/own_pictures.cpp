@@ -1,6 +1,7 @@
 #include "lockstep/recipes/scribble/own_pictures.h"
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/data/image_folder.h"
 #include "lockstep/data/label_map.h"
 
@@ -9,12 +10,12 @@ namespace lockstep {
 namespace fs = std::filesystem;
 
 OwnPictures::OwnPictures(const fs::path& path) {
+  fs::path root = path;
   std::error_code error;
   if (fs::is_directory(path, error)) {
-    root_ = path;
     paths_ = pictures_below(path);
   } else if (fs::exists(path, error)) {
-    root_ = path.parent_path();
+    root = path.parent_path();
     paths_ = {path};
   }
   if (paths_.empty()) {
@@ -22,15 +23,14 @@ OwnPictures::OwnPictures(const fs::path& path) {
                       "': no picture there; expected is a .jpg, .jpeg or .png "
                       "file, or a folder of them");
   }
+  for (const fs::path& one : paths_) {
+    names_.push_back(one.lexically_relative(root).replace_extension().string());
+  }
+  number_equal_names(names_);
 }
 
 Image OwnPictures::read(int64_t index) const {
   return read_image(paths_.at(static_cast<size_t>(index)));
-}
-
-std::string OwnPictures::name(int64_t index) const {
-  const fs::path& path = paths_.at(static_cast<size_t>(index));
-  return path.lexically_relative(root_).replace_extension().string();
 }
 
 Image coloured(const Image& classes) {

@@ -19,12 +19,14 @@ class OwnPictures {
 
   int64_t size() const { return static_cast<int64_t>(paths_.size()); }
   Image read(int64_t index) const;
-  // Below the folder, without its ending.
-  std::string name(int64_t index) const;
+  // Below the folder, without its ending; of equal ones the later get a number.
+  const std::string& name(int64_t index) const {
+    return names_.at(static_cast<size_t>(index));
+  }
 
  private:
-  std::filesystem::path root_;
   std::vector<std::filesystem::path> paths_;
+  std::vector<std::string> names_;
 };
 
 // NAME.png, the classes in VOC's colours, and NAME_overlay.png, the picture

@@ -162,7 +162,7 @@ std::string prepare_scribble(const std::vector<std::string>& arguments,
   const double seconds = seconds_between(begin, monotonic_ns());
   std::string text = fmt::format(
       "Made {} maps of distances in {} ({:.0f} maps/s, {} threads); {} were "
-      "there already.\n",
+      "there already (--overwrite makes them anew).\n",
       jobs.size(), duration_text(seconds),
       static_cast<double>(jobs.size()) / std::max(seconds, 1e-9),
       num_workers(std::ssize(jobs), config.workers),

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
 #include "lockstep/recipes/scribble/prepare.h"
 #include "lockstep/recipes/scribble/weights.h"
 
@@ -26,7 +27,7 @@ void set_defaults(TrainConfig& common) {
   common.workers = 4;
   // A step of one picture has too few values for a BatchNorm.
   common.drop_last = true;
-  common.precision = "fp16";
+  common.precision = "auto16";
   common.seed = 1000;
   common.save_every_epochs = 5;
   common.sample_every = 500;
@@ -65,8 +66,11 @@ bool has_lorm(const ScribbleModelConfig& config) {
 // Convolutions are faster so. Those of 1 x 1 pixels count as being of either
 // format: they get the strides that their gradients will have.
 void make_channels_last(torch::nn::Module& model) {
-  for (at::Tensor& parameter : model.parameters()) {
-    if (parameter.dim() != 4) continue;
+  for (auto& item : model.named_parameters()) {
+    at::Tensor& parameter = item.value();
+    // Those of LoRM are used as matrices.
+    if (parameter.dim() != 4 || item.key().starts_with("layer_camatt"))
+      continue;
     at::Tensor like = torch::empty_strided(
         parameter.sizes(), c10::get_channels_last_strides_2d(parameter.sizes()),
         parameter.options());
@@ -172,9 +176,9 @@ RecipeFacts ScribbleRecipe::facts() const {
   return {
       .name = "scribble",
       .summary = "segmentation learned from scribbles: dilated ResNet and LoRM",
-      .subject =
-          fmt::format("{}, {} layers, on {} classes", settings_.model.type,
-                      settings_.model.layers, settings_.model.num_classes),
+      .subject = fmt::format("{}, {} layers, on {} classes{}",
+                             settings_.model.type, settings_.model.layers,
+                             settings_.model.num_classes, data_text_),
       .files = {.checkpoint = "checkpoint_{epoch}.pth",
                 .best = "model_best.pth",
                 .log = "log.txt",
@@ -215,7 +219,13 @@ void ScribbleRecipe::check_weights() const {
         flag, weight, settings_.mode));
   };
   const ScribbleWeights& weights = settings_.weights;
-  require(has_pseudo(mode), pseudo_weight(), "l_pesudo");
+  if (mode == ScribbleMode::kPseudoOnly && pseudo_weight() > 0) {
+    throw ConfigError(
+        "--dataset PseudoOnly scores pseudo labels as labels, by --l_segs: "
+        "leave --l_pesudo and --label_smooth out");
+  }
+  require(has_pseudo(mode), pseudo_weight(),
+          weights.l_pesudo ? "l_pesudo" : "label_smooth, with a weight of");
   require(has_pseudo(mode), weights.l_lorm, "l_lorm");
   require(has_scribble_distances(mode), weights.l_ds, "l_ds");
   require(has_outline_distances(mode), weights.l_dc, "l_dc");
@@ -254,12 +264,19 @@ DataSets ScribbleRecipe::open_data(const TrainConfig& common) {
   }
   const ScribbleSets sets = open_scribble_sets(settings_.data);
   shown_ = sets.validation;
+  data_text_ = fmt::format(
+      ": {} pictures to train, {} to validate{}", sets.train->size(),
+      shown_ ? shown_->size() : 0,
+      shown_ ? "" : " (that takes val.txt and a folder SegmentationClassAug)");
   return {.train = sets.train, .validation = sets.validation};
 }
 
 DataSets ScribbleRecipe::open_eval_data(const TrainConfig& common) {
   settle_sizes();
   settings_.data.dataset_path = common.data_path;
+  std::string& place = settings_.save_path;
+  while (place.size() > 1 && place.ends_with('/')) place.pop_back();
+  if (!place.empty()) make_output_folder(place);
   whole_ = open_whole_pictures(settings_.data);
   return {.validation = whole_};
 }

@@ -76,6 +76,7 @@ class ScribbleRecipe final : public Recipe {
   at::Tensor scale_;
   // What the model begins with.
   std::optional<std::string> first_weights_;
+  std::string data_text_;
   std::shared_ptr<const Dataset> shown_;  // Whose pictures samplings show.
   std::shared_ptr<const WholeSamples> whole_;
   OwnPictures own_pictures_;

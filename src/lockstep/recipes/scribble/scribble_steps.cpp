@@ -56,6 +56,8 @@ Loss ScribbleRecipe::loss(const Batch& batch, SampleRandom& /*random*/) {
   const ScribbleOutput output = model_->forward(normalised(batch[0]));
   const at::Tensor found =
       log_probabilities(output.logits, batch[0].size(2), batch[0].size(3));
+  const at::Tensor& pseudo =
+      batch[settings_.data.mode == ScribbleMode::kPseudoOnly ? 1 : 2];
   Loss loss;
   if (weights.l_segs > 0) {
     loss.terms.push_back(
@@ -79,7 +81,7 @@ Loss ScribbleRecipe::loss(const Batch& batch, SampleRandom& /*random*/) {
   }
   if (weights.l_lorm > 0) {
     loss.terms.push_back(term("lorm_loss", weights.l_lorm,
-                              model_->lorm_loss(output.features, batch[2])));
+                              model_->lorm_loss(output.features, pseudo)));
   }
   return loss;
 }
@@ -121,7 +123,7 @@ void ScribbleRecipe::evaluate(const Batch& batch, SampleRandom& /*random*/,
     const fs::path path =
         fs::path(settings_.save_path) /
         (whole_->name(batch.indices[static_cast<size_t>(i)]) + ".png");
-    fs::create_directories(path.parent_path());
+    make_output_folder(path.parent_path());
     write_file_atomically(path,
                           encode_palette_png(as_image(classes), voc_palette()));
   }

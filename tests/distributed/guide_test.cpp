@@ -132,7 +132,7 @@ void write_scribbles(const fs::path& root) {
                           encode_jpeg(image, JpegKind::kBaseline));
   };
   std::string train;
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 64; ++i) {  // A batch of 16 for 4 processes.
     const std::string name = "t" + std::to_string(i);
     const LabelledPicture item = source->read(i);
     write_picture(name, item.picture);
@@ -186,7 +186,7 @@ TEST(Guides, EveryCommandOfScribbleWorks) {
 TEST(Guides, EveryCommandOfProteinWorks) {
   const Words commands = commands_of("from-the-guides.md", "protein");
   EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md", "protein"));
-  EXPECT_GE(commands.size(), 17U);
+  EXPECT_GE(commands.size(), 16U);
   const TempDir temp;
   const fs::path cache = temp.path() / "data" / "cache";
   fs::create_directories(cache);

@@ -61,8 +61,7 @@ class TrainedScribble : public ::testing::Test {
     run_well({.recipe = "scribble",
               .folder = temp_->path() / "run",
               .flags = kSmall + Words{"--batchsize=2", "--n_steps=2",
-                                      "--crop_size=65", "--sample_every=2",
-                                      "--limit_val_batches=2"}});
+                                      "--crop_size=65", "--sample_every=2"}});
   }
   static void TearDownTestSuite() {
     delete temp_;

@@ -139,7 +139,10 @@ class StructureOf
 };
 
 INSTANTIATE_TEST_SUITE_P(Formats, StructureOf,
-                         ::testing::Values(&as_pdb, &as_mmcif));
+                         ::testing::Values(&as_pdb, &as_mmcif),
+                         [](const auto& info) {
+                           return info.param == &as_pdb ? "Pdb" : "Mmcif";
+                         });
 
 Atoms chain_atoms(int64_t index = 0) {
   return testing::atom_lines(generated_chain({.seed = 7}, index));

@@ -275,7 +275,7 @@ TEST(Sampler, MakesTheFilesOfLockstepSample) {
 // Of which three are damaged.
 void write_damaged_set(const TempDir& temp) {
   write_set(temp, test_picture(20, 18));
-  fs::create_symlink("4.jpg", temp.path() / "data" / "b" / "2.jpg");
+  fs::create_symlink("4.jpg", temp.path() / "data" / "b" / "4.jpg");
   temp.write("data/a/1.jpg", "");
   temp.write(
       "data/b/2.jpg",

@@ -33,10 +33,6 @@ std::string to_text(const Record& record) {
                      record.pid, record.device);
 }
 
-std::vector<uint8_t> as_bytes(const std::string& text) {
-  return {text.begin(), text.end()};
-}
-
 std::string as_text(const std::vector<uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
@@ -51,10 +47,18 @@ Record read_record(c10d::Store& store, int rank) {
 std::string claimant_key(int rank) { return fmt::format("claimant/{}", rank); }
 
 void claim_rank(c10d::Store& store, const Place& place, const Record& record) {
+  constexpr std::chrono::seconds kPatience{5};
   const std::string self = record.pid + " on " + record.host;
-  const std::string first = as_text(
-      store.compareSet(claimant_key(place.rank), as_bytes(""), as_bytes(self)));
-  if (store.add(fmt::format("claims/{}", place.rank), 1) == 1) return;
+  if (store.add(fmt::format("claims/{}", place.rank), 1) == 1) {
+    store.set(claimant_key(place.rank), self);
+    return;
+  }
+  // The first one is about to write its name.
+  const bool has_name =
+      wait_for_keys(store, {claimant_key(place.rank)}, kPatience)
+          .positions.empty();
+  const std::string first =
+      has_name ? as_text(store.get(claimant_key(place.rank))) : "another";
   if (first == self) {
     throw ConfigError(
         "World::from_environment() was called twice in this process: keep the "
@@ -115,6 +119,31 @@ void refuse_shared_device(const Place& place, const Record& own, int other,
       std::min(place.rank, other), std::max(place.rank, other), own.host));
 }
 
+void compare_with_all(c10d::Store& store, const Place& place, const Record& own,
+                      const Attendance& attendance) {
+  for (int rank = 0; rank < place.world_size; ++rank) {
+    if (rank == place.rank) continue;
+    const Record record = read_record(store, rank);
+    compare_world_sizes(place, rank, record);
+    if (!attendance.may_share_device) {
+      refuse_shared_device(place, own, rank, record);
+    }
+  }
+}
+
+std::string compared_key(int rank) { return fmt::format("compared/{}", rank); }
+
+// The store goes with rank 0: ranks that have come shall find the same
+// difference before, and not a broken connection.
+void wait_until_compared(c10d::Store& store, const Place& place) {
+  constexpr std::chrono::seconds kPatience{5};
+  std::vector<std::string> keys;
+  for (int rank = 1; rank < place.world_size; ++rank) {
+    if (store.check({record_key(rank)})) keys.push_back(compared_key(rank));
+  }
+  if (!keys.empty()) wait_for_keys(store, keys, kPatience);
+}
+
 c10d::TCPStoreOptions store_options(const Place& place,
                                     std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
@@ -162,18 +191,23 @@ void meet(c10d::Store& store, const Place& place, const Attendance& attendance,
   // Rank 0 first: a wrong world size shows before waiting for ranks that never
   // come.
   wait_for_records(store, place, {0}, timeout);
-  compare_world_sizes(place, 0, read_record(store, 0));
-  std::vector<int> ranks(place.world_size);
-  for (int rank = 0; rank < place.world_size; ++rank) ranks[rank] = rank;
-  wait_for_records(store, place, ranks, timeout);
-  for (int rank = 0; rank < place.world_size; ++rank) {
-    if (rank == place.rank) continue;
-    const Record record = read_record(store, rank);
-    compare_world_sizes(place, rank, record);
-    if (!attendance.may_share_device) {
-      refuse_shared_device(place, own, rank, record);
-    }
+  const auto compare = [&] {
+    compare_world_sizes(place, 0, read_record(store, 0));
+    std::vector<int> ranks(place.world_size);
+    for (int rank = 0; rank < place.world_size; ++rank) ranks[rank] = rank;
+    wait_for_records(store, place, ranks, timeout);
+    compare_with_all(store, place, own, attendance);
+  };
+  try {
+    compare();
+  } catch (const PeerError&) {
+    throw;
+  } catch (const Error&) {
+    store.set(compared_key(place.rank), "");
+    if (place.rank == 0) wait_until_compared(store, place);
+    throw;
   }
+  store.set(compared_key(place.rank), "");
 }
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@
 #include "lockstep/comm/gloo_backend.h"
 #include "lockstep/comm/loopback_backend.h"
 #include "lockstep/comm/nccl_backend.h"
+#include "lockstep/comm/network.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/vote_channel.h"
 #include "lockstep/comm/world_impl.h"
@@ -121,6 +122,10 @@ void World::Impl::connect(const Environment& environment) {
   if (is_alone()) {
     group = make_group_of_one();
     return;
+  }
+  // Before the ranks meet: rank 0 would take the store with it.
+  if (const auto names = find(environment, "GLOO_SOCKET_IFNAME")) {
+    require_interfaces(*names, "GLOO_SOCKET_IFNAME");
   }
   store = open_store(place, timeout);
   meet(*store, place,

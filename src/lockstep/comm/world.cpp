@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/debug.h>
 
+#include <csignal>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -28,6 +29,16 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 // A rank that leaves waits this long for the others before it closes its side.
 constexpr std::chrono::seconds kFarewell{5};
+
+// A rank that died shall be an error of a collective, as in Python, which
+// ignores this signal, and not the end of those that write to it.
+void ignore_broken_pipes() {
+  struct sigaction action{};
+  sigaction(SIGPIPE, nullptr, &action);
+  if (action.sa_handler != SIG_DFL) return;
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
 
 double seconds(std::chrono::milliseconds time) {
   return static_cast<double>(time.count()) * 1e-3;
@@ -123,6 +134,7 @@ void World::Impl::connect(const Environment& environment) {
     group = make_group_of_one();
     return;
   }
+  ignore_broken_pipes();
   // Before the ranks meet: rank 0 would take the store with it.
   if (const auto names = find(environment, "GLOO_SOCKET_IFNAME")) {
     require_interfaces(*names, "GLOO_SOCKET_IFNAME");

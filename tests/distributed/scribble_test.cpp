@@ -53,6 +53,23 @@ TEST(ScribbleTraining, OneAndTwoProcessesHaveTheSameLosses) {
   }
 }
 
+// Gradients that lie otherwise than their parameters are copied in every step,
+// and c10d warns of it.
+TEST(ScribbleTraining, GradientsLieAsTheirParameters) {
+  for (const char* type : {"res50_ASPP_lorm", "deeplabv3p_lorm"}) {
+    const TempDir temp;
+    const auto result = run(Training{
+        .recipe = "scribble",
+        .world = 2,
+        .folder = temp.path() / "run",
+        .flags =
+            kSmall + Words{"--model_type", type, "--batchsize=2", "--n_steps=2",
+                           "--crop_size=65", "--limit_val_batches=1"}});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    expect_not_in(result.err, "strides");
+  }
+}
+
 // A small training on which the commands below work.
 class TrainedScribble : public ::testing::Test {
  protected:

@@ -68,9 +68,9 @@ bool has_lorm(const ScribbleModelConfig& config) {
 void make_channels_last(torch::nn::Module& model) {
   for (auto& item : model.named_parameters()) {
     at::Tensor& parameter = item.value();
-    // Those of LoRM are used as matrices.
-    if (parameter.dim() != 4 || item.key().starts_with("layer_camatt"))
-      continue;
+    // LoRM's query is used as a matrix.
+    const bool is_matrix = item.key().ends_with("query_conv.weight");
+    if (parameter.dim() != 4 || is_matrix) continue;
     at::Tensor like = torch::empty_strided(
         parameter.sizes(), c10::get_channels_last_strides_2d(parameter.sizes()),
         parameter.options());

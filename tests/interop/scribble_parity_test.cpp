@@ -100,7 +100,7 @@ std::vector<LossSum> loss_terms(const Case& made, const ScribbleOutput& out) {
                                 cross_entropy(logs, made.pseudo, kSmoothing),
                                 weighted_entropy(entropy, made.ds),
                                 weighted_entropy(entropy, made.dc)};
-  if (made.net->has_lorm()) {
+  if (has_lorm(made.net->config())) {
     terms.push_back(made.net->lorm_loss(out.features, made.pseudo));
   }
   return terms;

@@ -25,6 +25,8 @@ struct Record {
 };
 
 constexpr char kSeparator = '\n';
+// For what another rank is about to write.
+constexpr std::chrono::seconds kPatience{5};
 
 std::string record_key(int rank) { return fmt::format("record/{}", rank); }
 
@@ -47,7 +49,6 @@ Record read_record(c10d::Store& store, int rank) {
 std::string claimant_key(int rank) { return fmt::format("claimant/{}", rank); }
 
 void claim_rank(c10d::Store& store, const Place& place, const Record& record) {
-  constexpr std::chrono::seconds kPatience{5};
   const std::string self = record.pid + " on " + record.host;
   if (store.add(fmt::format("claims/{}", place.rank), 1) == 1) {
     store.set(claimant_key(place.rank), self);
@@ -136,7 +137,6 @@ std::string compared_key(int rank) { return fmt::format("compared/{}", rank); }
 // The store goes with rank 0: ranks that have come shall find the same
 // difference before, and not a broken connection.
 void wait_until_compared(c10d::Store& store, const Place& place) {
-  constexpr std::chrono::seconds kPatience{5};
   std::vector<std::string> keys;
   for (int rank = 1; rank < place.world_size; ++rank) {
     if (store.check({record_key(rank)})) keys.push_back(compared_key(rank));

@@ -9,12 +9,12 @@
 #include "lockstep/recipes/dit/flow.h"
 #include "lockstep/recipes/pictures/grid.h"
 #include "lockstep/recipes/pictures/picture_sets.h"
-#include "lockstep/tensor/seed.h"
 #include "lockstep/train/command_line.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/learner.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
+#include "unit/recipes/batch_of.h"
 
 namespace lockstep {
 namespace {
@@ -44,16 +44,7 @@ struct Ready {
   }
 
   Batch batch(const std::vector<int64_t>& indices) const {
-    std::vector<Sample> samples;
-    std::vector<int64_t> seeds;
-    for (const int64_t index : indices) {
-      const uint64_t seed = sample_seed(0, 0, index);
-      seeds.push_back(static_cast<int64_t>(seed));
-      samples.push_back(data.train->get(index, seed));
-    }
-    return {.tensors = data.train->collate(samples),
-            .seeds = torch::tensor(seeds, torch::kLong),
-            .indices = indices};
+    return testing::batch_of(*data.train, indices);
   }
 
   double loss_of(const std::vector<int64_t>& indices) {

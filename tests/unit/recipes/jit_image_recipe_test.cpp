@@ -4,8 +4,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/data/image.h"
 #include "lockstep/recipes/jit/image_recipe.h"
-#include "lockstep/tensor/seed.h"
 #include "lockstep/train/command_line.h"
+#include "unit/recipes/batch_of.h"
 
 namespace lockstep {
 namespace {
@@ -34,16 +34,7 @@ struct Ready {
   }
 
   Batch batch(const std::vector<int64_t>& indices) const {
-    std::vector<Sample> samples;
-    std::vector<int64_t> seeds;
-    for (const int64_t index : indices) {
-      const uint64_t seed = sample_seed(0, 0, index);
-      seeds.push_back(static_cast<int64_t>(seed));
-      samples.push_back(data.train->get(index, seed));
-    }
-    return {.tensors = data.train->collate(samples),
-            .seeds = torch::tensor(seeds, torch::kLong),
-            .indices = indices};
+    return testing::batch_of(*data.train, indices);
   }
 
   double loss_of(const Batch& made) {

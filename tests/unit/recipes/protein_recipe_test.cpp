@@ -9,10 +9,10 @@
 #include "lockstep/recipes/protein/protein.h"
 #include "lockstep/recipes/protein/structure.h"
 #include "lockstep/recipes/protein/vocabulary.h"
-#include "lockstep/tensor/seed.h"
 #include "lockstep/train/command_line.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
+#include "unit/recipes/batch_of.h"
 
 namespace lockstep {
 namespace {
@@ -42,16 +42,7 @@ struct Ready {
   }
 
   Batch batch(const std::vector<int64_t>& indices) const {
-    std::vector<Sample> samples;
-    std::vector<int64_t> seeds;
-    for (const int64_t index : indices) {
-      const uint64_t seed = sample_seed(0, 0, index);
-      seeds.push_back(static_cast<int64_t>(seed));
-      samples.push_back(data.train->get(index, seed));
-    }
-    return {.tensors = data.train->collate(samples),
-            .seeds = torch::tensor(seeds, torch::kLong),
-            .indices = indices};
+    return testing::batch_of(*data.train, indices);
   }
 
   std::vector<LossTerm> terms_of(const Batch& batch) {

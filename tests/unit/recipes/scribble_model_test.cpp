@@ -117,7 +117,7 @@ TEST(ScribbleModel, GivesLogitsAtItsStrideForAllDepthsAndTypes) {
               has_decoder ? (Shape{2, 5, 17, 13}) : (Shape{2, 5, 9, 7}));
     EXPECT_EQ(out.features.sizes(), (Shape{2, 512, 9, 7}));
     EXPECT_EQ(resize_maps(out.logits, 65, 49).size(2), 65);
-    if (!net->has_lorm()) continue;
+    if (!has_lorm(net->config())) continue;
     const Tensor classes = torch::ones({2, 65, 49}, at::kByte);
     EXPECT_GT(net->lorm_loss(out.features, classes).sum.item<double>(), 0);
   }

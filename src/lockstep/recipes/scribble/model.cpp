@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/recipes/scribble/lorm.h"
 
 namespace lockstep {
@@ -31,13 +32,12 @@ constexpr std::array<Type, 4> kTypes = {
      {"deeplabv3p_lorm", "layer_pred0", "layer_lorm", true}}};
 
 const Type& type_of(const ScribbleModelConfig& config) {
-  std::string known;
   for (const Type& type : kTypes) {
     if (config.type == type.name) return type;
-    known += (known.empty() ? "" : ", ") + std::string(type.name);
   }
   throw ConfigError(fmt::format("--model_type '{}' is unknown: give one of {}",
-                                config.type, known));
+                                config.type,
+                                join(scribble_model_types(), ", ")));
 }
 
 AsppConfig aspp_config(const ScribbleModelConfig& config) {
@@ -70,6 +70,16 @@ double decoder_products(const ScribbleModelConfig& config, double pixels) {
 
 }  // namespace
 
+std::vector<std::string> scribble_model_types() {
+  std::vector<std::string> names;
+  for (const Type& type : kTypes) names.emplace_back(type.name);
+  return names;
+}
+
+bool has_lorm(const ScribbleModelConfig& config) {
+  return *type_of(config).lorm != '\0';
+}
+
 void check_scribble_config(const ScribbleModelConfig& config) {
   type_of(config);
   trunk_widths(config.layers);
@@ -91,7 +101,7 @@ double scribble_forward_flops(const ScribbleModelConfig& config,
   double products = trunk_products(config.layers, picture_side) +
                     aspp_products(aspp_config(config), area(sides.high));
   if (type.has_decoder) products += decoder_products(config, area(sides.low));
-  if (*type.lorm != '\0') {
+  if (has_lorm(config)) {
     products +=
         lorm_products(trunk_widths(config.layers).high, area(sides.high));
   }
@@ -105,7 +115,7 @@ ScribbleNet::ScribbleNet(const ScribbleModelConfig& config)
   const TrunkWidths widths = trunk_widths(config.layers);
   aspp_ =
       register_module(type.aspp, std::make_shared<Aspp>(aspp_config(config)));
-  if (*type.lorm != '\0') {
+  if (has_lorm(config)) {
     lorm_ = register_module(
         type.lorm, std::make_shared<Lorm>(LormConfig{.width = widths.high}));
   }

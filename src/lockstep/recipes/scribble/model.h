@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lockstep/recipes/scribble/aspp.h"
 #include "lockstep/recipes/scribble/losses.h"
@@ -22,6 +23,9 @@ struct ScribbleModelConfig {
   int64_t layers = 50;  // 18, 34, 50, 101, 152
   int64_t num_classes = 21;
 };
+
+std::vector<std::string> scribble_model_types();
+bool has_lorm(const ScribbleModelConfig& config);
 
 // Throws ConfigError, in the words of the recipe's flags.
 void check_scribble_config(const ScribbleModelConfig& config);
@@ -46,8 +50,7 @@ class ScribbleNet : public DilatedResNet {
   // log_probabilities().
   ScribbleOutput forward(const at::Tensor& pictures);
 
-  bool has_lorm() const { return lorm_ != nullptr; }
-  // See Lorm::forward(). Needs has_lorm().
+  // See Lorm::forward(). Only where has_lorm(config()).
   LossSum lorm_loss(const at::Tensor& features, const at::Tensor& classes);
 
   const ScribbleModelConfig& config() const { return config_; }

@@ -8,6 +8,7 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/workers.h"
 #include "lockstep/config/options.h"
@@ -49,7 +50,8 @@ void describe(Options& options, PrepareConfig& config) {
               "255 - sqrt(lambda) * distance, from scribbles.", {.minimum = 0});
   options.add("lambda_c", config.lambda_c,
               "sqrt(lambda) * distance, from outlines.", {.minimum = 0});
-  options.add("workers", config.workers, "Threads; 0: one per processor.",
+  options.add("workers", config.workers,
+              "Threads; 0: one per processor, at most 16.",
               {.minimum = 0, .maximum = 1024});
   options.add("overwrite", config.overwrite, "Makes maps anew that are there.");
 }
@@ -92,23 +94,14 @@ std::vector<MapKind> kinds_of(const PrepareConfig& config,
   return kinds;
 }
 
-void make_folder(const fs::path& folder) {
-  std::error_code problem;
-  fs::create_directories(folder, problem);
-  if (problem) {
-    throw IoError(fmt::format("cannot make folder '{}': {}", folder.string(),
-                              problem.message()));
-  }
-  remove_leftovers(folder);
-}
-
 std::vector<Job> open_jobs(const std::vector<MapKind>& kinds,
                            const std::vector<std::string>& names,
                            const PrepareConfig& config) {
   std::vector<Job> jobs;
   for (const MapKind& kind : kinds) {
     check_files_exist(kind.labels, names);
-    make_folder(kind.maps.folder);
+    make_output_folder(kind.maps.folder);
+    remove_leftovers(kind.maps.folder);
     for (const std::string& name : names) {
       std::error_code problem;
       if (!config.overwrite && fs::exists(kind.maps.path(name), problem)) {

@@ -51,18 +51,6 @@ void name_common_settings(Options& options) {
   options.add_alias("weight_decay", "wdecay");
 }
 
-const std::vector<std::string> kModelTypes = {"res50_ASPP_lorm", "deeplabv2",
-                                              "deeplabv3p", "deeplabv3p_lorm"};
-
-const std::vector<std::string> kModes = {
-    "ScribbleOnly",          "PseudoOnly",       "ScribblePseudo",
-    "ScribblePseudoDs",      "ScribblePseudoDc", "ScribblePseudoDsDc",
-    "SBD_pesudo_distancemap"};
-
-bool has_lorm(const ScribbleModelConfig& config) {
-  return config.type.ends_with("lorm");
-}
-
 // Convolutions are faster so. Those of 1 x 1 pixels count as being of either
 // format: they get the strides that their gradients will have.
 void make_channels_last(torch::nn::Module& model) {
@@ -90,7 +78,7 @@ void ScribbleRecipe::describe(Options& options, TrainConfig& common) {
   name_common_settings(options);
   const std::string group = "Scribble";
   options.add("model_type", settings_.model.type, "network",
-              {.choices = kModelTypes, .group = group});
+              {.choices = scribble_model_types(), .group = group});
   options.add("layers", settings_.model.layers,
               "of the trunk: 18, 34, 50, 101 or 152", {.group = group});
   options.add("numclasses", settings_.model.num_classes,
@@ -113,7 +101,7 @@ void ScribbleRecipe::describe_data(Options& options) {
   const OptionDetails details = {.group = group};
   ScribbleDataConfig& data = settings_.data;
   options.add("dataset", settings_.mode, "what there is to learn from",
-              {.choices = kModes, .group = group});
+              {.choices = scribble_mode_words(), .group = group});
   options.add("train_path", data.train_path, "folder of scribbles", details);
   options.add("pesudo_path", data.pesudo_path, "folder of pseudo labels",
               details);

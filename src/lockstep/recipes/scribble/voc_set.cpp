@@ -211,13 +211,17 @@ void check_classes(const ScribbleDataConfig& config) {
 }  // namespace
 
 ScribbleMode scribble_mode(const std::string& word) {
-  std::vector<std::string> words;
   for (const auto& [name, mode] : kModes) {
     if (word == name) return mode;
-    words.emplace_back(name);
   }
-  throw ConfigError(
-      fmt::format("--dataset {}: expected one of {}", word, join(words, ", ")));
+  throw ConfigError(fmt::format("--dataset {}: expected one of {}", word,
+                                join(scribble_mode_words(), ", ")));
+}
+
+std::vector<std::string> scribble_mode_words() {
+  std::vector<std::string> words;
+  for (const auto& [name, mode] : kModes) words.emplace_back(name);
+  return words;
 }
 
 bool has_scribbles(ScribbleMode mode) {

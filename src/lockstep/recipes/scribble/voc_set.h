@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/recipes/scribble/augment.h"
@@ -25,6 +26,8 @@ enum class ScribbleMode {
 // By its name without the k. SBD_pesudo_distancemap, the original's default,
 // is ScribblePseudoDsDc. Throws ConfigError.
 ScribbleMode scribble_mode(const std::string& word);
+
+std::vector<std::string> scribble_mode_words();
 
 bool has_scribbles(ScribbleMode mode);
 bool has_pseudo(ScribbleMode mode);

@@ -8,6 +8,8 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/data/step_plan.h"
 #include "lockstep/recipes/jit/image_recipe.h"
+#include "lockstep/recipes/protein/protein.h"
+#include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/recipes/tiny/tiny.h"
 #include "lockstep/train/command_line.h"
 #include "lockstep/train/learner.h"
@@ -110,6 +112,26 @@ TEST(GpuNoSync, AStepOfJitReadsNothingBack) {
                                 "--attn_dropout=0.1", "--proj_dropout=0.1"},
                                world);
   });
+}
+
+// LoRM, which needs the number of foreground pixels on the host, is not part.
+TEST(GpuNoSync, AStepOfScribbleOrProteinReadsNothingBack) {
+  run_ranks({.size = 2,
+             .launcher_options = {"--share-gpus"},
+             .device = DeviceChoice::kCuda},
+            [](const World& world) {
+              ScribbleRecipe scribble;
+              train_without_reading_back(
+                  scribble,
+                  {"--data_path=builtin:scribble", "--model_type=deeplabv3p",
+                   "--layers=18", "--numclasses=6", "--crop_size=65",
+                   "--l_segs=1", "--l_pesudo=0.5"},
+                  world);
+              ProteinRecipe protein;
+              train_without_reading_back(
+                  protein, {"--pdb_path=builtin:protein", "--hidden_dim=32"},
+                  world);
+            });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Trainings of the recipe tiny on a GPU: NCCL ranks that share it.
+// Trainings on a GPU: NCCL ranks that share it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -25,10 +25,10 @@ struct Training {
 };
 
 Training train(const std::filesystem::path& folder, int processes,
-               const Arguments& flags) {
+               const Arguments& flags, const std::string& recipe = "tiny") {
   Arguments command = {program("lockstep"),
                        "train",
-                       "tiny",
+                       recipe,
                        "--share-gpus",
                        "--nproc",
                        std::to_string(processes),
@@ -83,6 +83,28 @@ TEST(GpuTrain, TheGpuTrainsAsTheCpuDoes) {
   const Training gpu = train(folder.path() / "gpu", 1, flags);
   const Training cpu = train(folder.path() / "cpu", 1, on_cpu);
   EXPECT_LT(largest_difference(gpu, cpu), 1e-10);
+}
+
+TEST(GpuTrain, ScribbleAndProteinTrainAlikeOnOneAndTwoRanks) {
+  const TempDir folder;
+  const std::map<std::string, Arguments> cases = {
+      {"scribble",
+       {"--data_path=builtin:scribble", "--model_type=res50_ASPP_lorm",
+        "--layers=18", "--numclasses=6", "--l_segs=1", "--l_pesudo=0.5",
+        "--l_lorm=0.1", "--crop_size=65", "--precision=fp64"}},
+      {"protein",
+       {"--pdb_path=builtin:protein", "--hidden_dim=64", "--dropout=0"}}};
+  for (const auto& [recipe, flags] : cases) {
+    Arguments words = flags;
+    words.insert(words.end(), {"--global_batch_size=8", "--n_steps=6"});
+    const Training alone =
+        train(folder.path() / recipe / "1", 1, words, recipe);
+    ASSERT_EQ(alone.losses.size(), 6U) << recipe;
+    EXPECT_LT(largest_difference(
+                  alone, train(folder.path() / recipe / "2", 2, words, recipe)),
+              1e-5)
+        << recipe;
+  }
 }
 
 TEST(GpuTrain, EveryPrecisionLearns) {

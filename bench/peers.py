@@ -91,7 +91,8 @@ def training_rate(recipe, flags, blocks):
         )
         lines = (Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
-    rates = [row[rate] for row in rows if rate in row]
+    # Ends of epochs are logged, too.
+    rates = [row[rate] for row in rows if rate in row and row["step"] % blocks["size"] == 0]
     assert len(rates) == blocks["count"], rows
     share = re.search(r"^\s+data\s+[\d.]+ ms\s+(\d+)%", output, re.M)
     return {

@@ -1,12 +1,12 @@
 """How fast the recipes scribble and protein train, against the same models in eager PyTorch.
 
-Usage: bench/structures.py [scribble|protein|prepare ...] [gpu] [compile]
+Usage: bench/structures.py [scribble|protein|prepare ...] [gpu] [compile] [fp32|tf32|bf16|fp16]
 
 Samples per second, by turns: ours twice, PyTorch twice; with the word compile torch.compile once.
 On the CPU with one thread each, fp32: scribble with 129 x 129 pixels and batch 4, protein with 16
 chains of 100 residues. With the word gpu (tools/gpu_run python3 bench/structures.py gpu): scribble
-with 465 x 465 pixels, batch 16, fp16, protein with 16 chains of 300 residues, fp32. Ours is the
-whole training: files or generated pictures, augmentation, gradient norm, check for NaN, logs.
+with 465 x 465 pixels, batch 16, fp16, protein with 16 chains of 300 residues, fp32; another
+precision by its name. Ours is the whole training: files or generated pictures, augmentation, gradient norm, check for NaN, logs.
 PyTorch's batches lie on the device already, and it does nothing but steps.
 
 prepare: distance maps (500 x 375 pixels) and structures (PDB files of 300 residues) that
@@ -22,6 +22,7 @@ import peers
 
 FOLDER = peers.ROOT / "bench" / "python"
 ROUNDS = 2
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 BLOCKS = {"warm": 1, "count": 4}
 LOSSES = {name: 1 for name in ("l_segs", "l_pesudo", "l_ds", "l_dc", "l_lorm")}
 
@@ -80,12 +81,13 @@ def measure(name, case, with_compile, files):
         "ours": statistics.median(run["rate"] for run in ours),
         "eager": statistics.median(run["rate"] for run in eager),
         "ours_to_eager": statistics.median(a["rate"] / b["rate"] for a, b in zip(ours, eager)),
+        "precision": case["precision"],
         "data_share": max(run["data_share"] for run in ours),
         "eager_peak_gb": eager[-1]["peak_bytes"] / 1e9,
     }
     if with_compile:
         values["compile"] = run_peer(name, case, ["--compile"])["rate"]
-    return {k: round(v, 3) for k, v in values.items()}
+    return {k: v if isinstance(v, str) else round(v, 3) for k, v in values.items()}
 
 
 def rate_of(command, unit):
@@ -115,9 +117,12 @@ def main():
     words = sys.argv[1:]
     is_gpu = "gpu" in words
     cases = settings(is_gpu)
-    unknown = set(words) - {*cases, "prepare", "gpu", "compile"}
+    unknown = set(words) - {*cases, *PRECISIONS, "prepare", "gpu", "compile"}
     if unknown:
         sys.exit(f"bench: structures does not know {' '.join(sorted(unknown))}")
+    for precision in set(words) & set(PRECISIONS):
+        for case in cases.values():
+            case["precision"] = precision
     if is_gpu:
         del peers.CPU_ONE_THREAD["CUDA_VISIBLE_DEVICES"]
         peers.CPU_ONE_THREAD["OMP_NUM_THREADS"] = str(os.cpu_count())

@@ -21,7 +21,7 @@ def parser(usage, precision):
         description=usage, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--batch", type=int, default=16)
-    options.add_argument("--precision", choices=["fp16", "bf16", "fp32"], default=precision)
+    options.add_argument("--precision", choices=["fp16", "bf16", "tf32", "fp32"], default=precision)
     options.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     options.add_argument("--compile", action="store_true")
     options.add_argument("--warm", type=int, default=10, help="steps before any is timed")
@@ -38,6 +38,7 @@ class Training:
         self.model = model
         self.optimizer = optimizer
         self.max_norm = None
+        torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
         self.scaler = torch.amp.GradScaler(options.device, enabled=options.precision == "fp16")
         self.compute_loss = compute_loss
         if options.compile:

@@ -7,6 +7,7 @@
 #include "lockstep/recipes/protein/protein.h"
 #include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/tensor/autocast.h"
+#include "lockstep/tensor/device.h"
 #include "lockstep/train/command_line.h"
 #include "support/norm_comparison.h"
 #include "support/ranks.h"
@@ -48,8 +49,8 @@ struct Case {
 };
 
 template <typename SomeRecipe>
-Numbers compute(const Case& with, const at::Device& device,
-                at::ScalarType dtype) {
+Numbers compute(const Case& with, DeviceChoice choice, at::ScalarType dtype) {
+  const at::Device device = take_device(choice, 0, {});
   SomeRecipe recipe;
   CommandLine line(Command::kTrain, recipe);
   line.parse(with.flags, {});
@@ -96,17 +97,18 @@ void expect_equal(const Numbers& ours, const Numbers& expected,
 
 TEST(GpuScribble, LossAndGradientsAreThoseOfTheCpu) {
   const Case with{.flags = kScribble, .samples = {0, 1, 2}};
-  expect_equal(compute<ScribbleRecipe>(with, {at::kCUDA, 0}, at::kDouble),
-               compute<ScribbleRecipe>(with, at::kCPU, at::kDouble), 1e-9);
+  expect_equal(compute<ScribbleRecipe>(with, DeviceChoice::kCuda, at::kDouble),
+               compute<ScribbleRecipe>(with, DeviceChoice::kCpu, at::kDouble),
+               1e-9);
 }
 
 TEST(GpuScribble, LormInHalfPrecisionIsNearThatInFull) {
   Case with{.flags = kScribble, .samples = {0, 1, 2, 3}};
   const Numbers full =
-      compute<ScribbleRecipe>(with, {at::kCUDA, 0}, at::kFloat);
+      compute<ScribbleRecipe>(with, DeviceChoice::kCuda, at::kFloat);
   with.autocast = at::kHalf;
   const Numbers half =
-      compute<ScribbleRecipe>(with, {at::kCUDA, 0}, at::kFloat);
+      compute<ScribbleRecipe>(with, DeviceChoice::kCuda, at::kFloat);
   for (const auto& [name, value] : full) {
     ASSERT_TRUE(half.at(name).isfinite().all().item<bool>()) << name;
     if (value.dim() > 0) continue;
@@ -118,10 +120,12 @@ TEST(GpuScribble, LormInHalfPrecisionIsNearThatInFull) {
 
 TEST(GpuProtein, LossAndGradientsAreThoseOfTheCpuOnPaddedBatches) {
   const Case with{.flags = kProtein, .samples = {0, 3, 5, 7, 11}};
-  expect_equal(compute<ProteinRecipe>(with, {at::kCUDA, 0}, at::kDouble),
-               compute<ProteinRecipe>(with, at::kCPU, at::kDouble), 1e-9);
-  expect_equal(compute<ProteinRecipe>(with, {at::kCUDA, 0}, at::kFloat),
-               compute<ProteinRecipe>(with, at::kCPU, at::kFloat), 1e-4);
+  expect_equal(compute<ProteinRecipe>(with, DeviceChoice::kCuda, at::kDouble),
+               compute<ProteinRecipe>(with, DeviceChoice::kCpu, at::kDouble),
+               1e-9);
+  expect_equal(compute<ProteinRecipe>(with, DeviceChoice::kCuda, at::kFloat),
+               compute<ProteinRecipe>(with, DeviceChoice::kCpu, at::kFloat),
+               1e-4);
 }
 
 TEST(GpuSyncBatchNorm, RanksEqualTheJoinedBatch) {

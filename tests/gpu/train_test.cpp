@@ -96,7 +96,8 @@ TEST(GpuTrain, ScribbleAndProteinTrainAlikeOnOneAndTwoRanks) {
        {"--pdb_path=builtin:protein", "--hidden_dim=64", "--dropout=0"}}};
   for (const auto& [recipe, flags] : cases) {
     Arguments words = flags;
-    words.insert(words.end(), {"--global_batch_size=8", "--n_steps=6"});
+    words.insert(words.end(),
+                 {"--global_batch_size=8", "--n_steps=6", "--lr_scaling=none"});
     const Training alone =
         train(folder.path() / recipe / "1", 1, words, recipe);
     ASSERT_EQ(alone.losses.size(), 6U) << recipe;

@@ -50,11 +50,18 @@ int run_recipe(const std::string& name, const Arguments& arguments) {
       plan_worker_command(command, worker, environment, this_machine()));
 }
 
-// prepare, inspect, export: one worker, which this process becomes.
+// inspect, export: one worker, which this process becomes.
 int hand_on(const std::string& name, const Arguments& arguments) {
   Arguments words = arguments;
   words.insert(words.begin(), name);
   become_worker(find_worker(process_environment(), own_folder()), words);
+}
+
+// One worker, unless the launcher's options ask for several.
+int prepare(const std::string& name, const Arguments& arguments) {
+  const bool is_launched =
+      !split_worker_command(name, arguments).launch_options.empty();
+  return is_launched ? run_recipe(name, arguments) : hand_on(name, arguments);
 }
 
 int print_version(const std::string&, const Arguments&) {
@@ -76,7 +83,7 @@ constexpr auto kCommands = std::to_array<CommandRow>({
      run_recipe},
     {"eval", "RECIPE [flags]", "evaluate a checkpoint", run_recipe},
     {"sample", "RECIPE [flags]", "draw samples from a checkpoint", run_recipe},
-    {"prepare", "...", "bring data into the form a recipe reads", hand_on},
+    {"prepare", "...", "bring data into the form a recipe reads", prepare},
     {"inspect", "...", "show what a checkpoint holds", hand_on},
     {"export", "...", "write a checkpoint in another form", hand_on},
     {"run", "[options] PROGRAM [args...]",

@@ -153,6 +153,22 @@ void score_pictures(Recipe& recipe, Learner& learner, Session& session,
       average ? fmt::format("moving average {}", *average) : "weights"));
 }
 
+int prepare_by_settings(Recipe& recipe,
+                        const std::vector<std::string>& arguments,
+                        const CommandContext& context) {
+  CommandLine line(Command::kTrain, recipe);
+  if (const auto text = line.parse(arguments, context.environment)) {
+    context.output.out(*text);
+    return 0;
+  }
+  Session session(recipe, line, context.output, context.environment);
+  const auto learner = session.make_learner();
+  session.with_memory_report([] { return "preparing the data"; },
+                             [&] { session.complete_data(); });
+  session.console().info("prepared; `lockstep train` finds it");
+  return 0;
+}
+
 }  // namespace
 
 int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
@@ -172,6 +188,7 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
       line.scores() ? make_score(session, line.config()) : nullptr;
   const auto learner = session.make_learner();
   load_into(*learner, line);
+  session.complete_data();
   if (validates) validate(recipe, *learner, session, line.config());
   if (score) {
     score_pictures(recipe, *learner, session, line.average(), *score);
@@ -214,6 +231,14 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
 
 int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
                     const CommandContext& context) {
+  if (recipe.prepares_by_settings(arguments)) {
+    return prepare_by_settings(recipe, arguments, context);
+  }
+  if (find_integer(context.environment, "WORLD_SIZE").value_or(1) > 1) {
+    throw ConfigError(
+        "this prepare runs in one process, on several threads: start it "
+        "without --nproc");
+  }
   std::string text;
   {
     Console console({}, context.output);

@@ -81,4 +81,9 @@ void require_determinism() {
   at::globalContext().setBenchmarkCuDNN(false);
 }
 
+void choose_kernels(Shapes shapes) {
+  at::globalContext().setBenchmarkCuDNN(shapes == Shapes::kEqual);
+  at::globalContext().setSDPUseCuDNN(shapes != Shapes::kVarying);
+}
+
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lockstep/config/options.h"
+#include "lockstep/train/recipe.h"
 #include "lockstep/train/train_config.h"
 
 namespace lockstep {
@@ -36,5 +37,10 @@ void apply_precision(const Precision& precision);
 void seed_everything(int64_t seed);
 void seed_dropout(int64_t seed, int rank);
 void require_determinism();
+
+// Equal shapes: cuDNN tries its kernels when it meets one for the first time;
+// what it guesses without is at times a hundred times slower. Varying ones: not
+// cuDNN's attention, which takes 0.1 s for every new shape.
+void choose_kernels(Shapes shapes);
 
 }  // namespace lockstep

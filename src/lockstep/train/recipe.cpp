@@ -15,6 +15,13 @@ DataSets Recipe::open_eval_data(const TrainConfig& common) {
 
 void Recipe::prepare_sampling(const TrainConfig& common) { open_data(common); }
 
+bool Recipe::prepares_by_settings(
+    const std::vector<std::string>& /*arguments*/) const {
+  return false;
+}
+
+DataWork Recipe::work_on_data(const Share& /*share*/) { return {}; }
+
 std::vector<ParameterGroup> Recipe::parameter_groups(torch::nn::Module& model) {
   ParameterGroup group{.name = "all"};
   for (const at::Tensor& parameter : model.parameters()) {

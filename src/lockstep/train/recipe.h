@@ -16,6 +16,7 @@
 #include "lockstep/config/options.h"
 #include "lockstep/data/batch.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/sampler.h"
 #include "lockstep/optim/parameter_group.h"
 #include "lockstep/tensor/sample_random.h"
 #include "lockstep/train/checkpoint_keys.h"
@@ -37,6 +38,12 @@ struct DataSets {
   std::shared_ptr<const Dataset> reference = {};
 };
 
+// How much of a rank's share of a work is done.
+struct DataWork {
+  int64_t done = 0;
+  int64_t total = 0;
+};
+
 enum class Better { kLower, kHigher };
 
 // "{step}" and "{epoch}" stand for numbers.
@@ -46,6 +53,13 @@ struct FileNames {
   std::string log = "train.log";
   // Always the newest checkpoint under one name, too; empty: none.
   std::string last = {};
+};
+
+// Of the batches of a training.
+enum class Shapes {
+  kUsual,
+  kEqual,    // cuDNN may try which of its kernels are fast for them.
+  kVarying,  // Nothing is compiled for a shape, as cuDNN's attention would be.
 };
 
 // What a recipe is, apart from its settings.
@@ -63,6 +77,7 @@ struct RecipeFacts {
   std::vector<std::string> memory_remedies = {};
   // Some parameters take no part in some steps.
   bool has_unused_parameters = false;
+  Shapes shapes = Shapes::kUsual;
   // Its SyncBatchNorms take the statistics of all ranks together.
   bool sync_batch_norm = false;
   // How large a normaliser one sample gives, about: 1 for samples.
@@ -120,6 +135,13 @@ class Recipe {
   // torch's default generator; moved to the device by the caller.
   virtual std::shared_ptr<torch::nn::Module> make_model() = 0;
 
+  // Work on the data that ranks share and that later runs find done: features
+  // of nets that do not learn. Called on all ranks, again and again until every
+  // one has done its share; does some seconds of it. The first call writes
+  // nothing, so that all ranks find the same. The model is on its device
+  // already. Default: there is nothing to do.
+  virtual DataWork work_on_data(const Share& share);
+
   // Default: one group of all parameters that take a gradient.
   virtual std::vector<ParameterGroup> parameter_groups(
       torch::nn::Module& model);
@@ -156,6 +178,11 @@ class Recipe {
   // [B, 3, S, S], one per item.
   virtual at::Tensor generate(std::span<const int64_t> items,
                               SampleRandom& random);
+
+  // Whether `lockstep prepare` with these arguments takes them as settings of a
+  // training and does its work_on_data(), in place of prepare(). Default: no.
+  virtual bool prepares_by_settings(
+      const std::vector<std::string>& arguments) const;
 
   // `lockstep prepare`: makes data ready once, before training. Returns what it
   // did, for the console. Default: there is nothing to prepare.

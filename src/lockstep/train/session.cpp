@@ -75,6 +75,27 @@ Session::Session(Recipe& recipe, const CommandLine& line,
   }
   if (config.skip_bad_samples) skip_bad_samples();
   facts_ = recipe.facts();
+  if (line.command() == Command::kTrain && !config.deterministic) {
+    choose_kernels(facts_.shapes);
+  }
+}
+
+void Session::complete_data() {
+  const Share share{world_.rank(), world_.size()};
+  bool is_shown = false;
+  for (;;) {
+    world_.status().set_phase(Phase::kLoadingData);
+    const DataWork own = recipe_.work_on_data(share);
+    const int64_t left = world_.reduce(own.total - own.done, ReduceOp::kSum);
+    const int64_t total = world_.reduce(own.total, ReduceOp::kSum);
+    if (left > 0 || is_shown) {
+      console_->progress(
+          {.label = "prepare", .step = total - left, .total_steps = total});
+      is_shown = true;
+    }
+    if (left <= 0) break;
+  }
+  if (is_shown) console_->finish_progress();
 }
 
 void Session::skip_bad_samples() {

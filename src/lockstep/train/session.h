@@ -36,6 +36,10 @@ class Session {
   std::unique_ptr<Learner> make_learner(
       std::optional<BucketLayout> bucket_layout = {});
 
+  // Lets the ranks do the recipe's work on its data, until all is done; a
+  // collective. The learner is made before.
+  void complete_data();
+
   // Runs `work`; when memory runs out, throws DeviceError with numbers and the
   // recipe's remedies.
   void with_memory_report(const std::function<std::string()>& what,

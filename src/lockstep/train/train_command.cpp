@@ -328,6 +328,8 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   } else if (config.init_from) {
     console.info(init_weights(*config.init_from, *learner));
   }
+  session.with_memory_report([] { return "preparing the data"; },
+                             [&] { session.complete_data(); });
   const LoopConfig loop_settings = loop_config(session, config, state);
   TrainLoop loop(recipe, *learner, world, console, loop_settings);
   if (!line.settings_source().empty()) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "lockstep/nn/decoder_layer.h"
 #include "lockstep/nn/init.h"
 #include "lockstep/nn/linear.h"
 
@@ -30,98 +31,6 @@ at::Tensor wave_table(int64_t count, int64_t width) {
       .unsqueeze(0)
       .contiguous();
 }
-
-// torch's nn.MultiheadAttention, by its parameters.
-class Attention : public torch::nn::Module {
- public:
-  explicit Attention(const FragmentDecoderConfig& config) : config_(config) {
-    const int64_t width = config.width;
-    in_weight_ = register_parameter(
-        "in_proj_weight",
-        torch::nn::init::xavier_uniform_(torch::empty({3 * width, width})));
-    in_bias_ = register_parameter("in_proj_bias", torch::zeros({3 * width}));
-    out_ = register_module("out_proj", torch::nn::Linear(width, width));
-  }
-
-  at::Tensor to_itself(const at::Tensor& x, const at::Tensor& mask) {
-    const auto qkv = at::linear(x, in_weight_, in_bias_).chunk(3, -1);
-    return attend(qkv[0], qkv[1], qkv[2], mask);
-  }
-
-  at::Tensor to_others(const at::Tensor& x, const at::Tensor& others,
-                       const at::Tensor& mask) {
-    const int64_t width = config_.width;
-    const at::Tensor q = at::linear(x, in_weight_.slice(0, 0, width),
-                                    in_bias_.slice(0, 0, width));
-    const auto kv =
-        at::linear(others, in_weight_.slice(0, width), in_bias_.slice(0, width))
-            .chunk(2, -1);
-    return attend(q, kv[0], kv[1], mask);
-  }
-
- private:
-  at::Tensor heads(const at::Tensor& x) const {
-    return x.unflatten(-1, {config_.num_heads, -1}).transpose(1, 2);
-  }
-
-  // mask: bool [B, 1, 1, keys].
-  at::Tensor attend(const at::Tensor& q, const at::Tensor& k,
-                    const at::Tensor& v, const at::Tensor& mask) {
-    const at::Tensor mixed =
-        at::scaled_dot_product_attention(heads(q), heads(k), heads(v), mask,
-                                         is_training() ? config_.dropout : 0);
-    return apply_linear(out_, mixed.transpose(1, 2).flatten(2));
-  }
-
-  FragmentDecoderConfig config_;
-  at::Tensor in_weight_;
-  at::Tensor in_bias_;
-  torch::nn::Linear out_{nullptr};
-};
-
-// torch's nn.TransformerDecoderLayer with norms behind the sums.
-class Layer : public torch::nn::Module {
- public:
-  explicit Layer(const FragmentDecoderConfig& config)
-      : dropout_(config.dropout) {
-    const int64_t width = config.width;
-    self_attn_ =
-        register_module("self_attn", std::make_shared<Attention>(config));
-    cross_attn_ =
-        register_module("multihead_attn", std::make_shared<Attention>(config));
-    linear1_ = register_module(
-        "linear1", torch::nn::Linear(width, kFeedForwardRatio * width));
-    linear2_ = register_module(
-        "linear2", torch::nn::Linear(kFeedForwardRatio * width, width));
-    norm1_ = register_module("norm1", make_norm(width));
-    norm2_ = register_module("norm2", make_norm(width));
-    norm3_ = register_module("norm3", make_norm(width));
-  }
-
-  at::Tensor forward(at::Tensor x, const at::Tensor& residues,
-                     const DecoderMasks& masks) {
-    x = norm1_->forward(x +
-                        dropped(self_attn_->to_itself(x, masks.is_fragment)));
-    x = norm2_->forward(
-        x + dropped(cross_attn_->to_others(x, residues, masks.is_residue)));
-    const at::Tensor inner = dropped(at::gelu(apply_linear(linear1_, x)));
-    return norm3_->forward(x + dropped(apply_linear(linear2_, inner)));
-  }
-
- private:
-  at::Tensor dropped(const at::Tensor& x) const {
-    return dropout_ > 0 ? at::dropout(x, dropout_, is_training()) : x;
-  }
-
-  double dropout_;
-  std::shared_ptr<Attention> self_attn_;
-  std::shared_ptr<Attention> cross_attn_;
-  torch::nn::Linear linear1_{nullptr};
-  torch::nn::Linear linear2_{nullptr};
-  torch::nn::LayerNorm norm1_{nullptr};
-  torch::nn::LayerNorm norm2_{nullptr};
-  torch::nn::LayerNorm norm3_{nullptr};
-};
 
 }  // namespace
 
@@ -151,14 +60,19 @@ class FragmentDecoder::Layers : public torch::nn::Module {
   explicit Layers(const FragmentDecoderConfig& config) {
     layers_ = register_module("layers", torch::nn::ModuleList());
     for (int64_t i = 0; i < config.depth; ++i) {
-      layers_->push_back(std::make_shared<Layer>(config));
+      layers_->push_back(std::make_shared<DecoderLayer>(
+          DecoderLayerConfig{.width = config.width,
+                             .num_heads = config.num_heads,
+                             .feed_forward = kFeedForwardRatio * config.width,
+                             .dropout = config.dropout}));
     }
   }
 
   at::Tensor forward(at::Tensor x, const at::Tensor& residues,
                      const DecoderMasks& masks) {
     for (const auto& layer : *layers_) {
-      x = layer->as<Layer>()->forward(x, residues, masks);
+      x = layer->as<DecoderLayer>()->forward(
+          x, residues, {.own = masks.is_fragment, .others = masks.is_residue});
     }
     return x;
   }

@@ -19,9 +19,13 @@ namespace {
 namespace fs = std::filesystem;
 
 CheckpointQuery query_of(const CheckpointsConfig& config) {
-  return {.folder = config.folder,
-          .patterns = {file_pattern(config.names.checkpoint)},
-          .step_key = "lockstep.state.step"};
+  CheckpointQuery query{.folder = config.folder,
+                        .patterns = {file_pattern(config.names.checkpoint)},
+                        .step_key = "lockstep.state.step"};
+  if (!config.names.epoch_checkpoint.empty()) {
+    query.patterns.push_back(file_pattern(config.names.epoch_checkpoint));
+  }
+  return query;
 }
 
 CheckpointQuery query_of_all(const CheckpointsConfig& config) {
@@ -64,6 +68,29 @@ std::optional<std::string> link_file(const fs::path& file,
   std::error_code ignored;
   fs::remove(temporary, ignored);
   return error.message();
+}
+
+// Throws unless the checkpoint was trained on the frozen nets that are there.
+void check_frozen(const Tree& checkpoint, const FrozenNets& frozen) {
+  const auto own = TreeView(checkpoint).find("lockstep");
+  const auto saved = own ? own->find("frozen") : std::nullopt;
+  if (!saved) return;
+  for (const auto& [name, hash] : frozen) {
+    const auto other = saved->find(name);
+    if (!other || other->as_string() == hash) continue;
+    throw ConfigError(fmt::format(
+        "the checkpoint was trained on other weights of {} than those that are "
+        "there now (hash {:.12} then, {:.12} now): take those, or train anew "
+        "with --init_from",
+        name, other->as_string(), hash));
+  }
+}
+
+// Of the end of an epoch, or of any step.
+const std::string& name_of(const RunState& state, const FileNames& names) {
+  const bool is_epoch = state.position.sample == 0 && state.position.epoch > 0;
+  return is_epoch && !names.epoch_checkpoint.empty() ? names.epoch_checkpoint
+                                                     : names.checkpoint;
 }
 
 void warn_of_other_bits(const TreeView& own, const CheckpointsConfig& config,
@@ -168,6 +195,7 @@ int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
                      const WeightsTarget& target) {
   require_file("--checkpoint", path);
   const Tree tree = load_checkpoint(path);
+  check_frozen(tree, target.frozen);
   load_module_state(target.model,
                     find_weights(tree, target.keys, path.string()));
   if (average) {
@@ -209,6 +237,7 @@ RunState restore(const Tree& checkpoint, Learner& learner,
                  const CheckpointsConfig& config, const World& world,
                  Console& console) {
   const TreeView own = checkpoint.at("lockstep");
+  check_frozen(checkpoint, learner.facts().frozen);
   load_module_state(learner.model(),
                     find_weights(checkpoint, config.keys, "the checkpoint"));
   const std::string& optimizer = config.keys.optimizer;
@@ -265,6 +294,9 @@ Tree Checkpoints::own_tree(const RunState& state) {
   own["seed"] = static_cast<int64_t>(config_.seed);
   own["num_samples"] = config_.num_samples;
   own["config"] = config_.config_yaml;
+  Tree frozen = Tree::dict();
+  for (const auto& [name, hash] : learner_.facts().frozen) frozen[name] = hash;
+  own["frozen"] = std::move(frozen);
   own["bucket_layout"] = bucket_layout_tree(learner_.bucket_layout());
   own["generators"] = generators_tree(world_);
   Tree averages = Tree::list();
@@ -310,8 +342,8 @@ void Checkpoints::save(const RunState& state, const SaveRequest& request) {
   const Tree tree = make_tree(state);
   if (!world_.is_main()) return;
   const std::string name = request.as_checkpoint
-                               ? file_name(config_.names.checkpoint, state.step,
-                                           state.position.epoch)
+                               ? file_name(name_of(state, config_.names),
+                                           state.step, state.position.epoch)
                                : config_.names.best;
   saver_.wait();  // Its thread reads the request before.
   request_ = request;

@@ -38,10 +38,13 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,
                                     const World& world, Console& console);
 
+using FrozenNets = std::vector<std::pair<std::string, std::string>>;
+
 struct WeightsTarget {
   torch::nn::Module& model;
   CheckpointKeys keys = {};
   std::vector<std::string> averaged = {};  // Names; buffers have no average.
+  FrozenNets frozen = {};                  // Of RecipeFacts.
 };
 
 // The weights alone, or a moving average of them (--ema), for eval and sample.

@@ -29,7 +29,8 @@ int64_t load_into(Learner& learner, const CommandLine& line) {
   return load_weights(line.checkpoint(), line.average(),
                       {.model = learner.model(),
                        .keys = learner.facts().keys,
-                       .averaged = learner.parameter_names()});
+                       .averaged = learner.parameter_names(),
+                       .frozen = learner.facts().frozen});
 }
 
 void write_output(const std::filesystem::path& path, const std::string& bytes) {
@@ -86,6 +87,9 @@ void predict_inputs(Recipe& recipe, Learner& learner, Session& session,
     const auto files = predict_one(recipe, input, problems, line.config());
     for (const OutputFile& file : files) {
       write_output(folder / file.name, file.bytes);
+      if (file.is_shown && session.facts().num_inputs == 1) {
+        session.console().info(std::string(trim(file.bytes)));
+      }
     }
   }
   const std::string skipped = join(world.gather_texts(problems), "");

@@ -81,9 +81,9 @@ void require_determinism() {
   at::globalContext().setBenchmarkCuDNN(false);
 }
 
-void choose_kernels(Shapes shapes) {
-  at::globalContext().setBenchmarkCuDNN(shapes == Shapes::kEqual);
-  at::globalContext().setSDPUseCuDNN(shapes != Shapes::kVarying);
+void choose_kernels(BatchShapes shapes) {
+  at::globalContext().setBenchmarkCuDNN(shapes == BatchShapes::kEqual);
+  at::globalContext().setSDPUseCuDNN(shapes != BatchShapes::kVarying);
 }
 
 }  // namespace lockstep

@@ -41,6 +41,6 @@ void require_determinism();
 // Equal shapes: cuDNN tries its kernels when it meets one for the first time;
 // what it guesses without is at times a hundred times slower. Varying ones: not
 // cuDNN's attention, which takes 0.1 s for every new shape.
-void choose_kernels(Shapes shapes);
+void choose_kernels(BatchShapes shapes);
 
 }  // namespace lockstep

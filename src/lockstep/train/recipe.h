@@ -49,6 +49,8 @@ enum class Better { kLower, kHigher };
 // "{step}" and "{epoch}" stand for numbers.
 struct FileNames {
   std::string checkpoint = "checkpoint_step_{step}.pt";
+  // Of the end of an epoch, where that has a name of its own.
+  std::string epoch_checkpoint = {};
   std::string best = "best_model.pt";
   std::string log = "train.log";
   // Always the newest checkpoint under one name, too; empty: none.
@@ -56,7 +58,7 @@ struct FileNames {
 };
 
 // Of the batches of a training.
-enum class Shapes {
+enum class BatchShapes {
   kUsual,
   kEqual,    // cuDNN may try which of its kernels are fast for them.
   kVarying,  // Nothing is compiled for a shape, as cuDNN's attention would be.
@@ -75,9 +77,12 @@ struct RecipeFacts {
   Better better = Better::kLower;
   // What to try when memory runs out, in the guide's flags, best first.
   std::vector<std::string> memory_remedies = {};
+  // Nets that the model builds on and that no checkpoint holds: what is meant
+  // ("vggt") and the hash of its weights. A checkpoint of others is refused.
+  std::vector<std::pair<std::string, std::string>> frozen = {};
   // Some parameters take no part in some steps.
   bool has_unused_parameters = false;
-  Shapes shapes = Shapes::kUsual;
+  BatchShapes shapes = BatchShapes::kUsual;
   // Its SyncBatchNorms take the statistics of all ranks together.
   bool sync_batch_norm = false;
   // How large a normaliser one sample gives, about: 1 for samples.
@@ -102,6 +107,8 @@ struct OutputFile {
   std::string bytes = {};
   // What trackers call it, the same at every step; "{weights}" allowed.
   std::string title = "samples";
+  // A text to be shown, too, of `lockstep sample` on one input.
+  bool is_shown = false;
 };
 
 class Recipe {
@@ -137,9 +144,8 @@ class Recipe {
 
   // Work on the data that ranks share and that later runs find done: features
   // of nets that do not learn. Called on all ranks, again and again until every
-  // one has done its share; does some seconds of it. The first call writes
-  // nothing, so that all ranks find the same. The model is on its device
-  // already. Default: there is nothing to do.
+  // one has done its share; does some seconds of it. The model is on its
+  // device already. Default: there is nothing to do.
   virtual DataWork work_on_data(const Share& share);
 
   // Default: one group of all parameters that take a gradient.

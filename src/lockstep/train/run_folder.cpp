@@ -33,7 +33,8 @@ std::vector<fs::path> checkpoint_files(const fs::path& folder,
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string file = entry.path().filename();
     if (!entry.is_regular_file()) continue;
-    for (const std::string& name : {names.checkpoint, names.best, names.last}) {
+    for (const std::string& name :
+         {names.checkpoint, names.epoch_checkpoint, names.best, names.last}) {
       if (fnmatch(file_pattern(name).c_str(), file.c_str(), FNM_EXTMATCH) ==
           0) {
         files.push_back(entry.path());

@@ -93,7 +93,7 @@ RecipeFacts ProteinRecipe::facts() const {
                .val_losses = "val_losses"},
       .memory_remedies = {"--batch_size 2", "--max_residues 512",
                           "--hidden_dim 128"},
-      .shapes = Shapes::kVarying,
+      .shapes = BatchShapes::kVarying,
       .num_inputs = inputs_ ? inputs_->size() : 0};
 }
 

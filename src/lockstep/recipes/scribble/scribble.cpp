@@ -182,7 +182,7 @@ RecipeFacts ScribbleRecipe::facts() const {
       .memory_remedies = {"--batchsize 4", "--crop_size 321"},
       .has_unused_parameters =
           has_lorm(settings_.model) && settings_.weights.l_lorm == 0,
-      .shapes = Shapes::kEqual,
+      .shapes = BatchShapes::kEqual,
       .sync_batch_norm = true,
       .flops_per_sample = 3 * scribble_forward_flops(
                                   settings_.model, settings_.data.augment.side),

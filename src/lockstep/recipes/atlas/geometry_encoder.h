@@ -1,0 +1,66 @@
+// What VGGT sees of a picture as one vector: its tokens, the cloud of points
+// and the camera's place.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+// Of B observations with S views of P points.
+struct ViewFeatures {
+  at::Tensor tokens = {};  // [B, S, token size]: the mean of a view's tokens.
+  at::Tensor pose = {};    // [B, S, 9]
+  at::Tensor points = {};  // [B, S, P, 3]
+};
+
+struct GeometryConfig {
+  int64_t token_size = 2048;
+  int64_t outputs = 512;
+  bool use_pointnet = true;
+  bool use_pose = true;
+};
+
+// Every point by itself through three layers, then the largest values over all
+// of a cloud. Parameters are those of 1 x 1 convolutions.
+class PointNet : public torch::nn::Module {
+ public:
+  PointNet();
+
+  // [clouds, P, 3] -> [clouds, 256]
+  at::Tensor forward(const at::Tensor& points);
+
+ private:
+  torch::nn::Conv1d conv1_{nullptr};
+  torch::nn::Conv1d conv2_{nullptr};
+  torch::nn::Conv1d conv3_{nullptr};
+  SyncBatchNorm bn1_{nullptr};
+  SyncBatchNorm bn2_{nullptr};
+  SyncBatchNorm bn3_{nullptr};
+};
+
+// The original's parameter token_query is there and takes no part.
+class GeometryEncoder : public torch::nn::Module {
+ public:
+  explicit GeometryEncoder(const GeometryConfig& config);
+
+  // [B, S, outputs]
+  at::Tensor forward(const ViewFeatures& views);
+
+ private:
+  GeometryConfig config_;
+  torch::nn::Sequential token_pooler_{nullptr};
+  std::shared_ptr<PointNet> pointnet_;
+  torch::nn::Sequential pose_encoder_{nullptr};
+  torch::nn::Linear final_proj_{nullptr};
+};
+
+}  // namespace lockstep

@@ -89,9 +89,10 @@ std::string list_text(const char* title, const std::vector<std::string>& names,
 
 std::string LoadReport::text() const {
   size_t room = kMaxNames;
-  return list_text("of another shape", mismatched, room) +
-         list_text("missing in the checkpoint", missing, room) +
-         list_text("unknown to the module", unexpected, room);
+  std::string text = list_text("of another shape", mismatched, room);
+  text += list_text("missing in the checkpoint", missing, room);
+  text += list_text("unknown to the module", unexpected, room);
+  return text;
 }
 
 std::string wrapper_prefix(const std::vector<std::string>& names) {

@@ -70,8 +70,8 @@ at::Tensor view_of(const TensorRecord& record) {
   auto* first = const_cast<std::byte*>(bytes.data()) +
                 static_cast<size_t>(record.offset) * element;
   return at::from_blob(
-      first, record.shape, record.strides,
-      [storage = record.storage](void*) {}, options);
+      first, record.shape, record.strides, [storage = record.storage](void*) {},
+      options);
 }
 
 Value to_value(const Tree& tree) {

@@ -210,8 +210,7 @@ at::Tensor WeightFiles::load(const std::string& name,
     return made;
   }
   const auto bytes = packed_elements(entry.record)->bytes;
-  const int64_t step =
-      static_cast<int64_t>(kPieceBytes) / from.element_size();
+  const int64_t step = static_cast<int64_t>(kPieceBytes) / from.element_size();
   const at::Tensor flat_from = from.view(-1);
   const at::Tensor flat_made = made.view(-1);
   for (int64_t done = 0; done < from.numel(); done += step) {
@@ -277,9 +276,8 @@ LoadReport compare(const torch::nn::Module& module, const WeightFiles& files,
   LoadReport report;
   std::set<std::string> used;
   for (const auto& [name, own] : own_tensors(module)) {
-    const auto in_file = config.name_in_file
-                             ? config.name_in_file(name)
-                             : std::optional<std::string>(name);
+    const auto in_file = config.name_in_file ? config.name_in_file(name)
+                                             : std::optional<std::string>(name);
     if (!in_file) continue;
     used.insert(*in_file);
     if (!files.has(*in_file)) {

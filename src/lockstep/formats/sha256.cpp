@@ -14,17 +14,17 @@ struct Sha256::Context {
 };
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  LOCKSTEP_CHECK(EVP_DigestInit_ex(context_->digest.get(), EVP_sha256(),
-                                   nullptr) == 1,
-                 "SHA-256 does not start");
+  LOCKSTEP_CHECK(
+      EVP_DigestInit_ex(context_->digest.get(), EVP_sha256(), nullptr) == 1,
+      "SHA-256 does not start");
 }
 
 Sha256::~Sha256() = default;
 
 void Sha256::add(std::span<const std::byte> bytes) {
-  LOCKSTEP_CHECK(EVP_DigestUpdate(context_->digest.get(), bytes.data(),
-                                  bytes.size()) == 1,
-                 "SHA-256 failed");
+  LOCKSTEP_CHECK(
+      EVP_DigestUpdate(context_->digest.get(), bytes.data(), bytes.size()) == 1,
+      "SHA-256 failed");
 }
 
 void Sha256::add(std::string_view bytes) {
@@ -35,9 +35,9 @@ std::string Sha256::hex() {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
-  LOCKSTEP_CHECK(EVP_DigestFinal_ex(context_->digest.get(), digest.data(),
-                                    &size) == 1,
-                 "SHA-256 failed");
+  LOCKSTEP_CHECK(
+      EVP_DigestFinal_ex(context_->digest.get(), digest.data(), &size) == 1,
+      "SHA-256 failed");
   std::string text;
   for (unsigned i = 0; i < size; ++i) {
     text += kDigits[digest[i] >> 4U];

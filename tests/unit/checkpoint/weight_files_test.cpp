@@ -62,9 +62,8 @@ std::vector<fs::path> write_all(const TempDir& folder) {
   save_safetensors(root / "single" / "model.safetensors", tree);
   save_safetensors(root / "sharded" / "one.safetensors",
                    part_of(tree, {"linear.weight", "count"}));
-  save_safetensors(
-      root / "sharded" / "two.safetensors",
-      part_of(tree, {"linear.bias", "norm.weight", "norm.bias"}));
+  save_safetensors(root / "sharded" / "two.safetensors",
+                   part_of(tree, {"linear.bias", "norm.weight", "norm.bias"}));
   folder.write("sharded/model.safetensors.index.json", kIndex);
   save_checkpoint(root / "torch" / "pytorch_model.bin", tree);
   Tree nested;
@@ -235,20 +234,18 @@ TEST(WeightFiles, SayWhatIsNotThere) {
   write_all(folder);
   EXPECT_THROW(WeightFiles(folder.path() / "absent.safetensors"), IoError);
   fs::create_directory(folder.path() / "empty");
-  const std::string empty = refusal<ConfigError>(
-      [&] { WeightFiles(folder.path() / "empty"); });
+  const std::string empty =
+      refusal<ConfigError>([&] { WeightFiles(folder.path() / "empty"); });
   EXPECT_TRUE(holds(empty, "model.safetensors.index.json")) << empty;
 
   const fs::path shards = folder.path() / "sharded";
   fs::rename(shards / "two.safetensors", shards / "gone");
-  const std::string shard =
-      refusal<IoError>([&] { WeightFiles{shards}; });
+  const std::string shard = refusal<IoError>([&] { WeightFiles{shards}; });
   EXPECT_TRUE(holds(shard, "model.safetensors.index.json")) << shard;
   EXPECT_TRUE(holds(shard, "two.safetensors")) << shard;
 
   fs::copy(shards / "one.safetensors", shards / "two.safetensors");
-  const std::string tensor =
-      refusal<FormatError>([&] { WeightFiles{shards}; });
+  const std::string tensor = refusal<FormatError>([&] { WeightFiles{shards}; });
   EXPECT_TRUE(holds(tensor, "model.safetensors.index.json")) << tensor;
   EXPECT_TRUE(holds(tensor, "two.safetensors")) << tensor;
   EXPECT_TRUE(holds(tensor, "'linear.bias'")) << tensor;
@@ -279,12 +276,11 @@ TEST(FillModule, PutsTensorsInPlaceInTheAskedType) {
   const Tree expected = weights();
   for (const fs::path& path : write_all(folder)) {
     SCOPED_TRACE(path);
-    for (const auto dtype : {std::optional<at::ScalarType>(),
-                             std::optional(at::kFloat),
-                             std::optional(at::kHalf)}) {
+    for (const auto dtype :
+         {std::optional<at::ScalarType>(), std::optional(at::kFloat),
+          std::optional(at::kHalf)}) {
       Net net;
-      const auto report =
-          fill_module(net, WeightFiles(path), {.dtype = dtype});
+      const auto report = fill_module(net, WeightFiles(path), {.dtype = dtype});
       EXPECT_EQ(report.num_loaded, 5);
       const Tensor weight = net.named_parameters()["linear.weight"];
       const auto wanted = dtype.value_or(at::kBFloat16);
@@ -294,10 +290,9 @@ TEST(FillModule, PutsTensorsInPlaceInTheAskedType) {
       EXPECT_EQ(net.count.scalar_type(), at::kLong);
       EXPECT_EQ(net.count.item<int64_t>(), 7);
       // The layer itself sees it, and it can be written to.
-      EXPECT_EQ(net.linear->forward(torch::zeros({1, 300}, wanted))
-                    .sizes()
-                    .vec(),
-                (std::vector<int64_t>{1, 200}));
+      EXPECT_EQ(
+          net.linear->forward(torch::zeros({1, 300}, wanted)).sizes().vec(),
+          (std::vector<int64_t>{1, 200}));
       const torch::NoGradGuard no_grad;
       weight.zero_();
     }
@@ -348,9 +343,8 @@ TEST(FillModule, NamesWhatDoesNotFitAndChangesNothing) {
   save_safetensors(folder.path() / "a.safetensors", Tree(without));
   Net net;
   net.count.fill_(11);
-  const std::string text = refusal<ConfigError>([&] {
-    fill_module(net, WeightFiles(folder.path() / "a.safetensors"));
-  });
+  const std::string text = refusal<ConfigError>(
+      [&] { fill_module(net, WeightFiles(folder.path() / "a.safetensors")); });
   EXPECT_TRUE(holds(text, "linear.weight: file [2, 3], module [200, 300]"))
       << text;
   EXPECT_TRUE(holds(text, "missing in the checkpoint: norm.bias")) << text;

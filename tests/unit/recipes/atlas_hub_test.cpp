@@ -13,8 +13,7 @@ using testing::TempDir;
 constexpr const char* kModel = "hub/models--owner--some.model";
 
 fs::path make_snapshot(const TempDir& folder, const std::string& commit) {
-  const fs::path snapshot =
-      folder.path() / kModel / "snapshots" / commit;
+  const fs::path snapshot = folder.path() / kModel / "snapshots" / commit;
   fs::create_directories(snapshot);
   return snapshot;
 }
@@ -56,9 +55,9 @@ TEST(AtlasHub, ANameIsTheCommitOfMainInTheCache) {
   fs::create_directories(folder.path() / ".cache" / "huggingface");
   fs::rename(folder.path() / "hub",
              folder.path() / ".cache" / "huggingface" / "hub");
-  EXPECT_EQ(find_model("owner/some.model", "--a", {{"HOME", root}}),
-            folder.path() / ".cache" / "huggingface" / kModel / "snapshots" /
-                "bbb");
+  EXPECT_EQ(
+      find_model("owner/some.model", "--a", {{"HOME", root}}),
+      folder.path() / ".cache" / "huggingface" / kModel / "snapshots" / "bbb");
 }
 
 TEST(AtlasHub, TheOnlyCommitIsTakenWithoutMain) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <numbers>
+#include <optional>
 #include <string>
 
 namespace lockstep {
@@ -36,7 +37,8 @@ Linear add_linear(torch::nn::Module& module, const char* name, int64_t in,
 // What the layers of one pass share.
 struct Pass {
   LlamaRotations rotations;
-  Tensor mask;  // [B, 1, T, T], undefined: each token sees those before it
+  // [B, 1, T, T]; unset: each token sees those before it.
+  std::optional<Tensor> mask = {};
 };
 
 // x [B, T, heads, size]: channel i of the first half and of the second are a
@@ -65,7 +67,7 @@ class LlamaAttention : public torch::nn::Module {
     const Tensor mixed = at::scaled_dot_product_attention(
         query.transpose(1, 2), for_all_heads(key),
         for_all_heads(in_heads(v_proj_->forward(x))), pass.mask,
-        /*dropout_p=*/0, /*is_causal=*/!pass.mask.defined());
+        /*dropout_p=*/0, /*is_causal=*/!pass.mask);
     return o_proj_->forward(mixed.transpose(1, 2).flatten(2));
   }
 
@@ -203,8 +205,7 @@ Tensor Llama::forward(const Tensor& ids, const Tensor& mask) {
   const int64_t count = ids.size(1);
   const LlamaRotations& whole = rotations_of(hidden);
   Pass pass{.rotations = {.cos = whole.cos.narrow(0, 0, count),
-                          .sin = whole.sin.narrow(0, 0, count)},
-            .mask = {}};
+                          .sin = whole.sin.narrow(0, 0, count)}};
   if (mask.defined()) {
     const Tensor before =
         at::ones({count, count}, mask.options().dtype(at::kBool)).tril();

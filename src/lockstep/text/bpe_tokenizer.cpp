@@ -75,6 +75,13 @@ struct BpeTokenizer::Parts {
     for (const auto& [id, bytes] : bytes_by_id) {
       vocab_size = std::max(vocab_size, id + 1);
     }
+    for (const auto* side : {&frame.before, &frame.after}) {
+      for (const int64_t id : *side) {
+        if (bytes_by_id.contains(id)) continue;
+        throw FormatError(
+            fmt::format("{} stands around every text, but is no token", id));
+      }
+    }
   }
 
   std::optional<int64_t> find(const std::string& token) const {

@@ -151,6 +151,10 @@ TEST(BpeTokenizer, RefusesDamagedFiles) {
             template_of({{{"SpecialToken", {{"id", "absent"}}}}});
       },
       [](Json& file) { file["post_processor"] = template_of({3}); },
+      [](Json& file) {
+        file["post_processor"] = {
+            {"type", "BertProcessing"}, {"cls", {"a", 0}}, {"sep", {"x", 99}}};
+      },
       [](Json& file) { file["post_processor"] = template_of(Json::array()); },
       [](Json& file) {
         file["post_processor"] = {{"type", "RobertaProcessing"}};

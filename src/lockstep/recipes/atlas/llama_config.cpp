@@ -13,6 +13,10 @@ namespace {
 
 using Json = nlohmann::json;
 
+// More is a damaged file, and would take memory before that shows.
+constexpr int64_t kLargestSize = int64_t{1} << 24;
+constexpr int64_t kMostLayers = 10'000;
+
 // A null where there is none.
 const Json& part(const Json& object, const char* key) {
   static const Json kNull;
@@ -26,11 +30,10 @@ std::string text_of(const Json& value) {
 
 int64_t size_of(const Json& object, const char* key,
                 std::optional<int64_t> otherwise = {}) {
-  constexpr int64_t kLargest = int64_t{1} << 31;
   const Json& value = part(object, key);
   if (value.is_null() && otherwise) return *otherwise;
   if (!value.is_number_unsigned() || value.get<uint64_t>() == 0 ||
-      value.get<uint64_t>() > kLargest) {
+      value.get<uint64_t>() > kLargestSize) {
     throw FormatError(
         fmt::format("\"{}\" is {}, no size", key, text_of(value)));
   }
@@ -88,8 +91,7 @@ void read_rope(const Json& file, LlamaConfig& config) {
   }
 }
 
-LlamaConfig parse(const std::string& text) {
-  const Json file = Json::parse(text);
+LlamaConfig parse(const Json& file) {
   if (!file.is_object()) throw FormatError("no table of settings");
   check_kind(file);
   LlamaConfig config;
@@ -106,6 +108,12 @@ LlamaConfig parse(const std::string& text) {
   if (config.num_heads % config.num_kv_heads != 0) {
     throw FormatError(fmt::format("{} heads cannot share {} keys and values",
                                   config.num_heads, config.num_kv_heads));
+  }
+  if (config.num_layers > kMostLayers ||
+      config.num_heads * config.head_size > kLargestSize) {
+    throw FormatError(fmt::format("{} layers of {} heads of size {}",
+                                  config.num_layers, config.num_heads,
+                                  config.head_size));
   }
   if (config.head_size % 2 != 0 || config.head_size == 0) {
     throw FormatError(
@@ -132,13 +140,18 @@ LlamaConfig llama_preset(const std::string& name) {
       name));
 }
 
+LlamaConfig parse_llama_config(std::string_view json) {
+  try {
+    return parse(Json::parse(json));
+  } catch (const Json::exception& error) {
+    throw FormatError(as_utf8(error.what()));
+  }
+}
+
 LlamaConfig read_llama_config(const std::filesystem::path& path) {
   const std::string text = read_file(path);
   try {
-    return parse(text);
-  } catch (const Json::exception& error) {
-    throw FormatError(fmt::format("'{}' is no JSON: {}", path.string(),
-                                  as_utf8(error.what())));
+    return parse_llama_config(text);
   } catch (const FormatError& error) {
     throw FormatError(fmt::format("'{}' describes no LLaMA model: {}",
                                   path.string(), error.what()));

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace lockstep {
 
@@ -39,6 +40,9 @@ LlamaConfig llama_preset(const std::string& name);
 // Throws IoError, and FormatError with the path for a file that is damaged or
 // of a model that is computed in another way.
 LlamaConfig read_llama_config(const std::filesystem::path& path);
+
+// The same of its text; the errors name no path.
+LlamaConfig parse_llama_config(std::string_view json);
 
 // All that the result depends on, in one line.
 std::string describe(const LlamaConfig& config);

@@ -15,12 +15,14 @@ namespace {
 namespace fs = std::filesystem;
 using torch::Tensor;
 
+enum class Head { kNo, kYes };
+
 struct Case {
   std::string name;
   Tree config = Tree::dict();  // What differs from the reference's own.
   std::string files = "safetensors";
   std::string config_style = "published";
-  int64_t has_head = 1;
+  Head head = Head::kYes;
 };
 
 Tree sizes(std::initializer_list<std::pair<const char*, int64_t>> values) {
@@ -55,7 +57,7 @@ std::vector<Case> all_cases() {
       {.name = "all_kv",
        .config = sizes({{"num_key_value_heads", 4}}),
        .files = "bin",
-       .has_head = 0},
+       .head = Head::kNo},
       {.name = "wide_heads",
        .config = sizes({{"head_dim", 24}}),
        .files = "sharded_bin"},
@@ -71,11 +73,11 @@ Tensor padding_mask(int64_t batch, int64_t length) {
          lengths.narrow(0, 0, batch).unsqueeze(1);
 }
 
-std::shared_ptr<Llama> load(const fs::path& folder, const Case& made) {
-  auto model =
-      std::make_shared<Llama>(read_llama_config(folder / "config.json"));
+std::shared_ptr<Llama> load(const fs::path& folder, const LlamaConfig& config,
+                            Head head) {
+  auto model = std::make_shared<Llama>(config);
   FillConfig fill{.ignored_prefixes = {"lm_head."}};
-  if (made.has_head != 0) {
+  if (head == Head::kYes) {
     fill.name_in_file = [](const std::string& name) {
       return std::optional("model." + name);
     };
@@ -101,14 +103,16 @@ TEST(LlamaParity, HiddenStatesEqualThoseOfTransformers) {
     tree["folder"] = (root.path() / made.name).string();
     tree["files"] = made.files;
     tree["config_style"] = made.config_style;
-    tree["has_head"] = made.has_head;
+    tree["has_head"] = made.head == Head::kYes ? 1 : 0;
     tree["ids"] = ids;
     tree["mask"] = mask;
   }
   const Tree results = testing::run_reference("llama_reference.py", cases);
   for (const Case& made : all_cases()) {
     SCOPED_TRACE(made.name);
-    const auto model = load(root.path() / made.name, made);
+    const fs::path folder = root.path() / made.name;
+    const auto model =
+        load(folder, read_llama_config(folder / "config.json"), made.head);
     const TreeView theirs = results.at(made.name);
     int64_t num_parameters = 0;
     for (const Tensor& parameter : model->parameters()) {
@@ -124,10 +128,15 @@ TEST(LlamaParity, HiddenStatesEqualThoseOfTransformers) {
     testing::expect_close(model->forward(ids.slice(0, 0, 1)),
                           expected.slice(0, 0, 1), {.what = "no mask"});
   }
-  // What differs between the cases matters.
+  // Turning without the scaling gives something else.
+  LlamaConfig plain = read_llama_config(root.path() / "scaled" / "config.json");
+  ASSERT_TRUE(plain.rope_scaling);
+  plain.rope_scaling.reset();
+  const auto other = load(root.path() / "scaled", plain, Head::kYes);
   EXPECT_FALSE(torch::allclose(
-      results.at("half_kv").at("last_hidden_state").as_tensor(),
-      results.at("theta").at("last_hidden_state").as_tensor(), 1e-2, 1e-2));
+      other->forward(ids, mask).index({mask}),
+      results.at("scaled").at("last_hidden_state").as_tensor().index({mask}),
+      1e-3, 1e-3));
 }
 
 }  // namespace

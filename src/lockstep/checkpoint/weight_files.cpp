@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/workers.h"
+#include "lockstep/checkpoint/memory_copy.h"
 #include "lockstep/checkpoint/record.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/sha256.h"
@@ -29,7 +31,7 @@ constexpr std::array kFolderFiles = {
     "pytorch_model.bin.index.json", "model.pt"};
 constexpr std::string_view kIndexEnd = ".index.json";
 // So much of a file is in memory at a time.
-constexpr size_t kPieceBytes = size_t{16} << 20;
+constexpr size_t kPieceBytes = size_t{32} << 20;
 
 fs::path file_in(const fs::path& path) {
   if (!fs::is_directory(path)) return path;
@@ -63,6 +65,29 @@ std::string mark_of(const fs::path& path) {
   return fmt::format("{}\n{} {}\n", fs::canonical(path).string(),
                      fs::file_size(path),
                      fs::last_write_time(path).time_since_epoch().count());
+}
+
+void copy_bytes(const at::Tensor& from, const at::Tensor& to) {
+  const std::array copies = {MemoryCopy{.to = to.mutable_data_ptr(),
+                                        .from = from.const_data_ptr(),
+                                        .num_bytes = from.nbytes(),
+                                        .is_new = true}};
+  copy_all(copies);
+}
+
+// Both have one dimension, and `to` was never written to.
+void copy_piece(const at::Tensor& from, const at::Tensor& to) {
+  if (to.is_cpu()) {
+    if (from.scalar_type() == to.scalar_type()) return copy_bytes(from, to);
+    to.copy_(from);
+    return;
+  }
+  // By pinned memory the next piece is read while this one travels, and the
+  // device changes the type.
+  const at::Tensor pinned =
+      at::empty(from.sizes(), from.options().pinned_memory(true));
+  copy_bytes(from, pinned);
+  to.copy_(pinned, /*non_blocking=*/true);
 }
 
 bool is_digest(std::string_view text) {
@@ -215,9 +240,8 @@ at::Tensor WeightFiles::load(const std::string& name,
   const at::Tensor flat_made = made.view(-1);
   for (int64_t done = 0; done < from.numel(); done += step) {
     const int64_t count = std::min(step, from.numel() - done);
-    // The device changes the type: what travels is what the file holds.
-    flat_made.narrow(0, done, count)
-        .copy_(flat_from.narrow(0, done, count).to(made.device()));
+    copy_piece(flat_from.narrow(0, done, count),
+               flat_made.narrow(0, done, count));
     give_back_pages(
         entry.file,
         bytes.subspan(static_cast<size_t>(done * from.element_size()),

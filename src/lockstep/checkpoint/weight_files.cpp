@@ -97,12 +97,12 @@ bool is_digest(std::string_view text) {
 
 }  // namespace
 
-struct WeightFiles::Content {
-  struct Entry {
-    TensorRecord record;
-    MappedFile file;
-  };
+struct WeightFiles::Entry {
+  TensorRecord record;
+  MappedFile file;
+};
 
+struct WeightFiles::Content {
   void add_file(const fs::path& path, std::map<std::string, Entry>& found) {
     marks += mark_of(path);
     const MappedFile file = map_file(path);
@@ -212,20 +212,29 @@ bool WeightFiles::has(const std::string& name) const {
   return content_->entries.contains(name);
 }
 
-at::Tensor WeightFiles::get(const std::string& name) const {
+const WeightFiles::Entry& WeightFiles::find(const std::string& name) const {
   const auto found = content_->entries.find(name);
   if (found == content_->entries.end()) {
     throw ConfigError(
         fmt::format("'{}' holds no tensor '{}'", path_.string(), name));
   }
-  return view_of(found->second.record);
+  return found->second;
+}
+
+WeightFacts WeightFiles::facts(const std::string& name) const {
+  const TensorRecord& record = find(name).record;
+  return {.shape = record.shape, .dtype = to_scalar_type(record.dtype)};
+}
+
+at::Tensor WeightFiles::get(const std::string& name) const {
+  return view_of(find(name).record);
 }
 
 at::Tensor WeightFiles::load(const std::string& name,
                              const at::TensorOptions& to) const {
   const at::NoGradGuard no_grad;
-  const at::Tensor from = get(name);
-  const Content::Entry& entry = content_->entries.at(name);
+  const Entry& entry = find(name);
+  const at::Tensor from = view_of(entry.record);
   const auto type = to.has_dtype() ? c10::typeMetaToScalarType(to.dtype())
                                    : from.scalar_type();
   at::Tensor made = at::empty(from.sizes(), to.dtype(type));
@@ -308,11 +317,11 @@ LoadReport compare(const torch::nn::Module& module, const WeightFiles& files,
       report.missing.push_back(*in_file);
       continue;
     }
-    const at::Tensor given = files.get(*in_file);
-    if (given.sizes() != own.sizes()) {
-      report.mismatched.push_back(
-          fmt::format("{}: file {}, module {}", *in_file,
-                      shape_text(given.sizes()), shape_text(own.sizes())));
+    const WeightFacts given = files.facts(*in_file);
+    if (at::IntArrayRef(given.shape) != own.sizes()) {
+      report.mismatched.push_back(fmt::format("{}: file {}, module {}",
+                                              *in_file, shape_text(given.shape),
+                                              shape_text(own.sizes())));
       continue;
     }
     places.push_back({.own = own, .name_in_file = *in_file});
@@ -339,7 +348,8 @@ LoadReport fill_module(torch::nn::Module& module, const WeightFiles& files,
   }
   for (Place& place : places) {
     at::TensorOptions to(config.device);
-    if (config.dtype && files.get(place.name_in_file).is_floating_point()) {
+    if (config.dtype &&
+        at::isFloatingType(files.facts(place.name_in_file).dtype)) {
       to = to.dtype(*config.dtype);
     }
     place.own.set_data(files.load(place.name_in_file, to));

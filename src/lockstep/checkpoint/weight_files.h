@@ -17,6 +17,12 @@ class Module;
 
 namespace lockstep {
 
+// A tensor without its numbers.
+struct WeightFacts {
+  std::vector<int64_t> shape = {};
+  at::ScalarType dtype = at::kFloat;
+};
+
 // The files are mapped; a tensor's bytes are read when it is asked for, or when
 // a file has checksums. Safe to use from several threads at once.
 class WeightFiles {
@@ -35,8 +41,11 @@ class WeightFiles {
   std::vector<std::string> names() const;  // sorted
   bool has(const std::string& name) const;
 
+  // These three throw ConfigError when there is no such tensor.
+  WeightFacts facts(const std::string& name) const;
+
   // On the CPU. It shares the mapped file's memory, which nobody may write to,
-  // and keeps it alive. Throws ConfigError when there is no such tensor.
+  // and keeps it alive.
   at::Tensor get(const std::string& name) const;
 
   // Copies the tensor to the device, in its own type or another one, and gives
@@ -51,7 +60,10 @@ class WeightFiles {
   std::string content_hash(const std::filesystem::path& notes = {}) const;
 
  private:
+  struct Entry;
   struct Content;
+
+  const Entry& find(const std::string& name) const;
 
   std::filesystem::path path_;
   std::unique_ptr<const Content> content_;

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/nn/bare.h"
 #include "support/temp_dir.h"
@@ -106,6 +107,9 @@ TEST(WeightFiles, GiveTheSameTensorsInEveryLayout) {
     for (const std::string& name : files.names()) {
       EXPECT_TRUE(files.get(name).equal(expected.at(name).as_tensor())) << name;
     }
+    EXPECT_EQ(files.facts("linear.weight").shape,
+              (std::vector<int64_t>{200, 300}));
+    EXPECT_EQ(files.facts("count").dtype, at::kLong);
     EXPECT_FALSE(files.has("epoch"));
     EXPECT_THROW(files.get("epoch"), ConfigError);
     hashes.insert(files.content_hash());
@@ -174,6 +178,43 @@ TEST(WeightFiles, LoadTensorsLargerThanAPiece) {
   EXPECT_TRUE(files.load("large", at::kCPU).equal(expected));
   EXPECT_TRUE(files.load("large", at::kDouble).equal(expected.to(at::kDouble)));
   EXPECT_TRUE(files.get("large").equal(expected));  // Read again.
+}
+
+// Pages of files in this process's memory, also of files that lie in memory.
+int64_t file_pages_bytes() {
+  int64_t kibibytes = 0;
+  for (const std::string& line : split(read_file("/proc/self/status"), '\n')) {
+    const auto words = split(line, '\t');
+    if (words[0] != "RssFile:" && words[0] != "RssShmem:") continue;
+    const auto text = trim(words[1]);
+    kibibytes += *parse_integer(text.substr(0, text.find(' ')));
+  }
+  return 1024 * kibibytes;
+}
+
+TEST(WeightFiles, GiveThePagesBackThatTheyHaveRead) {
+  const TempDir folder;
+  constexpr int64_t kBytes = int64_t{160} << 20;
+  Tree tree;
+  for (int i = 0; i < 4; ++i) {
+    tree["t" + std::to_string(i)] = torch::full({kBytes / 16}, i, at::kFloat);
+  }
+  save_safetensors(folder.path() / "a.safetensors", tree);
+  save_checkpoint(folder.path() / "a.pt", tree);
+  for (const char* name : {"a.safetensors", "a.pt"}) {
+    const int64_t before = file_pages_bytes();
+    const WeightFiles files(folder.path() / name);
+    const auto used = [&] { return file_pages_bytes() - before; };
+    EXPECT_LT(used(), kBytes / 20) << name;  // Checksums were read.
+    files.content_hash();
+    EXPECT_LT(used(), kBytes / 20) << name;
+    for (const std::string& tensor : files.names()) {
+      files.load(tensor, at::kBFloat16);
+      EXPECT_LT(used(), kBytes / 20) << name;
+    }
+    EXPECT_EQ(files.get("t3").mean().item<float>(), 3);
+    EXPECT_GT(used(), kBytes / 5) << name;  // The measure measures.
+  }
 }
 
 TEST(WeightFiles, HashChangesWithNamesTypesShapesAndNumbers) {

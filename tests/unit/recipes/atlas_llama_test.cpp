@@ -111,6 +111,18 @@ TEST(AtlasLlama, ATokenSeesNothingBehindItAndNoPadding) {
                               1e-12));
 }
 
+TEST(AtlasLlama, ATextWithoutTokensStaysFinite) {
+  const auto model = tiny();
+  for (const auto type : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+    model->to(type);
+    Tensor mask = torch::ones({2, 5}, at::kBool);
+    mask[1].fill_(false);
+    const Tensor hidden = model->forward(torch::randint(258, {2, 5}), mask);
+    EXPECT_EQ(hidden.scalar_type(), type);
+    EXPECT_TRUE(hidden.isfinite().all().item<bool>()) << type;
+  }
+}
+
 TEST(AtlasLlama, TheTableOfTurnsGrowsAndFollowsTheType) {
   const auto model = tiny();
   const Tensor ids = torch::randint(258, {1, 300});

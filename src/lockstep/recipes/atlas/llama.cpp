@@ -37,7 +37,8 @@ Linear add_linear(torch::nn::Module& module, const char* name, int64_t in,
 // What the layers of one pass share.
 struct Pass {
   LlamaRotations rotations;
-  // [B, 1, T, T]; unset: each token sees those before it.
+  // Added to products of queries and keys, [B, 1, T, T]; unset: each token sees
+  // those before it.
   std::optional<Tensor> mask = {};
 };
 
@@ -111,6 +112,22 @@ class LlamaMlp : public torch::nn::Module {
   Linear up_proj_;
   Linear down_proj_;
 };
+
+// What is not seen gets a number so low that nothing is left of it, but a
+// finite one: a token that sees nothing would become NaN, and all after it.
+// Made once for all layers, with rows that begin where the kernels want them.
+Tensor make_mask(const Tensor& mask, const at::TensorOptions& options) {
+  constexpr int64_t kAlignment = 8;
+  const int64_t count = mask.size(1);
+  const int64_t row = (count + kAlignment - 1) / kAlignment * kAlignment;
+  const double lowest = options.dtype() == at::kHalf ? -65504 : -3e38;
+  const Tensor before =
+      at::ones({count, count}, mask.options().dtype(at::kBool)).tril();
+  const Tensor seen = mask.to(at::kBool).unsqueeze(1).unsqueeze(1) & before;
+  return at::zeros({mask.size(0), 1, count, row}, options)
+      .narrow(-1, 0, count)
+      .masked_fill_(seen.logical_not(), lowest);
+}
 
 // A slower turning for pairs that turn rarely within the old context.
 Tensor scaled(const Tensor& speeds, const LlamaRopeScaling& scaling) {
@@ -206,11 +223,7 @@ Tensor Llama::forward(const Tensor& ids, const Tensor& mask) {
   const LlamaRotations& whole = rotations_of(hidden);
   Pass pass{.rotations = {.cos = whole.cos.narrow(0, 0, count),
                           .sin = whole.sin.narrow(0, 0, count)}};
-  if (mask.defined()) {
-    const Tensor before =
-        at::ones({count, count}, mask.options().dtype(at::kBool)).tril();
-    pass.mask = mask.to(at::kBool).unsqueeze(1).unsqueeze(1) & before;
-  }
+  if (mask.defined()) pass.mask = make_mask(mask, hidden.options());
   for (const auto& layer : layers_) hidden = layer->forward(hidden, pass);
   return norm_->forward(hidden);
 }

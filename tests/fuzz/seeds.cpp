@@ -55,7 +55,13 @@ std::string tokenizer_text() {
       {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}]},
     "decoder": {"type": "ByteLevel"},
     "added_tokens": [{"id": 5, "content": "</s>", "lstrip": true,
-      "normalized": true, "special": true}]})";
+      "normalized": true, "special": true}],
+    "post_processor": {"type": "Sequence", "processors": [
+      {"type": "ByteLevel"},
+      {"type": "RobertaProcessing", "cls": ["a", 0], "sep": ["</s>", 5]},
+      {"type": "TemplateProcessing", "single": [
+        {"SpecialToken": {"id": "</s>"}}, {"Sequence": {"id": "A"}}],
+       "special_tokens": {"</s>": {"ids": [5]}}}]}})";
 }
 
 // Two residues with an alternate place and a hydrogen.
@@ -127,6 +133,15 @@ std::map<std::string, Seeds> make_seeds() {
        {R"(["a", {"text": "b"}, {"prompt": "c", "answer": "d"}])",
         R"({"messages": [{"role": "assistant", "content": "e"}]})",
         "\"one\"\n{\"text\": \"two\"}\n"}},
+      {"fuzz_weight_index",
+       {R"({"metadata": {"total_size": 8}, "weight_map": {"a": "b.bin"}})"}},
+      {"fuzz_llama_config",
+       {R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32,
+        "intermediate_size": 48, "num_hidden_layers": 3, "head_dim": 8,
+        "num_attention_heads": 4, "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-5, "rope_theta": 5e5, "rope_scaling": {
+        "rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
+        "high_freq_factor": 4, "original_max_position_embeddings": 64}})"}},
       {"fuzz_structure", {pdb_text(), mmcif_text()}}};
 }
 

@@ -14,6 +14,17 @@ namespace {
 
 using Json = nlohmann::json;
 
+// What a model gets: the text's ids and those around it.
+std::vector<int64_t> with_frame(const Tokenizer& tokenizer,
+                                const std::string& text) {
+  const TextFrame frame = tokenizer.frame();
+  std::vector<int64_t> ids = frame.before;
+  const auto inner = tokenizer.encode(text);
+  ids.insert(ids.end(), inner.begin(), inner.end());
+  ids.insert(ids.end(), frame.after.begin(), frame.after.end());
+  return ids;
+}
+
 TEST(TokenizerInterop, IdsAndTextsEqualThoseOfThePackageTokenizers) {
   const testing::TempDir folder;
   const auto python =
@@ -23,7 +34,8 @@ TEST(TokenizerInterop, IdsAndTextsEqualThoseOfThePackageTokenizers) {
   ASSERT_EQ(python.exit_code, 0) << python.err;
   for (const char* name :
        {"gpt2", "gpt2_space", "qwen2", "qwen2_space", "qwen2_added",
-        "gpt2_added", "whole_words", "missing_bytes"}) {
+        "gpt2_added", "whole_words", "missing_bytes", "llama3", "gpt2_framed",
+        "roberta"}) {
     SCOPED_TRACE(name);
     const auto tokenizer = open_tokenizer(folder.path() / name);
     const Json cases =
@@ -36,8 +48,19 @@ TEST(TokenizerInterop, IdsAndTextsEqualThoseOfThePackageTokenizers) {
       if (!made.contains("text")) continue;
       const auto text = made["text"].get<std::string>();
       EXPECT_EQ(tokenizer->encode(text), ids) << Json(text);
+      if (!made.contains("framed")) continue;
+      EXPECT_EQ(with_frame(*tokenizer, text),
+                made["framed"].get<std::vector<int64_t>>())
+          << Json(text);
     }
-    EXPECT_EQ(tokenizer->eos(), 0);
+    const bool is_llama = std::string_view(name) == "llama3";
+    EXPECT_EQ(cases.size() == 10'000, is_llama);
+    EXPECT_EQ(tokenizer->decode(std::vector{tokenizer->eos()}),
+              is_llama ? "<|end_of_text|>" : "<|endoftext|>");
+    EXPECT_EQ(tokenizer->frame().before.size(),
+              is_llama || std::string_view(name) == "roberta" ? 1U
+              : std::string_view(name) == "gpt2_framed"       ? 2U
+                                                              : 0U);
   }
 }
 

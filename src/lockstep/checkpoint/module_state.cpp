@@ -89,9 +89,10 @@ std::string list_text(const char* title, const std::vector<std::string>& names,
 
 std::string LoadReport::text() const {
   size_t room = kMaxNames;
-  return list_text("of another shape", mismatched, room) +
-         list_text("missing in the checkpoint", missing, room) +
-         list_text("unknown to the module", unexpected, room);
+  std::string text = list_text("of another shape", mismatched, room);
+  text += list_text("missing in the checkpoint", missing, room);
+  text += list_text("unknown to the module", unexpected, room);
+  return text;
 }
 
 std::string wrapper_prefix(const std::vector<std::string>& names) {
@@ -110,20 +111,25 @@ std::string wrapper_prefix(const std::vector<std::string>& names) {
   return prefix;
 }
 
-const Tree& find_state_dict(const Tree& file) {
-  const auto holds_tensors = [](const Tree& value) {
-    const auto* dict = value.get_if<Tree::Dict>();
+template <typename Tensor>
+const BasicValue<Tensor>& find_state_dict(const BasicValue<Tensor>& file) {
+  using Node = BasicValue<Tensor>;
+  const auto holds_tensors = [](const Node& value) {
+    const auto* dict = value.template get_if<typename Node::Dict>();
     return dict != nullptr &&
-           std::ranges::any_of(*dict, [](const Tree::Entry& entry) {
-             return entry.value.is<at::Tensor>();
+           std::ranges::any_of(*dict, [](const typename Node::Entry& entry) {
+             return entry.value.template is<Tensor>();
            });
   };
   for (const char* key : kCommonKeys) {
-    const Tree* found = file.find(key);
+    const Node* found = file.find(key);
     if (found != nullptr && holds_tensors(*found)) return *found;
   }
   return file;
 }
+
+template const Tree& find_state_dict(const Tree& file);
+template const Value& find_state_dict(const Value& file);
 
 Tree module_state(const torch::nn::Module& module) {
   Tree::Dict state;

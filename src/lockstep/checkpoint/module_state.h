@@ -43,8 +43,9 @@ struct LoadReport {
 
 // The weights in a file of any program: what lies under the first of the keys
 // that programs commonly use (model_state_dict, state_dict, model, ...) and
-// holds tensors; else the file itself.
-const Tree& find_state_dict(const Tree& file);
+// holds tensors; else the file itself. For Tree and Value.
+template <typename Tensor>
+const BasicValue<Tensor>& find_state_dict(const BasicValue<Tensor>& file);
 
 // What Python's wrappers put before the names of all weights: "module."
 // (DistributedDataParallel), "_orig_mod." (torch.compile), or several of them

@@ -1,9 +1,12 @@
 #include "lockstep/checkpoint/record.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -44,13 +47,32 @@ DType to_dtype(at::ScalarType type) {
   return found->first;
 }
 
+}  // namespace
+
 at::ScalarType to_scalar_type(DType dtype) {
   return std::ranges::find(kTypes, dtype,
                            &std::pair<DType, at::ScalarType>::first)
       ->second;
 }
 
-}  // namespace
+at::Tensor view_of(const TensorRecord& record) {
+  const auto options = at::TensorOptions(to_scalar_type(record.dtype));
+  const std::span<const std::byte> bytes = record.storage->bytes;
+  const auto element = static_cast<size_t>(size_bytes(record.dtype));
+  if (bytes.empty()) return at::empty(record.shape, options);
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % element != 0) {
+    const auto packed = packed_elements(record);
+    at::Tensor copy = at::empty(record.shape, options);
+    std::memcpy(copy.mutable_data_ptr(), packed->bytes.data(),
+                packed->bytes.size());
+    return copy;
+  }
+  auto* first = const_cast<std::byte*>(bytes.data()) +
+                static_cast<size_t>(record.offset) * element;
+  return at::from_blob(
+      first, record.shape, record.strides, [storage = record.storage](void*) {},
+      options);
+}
 
 Value to_value(const Tree& tree) {
   std::unordered_map<const void*, std::shared_ptr<const ByteStorage>> storages;

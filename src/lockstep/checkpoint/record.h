@@ -15,4 +15,11 @@ Value to_value(const Tree& tree);
 // and share memory among themselves as before.
 Tree to_tree(const Value& value);
 
+at::ScalarType to_scalar_type(DType dtype);
+
+// A tensor over the record's own memory, which it keeps alive and which nobody
+// may write to; a copy where elements lie at addresses that their type does not
+// allow.
+at::Tensor view_of(const TensorRecord& record);
+
 }  // namespace lockstep

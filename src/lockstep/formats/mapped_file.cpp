@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
@@ -30,6 +33,23 @@ MappedFile map_file(const std::filesystem::path& path) {
       memory, [size](void* mapped) { munmap(mapped, size); });
   return {.owner = owner,
           .bytes = {static_cast<const std::byte*>(memory), size}};
+}
+
+void give_back_pages(const MappedFile& file, std::span<const std::byte> part) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto address = [](const std::byte* place) {
+    return reinterpret_cast<uintptr_t>(place);
+  };
+  const std::byte* const file_end = file.bytes.data() + file.bytes.size();
+  const uintptr_t begin =
+      std::max(address(part.data()), address(file.bytes.data()));
+  const uintptr_t end =
+      std::min(address(part.data() + part.size()), address(file_end));
+  const uintptr_t first = (begin + page - 1) / page * page;
+  // The file's last page belongs to it alone.
+  const uintptr_t last = end == address(file_end) ? end : end / page * page;
+  if (first >= last) return;
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 }  // namespace lockstep

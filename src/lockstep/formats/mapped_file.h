@@ -18,4 +18,9 @@ struct MappedFile {
 // Lockstep writes no file in place.
 MappedFile map_file(const std::filesystem::path& path);
 
+// Takes the whole pages among `part` out of this process's memory: what was
+// read of them counts no longer. They are read again when they are needed. Only
+// for files of map_file(); bytes outside the file are left alone.
+void give_back_pages(const MappedFile& file, std::span<const std::byte> part);
+
 }  // namespace lockstep

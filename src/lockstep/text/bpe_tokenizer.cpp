@@ -59,7 +59,8 @@ struct BpeTokenizer::Parts {
         normalized_tokens(normalized_only(with_final_ids(parts, model), parts)),
         splits(make_splits(parts)),
         uses_nfc(parts.uses_nfc),
-        adds_space(parts.adds_space) {
+        adds_space(parts.adds_space),
+        frame(parts.frame) {
     if (parts.uses_gpt2_split) gpt2_split.emplace(kGpt2Split);
     for (const auto& [token, id] : parts.vocabulary) {
       bytes_by_id.insert_or_assign(id, token_bytes(token));
@@ -73,6 +74,13 @@ struct BpeTokenizer::Parts {
     }
     for (const auto& [id, bytes] : bytes_by_id) {
       vocab_size = std::max(vocab_size, id + 1);
+    }
+    for (const auto* side : {&frame.before, &frame.after}) {
+      for (const int64_t id : *side) {
+        if (bytes_by_id.contains(id)) continue;
+        throw FormatError(
+            fmt::format("{} stands around every text, but is no token", id));
+      }
     }
   }
 
@@ -114,6 +122,7 @@ struct BpeTokenizer::Parts {
   std::optional<Pattern> gpt2_split = {};
   bool uses_nfc = false;
   bool adds_space = false;
+  TextFrame frame = {};
   std::unordered_map<int64_t, std::string> bytes_by_id = {};
   std::unordered_map<std::string, int64_t> added_ids = {};
   int64_t vocab_size = 0;
@@ -133,12 +142,14 @@ int64_t eos_of(const SpecialNames& names, const Find& find,
         "{}: has no token '{}', which tokenizer_config.json names as eos_token",
         name, *names.eos));
   }
-  for (const char* usual : {"<|endoftext|>", "<|im_end|>", "</s>"}) {
+  for (const char* usual :
+       {"<|endoftext|>", "<|im_end|>", "</s>", "<|end_of_text|>"}) {
     if (const auto id = find(usual)) return *id;
   }
   throw FormatError(fmt::format(
-      "{}: has no token that ends a text (<|endoftext|>, <|im_end|>, </s>); "
-      "name it as eos_token in a tokenizer_config.json beside it",
+      "{}: has no token that ends a text (<|endoftext|>, <|im_end|>, </s>, "
+      "<|end_of_text|>); name it as eos_token in a tokenizer_config.json "
+      "beside it",
       name));
 }
 
@@ -214,6 +225,7 @@ std::string BpeTokenizer::decode(std::span<const int64_t> ids) const {
 int64_t BpeTokenizer::vocab_size() const { return parts_->vocab_size; }
 int64_t BpeTokenizer::eos() const { return parts_->eos; }
 std::optional<int64_t> BpeTokenizer::pad() const { return parts_->pad; }
+TextFrame BpeTokenizer::frame() const { return parts_->frame; }
 
 std::shared_ptr<const Tokenizer> open_tokenizer(const fs::path& path) {
   return std::make_shared<BpeTokenizer>(read_source(path));

@@ -1,5 +1,5 @@
 // Byte-level BPE of tokenizer.json files of Hugging Face, such as those of
-// GPT-2 and Qwen2.5.
+// GPT-2, Qwen2.5 and LLaMA-3.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ struct BpeTokenizerSource {
   std::optional<std::string> config_json = {};
 };
 
-// Gives the ids of the package tokenizers, without those that its templates
-// would add around a text. Bytes that are not UTF-8 count as U+FFFD.
+// Gives the ids of the package tokenizers; frame() is what its templates add
+// around a text. Bytes that are not UTF-8 count as U+FFFD.
 class BpeTokenizer final : public Tokenizer {
  public:
   // Throws FormatError for files that are damaged or of another kind.
@@ -34,6 +34,7 @@ class BpeTokenizer final : public Tokenizer {
   int64_t vocab_size() const override;
   int64_t eos() const override;
   std::optional<int64_t> pad() const override;
+  TextFrame frame() const override;
 
  private:
   struct Parts;

@@ -10,6 +10,12 @@
 
 namespace lockstep {
 
+// Tokens that a model expects around every text.
+struct TextFrame {
+  std::vector<int64_t> before = {};
+  std::vector<int64_t> after = {};
+};
+
 // One tokenizer serves all threads: its methods change nothing.
 class Tokenizer {
  public:
@@ -24,6 +30,9 @@ class Tokenizer {
   virtual int64_t vocab_size() const = 0;  // All ids are below it.
   virtual int64_t eos() const = 0;         // Ends a text.
   virtual std::optional<int64_t> pad() const = 0;
+
+  // encode() leaves them out.
+  virtual TextFrame frame() const { return {}; }
 };
 
 }  // namespace lockstep

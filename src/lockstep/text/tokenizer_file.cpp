@@ -13,9 +13,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kSupported =
-    "supported is byte-level BPE as of GPT-2 and Qwen2: model BPE, normalizer "
-    "NFC or none, pre-tokenizer ByteLevel or Split (Regex, Isolated) and then "
-    "ByteLevel, decoder ByteLevel";
+    "supported is byte-level BPE as of GPT-2, Qwen2 and LLaMA-3: model BPE, "
+    "normalizer NFC or none, pre-tokenizer ByteLevel or Split (Regex, "
+    "Isolated) and then ByteLevel, post-processor ByteLevel, Bert, Roberta or "
+    "Template, decoder ByteLevel";
 
 // One file, for messages.
 class Reader {
@@ -200,6 +201,81 @@ void read_added(const Json& added, const Reader& in, TokenizerParts& parts) {
   }
 }
 
+// {"SpecialToken": {"id": "<s>"}}: its numbers stand in the table of the
+// template.
+void read_template_token(const Json& token, const Json& numbers,
+                         const Reader& in, std::vector<int64_t>& side) {
+  if (!token.is_object() || !numbers.is_object()) {
+    in.fail("a template's token is no table");
+  }
+  const std::string name = in.text(token, "id");
+  const Json& entry = Reader::part(numbers, name.c_str());
+  if (!entry.is_object() || !Reader::part(entry, "ids").is_array()) {
+    in.fail(fmt::format("a template's token '{}' has no ids", name));
+  }
+  for (const Json& id : Reader::part(entry, "ids")) side.push_back(in.id(id));
+}
+
+void read_template(const Json& whole, const Reader& in, TextFrame& frame) {
+  const Json& single = Reader::part(whole, "single");
+  if (!single.is_array()) in.fail("a template without \"single\"");
+  size_t num_texts = 0;
+  for (const Json& piece : single) {
+    if (!piece.is_object()) in.fail("a template's piece is no table");
+    if (piece.contains("Sequence")) {
+      ++num_texts;
+    } else {
+      read_template_token(Reader::part(piece, "SpecialToken"),
+                          Reader::part(whole, "special_tokens"), in,
+                          num_texts == 0 ? frame.before : frame.after);
+    }
+  }
+  if (num_texts != 1) in.refuse("a template that has not one place for a text");
+}
+
+// {"cls": ["<s>", 0], "sep": ["</s>", 2]}
+int64_t frame_token(const Json& whole, const char* key, const Reader& in) {
+  const Json& pair = Reader::part(whole, key);
+  if (!pair.is_array() || pair.size() != 2) {
+    in.fail(fmt::format("\"{}\" is no pair of a text and its id", key));
+  }
+  return in.id(pair[1]);
+}
+
+TextFrame read_frame(const Json& step, const Reader& in) {
+  const std::string type = Reader::type(step);
+  TextFrame frame;
+  if (type == "\"TemplateProcessing\"") {
+    read_template(step, in, frame);
+  } else if (type == "\"RobertaProcessing\"" || type == "\"BertProcessing\"") {
+    frame.before = {frame_token(step, "cls", in)};
+    frame.after = {frame_token(step, "sep", in)};
+  } else if (type != "\"ByteLevel\"") {
+    in.refuse("a post-processor of type " + type);
+  }
+  return frame;
+}
+
+// That of ByteLevel only changes which letters a token is said to stand for.
+void read_post_processor(const Json& whole, const Reader& in,
+                         TokenizerParts& parts) {
+  if (whole.is_null()) return;
+  std::vector<Json> steps = {whole};
+  if (Reader::type(whole) == "\"Sequence\"") {
+    const Json& inner = Reader::part(whole, "processors");
+    if (!inner.is_array()) in.fail("a Sequence without processors");
+    steps.assign(inner.begin(), inner.end());
+  }
+  for (const Json& step : steps) {
+    const TextFrame frame = read_frame(step, in);
+    // A later template goes around what an earlier one made.
+    parts.frame.before.insert(parts.frame.before.begin(), frame.before.begin(),
+                              frame.before.end());
+    parts.frame.after.insert(parts.frame.after.end(), frame.after.begin(),
+                             frame.after.end());
+  }
+}
+
 // A text, or a table with "content".
 std::optional<std::string> special_name(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -222,6 +298,7 @@ TokenizerParts parse_tokenizer(std::string_view json, const std::string& name) {
   const std::string decoder = Reader::type(Reader::part(file, "decoder"));
   if (decoder != "\"ByteLevel\"") in.refuse("a decoder of type " + decoder);
   read_added(Reader::part(file, "added_tokens"), in, parts);
+  read_post_processor(Reader::part(file, "post_processor"), in, parts);
   return parts;
 }
 

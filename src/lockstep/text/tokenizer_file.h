@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/text/tokenizer.h"
+
 namespace lockstep {
 
 // A text that is one token wherever it occurs.
@@ -19,7 +21,7 @@ struct AddedToken {
   bool takes_right = false;
 };
 
-// Byte-level BPE, the kind of GPT-2 and Qwen2.
+// Byte-level BPE, the kind of GPT-2, Qwen2 and LLaMA-3.
 struct TokenizerParts {
   bool uses_nfc = false;
   std::vector<std::string> splits = {};  // Regular expressions, in order.
@@ -29,6 +31,7 @@ struct TokenizerParts {
   std::vector<std::pair<std::string, std::string>> merges = {};
   bool ignores_merges = false;  // A whole word of the vocabulary is one token.
   std::vector<AddedToken> added = {};
+  TextFrame frame = {};
 };
 
 struct SpecialNames {

@@ -1,14 +1,12 @@
 #include "lockstep/track/media_file.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
-
-#include <array>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/formats/png.h"
+#include "lockstep/formats/sha256.h"
 
 namespace lockstep {
 namespace {
@@ -16,17 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kDigestLettersInNames = 20;
-
-std::string sha256(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  const int is_done = EVP_Digest(bytes.data(), bytes.size(), digest.data(),
-                                 &size, EVP_sha256(), nullptr);
-  LOCKSTEP_CHECK(is_done == 1, "SHA-256 failed");
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
-  return text;
-}
 
 // wandb takes some characters in a path for a pattern.
 std::string path_of_title(const std::string& title) {
@@ -56,7 +43,7 @@ struct Media {
 
 std::vector<WandbItem> write_media(const fs::path& files, int64_t step,
                                    const Media& media) {
-  const std::string digest = sha256(media.bytes);
+  const std::string digest = sha256_of(media.bytes);
   const std::string path = fmt::format(
       "media/{}/{}_{}_{}.{}", media.kind, path_of_title(media.title), step,
       std::string_view(digest).substr(0, kDigestLettersInNames), media.ending);

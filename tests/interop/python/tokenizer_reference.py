@@ -3,17 +3,20 @@
 Usage: tokenizer_reference.py FOLDER
 
 Trains small byte-level BPE tokenizers on text made here and writes, for each, a folder with
-tokenizer.json and cases.json: [{"text", "ids", "decoded"}].
+tokenizer.json and cases.json: [{"text", "ids", "decoded"}]. That of the kind of LLaMA-3 has 10,000 texts, each with
+"framed" too: the ids with those that the template puts around a text.
 """
 import json
 import pathlib
 import random
 import sys
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+LLAMA3 = QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+LLAMA3_SPECIAL = ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>", "<|eot_id|>"]
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 WORDS = ("the cat sat on a mat and didn't see that we'll go to town they're here I've 123 4567 caf\u00e9 na\u00efve "
          "\u4f60\u597d \u4e16\u754c \u8bed\u8a00 \u6a21\u578b \u041f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440 "
@@ -46,6 +49,17 @@ def texts():
     return fixed + made + wild
 
 
+def many_texts(count):
+    """Other ones, no two of them equal."""
+    draw = random.Random(4)
+    pieces = PIECES + LLAMA3_SPECIAL + ["<|begin_of_text", "1234", "00", "\u0661\u0662\u0663\u0664", "pick up the", " red block",
+                                        ", then", "qz", " qzv"]
+    made = dict.fromkeys(texts())
+    while len(made) < count:
+        made["".join(draw.choice(pieces) for _ in range(draw.randrange(1, 20)))] = None
+    return list(made)
+
+
 def train(tokenizer):
     trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
                                   special_tokens=SPECIAL[:1], show_progress=False)
@@ -70,6 +84,42 @@ def qwen2(prefix_space=False):
     return train(tokenizer)
 
 
+def llama3():
+    tokenizer = Tokenizer(models.BPE(ignore_merges=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(LLAMA3), behavior="isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    trainer = trainers.BpeTrainer(vocab_size=700, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    tokenizer.train_from_iterator(corpus(), trainer)
+    # Words that no merge leads to are found whole.
+    file = json.loads(tokenizer.to_str())
+    vocabulary = file["model"]["vocab"]
+    for word in ("qz", "\u0120qzv", "1234", "\u0120red"):
+        vocabulary.setdefault(word, len(vocabulary))
+    tokenizer = Tokenizer.from_str(json.dumps(file))
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in LLAMA3_SPECIAL])
+    begin = LLAMA3_SPECIAL[0]
+    tokenizer.post_processor = processors.Sequence([
+        processors.ByteLevel(trim_offsets=False),
+        processors.TemplateProcessing(single=f"{begin} $A", pair=f"{begin} $A {begin}:1 $B:1",
+                                      special_tokens=[(begin, tokenizer.token_to_id(begin))])])
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def framed(tokenizer, begin, end):
+    """Tokens before and after every text."""
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{begin} {begin} $A {end}", special_tokens=[(name, tokenizer.token_to_id(name)) for name in (begin, end)])
+    return tokenizer
+
+
+def roberta(tokenizer):
+    pair = [(name, tokenizer.token_to_id(name)) for name in ("<|im_end|>", "<|im_start|>")]
+    tokenizer.post_processor = processors.RobertaProcessing(pair[0], pair[1], trim_offsets=False, add_prefix_space=False)
+    return tokenizer
+
+
 def with_added(tokenizer):
     tokenizer.add_tokens([AddedToken("<tool>", normalized=False), AddedToken("<to", normalized=False),
                           AddedToken("e\u0301x", normalized=True), AddedToken("\u4e16\u754c \u8bed", normalized=True)])
@@ -84,13 +134,27 @@ def changed(tokenizer, **model):
     return Tokenizer.from_str(json.dumps(file))
 
 
-def write(folder, tokenizer, spelling="pairs"):
+def read_again(folder, tokenizer, spelling):
     folder.mkdir()
     file = json.loads(tokenizer.to_str())
     if spelling == "texts":
         file["model"]["merges"] = [" ".join(pair) for pair in file["model"]["merges"]]
     (folder / "tokenizer.json").write_text(json.dumps(file, ensure_ascii=False), encoding="utf-8")
-    again = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+def write_framed(folder, tokenizer, many):
+    again = read_again(folder, tokenizer, "pairs")
+    cases = []
+    for text in many:
+        ids = again.encode(text, add_special_tokens=False).ids
+        cases.append({"text": text, "ids": ids, "framed": again.encode(text).ids,
+                      "decoded": again.decode(ids, skip_special_tokens=False)})
+    (folder / "cases.json").write_text(json.dumps(cases), encoding="utf-8")
+
+
+def write(folder, tokenizer, spelling="pairs"):
+    again = read_again(folder, tokenizer, spelling)
     draw, cases = random.Random(3), []
     for text in texts():
         ids = again.encode(text, add_special_tokens=False).ids
@@ -112,6 +176,9 @@ def main():
     few = {token: place for token, place in vocabulary.items() if token not in ("q", "\u0100")}
     write(folder / "gpt2", gpt2())
     write(folder / "gpt2_space", gpt2(prefix_space=True), spelling="texts")
+    write_framed(folder / "llama3", llama3(), many_texts(10000))
+    write_framed(folder / "gpt2_framed", framed(gpt2(), "<|im_start|>", "<|endoftext|>"), texts())
+    write_framed(folder / "roberta", roberta(gpt2()), texts())
     write(folder / "qwen2", qwen2())
     write(folder / "qwen2_space", qwen2(prefix_space=True))
     write(folder / "qwen2_added", with_added(qwen2()), spelling="texts")

@@ -40,6 +40,12 @@ BpeTokenizer tokenizer_of(const Json& file) {
   return BpeTokenizer({.json = file.dump()});
 }
 
+Json template_of(Json single) {
+  return {{"type", "TemplateProcessing"},
+          {"single", std::move(single)},
+          {"special_tokens", {{"<s>", {{"ids", {2, 1}}}}}}};
+}
+
 std::string refusal(const std::function<void(Json&)>& change) {
   Json file = small_file();
   change(file);
@@ -85,6 +91,22 @@ TEST(BpeTokenizer, ReadsTheTokensThatEndAndPadBesideIt) {
   EXPECT_THROW(open_tokenizer(folder.path() / "absent"), ConfigError);
 }
 
+TEST(BpeTokenizer, TellsWhatStandsAroundAText) {
+  Json file = small_file();
+  EXPECT_TRUE(tokenizer_of(file).frame().before.empty());
+  const Json begin = {{"SpecialToken", {{"id", "<s>"}}}};
+  const Json text = {{"Sequence", {{"id", "A"}}}};
+  file["post_processor"] = {
+      {"type", "Sequence"},
+      {"processors", {{{"type", "ByteLevel"}}, template_of({begin, text})}}};
+  const BpeTokenizer tokenizer = tokenizer_of(file);
+  EXPECT_EQ(tokenizer.frame().before, (Ids{2, 1}));
+  EXPECT_TRUE(tokenizer.frame().after.empty());
+  EXPECT_EQ(tokenizer.encode("abc"), (Ids{5}));
+  file["post_processor"] = template_of({text, begin});
+  EXPECT_EQ(tokenizer_of(file).frame().after, (Ids{2, 1}));
+}
+
 TEST(BpeTokenizer, SaysWhatIsSupportedWhenAFileIsOfAnotherKind) {
   const std::vector<std::function<void(Json&)>> changes = {
       [](Json& file) { file["model"]["type"] = "WordPiece"; },
@@ -95,6 +117,7 @@ TEST(BpeTokenizer, SaysWhatIsSupportedWhenAFileIsOfAnotherKind) {
       [](Json& file) { file["pre_tokenizer"] = {{"type", "Whitespace"}}; },
       [](Json& file) { file["pre_tokenizer"] = nullptr; },
       [](Json& file) { file["decoder"] = {{"type", "WordPiece"}}; },
+      [](Json& file) { file["post_processor"] = {{"type", "Other"}}; },
       [](Json& file) { file["added_tokens"][0]["single_word"] = true; }};
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::string text = refusal(changes[i]);
@@ -116,6 +139,26 @@ TEST(BpeTokenizer, RefusesDamagedFiles) {
       [](Json& file) { file["model"]["merges"] = 3; },
       [](Json& file) { file["added_tokens"][0].erase("content"); },
       [](Json& file) { file["added_tokens"] = Json::array(); },
+      [](Json& file) { file["post_processor"] = {{"type", "Sequence"}}; },
+      [](Json& file) {
+        file["post_processor"] = {{"type", "TemplateProcessing"}};
+      },
+      [](Json& file) {
+        file["post_processor"] = template_of({{{"SpecialToken", 3}}});
+      },
+      [](Json& file) {
+        file["post_processor"] =
+            template_of({{{"SpecialToken", {{"id", "absent"}}}}});
+      },
+      [](Json& file) { file["post_processor"] = template_of({3}); },
+      [](Json& file) {
+        file["post_processor"] = {
+            {"type", "BertProcessing"}, {"cls", {"a", 0}}, {"sep", {"x", 99}}};
+      },
+      [](Json& file) { file["post_processor"] = template_of(Json::array()); },
+      [](Json& file) {
+        file["post_processor"] = {{"type", "RobertaProcessing"}};
+      },
       [](Json& file) {
         file["pre_tokenizer"] = {{"type", "Sequence"},
                                  {"pretokenizers",

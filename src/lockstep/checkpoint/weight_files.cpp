@@ -1,0 +1,361 @@
+#include "lockstep/checkpoint/weight_files.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/base/workers.h"
+#include "lockstep/checkpoint/memory_copy.h"
+#include "lockstep/checkpoint/record.h"
+#include "lockstep/formats/safetensors.h"
+#include "lockstep/formats/sha256.h"
+#include "lockstep/formats/torch_file.h"
+#include "lockstep/formats/weight_index.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kFolderFiles = {
+    "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+    "pytorch_model.bin.index.json", "model.pt"};
+constexpr std::string_view kIndexEnd = ".index.json";
+// So much of a file is in memory at a time.
+constexpr size_t kPieceBytes = size_t{32} << 20;
+
+fs::path file_in(const fs::path& path) {
+  if (!fs::is_directory(path)) return path;
+  std::string tried;
+  for (const char* name : kFolderFiles) {
+    if (fs::exists(path / name)) return path / name;
+    tried += (tried.empty() ? "" : ", ") + std::string(name);
+  }
+  throw ConfigError(fmt::format("the folder '{}' holds no weights: none of {}",
+                                path.string(), tried));
+}
+
+NamedTensors tensors_of(const MappedFile& file) {
+  if (!is_torch_file(file.bytes) && is_safetensors_file(file.bytes)) {
+    return read_safetensors(file).tensors;
+  }
+  const Value whole = read_torch_file(file);
+  NamedTensors tensors;
+  for (const auto& entry : BasicView(find_state_dict(whole)).as_dict()) {
+    const auto* name = entry.key.get_if<std::string>();
+    const auto* tensor = entry.value.get_if<TensorRecord>();
+    if (name != nullptr && tensor != nullptr) {
+      tensors.emplace_back(*name, *tensor);
+    }
+  }
+  return tensors;
+}
+
+// Name, size and time of a file: others mean that it may have changed.
+std::string mark_of(const fs::path& path) {
+  return fmt::format("{}\n{} {}\n", fs::canonical(path).string(),
+                     fs::file_size(path),
+                     fs::last_write_time(path).time_since_epoch().count());
+}
+
+void copy_bytes(const at::Tensor& from, const at::Tensor& to) {
+  const std::array copies = {MemoryCopy{.to = to.mutable_data_ptr(),
+                                        .from = from.const_data_ptr(),
+                                        .num_bytes = from.nbytes(),
+                                        .is_new = true}};
+  copy_all(copies);
+}
+
+// Both have one dimension, and `to` was never written to.
+void copy_piece(const at::Tensor& from, const at::Tensor& to) {
+  if (to.is_cpu()) {
+    if (from.scalar_type() == to.scalar_type()) return copy_bytes(from, to);
+    to.copy_(from);
+    return;
+  }
+  // By pinned memory the next piece is read while this one travels, and the
+  // device changes the type.
+  const at::Tensor pinned =
+      at::empty(from.sizes(), from.options().pinned_memory(true));
+  copy_bytes(from, pinned);
+  to.copy_(pinned, /*non_blocking=*/true);
+}
+
+bool is_digest(std::string_view text) {
+  return text.size() == 64 &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace
+
+struct WeightFiles::Entry {
+  TensorRecord record;
+  MappedFile file;
+};
+
+struct WeightFiles::Content {
+  void add_file(const fs::path& path, std::map<std::string, Entry>& found) {
+    marks += mark_of(path);
+    const MappedFile file = map_file(path);
+    try {
+      for (auto& [name, record] : tensors_of(file)) {
+        found[name] = {.record = std::move(record), .file = file};
+      }
+    } catch (const FormatError& error) {
+      throw FormatError(fmt::format("'{}' is damaged or holds no weights: {}",
+                                    path.string(), error.what()));
+    }
+    give_back_pages(file, file.bytes);  // Checksums have read all of them.
+  }
+
+  void add_index(const fs::path& path) {
+    marks += mark_of(path);
+    std::map<std::string, std::string> index;
+    try {
+      index = parse_weight_index(read_file(path));
+    } catch (const FormatError& error) {
+      throw FormatError(fmt::format("'{}' is damaged or no list of weights: {}",
+                                    path.string(), error.what()));
+    }
+    std::map<std::string, std::map<std::string, Entry>> shards;
+    for (const auto& [name, file] : index) {
+      const fs::path shard = path.parent_path() / file;
+      if (!fs::exists(shard)) {
+        throw IoError(fmt::format(
+            "'{}' names the file '{}', which is not there; download all files "
+            "of the model",
+            path.string(), shard.string()));
+      }
+      const auto [found, is_new] = shards.try_emplace(file);
+      if (is_new) add_file(shard, found->second);
+      const auto tensor = found->second.find(name);
+      if (tensor == found->second.end()) {
+        throw FormatError(fmt::format(
+            "'{}' says that tensor '{}' lies in '{}', which does not hold it",
+            path.string(), name, shard.string()));
+      }
+      entries.insert(*tensor);
+    }
+  }
+
+  std::string digest(const Entry& entry) const {
+    const auto packed = packed_elements(entry.record);
+    Sha256 digest;
+    for (size_t done = 0; done < packed->bytes.size(); done += kPieceBytes) {
+      const auto piece = packed->bytes.subspan(
+          done, std::min(kPieceBytes, packed->bytes.size() - done));
+      digest.add(piece);
+      give_back_pages(entry.file, piece);
+    }
+    return digest.hex();
+  }
+
+  std::string hash() const {
+    std::vector<const Entry*> in_order;
+    for (const auto& [name, entry] : entries) in_order.push_back(&entry);
+    std::vector<std::string> digests(in_order.size());
+    run_workers(std::ssize(in_order), 0, [&](int64_t i) {
+      const auto place = static_cast<size_t>(i);
+      digests[place] = digest(*in_order[place]);
+    });
+    Sha256 whole;
+    size_t place = 0;
+    for (const auto& [name, entry] : entries) {
+      whole.add(fmt::format("{}:{} {} {} {}\n", name.size(), name,
+                            dtype_info(entry.record.dtype).torch_name,
+                            shape_text(entry.record.shape), digests[place++]));
+    }
+    return whole.hex();
+  }
+
+  std::map<std::string, Entry> entries = {};
+  std::string marks = {};  // Of all files.
+};
+
+WeightFiles::WeightFiles(const fs::path& path) : path_(file_in(path)) {
+  auto content = std::make_unique<Content>();
+  if (!fs::exists(path_)) {
+    throw IoError(fmt::format("there is no file '{}'", path_.string()));
+  }
+  if (path_.string().ends_with(kIndexEnd)) {
+    content->add_index(path_);
+  } else {
+    content->add_file(path_, content->entries);
+  }
+  if (content->entries.empty()) {
+    throw FormatError(
+        fmt::format("'{}' holds no named tensors", path_.string()));
+  }
+  content_ = std::move(content);
+}
+
+WeightFiles::~WeightFiles() = default;
+WeightFiles::WeightFiles(WeightFiles&&) noexcept = default;
+WeightFiles& WeightFiles::operator=(WeightFiles&&) noexcept = default;
+
+std::vector<std::string> WeightFiles::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : content_->entries) names.push_back(name);
+  return names;
+}
+
+bool WeightFiles::has(const std::string& name) const {
+  return content_->entries.contains(name);
+}
+
+const WeightFiles::Entry& WeightFiles::find(const std::string& name) const {
+  const auto found = content_->entries.find(name);
+  if (found == content_->entries.end()) {
+    throw ConfigError(
+        fmt::format("'{}' holds no tensor '{}'", path_.string(), name));
+  }
+  return found->second;
+}
+
+WeightFacts WeightFiles::facts(const std::string& name) const {
+  const TensorRecord& record = find(name).record;
+  return {.shape = record.shape, .dtype = to_scalar_type(record.dtype)};
+}
+
+at::Tensor WeightFiles::get(const std::string& name) const {
+  return view_of(find(name).record);
+}
+
+at::Tensor WeightFiles::load(const std::string& name,
+                             const at::TensorOptions& to) const {
+  const at::NoGradGuard no_grad;
+  const Entry& entry = find(name);
+  const at::Tensor from = view_of(entry.record);
+  const auto type = to.has_dtype() ? c10::typeMetaToScalarType(to.dtype())
+                                   : from.scalar_type();
+  at::Tensor made = at::empty(from.sizes(), to.dtype(type));
+  if (!from.is_contiguous()) {
+    made.copy_(from);
+    give_back_pages(entry.file, entry.record.storage->bytes);
+    return made;
+  }
+  const auto bytes = packed_elements(entry.record)->bytes;
+  const int64_t step = static_cast<int64_t>(kPieceBytes) / from.element_size();
+  const at::Tensor flat_from = from.view(-1);
+  const at::Tensor flat_made = made.view(-1);
+  for (int64_t done = 0; done < from.numel(); done += step) {
+    const int64_t count = std::min(step, from.numel() - done);
+    copy_piece(flat_from.narrow(0, done, count),
+               flat_made.narrow(0, done, count));
+    give_back_pages(
+        entry.file,
+        bytes.subspan(static_cast<size_t>(done * from.element_size()),
+                      static_cast<size_t>(count * from.element_size())));
+  }
+  return made;
+}
+
+std::string WeightFiles::content_hash(const fs::path& notes) const {
+  if (notes.empty()) return content_->hash();
+  const fs::path note =
+      notes / ("weights-" + sha256_of(content_->marks).substr(0, 32) + ".txt");
+  const auto known = try_read_file(note);
+  if (known && is_digest(*known)) return *known;
+  std::string hash = content_->hash();
+  try {
+    make_output_folder(notes);
+    write_file_atomically(note, hash);
+  } catch (const IoError&) {
+    // The next call computes it again.
+  }
+  return hash;
+}
+
+namespace {
+
+struct Place {
+  at::Tensor own;
+  std::string name_in_file;
+};
+
+std::vector<std::pair<std::string, at::Tensor>> own_tensors(
+    const torch::nn::Module& module) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  const auto add = [&](const auto& named) {
+    for (const auto& item : named) {
+      if (item.value().defined()) {
+        tensors.emplace_back(item.key(), item.value());
+      }
+    }
+  };
+  add(module.named_parameters());
+  add(module.named_buffers());
+  return tensors;
+}
+
+bool is_ignored(const std::string& name, const FillConfig& config) {
+  return std::ranges::any_of(
+      config.ignored_prefixes,
+      [&](const std::string& prefix) { return name.starts_with(prefix); });
+}
+
+// Compares names and shapes; `places` is what fits.
+LoadReport compare(const torch::nn::Module& module, const WeightFiles& files,
+                   const FillConfig& config, std::vector<Place>& places) {
+  LoadReport report;
+  std::set<std::string> used;
+  for (const auto& [name, own] : own_tensors(module)) {
+    const auto in_file = config.name_in_file ? config.name_in_file(name)
+                                             : std::optional<std::string>(name);
+    if (!in_file) continue;
+    used.insert(*in_file);
+    if (!files.has(*in_file)) {
+      report.missing.push_back(*in_file);
+      continue;
+    }
+    const WeightFacts given = files.facts(*in_file);
+    if (at::IntArrayRef(given.shape) != own.sizes()) {
+      report.mismatched.push_back(fmt::format("{}: file {}, module {}",
+                                              *in_file, shape_text(given.shape),
+                                              shape_text(own.sizes())));
+      continue;
+    }
+    places.push_back({.own = own, .name_in_file = *in_file});
+  }
+  for (const std::string& name : files.names()) {
+    if (!used.contains(name) && !is_ignored(name, config)) {
+      report.unexpected.push_back(name);
+    }
+  }
+  return report;
+}
+
+}  // namespace
+
+LoadReport fill_module(torch::nn::Module& module, const WeightFiles& files,
+                       const FillConfig& config) {
+  std::vector<Place> places;
+  LoadReport report = compare(module, files, config, places);
+  if (!report.is_complete()) {
+    throw ConfigError(fmt::format(
+        "'{}' does not fit the model{}. Is it of another model or another "
+        "configuration?",
+        files.path().string(), report.text()));
+  }
+  for (Place& place : places) {
+    at::TensorOptions to(config.device);
+    if (config.dtype &&
+        at::isFloatingType(files.facts(place.name_in_file).dtype)) {
+      to = to.dtype(*config.dtype);
+    }
+    place.own.set_data(files.load(place.name_in_file, to));
+    ++report.num_loaded;
+  }
+  return report;
+}
+
+}  // namespace lockstep

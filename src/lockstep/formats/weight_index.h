@@ -1,0 +1,15 @@
+// The list that says in which file of several each tensor lies:
+// model.safetensors.index.json of Hugging Face.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// Name of a tensor -> name of a file in the same folder. Throws FormatError for
+// text that is no such list, or that leads out of the folder.
+std::map<std::string, std::string> parse_weight_index(std::string_view json);
+
+}  // namespace lockstep

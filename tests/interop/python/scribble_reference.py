@@ -331,22 +331,24 @@ def run(case):
 
 def listed(model):
     """name: (shape, type, kind), as the lists of parameters have it."""
-    parameters = dict(model.named_parameters())
+    kinds = {n: "parameter" if p.requires_grad else "frozen" for n, p in model.named_parameters()}
     return {
         name: (
             "x".join(map(str, tensor.shape)),
             str(tensor.dtype).removeprefix("torch."),
-            "parameter" if name in parameters else "buffer",
+            kinds.get(name, "buffer"),
         )
         for name, tensor in model.state_dict().items()
     }
 
 
-def check(model, path):
-    """Exits with what differs between a model and its list."""
+def check(model, path, ignored=None):
+    """Exits with what differs between a model and its list, names that begin so left out."""
     with open(path, encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
     theirs = {name: tuple(rest) for name, *rest in rows[1:]}
+    if ignored is not None:
+        theirs = {name: row for name, row in theirs.items() if not name.startswith(ignored)}
     ours = listed(model)
     wrong = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     for name in wrong:

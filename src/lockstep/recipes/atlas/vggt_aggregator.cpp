@@ -5,12 +5,12 @@
 namespace lockstep {
 namespace {
 
-// Those of ImageNet.
-constexpr std::array<double, 3> kColourMean = {0.485, 0.456, 0.406};
-constexpr std::array<double, 3> kColourDeviation = {0.229, 0.224, 0.225};
+// Those of ImageNet, in the precision that they were trained with.
+constexpr std::array<float, 3> kColourMean = {0.485F, 0.456F, 0.406F};
+constexpr std::array<float, 3> kColourDeviation = {0.229F, 0.224F, 0.225F};
 
-at::Tensor per_channel(const std::array<double, 3>& values) {
-  return at::tensor(values, at::kDouble).view({3, 1, 1});
+at::Tensor per_channel(const std::array<float, 3>& values) {
+  return at::tensor(values).view({3, 1, 1});
 }
 
 // token [1, 2, n, width] -> [B * S, n, width]: the first is of the first

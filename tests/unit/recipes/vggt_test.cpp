@@ -6,9 +6,9 @@
 #include <map>
 
 #include "lockstep/base/error.h"
-#include "lockstep/nn/bare.h"
 #include "lockstep/tensor/autocast.h"
 #include "lockstep/tensor/device.h"
+#include "support/random_vggt.h"
 
 namespace lockstep {
 namespace {
@@ -118,16 +118,8 @@ Shapes shapes_of(const torch::nn::Module& module) {
   return shapes;
 }
 
-// Branches that begin as nothing would hide what they compute.
-std::shared_ptr<Vggt> make_tiny(at::ScalarType dtype = at::kFloat) {
-  auto net = std::make_shared<Vggt>(vggt_preset("vggt_tiny"));
-  give_memory(*net, at::TensorOptions().dtype(dtype));
-  const torch::NoGradGuard no_grad;
-  for (const auto& item : net->named_parameters()) {
-    Tensor value = item.value();
-    value.copy_(0.3 * torch::randn(value.sizes()));
-  }
-  return net;
+std::shared_ptr<Vggt> make_tiny() {
+  return testing::random_vggt(vggt_preset("vggt_tiny"));
 }
 
 std::string refusal(const std::function<void()>& action) {

@@ -1,4 +1,4 @@
-"""What the peers of scribble and protein share: their options, a training step and its timing."""
+"""What the peers share: their options, a training step or a forward alone, and their timing."""
 import argparse
 import json
 import resource
@@ -17,11 +17,16 @@ NUM_BATCHES = 4
 
 
 def parser(usage, precision):
+    options = forward_parser(usage)
+    options.add_argument("--batch", type=int, default=16)
+    options.add_argument("--precision", choices=["fp16", "bf16", "fp32"], default=precision)
+    return options
+
+
+def forward_parser(usage):
     options = argparse.ArgumentParser(
         description=usage, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--batch", type=int, default=16)
-    options.add_argument("--precision", choices=["fp16", "bf16", "fp32"], default=precision)
     options.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     options.add_argument("--compile", action="store_true")
     options.add_argument("--warm", type=int, default=10, help="steps before any is timed")
@@ -41,9 +46,7 @@ class Training:
         self.scaler = torch.amp.GradScaler(options.device, enabled=options.precision == "fp16")
         self.compute_loss = compute_loss
         if options.compile:
-            # Without a GPU only the tracing: code for the CPU takes minutes to compile.
-            how = {} if options.device == "cuda" else {"backend": "aot_eager"}
-            self.compute_loss = torch.compile(compute_loss, dynamic=False, **how)
+            self.compute_loss = compiled(options, compute_loss)
 
     def step(self, batch):
         self.optimizer.zero_grad(set_to_none=True)
@@ -67,30 +70,77 @@ class Training:
         assert loss.isfinite(), loss
         return time.perf_counter() - begin
 
-    def peak_bytes(self):
-        if self.options.device == "cuda":
-            return torch.cuda.max_memory_allocated()
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
     def report(self, batches):
         """Prints one line of JSON; rate is samples per second."""
         options = self.options
         warm_seconds = self.seconds(batches, options.warm)
         block = options.block
         rates = [block * options.batch / self.seconds(batches, block) for _ in range(options.blocks)]
-        has_gpu = options.device == "cuda"
         facts = {
             "rate": statistics.median(rates),
             "rates": rates,
-            "peak_bytes": self.peak_bytes(),
             "warm_s": warm_seconds,
             "trainable": sum(p.numel() for p in self.model.parameters()),
-            "options": vars(options),
-            "device": torch.cuda.get_device_name() if has_gpu else "cpu",
-            "threads": torch.get_num_threads(),
-            "torch": torch.__version__,
         }
-        print(json.dumps(facts))
+        print_facts(options, facts)
+
+
+def compiled(options, function):
+    # Without a GPU only the tracing: code for the CPU takes minutes to compile.
+    how = {} if options.device == "cuda" else {"backend": "aot_eager"}
+    return torch.compile(function, dynamic=False, **how)
+
+
+def peak_bytes(options):
+    if options.device == "cuda":
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def print_facts(options, facts):
+    more = {
+        "peak_bytes": peak_bytes(options),
+        "options": vars(options),
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+    }
+    print(json.dumps({**facts, **more}), flush=True)
+
+
+def forward_seconds(options, forward, count):
+    """Of forwards that follow each other; on a GPU between events, as the GPU saw them."""
+    if options.device == "cpu":
+        begin = time.perf_counter()
+        for _ in range(count):
+            forward()
+        return time.perf_counter() - begin
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    events[0].record()
+    for _ in range(count):
+        forward()
+    events[1].record()
+    torch.cuda.synchronize()
+    return events[0].elapsed_time(events[1]) / 1000
+
+
+@torch.inference_mode()
+def report_forward(options, forward, num_items, facts):
+    """Prints one line of JSON; rate is items per second, ms is of one forward."""
+    if options.device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    warm_begin = time.perf_counter()
+    forward_seconds(options, forward, options.warm)
+    warm_seconds = time.perf_counter() - warm_begin
+    block = options.block
+    seconds = [forward_seconds(options, forward, block) / block for _ in range(options.blocks)]
+    more = {
+        "rate": num_items / statistics.median(seconds),
+        "rates": [num_items / each for each in seconds],
+        "ms": 1000 * statistics.median(seconds),
+        "warm_s": warm_seconds,
+    }
+    print_facts(options, {**facts, **more})
 
 
 def prepare(options):

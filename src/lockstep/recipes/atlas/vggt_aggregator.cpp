@@ -37,24 +37,21 @@ VggtAggregator::VggtAggregator(const VggtConfig& config) : config_(config) {
   patch_embed_ =
       register_module("patch_embed", std::make_shared<VggtVit>(config));
   const VggtBlockConfig block{
-      .width = width, .num_heads = config.num_heads, .has_qk_norm = true};
+      .width = width, .num_heads = config.num_heads, .has_places = true};
   frame_blocks_ = register_blocks(*this, "frame_blocks", config.depth, block);
   global_blocks_ = register_blocks(*this, "global_blocks", config.depth, block);
 }
 
 at::Tensor VggtAggregator::patch_tokens(const at::Tensor& images) {
-  const at::ScalarType dtype = camera_token_.scalar_type();
   // Colours are centred before bits are dropped.
   const Colours& colours =
-      colours_.get({.dtype = at::promote_types(dtype, at::kFloat),
-                    .device = images.device()},
-                   [] {
-                     return Colours{.mean = per_channel(kColourMean),
-                                    .deviation = per_channel(kColourDeviation)};
-                   });
+      colours_.get({.dtype = wide_type(), .device = images.device()}, [] {
+        return Colours{.mean = per_channel(kColourMean),
+                       .deviation = per_channel(kColourDeviation)};
+      });
   const at::Tensor pictures = images.flatten(0, 1);
-  return patch_embed_->forward(
-      ((pictures - colours.mean) / colours.deviation).to(dtype));
+  return patch_embed_->forward(((pictures - colours.mean) / colours.deviation)
+                                   .to(camera_token_.scalar_type()));
 }
 
 at::Tensor VggtAggregator::first_tokens(const at::Tensor& images) {
@@ -66,22 +63,25 @@ at::Tensor VggtAggregator::first_tokens(const at::Tensor& images) {
       1);
 }
 
-const VggtPlaces& VggtAggregator::places_of(const GridSize& grid) {
-  return places_.get(
-      {.size = grid,
-       .dtype = camera_token_.scalar_type(),
-       .device = camera_token_.device()},
+at::ScalarType VggtAggregator::wide_type() const {
+  return at::promote_types(camera_token_.scalar_type(), at::kFloat);
+}
+
+const HeadRotations& VggtAggregator::rotations_of(const GridSize& grid) {
+  return rotations_.get(
+      {.size = grid, .dtype = wide_type(), .device = camera_token_.device()},
       [&] {
-        return make_vggt_places({.grid = grid,
-                                 .num_special = num_special_tokens(config_),
-                                 .head_size = config_.width / config_.num_heads,
-                                 .frequency = config_.rope_frequency});
+        return make_head_rotations(
+            {.grid = grid,
+             .num_special = num_special_tokens(config_),
+             .head_size = config_.width / config_.num_heads,
+             .frequency = config_.rope_frequency});
       });
 }
 
 std::map<int64_t, VggtLayer> VggtAggregator::forward(
     const at::Tensor& images, const std::set<int64_t>& wanted) {
-  const VggtPlaces& places = places_of(
+  const HeadRotations& rotations = rotations_of(
       {images.size(3) / config_.patch, images.size(4) / config_.patch});
   at::Tensor tokens = first_tokens(images);
   const int64_t num_tokens = tokens.size(1);
@@ -94,8 +94,8 @@ std::map<int64_t, VggtLayer> VggtAggregator::forward(
   for (int64_t i = 0; i < config_.depth; ++i) {
     const auto index = static_cast<size_t>(i);
     const at::Tensor frame =
-        frame_blocks_[index]->forward(tokens.view(within), &places);
-    tokens = global_blocks_[index]->forward(frame.view(over_all), &places);
+        frame_blocks_[index]->forward(tokens.view(within), &rotations);
+    tokens = global_blocks_[index]->forward(frame.view(over_all), &rotations);
     if (wanted.contains(i)) {
       layers[i] = {.frame = frame.view(shape), .global = tokens.view(shape)};
     }

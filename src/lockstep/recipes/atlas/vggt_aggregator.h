@@ -30,7 +30,7 @@ class VggtAggregator : public torch::nn::Module {
   explicit VggtAggregator(const VggtConfig& config);
 
   // images [B, S, 3, H, W], 0 .. 1. Only the layers that are wanted are kept.
-  // Computes in the type of the weights.
+  // Computes in the type of the weights; tokens are float32, or more.
   std::map<int64_t, VggtLayer> forward(const at::Tensor& images,
                                        const std::set<int64_t>& wanted);
 
@@ -49,7 +49,8 @@ class VggtAggregator : public torch::nn::Module {
   }
 
   at::Tensor first_tokens(const at::Tensor& images);
-  const VggtPlaces& places_of(const GridSize& grid);
+  const HeadRotations& rotations_of(const GridSize& grid);
+  at::ScalarType wide_type() const;
 
   VggtConfig config_;
   at::Tensor camera_token_;
@@ -57,7 +58,7 @@ class VggtAggregator : public torch::nn::Module {
   std::shared_ptr<VggtVit> patch_embed_;
   std::vector<std::shared_ptr<VggtBlock>> frame_blocks_;
   std::vector<std::shared_ptr<VggtBlock>> global_blocks_;
-  TablePerSize<VggtPlaces> places_;
+  TablePerSize<HeadRotations> rotations_;
   TablePerSize<Colours> colours_;
 };
 

@@ -8,13 +8,6 @@ namespace {
 constexpr int64_t kMlpRatio = 4;
 constexpr double kQkNormEps = 1e-5;
 
-// Places repeat with every picture.
-at::Tensor turned(const at::Tensor& x, const VggtPlaces& places) {
-  const int64_t tokens = places.cosines.size(0);
-  return turn_by_places(x.reshape({-1, tokens, x.size(2), x.size(3)}), places)
-      .view(x.sizes());
-}
-
 }  // namespace
 
 class VggtBlock::LayerScale : public torch::nn::Module {
@@ -33,7 +26,7 @@ class VggtBlock::LayerScale : public torch::nn::Module {
 VggtAttention::VggtAttention(const VggtBlockConfig& config) : config_(config) {
   const int64_t width = config.width;
   qkv_ = register_module("qkv", std::make_shared<BareLinear>(width, 3 * width));
-  if (config.has_qk_norm) {
+  if (config.has_places) {
     const int64_t size = width / config.num_heads;
     q_norm_ = register_module(
         "q_norm", std::make_shared<BareLayerNorm>(size, kQkNormEps));
@@ -44,24 +37,23 @@ VggtAttention::VggtAttention(const VggtBlockConfig& config) : config_(config) {
 }
 
 at::Tensor VggtAttention::forward(const at::Tensor& tokens,
-                                  const VggtPlaces* places) {
+                                  const HeadRotations* rotations) {
   const int64_t batch = tokens.size(0);
   const int64_t count = tokens.size(1);
-  auto qkv = qkv_->forward(tokens)
-                 .view({batch, count, 3, config_.num_heads,
-                        config_.width / config_.num_heads})
-                 .unbind(2);  // [B, N, heads, size] each.
-  if (q_norm_) {
-    qkv[0] = q_norm_->forward(qkv[0]);
-    qkv[1] = k_norm_->forward(qkv[1]);
-  }
-  if (places != nullptr) {
-    qkv[0] = turned(qkv[0], *places);
-    qkv[1] = turned(qkv[1], *places);
+  const at::Tensor qkv = qkv_->forward(tokens).view(
+      {batch, count, 3, config_.num_heads, config_.width / config_.num_heads});
+  QueriesAndKeys heads;  // [B, N, heads, size] each.
+  if (rotations != nullptr) {
+    heads = norm_and_turn(
+        qkv, {.of_queries = q_norm_->norm(), .of_keys = k_norm_->norm()},
+        *rotations);
+  } else {
+    heads = {.queries = qkv.select(2, 0), .keys = qkv.select(2, 1)};
   }
   // Heads stay where they lie: the fast kernels take any strides but the last.
   const at::Tensor mixed = at::scaled_dot_product_attention(
-      qkv[0].transpose(1, 2), qkv[1].transpose(1, 2), qkv[2].transpose(1, 2));
+      heads.queries.transpose(1, 2), heads.keys.transpose(1, 2),
+      qkv.select(2, 2).transpose(1, 2));
   return proj_->forward(
       mixed.transpose(1, 2).reshape({batch, count, config_.width}));
 }
@@ -92,9 +84,9 @@ VggtBlock::VggtBlock(const VggtBlockConfig& config) {
 }
 
 at::Tensor VggtBlock::forward(const at::Tensor& tokens,
-                              const VggtPlaces* places) {
+                              const HeadRotations* rotations) {
   const at::Tensor x =
-      ls1_->forward(tokens, attn_->forward(norm1_->forward(tokens), places));
+      ls1_->forward(tokens, attn_->forward(norm1_->forward(tokens), rotations));
   return ls2_->forward(x, mlp_->forward(norm2_->forward(x)));
 }
 

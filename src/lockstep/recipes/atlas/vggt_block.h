@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/kernels/turned_heads.h"
 #include "lockstep/nn/bare.h"
-#include "lockstep/recipes/atlas/vggt_tables.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -18,16 +18,17 @@ struct VggtBlockConfig {
   int64_t width = 1024;
   int64_t num_heads = 16;
   double norm_eps = 1e-5;
-  bool has_qk_norm = false;  // Of queries and keys, each head by itself.
+  // Queries and keys are normalised, each head by itself, and turned.
+  bool has_places = false;
 };
 
 class VggtAttention : public torch::nn::Module {
  public:
   explicit VggtAttention(const VggtBlockConfig& config);
 
-  // [B, N, width] -> the same. With places, of P tokens, N is a multiple of P:
-  // tokens of several pictures, one after the other.
-  at::Tensor forward(const at::Tensor& tokens, const VggtPlaces* places);
+  // [B, N, width] -> the same. With rotations, of P tokens, N is a multiple of
+  // P: tokens of several pictures, one after the other.
+  at::Tensor forward(const at::Tensor& tokens, const HeadRotations* rotations);
 
  private:
   VggtBlockConfig config_;
@@ -54,13 +55,15 @@ class VggtMlp : public torch::nn::Module {
   std::shared_ptr<BareLinear> fc2_;
 };
 
-// Pre-norm, each branch scaled by a number per channel.
+// Pre-norm, each branch scaled by a number per channel. Branches compute in the
+// type of the weights; tokens that pass by keep float32, or more: 72 blocks
+// that round to bfloat16 are four times as far from the truth.
 class VggtBlock : public torch::nn::Module {
  public:
   explicit VggtBlock(const VggtBlockConfig& config);
 
   at::Tensor forward(const at::Tensor& tokens,
-                     const VggtPlaces* places = nullptr);
+                     const HeadRotations* rotations = nullptr);
 
  private:
   class LayerScale;

@@ -32,7 +32,7 @@ at::Tensor middles(double span, int64_t count) {
 
 }  // namespace
 
-VggtPlaces make_vggt_places(const VggtPlacesConfig& config) {
+HeadRotations make_head_rotations(const HeadRotationsConfig& config) {
   const GridSize& grid = config.grid;
   const at::Tensor special = at::zeros({config.num_special}, at::kDouble);
   const at::Tensor rows =
@@ -55,12 +55,6 @@ VggtPlaces make_vggt_places(const VggtPlacesConfig& config) {
                    .unsqueeze(1)};
 }
 
-at::Tensor turn_by_places(const at::Tensor& x, const VggtPlaces& places) {
-  const at::Tensor partners =
-      x.unflatten(-1, {2, 2, x.size(-1) / 4}).flip({-2}).flatten(-3);
-  return at::addcmul(x * places.cosines, partners, places.sines);
-}
-
 MapWaves make_map_waves(const GridSize& map, int64_t channels, double aspect) {
   const double diagonal = std::sqrt(aspect * aspect + 1);
   return {
@@ -76,10 +70,10 @@ void add_map_waves(const at::Tensor& maps, const MapWaves& waves) {
   maps.narrow(1, half, half).add_(waves.of_row);
 }
 
-VggtPlaces moved_to(const VggtPlaces& places,
-                    const at::TensorOptions& options) {
-  return {.cosines = places.cosines.to(options),
-          .sines = places.sines.to(options)};
+HeadRotations moved_to(const HeadRotations& rotations,
+                       const at::TensorOptions& options) {
+  return {.cosines = rotations.cosines.to(options),
+          .sines = rotations.sines.to(options)};
 }
 
 MapWaves moved_to(const MapWaves& waves, const at::TensorOptions& options) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/kernels/turned_heads.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -20,26 +21,16 @@ struct GridSize {
   bool operator==(const GridSize&) const = default;
 };
 
-// Rotations of queries and keys; the signs of the sines are those of the
-// channel that each channel is mixed with.
-struct VggtPlaces {
-  at::Tensor cosines = {};  // [tokens, 1, head_size]
-  at::Tensor sines = {};
-};
-
-struct VggtPlacesConfig {
+struct HeadRotationsConfig {
   GridSize grid = {};       // Patches.
   int64_t num_special = 0;  // Tokens before them; all are at (0, 0).
   int64_t head_size = 64;   // The first half turns by the row.
   double frequency = 100;
 };
 
-// In double, on the CPU. Patches count from 1.
-VggtPlaces make_vggt_places(const VggtPlacesConfig& config);
-
-// x [M, tokens, heads, head_size] turned. Channel i of a half of the head is
-// mixed with channel i + half / 2 of it.
-at::Tensor turn_by_places(const at::Tensor& x, const VggtPlaces& places);
+// How queries and keys are turned by the places of their tokens. In double, on
+// the CPU. Patches count from 1.
+HeadRotations make_head_rotations(const HeadRotationsConfig& config);
 
 // Sines and cosines of where a pixel lies in its picture, for a map's channels:
 // the first half of them depends on the column, the second on the row.
@@ -55,7 +46,8 @@ MapWaves make_map_waves(const GridSize& map, int64_t channels, double aspect);
 // Adds the waves to maps [F, channels, height, width], in place.
 void add_map_waves(const at::Tensor& maps, const MapWaves& waves);
 
-VggtPlaces moved_to(const VggtPlaces& places, const at::TensorOptions& options);
+HeadRotations moved_to(const HeadRotations& rotations,
+                       const at::TensorOptions& options);
 MapWaves moved_to(const MapWaves& waves, const at::TensorOptions& options);
 
 // A table for every size, type and device that was asked for; made once. Not

@@ -67,18 +67,22 @@ at::Tensor VggtVit::places_of(const GridSize& grid) const {
 
 at::Tensor VggtVit::forward(const at::Tensor& pictures) {
   const at::Tensor maps = patch_embed_->forward(pictures);
+  const at::ScalarType wide = at::promote_types(maps.scalar_type(), at::kFloat);
   const at::Tensor places = places_of({maps.size(2), maps.size(3)});
   const at::Tensor patches =
-      maps.flatten(2).transpose(1, 2) + places.slice(1, 1);
+      maps.flatten(2).transpose(1, 2).to(wide) + places.slice(1, 1);
   const auto of_all = [&](const at::Tensor& token) {
     return token.expand({pictures.size(0), -1, -1});
   };
   // Registers have no place.
-  at::Tensor x = at::cat({of_all(cls_token_ + places.slice(1, 0, 1)),
-                          of_all(register_tokens_), patches},
+  at::Tensor x = at::cat({of_all(cls_token_ + places.slice(1, 0, 1)).to(wide),
+                          of_all(register_tokens_).to(wide), patches},
                          1);
   for (const auto& block : blocks_) x = block->forward(x);
-  return norm_->forward(x).slice(1, 1 + config_.num_registers);
+  const TokenNorm& norm = norm_->norm();
+  return at::layer_norm(x, norm.weight.sizes(), norm.weight.to(wide),
+                        norm.bias.to(wide), norm.eps)
+      .slice(1, 1 + config_.num_registers);
 }
 
 }  // namespace lockstep

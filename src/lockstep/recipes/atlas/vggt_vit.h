@@ -9,6 +9,7 @@
 
 #include "lockstep/recipes/atlas/vggt_block.h"
 #include "lockstep/recipes/atlas/vggt_config.h"
+#include "lockstep/recipes/atlas/vggt_tables.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -18,7 +19,7 @@ class VggtVit : public torch::nn::Module {
   explicit VggtVit(const VggtConfig& config);
 
   // Normalised pictures [F, 3, H, W] -> tokens of their patches, row by row,
-  // [F, N, width].
+  // [F, N, width], in float32 or more.
   at::Tensor forward(const at::Tensor& pictures);
 
  private:

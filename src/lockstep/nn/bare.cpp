@@ -53,12 +53,12 @@ at::Tensor BareLinear::forward(const at::Tensor& x) {
 }
 
 BareLayerNorm::BareLayerNorm(int64_t size, double eps)
-    : eps_(eps),
-      weight_(register_parameter("weight", bare_tensor({size}))),
-      bias_(register_parameter("bias", bare_tensor({size}))) {}
+    : norm_{.weight = register_parameter("weight", bare_tensor({size})),
+            .bias = register_parameter("bias", bare_tensor({size})),
+            .eps = eps} {}
 
 at::Tensor BareLayerNorm::forward(const at::Tensor& x) {
-  return at::layer_norm(x, weight_.sizes(), weight_, bias_, eps_);
+  return norm_tokens(x, norm_);
 }
 
 BareConv2d::BareConv2d(const BareConvConfig& config)

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "lockstep/kernels/token_norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -34,12 +35,13 @@ class BareLayerNorm : public torch::nn::Module {
  public:
   BareLayerNorm(int64_t size, double eps);
 
+  // x may have more bits than the weights: see norm_tokens().
   at::Tensor forward(const at::Tensor& x);
 
+  const TokenNorm& norm() const { return norm_; }
+
  private:
-  double eps_;
-  at::Tensor weight_;
-  at::Tensor bias_;
+  TokenNorm norm_;
 };
 
 struct BareConvConfig {

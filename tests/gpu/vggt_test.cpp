@@ -1,0 +1,131 @@
+// VGGT on a GPU: its kernels, its recorded launches, its halved weights.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "lockstep/kernels/token_norm.h"
+#include "lockstep/kernels/turned_heads.h"
+#include "lockstep/recipes/atlas/vggt_frozen.h"
+#include "lockstep/tensor/device.h"
+#include "support/random_vggt.h"
+
+namespace lockstep {
+namespace {
+
+using torch::Tensor;
+
+c10::Device the_gpu() { return take_device(DeviceChoice::kCuda, 0, {}); }
+
+double difference(const Tensor& ours, const Tensor& theirs) {
+  const Tensor expected = theirs.cpu().to(at::kDouble);
+  return (ours.cpu().to(at::kDouble) - expected).norm().item<double>() /
+         expected.norm().item<double>();
+}
+
+struct Half {
+  at::ScalarType type;
+  double tolerance;  // Two roundings.
+};
+const std::vector<Half> kHalves = {{at::kBFloat16, 4e-3}, {at::kHalf, 1e-3}};
+
+TokenNorm make_norm(int64_t size, at::ScalarType type) {
+  return {.weight = (1 + 0.3 * torch::randn({size})).to(type),
+          .bias = (0.3 * torch::randn({size})).to(type)};
+}
+
+TokenNorm on_gpu(const TokenNorm& norm) {
+  const auto device = the_gpu();
+  return {.weight = norm.weight.to(device),
+          .bias = norm.bias.to(device),
+          .eps = norm.eps};
+}
+
+TEST(GpuVggt, NormsOfTokensEqualThoseOfTheCpu) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(1);
+  for (const Half& half : kHalves) {
+    for (const int64_t size : {4, 60, 1024, 2048}) {
+      const TokenNorm norm = make_norm(size, half.type);
+      const Tensor x = 3 + 2 * torch::randn({3, 37, size});
+      const Tensor out = norm_tokens(x.to(the_gpu()), on_gpu(norm));
+      EXPECT_EQ(out.scalar_type(), half.type);
+      EXPECT_LT(difference(out, norm_tokens(x, norm)), half.tolerance) << size;
+    }
+  }
+}
+
+TEST(GpuVggt, TurnedHeadsEqualThoseOfTheCpu) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(2);
+  const auto device = the_gpu();
+  for (const Half& half : kHalves) {
+    for (const int64_t size : {8, 24, 64, 128}) {
+      const Tensor angles = torch::randn({7, 1, size / 4});
+      const HeadRotations rotations{
+          .cosines =
+              torch::cat({angles, angles, 2 * angles, 2 * angles}, 2).cos(),
+          .sines =
+              torch::cat({-angles, angles, -2 * angles, 2 * angles}, 2).sin()};
+      const HeadNorms norms{.of_queries = make_norm(size, half.type),
+                            .of_keys = make_norm(size, half.type)};
+      const Tensor qkv = torch::randn({2, 21, 3, 5, size}).to(half.type);
+      const Tensor moved = qkv.to(device);
+      const QueriesAndKeys expected = norm_and_turn(qkv, norms, rotations);
+      const QueriesAndKeys out =
+          norm_and_turn(moved,
+                        {.of_queries = on_gpu(norms.of_queries),
+                         .of_keys = on_gpu(norms.of_keys)},
+                        {.cosines = rotations.cosines.to(device),
+                         .sines = rotations.sines.to(device)});
+      EXPECT_LT(difference(out.queries, expected.queries), half.tolerance);
+      EXPECT_LT(difference(out.keys, expected.keys), half.tolerance);
+      EXPECT_TRUE(out.queries.is_alias_of(moved));
+      EXPECT_TRUE(torch::equal(moved.select(2, 2).cpu(), qkv.select(2, 2)));
+    }
+  }
+}
+
+TEST(GpuVggt, ReplayedLaunchesGiveWhatCallsGive) {
+  torch::manual_seed(3);
+  const auto device = the_gpu();
+  const auto net = testing::random_vggt(vggt_preset("vggt_tiny"));
+  net->to(device);
+  net->aggregator()->to(at::kBFloat16);
+  const VggtWants wants{.points = true, .pose = true, .depth = true};
+  FrozenVggt frozen(net, wants);
+  const torch::NoGradGuard no_grad;
+  // Two shapes by turns; other pictures at every call.
+  for (int round = 0; round < 4; ++round) {
+    for (const int64_t side : {28, 56}) {
+      const Tensor images =
+          torch::rand({2, 2, 3, side, side}, at::TensorOptions(device));
+      const VggtGeometry ours = frozen.forward(images);
+      const VggtGeometry theirs = net->forward(images, wants);
+      EXPECT_LT(difference(ours.tokens, theirs.tokens), 1e-3) << round;
+      EXPECT_LT(difference(ours.pose, theirs.pose), 1e-3) << round;
+      EXPECT_LT(difference(ours.points, theirs.points), 1e-3) << round;
+      EXPECT_LT(difference(ours.depth, theirs.depth), 1e-3) << round;
+    }
+  }
+  EXPECT_EQ(frozen.replay().num_recorded(), 2U);
+}
+
+TEST(GpuVggt, HalvedWeightsStayCloseToFloat32OnTheCpu) {
+  torch::manual_seed(4);
+  const auto device = the_gpu();
+  VggtConfig config = vggt_preset("vggt_tiny");
+  config.width = 128;
+  config.vit_depth = 12;
+  config.depth = 12;
+  const auto net = testing::random_vggt(config);
+  const Tensor images = torch::rand({1, 2, 3, 42, 42});
+  const torch::NoGradGuard no_grad;
+  const VggtGeometry exact = net->forward(images);
+  net->to(device);
+  net->aggregator()->to(at::kBFloat16);
+  const VggtGeometry rough = net->forward(images.to(device));
+  EXPECT_LT(difference(rough.tokens, exact.tokens), 1e-2);
+  EXPECT_LT(difference(rough.pose, exact.pose), 1e-2);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kVal = "val";
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code problem;
   return fs::exists(path, problem);
 }
@@ -76,14 +76,18 @@ class Conversion {
 
   std::vector<Job> open_jobs() {
     std::vector<Job> jobs;
-    std::set<std::string> splits;
+    std::set<std::string> splits = {config_.split, kVal};
+    for (size_t i = 0; i < source_.names().size(); ++i) {
+      splits.insert(split_of(i));
+    }
+    for (const std::string& split : splits) {
+      remove_partial_episodes(config_.output / split);
+    }
     for (size_t i = 0; i < source_.names().size(); ++i) {
       const std::string split = split_of(i);
-      const fs::path folder = config_.output / split;
-      if (splits.insert(split).second) remove_partial_episodes(folder);
-      const fs::path place = folder / source_.names()[i];
+      const fs::path place = config_.output / split / source_.names()[i];
       if (!source_.split(i)) take_from_other_split(i, split, place);
-      if (exists(place) && !config_.overwrite) {
+      if (is_there(place) && !config_.overwrite) {
         ++counts_.num_kept;
         ++counts_.in_split[split];
       } else {
@@ -99,9 +103,9 @@ class Conversion {
                              const fs::path& place) {
     const std::string& other = split == kVal ? config_.split : kVal;
     const fs::path old = config_.output / other / source_.names()[episode];
-    if (other == split || !exists(old)) return;
+    if (other == split || !is_there(old)) return;
     std::error_code problem;
-    if (exists(place)) {
+    if (is_there(place)) {
       fs::remove_all(old, problem);
     } else {
       make_output_folder(place.parent_path());
@@ -170,7 +174,7 @@ ConversionCounts convert_in_place(const ConversionConfig& config,
   const auto convert = [&](int64_t index) {
     const LocalEpisode& episode = episodes[static_cast<size_t>(index)];
     const fs::path csv = episode.folder / "actions.csv";
-    const bool is_kept = exists(csv) && !config.overwrite;
+    const bool is_kept = is_there(csv) && !config.overwrite;
     try {
       if (!is_kept) {
         const auto actions =

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEpisodePrefix = "episode_";
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code problem;
   return fs::exists(path, problem);
 }
@@ -208,8 +208,8 @@ void read_views(const EpisodeConfig& config, Episode& episode) {
 
 void read_actions(const EpisodeConfig& config, Episode& episode) {
   const fs::path csv = episode.folder / "actions.csv";
-  if (!exists(csv)) {
-    if (exists(episode.folder / "actions.parquet")) {
+  if (!is_there(csv)) {
+    if (is_there(episode.folder / "actions.parquet")) {
       throw ConfigError(fmt::format(
           "'{}' has its actions as parquet only; this command writes them as "
           "csv beside it:\n  {}",
@@ -248,9 +248,9 @@ std::string checked_sentence(std::string_view text, const fs::path& file) {
 
 std::string read_sentence(const fs::path& folder) {
   const fs::path file = folder / "language_task.txt";
-  if (exists(file)) return checked_sentence(read_file(file), file);
+  if (is_there(file)) return checked_sentence(read_file(file), file);
   const fs::path metadata = folder / "metadata.json";
-  if (exists(metadata)) {
+  if (is_there(metadata)) {
     const auto json = nlohmann::json::parse(read_file(metadata), nullptr,
                                             /*allow_exceptions=*/false);
     if (json.is_discarded()) {

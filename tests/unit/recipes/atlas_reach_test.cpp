@@ -18,7 +18,7 @@ const std::map<std::string, int64_t> kTargets = {{"reach the red disc", 0},
                                                  {"reach the blue disc", 2}};
 
 TEST(ReachTask, IsNamedByDataDir) {
-  EXPECT_EQ(num_reach_episodes("builtin:reach"), 64);
+  EXPECT_EQ(num_reach_episodes("builtin:reach"), 256);
   EXPECT_EQ(num_reach_episodes("builtin:reach:7"), 7);
   EXPECT_EQ(num_reach_episodes("./dataset"), std::nullopt);
   for (const char* wrong : {"builtin:reach:", "builtin:reach:0",
@@ -45,12 +45,15 @@ TEST(ReachTask, IsAnotherOneInEachSplitSeedEpisodeAndFrame) {
   const ReachTask task({});
   const ReachTask val({.split = "val"});
   const ReachTask seeded({.seed = 1});
-  std::set<std::vector<uint8_t>> pictures;
+  std::set<std::string> pictures;
+  const auto add = [&](const Image& picture) {
+    pictures.emplace(picture.pixels.begin(), picture.pixels.end());
+  };
   for (const ReachTask* one : {&task, &val, &seeded}) {
     for (int64_t i = 0; i < 4; ++i) {
-      pictures.insert(one->workspace(i, 0).pixels);
-      pictures.insert(one->workspace(i, 1).pixels);
-      pictures.insert(one->wrist(i, 0).pixels);
+      add(one->workspace(i, 0));
+      add(one->workspace(i, 1));
+      add(one->wrist(i, 0));
     }
   }
   EXPECT_EQ(pictures.size(), 36U);
@@ -62,9 +65,9 @@ TEST(ReachTask, ActionsAreInRangeAndOfEveryKind) {
   double num_closed = 0;
   Action low{};
   Action high{};
-  for (int64_t episode = 0; episode < 64; ++episode) {
+  for (int64_t episode = 0; episode < 256; ++episode) {
     sentences.insert(task.sentence(episode));
-    for (int64_t frame = 0; frame < 16; ++frame) {
+    for (int64_t frame = 0; frame < 8; ++frame) {
       const Action action = task.action(episode, frame);
       for (size_t i = 0; i < kActionSize; ++i) {
         low[i] = std::min(low[i], action[i]);
@@ -81,8 +84,8 @@ TEST(ReachTask, ActionsAreInRangeAndOfEveryKind) {
   }
   EXPECT_GT(high[0], 0.5F);
   EXPECT_GT(high[1], 0.5F);
-  EXPECT_GT(num_closed / 1024, 0.3);
-  EXPECT_LT(num_closed / 1024, 0.8);
+  EXPECT_GT(num_closed / 2048, 0.3);
+  EXPECT_LT(num_closed / 2048, 0.8);
 }
 
 // The disc's middle in the picture lies where the action points to, at any
@@ -167,15 +170,15 @@ Frames frames_of(const ReachTask& task) {
       actions.push_back(torch::tensor(at::ArrayRef<float>(action)));
     }
   }
-  return {.inputs = torch::stack(inputs), .actions = torch::stack(actions)};
+  return {.inputs = (torch::stack(inputs) - 0.5) * 3,
+          .actions = torch::stack(actions)};
 }
 
 TEST(ReachTask, IsLearnedByASmallNet) {
   namespace nn = torch::nn;
-  const Frames train =
-      frames_of(ReachTask({.num_episodes = 96, .image_size = 28}));
+  const Frames train = frames_of(ReachTask({.image_size = 28}));
   const Frames val = frames_of(
-      ReachTask({.num_episodes = 16, .image_size = 28, .split = "val"}));
+      ReachTask({.num_episodes = 32, .image_size = 28, .split = "val"}));
   torch::manual_seed(0);
   const auto conv = [](int64_t in, int64_t out) {
     return nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(2).padding(1));
@@ -208,8 +211,8 @@ TEST(ReachTask, IsLearnedByASmallNet) {
           .mean()
           .item<double>();
   RecordProperty("pose_error", std::to_string(pose_error));
-  EXPECT_LT(pose_error, spread / 2) << spread;
-  EXPECT_GT(right, 0.85);
+  EXPECT_LT(pose_error, 0.6 * spread);
+  EXPECT_GT(right, 0.9);
 }
 
 }  // namespace

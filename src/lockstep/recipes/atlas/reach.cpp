@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::string_view kName = "builtin:reach";
 constexpr size_t kNumDiscs = 3;
-constexpr double kDiscRadius = 0.1;  // Lengths are parts of the table's side.
-constexpr double kReach = 0.7;       // A distance that is an action of 1.
+constexpr double kDiscRadius = 0.11;  // Lengths are parts of the table's side.
+constexpr double kReach = 0.7;        // A distance that is an action of 1.
 
 using Colour = std::array<double, 3>;
 
@@ -94,7 +94,7 @@ Scene scene_at(const ReachConfig& config, int64_t episode, int64_t frame) {
   const uint64_t seed = episode_seed(config, episode);
   Scene scene = draw_start(seed);
   double left = 1;  // Of the way.
-  for (int64_t i = 0; i < frame; ++i) left *= 0.82;
+  for (int64_t i = 0; i < frame; ++i) left *= 0.75;
   const Point target = scene.discs[scene.target];
   RandomStream random(seed, static_cast<uint64_t>(frame) + 1);
   scene.gripper.x = target.x + (scene.gripper.x - target.x) * left +
@@ -125,7 +125,7 @@ Colour colour_at(const Scene& scene, Point at, double pixels_per_side) {
     const double inside = kDiscRadius - distance(at, scene.discs[i]);
     paint_over(colour, kDiscs[i].colour, coverage(inside * pixels_per_side));
   }
-  constexpr double kHalfWidth = 0.02;
+  constexpr double kHalfWidth = 0.035;
   const double arm = 0.05 + 0.08 * scene.height;
   const double x = std::abs(at.x - scene.gripper.x);
   const double y = std::abs(at.y - scene.gripper.y);

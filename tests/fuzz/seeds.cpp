@@ -127,7 +127,11 @@ std::map<std::string, Seeds> make_seeds() {
        {R"(["a", {"text": "b"}, {"prompt": "c", "answer": "d"}])",
         R"({"messages": [{"role": "assistant", "content": "e"}]})",
         "\"one\"\n{\"text\": \"two\"}\n"}},
-      {"fuzz_structure", {pdb_text(), mmcif_text()}}};
+      {"fuzz_structure", {pdb_text(), mmcif_text()}},
+      {"fuzz_action_csv",
+       {"x,y,z,roll,pitch,yaw,gripper\n1,2,3,4,5,6,-1\n",
+        "\"a\",b,c,d,e,f,g,note\r\n+1,1e-3,\"3\",4,5,6,7,\"a, "
+        "\"\"b\"\"\"\r\n"}}};
 }
 
 }  // namespace

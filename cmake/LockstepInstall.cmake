@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 
-foreach(_target IN ITEMS lockstep lockstep-worker lockstep_shared lockstep_cuda)
+foreach(_target IN ITEMS lockstep lockstep-prepare lockstep-worker lockstep_shared lockstep_cuda)
   if(TARGET ${_target})
     install(TARGETS ${_target}
       RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
@@ -30,9 +30,9 @@ function(lockstep_install_headers target)
   endforeach()
 endfunction()
 
-# All folders but the launcher's are in liblockstep.
+# All folders but those of the launcher and of lockstep-prepare are in liblockstep.
 get_property(_folders GLOBAL PROPERTY LOCKSTEP_LIBRARIES)
-list(REMOVE_ITEM _folders launch)
+list(REMOVE_ITEM _folders launch prepare)
 foreach(_folder IN LISTS _folders)
   lockstep_install_headers(lockstep_${_folder})
 endforeach()

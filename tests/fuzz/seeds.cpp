@@ -142,7 +142,11 @@ std::map<std::string, Seeds> make_seeds() {
         "rms_norm_eps": 1e-5, "rope_theta": 5e5, "rope_scaling": {
         "rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
         "high_freq_factor": 4, "original_max_position_embeddings": 64}})"}},
-      {"fuzz_structure", {pdb_text(), mmcif_text()}}};
+      {"fuzz_structure", {pdb_text(), mmcif_text()}},
+      {"fuzz_action_csv",
+       {"x,y,z,roll,pitch,yaw,gripper\n1,2,3,4,5,6,-1\n",
+        "\"a\",b,c,d,e,f,g,note\r\n+1,1e-3,\"3\",4,5,6,7,\"a, "
+        "\"\"b\"\"\"\r\n"}}};
 }
 
 }  // namespace

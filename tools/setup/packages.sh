@@ -19,6 +19,7 @@ libpng-dev          required  file    /usr/include/png.h
 zlib1g-dev          required  file    /usr/include/zlib.h
 libisal-dev         required  file    /usr/include/isa-l.h
 libpcre2-dev        required  file    /usr/include/pcre2.h
+libhdf5-dev         required  file    /usr/include/hdf5/serial/hdf5.h
 libutf8proc-dev     required  file    /usr/include/utf8proc.h
 gemmi-dev           required  file    /usr/include/gemmi/pdb.hpp
 tao-pegtl-dev       required  file    /usr/include/tao/pegtl.hpp

@@ -7,7 +7,8 @@
 TORCH_VERSION=2.11.0
 TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy pillow safetensors
   wandb==0.31.0 tensorboard scipy pytorch-fid==0.3.0 torch-fidelity==0.4.0
-  tokenizers==0.23.3 transformers==5.22.2 opencv-python-headless==4.13.0.92) # those behind torch for tests
+  tokenizers==0.23.3 transformers==5.22.2 opencv-python-headless==4.13.0.92 h5py==3.16.0 # those behind torch for tests,
+  pyarrow==26.0.1) # this one also for lockstep-prepare
 NVCC_REQUIREMENTS=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
   nvidia-cuda-crt==13.0.88 'nvidia-cuda-cccl==13.0.*')
 CACHE="${LOCKSTEP_CACHE:-$HOME/.cache/lockstep}"
@@ -73,7 +74,7 @@ install_torch() {
 
 torch_imports() {
   [[ ! -e "$VENV/.lockstep-started-torch" ]] && "$VENV/bin/python3" -c \
-    "import PIL, cv2, numpy, pytorch_fid, safetensors, scipy, tensorboard, tokenizers, torch, torch_fidelity, transformers, wandb; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
+    "import PIL, cv2, h5py, numpy, pyarrow, pytorch_fid, safetensors, scipy, tensorboard, tokenizers, torch, torch_fidelity, transformers, wandb; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
 }
 
 # install_into_venv NAME REQUIREMENT...: an install that was killed half-way (its

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/recipes/atlas/atlas.h"
 #include "lockstep/recipes/dit/dit.h"
 #include "lockstep/recipes/jit/jit.h"
 #include "lockstep/recipes/protein/protein.h"
@@ -21,6 +22,7 @@ std::unique_ptr<Recipe> make() {
 }
 
 constexpr std::array kRecipes = {
+    RecipeEntry{"atlas", make<AtlasRecipe>},
     RecipeEntry{"dit", make<DitRecipe>},
     RecipeEntry{"jit", make<JitRecipe>},
     RecipeEntry{"protein", make<ProteinRecipe>},

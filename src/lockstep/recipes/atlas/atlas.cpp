@@ -291,15 +291,12 @@ std::vector<OutputFile> AtlasRecipe::predict(int64_t /*input*/) {
 
 bool AtlasRecipe::prepares_by_settings(
     const std::vector<std::string>& arguments) const {
-  return std::ranges::none_of(arguments, [](const std::string& word) {
-    return word == "--from" || word == "--input" ||
-           word.starts_with("--from=") || word.starts_with("--input=");
-  });
+  return !is_for_prepare_program(arguments);
 }
 
 std::string AtlasRecipe::prepare(const std::vector<std::string>& arguments,
                                  const ShowProgress& /*progress*/) {
-  return run_prepare_program(arguments);
+  become_prepare_program(arguments);
 }
 
 }  // namespace lockstep

@@ -160,6 +160,11 @@ Llama& LanguageEncoder::model() {
   return *model_;
 }
 
+const std::shared_ptr<Llama>& LanguageEncoder::shared_model() {
+  model();
+  return model_;
+}
+
 std::string LanguageEncoder::hash() const {
   const std::string weights = files_ == nullptr
                                   ? fmt::format("random {}", kTinySeed)

@@ -65,6 +65,7 @@ class LanguageEncoder {
 
   // With its weights.
   Llama& model();
+  const std::shared_ptr<Llama>& shared_model();
 
   // Changes with all that the hidden states depend on: weights, sizes,
   // tokenizer, precision, longest text.

@@ -1,0 +1,36 @@
+# HDF5 and Arrow, for lockstep-prepare alone; it is built without those that are missing.
+#
+# Out: Lockstep::hdf5, Lockstep::arrow; LOCKSTEP_HDF5 and LOCKSTEP_ARROW are false when they are empty.
+add_library(Lockstep::hdf5 INTERFACE IMPORTED)
+find_path(LOCKSTEP_HDF5_HEADERS hdf5.h PATH_SUFFIXES hdf5/serial)
+find_library(LOCKSTEP_HDF5_LIBRARY NAMES hdf5_serial hdf5)
+set(LOCKSTEP_HDF5 OFF)
+if(LOCKSTEP_HDF5_HEADERS AND LOCKSTEP_HDF5_LIBRARY)
+  set(LOCKSTEP_HDF5 ON)
+  target_include_directories(Lockstep::hdf5 INTERFACE ${LOCKSTEP_HDF5_HEADERS})
+  target_link_libraries(Lockstep::hdf5 INTERFACE ${LOCKSTEP_HDF5_LIBRARY})
+else()
+  message(STATUS "HDF5: none (libhdf5-dev); lockstep-prepare is built without.")
+endif()
+
+# The Python package pyarrow holds Arrow's headers and libraries, which have their version behind .so.
+add_library(Lockstep::arrow INTERFACE IMPORTED)
+set(LOCKSTEP_ARROW OFF)
+if(LOCKSTEP_TORCH_PARTS)
+  set(_pyarrow "${Libtorch_SITE_PACKAGES}/pyarrow")
+  if(NOT EXISTS "${_pyarrow}/include/arrow/api.h" AND Libtorch_PYTHON)
+    execute_process(COMMAND "${Libtorch_PYTHON}" -c "import pyarrow, os; print(os.path.dirname(pyarrow.__file__))"
+      OUTPUT_VARIABLE _pyarrow OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  file(GLOB _arrow "${_pyarrow}/libarrow.so.*")
+  file(GLOB _parquet "${_pyarrow}/libparquet.so.*")
+  if(_arrow AND _parquet AND EXISTS "${_pyarrow}/include/arrow/api.h")
+    list(GET _arrow 0 _arrow)
+    list(GET _parquet 0 _parquet)
+    set(LOCKSTEP_ARROW ON)
+    target_include_directories(Lockstep::arrow SYSTEM INTERFACE "${_pyarrow}/include")
+    target_link_libraries(Lockstep::arrow INTERFACE "${_parquet}" "${_arrow}")
+  else()
+    message(STATUS "Arrow: none (the Python package pyarrow); lockstep-prepare is built without.")
+  endif()
+endif()

@@ -1,0 +1,74 @@
+// `lockstep-prepare`: brings data sets into the form a recipe reads. A program
+// of its own, so that no other links HDF5 or Arrow; it links no libtorch.
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/base/terminal.h"
+#include "lockstep/prepare/prepare.h"
+#include "lockstep/track/console.h"
+
+namespace lockstep {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr const char* kUsage =
+    "usage: lockstep-prepare atlas --input PATH --output DIR [flags]\n\n"
+    "lockstep-prepare atlas --help shows the flags; lockstep prepare atlas\n"
+    "--input ... does the same.\n";
+
+void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
+
+ConsoleOutput console_output(const Environment& environment) {
+  return {.out = print,
+          .err = [](std::string_view text) { write_all(STDERR_FILENO, text); },
+          .columns =
+              [environment] {
+                return terminal_columns(STDOUT_FILENO, environment);
+              },
+          .is_utf8 = has_utf8_locale(environment)};
+}
+
+std::string prepare(const Arguments& arguments) {
+  Console console({}, console_output(process_environment()));
+  std::string text = prepare_atlas(arguments, [&](int64_t done, int64_t total) {
+    console.progress({.label = "prepare", .step = done, .total_steps = total});
+  });
+  console.finish_progress();
+  return text;
+}
+
+void dispatch(const Arguments& arguments) {
+  const std::string command = arguments.empty() ? "help" : arguments[0];
+  if (command == "help" || command == "--help" || command == "-h") {
+    print(kUsage);
+  } else if (command == "version" || command == "--version") {
+    print("lockstep-prepare " LOCKSTEP_VERSION "\n");
+  } else if (command == "atlas") {
+    print(prepare({arguments.begin() + 1, arguments.end()}));
+  } else {
+    throw ConfigError("'" + command +
+                      "' is no recipe that lockstep-prepare knows; it knows "
+                      "atlas");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int count, char** values) {
+  try {
+    lockstep::dispatch({values + 1, values + count});
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "lockstep-prepare: %s\n", error.what());
+    return lockstep::exit_code(error);
+  }
+}

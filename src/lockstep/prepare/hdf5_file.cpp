@@ -1,0 +1,183 @@
+#include "lockstep/prepare/hdf5_file.h"
+
+#include <fmt/format.h>
+#include <hdf5.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+
+namespace lockstep {
+namespace {
+
+// A number of the library and how it is given back.
+class Handle {
+ public:
+  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  ~Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  hid_t get() const { return id_; }
+  explicit operator bool() const { return id_ >= 0; }
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw FormatError(fmt::format("'{}': {}", path, why));
+}
+
+// The library's own words for the last error are a page of places in its code;
+// its first line says what it could not do.
+herr_t take_first(unsigned number, const H5E_error2_t* error, void* text) {
+  if (number == 0 && error->desc != nullptr) {
+    *static_cast<std::string*>(text) = error->desc;
+  }
+  return 0;
+}
+
+std::string reason() {
+  std::string text;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &text);
+  return text.empty() ? "" : " (" + text + ")";
+}
+
+// How many numbers; refuses what no picture or table of actions has.
+size_t checked_count(const std::string& path, const std::string& dataset,
+                     const std::vector<size_t>& sides) {
+  constexpr size_t kMost = size_t{1} << 31;
+  size_t count = 1;
+  for (const size_t side : sides) {
+    if (side == 0) return 0;
+    if (count > kMost / side) refuse(path, "'" + dataset + "' is too large");
+    count *= side;
+  }
+  return count;
+}
+
+}  // namespace
+
+Hdf5File::Hdf5File(const std::filesystem::path& path) : path_(path.string()) {
+  // Else the library prints its errors.
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  file_ = H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  if (file_ < 0) {
+    refuse(path_, "cannot be read as HDF5; is it whole?" + reason());
+  }
+}
+
+Hdf5File::~Hdf5File() { H5Fclose(file_); }
+
+std::vector<std::string> Hdf5File::members(const std::string& group) const {
+  const Handle handle(H5Gopen2(file_, group.c_str(), H5P_DEFAULT), H5Gclose);
+  H5G_info_t info{};
+  if (!handle || H5Gget_info(handle.get(), &info) < 0) {
+    refuse(path_, fmt::format("there is no group '{}'", group));
+  }
+  std::vector<std::string> names;
+  for (hsize_t i = 0; i < info.nlinks; ++i) {
+    const auto name_of = [&](char* to, size_t size) {
+      return H5Lget_name_by_idx(handle.get(), ".", H5_INDEX_NAME, H5_ITER_INC,
+                                i, to, size, H5P_DEFAULT);
+    };
+    const ssize_t size = name_of(nullptr, 0);
+    if (size < 0) {
+      refuse(path_, fmt::format("group '{}' is damaged{}", group, reason()));
+    }
+    std::string name(static_cast<size_t>(size), '\0');
+    name_of(name.data(), name.size() + 1);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::optional<std::string> Hdf5File::text_attribute(
+    const std::string& object, const std::string& name) const {
+  if (H5Aexists_by_name(file_, object.c_str(), name.c_str(), H5P_DEFAULT) <=
+      0) {
+    return std::nullopt;
+  }
+  const Handle attribute(H5Aopen_by_name(file_, object.c_str(), name.c_str(),
+                                         H5P_DEFAULT, H5P_DEFAULT),
+                         H5Aclose);
+  const Handle type(H5Aget_type(attribute.get()), H5Tclose);
+  const Handle space(H5Aget_space(attribute.get()), H5Sclose);
+  if (!attribute || !type || H5Tget_class(type.get()) != H5T_STRING ||
+      H5Sget_simple_extent_npoints(space.get()) != 1) {
+    return std::nullopt;
+  }
+  if (H5Tis_variable_str(type.get()) > 0) {
+    char* text = nullptr;
+    const herr_t status = H5Aread(attribute.get(), type.get(), &text);
+    if (status < 0 || text == nullptr) return std::nullopt;
+    std::string result(text);
+    H5free_memory(text);
+    return result;
+  }
+  std::string text(H5Tget_size(type.get()), '\0');
+  if (H5Aread(attribute.get(), type.get(), text.data()) < 0) {
+    return std::nullopt;
+  }
+  return text.substr(0, text.find('\0'));
+}
+
+Hdf5Shape Hdf5File::shape(const std::string& dataset) const {
+  const Handle handle(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
+  if (!handle) refuse(path_, fmt::format("there is no '{}'", dataset));
+  const Handle space(H5Dget_space(handle.get()), H5Sclose);
+  const Handle type(H5Dget_type(handle.get()), H5Tclose);
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  if (!space || !type || rank < 0) {
+    refuse(path_, fmt::format("'{}' is damaged{}", dataset, reason()));
+  }
+  std::vector<hsize_t> sides(static_cast<size_t>(rank));
+  H5Sget_simple_extent_dims(space.get(), sides.data(), nullptr);
+  const H5T_class_t kind = H5Tget_class(type.get());
+  return {.sides = {sides.begin(), sides.end()},
+          .is_bytes = kind == H5T_INTEGER && H5Tget_size(type.get()) == 1 &&
+                      H5Tget_sign(type.get()) == H5T_SGN_NONE,
+          .is_numbers = kind == H5T_INTEGER || kind == H5T_FLOAT};
+}
+
+std::vector<uint8_t> Hdf5File::read_bytes(const std::string& dataset,
+                                          size_t first, size_t count) const {
+  std::vector<size_t> sides = shape(dataset).sides;
+  sides.at(0) = count;
+  std::vector<uint8_t> bytes(checked_count(path_, dataset, sides));
+  const Handle handle(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
+  const Handle space(H5Dget_space(handle.get()), H5Sclose);
+  std::vector<hsize_t> start(sides.size(), 0);
+  start[0] = first;
+  const std::vector<hsize_t> extent(sides.begin(), sides.end());
+  const Handle memory(
+      H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
+      H5Sclose);
+  if (H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr,
+                          extent.data(), nullptr) < 0 ||
+      H5Dread(handle.get(), H5T_NATIVE_UINT8, memory.get(), space.get(),
+              H5P_DEFAULT, bytes.data()) < 0) {
+    refuse(path_, fmt::format("'{}' cannot be read{}", dataset, reason()));
+  }
+  return bytes;
+}
+
+std::vector<float> Hdf5File::read_numbers(const std::string& dataset) const {
+  std::vector<float> numbers(
+      checked_count(path_, dataset, shape(dataset).sides));
+  const Handle handle(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
+  if (H5Dread(handle.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+              numbers.data()) < 0) {
+    refuse(path_, fmt::format("'{}' cannot be read{}", dataset, reason()));
+  }
+  return numbers;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+// The local layout whose actions are parquet files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/formats/action_csv.h"
+
+namespace lockstep {
+
+struct LocalEpisode {
+  std::string split = {};
+  std::string name = {};
+  std::filesystem::path folder = {};
+};
+
+// All {input}/{split}/episode_*/, sorted. Throws ConfigError when there are
+// none.
+std::vector<LocalEpisode> list_local_episodes(
+    const std::filesystem::path& input);
+
+// The actions of actions.parquet: columns x, y, z, roll, pitch, yaw, gripper,
+// or the first seven. Throws FormatError.
+std::vector<Action> read_action_parquet(const std::filesystem::path& path);
+
+}  // namespace lockstep

@@ -43,8 +43,10 @@ std::string runnable_here(const std::string& command) {
   const std::string without_gpus =
       std::regex_replace(command, std::regex("CUDA_VISIBLE_DEVICES=[0-9,]+"),
                          "CUDA_VISIBLE_DEVICES=");
-  return std::regex_replace(without_gpus, std::regex(" --master_port=[0-9]+"),
-                            "");
+  const std::string at_any_port =
+      std::regex_replace(without_gpus, std::regex(" --master_port=[0-9]+"), "");
+  // In the foreground.
+  return std::regex_replace(at_any_port, std::regex(" &$"), "");
 }
 
 // The outputs of the commands, run in this folder with flags that make the
@@ -53,8 +55,11 @@ std::map<std::string, std::string> run_commands(const Words& commands,
                                                 const TempDir& temp,
                                                 const std::string& flags) {
   std::map<std::string, std::string> outputs;
-  fs::create_directory_symlink(SOURCE_FOLDER "/scripts",
-                               temp.path() / "scripts");
+  for (const std::string folder : {"scripts", "atlas"}) {
+    const fs::path link = temp.path() / folder;
+    if (fs::exists(link)) continue;
+    fs::create_directory_symlink(SOURCE_FOLDER "/" + folder, link);
+  }
   ProcessOptions options = process_options({});
   options.folder = temp.path().string();
   options.timeout_seconds = 180;  // Eight processes on two cores.
@@ -181,6 +186,40 @@ TEST(Guides, EveryCommandOfScribbleWorks) {
   expect_stated(
       "lockstep train scribble --layers 50 --model_type res50_ASPP_lorm", "16",
       "0.001");
+}
+
+TEST(Guides, EveryCommandOfAtlasWorks) {
+  Words commands = commands_of("from-the-guides.md", "atlas");
+  EXPECT_EQ(commands, commands_of("from-the-guides.zh-CN.md", "atlas"));
+  EXPECT_GE(commands.size(), 9U);
+  const auto resumes =
+      std::ranges::stable_partition(commands, [](const std::string& command) {
+        return !contains(command, "--resume");
+      });
+  const Words again(resumes.begin(), resumes.end());
+  commands.erase(resumes.begin(), resumes.end());
+  ASSERT_GE(again.size(), 2U);
+  const TempDir temp;
+  const std::string small =
+      "--fusion_hidden_dim=32 --fusion_heads=4 --fusion_layers=1 "
+      "--data_dir=builtin:reach:16 ";
+  const auto outputs = run_commands(commands, temp, small);
+  // As the guide states them.
+  const std::string& eight = outputs.at(
+      "lockstep train atlas --nproc 8 --config "
+      "atlas/configs/train_config.yaml");
+  expect_in(eight, "effective batch 64 = 8 per process");
+  expect_in(eight, "learning rate 0.0008 = 0.0001 x 8 processes");
+  expect_in(eight, "1000 warm-up steps");
+  expect_in(eight, "Training setup:\n  Distributed: True\n  World size: 8\n");
+  run_commands({"lockstep train atlas --config atlas/configs/train_config.yaml "
+                "--num_epochs 1 --overwrite " +
+                small +
+                "--no_fast_dev_run; "
+                "cp checkpoints/checkpoint_epoch_1.pt "
+                "checkpoints/checkpoint_epoch_10.pt; true"},
+               temp, "");
+  run_commands(again, temp, small);
 }
 
 TEST(Guides, EveryCommandOfProteinWorks) {

@@ -107,7 +107,7 @@ struct OutputFile {
   std::string bytes = {};
   // What trackers call it, the same at every step; "{weights}" allowed.
   std::string title = "samples";
-  // A text to be shown, too, of `lockstep sample` on one input.
+  // A text that `lockstep sample` on one input shows, too.
   bool is_shown = false;
 };
 

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/divide.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
 #include "lockstep/optim/lr_scaling.h"
@@ -179,7 +180,10 @@ void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
     }
     run.lock = lock_run_folder(folder);
     open_run_folder(folder, config, names, line.config_text());
-    session.console().open_log(folder / names.log);
+    // A recipe may keep its logs in a folder of their own.
+    const auto log = folder / names.log;
+    make_output_folder(log.parent_path());
+    session.console().open_log(log);
   });
 }
 

@@ -55,8 +55,8 @@ RecipeFacts AtlasRecipe::facts() const {
                           "--point_stride 2", "--encoder_precision bf16",
                           "--freeze_vggt true --freeze_lang_encoder true"},
       // token_query, and the heads of a VGGT that is trained.
-      .shapes = BatchShapes::kVarying,
       .has_unused_parameters = true,
+      .shapes = BatchShapes::kVarying,
       .sync_batch_norm = settings_.encoders.use_pointnet,
       .num_inputs = has_observation_ ? 1 : 0};
   if (encoders_ != nullptr) facts.frozen = encoders_->frozen();

@@ -27,7 +27,7 @@ torch::nn::Sequential make_perceptron(int64_t inputs, int64_t outputs) {
 
 // A convolution of one point is a linear layer, and rows of points lie as the
 // norms behind it like them.
-at::Tensor apply(const torch::nn::Conv1d& conv, const at::Tensor& rows) {
+at::Tensor on_points(const torch::nn::Conv1d& conv, const at::Tensor& rows) {
   return at::linear(rows, conv->weight.squeeze(-1), conv->bias);
 }
 
@@ -43,9 +43,9 @@ PointNet::PointNet() {
 }
 
 at::Tensor PointNet::forward(const at::Tensor& points) {
-  at::Tensor x = bn1_(apply(conv1_, points.flatten(0, 1))).relu_();
-  x = bn2_(apply(conv2_, x)).relu_();
-  x = bn3_(apply(conv3_, x));
+  at::Tensor x = bn1_(on_points(conv1_, points.flatten(0, 1))).relu_();
+  x = bn2_(on_points(conv2_, x)).relu_();
+  x = bn3_(on_points(conv3_, x));
   return x.view({points.size(0), points.size(1), kPointOutputs}).amax(1);
 }
 

@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/recipes/atlas/model.h"
+
+namespace lockstep {
+namespace {
+
+using torch::Tensor;
+
+int64_t count(const torch::nn::Module& module, const std::string& prefix) {
+  int64_t number = 0;
+  for (const auto& item : module.named_parameters()) {
+    if (item.key().starts_with(prefix)) number += item.value().numel();
+  }
+  return number;
+}
+
+TEST(AtlasModel, HasTheParametersOfTheOriginal) {
+  const AtlasModel model{AtlasModelConfig{}};
+  EXPECT_EQ(count(model, "geom_encoder."), 899'328);
+  EXPECT_EQ(count(model, "fusion."), 72'963'072);
+  EXPECT_EQ(count(model, "action_head."), 791'047);
+  EXPECT_EQ(count(model, ""), 74'653'447);
+  const auto parameters = model.named_parameters();
+  const auto shape = [&](const char* name) {
+    return parameters[name].sizes().vec();
+  };
+  using Shape = std::vector<int64_t>;
+  EXPECT_EQ(shape("geom_encoder.token_query"), (Shape{1, 1, 2048}));
+  EXPECT_EQ(shape("geom_encoder.token_pooler.1.weight"), (Shape{256}));
+  EXPECT_EQ(shape("geom_encoder.pointnet.conv3.weight"), (Shape{256, 128, 1}));
+  EXPECT_EQ(shape("geom_encoder.pose_encoder.0.weight"), (Shape{128, 9}));
+  EXPECT_EQ(shape("geom_encoder.final_proj.weight"), (Shape{512, 640}));
+  EXPECT_EQ(shape("fusion.lang_proj.0.weight"), (Shape{1024, 4096}));
+  EXPECT_EQ(shape("fusion.cross_attn_layers.3.multihead_attn.in_proj_weight"),
+            (Shape{3072, 1024}));
+  EXPECT_EQ(shape("fusion.cross_attn_layers.0.linear1.weight"),
+            (Shape{4096, 1024}));
+  EXPECT_EQ(shape("fusion.output_proj.bias"), (Shape{1024}));
+  EXPECT_EQ(shape("action_head.shared_layers.4.weight"), (Shape{256, 512}));
+  EXPECT_EQ(shape("action_head.gripper_head.2.weight"), (Shape{1, 256}));
+  // Parameters and the buffers of three norms.
+  EXPECT_EQ(parameters.size() + model.named_buffers().size(), 132U);
+}
+
+AtlasModelConfig small() {
+  return {.geometry = {.token_size = 8, .outputs = 12},
+          .fusion = {.language_size = 10,
+                     .geometry_size = 12,
+                     .width = 16,
+                     .num_heads = 2,
+                     .num_layers = 2}};
+}
+
+AtlasInput some_input(int64_t batch, int64_t tokens) {
+  return {.views = {.tokens = torch::randn({batch, 2, 8}),
+                    .pose = torch::randn({batch, 2, 9}),
+                    .points = torch::randn({batch, 2, 20, 3})},
+          .language = torch::randn({batch, tokens, 10}),
+          .mask = torch::ones({batch, tokens}, torch::kBool)};
+}
+
+TEST(AtlasModel, PaddingOfASentenceChangesNothing) {
+  AtlasModel model(small());
+  model.eval();
+  const AtlasInput input = some_input(2, 4);
+  AtlasInput padded = input;
+  padded.language = torch::cat({input.language, torch::randn({2, 3, 10})}, 1);
+  padded.mask = torch::cat({input.mask, torch::zeros({2, 3}, torch::kBool)}, 1);
+  EXPECT_LT((model.forward(input).pose - model.forward(padded).pose)
+                .abs()
+                .max()
+                .item<double>(),
+            1e-5);
+}
+
+TEST(AtlasModel, TheGripperCoversTheRangeOfTheData) {
+  for (const auto range :
+       {GripperRange::kZeroOne, GripperRange::kMinusOneOne}) {
+    ActionHead head(16, 0, range);
+    head.eval();
+    {
+      const torch::NoGradGuard no_grad;
+      head.named_parameters()["gripper_head.2.weight"].mul_(1e4);
+    }
+    const Tensor gripper = head.forward(torch::randn({200, 16})).gripper;
+    EXPECT_NEAR(gripper.max().item<double>(), 1, 1e-3);
+    EXPECT_NEAR(gripper.min().item<double>(),
+                range == GripperRange::kZeroOne ? 0 : -1, 1e-3);
+  }
+}
+
+TEST(AtlasModel, HeadsMustDivideTheWidth) {
+  AtlasModelConfig config = small();
+  config.fusion.num_heads = 3;
+  EXPECT_THROW(AtlasModel{config}, ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/recipes/atlas/atlas.h"
+#include "lockstep/train/command_line.h"
+#include "support/temp_dir.h"
+#include "unit/recipes/batch_of.h"
+
+namespace lockstep {
+namespace {
+
+using testing::TempDir;
+using Words = std::vector<std::string>;
+
+const Words kSmall = {"--data_dir=builtin:reach:4",
+                      "--vggt_checkpoint=vggt_tiny",
+                      "--lang_encoder_name=llama_tiny",
+                      "--fusion_hidden_dim=32",
+                      "--fusion_heads=4",
+                      "--fusion_layers=1",
+                      "--geom_output_dim=16",
+                      "--dropout=0"};
+
+struct Ready {
+  explicit Ready(const Words& more = {}) {
+    at::set_num_threads(1);
+    Words flags = kSmall;
+    flags.insert(flags.end(), more.begin(), more.end());
+    line.parse(flags, {});
+    data = recipe.open_data(line.config());
+    torch::manual_seed(1);
+    model = recipe.make_model();
+    model->eval();
+    while (true) {
+      const DataWork work = recipe.work_on_data({});
+      if (work.done == work.total) break;
+    }
+  }
+
+  double loss(const std::vector<int64_t>& samples) {
+    const Batch batch = testing::batch_of(*data.train, samples);
+    SampleRandom random(batch.seeds);
+    return recipe.loss(batch, random).sum.item<double>();
+  }
+
+  AtlasRecipe recipe;
+  CommandLine line{Command::kTrain, recipe};
+  DataSets data;
+  std::shared_ptr<torch::nn::Module> model;
+};
+
+TEST(AtlasRecipe, HasTheDefaultsOfTheGuide) {
+  AtlasRecipe recipe;
+  CommandLine line(Command::kTrain, recipe);
+  line.parse({}, {});
+  const TrainConfig& config = line.config();
+  EXPECT_EQ(config.data_path, "./dataset");
+  EXPECT_EQ(config.save_dir, "./checkpoints");
+  EXPECT_EQ(config.epochs, 50);
+  EXPECT_EQ(config.batch_size, 8);
+  EXPECT_EQ(config.workers, 4);
+  EXPECT_EQ(config.optimization.lr, 1e-4);
+  EXPECT_EQ(config.optimization.lr_scaling, "linear");
+  EXPECT_EQ(config.optimization.weight_decay, 0.01);
+  EXPECT_EQ(config.optimization.warmup_steps, 1000);
+  EXPECT_EQ(config.optimization.max_grad_norm, 1);
+  EXPECT_EQ(config.log_every, 100);
+  EXPECT_EQ(config.val_every, 1000);
+  EXPECT_EQ(config.save_every, 5000);
+  const std::string text = line.config_text();
+  for (const char* words :
+       {"vggt_checkpoint: facebook/VGGT-1B",
+        "lang_encoder_name: meta-llama/Meta-Llama-3-8B", "geom_output_dim: 512",
+        "fusion_hidden_dim: 1024", "image_size: 518", "pose_weight: 1",
+        "gripper_weight: 0.5", "pose_loss_type: smooth_l1"}) {
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+  }
+}
+
+TEST(AtlasRecipe, ATokenIsNeverKept) {
+  AtlasRecipe recipe;
+  CommandLine line(Command::kTrain, recipe);
+  line.parse({"--hf_token=hf_secret"}, {});
+  EXPECT_EQ(line.config_text().find("hf_secret"), std::string::npos);
+}
+
+TEST(AtlasRecipe, ALossIsTheSumOfItsSamples) {
+  const TempDir temp;
+  Ready ready({"--cache_dir=" + temp.path().string()});
+  EXPECT_NEAR(ready.loss({0, 9, 20}), ready.loss({20, 0}) + ready.loss({9}),
+              1e-4);
+}
+
+TEST(AtlasRecipe, CachedOrNotTheLossIsTheSame) {
+  const TempDir temp;
+  Ready cached({"--cache_dir=" + temp.path().string()});
+  Ready uncached({"--no_cache_features"});
+  EXPECT_FALSE(std::filesystem::is_empty(temp.path()));
+  EXPECT_EQ(cached.data.train->size(), uncached.data.train->size());
+  EXPECT_NEAR(cached.loss({1, 5, 17}), uncached.loss({1, 5, 17}), 1e-5);
+}
+
+TEST(AtlasRecipe, TheGripperFollowsTheData) {
+  Ready ready({"--no_cache_features"});
+  EXPECT_NE(ready.line.config_text().find("gripper_range: minus_one_one"),
+            std::string::npos);
+}
+
+TEST(AtlasRecipe, FrozenNetsAreNotPartOfTheModelTrainedOnesAre) {
+  Ready frozen({"--no_cache_features"});
+  for (const auto& item : frozen.model->named_parameters()) {
+    EXPECT_FALSE(item.key().starts_with("vggt.")) << item.key();
+  }
+  EXPECT_EQ(frozen.recipe.facts().frozen.size(), 2U);
+
+  Ready trained({"--freeze_vggt=false", "--freeze_lang_encoder=false"});
+  EXPECT_TRUE(trained.recipe.facts().frozen.empty());
+  const Batch batch = testing::batch_of(*trained.data.train, {0, 11});
+  SampleRandom random(batch.seeds);
+  trained.recipe.loss(batch, random).sum.backward();
+  const auto parameters = trained.model->named_parameters();
+  int64_t num_with_gradient = 0;
+  for (const auto& item : parameters) {
+    if (!item.key().starts_with("vggt.") &&
+        !item.key().starts_with("lang_encoder.")) {
+      continue;
+    }
+    if (item.value().grad().defined()) ++num_with_gradient;
+  }
+  EXPECT_GT(num_with_gradient, 30);
+  for (const char* name : {"vggt.aggregator.patch_embed.cls_token",
+                           "lang_encoder.embed_tokens.weight"}) {
+    ASSERT_TRUE(parameters.contains(name)) << name;
+    EXPECT_GT(parameters[name].grad().abs().sum().item<double>(), 0) << name;
+  }
+}
+
+TEST(AtlasRecipe, MistakesInSettingsSayWhatToDo) {
+  const auto message = [](const Words& more) {
+    try {
+      Ready ready(more);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(message({"--image_size=40"}).find("multiple"), std::string::npos);
+  EXPECT_NE(message({"--action_dim=6"}).find("7 numbers"), std::string::npos);
+  EXPECT_NE(message({"--fusion_heads=5"}).find("fusion_heads"),
+            std::string::npos);
+  EXPECT_NE(message({"--vggt_checkpoint=facebook/VGGT-1B"})
+                .find("hf download facebook/VGGT-1B"),
+            std::string::npos);
+  EXPECT_NE(message({"--data_dir=/nowhere", "--use_huggingface=true"})
+                .find("lockstep prepare atlas --from lerobot"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -3,12 +3,7 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
-#include <algorithm>
-#include <functional>
-#include <numeric>
-
 #include "lockstep/base/error.h"
-#include "lockstep/base/strings.h"
 
 namespace lockstep {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <span>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"

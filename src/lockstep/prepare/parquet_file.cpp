@@ -5,7 +5,9 @@
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
 
+#include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"

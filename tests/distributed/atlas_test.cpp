@@ -61,7 +61,7 @@ ProcessResult run_command(const Words& words) {
 
 TEST(AtlasTraining, OneAndTwoProcessesCachedAndNotHaveTheSameLosses) {
   const TempDir temp;
-  const Words flags = {"--global_batch_size=8", "--n_steps=8",
+  const Words flags = {"--global_batch_size=6", "--n_steps=8",
                        "--lr_scaling=none", "--precision=fp64"};
   run_well(training(temp, "1", flags));
   run_well(training(temp, "2", flags, 2));

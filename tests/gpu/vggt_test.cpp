@@ -13,6 +13,8 @@ namespace {
 
 using torch::Tensor;
 
+// Before anything else: torch remembers whether CUDA was there when it was
+// first asked.
 c10::Device the_gpu() { return take_device(DeviceChoice::kCuda, 0, {}); }
 
 double difference(const Tensor& ours, const Tensor& theirs) {
@@ -40,13 +42,14 @@ TokenNorm on_gpu(const TokenNorm& norm) {
 }
 
 TEST(GpuVggt, NormsOfTokensEqualThoseOfTheCpu) {
+  const auto device = the_gpu();
   const torch::NoGradGuard no_grad;
   torch::manual_seed(1);
   for (const Half& half : kHalves) {
     for (const int64_t size : {4, 60, 1024, 2048}) {
       const TokenNorm norm = make_norm(size, half.type);
       const Tensor x = 3 + 2 * torch::randn({3, 37, size});
-      const Tensor out = norm_tokens(x.to(the_gpu()), on_gpu(norm));
+      const Tensor out = norm_tokens(x.to(device), on_gpu(norm));
       EXPECT_EQ(out.scalar_type(), half.type);
       EXPECT_LT(difference(out, norm_tokens(x, norm)), half.tolerance) << size;
     }
@@ -54,9 +57,9 @@ TEST(GpuVggt, NormsOfTokensEqualThoseOfTheCpu) {
 }
 
 TEST(GpuVggt, TurnedHeadsEqualThoseOfTheCpu) {
+  const auto device = the_gpu();
   const torch::NoGradGuard no_grad;
   torch::manual_seed(2);
-  const auto device = the_gpu();
   for (const Half& half : kHalves) {
     for (const int64_t size : {8, 24, 64, 128}) {
       const Tensor angles = torch::randn({7, 1, size / 4});
@@ -85,8 +88,8 @@ TEST(GpuVggt, TurnedHeadsEqualThoseOfTheCpu) {
 }
 
 TEST(GpuVggt, ReplayedLaunchesGiveWhatCallsGive) {
-  torch::manual_seed(3);
   const auto device = the_gpu();
+  torch::manual_seed(3);
   const auto net = testing::random_vggt(vggt_preset("vggt_tiny"));
   net->to(device);
   net->aggregator()->to(at::kBFloat16);
@@ -110,8 +113,8 @@ TEST(GpuVggt, ReplayedLaunchesGiveWhatCallsGive) {
 }
 
 TEST(GpuVggt, HalvedWeightsStayCloseToFloat32OnTheCpu) {
-  torch::manual_seed(4);
   const auto device = the_gpu();
+  torch::manual_seed(4);
   VggtConfig config = vggt_preset("vggt_tiny");
   config.width = 128;
   config.vit_depth = 12;

@@ -101,7 +101,8 @@ Tree tree_of(const Case& made) {
   settings["gripper_weight"] = made.config.loss.gripper_weight;
   tree["settings"] = std::move(settings);
   Tree weights = Tree::dict();
-  for (const auto& entry : *module_state(*made.model).get_if<Tree::Dict>()) {
+  const Tree state = module_state(*made.model);
+  for (const auto& entry : *state.get_if<Tree::Dict>()) {
     weights[*entry.key.get_if<std::string>()] =
         entry.value.get_if<Tensor>()->detach().clone();
   }

@@ -150,11 +150,14 @@ void TrainLoop::train_step() {
 
 void TrainLoop::note_due_work(const Step& step) {
   const TrainConfig& config = setup_.config;
+  const auto due_epoch = [&](int64_t every_epochs) {
+    return step.ends_epoch() && every_epochs > 0 &&
+           (step.begin.epoch + 1) % every_epochs == 0;
+  };
   const auto due = [&](std::optional<int64_t> every_steps,
                        int64_t every_epochs) {
     if (every_steps) return state_.step % *every_steps == 0;
-    return step.ends_epoch() && every_epochs > 0 &&
-           (step.begin.epoch + 1) % every_epochs == 0;
+    return due_epoch(every_epochs);
   };
   const bool is_last = is_finished();
   const bool validates = config.val_every || config.val_every_epochs > 0;
@@ -166,8 +169,12 @@ void TrainLoop::note_due_work(const Step& step) {
   // Not at the end of any run: thousands of pictures take their time.
   state_.due.scoring = facts_.num_scored_items > 0 && config.score.every &&
                        state_.step % *config.score.every == 0;
+  // Where ends of epochs have names of their own, both are kept.
+  const bool has_epoch_files = !facts_.files.epoch_checkpoint.empty();
   state_.due.saving =
-      due(config.save_every, config.save_every_epochs) && !is_last;
+      (due(config.save_every, config.save_every_epochs) ||
+       (has_epoch_files && due_epoch(config.save_every_epochs))) &&
+      !is_last;
 }
 
 // False when a signal ended it; what was not done stays due.

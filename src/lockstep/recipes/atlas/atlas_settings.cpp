@@ -85,6 +85,8 @@ void AtlasRecipe::describe(Options& options, TrainConfig& common) {
     options.set_key(row.name, row.key);
     if (row.alias != nullptr) options.add_alias(row.name, row.alias);
   }
+  // "checkpoint" is a section of the file.
+  if (options.has("checkpoint")) options.set_key("checkpoint", "weights");
   describe_model(options);
   describe_data(options);
   describe_training(options);

@@ -5,7 +5,7 @@ Usage: bench/vggt.py [gpu] [compile]
 Frames per second, by turns; one line of JSON. With the word gpu (tools/gpu_run python3 bench/vggt.py
 gpu): random weights of the size of VGGT-1B, 2 views of 518 x 518 pixels, 1 and 8 samples, mean token,
 pose and points. Ours: a trunk of bf16 weights, heads in fp32. PyTorch's: fp32 weights, the trunk under
-bf16 autocast as in the original, heads in fp32; with the word compile torch.compile once, too. On the
+bf16 autocast as in the original, heads in fp32, cuDNN's kernels chosen by trial; with the word compile torch.compile once, too. On the
 CPU a tiny net in fp32 and one thread each, 2 views of 112 x 112 pixels.
 """
 import json

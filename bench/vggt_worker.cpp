@@ -109,7 +109,6 @@ int main(int argc, char** argv) {
                    .views = std::stoll(words[2]),
                    .size = std::stoll(words[3]),
                    .block = std::stoll(words[4])};
-    at::globalContext().setBenchmarkCuDNN(true);  // As the peer does.
     lockstep::FrozenVggt net(make_net(one), {.points = true, .pose = true});
     for (size_t i = 5; i < words.size(); ++i) {
       measure(net, one, std::stoll(words[i]));

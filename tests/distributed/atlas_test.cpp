@@ -82,24 +82,27 @@ TEST(AtlasTraining, LearnsToReach) {
   const TempDir temp;
   Training run =
       training(temp, "run",
-               {"--data_dir=builtin:reach:96", "--batch_size=32",
-                "--num_epochs=12", "--learning_rate=2e-3", "--val_interval=72"},
+               {"--data_dir=builtin:reach:256", "--batch_size=16",
+                "--n_steps=512", "--learning_rate=5e-4", "--val_interval=64",
+                "--point_stride=7", "--gripper_loss_type=bce",
+                "--pose_loss_type=l1", "--pose_weight=5"},
                2);
   ProcessOptions options = process_options(run);
   options.timeout_seconds = 400;
   const auto result = lockstep::testing::run(command_of(run), options);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto errors = metric(run.folder, "val/pose_l2_error");
-  ASSERT_GE(errors.size(), 2U);
-  EXPECT_LT(errors.back(), 0.5);
-  EXPECT_LT(errors.back(), 0.7 * errors.front());
-  EXPECT_GT(metric(run.folder, "val/gripper_accuracy").back(), 0.8);
+  ASSERT_EQ(errors.size(), 8U);
+  // The best constant action has 0.31 and 0.53. The tiny nets, which nobody has
+  // trained, let positions through only dimly.
+  EXPECT_LT(errors.back(), 0.3);
+  EXPECT_GT(metric(run.folder, "val/gripper_accuracy").back(), 0.7);
   // What the guide shows of a run, and its files.
   expect_in(result.out,
             "Training setup:\n  Distributed: True\n  World size: 2\n"
             "  Rank: 0, Local rank: 0\n");
-  expect_in(result.out, "learning rate 0.004 = 0.002 x 2 processes");
-  for (const char* file : {"checkpoint_epoch_12.pt", "best_model.pt"}) {
+  expect_in(result.out, "learning rate 0.001 = 0.0005 x 2 processes");
+  for (const char* file : {"checkpoint_epoch_8.pt", "best_model.pt"}) {
     EXPECT_TRUE(fs::exists(run.folder / file)) << file;
   }
   const auto logs = files_below(temp.path() / "logs");

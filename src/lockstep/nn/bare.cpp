@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,6 @@
 
 namespace lockstep {
 namespace {
-
-constexpr double kDeviation = 0.02;
 
 // A module without a bias registers none: names are those of the file.
 at::Tensor register_bias(torch::nn::Module& module, Bias bias, int64_t size) {
@@ -31,9 +30,12 @@ bool is_named_bias(const std::string& name) {
 at::Tensor normal_draws(const at::Tensor& like, uint64_t seed,
                         uint64_t stream) {
   RandomStream random(seed, stream);
+  // What comes in and what goes out are equally large.
+  const auto inputs = static_cast<double>(like.numel() / like.size(0));
+  const double deviation = 1 / std::sqrt(inputs);
   std::vector<float> draws(static_cast<size_t>(like.numel()));
   for (float& draw : draws) {
-    draw = static_cast<float>(kDeviation * random.normal());
+    draw = static_cast<float>(deviation * random.normal());
   }
   return at::tensor(draws).view(like.sizes());
 }

@@ -93,7 +93,8 @@ void give_memory(torch::nn::Module& module, const at::TensorOptions& options);
 
 // First weights for a model without a file, the same on every machine and
 // device: 0 for what is called bias, 1 for other parameters of one dimension,
-// small normal draws for the rest. All must have memory.
+// for the rest normal draws whose size keeps that of what passes. All must have
+// memory.
 void fill_randomly(torch::nn::Module& module, uint64_t seed);
 
 }  // namespace lockstep

@@ -80,13 +80,12 @@ TEST(AtlasTraining, OneAndTwoProcessesCachedAndNotHaveTheSameLosses) {
 
 TEST(AtlasTraining, LearnsToReach) {
   const TempDir temp;
-  Training run =
-      training(temp, "run",
-               {"--data_dir=builtin:reach:256", "--batch_size=16",
-                "--n_steps=512", "--learning_rate=5e-4", "--val_interval=64",
-                "--point_stride=7", "--gripper_loss_type=bce",
-                "--pose_loss_type=l1", "--pose_weight=5"},
-               2);
+  Training run = training(
+      temp, "run",
+      {"--data_dir=builtin:reach:256", "--batch_size=16", "--n_steps=512",
+       "--learning_rate=5e-4", "--val_interval=64", "--point_stride=7",
+       "--gripper_loss_type=bce", "--pose_loss_type=l1", "--pose_weight=5"},
+      2);
   ProcessOptions options = process_options(run);
   options.timeout_seconds = 400;
   const auto result = lockstep::testing::run(command_of(run), options);

@@ -47,7 +47,8 @@ class Hdf5File {
 
  private:
   std::string path_;
-  int64_t file_ = -1;
+  // Of HDF5; the stand-in where that is missing has none.
+  [[maybe_unused]] int64_t file_ = -1;
 };
 
 }  // namespace lockstep

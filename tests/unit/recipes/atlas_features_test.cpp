@@ -187,6 +187,16 @@ TEST(FeatureCache, CachedFeaturesAreThoseOfTheNets) {
   EXPECT_TRUE(torch::equal(sample[kLanguage + 1], raw[2]));
 }
 
+TEST(FeatureCache, OneViewIsNotTakenForTwo) {
+  const auto encoders = std::make_shared<Encoders>(tiny_encoders());
+  const auto source =
+      open_frames({.data_dir = "builtin:reach:1", .image_size = 28}).train;
+  const CachedFrames two({.source = source, .encoders = encoders});
+  const CachedFrames one(
+      {.source = source, .encoders = encoders, .use_wrist_camera = false});
+  EXPECT_NE(one.fingerprint(0), two.fingerprint(0));
+}
+
 TEST(FeatureCache, RanksMakeTheirSharesOnly) {
   const TempDir temp;
   Prepared ready(temp.path(), tiny_encoders());

@@ -81,12 +81,12 @@ constexpr auto kCommonNames = std::to_array<CommonName>({
 
 void AtlasRecipe::describe(Options& options, TrainConfig& common) {
   set_defaults(common);
+  // "checkpoint" is a section of the file.
+  if (options.has("checkpoint")) options.set_key("checkpoint", "weights");
   for (const CommonName& row : kCommonNames) {
     options.set_key(row.name, row.key);
     if (row.alias != nullptr) options.add_alias(row.name, row.alias);
   }
-  // "checkpoint" is a section of the file.
-  if (options.has("checkpoint")) options.set_key("checkpoint", "weights");
   describe_model(options);
   describe_data(options);
   describe_training(options);

@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/workers.h"
 #include "lockstep/data/image_ops.h"
+#include "lockstep/formats/sha256.h"
 
 namespace lockstep {
 namespace {
@@ -98,7 +99,8 @@ CachedFrames::CachedFrames(const FrameSetConfig& config) : FrameSet(config) {
   fingerprints_.resize(static_cast<size_t>(count));
   run_workers(count, 0, [&](int64_t episode) {
     fingerprints_[static_cast<size_t>(episode)] =
-        config_.source->fingerprint(episode);
+        sha256_of(fmt::format("{} {}", config_.source->fingerprint(episode),
+                              config_.use_wrist_camera));
   });
 }
 

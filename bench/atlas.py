@@ -33,7 +33,7 @@ def settings(is_gpu, folder):
         "data_dir": "builtin:reach:8",
         "lang_encoder_name": "llama_tiny",
         "cache_dir": folder + "/cache",
-        "log_dir": folder + "/logs",
+        "train_log_dir": folder + "/logs",
         "batch_size": 8,
         "point_stride": 4,
         "val_split": "",

@@ -30,7 +30,7 @@ const Words kTiny = {"--vggt_checkpoint=vggt_tiny",
 
 Words in(const TempDir& temp) {
   return {"--cache_dir=" + (temp.path() / "cache").string(),
-          "--log_dir=" + (temp.path() / "logs").string()};
+          "--train_log_dir=" + (temp.path() / "logs").string()};
 }
 
 Training training(const TempDir& temp, const std::string& name,

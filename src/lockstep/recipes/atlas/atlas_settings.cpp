@@ -215,8 +215,9 @@ void AtlasRecipe::describe_files(Options& options) {
   };
   options.add("save_to_file", settings_.save_to_file, "write a log file",
               details("logging.save_to_file"));
-  options.add("log_dir", settings_.log_dir, "folder of train_{date}_{time}.log",
-              details("logging.log_dir"));
+  // --log_dir is the launcher's: where it keeps what workers print.
+  options.add("train_log_dir", settings_.log_dir,
+              "folder of train_{date}_{time}.log", details("logging.log_dir"));
   options.add("log_file", settings_.log_file, "another name of the log file",
               details("logging.log_file"));
   options.add("console_output", file.console_output,

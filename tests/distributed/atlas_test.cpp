@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "distributed/training.h"
@@ -162,22 +164,54 @@ TEST(AtlasTraining, DamagedEntriesOfTheCacheAreMadeAgain) {
   EXPECT_EQ(fs::last_write_time(files[2]), time);
 }
 
-TEST(AtlasPrepare, MakesFeaturesOnSeveralProcessesAndGoesOnWhenKilled) {
+TEST(AtlasPrepare, MakesFeaturesOnSeveralProcessesOnce) {
   const TempDir temp;
   const Words settings = kTiny + in(temp);
-  Words words = {"prepare", "atlas", "--nproc", "2"};
-  words = words + settings;
-  ASSERT_EQ(run_command(words).exit_code, 0);
+  ASSERT_EQ(run_command(Words{"prepare", "atlas", "--nproc", "2"} + settings)
+                .exit_code,
+            0);
   const auto files = entries(temp);
   // 24 episodes to train on, 6 others, and some sentences.
   ASSERT_GE(files.size(), 33U);
-  // As if it had been killed after some of them, in the middle of one.
-  const auto kept = fs::last_write_time(files[0]);
-  for (size_t i = 5; i < 15; ++i) fs::remove(files[i]);
-  std::ofstream(files[5].string() + ".partial.killed") << "half";
+  const auto made = fs::last_write_time(files[0]);
   ASSERT_EQ(run_command(Words{"prepare", "atlas"} + settings).exit_code, 0);
   EXPECT_EQ(entries(temp).size(), files.size());
-  EXPECT_EQ(fs::last_write_time(files[0]), kept);
+  EXPECT_EQ(fs::last_write_time(files[0]), made);
+}
+
+TEST(AtlasPrepare, KilledGoesOnWhereItWas) {
+  const TempDir temp;
+  const Words settings =
+      kTiny + in(temp) + Words{"--data_dir=builtin:reach:300"};
+  Words words = {LOCKSTEP_PROGRAM, "prepare", "atlas"};
+  words = words + settings;
+  size_t num_before = 0;
+  {
+    Process process(words, process_options({}));
+    const auto has_some = [&] {
+      return fs::exists(temp.path() / "cache") && entries(temp).size() > 20;
+    };
+    ASSERT_TRUE(wait_for(has_some, 60)) << process.err();
+    process.send(SIGKILL);
+    EXPECT_EQ(process.wait().exit_code, -SIGKILL);
+    num_before = entries(temp).size();
+  }
+  ASSERT_LT(num_before, 300U) << "it was done before it was killed";
+  std::map<fs::path, fs::file_time_type> times;
+  for (const auto& file : entries(temp))
+    times[file] = fs::last_write_time(file);
+  ProcessOptions options = process_options({});
+  options.timeout_seconds = 200;
+  const auto again = run(words, options);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_GE(entries(temp).size(), 378U);  // 300, 75, sentences
+  // And nothing else, but for what is remembered of weights.
+  for (const std::string& name : files_below(temp.path() / "cache")) {
+    EXPECT_EQ(name.find(".partial"), std::string::npos) << name;
+  }
+  for (const auto& [file, time] : times) {
+    EXPECT_EQ(fs::last_write_time(file), time) << file;
+  }
 }
 
 class AtlasCommands : public ::testing::Test {

@@ -125,10 +125,24 @@ TEST_F(TrainCommand, QuestionsAreAnsweredWithoutAJob) {
 }
 
 TEST_F(TrainCommand, WorkOnFilesIsHandedOnUntouched) {
-  for (const char* name : {"prepare", "inspect", "export"}) {
+  for (const char* name : {"inspect", "export"}) {
     const auto result = start(kEcho, {name, "--nproc=2", "--", "--help"});
     EXPECT_EQ(result.out, std::string("rank none of none [") + name +
                               "] [--nproc=2] [--] [--help]\n");
+  }
+  const auto prepare = start(kEcho, {"prepare", "scribble", "--", "--help"});
+  EXPECT_EQ(prepare.out,
+            "rank none of none [prepare] [scribble] [--] [--help]\n");
+}
+
+TEST_F(TrainCommand, PrepareIsStartedOnSeveralProcessesWhenAsked) {
+  const auto result =
+      start(kEcho, {"prepare", "atlas", "--nproc=2", "--config", "a.yaml"});
+  for (const char* rank : {"rank 0", "rank 1"}) {
+    EXPECT_NE(result.out.find(std::string(rank) +
+                              " of 2 [prepare] [atlas] [--config] [a.yaml]"),
+              std::string::npos)
+        << result.out << result.err;
   }
 }
 

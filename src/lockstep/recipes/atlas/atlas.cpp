@@ -59,7 +59,7 @@ RecipeFacts AtlasRecipe::facts() const {
       .shapes = BatchShapes::kVarying,
       .sync_batch_norm = settings_.encoders.use_pointnet,
       .num_inputs = has_observation_ ? 1 : 0};
-  if (encoders_ != nullptr) facts.frozen = encoders_->frozen();
+  facts.frozen = frozen_;
   return facts;
 }
 
@@ -69,6 +69,7 @@ void AtlasRecipe::open_encoders() {
   settings_.model.geometry.token_size = encoders_->token_size();
   settings_.model.fusion.language_size = encoders_->language_size();
   check_atlas_config(settings_.model);
+  frozen_ = encoders_->frozen();
 }
 
 bool AtlasRecipe::uses_cache() const {

@@ -90,6 +90,8 @@ class AtlasRecipe final : public Recipe {
 
   AtlasSettings settings_;
   std::shared_ptr<Encoders> encoders_;
+  // Their hashes: reading all weights is not done twice.
+  std::vector<std::pair<std::string, std::string>> frozen_;
   std::vector<std::shared_ptr<CachedFrames>> cached_;
   std::unique_ptr<FeatureWork> work_;
   std::shared_ptr<AtlasModel> model_;

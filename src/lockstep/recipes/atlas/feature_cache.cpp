@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
 #include "lockstep/formats/sha256.h"
 #include "lockstep/recipes/atlas/feature_file.h"
@@ -28,7 +29,10 @@ void write(const fs::path& path, const NamedFeatures& features) {
 }  // namespace
 
 FeatureCache::FeatureCache(fs::path folder, const FeatureKeys& keys)
-    : folder_(std::move(folder)), keys_(keys) {}
+    : folder_(std::move(folder)), keys_(keys) {
+  remove_leftovers(episode_path("").parent_path());
+  remove_leftovers(sentence_path("").parent_path());
+}
 
 fs::path FeatureCache::episode_path(const std::string& fingerprint) const {
   return entry(folder_, "pictures", keys_.pictures, fingerprint);

@@ -25,6 +25,7 @@ struct FeatureKeys {
 // whole, by one of them each.
 class FeatureCache {
  public:
+  // What a killed process left half-written goes.
   FeatureCache(std::filesystem::path folder, const FeatureKeys& keys);
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -28,8 +28,6 @@ class FeatureCache {
   // What a killed process left half-written goes.
   FeatureCache(std::filesystem::path folder, const FeatureKeys& keys);
 
-  const std::filesystem::path& folder() const { return folder_; }
-
   // Reads all of the entry: one that is damaged counts as missing.
   bool has_episode(const std::string& fingerprint) const;
   bool has_sentence(const std::string& sentence) const;

@@ -30,7 +30,6 @@ enum FeatureParts : size_t {
   kLanguageMask,
   kFeatureActions,
 };
-constexpr size_t kNumPictureParts = 4;
 constexpr size_t kNumFeatureParts = 6;
 
 class FrameSet : public Dataset {

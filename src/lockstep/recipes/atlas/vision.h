@@ -29,7 +29,7 @@ struct VisionConfig {
 };
 
 // The sizes of a net from the shapes of its weights. Throws ConfigError when
-// they are not of a VGGT; `path` is for the message.
+// they are not of a VGGT.
 VggtConfig vggt_config_of(const WeightFiles& files);
 
 // Not safe for use by several threads at once.

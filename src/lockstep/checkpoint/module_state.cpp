@@ -19,22 +19,6 @@ constexpr std::array kCommonKeys = {"model_state_dict", "state_dict", "model",
                                     "module", "net"};
 constexpr size_t kMaxNames = 10;
 
-using Named = std::vector<std::pair<std::string, at::Tensor>>;
-
-Named named_tensors(const torch::nn::Module& module) {
-  Named tensors;
-  const auto add = [&](const auto& named) {
-    for (const auto& item : named) {
-      if (item.value().defined()) {
-        tensors.emplace_back(item.key(), item.value());
-      }
-    }
-  };
-  add(module.named_parameters());
-  add(module.named_buffers());
-  return tensors;
-}
-
 // The wrapper whose word begins the text; empty when none does.
 std::string_view first_wrapper(std::string_view text) {
   for (const std::string_view wrapper : kWrappers) {
@@ -43,13 +27,13 @@ std::string_view first_wrapper(std::string_view text) {
   return "";
 }
 
-bool has_wrapper(const Named::value_type& item) {
+bool has_wrapper(const NamedWeights::value_type& item) {
   return !first_wrapper(item.first).empty();
 }
 
 // The state by name, undefined where an entry is no tensor.
 std::unordered_map<std::string, at::Tensor> tensors_by_name(
-    const TreeView& state, const Named& own) {
+    const TreeView& state, const NamedWeights& own) {
   std::unordered_map<std::string, at::Tensor> tensors;
   for (const auto& entry : state.as_dict()) {
     const auto* name = entry.key.get_if<std::string>();
@@ -86,6 +70,20 @@ std::string list_text(const char* title, const std::vector<std::string>& names,
 }
 
 }  // namespace
+
+NamedWeights named_tensors(const torch::nn::Module& module) {
+  NamedWeights tensors;
+  const auto add = [&](const auto& named) {
+    for (const auto& item : named) {
+      if (item.value().defined()) {
+        tensors.emplace_back(item.key(), item.value());
+      }
+    }
+  };
+  add(module.named_parameters());
+  add(module.named_buffers());
+  return tensors;
+}
 
 std::string LoadReport::text() const {
   size_t room = kMaxNames;
@@ -141,7 +139,7 @@ Tree module_state(const torch::nn::Module& module) {
 
 LoadReport load_module_state(torch::nn::Module& module, const TreeView& state,
                              Strictness strictness) {
-  const Named own = named_tensors(module);
+  const NamedWeights own = named_tensors(module);
   auto given = tensors_by_name(state, own);
   LoadReport report;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from

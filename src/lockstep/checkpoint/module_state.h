@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/checkpoint/tree.h"
@@ -11,6 +12,11 @@ class Module;
 }
 
 namespace lockstep {
+
+using NamedWeights = std::vector<std::pair<std::string, at::Tensor>>;
+
+// All parameters and buffers that there are, sharing the module's memory.
+NamedWeights named_tensors(const torch::nn::Module& module);
 
 // A dict of all parameters and buffers. They share the module's memory: use
 // host_copy() or BackgroundSaver for a state that stays as it is.

@@ -282,21 +282,6 @@ struct Place {
   std::string name_in_file;
 };
 
-std::vector<std::pair<std::string, at::Tensor>> own_tensors(
-    const torch::nn::Module& module) {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
-  const auto add = [&](const auto& named) {
-    for (const auto& item : named) {
-      if (item.value().defined()) {
-        tensors.emplace_back(item.key(), item.value());
-      }
-    }
-  };
-  add(module.named_parameters());
-  add(module.named_buffers());
-  return tensors;
-}
-
 bool is_ignored(const std::string& name, const FillConfig& config) {
   return std::ranges::any_of(
       config.ignored_prefixes,
@@ -308,7 +293,7 @@ LoadReport compare(const torch::nn::Module& module, const WeightFiles& files,
                    const FillConfig& config, std::vector<Place>& places) {
   LoadReport report;
   std::set<std::string> used;
-  for (const auto& [name, own] : own_tensors(module)) {
+  for (const auto& [name, own] : named_tensors(module)) {
     const auto in_file = config.name_in_file ? config.name_in_file(name)
                                              : std::optional<std::string>(name);
     if (!in_file) continue;

@@ -8,26 +8,22 @@
 #include <string>
 
 #include "lockstep/kernels/token_norm_request.h"
+#include "lockstep/kernels/warp.cuh"
 
 namespace {
 
 using lockstep::HalfType;
 using lockstep::TokenNormRequest;
 
-constexpr int kWarp = 32;
+using lockstep::kWarp;
+using lockstep::sum_of_warp;
+
 constexpr int kRowsPerBlock = 4;
 
 template <typename Half>
 struct alignas(8) FourHalves {
   Half v[4];
 };
-
-__device__ float sum_of_warp(float value) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    value += __shfl_xor_sync(0xffffffffu, value, offset);
-  }
-  return value;
-}
 
 // A warp takes a row. It reads the row three times, the last two from its
 // cache: mean and variance of rows far from zero need two passes.

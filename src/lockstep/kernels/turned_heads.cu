@@ -8,23 +8,19 @@
 #include <string>
 
 #include "lockstep/kernels/turned_heads_request.h"
+#include "lockstep/kernels/warp.cuh"
 
 namespace {
 
 using lockstep::HalfType;
 using lockstep::TurnedHeadsRequest;
 
-constexpr int kWarp = 32;
+using lockstep::kWarp;
+using lockstep::sum_of_warp;
+
 constexpr int kHeadsPerBlock = 8;
 // Two channels are a pair.
 constexpr int kPairsPerLane = lockstep::kMaxTurnedHead / 2 / kWarp;
-
-__device__ float sum_of_warp(float value) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    value += __shfl_xor_sync(0xffffffffu, value, offset);
-  }
-  return value;
-}
 
 // A warp takes a head of a token's query or key; a lane has both channels of
 // the pairs that it turns.

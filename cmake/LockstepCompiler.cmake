@@ -4,11 +4,22 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 # For programs too: they share the precompiled header with the libraries.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 include(GNUInstallDirs)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR})
+# One run path for the build tree and the installed programs. CMake would pad a run path that it
+# rewrites while installing with empty entries, and an empty entry is the working directory: whoever
+# can write there could plant a library.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+# Hardening. FORTIFY needs an optimising compiler and is blind to what sanitizers replace.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong>)
+if(NOT LOCKSTEP_SANITIZE)
+  add_compile_options("$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:SHELL:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2>")
+endif()
+add_link_options(-Wl,-z,relro,-z,now)
 
 add_library(lockstep_options INTERFACE)
 set(_warnings -Wall -Wextra -Wshadow -Werror)

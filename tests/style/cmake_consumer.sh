@@ -9,6 +9,7 @@ temporary="$(mktemp -d)"
 trap 'rm -rf "$temporary"' EXIT
 
 "$cmake" --install "$build" --prefix "$temporary/prefix" > /dev/null
+python3 -B "$examples/../tools/check_binaries.py" "$temporary/prefix"
 cp -r "$examples/04_cmake_consumer" "$temporary/consumer"
 cd "$temporary/consumer"
 "$cmake" -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \

@@ -54,6 +54,35 @@ class Format(SampleTree):
         self.assert_found("src/a.cpp:1")
 
 
+class Binaries(SampleTree):
+    check = "check_binaries.py"
+    hardening = ("-Wl,-z,relro,-z,now", "-pie", "-fPIE")
+
+    def link(self, *options):
+        self.write("main.c", "int main(void) { return 0; }\n")
+        (self.root / "bin").mkdir()
+        subprocess.run(["g++", "-x", "c", self.root / "main.c", "-o", self.root / "bin" / "program",
+                        *options], check=True)
+
+    def test_accepts_hardened_programs(self):
+        self.link(*self.hardening, "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../lib:/usr/lib")
+        self.assert_fine()
+
+    def test_finds_run_paths_that_mean_the_working_directory(self):
+        for path in ("::::", "/usr/lib:", "lib:/usr/lib"):
+            with self.subTest(path):
+                shutil.rmtree(self.root / "bin", ignore_errors=True)
+                self.link(*self.hardening, f"-Wl,--enable-new-dtags,-rpath,{path}")
+                self.assert_found("bin/program: run path", "searched in the working directory")
+
+    def test_finds_what_is_not_hardened(self):
+        self.link("-Wl,-z,norelro,-z,lazy,-z,execstack", "-no-pie", "-fno-pie")
+        self.assert_found("-z now", "-z relro", "executable stack", "position-independent")
+
+    def test_finds_that_there_is_nothing_to_check(self):
+        self.assert_found("no programs or libraries")
+
+
 class Layers(SampleTree):
     check = "check_layers.py"
 

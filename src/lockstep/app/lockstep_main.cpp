@@ -7,6 +7,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/library_settings.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/front.h"
 #include "lockstep/launch/options.h"
@@ -32,6 +33,15 @@ int run(const std::string&, const Arguments& arguments) {
   return run_job(make_plan(options, environment, this_machine()));
 }
 
+// The worker in place of this process, with the settings a launched one gets.
+[[noreturn]] void become_sole_worker(const std::string& worker,
+                                     const Arguments& arguments) {
+  for (const std::string& note : apply_library_settings()) {
+    std::fprintf(stderr, "lockstep: %s\n", note.c_str());
+  }
+  become_worker(worker, arguments);
+}
+
 // train, eval, sample: one worker per process, watched.
 int run_recipe(const std::string& name, const Arguments& arguments) {
   const WorkerCommand command = split_worker_command(name, arguments);
@@ -44,7 +54,7 @@ int run_recipe(const std::string& name, const Arguments& arguments) {
   if (is_question(command)) {
     Arguments words = command.arguments;
     words.insert(words.begin(), name);
-    become_worker(worker, words);
+    become_sole_worker(worker, words);
   }
   return run_job(
       plan_worker_command(command, worker, environment, this_machine()));
@@ -54,7 +64,7 @@ int run_recipe(const std::string& name, const Arguments& arguments) {
 int hand_on(const std::string& name, const Arguments& arguments) {
   Arguments words = arguments;
   words.insert(words.begin(), name);
-  become_worker(find_worker(process_environment(), own_folder()), words);
+  become_sole_worker(find_worker(process_environment(), own_folder()), words);
 }
 
 // One worker, unless the launcher's options ask for several.

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/error_file.h"
+#include "lockstep/base/library_settings.h"
 #include "lockstep/comm/explain.h"
 
 namespace lockstep {
@@ -32,6 +33,7 @@ void explain_errors_of_libraries(const std::function<void()>& body) {
 }  // namespace
 
 int run_program(const std::function<void()>& body) {
+  for (const std::string& note : apply_library_settings()) tell("note", note);
   try {
     explain_errors_of_libraries(body);
     return 0;

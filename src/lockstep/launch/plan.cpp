@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/library_settings.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/gpu_bus.h"
 #include "lockstep/launch/port.h"
@@ -139,6 +140,14 @@ void choose_threads(Plan& plan, const Machine& machine) {
       threads, plan.num_processes, cores, cores == 1 ? "" : "s"));
 }
 
+void choose_library_settings(Plan& plan, const Machine& machine) {
+  for (const LibrarySetting& setting :
+       library_settings(plan.environment, machine.cpuid)) {
+    plan.environment[setting.name] = setting.value;
+    if (!setting.note.empty()) plan.notes.push_back(setting.note);
+  }
+}
+
 void choose_timeout(Plan& plan) {
   if (plan.options.timeout) {
     const std::string text = fmt::format("{}", *plan.options.timeout);
@@ -157,6 +166,7 @@ std::string unique_name() {
 Machine this_machine() {
   return {.count_gpus = count_installed_gpus,
           .count_cores = count_affine_cores,
+          .cpuid = ask_processor,
           .find_bus_ids =
               [](const VisibleGpus& gpus) { return find_bus_ids(gpus.names); },
           .find_allowed_cpus = find_allowed_cpus};
@@ -176,6 +186,7 @@ Plan make_plan(const RunOptions& options, const Environment& environment,
   choose_address(plan, environment);
   choose_cpus(plan, machine);
   choose_threads(plan, machine);
+  choose_library_settings(plan, machine);
   choose_timeout(plan);
   return plan;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/cpu_features.h"
 #include "lockstep/base/environment.h"
 #include "lockstep/launch/gpus.h"
 #include "lockstep/launch/numa.h"
@@ -37,6 +38,7 @@ struct Plan {
 struct Machine {
   std::function<int()> count_gpus;
   std::function<int()> count_cores;
+  Cpuid cpuid = {};  // Empty: a processor without surprises.
   // The rest serves --numa-binding.
   std::function<std::vector<std::string>(const VisibleGpus&)> find_bus_ids = {};
   std::function<CpuList()> find_allowed_cpus = {};

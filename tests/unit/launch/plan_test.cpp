@@ -43,6 +43,27 @@ TEST(Plan, CountsProcesses) {
       1);
 }
 
+TEST(Plan, LetsThreadsOfWorkersWaitWithoutSpinning) {
+  EXPECT_EQ(plan_for({"true"}).environment.at("OMP_WAIT_POLICY"), "PASSIVE");
+  EXPECT_EQ(plan_for({"true"}, {{"OMP_WAIT_POLICY", "ACTIVE"}})
+                .environment.at("OMP_WAIT_POLICY"),
+            "ACTIVE");
+}
+
+TEST(Plan, KeepsWorkersOffUnusableAmxAndSaysSo) {
+  const Plan plan =
+      make_plan(parse_run_options(Arguments{"/bin/true"}, {}), {},
+                {.count_gpus = [] { return 0; },
+                 .count_cores = [] { return 8; },
+                 .cpuid = [](uint32_t leaf, uint32_t) -> CpuidRegisters {
+                   if (leaf == 0) return {.eax = 0x1C};
+                   return {.edx = leaf == 7 ? uint32_t{1} << 24 : 0};
+                 }});
+  EXPECT_EQ(plan.environment.at("ONEDNN_MAX_CPU_ISA"), "AVX512_CORE_FP16");
+  ASSERT_EQ(plan.notes.size(), 1U);
+  EXPECT_TRUE(contains(plan.notes[0], "announces AMX"));
+}
+
 TEST(Plan, GpuWithoutGpuIsRefused) {
   EXPECT_TRUE(contains(refusal({"--nproc=gpu", "true"}), "no GPU is visible"));
 }

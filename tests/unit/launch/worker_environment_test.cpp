@@ -43,6 +43,7 @@ TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
       {"TORCHELASTIC_ERROR_FILE", "/logs/error.json"},
       {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
       {"OMP_NUM_THREADS", "2"},
+      {"OMP_WAIT_POLICY", "PASSIVE"},
       {"LOCKSTEP_STATUS_FD", "9"},
       {"LOCKSTEP_LAUNCHER", "1"},
       {"LOCKSTEP_JOB", "unique"},

@@ -46,7 +46,7 @@ function(lockstep_test name)
   endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 300)  # Under two minutes alone, with room for a busy machine.
   endif()
   include(GoogleTest)
   # libgomp reads its variable while the program loads: lockstep_test_main comes too late for it.

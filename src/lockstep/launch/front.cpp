@@ -54,7 +54,7 @@ void open_missing_standard_streams() {
 // The keeper leaves the terminal's session, so that a signal to the front's
 // process group reaches it only through the front.
 [[noreturn]] void run_keeper(const Plan& plan,
-                             std::optional<PortReservation> port,
+                             std::optional<StoreSocket> port,
                              ControlPipe pipe, const sigset_t& worker_mask) {
   setsid();
   prctl(PR_SET_NAME, "lockstep-keeper");
@@ -94,8 +94,10 @@ int watch(pid_t keeper, const FileDescriptor& events,
 
 int run_job(const Plan& plan) {
   open_missing_standard_streams();
-  std::optional<PortReservation> port;
-  if (plan.master_port) port = PortReservation::at(*plan.master_port);
+  std::optional<StoreSocket> port;
+  if (plan.master_port) {
+    port = StoreSocket::at(plan.master_addr, *plan.master_port);
+  }
   ControlPipe pipe = make_control_pipe();
   signal(SIGPIPE, SIG_IGN);
   const sigset_t watched = watched_signals(plan.options);
@@ -111,6 +113,7 @@ int run_job(const Plan& plan) {
     run_keeper(plan, std::move(port), std::move(pipe), worker_mask);
   }
   pipe.read_end.reset();
+  port.reset();  // the keeper has it
   return watch(keeper, events, pipe.write_end);
 }
 

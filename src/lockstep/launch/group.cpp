@@ -122,11 +122,12 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
                                   .attempt = place.attempt,
                                   .master_port = place.master_port,
                                   .status_fd = worker.status.fd(),
+                                  .secret_fd = place.secret_fd,
                                   .terminal_columns = stdout_end.columns,
                                   .error_file = worker.folder / "error.json"}),
                        .stdout_fd = stdout_end.fd,
                        .stderr_fd = stderr_end.fd,
-                       .kept_fd = worker.status.fd(),
+                       .kept_fds = {worker.status.fd(), place.secret_fd},
                        .signal_mask = place.signal_mask,
                        .cpus = cpus_of(plan, rank)});
   }

@@ -15,6 +15,7 @@ namespace lockstep {
 struct GroupPlace {
   int attempt = 0;  // counted from 0
   int master_port = 0;
+  int secret_fd = -1;
   std::filesystem::path folder;  // of this attempt, with one folder per rank
   sigset_t signal_mask{};        // of the workers
 };

@@ -12,6 +12,7 @@
 #include "lockstep/base/signals.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/attempt.h"
+#include "lockstep/launch/job_store.h"
 #include "lockstep/launch/log_folder.h"
 
 namespace lockstep {
@@ -73,18 +74,17 @@ class Keeper {
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
-  int run(std::optional<PortReservation> port) {
+  int run(std::optional<StoreSocket> port) {
     for (const std::string& note : plan_.notes) say(note);
+    if (!port) port = StoreSocket::any(plan_.master_addr);
     for (int attempt = 0;; ++attempt) {
-      if (!port) port = PortReservation::any();
-      const AttemptResult result = run_attempt(attempt, port->port());
+      const AttemptResult result = run_attempt(attempt, *port);
       for (const ProcessInfo& process : result.survivors) {
         say(fmt::format("process {} ({}) cannot be ended: {}", process.pid,
                         process.command, state_name(process.state)));
       }
       if (may_restart(result, attempt)) {
         announce_restart(result, attempt);
-        if (!plan_.master_port) port.reset();
         continue;
       }
       return finish(result);
@@ -97,20 +97,25 @@ class Keeper {
     err_.flush();
   }
 
-  AttemptResult run_attempt(int attempt, int port) {
+  AttemptResult run_attempt(int attempt, const StoreSocket& port) {
+    // Every attempt begins with an empty store.
+    JobStore store(port);
     const auto folder = logs_.make_attempt(attempt, plan_.num_processes);
     WorkerGroup group = start_group(plan_,
                                     {.attempt = attempt,
-                                     .master_port = port,
+                                     .master_port = port.port(),
+                                     .secret_fd = store.secret_fd(),
                                      .folder = folder,
                                      .signal_mask = worker_mask_},
                                     out_, err_);
-    return Attempt(plan_, group,
-                   {.control = control_,
-                    .out = out_,
-                    .err = err_,
-                    .child_fd = child_events_.get()})
-        .run();
+    const AttemptResult result = Attempt(plan_, group,
+                                         {.control = control_,
+                                          .out = out_,
+                                          .err = err_,
+                                          .child_fd = child_events_.get()})
+                                     .run();
+    for (const std::string& notice : store.take_notices()) say(notice);
+    return result;
   }
 
   bool may_restart(const AttemptResult& result, int attempt) const {
@@ -181,7 +186,7 @@ int report_error(const std::exception& error, int code) {
 
 }  // namespace
 
-int keep_job(const Plan& plan, std::optional<PortReservation> port,
+int keep_job(const Plan& plan, std::optional<StoreSocket> port,
              ControlReader& control, const sigset_t& worker_mask) {
   try {
     return Keeper(plan, control, worker_mask).run(std::move(port));

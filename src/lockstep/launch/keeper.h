@@ -13,7 +13,7 @@ namespace lockstep {
 // Runs the job with its restarts and reports on stderr. The calling process is
 // a subreaper of its own with SIGCHLD blocked. Returns the exit code of the
 // job; no process of the job is left then.
-int keep_job(const Plan& plan, std::optional<PortReservation> port,
+int keep_job(const Plan& plan, std::optional<StoreSocket> port,
              ControlReader& control, const sigset_t& worker_mask);
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ struct Plan {
   VisibleGpus gpus;
   std::vector<CpuList> worker_cpus;  // by local rank; empty: all that are free
   std::string master_addr;
-  std::optional<int> master_port;  // no value: a free one per attempt
+  std::optional<int> master_port;  // no value: a free one
   std::string run_id;
   std::string job;                 // Unlike run_id, never that of another job.
   double timeout_seconds = 0;      // of collectives, as the workers see it

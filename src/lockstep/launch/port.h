@@ -1,4 +1,5 @@
-// MASTER_PORT: a port that belongs to one job for its whole life.
+// MASTER_ADDR and MASTER_PORT: the socket of a job's store, for the job's whole
+// life.
 #pragma once
 
 #include <string>
@@ -7,24 +8,24 @@
 
 namespace lockstep {
 
-// Holds a port by a bound socket that does not listen. The kernel gives the
-// port to nobody else who asks for any free one, while a program that sets
-// SO_REUSEADDR, as every TCP store of c10d does, can listen there by name.
-class PortReservation {
+// Listens from its construction on, at one address of this machine: nobody else
+// can listen there, and connections wait until the store serves them.
+class StoreSocket {
  public:
-  // Any free port. Throws IoError when there is none.
-  static PortReservation any();
+  // At any free port. Throws IoError when there is none.
+  static StoreSocket any(const std::string& address);
 
-  // This very port. Throws ConfigError, naming the port, its holder where the
-  // system shows it, and the fix, when the port is taken.
-  static PortReservation at(int port);
+  // At this very port. Throws ConfigError, naming the port, its holder where
+  // the system shows it, and the fix, when the port is taken.
+  static StoreSocket at(const std::string& address, int port);
 
   int port() const { return port_; }
+  const FileDescriptor& listener() const { return listener_; }
 
  private:
-  PortReservation(FileDescriptor socket, int port);
+  explicit StoreSocket(FileDescriptor listener);
 
-  FileDescriptor socket_;
+  FileDescriptor listener_;
   int port_;
 };
 

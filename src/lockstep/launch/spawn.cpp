@@ -84,7 +84,7 @@ pid_t Spawner::start(const SpawnRequest& request) {
   signal(SIGPIPE, SIG_DFL);
   connect(request.stdout_fd, STDOUT_FILENO);
   connect(request.stderr_fd, STDERR_FILENO);
-  keep_open(request.kept_fd);
+  for (const int fd : request.kept_fds) keep_open(fd);
   if (!request.cpus.empty() &&
       sched_setaffinity(0, sizeof(mask), mask.data()) != 0) {
     give_up(write_end_.get(), -errno);

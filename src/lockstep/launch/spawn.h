@@ -20,7 +20,7 @@ struct SpawnRequest {
   Environment environment;
   int stdout_fd = -1;  // -1: that of this process
   int stderr_fd = -1;
-  int kept_fd = -1;        // stays open in the worker under its number
+  std::vector<int> kept_fds;  // stay open in the worker, by their numbers
   sigset_t signal_mask{};  // of the worker
   CpuList cpus;            // it may run on; empty: those of this process
 };

@@ -5,6 +5,7 @@
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
+#include "lockstep/net/job_secret.h"
 
 namespace lockstep {
 namespace {
@@ -53,12 +54,13 @@ Environment worker_environment(const Plan& plan, const WorkerPlace& place) {
   result["TORCHELASTIC_MAX_RESTARTS"] =
       std::to_string(plan.options.max_restarts);
   result["TORCHELASTIC_RUN_ID"] = plan.run_id;
-  result["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  result["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   result.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   result["TORCHELASTIC_ERROR_FILE"] = place.error_file.string();
   result["TORCHELASTIC_SIGNALS_TO_HANDLE"] =
       signal_names(plan.options.stop_signals);
   result["LOCKSTEP_STATUS_FD"] = std::to_string(place.status_fd);
+  result[kSecretVariable] = std::to_string(place.secret_fd);
   result["LOCKSTEP_LAUNCHER"] = "1";
   result.erase(kTerminalColumnsVariable);  // of a launcher around this one
   if (place.terminal_columns > 0) {

@@ -1,0 +1,30 @@
+#include "lockstep/launch/job_store.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+// The keeper needs descriptors itself, for pipes and log files.
+StoreLimits limits_of_keeper() {
+  StoreLimits limits;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+      files.rlim_cur != RLIM_INFINITY) {
+    limits.max_connections = std::min<size_t>(limits.max_connections,
+                                              files.rlim_cur / 2);
+  }
+  return limits;
+}
+
+}  // namespace
+
+JobStore::JobStore(const StoreSocket& socket)
+    : secret_(socket.port()),
+      server_(socket.listener(), {.limits = limits_of_keeper(),
+                                  .admission = Admission::kOwnUser,
+                                  .secret = secret_.text()}) {}
+
+}  // namespace lockstep

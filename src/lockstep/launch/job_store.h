@@ -1,0 +1,31 @@
+// The store of one attempt of a job, served beside the keeper's own loop.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/port.h"
+#include "lockstep/net/job_secret.h"
+#include "lockstep/net/store_server.h"
+
+namespace lockstep {
+
+// Serves processes of this user from a thread until its destruction. Ranks that
+// inherit the secret have keys of their own.
+class JobStore {
+ public:
+  // The socket must outlive it. Throws IoError.
+  explicit JobStore(const StoreSocket& socket);
+
+  // For the workers to inherit.
+  int secret_fd() const { return secret_.fd(); }
+
+  // Lines for the user about clients that were refused, since the last call.
+  std::vector<std::string> take_notices() { return server_.take_notices(); }
+
+ private:
+  JobSecret secret_;
+  StoreServer server_;
+};
+
+}  // namespace lockstep

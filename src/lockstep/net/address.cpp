@@ -1,0 +1,106 @@
+#include "lockstep/net/address.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace lockstep {
+namespace {
+
+// Ranks of a large job come at once.
+constexpr int kBacklog = 1024;
+
+Resolution look_up(const std::string& host, int port, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int code =
+      getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (code != 0) return {.addresses = {}, .error = gai_strerror(code)};
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found,
+                                                                 freeaddrinfo);
+  Resolution result;
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    SocketAddress& address = result.addresses.emplace_back();
+    std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
+    address.size = at->ai_addrlen;
+  }
+  return result;
+}
+
+template <typename Get>
+SocketAddress end_of(int socket, Get get) {
+  SocketAddress result;
+  result.size = sizeof(result.storage);
+  if (get(socket, reinterpret_cast<sockaddr*>(&result.storage),
+          &result.size) != 0) {
+    result.size = 0;
+  }
+  return result;
+}
+
+}  // namespace
+
+int SocketAddress::port() const {
+  if (family() == AF_INET6) {
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(storage).sin6_port);
+  }
+  return ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port);
+}
+
+bool SocketAddress::is_loopback() const {
+  constexpr uint32_t kLoopbackNet = 127;
+  if (family() == AF_INET6) {
+    return IN6_IS_ADDR_LOOPBACK(
+        &reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr);
+  }
+  const auto& address = reinterpret_cast<const sockaddr_in&>(storage);
+  return ntohl(address.sin_addr.s_addr) >> 24 == kLoopbackNet;
+}
+
+Resolution resolve(const std::string& host, int port) {
+  Resolution result = look_up(host, port, AI_NUMERICHOST);
+  if (result.addresses.empty()) result = look_up(host, port, 0);
+  return result;
+}
+
+SocketAddress any_address(int port) {
+  const FileDescriptor probe(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return look_up(probe ? "::" : "0.0.0.0", port, AI_NUMERICHOST)
+      .addresses.front();
+}
+
+FileDescriptor listen_at(const SocketAddress& address, PortUse use) {
+  FileDescriptor result(
+      socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!result) return {};
+  const int on = 1;
+  const int off = 0;
+  if (use == PortUse::kReuse) {
+    setsockopt(result.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  }
+  if (address.family() == AF_INET6) {
+    setsockopt(result.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  }
+  if (bind(result.get(), address.get(), address.size) != 0 ||
+      listen(result.get(), kBacklog) != 0) {
+    const int reason = errno;
+    result.reset();
+    errno = reason;
+  }
+  return result;
+}
+
+SocketAddress local_address_of(int socket) {
+  return end_of(socket, getsockname);
+}
+
+SocketAddress peer_address_of(int socket) {
+  return end_of(socket, getpeername);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+// Socket addresses, and sockets that listen at them.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+#include "lockstep/base/files.h"
+
+namespace lockstep {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  const sockaddr* get() const {
+    return reinterpret_cast<const sockaddr*>(&storage);
+  }
+  int family() const { return storage.ss_family; }
+  int port() const;
+  bool is_loopback() const;
+};
+
+struct Resolution {
+  std::vector<SocketAddress> addresses;
+  std::string error;  // why there are none
+};
+
+// A text that is an address already is never looked up: a name server that does
+// not answer delays names only.
+Resolution resolve(const std::string& host, int port);
+
+// 0.0.0.0, or :: with IPv4 where the machine has IPv6.
+SocketAddress any_address(int port);
+
+// kReuse also takes a port at which connections of a former listener are still
+// closing. Nobody who listens there loses it.
+enum class PortUse { kExclusive, kReuse };
+
+// A socket that is bound and listens. None on failure; errno says why.
+FileDescriptor listen_at(const SocketAddress& address, PortUse use);
+
+// The address that the socket is bound to.
+SocketAddress local_address_of(int socket);
+// The address at the other end; size 0 when there is none.
+SocketAddress peer_address_of(int socket);
+
+}  // namespace lockstep

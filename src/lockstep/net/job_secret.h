@@ -1,0 +1,35 @@
+// The secret that a launcher shares with the ranks of its job: it stands in a
+// sealed memory file whose descriptor the workers inherit, so neither
+// environment nor command line shows it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/files.h"
+
+namespace lockstep {
+
+constexpr const char* kSecretVariable = "LOCKSTEP_SECRET_FD";
+
+class JobSecret {
+ public:
+  // Random, for the store at this port. Throws IoError.
+  explicit JobSecret(int port);
+
+  const std::string& text() const { return text_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  std::string text_;
+  FileDescriptor fd_;
+};
+
+// The secret of the store at `port`, read from the descriptor that the
+// environment names. No value without one, when it was closed on the way to
+// this program, or when it is that of another store.
+std::optional<std::string> find_job_secret(const Environment& environment,
+                                           int port);
+
+}  // namespace lockstep

@@ -67,4 +67,27 @@ pid_t find_keeper(pid_t launcher) {
   return 0;
 }
 
+const char* const kStoreInPython = R"(
+import os, socket, struct, sys, time
+
+def text(value):
+    data = value.encode() if isinstance(value, str) else value
+    return struct.pack("<Q", len(data)) + data
+
+def receive(store, size):
+    data = b""
+    while len(data) < size:
+        part = store.recv(size - len(data))
+        if not part:
+            raise ConnectionError("closed")
+        data += part
+    return data
+
+def connect():
+    store = socket.create_connection(
+        (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+    store.sendall(b"\0" + struct.pack("<I", 0x3C85F7CE))
+    return store
+)";
+
 }  // namespace lockstep::testing

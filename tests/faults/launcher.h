@@ -30,6 +30,10 @@ bool contains(const std::string& text, const std::string& part);
 int count(const std::string& text, const std::string& part);
 Words sorted_lines(const std::string& text);
 
+// Python functions for scripts that use the job's store as torch does:
+// connect(), text() and receive().
+extern const char* const kStoreInPython;
+
 // The keeper below a running launcher; 0 when there is none.
 pid_t find_keeper(pid_t launcher);
 

@@ -9,33 +9,31 @@
 namespace lockstep::testing {
 namespace {
 
-// Rank 0 listens as a TCP store does, rank 1 connects and sends the number of
-// its job; a mix of two jobs shows.
+// Both ranks use the job's store: rank 1 sets the number of its job, rank 0
+// waits for it; a mix of two jobs shows.
 constexpr const char* kMeet = R"(
-import os, socket, sys, time
-address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
-if os.environ["RANK"] == "0":
-    server = socket.socket()
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    server.bind(("0.0.0.0", address[1]))
-    server.listen(8)
-    peer, _ = server.accept()
-    assert peer.recv(100).decode() == os.environ["JOB"]
+store = connect()
+if os.environ["RANK"] == "1":
+    store.sendall(b"\x01" + text("/job") + text(os.environ["JOB"]))
 else:
-    for _ in range(400):
-        try:
-            peer = socket.create_connection(address)
-            break
-        except OSError:
-            time.sleep(0.02)
-    peer.send(os.environ["JOB"].encode())
+    store.sendall(b"\x06" + struct.pack("<Q", 1) + text("/job"))
+    assert receive(store, 1) == b"\0"
+    store.sendall(b"\x03" + text("/job"))
+    size, = struct.unpack("<Q", receive(store, 8))
+    assert receive(store, size).decode() == os.environ["JOB"]
+store.sendall(b"\x0d" + bytes(4))
+assert receive(store, 4) == bytes(4)
 )";
+
+Words meeting_job(const Words& options) {
+  return python_job(options, std::string(kStoreInPython) + kMeet);
+}
 
 TEST(Port, EightJobsAtOnceDoNotMeet) {
   std::vector<std::unique_ptr<Process>> jobs;
   for (int i = 0; i < 8; ++i) {
     jobs.push_back(std::make_unique<Process>(
-        python_job({"--nproc=2"}, kMeet),
+        meeting_job({"--nproc=2"}),
         ProcessOptions{.environment = {{"JOB", std::to_string(i)}}}));
   }
   for (const auto& job : jobs) {
@@ -81,14 +79,12 @@ TEST_F(TakenPort, IsRefusedBeforeAnythingStarts) {
 TEST_F(TakenPort, OfAnEndedProcessIsFreeAgain) {
   holder_.send(9);
   holder_.wait();
-  const auto result =
-      run(python_job({"--nproc=2", "--master-port", port_}, kMeet),
-          {.environment = {{"JOB", "1"}}});
+  const auto result = run(meeting_job({"--nproc=2", "--master-port", port_}),
+                          {.environment = {{"JOB", "1"}}});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   // The connection of the first run may still be closing.
-  const auto again =
-      run(python_job({"--nproc=2", "--master-port", port_}, kMeet),
-          {.environment = {{"JOB", "1"}}});
+  const auto again = run(meeting_job({"--nproc=2", "--master-port", port_}),
+                         {.environment = {{"JOB", "1"}}});
   EXPECT_EQ(again.exit_code, 0) << again.err;
 }
 

@@ -10,6 +10,7 @@
 #include "lockstep/formats/pickle_writer.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
+#include "lockstep/net/store_engine.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
 #include "unit/config/sample_settings.h"
@@ -28,6 +29,37 @@ std::string npz_bytes() {
   write_npz(folder.path() / "a", {{"mu", float_tensor({2, 2}, {1, 2, 3, 4})},
                                   {"sigma", float_tensor({3}, {1, 2, 3})}});
   return read_file(folder.path() / "a");
+}
+
+// Pieces as fuzz_store cuts them: client, length, bytes.
+std::string store_bytes() {
+  using Q = StoreQuery;
+  const std::string hello =
+      encode_request({.query = Q::kValidate, .number = kStoreMagic});
+  std::string bytes;
+  const auto send = [&](char client, const std::string& request) {
+    bytes += {client, static_cast<char>(request.size())};
+    bytes += request;
+  };
+  for (const char client : {'\0', '\1'}) send(client, hello);
+  for (const StoreRequest& request : std::vector<StoreRequest>{
+           {.query = Q::kCompareSet, .keys = {kProofKey}, .values = {"s", ""}},
+           {.query = Q::kWait, .keys = {"/a", "/q"}},
+           {.query = Q::kCancelWait},
+           {.query = Q::kAdd, .keys = {"/lockstep/n"}, .number = 1},
+           {.query = Q::kMultiGet, .keys = {"/a", "/b"}},
+           {.query = Q::kListKeys}}) {
+    send('\0', encode_request(request));
+  }
+  for (const StoreRequest& request : std::vector<StoreRequest>{
+           {.query = Q::kMultiSet, .keys = {"/a", "/b"}, .values = {"1", "2"}},
+           {.query = Q::kQueuePush, .keys = {"/q"}, .values = {"e"}},
+           {.query = Q::kQueuePop, .keys = {"/q"}},
+           {.query = Q::kAppend, .keys = {"/a"}, .values = {"x"}},
+           {.query = Q::kDeleteKey, .keys = {"/a"}}}) {
+    send('\1', encode_request(request));
+  }
+  return bytes;
 }
 
 std::string safetensors_bytes() {
@@ -121,6 +153,7 @@ std::map<std::string, Seeds> make_seeds() {
         testing::old_torch_file(small)}},
       {"fuzz_safetensors", {safetensors_bytes()}},
       {"fuzz_npz", {npz_bytes()}},
+      {"fuzz_store", {store_bytes()}},
       {"fuzz_yaml",
        {to_yaml(Sample().options),
         "training:\n  lr: 1e-3\n  use_amp: no\ncfg: [1, 2]\ntags:\n- a\n- 'b'",

@@ -50,6 +50,20 @@ TEST(PythonUnderLockstep, AnUnchangedDdpScriptTrains) {
   expect_in(result.out, "rank 1 of 2 done");
 }
 
+// All queries of the store, through torch's own client. torchrun hosts
+// libtorch's server.
+TEST(PythonUnderLockstep, TheStoreAnswersAsTorchrunsDoes) {
+  const char* script = PYTHON_SCRIPTS "/store_queries.py";
+  const auto ours = run_long({"/usr/bin/env", "PYTHON_EXEC=" TORCH_PYTHON,
+                              LOCKSTEP_PROGRAM, "run", script});
+  EXPECT_EQ(ours.exit_code, 0) << ours.err;
+  const auto theirs =
+      run_long({TORCHRUN, "--nproc_per_node=1", "--standalone", script});
+  EXPECT_EQ(theirs.exit_code, 0) << theirs.err;
+  EXPECT_EQ(ours.out, theirs.out);
+  expect_in(ours.out, "all queries done");
+}
+
 TEST(PythonUnderLockstep, AnExceptionIsShownInTorchrunsFrame) {
   const auto result = python_under_lockstep({"--fail", "1"});
   EXPECT_EQ(result.exit_code, 1);
@@ -82,6 +96,15 @@ TEST(LockstepUnderTorchrun, TheStoreOfTheAgentIsUsed) {
                 "--no-python", EXAMPLES_FOLDER "/01_all_reduce"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   expect_in(result.out, "rank 2 of 3: the sum is 6");
+}
+
+TEST(LockstepUnderTorchrun, ALauncherPerRankIsRefused) {
+  const auto result =
+      run_long({TORCHRUN, "--nproc_per_node=2", "--standalone", "--no-python",
+                LOCKSTEP_PROGRAM, "train", "tiny"});
+  EXPECT_EQ(result.exit_code, 1);
+  expect_in(result.err, "of 2 of torchrun: 2 launchers would run 2 jobs");
+  expect_in(result.err, "lockstep-worker train RECIPE");
 }
 
 TEST(LockstepUnderTorchrun, TheErrorReachesTorchrunsFrame) {

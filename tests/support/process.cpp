@@ -48,7 +48,8 @@ std::string contents(const FileDescriptor& file) {
 
 // The tests themselves may run below a launcher.
 bool is_launcher_variable(const std::string& name) {
-  for (const char* prefix : {"PET_", "TORCHELASTIC_", "LOCKSTEP_", "MASTER_"}) {
+  for (const char* prefix : {"PET_", "TORCHELASTIC_", "LOCKSTEP_", "MASTER_",
+                             "SLURM_", "OMPI_", "PMI", "MPI_", "MV2_"}) {
     if (name.starts_with(prefix)) return true;
   }
   return name == "CUDA_VISIBLE_DEVICES" || name == "OMP_NUM_THREADS" ||

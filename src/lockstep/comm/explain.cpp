@@ -70,8 +70,8 @@ constexpr std::array kPatterns = {
             "another rank ended or crashed",
             "look for the first error of the other ranks"},
     Pattern{"Failed to recv", FaultKind::kPeerLost,
-            "the store, which rank 0 hosts, is gone: rank 0 ended",
-            "look for the first error of rank 0"},
+            "the store is gone: its host, rank 0 or the launcher, ended",
+            "look for the first error of the other ranks"},
     Pattern{"unhandled system error", FaultKind::kNccl,
             "a system call of NCCL failed: often the wrong network interface, "
             "a full /dev/shm, or peer-to-peer access blocked by the machine",

@@ -1,7 +1,6 @@
 // Addresses of this host, as far as connecting the ranks needs them.
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,12 +10,6 @@ namespace lockstep {
 // localhost). Throws ConfigError when the name cannot be resolved or no route
 // leads there.
 std::string local_address_towards(const std::string& host, int port);
-
-// Returns when something accepts connections at host:port. False after the
-// deadline. c10d's own client waits up to a second between tries; this one a
-// few milliseconds.
-bool wait_until_reachable(const std::string& host, int port,
-                          std::chrono::milliseconds timeout);
 
 // Throws ConfigError listing the interfaces there are, when one of the
 // comma-separated `names` is none of them. `variable` is where the names come

@@ -5,6 +5,9 @@
 #include <limits>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/base/task_place.h"
+#include "lockstep/net/job_secret.h"
 
 namespace lockstep {
 namespace {
@@ -32,10 +35,86 @@ void require_set(const Environment& environment, const char* name) {
       name, kHowToStart));
 }
 
+// Ports of a job without a launcher of ours, in the order in which they are
+// tried: its name, hashed (FNV-1a) into a range below the ports that the system
+// gives to outgoing connections.
+std::vector<int> ports_of(const std::string& job) {
+  constexpr uint64_t kFirst = 10000;
+  constexpr uint64_t kCount = 22000;
+  constexpr uint64_t kStride = 7919;
+  constexpr uint64_t kNumTries = 16;
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : job) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  }
+  std::vector<int> ports;
+  for (uint64_t i = 0; i < kNumTries; ++i) {
+    ports.push_back(static_cast<int>(kFirst + (hash + i * kStride) % kCount));
+  }
+  return ports;
+}
+
+void refuse_several_machines(const TaskPlace& task) {
+  if (task.not_one_machine.empty()) return;
+  throw ConfigError(fmt::format(
+      "{} started {} tasks ({}={}), and not all on one machine ({}): several "
+      "machines are not supported yet; start all tasks on one, or one task "
+      "that runs 'lockstep run --nproc-per-node N PROGRAM'",
+      task.launcher, task.size, task.size_variable, task.size,
+      task.not_one_machine));
+}
+
+void check_world_size(const Environment& environment, const TaskPlace& task) {
+  const auto size = find_integer(environment, "WORLD_SIZE");
+  if (!size || *size == task.size) return;
+  throw ConfigError(fmt::format(
+      "WORLD_SIZE={} contradicts {}={}; unset WORLD_SIZE, or set RANK for "
+      "every process too",
+      *size, task.size_variable, task.size));
+}
+
+// A scheduler that gives every task its own GPU shows it that one alone.
+bool sees_one_gpu(const Environment& environment) {
+  const auto gpus = find(environment, "CUDA_VISIBLE_DEVICES");
+  return gpus && *gpus != "-1" && split(*gpus, ',').size() == 1;
+}
+
+Place place_of_task(const Environment& environment, const TaskPlace& task) {
+  refuse_several_machines(task);
+  check_world_size(environment, task);
+  Place place;
+  place.rank = task.rank;
+  place.world_size = task.size;
+  place.local_world_size = task.size;
+  place.local_rank = sees_one_gpu(environment) ? 0 : task.local_rank;
+  const std::string job =
+      task.job.empty() ? name_task_parent(task.rank_variable) : task.job;
+  place.store_secret = "job of " + task.launcher + ": " + job;
+  place.store_ports = ports_of(*place.store_secret);
+  // A job script may have chosen both.
+  if (const auto address = find(environment, "MASTER_ADDR")) {
+    place.master_addr = *address;
+  }
+  if (find(environment, "MASTER_PORT")) {
+    place.store_ports = {in_range(environment, "MASTER_PORT", 1, 65535, 0)};
+  }
+  place.master_port = place.store_ports.front();
+  return place;
+}
+
 }  // namespace
+
+std::string store_host(const Place& place) {
+  return place.launcher_hosts_store ? "the launcher" : "rank 0";
+}
 
 Place place_from_environment(const Environment& environment) {
   Place place;
+  if (!find(environment, "RANK")) {
+    if (const auto task = find_task_place(environment)) {
+      return place_of_task(environment, *task);
+    }
+  }
   const bool launched =
       find(environment, "RANK") || find(environment, "WORLD_SIZE");
   if (!launched) return place;
@@ -59,6 +138,9 @@ Place place_from_environment(const Environment& environment) {
   require_set(environment, "MASTER_PORT");
   place.master_addr = *find(environment, "MASTER_ADDR");
   place.master_port = in_range(environment, "MASTER_PORT", 1, 65535, 0);
+  if (place.launcher_hosts_store) {
+    place.store_secret = find_job_secret(environment, place.master_port);
+  }
   return place;
 }
 

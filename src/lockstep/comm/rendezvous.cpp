@@ -4,14 +4,14 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/comm/explain.h"
-#include "lockstep/comm/network.h"
+#include "lockstep/comm/client_store.h"
 #include "lockstep/comm/store_barrier.h"
+#include "lockstep/net/address.h"
 
 namespace lockstep {
 namespace {
@@ -85,10 +85,10 @@ void wait_for_records(c10d::Store& store, const Place& place,
   }
   if (missing.store_lost) {
     throw PeerError(fmt::format(
-        "rank 0 ended while rank {} of {} waited for rank(s) {} to come to "
-        "{}:{}; look for the first error of rank 0",
-        place.rank, place.world_size, fmt::join(missing_ranks, ", "),
-        place.master_addr, place.master_port));
+        "{0} ended while rank {1} of {2} waited for rank(s) {3} to come to "
+        "{4}:{5}; look for the first error of {0}",
+        store_host(place), place.rank, place.world_size,
+        fmt::join(missing_ranks, ", "), place.master_addr, place.master_port));
   }
   throw TimeoutError(fmt::format(
       "rank {} of {} waited {} for rank(s) {} to come to {}:{}; start them, or "
@@ -134,7 +134,7 @@ void compare_with_all(c10d::Store& store, const Place& place, const Record& own,
 
 std::string compared_key(int rank) { return fmt::format("compared/{}", rank); }
 
-// The store goes with rank 0: ranks that have come shall find the same
+// The store may go with rank 0: ranks that have come shall find the same
 // difference before, and not a broken connection.
 void wait_until_compared(c10d::Store& store, const Place& place) {
   std::vector<std::string> keys;
@@ -144,42 +144,109 @@ void wait_until_compared(c10d::Store& store, const Place& place) {
   if (!keys.empty()) wait_for_keys(store, keys, kPatience);
 }
 
-c10d::TCPStoreOptions store_options(const Place& place,
-                                    std::chrono::milliseconds timeout) {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(place.master_port);
-  options.isServer = place.rank == 0 && !place.launcher_hosts_store;
-  options.numWorkers = place.world_size;
-  options.waitWorkers = false;  // meet() waits, and can name who is missing.
-  options.timeout = timeout;
-  options.multiTenant = true;
-  return options;
+std::vector<int> ports_of(const Place& place) {
+  if (!place.store_ports.empty()) return place.store_ports;
+  return {place.master_port};
+}
+
+// Where rank 0 listens: at MASTER_ADDR, so that a job of one machine is open to
+// that machine alone; everywhere for a job of several.
+std::vector<SocketAddress> addresses_of_host(const Place& place, int port) {
+  if (place.local_world_size < place.world_size) return {any_address(port)};
+  return resolve_master(place.master_addr, port);
+}
+
+FileDescriptor listen_for_ranks(Place& place) {
+  int reason = EADDRNOTAVAIL;
+  for (const int port : ports_of(place)) {
+    for (const SocketAddress& address : addresses_of_host(place, port)) {
+      FileDescriptor listener = listen_at(address, PortUse::kReuse);
+      if (listener) {
+        place.master_port = port;
+        return listener;
+      }
+      reason = errno;
+    }
+  }
+  if (reason == EADDRNOTAVAIL) {
+    throw ConfigError(fmt::format(
+        "MASTER_ADDR='{}' is not an address of this machine, on which rank 0 "
+        "runs; set it to one, for all ranks",
+        place.master_addr));
+  }
+  errno = reason;
+  throw ConfigError(fmt::format(
+      "rank 0 cannot listen at {}:{} for the other ranks: {}; another program, "
+      "a second process with RANK=0 or a second World of this process listens "
+      "there; leave --master-port and MASTER_PORT out (lockstep run then takes "
+      "a free one) or choose another",
+      place.master_addr, place.master_port, errno_text()));
+}
+
+std::shared_ptr<HostedStore> host_store(Place& place) {
+  const bool is_one_machine = place.local_world_size == place.world_size;
+  return std::make_shared<HostedStore>(
+      listen_for_ranks(place),
+      StoreServerConfig{.admission = is_one_machine ? Admission::kOwnUser
+                                                    : Admission::kEveryone,
+                        .secret = place.store_secret.value_or("")});
+}
+
+// A job with one port is waited for there; among several ports the store of the
+// job is found by its name.
+std::unique_ptr<StoreClient> find_store(Place& place,
+                                        std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPause{20};
+  StoreClientConfig config{.host = place.master_addr,
+                           .port = place.master_port,
+                           .search_timeout = timeout,
+                           .reply_timeout = timeout,
+                           .secret = place.store_secret};
+  // A torchrun of another user may have started this process.
+  if (place.launcher_hosts_store && !place.store_secret) {
+    config.allowed_host = StoreClientConfig::Host::kAnyone;
+  }
+  if (place.store_ports.size() <= 1) return StoreClient::connect(config);
+  config.search_timeout = std::chrono::milliseconds(0);
+  const auto deadline = Clock::now() + timeout;
+  while (Clock::now() < deadline) {
+    for (const int port : place.store_ports) {
+      config.port = port;
+      try {
+        if (auto client = StoreClient::connect(config)) {
+          place.master_port = port;
+          return client;
+        }
+      } catch (const ConfigError&) {
+        // Another user's; rank 0 has taken the next one.
+      }
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::Store> open_store(const Place& place,
+c10::intrusive_ptr<c10d::Store> open_store(Place& place,
                                            std::chrono::milliseconds timeout) {
-  const auto options = store_options(place, timeout);
-  if (!options.isServer &&
-      !wait_until_reachable(place.master_addr, place.master_port, timeout)) {
+  std::shared_ptr<HostedStore> host;
+  if (place.rank == 0 && !place.launcher_hosts_store) host = host_store(place);
+  auto client = find_store(place, timeout);
+  if (client == nullptr) {
     throw TimeoutError(fmt::format(
-        "rank {} of {} found nobody at {}:{} within {}: rank 0 did not start, "
+        "rank {} of {} found nobody at {}:{} within {}: {} did not start, "
         "ended, or MASTER_ADDR and MASTER_PORT are not the same for all. "
         "--timeout, TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
         place.rank, place.world_size, place.master_addr, place.master_port,
-        duration_text(timeout.count() * 1e-3)));
+        store_host(place), duration_text(timeout.count() * 1e-3)));
   }
-  try {
-    auto store =
-        c10::make_intrusive<c10d::TCPStore>(place.master_addr, options);
-    return c10::make_intrusive<c10d::PrefixStore>(
-        fmt::format("lockstep/{}", place.attempt), std::move(store));
-  } catch (const std::exception& error) {
-    throw_explained(
-        error, fmt::format("opening the store at {}:{} on rank {}",
-                           place.master_addr, place.master_port, place.rank));
-  }
+  // Keys under lockstep/ are only for ranks that know the secret.
+  const char* prefix = place.store_secret ? "lockstep" : "ranks";
+  return c10::make_intrusive<c10d::PrefixStore>(
+      fmt::format("{}/{}", prefix, place.attempt),
+      c10::make_intrusive<ClientStore>(std::move(client), std::move(host)));
 }
 
 void meet(c10d::Store& store, const Place& place, const Attendance& attendance,

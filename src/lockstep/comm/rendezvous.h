@@ -15,9 +15,10 @@ class Store;
 namespace lockstep {
 
 // Connects to the store of the job; rank 0 hosts it unless the launcher does.
-// Throws ConfigError when the port is taken, TimeoutError when the store does
-// not answer in time.
-c10::intrusive_ptr<c10d::Store> open_store(const Place& place,
+// Where the job has several ports to choose from, place.master_port becomes the
+// one that was taken. Throws ConfigError when the port is taken or belongs to
+// another user, TimeoutError when the store does not answer in time.
+c10::intrusive_ptr<c10d::Store> open_store(Place& place,
                                            std::chrono::milliseconds timeout);
 
 struct Attendance {

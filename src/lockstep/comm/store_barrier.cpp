@@ -44,7 +44,7 @@ Missing wait_for_keys(c10d::Store& store, const std::vector<std::string>& keys,
       if (missing.positions.empty() || is_hopeless()) return missing;
     } catch (const std::exception& error) {
       if (missing.positions.empty()) {
-        throw_explained(error, "asking the store, which rank 0 hosts");
+        throw_explained(error, "asking the job's store");
       }
       missing.store_lost = true;
       return missing;
@@ -89,7 +89,7 @@ Absent StoreBarrier::arrive_and_wait(std::chrono::milliseconds timeout) {
     absent.late = missing.positions;
     absent.store_lost = missing.store_lost;
   } catch (const std::exception& error) {
-    throw_explained(error, "a barrier through rank 0's store");
+    throw_explained(error, "a barrier through the job's store");
   }
   return absent;
 }

@@ -17,7 +17,7 @@ namespace lockstep {
 // Whose keys did not come.
 struct Missing {
   std::vector<int> positions;  // Empty: all keys are set.
-  bool store_lost = false;     // The store went away: rank 0, its host, ended.
+  bool store_lost = false;     // The store went away: its host ended.
 };
 
 // Waits until all keys are set, the deadline passes, or is_hopeless() says that

@@ -135,7 +135,7 @@ void World::Impl::connect(const Environment& environment) {
     return;
   }
   ignore_broken_pipes();
-  // Before the ranks meet: rank 0 would take the store with it.
+  // Before the ranks meet: rank 0 may take the store with it.
   if (const auto names = find(environment, "GLOO_SOCKET_IFNAME")) {
     require_interfaces(*names, "GLOO_SOCKET_IFNAME");
   }
@@ -269,9 +269,9 @@ void World::Impl::wait_at_barrier(std::chrono::milliseconds wait) {
   }
   if (absent.store_lost) {
     throw PeerError(fmt::format(
-        "{}: rank 0 ended while this rank waited for rank(s) {}; look for the "
-        "first error of rank 0",
-        here, fmt::join(absent.late, ", ")));
+        "{0}: {1} ended while this rank waited for rank(s) {2}; look for the "
+        "first error of {1}",
+        here, store_host(place), fmt::join(absent.late, ", ")));
   }
   if (!absent.late.empty()) {
     throw TimeoutError(fmt::format(

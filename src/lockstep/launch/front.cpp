@@ -53,8 +53,7 @@ void open_missing_standard_streams() {
 
 // The keeper leaves the terminal's session, so that a signal to the front's
 // process group reaches it only through the front.
-[[noreturn]] void run_keeper(const Plan& plan,
-                             std::optional<StoreSocket> port,
+[[noreturn]] void run_keeper(const Plan& plan, std::optional<StoreSocket> port,
                              ControlPipe pipe, const sigset_t& worker_mask) {
   setsid();
   prctl(PR_SET_NAME, "lockstep-keeper");

@@ -13,8 +13,8 @@ StoreLimits limits_of_keeper() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
       files.rlim_cur != RLIM_INFINITY) {
-    limits.max_connections = std::min<size_t>(limits.max_connections,
-                                              files.rlim_cur / 2);
+    limits.max_connections =
+        std::min<size_t>(limits.max_connections, files.rlim_cur / 2);
   }
   return limits;
 }

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <memory>
@@ -17,17 +16,12 @@
 namespace lockstep {
 namespace {
 
-struct Connection {
-  bool is_listening;
-  std::string inode;
-};
-
 using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
 
 // Rows look like "0: 00000000:1F90 00000000:0000 0A ..."; address and port are
 // hexadecimal, state 0A is LISTEN, the tenth word is the inode of the socket.
-std::vector<Connection> connections_at(int port) {
-  std::vector<Connection> found;
+std::vector<std::string> inodes_of_listeners(int port) {
+  std::vector<std::string> found;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
     std::istringstream rows(try_read_file(table).value_or(""));
     std::string row;
@@ -41,7 +35,7 @@ std::vector<Connection> connections_at(int port) {
       int number = -1;
       std::from_chars(word[1].data() + colon + 1,
                       word[1].data() + word[1].size(), number, 16);
-      if (number == port) found.push_back({word[3] == "0A", word[9]});
+      if (number == port && word[3] == "0A") found.push_back(word[9]);
     }
   }
   return found;
@@ -79,18 +73,10 @@ std::optional<ProcessInfo> holder_of(const std::string& inode) {
 }  // namespace
 
 std::optional<ProcessInfo> find_port_holder(int port) {
-  for (const Connection& connection : connections_at(port)) {
-    if (!connection.is_listening) continue;
-    if (auto holder = holder_of(connection.inode)) return holder;
+  for (const std::string& inode : inodes_of_listeners(port)) {
+    if (auto holder = holder_of(inode)) return holder;
   }
   return std::nullopt;
-}
-
-bool is_port_closing(int port) {
-  const auto found = connections_at(port);
-  return !found.empty() &&
-         std::none_of(found.begin(), found.end(),
-                      [](const Connection& c) { return c.is_listening; });
 }
 
 }  // namespace lockstep

@@ -11,8 +11,4 @@ namespace lockstep {
 // belongs to another user.
 std::optional<ProcessInfo> find_port_holder(int port);
 
-// True when nobody listens on the port but connections of a former listener
-// are still closing.
-bool is_port_closing(int port);
-
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "lockstep/base/library_settings.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/gpu_bus.h"
+#include "lockstep/launch/nesting.h"
 #include "lockstep/launch/port.h"
 
 namespace lockstep {
@@ -174,6 +175,7 @@ Machine this_machine() {
 
 Plan make_plan(const RunOptions& options, const Environment& environment,
                const Machine& machine) {
+  if (!options.standalone) refuse_nested_launch(environment);
   Plan plan;
   plan.options = options;
   plan.environment = environment;

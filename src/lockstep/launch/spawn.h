@@ -20,9 +20,9 @@ struct SpawnRequest {
   Environment environment;
   int stdout_fd = -1;  // -1: that of this process
   int stderr_fd = -1;
-  std::vector<int> kept_fds;  // stay open in the worker, by their numbers
-  sigset_t signal_mask{};  // of the worker
-  CpuList cpus;            // it may run on; empty: those of this process
+  std::vector<int> kept_fds = {};  // stay open in the worker, by their numbers
+  sigset_t signal_mask{};          // of the worker
+  CpuList cpus;  // it may run on; empty: those of this process
 };
 
 // Starts workers in sessions of their own that die with this process, and

@@ -56,6 +56,10 @@ Environment worker_environment(const Plan& plan, const WorkerPlace& place) {
   result["TORCHELASTIC_RUN_ID"] = plan.run_id;
   result["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   result.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  // Gloo listens where the host's name points to, often on the network.
+  if (plan.master_addr == "127.0.0.1" || plan.master_addr == "::1") {
+    result.emplace("GLOO_SOCKET_IFNAME", "lo");
+  }
   result["TORCHELASTIC_ERROR_FILE"] = place.error_file.string();
   result["TORCHELASTIC_SIGNALS_TO_HANDLE"] =
       signal_names(plan.options.stop_signals);

@@ -14,7 +14,7 @@ struct WorkerPlace {
   int attempt = 0;  // counted from 0
   int master_port = 0;
   int status_fd = -1;
-  int secret_fd = -1;  // of the job's store
+  int secret_fd = -1;        // of the job's store
   int terminal_columns = 0;  // where its stdout is shown; 0: no terminal
   std::filesystem::path error_file;
 };

@@ -1,11 +1,15 @@
 #include "lockstep/net/address.h"
 
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
+
+#include "lockstep/base/error.h"
 
 namespace lockstep {
 namespace {
@@ -36,8 +40,8 @@ template <typename Get>
 SocketAddress end_of(int socket, Get get) {
   SocketAddress result;
   result.size = sizeof(result.storage);
-  if (get(socket, reinterpret_cast<sockaddr*>(&result.storage),
-          &result.size) != 0) {
+  if (get(socket, reinterpret_cast<sockaddr*>(&result.storage), &result.size) !=
+      0) {
     result.size = 0;
   }
   return result;
@@ -66,6 +70,17 @@ Resolution resolve(const std::string& host, int port) {
   Resolution result = look_up(host, port, AI_NUMERICHOST);
   if (result.addresses.empty()) result = look_up(host, port, 0);
   return result;
+}
+
+std::vector<SocketAddress> resolve_master(const std::string& host, int port) {
+  Resolution found = resolve(host, port);
+  if (found.addresses.empty()) {
+    throw ConfigError(fmt::format(
+        "cannot resolve MASTER_ADDR='{}': {}; use an address such as 127.0.0.1 "
+        "or a name that every host resolves",
+        host, found.error));
+  }
+  return std::move(found.addresses);
 }
 
 SocketAddress any_address(int port) {

@@ -31,6 +31,9 @@ struct Resolution {
 // not answer delays names only.
 Resolution resolve(const std::string& host, int port);
 
+// The same for MASTER_ADDR: throws ConfigError when there are none.
+std::vector<SocketAddress> resolve_master(const std::string& host, int port);
+
 // 0.0.0.0, or :: with IPv4 where the machine has IPv6.
 SocketAddress any_address(int port);
 

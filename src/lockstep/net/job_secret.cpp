@@ -65,7 +65,8 @@ std::optional<std::string> find_job_secret(const Environment& environment,
   if (count <= 0) return std::nullopt;
   const std::string_view text(content.data(), static_cast<size_t>(count));
   const size_t end = text.find('\n');
-  if (end == std::string_view::npos || parse_integer(text.substr(0, end)) != port ||
+  if (end == std::string_view::npos ||
+      parse_integer(text.substr(0, end)) != port ||
       text.size() - end - 1 != kSecretBytes) {
     return std::nullopt;
   }

@@ -165,8 +165,7 @@ std::optional<uid_t> find_in_tables(const Ends& ends) {
 }  // namespace
 
 SocketOwners::SocketOwners()
-    : netlink_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC,
-                      NETLINK_SOCK_DIAG)) {
+    : netlink_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)) {
   if (!netlink_) return;
   const timeval limit{.tv_sec = 1, .tv_usec = 0};
   setsockopt(netlink_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

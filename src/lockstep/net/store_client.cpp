@@ -28,15 +28,16 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{2};
 constexpr milliseconds kLongestPause{100};
-// A store answers at once; something else that accepts may never do.
+// A store answers at once, unless its machine is overloaded; something else
+// that accepts may never do.
 constexpr milliseconds kHandshake{30000};
+constexpr milliseconds kHandshakeOfOneTry{2000};
 // A store that closes a new connection may be one that is just ending.
 constexpr milliseconds kRefusal{5000};
 
 milliseconds until(Clock::time_point deadline) {
-  return std::max(milliseconds(0),
-                  std::chrono::duration_cast<milliseconds>(deadline -
-                                                           Clock::now()));
+  return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(
+                                       deadline - Clock::now()));
 }
 
 bool wait_for_events(int socket, short events, milliseconds timeout) {
@@ -103,23 +104,20 @@ StoreClient::StoreClient(StoreClientConfig config, FileDescriptor socket)
 
 std::unique_ptr<StoreClient> StoreClient::connect(
     const StoreClientConfig& config) {
-  const Resolution host = resolve(config.host, config.port);
-  if (host.addresses.empty()) {
-    throw ConfigError(fmt::format(
-        "cannot resolve MASTER_ADDR='{}': {}; use an address such as 127.0.0.1 "
-        "or a name that every host resolves",
-        config.host, host.error));
-  }
-  const auto deadline = Clock::now() + config.timeout;
+  const auto addresses = resolve_master(config.host, config.port);
+  const auto deadline = Clock::now() + config.search_timeout;
+  const bool tries_once = config.search_timeout == milliseconds(0);
   std::optional<Clock::time_point> first_refusal;
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    FileDescriptor socket = connect_to_any(host.addresses, until(deadline));
+    FileDescriptor socket =
+        connect_to_any(addresses, std::max(until(deadline), kLongestPause));
     if (socket) {
       std::unique_ptr<StoreClient> client(
           new StoreClient(config, std::move(socket)));
-      const Handshake handshake = client->shake_hands(
-          std::min(kHandshake, until(deadline) + kLongestPause));
+      const Handshake handshake =
+          client->shake_hands(tries_once ? kHandshakeOfOneTry : kHandshake);
       if (handshake == Handshake::kDone) return client;
+      if (tries_once) return nullptr;
       if (handshake == Handshake::kSilent) {
         client->throw_lost("what listens there does not answer as a store");
       }
@@ -160,8 +158,7 @@ void StoreClient::check_host() const {
   const auto owner = SocketOwners().owner_of_peer(socket_.get());
   const bool must_be_own = config_.secret.has_value();
   const bool is_other = owner && *owner != geteuid();
-  if ((is_other &&
-       config_.allowed_host == StoreClientConfig::Host::kOwnUser) ||
+  if ((is_other && config_.allowed_host == StoreClientConfig::Host::kOwnUser) ||
       (must_be_own && (is_other || !owner))) {
     throw ConfigError(fmt::format(
         "port {} of {} (MASTER_PORT, MASTER_ADDR) does not belong to this job: "
@@ -176,7 +173,8 @@ void StoreClient::prove_secret() {
   send({.query = StoreQuery::kCompareSet,
         .keys = {kProofKey},
         .values = {*config_.secret, ""}});
-  if (receive_bytes() != kProofAccepted) throw_lost("it belongs to another job");
+  if (receive_bytes() != kProofAccepted)
+    throw_lost("it belongs to another job");
 }
 
 std::string StoreClient::name() const {
@@ -200,7 +198,7 @@ void StoreClient::send(const StoreRequest& request) {
     if (count > 0) {
       sent += static_cast<size_t>(count);
     } else if (count < 0 && errno == EAGAIN) {
-      if (!wait_for_events(socket_.get(), POLLOUT, config_.timeout)) {
+      if (!wait_for_events(socket_.get(), POLLOUT, config_.reply_timeout)) {
         throw TimeoutError(
             fmt::format("the store at {} takes no request", name()));
       }
@@ -221,10 +219,11 @@ std::string StoreClient::receive(size_t size) {
     } else if (count == 0) {
       throw_lost("the connection was closed");
     } else if (errno == EAGAIN) {
-      if (!wait_for_input(config_.timeout)) {
+      if (!wait_for_input(config_.reply_timeout)) {
         throw TimeoutError(fmt::format(
             "the store at {} gave no reply within {}", name(),
-            duration_text(static_cast<double>(config_.timeout.count()) * 1e-3)));
+            duration_text(static_cast<double>(config_.reply_timeout.count()) *
+                          1e-3)));
       }
     } else if (errno != EINTR) {
       throw_lost(errno_text());
@@ -352,9 +351,8 @@ void StoreClient::wait(const Keys& keys, Timeout timeout) {
     receive(1);
     return;
   }
-  throw TimeoutError(fmt::format(
-      "wait timeout after {}ms, keys: {}", timeout.count(),
-      fmt::join(keys, ", ")));
+  throw TimeoutError(fmt::format("wait timeout after {}ms, keys: {}",
+                                 timeout.count(), fmt::join(keys, ", ")));
 }
 
 void StoreClient::push(const std::string& key, std::string_view value) {

@@ -18,8 +18,10 @@ namespace lockstep {
 struct StoreClientConfig {
   std::string host = "127.0.0.1";
   int port = 0;
-  // How long to look for a store, and for any reply but that of wait().
-  std::chrono::milliseconds timeout{0};
+  // How long to look for a store; 0: one try.
+  std::chrono::milliseconds search_timeout{0};
+  // For any reply but that of wait().
+  std::chrono::milliseconds reply_timeout{0};
   // Proved to the server after it was found to belong to this user; it is sent
   // to nobody else.
   std::optional<std::string> secret = std::nullopt;
@@ -37,7 +39,7 @@ class StoreClient {
   using Keys = std::vector<std::string>;
   using Timeout = std::chrono::milliseconds;
 
-  // nullptr: nobody accepted connections there within the timeout. Throws
+  // nullptr: nobody accepted connections there in time. Throws
   // ConfigError when the host has no address or another user listens there,
   // PeerError when what listens there is not a store, or refuses this client.
   static std::unique_ptr<StoreClient> connect(const StoreClientConfig& config);

@@ -66,10 +66,10 @@ StoreData::Woken StoreData::append(std::string_view key,
   const auto found = values_.find(key);
   if (found == values_.end()) return set(key, value);
   if (found->second.size() + value.size() > limits_->max_value_bytes) {
-    throw FormatError(fmt::format("APPEND makes a value of {} bytes; the limit "
-                                  "is {}",
-                                  found->second.size() + value.size(),
-                                  limits_->max_value_bytes));
+    throw FormatError(fmt::format(
+        "APPEND makes a value of {} bytes; the limit "
+        "is {}",
+        found->second.size() + value.size(), limits_->max_value_bytes));
   }
   charge(value.size());
   found->second.append(value);

@@ -124,8 +124,8 @@ void StoreEngine::check_keys(const StoreRequest& request,
   if (client.has_proof) return;
   for (const std::string_view key : request.keys) {
     if (!data_.is_reserved(key)) continue;
-    throw FormatError(
-        fmt::format("keys under {} are for the job's own ranks", kReservedKeys));
+    throw FormatError(fmt::format("keys under {} are for the job's own ranks",
+                                  kReservedKeys));
   }
 }
 

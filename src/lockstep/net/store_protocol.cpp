@@ -18,24 +18,24 @@ struct Grammar {
 };
 
 constexpr std::array<Grammar, kNumStoreQueries> kGrammars = {{
-    {"4"},           // VALIDATE
-    {"kv"},          // SET
-    {"kvv"},         // COMPARE_SET
-    {"k"},           // GET
-    {"k8"},          // ADD
-    {"k", true},     // CHECK
-    {"k", true},     // WAIT
-    {""},            // GETNUMKEYS
-    {"k"},           // DELETE_KEY
-    {"kv"},          // APPEND
-    {"k", true},     // MULTI_GET
-    {"kv", true},    // MULTI_SET
-    {""},            // CANCEL_WAIT
-    {"4"},           // PING
-    {"kv"},          // QUEUE_PUSH
-    {"k"},           // QUEUE_POP
-    {"k"},           // QUEUE_LEN
-    {""},            // LIST_KEYS
+    {"4"},         // VALIDATE
+    {"kv"},        // SET
+    {"kvv"},       // COMPARE_SET
+    {"k"},         // GET
+    {"k8"},        // ADD
+    {"k", true},   // CHECK
+    {"k", true},   // WAIT
+    {""},          // GETNUMKEYS
+    {"k"},         // DELETE_KEY
+    {"kv"},        // APPEND
+    {"k", true},   // MULTI_GET
+    {"kv", true},  // MULTI_SET
+    {""},          // CANCEL_WAIT
+    {"4"},         // PING
+    {"kv"},        // QUEUE_PUSH
+    {"k"},         // QUEUE_POP
+    {"k"},         // QUEUE_LEN
+    {""},          // LIST_KEYS
 }};
 
 const Grammar& grammar_of(StoreQuery query) {

@@ -201,8 +201,8 @@ int StoreServer::Loop::milliseconds_to_wait() const {
 
 void StoreServer::Loop::accept_all() {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    FileDescriptor socket(accept4(listener_, nullptr, nullptr,
-                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
+    FileDescriptor socket(
+        accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
       admit(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
@@ -242,10 +242,10 @@ void StoreServer::Loop::admit(FileDescriptor socket) {
   const StoreClientId id = next_id_++;
   watch(socket.get(), id, EPOLLIN, EPOLL_CTL_ADD);
   connections_.emplace(
-      id, Connection{.socket = std::move(socket),
-                     .unsent = {},
-                     .deadline =
-                         Clock::now() + config_.limits.handshake_timeout});
+      id,
+      Connection{.socket = std::move(socket),
+                 .unsent = {},
+                 .deadline = Clock::now() + config_.limits.handshake_timeout});
   silent_.push_back(id);
   engine_.connect(id);
 }
@@ -253,10 +253,10 @@ void StoreServer::Loop::admit(FileDescriptor socket) {
 bool StoreServer::Loop::is_welcome(int socket) {
   if (config_.admission == Admission::kEveryone) return true;
   const auto owner = owners_.owner_of_peer(socket);
-  if (owner == geteuid()) return true;
+  if (owner == config_.own_user) return true;
   if (owner) {
-    note(fmt::format(
-        "the store refused a connection of another user (uid {})", *owner));
+    note(fmt::format("the store refused a connection of another user (uid {})",
+                     *owner));
   } else if (const SocketAddress peer = peer_address_of(socket);
              peer.size > 0 && !peer.is_loopback()) {
     note("the store refused a connection of another machine");
@@ -266,8 +266,7 @@ bool StoreServer::Loop::is_welcome(int socket) {
 
 void StoreServer::Loop::drop_late_ones() {
   const auto now = Clock::now();
-  while (!silent_.empty() &&
-         connections_.at(silent_.front()).deadline <= now) {
+  while (!silent_.empty() && connections_.at(silent_.front()).deadline <= now) {
     drop(silent_.front());
   }
 }

@@ -2,6 +2,8 @@
 // use as their own.
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +21,7 @@ enum class Admission {
 struct StoreServerConfig {
   StoreLimits limits = {};
   Admission admission = Admission::kOwnUser;
+  uid_t own_user = geteuid();
   std::string secret = {};  // see StoreEngineConfig
 };
 

@@ -83,6 +83,77 @@ TEST(Place, NamesContradictions) {
             "or unset it");
 }
 
+const Environment kSecondTask = {
+    {"SLURM_JOB_ID", "1234"},      {"SLURM_STEP_ID", "0"},
+    {"SLURM_PROCID", "1"},         {"SLURM_LOCALID", "1"},
+    {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NUM_NODES", "1"}};
+
+TEST(Place, OfATaskOfSrunComesFromItsVariables) {
+  const Place place = place_from_environment(kSecondTask);
+  EXPECT_EQ(place.rank, 1);
+  EXPECT_EQ(place.world_size, 2);
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.local_world_size, 2);
+  EXPECT_EQ(place.master_addr, "127.0.0.1");
+  EXPECT_FALSE(place.launcher_hosts_store);
+}
+
+TEST(Place, TasksOfOneStepMeetAtTheSamePortsAndOthersDoNot) {
+  Environment first = kSecondTask;
+  first["SLURM_PROCID"] = "0";
+  first["SLURM_LOCALID"] = "0";
+  Environment other_step = kSecondTask;
+  other_step["SLURM_STEP_ID"] = "1";
+  const Place place = place_from_environment(kSecondTask);
+  EXPECT_EQ(place_from_environment(first).store_ports, place.store_ports);
+  EXPECT_EQ(place_from_environment(first).store_secret, place.store_secret);
+  EXPECT_NE(place_from_environment(other_step).store_ports, place.store_ports);
+  EXPECT_NE(place_from_environment(other_step).store_secret,
+            place.store_secret);
+  for (const int port : place.store_ports) {
+    EXPECT_GE(port, 10000);
+    EXPECT_LT(port, 32000);
+  }
+}
+
+TEST(Place, ThePortOfAJobScriptIsUsed) {
+  Environment environment = kSecondTask;
+  environment["MASTER_ADDR"] = "localhost";
+  environment["MASTER_PORT"] = "29500";
+  environment["WORLD_SIZE"] = "2";
+  const Place place = place_from_environment(environment);
+  EXPECT_EQ(place.master_addr, "localhost");
+  EXPECT_EQ(place.store_ports, std::vector<int>{29500});
+  EXPECT_EQ(error_of(environment, {{"WORLD_SIZE", "4"}}),
+            "WORLD_SIZE=4 contradicts SLURM_STEP_NUM_TASKS=2; unset "
+            "WORLD_SIZE, or set RANK for every process too");
+}
+
+TEST(Place, TorchrunsVariablesGoBeforeThoseOfSrun) {
+  Environment environment = kSecondOfTwo;
+  environment.insert(kSecondTask.begin(), kSecondTask.end());
+  environment["SLURM_STEP_NUM_TASKS"] = "8";
+  EXPECT_EQ(place_from_environment(environment).world_size, 2);
+  EXPECT_TRUE(place_from_environment(environment).store_ports.empty());
+}
+
+TEST(Place, TasksOnSeveralMachinesAreRefused) {
+  const std::string text =
+      error_of(kSecondTask, {{"SLURM_STEP_NUM_NODES", "2"}});
+  EXPECT_NE(text.find("SLURM_STEP_NUM_NODES=2"), std::string::npos) << text;
+  EXPECT_NE(text.find("not supported yet"), std::string::npos) << text;
+  EXPECT_NE(text.find("lockstep run --nproc-per-node N"), std::string::npos);
+}
+
+// srun --gpus-per-task 1 shows each task its own GPU, by whatever number.
+TEST(Place, ATaskThatSeesOneGpuUsesIt) {
+  Environment environment = kSecondTask;
+  environment["CUDA_VISIBLE_DEVICES"] = "1";
+  EXPECT_EQ(place_from_environment(environment).local_rank, 0);
+  environment["CUDA_VISIBLE_DEVICES"] = "0,1";
+  EXPECT_EQ(place_from_environment(environment).local_rank, 1);
+}
+
 TEST(Place, TimeoutComesFromEitherVariable) {
   EXPECT_EQ(collective_timeout_seconds({}), 600);
   EXPECT_EQ(collective_timeout_seconds({{"NCCL_TIMEOUT", "30"}}), 30);

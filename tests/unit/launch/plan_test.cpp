@@ -142,6 +142,45 @@ TEST(Plan, ThePortOfAnOuterLauncherIsNoWish) {
           .master_port);
 }
 
+TEST(Plan, ALauncherPerRankOfAnotherOneIsRefused) {
+  const Environment torchrun = {
+      {"TORCHELASTIC_RUN_ID", "none"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}};
+  const std::string text = refusal({"true"}, torchrun);
+  EXPECT_TRUE(contains(text, "rank 1 of 2 of torchrun")) << text;
+  EXPECT_TRUE(contains(text, "lockstep-worker train")) << text;
+  EXPECT_TRUE(contains(text, "--standalone")) << text;
+  EXPECT_TRUE(contains(
+      refusal({"true"},
+              {{"LOCKSTEP_LAUNCHER", "1"}, {"RANK", "0"}, {"WORLD_SIZE", "4"}}),
+      "rank 0 of 4 of lockstep run"));
+  EXPECT_TRUE(contains(refusal({"true"}, {{"OMPI_COMM_WORLD_RANK", "0"},
+                                          {"OMPI_COMM_WORLD_SIZE", "2"},
+                                          {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
+                       "rank 0 of 2 of mpirun of Open MPI"));
+}
+
+TEST(Plan, ASeparateJobInsideARankIsAskedForByStandalone) {
+  EXPECT_EQ(plan_for({"--standalone", "true"}, {{"TORCHELASTIC_RUN_ID", "none"},
+                                                {"RANK", "1"},
+                                                {"WORLD_SIZE", "2"}})
+                .num_processes,
+            1);
+}
+
+TEST(Plan, ALauncherInALoneProcessOfAnotherOneIsFine) {
+  for (const Environment& environment : std::vector<Environment>{
+           {{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "1"}},
+           // Leftovers of a shell, not of a launcher.
+           {{"RANK", "0"}, {"WORLD_SIZE", "2"}},
+           // The script of sbatch --ntasks 4.
+           {{"SLURM_JOB_ID", "7"},
+            {"SLURM_PROCID", "0"},
+            {"SLURM_NTASKS", "4"}}}) {
+    EXPECT_EQ(plan_for({"true"}, environment).num_processes, 1);
+  }
+}
+
 TEST(Plan, AnAddressOfAnotherMachineIsRefused) {
   EXPECT_TRUE(contains(refusal({"--master-addr=192.0.2.1", "true"}),
                        "not supported yet"));

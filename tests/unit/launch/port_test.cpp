@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/listeners.h"
+#include "lockstep/net/address.h"
 
 namespace lockstep {
 namespace {
@@ -30,30 +31,39 @@ FileDescriptor listen_at(int port) {
   return server;
 }
 
-TEST(PortReservation, NeverGivesOnePortTwice) {
-  std::vector<PortReservation> held;
+constexpr const char* kHere = "127.0.0.1";
+
+int free_port() { return StoreSocket::any(kHere).port(); }
+
+TEST(StoreSocket, NeverGivesOnePortTwice) {
+  std::vector<StoreSocket> held;
   std::set<int> ports;
   for (int i = 0; i < 200; ++i) {
-    held.push_back(PortReservation::any());
+    held.push_back(StoreSocket::any(kHere));
     ports.insert(held.back().port());
   }
   EXPECT_EQ(ports.size(), held.size());
 }
 
-TEST(PortReservation, AWorkerCanListenOnAReservedPort) {
-  const PortReservation chosen = PortReservation::any();
-  EXPECT_TRUE(listen_at(chosen.port()));
-  const int free_port = PortReservation::any().port();
-  const PortReservation named = PortReservation::at(free_port);
-  EXPECT_TRUE(listen_at(named.port()));
+// The attack of one who waits for a job's port.
+TEST(StoreSocket, CannotBeTakenOver) {
+  const StoreSocket chosen = StoreSocket::any(kHere);
+  EXPECT_FALSE(listen_at(chosen.port()));
+  const StoreSocket named = StoreSocket::at(kHere, free_port());
+  EXPECT_FALSE(listen_at(named.port()));
 }
 
-TEST(PortReservation, ATakenPortIsRefusedWithItsHolder) {
-  const int port = PortReservation::any().port();
+TEST(StoreSocket, ListensAtItsAddressAlone) {
+  const StoreSocket socket = StoreSocket::any(kHere);
+  EXPECT_TRUE(local_address_of(socket.listener().get()).is_loopback());
+}
+
+TEST(StoreSocket, ATakenPortIsRefusedWithItsHolder) {
+  const int port = free_port();
   const FileDescriptor server = listen_at(port);
   ASSERT_TRUE(server);
   try {
-    PortReservation::at(port);
+    StoreSocket::at(kHere, port);
     FAIL();
   } catch (const ConfigError& error) {
     const std::string text = error.what();
@@ -65,19 +75,18 @@ TEST(PortReservation, ATakenPortIsRefusedWithItsHolder) {
   }
 }
 
-TEST(PortReservation, AReservedPortIsTakenForOtherJobs) {
-  const PortReservation other = PortReservation::any();
-  EXPECT_THROW(PortReservation::at(other.port()), ConfigError);
+TEST(StoreSocket, OfAnotherJobIsTaken) {
+  const StoreSocket other = StoreSocket::any(kHere);
+  EXPECT_THROW(StoreSocket::at(kHere, other.port()), ConfigError);
 }
 
 TEST(Listeners, FindTheProcessBehindAPort) {
-  const int port = PortReservation::any().port();
+  const int port = free_port();
   EXPECT_FALSE(find_port_holder(port));
   const FileDescriptor server = listen_at(port);
   const auto holder = find_port_holder(port);
   ASSERT_TRUE(holder);
   EXPECT_EQ(holder->pid, getpid());
-  EXPECT_FALSE(is_port_closing(port));
 }
 
 TEST(LocalAddress, OnlyAddressesOfThisMachinePass) {

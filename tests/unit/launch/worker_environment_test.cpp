@@ -19,6 +19,7 @@ Environment worker_of(const Plan& plan, int rank) {
                                    .attempt = 1,
                                    .master_port = 4567,
                                    .status_fd = 9,
+                                   .secret_fd = 11,
                                    .error_file = "/logs/error.json"});
 }
 
@@ -38,13 +39,15 @@ TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
       {"TORCHELASTIC_RESTART_COUNT", "1"},
       {"TORCHELASTIC_MAX_RESTARTS", "3"},
       {"TORCHELASTIC_RUN_ID", "job"},
-      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"TORCHELASTIC_ERROR_FILE", "/logs/error.json"},
       {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
       {"OMP_NUM_THREADS", "2"},
       {"OMP_WAIT_POLICY", "PASSIVE"},
+      {"GLOO_SOCKET_IFNAME", "lo"},
       {"LOCKSTEP_STATUS_FD", "9"},
+      {"LOCKSTEP_SECRET_FD", "11"},
       {"LOCKSTEP_LAUNCHER", "1"},
       {"LOCKSTEP_JOB", "unique"},
       {"PATH", "/usr/bin:/bin"},
@@ -54,6 +57,14 @@ TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
       {{"MINE", "x"}});
   plan.job = "unique";
   EXPECT_EQ(worker_of(plan, 2), expected);
+}
+
+TEST(WorkerEnvironment, GlooStaysOnTheLoopbackInterfaceUnlessAskedOtherwise) {
+  const Plan chosen = plan_for({}, {{"GLOO_SOCKET_IFNAME", "eth0"}});
+  EXPECT_EQ(worker_of(chosen, 0).at("GLOO_SOCKET_IFNAME"), "eth0");
+  Plan elsewhere = plan_for({});
+  elsewhere.master_addr = "192.0.2.1";
+  EXPECT_EQ(worker_of(elsewhere, 0).count("GLOO_SOCKET_IFNAME"), 0u);
 }
 
 TEST(WorkerEnvironment, TheUsersNcclSettingStays) {

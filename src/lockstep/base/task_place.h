@@ -1,0 +1,36 @@
+// Where srun, mpirun or mpiexec put a process: its place among the tasks of one
+// job, from the variables that they set.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lockstep/base/environment.h"
+
+namespace lockstep {
+
+struct TaskPlace {
+  std::string launcher;       // "srun"
+  std::string rank_variable;  // "SLURM_PROCID"
+  std::string size_variable;  // "SLURM_STEP_NUM_TASKS"
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;
+  // What says that the tasks are on several machines, or that nothing says they
+  // are on one; empty: all are on this machine.
+  std::string not_one_machine;
+  // The same text for all tasks of the job, and for no other job that runs on
+  // this machine. Empty: no variable holds one.
+  std::string job;
+};
+
+// No value when nothing but one process was started. A batch script of Slurm
+// and a shell inside an allocation are such ones: only srun makes tasks. Throws
+// ConfigError when the variables contradict each other.
+std::optional<TaskPlace> find_task_place(const Environment& environment);
+
+// For a job whose variables name none: the process above all tasks, as text. A
+// wrapper around a task has `rank_variable` in its environment too.
+std::string name_task_parent(const std::string& rank_variable);
+
+}  // namespace lockstep

@@ -1,0 +1,103 @@
+#include "lockstep/comm/client_store.h"
+
+#include <c10/util/Exception.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+std::string_view view_of(const ClientStore::Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+ClientStore::Bytes bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+}  // namespace
+
+ClientStore::ClientStore(std::unique_ptr<StoreClient> client,
+                         std::shared_ptr<HostedStore> host)
+    : Store(client->config().reply_timeout),
+      host_(std::move(host)),
+      client_(std::move(client)) {}
+
+c10::intrusive_ptr<c10d::Store> ClientStore::clone() {
+  auto other = StoreClient::connect(client_->config());
+  if (other == nullptr) throw PeerError("the job's store is gone");
+  return c10::make_intrusive<ClientStore>(std::move(other), host_);
+}
+
+void ClientStore::set(const std::string& key, const Bytes& value) {
+  client_->set(key, view_of(value));
+}
+
+ClientStore::Bytes ClientStore::compareSet(const std::string& key,
+                                           const Bytes& expected,
+                                           const Bytes& desired) {
+  return bytes_of(
+      client_->compare_set(key, view_of(expected), view_of(desired)));
+}
+
+ClientStore::Bytes ClientStore::get(const std::string& key) {
+  client_->wait({key}, timeout_);
+  return bytes_of(client_->get(key));
+}
+
+int64_t ClientStore::add(const std::string& key, int64_t value) {
+  return client_->add(key, value);
+}
+
+bool ClientStore::deleteKey(const std::string& key) {
+  return client_->erase(key);
+}
+
+bool ClientStore::check(const Keys& keys) { return client_->check(keys); }
+
+int64_t ClientStore::getNumKeys() { return client_->count_keys(); }
+
+void ClientStore::wait(const Keys& keys) { client_->wait(keys, timeout_); }
+
+void ClientStore::wait(const Keys& keys,
+                       const std::chrono::milliseconds& timeout) {
+  client_->wait(keys, timeout);
+}
+
+void ClientStore::append(const std::string& key, const Bytes& value) {
+  client_->append(key, view_of(value));
+}
+
+std::vector<ClientStore::Bytes> ClientStore::multiGet(const Keys& keys) {
+  client_->wait(keys, timeout_);
+  std::vector<Bytes> values;
+  for (const std::string& value : client_->multi_get(keys)) {
+    values.push_back(bytes_of(value));
+  }
+  return values;
+}
+
+void ClientStore::multiSet(const Keys& keys, const std::vector<Bytes>& values) {
+  std::vector<std::string> texts;
+  for (const Bytes& value : values) texts.emplace_back(view_of(value));
+  client_->multi_set(keys, texts);
+}
+
+void ClientStore::queuePush(const std::string& key, const Bytes& value) {
+  client_->push(key, view_of(value));
+}
+
+ClientStore::Bytes ClientStore::queuePop(const std::string& key, bool block) {
+  if (block) client_->wait({key}, timeout_);
+  const auto value = client_->pop(key);
+  if (!value) C10_THROW_ERROR(DistQueueEmptyError, "queue is empty");
+  return bytes_of(*value);
+}
+
+int64_t ClientStore::queueLen(const std::string& key) {
+  return client_->queue_length(key);
+}
+
+ClientStore::Keys ClientStore::listKeys() { return client_->list_keys(); }
+
+}  // namespace lockstep

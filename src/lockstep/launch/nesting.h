@@ -1,0 +1,13 @@
+// A launcher that was itself started once per rank of another one.
+#pragma once
+
+#include "lockstep/base/environment.h"
+
+namespace lockstep {
+
+// Throws ConfigError when torchrun, `lockstep run`, srun or mpirun has started
+// several of this process: each would run a job of its own, in the same folders
+// and on the same GPUs.
+void refuse_nested_launch(const Environment& environment);
+
+}  // namespace lockstep

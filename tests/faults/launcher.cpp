@@ -84,8 +84,8 @@ def receive(store, size):
     return data
 
 def connect():
-    store = socket.create_connection(
-        (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
+    store = socket.socket()
+    store.connect((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))
     store.sendall(b"\0" + struct.pack("<I", 0x3C85F7CE))
     return store
 )";

@@ -6,6 +6,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/comm/place.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/commands.h"
 #include "lockstep/train/evaluation.h"
@@ -238,7 +239,7 @@ int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
   if (recipe.prepares_by_settings(arguments)) {
     return prepare_by_settings(recipe, arguments, context);
   }
-  if (find_integer(context.environment, "WORLD_SIZE").value_or(1) > 1) {
+  if (place_from_environment(context.environment).world_size > 1) {
     throw ConfigError(
         "this prepare runs in one process, on several threads: start it "
         "without --nproc");

@@ -163,6 +163,7 @@ FileDescriptor listen_for_ranks(Place& place) {
       FileDescriptor listener = listen_at(address, PortUse::kReuse);
       if (listener) {
         place.master_port = port;
+        place.store_ports = {port};
         return listener;
       }
       reason = errno;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/task_place.h"
 #include "lockstep/train/train_config.h"
 
 namespace lockstep {
@@ -59,7 +60,13 @@ void check_launch_words(const LaunchWords& words, const Environment& env) {
         words.dist_url));
   }
   if (!find(env, "WORLD_SIZE")) {
-    must_be_alone(words);
+    const auto task = find_task_place(env);
+    if (!task) {
+      must_be_alone(words);
+    } else {
+      must_agree("world_size", words.world_size, task->size_variable.c_str(),
+                 env);
+    }
     return;
   }
   must_agree("world_size", words.world_size, "WORLD_SIZE", env);

@@ -47,6 +47,18 @@ TEST(LaunchWords, AContradictionNamesBothSides) {
   }
 }
 
+TEST(LaunchWords, TasksOfMpirunHaveASizeToo) {
+  const Environment task = {{"OMPI_COMM_WORLD_RANK", "1"},
+                            {"OMPI_COMM_WORLD_SIZE", "2"},
+                            {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  EXPECT_EQ(refusal({"--world_size=2", "--local_rank=1"}, task), "");
+  const std::string text = refusal({"--world_size=4"}, task);
+  EXPECT_TRUE(
+      contains(text, "--world_size 4 contradicts OMPI_COMM_WORLD_SIZE=2"))
+      << text;
+}
+
 TEST(LaunchWords, WithoutALauncherTheyGiveAWorldOfOne) {
   EXPECT_EQ(refusal({"--distributed", "--ddp", "--local_rank=0",
                      "--world_size=1", "--master_addr=node7", "--master_port=1",

@@ -30,7 +30,8 @@ bool contains(const std::string& text, const std::string& part);
 int count(const std::string& text, const std::string& part);
 Words sorted_lines(const std::string& text);
 
-// The keeper below a running launcher; 0 when there is none.
+// The guard and the keeper below a running launcher; 0 when there is none.
+pid_t find_guard(pid_t launcher);
 pid_t find_keeper(pid_t launcher);
 
 }  // namespace lockstep::testing

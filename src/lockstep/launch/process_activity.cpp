@@ -1,11 +1,16 @@
 #include "lockstep/launch/process_activity.h"
 
 #include <fmt/format.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/base/files.h"
@@ -80,17 +85,68 @@ std::string kernel_function(const std::string& folder) {
   return stack ? innermost_function(*stack) : "";
 }
 
-std::string with_function(std::string text, const std::string& folder) {
-  const std::string function = kernel_function(folder);
-  if (!function.empty()) text += " in " + function;
-  return text;
+// The file that a thread reads, writes or syncs at this moment; empty when it
+// does something else or the system hides it.
+std::string file_in_use(const std::string& process, const std::string& thread) {
+  constexpr std::array<int64_t, 8> kCalls = {
+      SYS_read,     SYS_pread64, SYS_readv, SYS_write,
+      SYS_pwrite64, SYS_writev,  SYS_fsync, SYS_fdatasync};
+  const auto call = try_read_file(thread + "/syscall");
+  if (!call) return "";
+  const auto words = split(*call, ' ');
+  const auto number = parse_integer(words[0]);
+  if (words.size() < 2 || !number ||
+      std::find(kCalls.begin(), kCalls.end(), *number) == kCalls.end()) {
+    return "";
+  }
+  const long fd = std::strtol(words[1].c_str(), nullptr, 16);
+  std::error_code error;
+  return std::filesystem::read_symlink(process + "/fd/" + std::to_string(fd),
+                                       error)
+      .string();
 }
 
-std::string state_text(char state, const std::string& folder) {
-  std::string text = state_name(state);
-  if (state == 'D') text += " (state D; a hung file system?)";
-  if (state != 'S' && state != 'D') return text;
-  return with_function(std::move(text), folder);
+// Where threads wait that have nothing to do.
+bool is_ordinary(const std::string& function) {
+  constexpr std::array<std::string_view, 6> kParts = {
+      "futex", "poll", "nanosleep", "sigtimedwait", "wait_woken", "accept"};
+  return std::any_of(kParts.begin(), kParts.end(), [&](std::string_view part) {
+    return function.find(part) != std::string::npos;
+  });
+}
+
+// One thread as its files show it.
+struct ThreadPlace {
+  char state = '?';
+  std::string function;
+  std::string file;
+
+  bool is_telling() const {
+    if (state == 'D') return true;
+    if (state != 'S') return false;
+    return file.starts_with('/') ||
+           (!function.empty() && !is_ordinary(function));
+  }
+
+  std::string text() const {
+    std::string result = state_name(state);
+    if (state == 'D') result += " (state D; a hung file system?)";
+    if (!function.empty()) result += " in " + function;
+    if (!file.empty()) result += " on " + file;
+    return result;
+  }
+};
+
+ThreadPlace place_of(const std::string& process, const std::string& thread) {
+  const auto fields = stat_fields(thread);
+  if (fields.empty() || fields[0].empty()) return {};
+  const char state = fields[0][0];
+  ThreadPlace place;
+  place.state = state;
+  if (state != 'S' && state != 'D') return place;
+  place.function = kernel_function(thread);
+  place.file = file_in_use(process, thread);
+  return place;
 }
 
 }  // namespace
@@ -112,21 +168,19 @@ bool has_worked(const ProcessActivity& before, const ProcessActivity& after,
 }
 
 std::string waiting_text(pid_t pid) {
-  const std::string folder = "/proc/" + std::to_string(pid);
-  const auto process = find_process(pid);
-  if (!process) return "gone";
-  std::string text = state_text(process->state, folder);
+  const std::string process = "/proc/" + std::to_string(pid);
+  if (!find_process(pid)) return "gone";
+  std::string text = place_of(process, process).text();
   std::error_code error;
   int num_named = 0;
-  for (std::filesystem::directory_iterator task(folder + "/task", error), end;
+  for (std::filesystem::directory_iterator task(process + "/task", error), end;
        !error && task != end; task.increment(error)) {
     const std::string thread = task->path().filename().string();
     if (thread == std::to_string(pid)) continue;
-    const auto fields = stat_fields(task->path().string());
-    if (fields.empty() || fields[0] != "D") continue;
+    const ThreadPlace place = place_of(process, task->path().string());
+    if (!place.is_telling()) continue;
     if (++num_named > kMaxThreads) break;
-    text += fmt::format(", thread {} {}", thread,
-                        state_text('D', task->path().string()));
+    text += fmt::format(", thread {} {}", thread, place.text());
   }
   return text;
 }

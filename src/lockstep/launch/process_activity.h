@@ -23,9 +23,9 @@ ProcessActivity activity_of(pid_t root);
 bool has_worked(const ProcessActivity& before, const ProcessActivity& after,
                 double seconds);
 
-// "sleeping in hrtimer_nanosleep": the state of the process, with the kernel's
-// function where the system tells it, then of each thread that waits for a disk
-// or device.
+// "sleeping in pipe_read on /data/a.png": the state of the process, with the
+// kernel's function and the file where the system tells them, then of threads
+// that wait for a disk, a device or a file.
 std::string waiting_text(pid_t pid);
 
 }  // namespace lockstep

@@ -2,11 +2,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <thread>
 
 #include "lockstep/base/files.h"
 #include "lockstep/launch/processes.h"
 #include "support/process.h"
+#include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
@@ -65,6 +70,40 @@ TEST(ProcessActivity, NamesTheStateOfAProcess) {
   EXPECT_TRUE(
       wait_for([&] { return waiting_text(sleeper.pid()) == "stopped"; }, 10));
   EXPECT_EQ(waiting_text(-1), "gone");
+}
+
+TEST(ProcessActivity, NamesTheFileThatAProcessWaitsFor) {
+  const testing::TempDir folder;
+  const std::string pipe = (folder.path() / "pipe").string();
+  Process reader(
+      {"sh", "-c",
+       "mkfifo " + pipe + "; sleep 60 > " + pipe + " & exec cat " + pipe});
+  EXPECT_TRUE(wait_for(
+      [&] { return waiting_text(reader.pid()).ends_with(" on " + pipe); }, 10))
+      << waiting_text(reader.pid());
+  for (const pid_t pid : testing::find_marked(reader.marker())) {
+    kill(pid, SIGKILL);
+  }
+}
+
+TEST(ProcessActivity, NamesTheFileThatAThreadWaitsFor) {
+  const testing::TempDir folder;
+  const auto path = folder.path() / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const FileDescriptor pipe(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  std::thread reader([&] {
+    char byte = 0;
+    EXPECT_EQ(read(pipe.get(), &byte, 1), 1);
+  });
+  EXPECT_TRUE(wait_for(
+      [&] {
+        return waiting_text(getpid()).find(" on " + path.string()) !=
+               std::string::npos;
+      },
+      10))
+      << waiting_text(getpid());
+  EXPECT_TRUE(write_all(pipe.get(), "x"));
+  reader.join();
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ JobWatch::JobWatch(WatchedJob job, const RunOptions& options,
 int JobWatch::run() {
   while (true) {
     wait_for_events();
-    read_signals();
     if (job_.answers) read_answers();
+    read_signals();
     if (const auto code = guard_exit_code()) return *code;
     if (must_end_job()) return end_job();
   }

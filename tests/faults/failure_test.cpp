@@ -77,7 +77,8 @@ TEST(Failure, AVictimIsNotTheCause) {
       {"--nproc=2"},
       "[ $RANK = 0 ] && { sleep 0.2; echo '{\"message\": {\"message\": "
       "\"PeerError: gone\"}}' > $TORCHELASTIC_ERROR_FILE; exit 5; };"
-      "trap 'kill -SEGV $$' TERM; while true; do sleep 0.05; done");
+      "trap 'kill -SEGV $$' TERM; while true; do sleep 0.05; done",
+      {.timeout_seconds = 40});
   EXPECT_EQ(result.exit_code, 139) << result.err;
 }
 
@@ -90,6 +91,93 @@ TEST(Failure, AnEarlyGoodExitIsNoFailureButIsMentioned) {
   EXPECT_EQ(result.exit_code, 4);
   EXPECT_TRUE(contains(result.err, "rank 1 (pid"));
   EXPECT_TRUE(contains(result.err, "had already exited with 0"));
+}
+
+// Rank 0 only says that its peer is gone.
+TEST(Failure, ANeededRankThatExitsWith0IsTheCause) {
+  const TempDir folder;
+  const auto result = run_shell(
+      {"--nproc=2"},
+      "[ $RANK = 1 ] && exit 0; sleep 0.5; echo '{\"message\": {\"message\": "
+      "\"PeerError: Connection closed by peer\"}}' > "
+      "$TORCHELASTIC_ERROR_FILE; exit 5",
+      with_temp(folder));
+  EXPECT_EQ(result.exit_code, 5);
+  const auto root = result.err.find("Root Cause");
+  ASSERT_NE(root, std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err.substr(root), "rank      : 1")) << result.err;
+  EXPECT_TRUE(contains(result.err.substr(root),
+                       "rank 1 exited with 0 while other ranks still needed "
+                       "it"));
+  EXPECT_TRUE(contains(result.err.substr(0, root), "PeerError"));
+}
+
+// Rank 1 closes its connections long before it has told why.
+TEST(Failure, ACauseThatReportsLateIsWaitedFor) {
+  const TempDir folder;
+  const auto result = run_shell(
+      {"--nproc=2"},
+      "[ $RANK = 0 ] && { echo '{\"message\": {\"message\": \"PeerError: "
+      "gone\"}}' > $TORCHELASTIC_ERROR_FILE; exit 5; };"
+      "sleep 2; echo '{\"message\": {\"message\": \"IoError: disk\"}}' > "
+      "$TORCHELASTIC_ERROR_FILE; exit 3",
+      with_temp(folder));
+  EXPECT_EQ(result.exit_code, 3);
+  const auto root = result.err.find("Root Cause");
+  ASSERT_NE(root, std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err.substr(root), "IoError: disk")) << result.err;
+}
+
+// Rank 1 has told why, but does not come to its end.
+TEST(Failure, ACauseThatReportsLateAndLingersIsNamed) {
+  const TempDir folder;
+  const auto result = run_shell(
+      {"--nproc=2", "--shutdown-timeout=0.5"},
+      "[ $RANK = 0 ] && { echo '{\"message\": {\"message\": \"PeerError: "
+      "gone\"}}' > $TORCHELASTIC_ERROR_FILE; exit 5; };"
+      "sleep 1; echo '{\"message\": {\"message\": \"IoError: disk\"}}' > "
+      "$TORCHELASTIC_ERROR_FILE; sleep 60",
+      with_temp(folder));
+  EXPECT_EQ(result.exit_code, 5);
+  const auto root = result.err.find("Root Cause");
+  ASSERT_NE(root, std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err.substr(root), "IoError: disk")) << result.err;
+}
+
+TEST(Failure, APipeInPlaceOfTheErrorFileBlocksNobody) {
+  const TempDir folder;
+  const auto result =
+      run_shell({"--nproc=2"},
+                "[ $RANK = 1 ] && { mkfifo $TORCHELASTIC_ERROR_FILE; exit 3; };"
+                "sleep 60",
+                with_temp(folder));
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+}
+
+TEST(Failure, APipeInPlaceOfALogFileBlocksNobody) {
+  const TempDir logs;
+  const auto result =
+      run_shell({"--nproc=2", "-r2", "--log-dir", logs.path().string()},
+                "[ $RANK = 1 ] && { "
+                "log=$(dirname $TORCHELASTIC_ERROR_FILE)/stderr.log; "
+                "rm $log; mkfifo $log; exit 3; }; sleep 60");
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+}
+
+TEST(Failure, AWorkerCannotTruncateItsStatusPage) {
+  const auto result =
+      run(python_job({"--nproc=2"},
+                     "import os, time\n"
+                     "fd = int(os.environ['LOCKSTEP_STATUS_FD'])\n"
+                     "try: os.ftruncate(fd, 0)\n"
+                     "except PermissionError: print('refused')\n"
+                     "if os.environ['RANK'] == '1': os._exit(3)\n"
+                     "time.sleep(60)\n"));
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_TRUE(contains(result.out, "refused"));
+  EXPECT_FALSE(contains(result.err, "keeper process was killed"));
 }
 
 TEST(Failure, AWorkerThatIgnoresTermIsKilledAfterTheGrace) {

@@ -58,13 +58,21 @@ Words sorted_lines(const std::string& text) {
   return lines;
 }
 
-pid_t find_keeper(pid_t launcher) {
+namespace {
+
+pid_t find_named(pid_t launcher, const std::string& name) {
   for (const ProcessInfo& process : find_descendants(launcher)) {
-    if (process.parent == launcher && process.command == "lockstep-keeper") {
-      return process.pid;
-    }
+    if (process.command == name) return process.pid;
   }
   return 0;
+}
+
+}  // namespace
+
+pid_t find_guard(pid_t launcher) { return find_named(launcher, "job-guard"); }
+
+pid_t find_keeper(pid_t launcher) {
+  return find_named(launcher, "lockstep-keeper");
 }
 
 const char* const kStoreInPython = R"(

@@ -34,7 +34,8 @@ Words sorted_lines(const std::string& text);
 // connect(), text() and receive().
 extern const char* const kStoreInPython;
 
-// The keeper below a running launcher; 0 when there is none.
+// The guard and the keeper below a running launcher; 0 when there is none.
+pid_t find_guard(pid_t launcher);
 pid_t find_keeper(pid_t launcher);
 
 }  // namespace lockstep::testing

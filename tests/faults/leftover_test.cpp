@@ -18,9 +18,9 @@ constexpr const char* kFamily =
 void wait_until_ready(const Process& launcher) {
   ASSERT_TRUE(launcher.wait_for_output("ready 0"));
   ASSERT_TRUE(launcher.wait_for_output("ready 1"));
-  // Two workers, three children each, launcher and keeper.
-  ASSERT_TRUE(
-      wait_for([&] { return find_marked(launcher.marker()).size() >= 10; }, 5));
+  // Two workers, three children each, launcher, guard and keeper.
+  ASSERT_TRUE(wait_for(
+      [&] { return find_marked(launcher.marker()).size() >= 11; }, 30));
 }
 
 TEST(Leftover, NoneWhenTheLauncherIsKilled) {

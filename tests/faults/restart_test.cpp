@@ -1,6 +1,8 @@
 // --max-restarts.
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "faults/launcher.h"
 #include "support/temp_dir.h"
 
@@ -29,6 +31,33 @@ TEST(Restart, WithoutAttemptsLeftTheJobFails) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(count(result.err, "start again"), 2);
   EXPECT_EQ(count(result.err, "FAILED"), 1);
+}
+
+TEST(Restart, RepeatedQuickFailuresWaitLongerEachTime) {
+  const auto result = run_shell({"--nproc=2", "--max-restarts=3"}, "exit 3",
+                                {.timeout_seconds = 60});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(contains(result.err, "start again (restart 1 of 3)"))
+      << result.err;
+  EXPECT_TRUE(contains(result.err,
+                       "start again in 1.0 s, after repeated failures "
+                       "(restart 2 of 3)"));
+  EXPECT_TRUE(contains(result.err, "start again in 2.0 s"));
+  EXPECT_GE(result.seconds, 3);
+}
+
+TEST(Restart, ASignalEndsTheWait) {
+  Process launcher(shell_job({"--nproc=2", "--max-restarts=100"}, "exit 3"),
+                   {.timeout_seconds = 60});
+  ASSERT_TRUE(wait_for(
+      [&] { return contains(launcher.err(), "start again in 4.0 s"); }, 40));
+  launcher.send(SIGTERM);
+  const auto result = launcher.wait();
+  EXPECT_EQ(result.exit_code, 143);
+  EXPECT_TRUE(
+      contains(result.err, "SIGTERM received, the job does not start again"))
+      << result.err;
+  EXPECT_FALSE(contains(result.err, "start again in 8.0 s"));
 }
 
 TEST(Restart, EachAttemptHasItsOwnLogs) {

@@ -3,18 +3,43 @@
 // usage: status_worker MODE. Rank 1 finishes one collective and then stops
 // itself (mode "stop") or sleeps; the others start a second one, wait for it
 // and give up with a TimeoutError (mode "stop") or never (mode "hang").
+//
+// Outside of collectives: all ranks sleep in a step of a trainer (mode
+// "stuck"), sleep in a program of their own and end well (mode "quiet"), or
+// stop themselves and end well when they are continued (mode "suspend").
 #include <unistd.h>
 
 #include <csignal>
+#include <optional>
 #include <string>
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/status.h"
+#include "lockstep/base/training_status.h"
+
+namespace {
+
+using namespace lockstep;
+
+constexpr unsigned kQuietSeconds = 20;
+
+int stay_silent(const std::string& mode, const Environment& environment) {
+  auto training = TrainingStatusWriter::from_environment(environment);
+  if (mode == "stuck") {
+    training.start(4, std::nullopt);
+    training.begin(Activity::kStep);
+    sleep(300);
+  }
+  if (mode == "suspend") raise(SIGSTOP);
+  if (mode == "quiet") sleep(kQuietSeconds);
+  return 0;
+}
+
+}  // namespace
 
 int main(int count, char** values) {
-  using namespace lockstep;
   const std::string mode = count > 1 ? values[1] : "";
   const Environment environment = process_environment();
   auto status = StatusWriter::from_environment(environment);
@@ -24,6 +49,9 @@ int main(int count, char** values) {
   status.start_collective(Collective::kBroadcast, 1024);
   status.finish_collective();
   status.set_phase(Phase::kLoadingData);
+  if (mode == "stuck" || mode == "quiet" || mode == "suspend") {
+    return stay_silent(mode, environment);
+  }
   if (rank == 1) {
     if (mode == "stop") raise(SIGSTOP);
     sleep(60);

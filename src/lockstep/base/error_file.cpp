@@ -6,13 +6,16 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/files.h"
+#include "lockstep/base/regular_file.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
 namespace {
 
 using nlohmann::json;
+
+// Far above any traceback; the worker that wrote the file may be out of order.
+constexpr size_t kMaxErrorFileBytes = 4 << 20;
 
 // torchelastic writes the time as text, older versions as a number.
 int64_t timestamp_of(const json& info) {
@@ -48,7 +51,7 @@ void write_error_file(const std::filesystem::path& path,
 }
 
 std::optional<ErrorReport> read_error_file(const std::filesystem::path& path) {
-  const auto bytes = try_read_file(path);
+  const auto bytes = try_read_regular_file(path, kMaxErrorFileBytes);
   if (!bytes || bytes->empty()) return std::nullopt;
   const json file = json::parse(*bytes, nullptr, /*allow_exceptions=*/false);
   if (!file.is_object() || !file.contains("message")) return std::nullopt;

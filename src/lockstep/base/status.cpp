@@ -70,8 +70,12 @@ std::string collective_name(Collective collective) {
   return "unknown";
 }
 
-StatusReader::StatusReader() : fd_(memfd_create(kPageName, MFD_CLOEXEC)) {
-  if (!fd_ || ftruncate(fd_.get(), off_t{kPageBytes}) != 0) {
+StatusReader::StatusReader()
+    : fd_(memfd_create(kPageName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  // Sealed: reading a page that a worker truncated would be a SIGBUS here.
+  if (!fd_ || ftruncate(fd_.get(), off_t{kPageBytes}) != 0 ||
+      fcntl(fd_.get(), F_ADD_SEALS,
+            F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw IoError("cannot make a status page: " + errno_text());
   }
   page_ = map_page(fd_.get());

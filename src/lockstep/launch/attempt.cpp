@@ -15,6 +15,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/launch/process_activity.h"
 
 namespace lockstep {
 namespace {
@@ -25,6 +26,7 @@ constexpr double kUnkillableSeconds = 10;  // then the kernel holds it
 constexpr double kCheckSeconds = 5;        // between looks at the pages
 constexpr double kPatienceSeconds = 5;     // a worker times out by itself
 constexpr double kCauseSeconds = 0.5;      // between a victim and its cause
+constexpr double kReportSeconds = 5;       // while the cause may still report
 
 int milliseconds_until(int64_t deadline_ns) {
   const int64_t left = deadline_ns - monotonic_ns();
@@ -35,7 +37,10 @@ int milliseconds_until(int64_t deadline_ns) {
 
 Attempt::Attempt(const Plan& plan, WorkerGroup& group,
                  const Surroundings& surroundings)
-    : plan_(plan), group_(group), surroundings_(surroundings) {
+    : plan_(plan),
+      group_(group),
+      surroundings_(surroundings),
+      silence_(plan.timeout_seconds) {
   next_check_ns_ =
       monotonic_ns() + static_cast<int64_t>(kCheckSeconds * double{kSecond});
 }
@@ -49,9 +54,6 @@ AttemptResult Attempt::run() {
     if (surroundings_.control.is_abandoned()) {
       survivors_ = kill_descendants(kUnkillableSeconds);
       return {.kind = AttemptResult::Kind::kAbandoned,
-              .stop_signal = 0,
-              .failures = {},
-              .snapshots = {},
               .survivors = std::move(survivors_)};
     }
     reap();
@@ -104,6 +106,13 @@ bool Attempt::is_late() const { return monotonic_ns() >= deadline_ns_; }
 bool Attempt::has_live_workers() const {
   return std::any_of(group_.workers.begin(), group_.workers.end(),
                      [](const Worker& worker) { return worker.is_alive(); });
+}
+
+bool Attempt::has_leaver() const {
+  return std::any_of(group_.workers.begin(), group_.workers.end(),
+                     [](const Worker& worker) {
+                       return worker.end && worker.end->exit_code == 0;
+                     });
 }
 
 void Attempt::handle_signal(int signal) {
@@ -171,11 +180,13 @@ void Attempt::check_failures() {
     has_victim = true;
   }
   if (!has_victim) return;
-  // A rank closes its connections before it has told why: leave it a moment.
-  if (cause_deadline_ns_ == 0) {
-    cause_deadline_ns_ =
-        monotonic_ns() + static_cast<int64_t>(kCauseSeconds * double{kSecond});
-  }
+  // A rank closes its connections before it has told why, and a loaded machine
+  // or a GPU's memory makes it end much later: leave it time. One that left
+  // with 0 has nothing more to tell.
+  if (victim_ended_ns_ == 0) victim_ended_ns_ = monotonic_ns();
+  const double patience = has_leaver() ? kCauseSeconds : kReportSeconds;
+  cause_deadline_ns_ =
+      victim_ended_ns_ + static_cast<int64_t>(patience * double{kSecond});
   if (!has_live_workers() || monotonic_ns() >= cause_deadline_ns_) {
     end_workers(SIGTERM);
   }
@@ -185,10 +196,32 @@ void Attempt::check_collectives() {
   if (stage_ != Stage::kRunning || monotonic_ns() < next_check_ns_) return;
   next_check_ns_ =
       monotonic_ns() + static_cast<int64_t>(kCheckSeconds * double{kSecond});
-  double most_overdue = kPatienceSeconds;
+  std::vector<RankSnapshot> ranks;
   for (const Worker& worker : group_.workers) {
-    const RankSnapshot rank = worker.snapshot();
-    if (!rank.is_alive || !rank.is_in_collective()) continue;
+    ranks.push_back(worker.snapshot());
+  }
+  find_overdue(ranks);
+  if (!overdue_) check_silence(ranks);
+  if (overdue_) end_workers(SIGTERM);
+}
+
+void Attempt::check_silence(std::span<const RankSnapshot> ranks) {
+  SilenceFinding finding = silence_.look(ranks);
+  for (const std::string& line : finding.warnings) {
+    surroundings_.err.write("lockstep: " + line + "\n");
+    surroundings_.err.flush();
+  }
+  overdue_ = std::move(finding.failure);
+  is_silent_ = overdue_.has_value();
+}
+
+void Attempt::find_overdue(std::span<const RankSnapshot> ranks) {
+  double most_overdue = kPatienceSeconds;
+  for (const RankSnapshot& rank : ranks) {
+    // The clock of a stopped rank means nothing, and its debugger decides.
+    if (!rank.is_alive || !rank.is_in_collective() || rank.is_stopped()) {
+      continue;
+    }
     const double limit = timeout_of(rank, plan_.timeout_seconds);
     const double overdue = rank.status->collective_seconds - limit;
     if (overdue <= most_overdue) continue;
@@ -211,12 +244,14 @@ void Attempt::check_collectives() {
                              .callstack = ""},
         .last_lines = {}};
   }
-  if (overdue_) end_workers(SIGTERM);
 }
 
 void Attempt::end_workers(int signal) {
-  for (const Worker& worker : group_.workers) {
-    snapshots_.push_back(worker.snapshot());
+  for (Worker& worker : group_.workers) {
+    RankSnapshot& rank = snapshots_.emplace_back(worker.snapshot());
+    if (!rank.is_alive) continue;
+    rank.waiting = waiting_text(rank.pid);
+    worker.has_reported = worker.has_error_file();
   }
   for (const Worker& worker : group_.workers) {
     if (!is_stopped_) worker.status.announce_loss();
@@ -280,7 +315,8 @@ void Attempt::drain() {
 }
 
 // A worker that ended on request is a cause all the same when it had reported
-// an error before the first death: writing the report and dying take time.
+// an error before the first death, or one of its own before the request:
+// writing the report and dying take time.
 void Attempt::collect_failures(AttemptResult& result) const {
   double first = 1e18;
   for (const Worker& worker : group_.workers) {
@@ -291,8 +327,10 @@ void Attempt::collect_failures(AttemptResult& result) const {
   for (const Worker& worker : group_.workers) {
     if (!worker.end || worker.end->exit_code == 0) continue;
     Failure failure = worker.failure();
-    const bool reported_before = failure.error && failure.unix_time < first;
-    if (worker.end->on_request && !reported_before) continue;
+    const bool has_cause =
+        failure.error && (failure.unix_time < first ||
+                          (worker.has_reported && !is_consequence(failure)));
+    if (worker.end->on_request && !has_cause) continue;
     result.failures.push_back(std::move(failure));
   }
 }
@@ -310,6 +348,13 @@ AttemptResult Attempt::result() {
     result.failures.push_back(*overdue_);
   } else {
     collect_failures(result);
+    if (auto leaver = find_leaver(result.snapshots, result.failures,
+                                  plan_.timeout_seconds)) {
+      result.failures.push_back(*std::move(leaver));
+    }
+  }
+  if (is_silent_) {
+    result.verdict = silence_verdict(result.snapshots, plan_.timeout_seconds);
   }
   if (!result.failures.empty()) result.kind = AttemptResult::Kind::kFailure;
   return result;

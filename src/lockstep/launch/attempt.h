@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "lockstep/launch/control.h"
 #include "lockstep/launch/failure_report.h"
 #include "lockstep/launch/group.h"
 #include "lockstep/launch/processes.h"
+#include "lockstep/launch/silence.h"
 #include "lockstep/launch/verdict.h"
 
 namespace lockstep {
@@ -22,12 +25,13 @@ struct AttemptResult {
     kAbandoned,  // the front process is gone
   };
   Kind kind = Kind::kSuccess;
-  int stop_signal = 0;            // 0: none came
-  std::vector<Failure> failures;  // in the order of ranks
+  int stop_signal = 0;                 // 0: none came
+  std::vector<Failure> failures = {};  // in the order of ranks
   // All ranks at the first failure, before anything was ended.
-  std::vector<RankSnapshot> snapshots;
+  std::vector<RankSnapshot> snapshots = {};
+  std::string verdict = {};  // on ranks that gave no sign of life; else empty
   // Processes that survive SIGKILL (the kernel holds them); normally none.
-  std::vector<ProcessInfo> survivors;
+  std::vector<ProcessInfo> survivors = {};
 };
 
 // Where events come from and text goes to.
@@ -64,12 +68,15 @@ class Attempt {
   void record_end(pid_t pid, int wait_status);
   void check_failures();
   void check_collectives();
+  void find_overdue(std::span<const RankSnapshot> ranks);
+  void check_silence(std::span<const RankSnapshot> ranks);
   void end_workers(int signal);
   void advance();
   void advance_sweep();
   void set_deadline(double seconds);
   bool is_late() const;
   bool has_live_workers() const;
+  bool has_leaver() const;
   void drain();
   void collect_failures(AttemptResult& result) const;
   AttemptResult result();
@@ -80,11 +87,14 @@ class Attempt {
   Stage stage_ = Stage::kRunning;
   int64_t deadline_ns_ = 0;
   int64_t next_check_ns_ = 0;
-  int64_t cause_deadline_ns_ = 0;  // 0: no victim has ended yet
+  int64_t victim_ended_ns_ = 0;    // the first one; 0: none has ended yet
+  int64_t cause_deadline_ns_ = 0;  // of the report on why it ended
   bool has_children_ = true;
   bool is_stopped_ = false;  // ended by a signal, not by a failure
   int stop_signal_ = 0;
   std::optional<Failure> overdue_;  // a rank that outstays the timeout
+  SilenceWatch silence_;
+  bool is_silent_ = false;  // overdue_ is about silence
   std::vector<RankSnapshot> snapshots_;
   std::vector<ProcessInfo> survivors_;
 };

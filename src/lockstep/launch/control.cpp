@@ -11,8 +11,11 @@
 
 namespace lockstep {
 
-ControlReader::ControlReader(FileDescriptor pipe) : pipe_(std::move(pipe)) {
-  fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
+ControlReader::ControlReader(FileDescriptor pipe, FileDescriptor answers)
+    : pipe_(std::move(pipe)), answers_(std::move(answers)) {
+  for (const int fd : {pipe_.get(), answers_.get()}) {
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+  }
 }
 
 std::vector<int> ControlReader::read() {
@@ -24,6 +27,9 @@ std::vector<int> ControlReader::read() {
     if (count == 0) is_abandoned_ = true;
     if (count <= 0) return signals;
     signals.insert(signals.end(), bytes.begin(), bytes.begin() + count);
+    // A front that does not read its answers has no need of them.
+    const ssize_t written [[maybe_unused]] =
+        ::write(answers_.get(), bytes.data(), static_cast<size_t>(count));
   }
 }
 

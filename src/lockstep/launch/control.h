@@ -1,5 +1,6 @@
-// The byte pipe from the front process to the keeper: one byte per signal, end
-// of file when the front is gone.
+// The byte pipes between the front process and the keeper. To the keeper: one
+// byte per signal, end of file when the front is gone. Back: the same bytes as
+// an answer, end of file when the keeper is gone.
 #pragma once
 
 #include <vector>
@@ -10,16 +11,17 @@ namespace lockstep {
 
 class ControlReader {
  public:
-  explicit ControlReader(FileDescriptor pipe);
+  ControlReader(FileDescriptor pipe, FileDescriptor answers);
 
   int fd() const { return pipe_.get(); }
-  // The signals that arrived since the last call.
+  // The signals that arrived since the last call, which are answered by it.
   std::vector<int> read();
   // The front process does not exist any more.
   bool is_abandoned() const { return is_abandoned_; }
 
  private:
   FileDescriptor pipe_;
+  FileDescriptor answers_;
   bool is_abandoned_ = false;
 };
 

@@ -90,7 +90,10 @@ size_t find_root_cause(std::span<const Failure> failures) {
 int exit_code_for(std::span<const Failure> failures) {
   const Failure* source = &failures[find_root_cause(failures)];
   for (const Failure& failure : failures) {
-    if (source->on_request && !failure.on_request) source = &failure;
+    const bool has_code = !source->on_request && source->exit_code != 0;
+    if (!has_code && !failure.on_request && failure.exit_code != 0) {
+      source = &failure;
+    }
   }
   if (source->exit_code < 0) return 128 - source->exit_code;
   return source->exit_code <= 255 ? source->exit_code : 1;
@@ -98,6 +101,7 @@ int exit_code_for(std::span<const Failure> failures) {
 
 std::string ending_text(const Failure& failure) {
   if (failure.exit_code < 0) return signal_name(-failure.exit_code);
+  if (failure.exit_code == 0) return "exited with 0 before the others";
   return "exit code " + std::to_string(failure.exit_code);
 }
 

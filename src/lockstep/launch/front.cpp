@@ -3,24 +3,22 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/launch/control.h"
+#include "lockstep/launch/guard.h"
+#include "lockstep/launch/job_watch.h"
 #include "lockstep/launch/keeper.h"
+#include "lockstep/launch/log_folder.h"
 #include "lockstep/launch/port.h"
-#include "lockstep/launch/processes.h"
 
 namespace lockstep {
 namespace {
-
-constexpr double kKillSeconds = 10;
 
 bool is_ignored(int signal) {
   struct sigaction action{};
@@ -51,42 +49,49 @@ void open_missing_standard_streams() {
   }
 }
 
-// The keeper leaves the terminal's session, so that a signal to the front's
-// process group reaches it only through the front.
-[[noreturn]] void run_keeper(const Plan& plan, std::optional<StoreSocket> port,
-                             ControlPipe pipe, const sigset_t& worker_mask) {
+// What the processes of the job share from the start.
+struct JobStart {
+  const Plan& plan;
+  const LogFolder& logs;
+  std::optional<StoreSocket> port;
+  ControlPipe control;
+  ControlPipe answers;
+  sigset_t worker_mask;
+};
+
+// Guard and keeper leave the terminal's session, so that a signal to the
+// front's process group reaches them only through the front. Where one of the
+// two is stopped, the end of the process above it wakes it up.
+[[noreturn]] void run_keeper(JobStart& start) {
   setsid();
   prctl(PR_SET_NAME, "lockstep-keeper");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  pipe.write_end.reset();
-  ControlReader control(std::move(pipe.read_end));
-  _exit(keep_job(plan, std::move(port), control, worker_mask));
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
+  ControlReader control(std::move(start.control.read_end),
+                        std::move(start.answers.write_end));
+  const int code = keep_job(start.plan, start.logs, std::move(start.port),
+                            control, start.worker_mask);
+  kill(getppid(), SIGCONT);
+  _exit(code);
 }
 
-int end_without_keeper() {
-  kill_descendants(kKillSeconds);
-  write_all(STDERR_FILENO,
-            "lockstep: the keeper process was killed; all processes of the job "
-            "were ended\n");
-  return 1;
-}
-
-// Hands signals on until the keeper ends.
-int watch(pid_t keeper, const FileDescriptor& events,
-          const FileDescriptor& control) {
-  while (true) {
-    signalfd_siginfo info{};
-    const ssize_t count = read(events.get(), &info, sizeof(info));
-    if (count < 0 && errno == EINTR) continue;
-    if (count != sizeof(info)) return end_without_keeper();
-    if (info.ssi_signo != SIGCHLD) {
-      send_signal(control, static_cast<int>(info.ssi_signo));
-      continue;
-    }
-    int status = 0;
-    if (waitpid(keeper, &status, WNOHANG) != keeper) continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : end_without_keeper();
+[[noreturn]] void run_guard(JobStart& start) {
+  start.control.write_end.reset();
+  start.answers.read_end.reset();
+  setsid();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t keeper = fork();
+  if (keeper == 0) run_keeper(start);
+  if (keeper < 0) {
+    const IoError error("cannot start a process: " + errno_text());
+    write_all(STDERR_FILENO, std::string("lockstep: ") + error.what() + "\n");
+    start.logs.clean(LogFolder::Errors::kRemove);
+    _exit(exit_code(error));
   }
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
+  start.port.reset();
+  start.answers.write_end.reset();
+  _exit(guard_keeper(keeper, start.control.read_end.get(), start.logs));
 }
 
 }  // namespace
@@ -97,23 +102,39 @@ int run_job(const Plan& plan) {
   if (plan.master_port) {
     port = StoreSocket::at(plan.master_addr, *plan.master_port);
   }
-  ControlPipe pipe = make_control_pipe();
   signal(SIGPIPE, SIG_IGN);
   const sigset_t watched = watched_signals(plan.options);
   sigset_t worker_mask;
   sigprocmask(SIG_BLOCK, &watched, &worker_mask);
   if (plan.runs_own_worker) sigaddset(&worker_mask, SIGUSR1);
-  const FileDescriptor events(signalfd(-1, &watched, SFD_CLOEXEC));
+  FileDescriptor events(signalfd(-1, &watched, SFD_CLOEXEC));
   if (!events) throw IoError("cannot watch signals: " + errno_text());
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const pid_t keeper = fork();
-  if (keeper < 0) throw IoError("cannot start a process: " + errno_text());
-  if (keeper == 0) {
-    run_keeper(plan, std::move(port), std::move(pipe), worker_mask);
+  ControlPipe control = make_control_pipe();
+  ControlPipe answers = make_control_pipe();
+  const LogFolder logs(plan.options.log_dir, plan.run_id);
+  JobStart start{.plan = plan,
+                 .logs = logs,
+                 .port = std::move(port),
+                 .control = std::move(control),
+                 .answers = std::move(answers),
+                 .worker_mask = worker_mask};
+  const pid_t guard = fork();
+  if (guard < 0) {
+    const std::string reason = errno_text();
+    logs.clean(LogFolder::Errors::kRemove);
+    throw IoError("cannot start a process: " + reason);
   }
-  pipe.read_end.reset();
-  port.reset();  // the keeper has it
-  return watch(keeper, events, pipe.write_end);
+  if (guard == 0) run_guard(start);
+  start.port.reset();  // the keeper has it
+  start.control.read_end.reset();
+  start.answers.write_end.reset();
+  return JobWatch({.guard = guard,
+                   .signals = std::move(events),
+                   .control = std::move(start.control.write_end),
+                   .answers = std::move(start.answers.read_end)},
+                  plan.options, logs)
+      .run();
 }
 
 }  // namespace lockstep

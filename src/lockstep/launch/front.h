@@ -1,9 +1,10 @@
-// Running a job: two processes that watch over each other.
+// Running a job: three processes that watch over each other.
 //
-// The front is the process the user started. It forks the keeper, which owns
-// the workers, and tells it each signal. Both are subreapers: whichever of the
-// two vanishes, the other one finds every process of the job among its
-// descendants and ends it.
+// The front is the process the user started. Its child is the guard, whose
+// child is the keeper, which owns the workers. The front hands each signal to
+// the keeper and ends the job itself when the keeper does not answer. All three
+// are subreapers: whichever two of them vanish, the third one finds every
+// process of the job among its descendants and ends it.
 #pragma once
 
 #include <optional>

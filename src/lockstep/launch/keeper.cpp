@@ -1,19 +1,24 @@
 #include "lockstep/launch/keeper.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/job_store.h"
 #include "lockstep/launch/log_folder.h"
+#include "lockstep/launch/restart_delay.h"
 
 namespace lockstep {
 namespace {
@@ -49,8 +54,9 @@ bool is_same_terminal(const ConsoleStream& a, const ConsoleStream& b) {
 
 std::string report_of(const Plan& plan, const AttemptResult& result) {
   const Failure& root = result.failures[find_root_cause(result.failures)];
-  std::string extra;
-  if (is_timeout(root, result.snapshots, plan.timeout_seconds)) {
+  std::string extra = result.verdict;
+  if (extra.empty() &&
+      is_timeout(root, result.snapshots, plan.timeout_seconds)) {
     extra = timeout_verdict(result.snapshots, root, plan.timeout_seconds);
   }
   extra += early_exits(result.snapshots);
@@ -60,31 +66,36 @@ std::string report_of(const Plan& plan, const AttemptResult& result) {
 
 class Keeper {
  public:
-  Keeper(const Plan& plan, ControlReader& control, const sigset_t& worker_mask)
+  Keeper(const Plan& plan, const LogFolder& logs, ControlReader& control,
+         const sigset_t& worker_mask)
       : plan_(plan),
+        logs_(logs),
         control_(control),
         worker_mask_(worker_mask),
         out_(open_console(STDOUT_FILENO, plan)),
         own_err_(open_console(STDERR_FILENO, plan)),
         err_(is_same_terminal(out_, own_err_) ? out_ : own_err_),
-        child_events_(open_child_events()),
-        logs_(plan.options.log_dir, plan.run_id) {}
+        child_events_(open_child_events()) {}
 
-  ~Keeper() { logs_.clean(errors_); }
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
   int run(std::optional<StoreSocket> port) {
     for (const std::string& note : plan_.notes) say(note);
     if (!port) port = StoreSocket::any(plan_.master_addr);
+    RestartDelay delay;
     for (int attempt = 0;; ++attempt) {
+      const int64_t begin = monotonic_ns();
       const AttemptResult result = run_attempt(attempt, *port);
       for (const ProcessInfo& process : result.survivors) {
         say(fmt::format("process {} ({}) cannot be ended: {}", process.pid,
                         process.command, state_name(process.state)));
       }
       if (may_restart(result, attempt)) {
-        announce_restart(result, attempt);
+        const double seconds =
+            delay.after(seconds_between(begin, monotonic_ns()));
+        announce_restart(result, attempt, seconds);
+        if (const auto end = wait_for_restart(seconds)) return finish(*end);
         continue;
       }
       return finish(result);
@@ -123,19 +134,48 @@ class Keeper {
            attempt < plan_.options.max_restarts && !is_input_error(result);
   }
 
+  bool is_stop_signal(int signal) const {
+    const auto& signals = plan_.options.stop_signals;
+    return std::find(signals.begin(), signals.end(), signal) != signals.end();
+  }
+
   // The worker has said it; another try or a report would not help.
   bool is_input_error(const AttemptResult& result) const {
     return plan_.runs_own_worker &&
            exit_code_for(result.failures) == kConfigExitCode;
   }
 
-  void announce_restart(const AttemptResult& result, int attempt) {
+  void announce_restart(const AttemptResult& result, int attempt,
+                        double delay) {
     const Failure& root = result.failures[find_root_cause(result.failures)];
+    const std::string when =
+        delay > 0 ? " in " + duration_text(delay) + ", after repeated failures"
+                  : "";
     say(
-        fmt::format("rank {} failed ({}); all {} processes start again "
+        fmt::format("rank {} failed ({}); all {} processes start again{} "
                     "(restart {} of {})",
-                    root.rank, ending_text(root), plan_.num_processes,
+                    root.rank, ending_text(root), plan_.num_processes, when,
                     attempt + 1, plan_.options.max_restarts));
+  }
+
+  // What ended the job meanwhile; normally nothing.
+  std::optional<AttemptResult> wait_for_restart(double seconds) {
+    const int64_t begin = monotonic_ns();
+    while (true) {
+      const double left = seconds - seconds_between(begin, monotonic_ns());
+      if (left <= 0) return std::nullopt;
+      err_.flush();
+      pollfd entry{.fd = control_.fd(), .events = POLLIN, .revents = 0};
+      poll(&entry, 1, static_cast<int>(left * 1000) + 1);
+      for (const int signal : control_.read()) {
+        if (!is_stop_signal(signal)) continue;
+        say(signal_name(signal) + " received, the job does not start again");
+        return AttemptResult{.kind = Kind::kStopped, .stop_signal = signal};
+      }
+      if (control_.is_abandoned()) {
+        return AttemptResult{.kind = Kind::kAbandoned};
+      }
+    }
   }
 
   int finish(const AttemptResult& result) {
@@ -147,9 +187,10 @@ class Keeper {
       code = 128 + result.stop_signal;
     } else if (result.kind == Kind::kAbandoned) {
       code = 1;
+      // The guard may be gone, too; otherwise it does this.
+      logs_.clean(LogFolder::Errors::kKeep);
     }
     tell_log_folder();
-    if (code == 0) errors_ = LogFolder::Errors::kRemove;
     std::array<ConsoleStream*, 2> consoles = {&out_, &err_};
     flush_all(consoles, control_.fd());
     return code;
@@ -167,14 +208,13 @@ class Keeper {
   }
 
   const Plan& plan_;
+  const LogFolder& logs_;
   ControlReader& control_;
   sigset_t worker_mask_;
   ConsoleStream out_;
   ConsoleStream own_err_;
   ConsoleStream& err_;  // out_ where both are one terminal, to keep the order
   FileDescriptor child_events_;
-  LogFolder logs_;
-  LogFolder::Errors errors_ = LogFolder::Errors::kKeep;
 };
 
 // The keeper has no caller that could catch: its errors end here.
@@ -186,10 +226,11 @@ int report_error(const std::exception& error, int code) {
 
 }  // namespace
 
-int keep_job(const Plan& plan, std::optional<StoreSocket> port,
-             ControlReader& control, const sigset_t& worker_mask) {
+int keep_job(const Plan& plan, const LogFolder& logs,
+             std::optional<StoreSocket> port, ControlReader& control,
+             const sigset_t& worker_mask) {
   try {
-    return Keeper(plan, control, worker_mask).run(std::move(port));
+    return Keeper(plan, logs, control, worker_mask).run(std::move(port));
   } catch (const ProgramError& error) {
     return report_error(error, error.program_exit_code());
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lockstep/launch/control.h"
+#include "lockstep/launch/log_folder.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/port.h"
 
@@ -13,7 +14,8 @@ namespace lockstep {
 // Runs the job with its restarts and reports on stderr. The calling process is
 // a subreaper of its own with SIGCHLD blocked. Returns the exit code of the
 // job; no process of the job is left then.
-int keep_job(const Plan& plan, std::optional<StoreSocket> port,
-             ControlReader& control, const sigset_t& worker_mask);
+int keep_job(const Plan& plan, const LogFolder& logs,
+             std::optional<StoreSocket> port, ControlReader& control,
+             const sigset_t& worker_mask);
 
 }  // namespace lockstep

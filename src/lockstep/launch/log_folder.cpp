@@ -43,9 +43,12 @@ fs::path LogFolder::make_attempt(int attempt, int num_processes) const {
 void LogFolder::clean(Errors errors) const {
   if (!is_temporary_) return;
   std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(base_, error)) {
-    if (entry.is_directory()) continue;
-    const bool is_error_file = entry.path().filename() == "error.json";
+  // Not a range-for: its increment throws when a folder vanishes meanwhile.
+  for (fs::recursive_directory_iterator entry(base_, error), end;
+       !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) continue;
+    const bool is_error_file = entry->path().filename() == "error.json";
     if (!is_error_file || errors == Errors::kKeep) return;
   }
   fs::remove_all(base_, error);

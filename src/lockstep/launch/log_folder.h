@@ -19,7 +19,8 @@ class LogFolder {
   const std::filesystem::path& path() const { return run_; }
 
   // Removes a temporary folder. One that the user named stays, and so does one
-  // that holds log files or, with kKeep, error files.
+  // that holds log files or, with kKeep, error files. Several processes may do
+  // so at once.
   enum class Errors { kRemove, kKeep };
   void clean(Errors errors) const;
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/regular_file.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -130,14 +130,11 @@ FileDescriptor open_log(const std::filesystem::path& path) {
 
 std::vector<std::string> last_lines(const std::filesystem::path& path,
                                     size_t count) {
-  constexpr std::streamoff kReadBytes = 65536;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {};
-  const std::streamoff size = file.tellg();
-  file.seekg(std::max<std::streamoff>(0, size - kReadBytes));
+  constexpr size_t kReadBytes = 65536;
+  const auto end = try_read_regular_file_end(path, kReadBytes);
+  if (!end) return {};
   std::deque<std::string> lines;
-  std::string line;
-  while (std::getline(file, line)) {
+  for (const std::string& line : split(*end, '\n')) {
     if (trim(line).empty()) continue;
     lines.push_back(visible_part(line));
     if (lines.size() > count) lines.pop_front();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -39,10 +40,6 @@ std::string collective_text(const RankStatus& status) {
   return text;
 }
 
-std::string step_text(const RankStatus& status) {
-  return status.step < 0 ? "" : fmt::format(", step {}", status.step);
-}
-
 std::string waiting_line(const RankSnapshot& rank) {
   const RankStatus& status = *rank.status;
   return fmt::format("  waiting: rank {} (pid {}) in {} for {}{}\n", rank.rank,
@@ -65,16 +62,6 @@ std::string what_it_did(const RankSnapshot& rank) {
   return fmt::format("last collective: {}, phase: {}{}, silent for {}",
                      collective_text(status), phase_name(status.phase),
                      step_text(status), duration_text(status.silent_seconds));
-}
-
-std::string stalling_line(const RankSnapshot& rank, const char* title) {
-  std::string text =
-      fmt::format("  {}: rank {} (pid {})", title, rank.rank, rank.pid);
-  if (rank.is_stopped()) {
-    text += fmt::format(" is stopped (SIGSTOP); resume it with kill -CONT {}",
-                        rank.pid);
-  }
-  return text + "; " + what_it_did(rank) + "\n";
 }
 
 bool has_pages(std::span<const RankSnapshot> ranks) {
@@ -148,7 +135,61 @@ std::string foreign_ranks_text(std::span<const RankSnapshot> ranks,
   return text;
 }
 
+Failure leaver_failure(const RankSnapshot& rank) {
+  std::string text = fmt::format(
+      "rank {} exited with 0 while other ranks still needed it", rank.rank);
+  if (rank.status) {
+    text += fmt::format(" (phase {}{}, last collective: {})",
+                        phase_name(rank.status->phase), step_text(*rank.status),
+                        collective_text(*rank.status));
+  }
+  text +=
+      "; all ranks must run the same number of steps and end together: look "
+      "for a shorter loop, a return or an exit on this rank";
+  return {.rank = rank.rank,
+          .local_rank = rank.rank,
+          .pid = rank.pid,
+          .exit_code = 0,
+          .unix_time = rank.ended_at,
+          .error_file = "<N/A>",
+          .error = ErrorReport{.message = std::move(text), .callstack = ""},
+          .last_lines = {}};
+}
+
 }  // namespace
+
+std::string step_text(const RankStatus& status) {
+  return status.step < 0 ? "" : fmt::format(", step {}", status.step);
+}
+
+std::string stopped_text(const RankSnapshot& rank) {
+  if (rank.state == 't') {
+    return fmt::format("is stopped by a debugger; continue it there");
+  }
+  return fmt::format("is stopped (SIGSTOP); resume it with kill -CONT {}",
+                     rank.pid);
+}
+
+std::string stalling_line(const RankSnapshot& rank, const char* title) {
+  std::string text =
+      fmt::format("  {}: rank {} (pid {})", title, rank.rank, rank.pid);
+  if (rank.is_stopped()) text += " " + stopped_text(rank);
+  text += "; " + what_it_did(rank);
+  if (rank.status && !rank.is_stopped() && !rank.waiting.empty()) {
+    text += ", process is " + rank.waiting;
+  }
+  return text + "\n";
+}
+
+std::string limit_line(std::span<const RankSnapshot> ranks,
+                       double timeout_seconds) {
+  return fmt::format(
+      "  The limit is {}{}; --timeout SECONDS, NCCL_TIMEOUT or "
+      "TORCH_DISTRIBUTED_TIMEOUT set it.\n",
+      duration_text(ranks.empty() ? timeout_seconds
+                                  : timeout_of(ranks.front(), timeout_seconds)),
+      has_pages(ranks) ? "" : " unless the program sets its own");
+}
 
 bool RankSnapshot::is_in_collective() const {
   return status && status->collectives_started > status->collectives_finished;
@@ -190,13 +231,31 @@ std::string timeout_verdict(std::span<const RankSnapshot> ranks,
   std::string text = "Timeout: who waited and who kept the others waiting\n";
   text += has_pages(ranks) ? lockstep_ranks_text(ranks)
                            : foreign_ranks_text(ranks, failure);
-  text += fmt::format(
-      "  The limit is {}{}; --timeout SECONDS, NCCL_TIMEOUT or "
-      "TORCH_DISTRIBUTED_TIMEOUT set it.\n",
-      duration_text(ranks.empty() ? timeout_seconds
-                                  : timeout_of(ranks.front(), timeout_seconds)),
-      has_pages(ranks) ? "" : " unless the program sets its own");
-  return text;
+  return text + limit_line(ranks, timeout_seconds);
+}
+
+std::optional<Failure> find_leaver(std::span<const RankSnapshot> ranks,
+                                   std::span<const Failure> failures,
+                                   double timeout_seconds) {
+  if (failures.empty()) return std::nullopt;
+  const Failure& root = failures[find_root_cause(failures)];
+  const bool is_late = is_timeout(root, ranks, timeout_seconds);
+  if (!is_consequence(root) && !is_late) return std::nullopt;
+  int64_t most = -1;
+  for (const RankSnapshot& rank : ranks) {
+    if (rank.status) most = std::max(most, rank.status->collectives_started);
+  }
+  const RankSnapshot* leaver = nullptr;
+  for (const RankSnapshot& rank : ranks) {
+    if (rank.is_alive || rank.exit_code != 0) continue;
+    // Others may wait for a third one.
+    const bool is_behind =
+        !rank.status || rank.status->collectives_started < most;
+    if (is_late && !is_behind) continue;
+    if (leaver == nullptr || rank.ended_at < leaver->ended_at) leaver = &rank;
+  }
+  if (leaver == nullptr) return std::nullopt;
+  return leaver_failure(*leaver);
 }
 
 std::string early_exits(std::span<const RankSnapshot> ranks) {

@@ -25,6 +25,12 @@ struct RankSnapshot {
   std::optional<RankStatus> status;  // no value: not a Lockstep program
   // Time since its last output, where the launcher sees the output.
   std::optional<double> quiet_seconds;
+  // "sleeping in pipe_read", of a living process, where it was looked at.
+  std::string waiting;
+  // In the loop of a trainer, which notes every batch: a long silence there is
+  // a fault. A user's own loop promises nothing.
+  bool is_paced = false;
+  double ended_at = 0;  // wall clock; 0: it lives
 
   bool is_stopped() const { return state == 'T' || state == 't'; }
   bool is_in_collective() const;
@@ -43,6 +49,21 @@ bool is_timeout(const Failure& failure, std::span<const RankSnapshot> ranks,
 // Lines "who waits, who stalls, how to change the limit".
 std::string timeout_verdict(std::span<const RankSnapshot> ranks,
                             const Failure& failure, double timeout_seconds);
+
+// The rank that left the others by exiting with 0, as a failure: no value
+// unless the others failed by losing a peer or waiting for one.
+std::optional<Failure> find_leaver(std::span<const RankSnapshot> ranks,
+                                   std::span<const Failure> failures,
+                                   double timeout_seconds);
+
+// Parts of a verdict: "  stalled: rank 1 (pid 7); last collective ...\n"
+std::string stalling_line(const RankSnapshot& rank, const char* title);
+std::string limit_line(std::span<const RankSnapshot> ranks,
+                       double timeout_seconds);
+// ", step 4"; empty before the first step.
+std::string step_text(const RankStatus& status);
+// "it is stopped (SIGSTOP); resume it with kill -CONT 7"
+std::string stopped_text(const RankSnapshot& rank);
 
 // "rank 2 had already exited with 0", one line per such rank; empty when there
 // is none.

@@ -38,11 +38,18 @@ RankSnapshot Worker::snapshot() const {
   result.rank = local_rank;
   result.pid = pid;
   result.is_alive = is_alive();
-  if (end) result.exit_code = end->exit_code;
+  if (end) {
+    result.exit_code = end->exit_code;
+    result.ended_at = end->unix_time;
+  }
   if (const auto info = find_process(pid); info && result.is_alive) {
     result.state = info->state;
   }
   result.status = status.read();
+  if (const auto loop = training.read()) {
+    result.is_paced = loop->activity != Activity::kNone &&
+                      loop->activity != Activity::kFinishing;
+  }
   for (const OutputStream& stream : streams) {
     const double quiet =
         seconds_between(stream.last_output_ns(), monotonic_ns());
@@ -50,6 +57,10 @@ RankSnapshot Worker::snapshot() const {
         std::min(quiet, result.quiet_seconds.value_or(quiet));
   }
   return result;
+}
+
+bool Worker::has_error_file() const {
+  return read_error_file(folder / "error.json").has_value();
 }
 
 Failure Worker::failure() const {

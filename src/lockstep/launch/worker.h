@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/status.h"
+#include "lockstep/base/training_status.h"
 #include "lockstep/launch/failure_report.h"
 #include "lockstep/launch/output.h"
 #include "lockstep/launch/verdict.h"
@@ -27,16 +28,19 @@ struct Worker {
   int local_rank = 0;
   pid_t pid = 0;
   StatusReader status;
+  TrainingStatusReader training{status.fd()};
   std::filesystem::path folder;       // of its log and error files
   std::vector<OutputStream> streams;  // those that pass through the launcher
   bool has_stderr_log = false;
   std::optional<size_t> stderr_stream;  // its position among the streams
   std::optional<WorkerEnd> end;
+  bool has_reported = false;  // an error, before the launcher ended it
 
   bool is_alive() const { return pid > 0 && !end; }
   // To the worker and all of its process group.
   void signal_group(int signal) const;
   RankSnapshot snapshot() const;
+  bool has_error_file() const;
   // What the report says of a worker that ended.
   Failure failure() const;
 };

@@ -1,6 +1,7 @@
 #include "lockstep/base/error_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "lockstep/base/files.h"
 #include "support/temp_dir.h"
@@ -21,6 +22,16 @@ TEST(ErrorFile, RoundTripKeepsEveryField) {
   EXPECT_EQ(report->message, "TimeoutError: \"quoted\"\nline 2");
   EXPECT_EQ(report->callstack, "Traceback");
   EXPECT_EQ(report->unix_seconds, 1'700'000'000);
+}
+
+TEST(ErrorFile, APipeOrAFloodInItsPlaceIsNoReport) {
+  const TempDir folder;
+  const auto pipe = folder.path() / "pipe.json";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(read_error_file(pipe));
+  const std::string flood(8 << 20, 'x');
+  EXPECT_FALSE(read_error_file(
+      folder.write("error.json", "{\"message\": \"" + flood + "\"}")));
 }
 
 TEST(ErrorFile, ReadsWhatPythonWorkersWrite) {

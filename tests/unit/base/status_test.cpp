@@ -45,6 +45,13 @@ TEST(StatusPage, TheReaderSeesWhatTheWriterSays) {
   EXPECT_LT(status->silent_seconds, 10);
 }
 
+TEST(StatusPage, NobodyCanChangeItsSize) {
+  const StatusReader reader;
+  EXPECT_NE(ftruncate(reader.fd(), 0), 0);
+  EXPECT_NE(ftruncate(reader.fd(), 8192), 0);
+  EXPECT_FALSE(reader.read());
+}
+
 TEST(StatusPage, SurvivesTheDeathOfTheWriter) {
   const StatusReader reader;
   const pid_t pid = fork();

@@ -162,5 +162,54 @@ TEST(Timeout, AnAbortCountsOnlyAtTheEndOfTheLimit) {
   EXPECT_FALSE(is_timeout(failure, ranks, 600));
 }
 
+Failure peer_failure() {
+  Failure failure;
+  failure.pid = 100;
+  failure.exit_code = 5;
+  failure.error = ErrorReport{.message = "PeerError: gone", .callstack = ""};
+  return failure;
+}
+
+RankSnapshot gone_rank(int rank, int64_t collectives, double ended_at) {
+  RankSnapshot snapshot = rank_at(rank, collectives, collectives);
+  snapshot.is_alive = false;
+  snapshot.ended_at = ended_at;
+  return snapshot;
+}
+
+TEST(Verdict, ARankThatLeftWith0IsTheCauseOfLostPeers) {
+  const std::vector ranks = {rank_at(0, 12, 11), gone_rank(1, 11, 20),
+                             gone_rank(2, 11, 10)};
+  const std::vector failures = {peer_failure()};
+  const auto leaver = find_leaver(ranks, failures, 30);
+  ASSERT_TRUE(leaver);
+  EXPECT_EQ(leaver->rank, 2);
+  EXPECT_EQ(leaver->exit_code, 0);
+  EXPECT_TRUE(contains(leaver->error->message,
+                       "rank 2 exited with 0 while other ranks still needed it "
+                       "(phase forward, step 11, last collective: all_reduce "
+                       "#11)"))
+      << leaver->error->message;
+  const std::vector all = {peer_failure(), *leaver};
+  EXPECT_EQ(find_root_cause(all), 1u);
+  EXPECT_EQ(exit_code_for(all), 5);
+}
+
+TEST(Verdict, ARankThatLeftIsNotBlamedForOtherErrors) {
+  const std::vector ranks = {rank_at(0, 12, 11), gone_rank(1, 11, 20)};
+  Failure failure = peer_failure();
+  failure.exit_code = 3;
+  failure.error->message = "IoError: disk";
+  EXPECT_FALSE(find_leaver(ranks, std::vector{failure}, 30));
+}
+
+TEST(Verdict, ATimeoutIsTheFaultOfARankThatLeftWithFewerCollectives) {
+  const std::vector failures = {timeout_failure()};
+  const std::vector behind = {rank_at(0, 12, 11), gone_rank(1, 11, 20)};
+  EXPECT_TRUE(find_leaver(behind, failures, 30));
+  const std::vector equal = {rank_at(0, 12, 11), gone_rank(1, 12, 20)};
+  EXPECT_FALSE(find_leaver(equal, failures, 30));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -2,14 +2,18 @@
 // process.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/launch/control.h"
 #include "lockstep/launch/failure_report.h"
 #include "lockstep/launch/group.h"
 #include "lockstep/launch/processes.h"
+#include "lockstep/launch/stop_patience.h"
 #include "lockstep/launch/verdict.h"
 
 namespace lockstep {
@@ -28,6 +32,8 @@ struct AttemptResult {
   std::vector<RankSnapshot> snapshots;
   // Processes that survive SIGKILL (the kernel holds them); normally none.
   std::vector<ProcessInfo> survivors;
+  // What a training that was told to stop lost; no value when it lost nothing.
+  std::optional<std::string> loss;
 };
 
 // Where events come from and text goes to.
@@ -61,7 +67,12 @@ class Attempt {
   int64_t next_deadline_ns() const;
   void handle_signal(int signal);
   void reap();
-  void record_end(pid_t pid, int wait_status);
+  void record_end(pid_t pid, int wait_status, const rusage& usage);
+  // Of workers that train and save; ended ones too, or those alive alone.
+  enum class Who { kAll, kAlive };
+  std::vector<TrainingStatus> trainings(Who who) const;
+  bool has_failed_worker() const;
+  void wait_for_save();
   void check_failures();
   void check_collectives();
   void end_workers(int signal);
@@ -84,7 +95,8 @@ class Attempt {
   bool has_children_ = true;
   bool is_stopped_ = false;  // ended by a signal, not by a failure
   int stop_signal_ = 0;
-  std::optional<Failure> overdue_;  // a rank that outstays the timeout
+  std::optional<StopPatience> patience_;  // after the first Ctrl-C
+  std::optional<Failure> overdue_;        // a rank that outstays the timeout
   std::vector<RankSnapshot> snapshots_;
   std::vector<ProcessInfo> survivors_;
 };

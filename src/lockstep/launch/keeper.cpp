@@ -13,6 +13,7 @@
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/log_folder.h"
+#include "lockstep/launch/memory_deaths.h"
 
 namespace lockstep {
 namespace {
@@ -46,13 +47,15 @@ bool is_same_terminal(const ConsoleStream& a, const ConsoleStream& b) {
          first.st_ino == second.st_ino;
 }
 
-std::string report_of(const Plan& plan, const AttemptResult& result) {
+std::string report_of(const Plan& plan, const AttemptResult& result,
+                      const MemoryFindings& memory) {
   const Failure& root = result.failures[find_root_cause(result.failures)];
   std::string extra;
   if (is_timeout(root, result.snapshots, plan.timeout_seconds)) {
     extra = timeout_verdict(result.snapshots, root, plan.timeout_seconds);
   }
   extra += early_exits(result.snapshots);
+  extra += other_kills_text(result.failures, memory);
   return failure_report(plan.command.title, host_name(), result.failures,
                         extra);
 }
@@ -99,18 +102,22 @@ class Keeper {
 
   AttemptResult run_attempt(int attempt, int port) {
     const auto folder = logs_.make_attempt(attempt, plan_.num_processes);
+    MemoryWatch memory;
     WorkerGroup group = start_group(plan_,
                                     {.attempt = attempt,
                                      .master_port = port,
                                      .folder = folder,
                                      .signal_mask = worker_mask_},
                                     out_, err_);
-    return Attempt(plan_, group,
-                   {.control = control_,
-                    .out = out_,
-                    .err = err_,
-                    .child_fd = child_events_.get()})
-        .run();
+    AttemptResult result = Attempt(plan_, group,
+                                   {.control = control_,
+                                    .out = out_,
+                                    .err = err_,
+                                    .child_fd = child_events_.get()})
+                               .run();
+    memory_ = memory.look();
+    explain_kills(result.failures, memory_);
+    return result;
   }
 
   bool may_restart(const AttemptResult& result, int attempt) const {
@@ -131,15 +138,21 @@ class Keeper {
                     "(restart {} of {})",
                     root.rank, ending_text(root), plan_.num_processes,
                     attempt + 1, plan_.options.max_restarts));
+    if (!root.meaning.empty()) say(ending_text(root) + ": " + root.meaning);
   }
 
   int finish(const AttemptResult& result) {
     int code = 0;
     if (result.kind == Kind::kFailure) {
-      if (!is_input_error(result)) err_.write(report_of(plan_, result));
+      if (!is_input_error(result))
+        err_.write(report_of(plan_, result, memory_));
       code = exit_code_for(result.failures);
     } else if (result.kind == Kind::kStopped) {
       code = 128 + result.stop_signal;
+      if (result.loss) {
+        say(*result.loss);
+        code = kUnsavedExitCode;
+      }
     } else if (result.kind == Kind::kAbandoned) {
       code = 1;
     }
@@ -170,6 +183,7 @@ class Keeper {
   FileDescriptor child_events_;
   LogFolder logs_;
   LogFolder::Errors errors_ = LogFolder::Errors::kKeep;
+  MemoryFindings memory_;  // of the last attempt
 };
 
 // The keeper has no caller that could catch: its errors end here.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/status.h"
+#include "lockstep/base/training_status.h"
 #include "lockstep/launch/failure_report.h"
 #include "lockstep/launch/output.h"
 #include "lockstep/launch/verdict.h"
@@ -21,12 +22,14 @@ struct WorkerEnd {
   int exit_code = 0;        // negative: died by this signal
   double unix_time = 0;     // when the launcher saw it
   bool on_request = false;  // the launcher was ending the job already
+  int64_t peak_bytes = 0;   // the most memory it had resident
 };
 
 struct Worker {
   int local_rank = 0;
   pid_t pid = 0;
   StatusReader status;
+  TrainingStatusReader training{status.fd()};
   std::filesystem::path folder;       // of its log and error files
   std::vector<OutputStream> streams;  // those that pass through the launcher
   bool has_stderr_log = false;

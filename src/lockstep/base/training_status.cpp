@@ -1,0 +1,126 @@
+#include "lockstep/base/training_status.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/status.h"
+#include "lockstep/base/status_memory.h"
+
+namespace lockstep {
+namespace {
+
+static_assert(TrainingPage::kOffset >= offsetof(StatusPage, reserved));
+static_assert(TrainingPage::kOffset + sizeof(TrainingPage) <=
+              kStatusMemoryBytes);
+
+std::shared_ptr<TrainingPage> map_page(int fd) {
+  const auto memory = map_status_memory(fd);
+  if (memory == nullptr) return nullptr;
+  auto* page = reinterpret_cast<TrainingPage*>(
+      static_cast<std::byte*>(memory.get()) + TrainingPage::kOffset);
+  return {memory, page};  // Keeps the mapping.
+}
+
+std::atomic<int64_t>& typical_ns(TrainingPage& page, Activity activity) {
+  return page.typical_ns.at(static_cast<size_t>(activity));
+}
+
+int64_t typical_ns(const TrainingPage& page, Activity activity) {
+  const auto index = static_cast<size_t>(activity);
+  return index < page.typical_ns.size() ? page.typical_ns[index].load() : 0;
+}
+
+// Follows a change within a few values, and one outlier only by half.
+void note_duration(std::atomic<int64_t>& typical, int64_t duration) {
+  const int64_t before = typical;
+  typical = before == 0 ? duration : (before + duration) / 2;
+}
+
+}  // namespace
+
+std::string activity_name(Activity activity) {
+  switch (activity) {
+    case Activity::kNone: return "nothing";
+    case Activity::kStep: return "a step";
+    case Activity::kValidation: return "a validation batch";
+    case Activity::kSampling: return "a batch of samples";
+    case Activity::kScoring: return "a batch of scored images";
+    case Activity::kSaving: return "a checkpoint";
+    case Activity::kFinishing: return "the end of the run";
+  }
+  return "unknown";
+}
+
+TrainingStatusReader::TrainingStatusReader(int status_fd)
+    : page_(map_page(status_fd)) {}
+
+std::optional<TrainingStatus> TrainingStatusReader::read() const {
+  if (page_ == nullptr || page_->version != TrainingPage::kVersion) {
+    return std::nullopt;
+  }
+  const auto activity = static_cast<Activity>(page_->activity.load());
+  return TrainingStatus{
+      .activity = activity,
+      .activity_seconds =
+          seconds_between(page_->activity_begin_ns, monotonic_ns()),
+      .typical_seconds = seconds_between(0, typical_ns(*page_, activity)),
+      .saving_seconds =
+          seconds_between(0, typical_ns(*page_, Activity::kSaving)),
+      .num_steps = page_->num_steps,
+      .saved_step = page_->saved_step};
+}
+
+TrainingStatusWriter::TrainingStatusWriter()
+    : page_(std::make_shared<TrainingPage>()) {}
+
+TrainingStatusWriter TrainingStatusWriter::from_environment(
+    const Environment& environment) {
+  TrainingStatusWriter writer;
+  const auto fd = find_integer(environment, "LOCKSTEP_STATUS_FD");
+  if (!fd || !is_status_memory(static_cast<int>(*fd))) return writer;
+  if (auto page = map_page(static_cast<int>(*fd))) {
+    writer.page_ = std::move(page);
+  }
+  return writer;
+}
+
+void TrainingStatusWriter::start(int64_t num_steps,
+                                 std::optional<int64_t> saved_step) {
+  page_->num_steps = num_steps;
+  page_->saved_step = saved_step.value_or(-1);
+  page_->activity = static_cast<int32_t>(Activity::kNone);
+  page_->activity_begin_ns = monotonic_ns();
+  page_->version = TrainingPage::kVersion;
+}
+
+void TrainingStatusWriter::begin(Activity activity) {
+  const int64_t now = monotonic_ns();
+  const auto before = static_cast<Activity>(page_->activity.load());
+  // A checkpoint is complete later: note_saved().
+  if (before != Activity::kNone && before != Activity::kSaving) {
+    note_duration(typical_ns(*page_, before), now - page_->activity_begin_ns);
+  }
+  page_->activity_begin_ns = now;
+  page_->activity = static_cast<int32_t>(activity);
+}
+
+void TrainingStatusWriter::set_num_steps(int64_t num_steps) {
+  page_->num_steps = num_steps;
+}
+
+double TrainingStatusWriter::activity_seconds() const {
+  return seconds_between(page_->activity_begin_ns, monotonic_ns());
+}
+
+void TrainingStatusWriter::start_save() {
+  page_->save_begin_ns = monotonic_ns();
+}
+
+void TrainingStatusWriter::note_saved(int64_t step) {
+  note_duration(typical_ns(*page_, Activity::kSaving),
+                monotonic_ns() - page_->save_begin_ns);
+  page_->saved_step = std::max<int64_t>(page_->saved_step, step);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,95 @@
+// How far a training is and what of it is on disk, for the launcher: it decides
+// by this how long to wait for a training that was told to stop.
+//
+// Lies in the reserved part of the status page (base/status.h), which older
+// launchers ignore and older workers leave zero. Every field is an atomic
+// number.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/environment.h"
+
+namespace lockstep {
+
+// What a training does between two moments at which it can stop.
+enum class Activity : int32_t {
+  kNone,
+  kStep,
+  kValidation,
+  kSampling,
+  kScoring,
+  kSaving,
+  kFinishing,  // The loop is over; no more work to save.
+};
+
+// "a validation batch"
+std::string activity_name(Activity activity);
+
+struct TrainingPage {
+  static constexpr int32_t kVersion = 1;
+  static constexpr int kOffset = 2048;  // In the status page.
+  static constexpr size_t kNumActivities = 8;
+
+  std::atomic<int32_t> version;  // 0: no trainer writes here.
+  std::atomic<int32_t> activity;
+  std::atomic<int64_t> activity_begin_ns;  // monotonic_ns()
+  std::array<std::atomic<int64_t>, kNumActivities> typical_ns;  // 0: unknown.
+  std::atomic<int64_t> save_begin_ns;
+  std::atomic<int64_t> num_steps;   // Completed.
+  std::atomic<int64_t> saved_step;  // Of the newest checkpoint; -1: none.
+};
+
+// A training at one moment.
+struct TrainingStatus {
+  Activity activity = Activity::kNone;
+  double activity_seconds = 0;  // Since it began.
+  double typical_seconds = 0;   // How long this activity takes; 0: unknown.
+  double saving_seconds = 0;    // How long a checkpoint takes; 0: unknown.
+  int64_t num_steps = 0;
+  int64_t saved_step = -1;
+};
+
+// The launcher's side.
+class TrainingStatusReader {
+ public:
+  // The descriptor of a StatusReader.
+  explicit TrainingStatusReader(int status_fd);
+
+  // No value unless a training that saves checkpoints is running or has run.
+  std::optional<TrainingStatus> read() const;
+
+ private:
+  std::shared_ptr<const TrainingPage> page_;
+};
+
+// The worker's side. Copies write to the same page; begin() and end() belong to
+// one thread, note_saved() may be called by another one.
+class TrainingStatusWriter {
+ public:
+  TrainingStatusWriter();  // Writes to a private page that nobody reads.
+
+  // The page named in LOCKSTEP_STATUS_FD; a private one when there is none.
+  static TrainingStatusWriter from_environment(const Environment& environment);
+
+  // From here on the launcher waits for a checkpoint after Ctrl-C.
+  void start(int64_t num_steps, std::optional<int64_t> saved_step);
+  // Ends the activity before and notes how long it took.
+  void begin(Activity activity);
+  void set_num_steps(int64_t num_steps);
+  // Since the last begin().
+  double activity_seconds() const;
+  // Before a checkpoint is copied, and when its file is complete.
+  void start_save();
+  void note_saved(int64_t step);
+
+ private:
+  std::shared_ptr<TrainingPage> page_;
+};
+
+}  // namespace lockstep

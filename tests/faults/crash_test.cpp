@@ -13,9 +13,10 @@ std::string cause_in(const std::string& report) {
 
 TEST(Crash, TheReportShowsTheStackTheStepAndThePhase) {
   const TempDir folder;
-  const auto result = run(job({"--nproc=2", LOCKSTEP_TRAINING_WORKER, "crash",
-                               folder.path().string()}),
-                          with_temp(folder));
+  const auto result =
+      run(job({"--nproc=2", "--shutdown-timeout=0.3", LOCKSTEP_TRAINING_WORKER,
+               "crash", folder.path().string()}),
+          with_temp(folder));
   EXPECT_EQ(result.exit_code, 139) << result.err;
   const std::string cause = cause_in(result.err);
   EXPECT_TRUE(contains(cause, "rank      : 1")) << cause;
@@ -34,7 +35,7 @@ TEST(Crash, AProgramWithoutLauncherLeavesItsStackOnStderr) {
       run({LOCKSTEP_TRAINING_WORKER, "crash", folder.path().string()},
           {.environment = {{"RANK", "1"}}});
   EXPECT_EQ(result.exit_code, -11);
-  EXPECT_TRUE(contains(result.err, "signal 11 address 0x10")) << result.err;
+  EXPECT_TRUE(contains(result.err, "signal 11 fault 0x10")) << result.err;
   EXPECT_TRUE(contains(result.err, "training_worker(")) << result.err;
 }
 

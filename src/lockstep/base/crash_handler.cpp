@@ -45,13 +45,15 @@ void put_number(int fd, uint64_t value, unsigned base) {
 void put_header(int fd, int signal, const siginfo_t& info) {
   std::array<char, 16> thread{};
   prctl(PR_GET_NAME, thread.data());
-  const bool is_sent = info.si_code <= 0;
   put(fd, "signal ");
   put_number(fd, static_cast<uint64_t>(signal), 10);
-  put(fd, " address 0x");
-  put_number(fd, is_sent ? 0 : reinterpret_cast<uint64_t>(info.si_addr), 16);
-  put(fd, " sender ");
-  put_number(fd, is_sent ? static_cast<uint64_t>(info.si_pid) : 0, 10);
+  if (info.si_code > 0) {
+    put(fd, " fault 0x");
+    put_number(fd, reinterpret_cast<uint64_t>(info.si_addr), 16);
+  } else {
+    put(fd, info.si_pid == getpid() ? " raised " : " sent ");
+    put_number(fd, static_cast<uint64_t>(info.si_pid), 10);
+  }
   put(fd, " thread ");
   put(fd, thread.data());
   put(fd, "\n");

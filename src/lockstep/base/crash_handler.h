@@ -8,8 +8,9 @@
 
 namespace lockstep {
 
-// The first line of a crash file names signal, code, address, sender and
-// thread; the others are frames as backtrace_symbols_fd() writes them.
+// The first line of a crash file is "signal 11 fault 0x10 thread NAME", with
+// "raised PID" or "sent PID" instead of an address where no instruction caused
+// it; the others are frames as backtrace_symbols_fd() writes them.
 constexpr const char* kCrashFileName = "crash.txt";
 
 // Beside the error file of a worker of `lockstep run`; empty for other

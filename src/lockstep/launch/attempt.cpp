@@ -91,8 +91,8 @@ void Attempt::wait_for_events() {
 
 int64_t Attempt::next_deadline_ns() const {
   if (stage_ != Stage::kRunning) {
-    return patience_ ? std::min(deadline_ns_, patience_->next_ns())
-                     : deadline_ns_;
+    return next_look_ns_ > 0 ? std::min(deadline_ns_, next_look_ns_)
+                             : deadline_ns_;
   }
   if (cause_deadline_ns_ == 0) return next_check_ns_;
   return std::min(next_check_ns_, cause_deadline_ns_);
@@ -261,11 +261,14 @@ bool Attempt::has_failed_worker() const {
 
 // The time to shut down begins when the training is saved.
 void Attempt::wait_for_save() {
+  next_look_ns_ = 0;
   if (!patience_ || stage_ != Stage::kEnding || has_failed_worker()) return;
   const auto training = combine(trainings(Who::kAlive));
   if (!training || !will_save(*training)) return;
   set_deadline(plan_.options.shutdown_timeout);
-  const std::string words = patience_->take_words(*training, monotonic_ns());
+  const int64_t now = monotonic_ns();
+  const std::string words = patience_->take_words(*training, now);
+  next_look_ns_ = std::min(patience_->next_ns(), now + kSecond);
   if (!words.empty()) surroundings_.err.write("lockstep: " + words + "\n");
 }
 

@@ -96,7 +96,8 @@ class Attempt {
   bool is_stopped_ = false;  // ended by a signal, not by a failure
   int stop_signal_ = 0;
   std::optional<StopPatience> patience_;  // after the first Ctrl-C
-  std::optional<Failure> overdue_;        // a rank that outstays the timeout
+  int64_t next_look_ns_ = 0;  // at a training that saves; 0: there is none
+  std::optional<Failure> overdue_;  // a rank that outstays the timeout
   std::vector<RankSnapshot> snapshots_;
   std::vector<ProcessInfo> survivors_;
 };

@@ -54,24 +54,19 @@ std::string demangled(const std::string& name) {
   return result;
 }
 
-// "signal 11 address 0x10 sender 0 thread my thread"
+// "signal 11 fault 0x10 thread my thread"
 std::string cause_of(const std::string& header) {
-  const auto value_of = [&](std::string_view name) -> std::string {
-    const auto words = split(header, ' ');
-    for (size_t i = 0; i + 1 < words.size(); ++i) {
-      if (words[i] == name) return words[i + 1];
-    }
-    return "";
-  };
   const auto at = header.find(" thread ");
   const std::string thread =
       at == std::string::npos ? "?" : header.substr(at + 8);
-  if (value_of("sender") != "0") {
-    return fmt::format("sent by process {}, in thread {}", value_of("sender"),
-                       thread);
+  const auto words = split(header, ' ');
+  if (words.size() < 4) return "in thread " + thread;
+  if (words[2] == "raised") {
+    return fmt::format("raised by the process itself, in thread {}", thread);
   }
-  return fmt::format("at address {}, in thread {}", value_of("address"),
-                     thread);
+  return fmt::format("{} {}, in thread {}",
+                     words[2] == "sent" ? "sent by process" : "at address",
+                     words[3], thread);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,18 +14,23 @@
 namespace lockstep {
 namespace {
 
-// A symbol table of a library of this size is below it.
-constexpr uint64_t kMaxBytes = uint64_t{512} << 20;
+constexpr uint64_t kMaxNameBytes = 4096;
 
-// Bytes of a file; less where it ends.
+// Bytes of a regular file; none beyond its end.
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& file)
-      : fd_(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+      : fd_(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat info{};
+    if (fd_ && fstat(fd_.get(), &info) == 0 && S_ISREG(info.st_mode)) {
+      size_ = static_cast<uint64_t>(info.st_size);
+    }
+  }
 
   template <typename Item>
   std::vector<Item> read(uint64_t offset, uint64_t bytes) const {
-    std::vector<Item> items(std::min(bytes, kMaxBytes) / sizeof(Item));
+    if (offset >= size_) return {};
+    std::vector<Item> items(std::min(bytes, size_ - offset) / sizeof(Item));
     auto* begin = reinterpret_cast<char*>(items.data());
     size_t done = 0;
     while (done < items.size() * sizeof(Item)) {
@@ -40,6 +46,7 @@ class Reader {
 
  private:
   FileDescriptor fd_;
+  uint64_t size_ = 0;
 };
 
 std::vector<Elf64_Shdr> read_sections(const Reader& reader) {
@@ -74,8 +81,9 @@ std::optional<SymbolPlace> find_symbol(const std::filesystem::path& file,
           symbol.st_name >= names.sh_size) {
         continue;
       }
-      auto name = reader.read<char>(names.sh_offset + symbol.st_name,
-                                    names.sh_size - symbol.st_name);
+      auto name = reader.read<char>(
+          names.sh_offset + symbol.st_name,
+          std::min(kMaxNameBytes, names.sh_size - symbol.st_name));
       name.push_back('\0');
       return SymbolPlace{name.data(), address - symbol.st_value};
     }

@@ -50,19 +50,23 @@ const KernelKill* find_kill(const MemoryFindings& findings, pid_t pid) {
 
 std::string limit_text(const MemoryFindings& findings) {
   if (!findings.limit_bytes) return "";
-  return fmt::format(" (limit of its control group: {})",
+  return fmt::format(" (memory limit of its control group: {})",
                      bytes_text(*findings.limit_bytes));
+}
+
+std::string reason_of(const KernelKill& kill, const MemoryFindings& findings) {
+  if (!kill.is_cgroup_limit) return "the machine had no memory left";
+  std::string text = "its control group reached its memory limit";
+  if (findings.limit_bytes) text += " of " + bytes_text(*findings.limit_bytes);
+  return text;
 }
 
 std::string meaning_of(const Failure& failure, const MemoryFindings& findings) {
   if (const KernelKill* kill = find_kill(findings, failure.pid)) {
     return fmt::format(
-        "killed by the kernel's out-of-memory killer with {} resident: {}{}; "
-        "{}",
-        bytes_text(kill->resident_bytes),
-        kill->is_cgroup_limit ? "its control group reached its memory limit"
-                              : "the machine had no memory left",
-        kill->is_cgroup_limit ? limit_text(findings) : "", kRemedies);
+        "killed by the kernel's out-of-memory killer with {} resident: {}; {}",
+        bytes_text(kill->resident_bytes), reason_of(*kill, findings),
+        kRemedies);
   }
   if (!findings.num_kills) return "";
   if (*findings.num_kills > 0) {

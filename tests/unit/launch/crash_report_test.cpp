@@ -48,16 +48,19 @@ TEST(CrashReport, AddressesStayWhereNoNameIsKnown) {
 TEST(CrashReport, ReadsWhatTheHandlerWrote) {
   const TempDir folder;
   folder.write("crash.txt",
-               "signal 11 address 0x10 sender 0 thread my thread\n"
+               "signal 11 fault 0x10 thread my thread\n"
                "/a/b(_Z1fv+0x2)[0x1]\n/a/b(main+0x3)[0x2]\n");
   const auto report = read_crash_file(folder.path() / "crash.txt");
   ASSERT_TRUE(report);
   EXPECT_EQ(report->cause, "at address 0x10, in thread my thread");
   EXPECT_EQ(report->stack,
             (std::vector<std::string>{"f()+0x2 (b)", "main+0x3 (b)"}));
-  folder.write("sent.txt", "signal 6 address 0x0 sender 42 thread t\n");
+  folder.write("sent.txt", "signal 6 sent 42 thread t\n");
   EXPECT_EQ(read_crash_file(folder.path() / "sent.txt")->cause,
             "sent by process 42, in thread t");
+  folder.write("raised.txt", "signal 6 raised 42 thread t\n");
+  EXPECT_EQ(read_crash_file(folder.path() / "raised.txt")->cause,
+            "raised by the process itself, in thread t");
 }
 
 TEST(CrashReport, OtherFilesAreNone) {

@@ -92,8 +92,7 @@ TEST_F(MemoryDeaths, TheKernelsLogNamesTheProcessAndItsSize) {
   explain_kills(failures, findings);
   EXPECT_TRUE(contains(failures[0].meaning,
                        "out-of-memory killer with 1.0 GiB resident: its "
-                       "control group reached its memory limit (limit of its "
-                       "control group: 1.0 GiB)"))
+                       "control group reached its memory limit of 1.0 GiB; "))
       << failures[0].meaning;
 }
 

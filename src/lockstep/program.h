@@ -11,7 +11,7 @@ struct CommandContext;
 
 // Runs `body`. On an error: writes its text to stderr with the rank in front,
 // tells the launcher (error file), and returns the exit code of base/error.h;
-// else 0.
+// else 0. A crash leaves its stack for the launcher's report, or on stderr.
 //
 //   int main() { return lockstep::run_program([] { ... }); }
 int run_program(const std::function<void()>& body);

@@ -1,12 +1,18 @@
 // A training that one rank leaves in a given way at a given step.
 //
 //   faults_worker FAULT RANK   (FAULT: none, kill, throw, odd, exit0, stop,
-//   sleep, vote)
+//   sleep, vote, crash, memory, tensor)
 #include <torch/torch.h>
 
 #include <csignal>
 
 #include "lockstep/lockstep.h"
+
+// Outside of a namespace, so that the report has a plain name.
+[[gnu::noinline]] void write_to_nowhere() {
+  volatile int* volatile nowhere = reinterpret_cast<int*>(16);
+  *nowhere = 1;
+}
 
 namespace {
 
@@ -16,6 +22,9 @@ constexpr int kSteps = 400;
 void commit(const std::string& fault) {
   if (fault == "kill") std::raise(SIGKILL);
   if (fault == "throw") throw lockstep::IoError("picture.png: disk error");
+  if (fault == "crash") write_to_nowhere();
+  if (fault == "memory") ::operator new(size_t{1} << 60);
+  if (fault == "tensor") torch::empty({int64_t{1} << 50});
   if (fault == "exit0") std::_Exit(0);
   if (fault == "stop") std::raise(SIGSTOP);
   if (fault == "odd") throw std::runtime_error("bad value for 'timeout'");

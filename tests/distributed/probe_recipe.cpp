@@ -111,6 +111,7 @@ void ProbeRecipe::describe(Options& options, TrainConfig& common) {
   options.add("pause_signals", config_.pause_signals, "signals", details);
   options.add("nan_sample", config_.nan_sample, "index", details);
   options.add("memory_sample", config_.memory_sample, "index", details);
+  options.add("host_memory", config_.host_memory, "of the machine", details);
   options.add("validation_losses", config_.validation_losses, "losses",
               details);
   options.add("layout", config_.layout, "of checkpoints", details);
@@ -145,6 +146,7 @@ Loss ProbeRecipe::loss(const Batch& batch, SampleRandom& random) {
   is_validating_ = false;
   if (!batch.is_filler) note("train", batch.indices);
   if (holds(batch, config_.memory_sample)) {
+    if (config_.host_memory) torch::empty({int64_t{1} << 50});
     TORCH_CHECK_WITH(OutOfMemoryError, false,
                      "CUDA out of memory. Tried to allocate 20.00 MiB");
   }

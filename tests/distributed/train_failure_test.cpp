@@ -98,6 +98,18 @@ TEST_F(TrainFailure, OutOfMemoryOnOneRankIsToldWithNumbersAndRemedies) {
   EXPECT_LT(result.seconds, 30);
 }
 
+TEST_F(TrainFailure, LackOfHostMemoryIsToldWithNumbersAndRemedies) {
+  const ProcessResult result = run(
+      probe(2, {"--batch_size=3", "--memory_sample=7", "--host_memory=true"}));
+  EXPECT_EQ(result.exit_code, 7) << result.err;
+  for (const char* part :
+       {"DeviceError: out of memory on rank ", "of 2 (CPU, cpu) at step ",
+        "tried to allocate 4503599627370496 bytes", "used by this process",
+        "--batch_size 1", "--dropout 0"}) {
+    expect_in(result.err, part);
+  }
+}
+
 TEST_F(TrainFailure, PlateauAndBestModelAgreeOnAllRanks) {
   run_well(probe(3, {"--batch_size=4", "--epochs=4", "--lr_schedule=plateau",
                      "--plateau_patience=0", "--lr_gamma=0.5", "--lr=0.04",

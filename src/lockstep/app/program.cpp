@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "lockstep/base/crash_handler.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
@@ -33,6 +34,7 @@ void explain_errors_of_libraries(const std::function<void()>& body) {
 }  // namespace
 
 int run_program(const std::function<void()>& body) {
+  install_crash_handler(crash_file(process_environment()));
   for (const std::string& note : apply_library_settings()) tell("note", note);
   try {
     explain_errors_of_libraries(body);

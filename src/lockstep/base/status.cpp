@@ -2,40 +2,20 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include <filesystem>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/status_memory.h"
 
 namespace lockstep {
 namespace {
 
-constexpr size_t kPageBytes = sizeof(StatusPage);
-constexpr const char* kPageName = "lockstep-status";
-
 std::shared_ptr<StatusPage> map_page(int fd) {
-  void* memory =
-      mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  return {static_cast<StatusPage*>(memory),
-          [](StatusPage* page) { munmap(page, kPageBytes); }};
+  return std::static_pointer_cast<StatusPage>(map_status_memory(fd));
 }
 
-// The descriptor may be closed or reused when something stood between launcher
-// and worker.
-bool is_status_file(int fd) {
-  std::error_code error;
-  const auto target = std::filesystem::read_symlink(
-      "/proc/self/fd/" + std::to_string(fd), error);
-  if (!target.string().starts_with(std::string("/memfd:") + kPageName)) {
-    return false;
-  }
-  struct stat info{};
-  return fstat(fd, &info) == 0 && info.st_size == off_t{kPageBytes};
-}
+static_assert(sizeof(StatusPage) == kStatusMemoryBytes);
 
 }  // namespace
 
@@ -71,9 +51,9 @@ std::string collective_name(Collective collective) {
 }
 
 StatusReader::StatusReader()
-    : fd_(memfd_create(kPageName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    : fd_(memfd_create(kStatusMemoryName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   // Sealed: reading a page that a worker truncated would be a SIGBUS here.
-  if (!fd_ || ftruncate(fd_.get(), off_t{kPageBytes}) != 0 ||
+  if (!fd_ || ftruncate(fd_.get(), off_t{kStatusMemoryBytes}) != 0 ||
       fcntl(fd_.get(), F_ADD_SEALS,
             F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw IoError("cannot make a status page: " + errno_text());
@@ -118,7 +98,7 @@ void StatusReader::announce_loss() const { page_->job_is_lost = 1; }
 StatusWriter StatusWriter::from_environment(const Environment& environment) {
   StatusWriter writer;
   const auto fd = find_integer(environment, "LOCKSTEP_STATUS_FD");
-  if (!fd || !is_status_file(static_cast<int>(*fd))) return writer;
+  if (!fd || !is_status_memory(static_cast<int>(*fd))) return writer;
   // A child of this process has no business with the page.
   fcntl(static_cast<int>(*fd), F_SETFD, FD_CLOEXEC);
   auto page = map_page(static_cast<int>(*fd));

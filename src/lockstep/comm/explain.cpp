@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <new>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -21,6 +22,10 @@ struct Pattern {
 constexpr std::string_view kRaiseTimeout =
     "the launcher's report names the rank that stalls; --timeout SECONDS, "
     "TORCH_DISTRIBUTED_TIMEOUT or NCCL_TIMEOUT raise the limit";
+constexpr std::string_view kHostMemoryRemedy =
+    "use a smaller batch per process, fewer loader workers or fewer processes; "
+    "'free -h', 'ulimit -v' and memory.max of the control group show the "
+    "limits";
 constexpr std::string_view kNcclDebug =
     "run again with NCCL_DEBUG=INFO and read the first line that says WARN";
 
@@ -29,6 +34,14 @@ constexpr std::array kPatterns = {
     Pattern{"Duplicate GPU detected", FaultKind::kDuplicateGpu,
             "two ranks use one GPU",
             "start one process per GPU, or pass --share-gpus to lockstep run"},
+    Pattern{"can't allocate memory", FaultKind::kOutOfHostMemory,
+            "the machine's memory, or what this process may take of it, is "
+            "full",
+            kHostMemoryRemedy},
+    Pattern{"bad_alloc", FaultKind::kOutOfHostMemory,
+            "the machine's memory, or what this process may take of it, is "
+            "full",
+            kHostMemoryRemedy},
     Pattern{"out of memory", FaultKind::kOutOfMemory,
             "the GPU's memory is full",
             "use a smaller batch per process, more gradient accumulation or "
@@ -107,9 +120,16 @@ Fault recognise(std::string_view text) {
 
 bool is_of_libraries(const std::exception& error) {
   if (dynamic_cast<const c10::Error*>(&error) != nullptr) return true;
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
   // Gloo's exceptions are plain ones; their text begins with a source file.
   const std::string_view text = error.what();
   return text.starts_with("[") && text.find("/gloo/") < text.find(']');
+}
+
+bool is_out_of_memory(const std::exception& error) {
+  if (!is_of_libraries(error)) return false;
+  const FaultKind kind = recognise(error.what()).kind;
+  return kind == FaultKind::kOutOfMemory || kind == FaultKind::kOutOfHostMemory;
 }
 
 std::string error_text(const std::exception& error) {
@@ -137,6 +157,7 @@ void throw_explained(const std::exception& error,
     case FaultKind::kNccl:
     case FaultKind::kDuplicateGpu:
     case FaultKind::kOutOfMemory:
+    case FaultKind::kOutOfHostMemory:
     case FaultKind::kCuda: throw DeviceError(message);
     case FaultKind::kUnknown: throw Error(message);
   }

@@ -15,6 +15,7 @@ enum class FaultKind {
   kNccl,
   kDuplicateGpu,
   kOutOfMemory,
+  kOutOfHostMemory,
   kCuda,
   kInterface,
   kUnknown,
@@ -29,9 +30,12 @@ struct Fault {
 // Recognises the texts of the libraries below us.
 Fault recognise(std::string_view text);
 
-// True for errors of libtorch, c10d, Gloo, NCCL and CUDA; false for those of
-// the program.
+// True for errors of libtorch, c10d, Gloo, NCCL and CUDA and for memory that
+// cannot be allocated; false for those of the program.
 bool is_of_libraries(const std::exception& error);
+
+// Memory of a GPU or of the machine could not be allocated.
+bool is_out_of_memory(const std::exception& error);
 
 // The text of an error without libtorch's C++ stack.
 std::string error_text(const std::exception& error);

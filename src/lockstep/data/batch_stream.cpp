@@ -1,11 +1,9 @@
 #include "lockstep/data/batch_stream.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <new>
 #include <system_error>
 
 #include "lockstep/base/error.h"
@@ -22,10 +20,6 @@ namespace {
   };
   try {
     throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const c10::OutOfMemoryError&) {
-    throw;
   } catch (const FormatError& error) {
     throw FormatError(text(error));
   } catch (const IoError& error) {
@@ -33,6 +27,7 @@ namespace {
   } catch (const ConfigError& error) {
     throw ConfigError(text(error));
   } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) throw;
     throw Error(text(error));
   } catch (...) {
     throw Error(place + ": an exception that is no std::exception");

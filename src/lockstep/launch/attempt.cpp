@@ -91,7 +91,10 @@ void Attempt::wait_for_events() {
 }
 
 int64_t Attempt::next_deadline_ns() const {
-  if (stage_ != Stage::kRunning) return deadline_ns_;
+  if (stage_ != Stage::kRunning) {
+    return next_look_ns_ > 0 ? std::min(deadline_ns_, next_look_ns_)
+                             : deadline_ns_;
+  }
   if (cause_deadline_ns_ == 0) return next_check_ns_;
   return std::min(next_check_ns_, cause_deadline_ns_);
 }
@@ -132,9 +135,15 @@ void Attempt::handle_signal(int signal) {
     surroundings_.err.write(fmt::format(
         "lockstep: {} received, ending {} process{}\n", signal_name(signal),
         plan_.num_processes, plan_.num_processes == 1 ? "" : "es"));
+    if (signal == SIGINT) patience_.emplace(monotonic_ns());
   } else if (signal == SIGINT) {
     // Whoever presses Ctrl-C while the job ends does not want to wait.
+    patience_.reset();
     set_deadline(0);
+  } else if (patience_) {
+    // A batch system or a shutdown of the machine does not wait for long.
+    patience_.reset();
+    set_deadline(plan_.options.shutdown_timeout);
   }
 }
 
@@ -144,9 +153,10 @@ void Attempt::reap() {
   }
   while (true) {
     int status = 0;
-    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    rusage usage{};
+    const pid_t pid = wait4(-1, &status, WNOHANG, &usage);
     if (pid > 0) {
-      record_end(pid, status);
+      record_end(pid, status, usage);
       continue;
     }
     has_children_ = pid == 0 || errno != ECHILD;
@@ -154,17 +164,18 @@ void Attempt::reap() {
   }
 }
 
-void Attempt::record_end(pid_t pid, int wait_status) {
+void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
+  constexpr int64_t kKibibyte = 1024;
   for (Worker& worker : group_.workers) {
     if (worker.pid != pid) continue;
     const int code = exit_code_of(wait_status);
     // A signal that was not sent from here is a failure of its own.
     const bool is_foreign_signal =
         stage_ == Stage::kEnding && code < 0 && code != -SIGTERM;
-    worker.end = {
-        .exit_code = code,
-        .unix_time = unix_now(),
-        .on_request = stage_ != Stage::kRunning && !is_foreign_signal};
+    worker.end = {.exit_code = code,
+                  .unix_time = unix_now(),
+                  .on_request = stage_ != Stage::kRunning && !is_foreign_signal,
+                  .peak_bytes = usage.ru_maxrss * kKibibyte};
   }
 }
 
@@ -263,7 +274,40 @@ void Attempt::end_workers(int signal) {
   set_deadline(plan_.options.shutdown_timeout);
 }
 
+std::vector<TrainingStatus> Attempt::trainings(Who who) const {
+  std::vector<TrainingStatus> result;
+  for (const Worker& worker : group_.workers) {
+    if (who == Who::kAlive && !worker.is_alive()) continue;
+    if (const auto training = worker.training.read()) {
+      result.push_back(*training);
+    }
+  }
+  return result;
+}
+
+// Without it the others wait for nothing.
+bool Attempt::has_failed_worker() const {
+  return std::ranges::any_of(group_.workers, [this](const Worker& worker) {
+    return worker.end && worker.end->exit_code != 0 &&
+           worker.end->exit_code != 128 + stop_signal_;
+  });
+}
+
+// The time to shut down begins when the training is saved.
+void Attempt::wait_for_save() {
+  next_look_ns_ = 0;
+  if (!patience_ || stage_ != Stage::kEnding || has_failed_worker()) return;
+  const auto training = combine(trainings(Who::kAlive));
+  if (!training || !will_save(*training)) return;
+  set_deadline(plan_.options.shutdown_timeout);
+  const int64_t now = monotonic_ns();
+  const std::string words = patience_->take_words(*training, now);
+  next_look_ns_ = std::min(patience_->next_ns(), now + kSecond);
+  if (!words.empty()) surroundings_.err.write("lockstep: " + words + "\n");
+}
+
 void Attempt::advance() {
+  wait_for_save();
   if (!has_live_workers()) {
     advance_sweep();
     return;
@@ -342,6 +386,8 @@ AttemptResult Attempt::result() {
   result.survivors = std::move(survivors_);
   if (is_stopped_) {
     result.kind = AttemptResult::Kind::kStopped;
+    const auto training = combine(trainings(Who::kAll));
+    if (training) result.loss = loss_text(*training);
     return result;
   }
   if (overdue_) {

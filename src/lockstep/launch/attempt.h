@@ -2,6 +2,8 @@
 // process.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +15,7 @@
 #include "lockstep/launch/group.h"
 #include "lockstep/launch/processes.h"
 #include "lockstep/launch/silence.h"
+#include "lockstep/launch/stop_patience.h"
 #include "lockstep/launch/verdict.h"
 
 namespace lockstep {
@@ -32,6 +35,8 @@ struct AttemptResult {
   std::string verdict = {};  // on ranks that gave no sign of life; else empty
   // Processes that survive SIGKILL (the kernel holds them); normally none.
   std::vector<ProcessInfo> survivors = {};
+  // What a training that was told to stop lost; no value when it lost nothing.
+  std::optional<std::string> loss = {};
 };
 
 // Where events come from and text goes to.
@@ -65,7 +70,12 @@ class Attempt {
   int64_t next_deadline_ns() const;
   void handle_signal(int signal);
   void reap();
-  void record_end(pid_t pid, int wait_status);
+  void record_end(pid_t pid, int wait_status, const rusage& usage);
+  // Of workers that train and save; ended ones too, or those alive alone.
+  enum class Who { kAll, kAlive };
+  std::vector<TrainingStatus> trainings(Who who) const;
+  bool has_failed_worker() const;
+  void wait_for_save();
   void check_failures();
   void check_collectives();
   void find_overdue(std::span<const RankSnapshot> ranks);
@@ -92,6 +102,8 @@ class Attempt {
   bool has_children_ = true;
   bool is_stopped_ = false;  // ended by a signal, not by a failure
   int stop_signal_ = 0;
+  std::optional<StopPatience> patience_;  // after the first Ctrl-C
+  int64_t next_look_ns_ = 0;  // at a training that saves; 0: there is none
   std::optional<Failure> overdue_;  // a rank that outstays the timeout
   SilenceWatch silence_;
   bool is_silent_ = false;  // overdue_ is about silence

@@ -26,6 +26,19 @@ std::string own_words(const ErrorReport& error) {
   return indented(error.callstack.empty() ? error.message : error.callstack);
 }
 
+std::string crash_text(const Failure& failure) {
+  std::string text;
+  if (!failure.position.empty()) {
+    text += "\n  position  : " + failure.position;
+  }
+  if (!failure.crash) return text;
+  text += "\n  stack     : " + failure.crash->cause;
+  for (size_t i = 0; i < failure.crash->stack.size(); ++i) {
+    text += fmt::format("\n    #{} {}", i, failure.crash->stack[i]);
+  }
+  return text;
+}
+
 std::string explanation(const Failure& failure) {
   if (failure.error) return own_words(*failure.error);
   std::string text;
@@ -33,12 +46,14 @@ std::string explanation(const Failure& failure) {
     const int signal = -failure.exit_code;
     text = fmt::format("Signal {} ({}) received by PID {}", signal,
                        signal_name(signal), failure.pid);
-    const std::string meaning = signal_meaning(signal);
+    const std::string meaning =
+        failure.meaning.empty() ? signal_meaning(signal) : failure.meaning;
     if (!meaning.empty()) text += "\n  meaning   : " + meaning;
-    if (failure.host_bytes > 0) {
-      text += fmt::format("\n  memory    : {} resident when last seen",
-                          bytes_text(failure.host_bytes));
+    if (failure.peak_bytes > 0) {
+      text += fmt::format("\n  memory    : {} resident at its peak",
+                          bytes_text(failure.peak_bytes));
     }
+    text += crash_text(failure);
   } else {
     text = "<N/A> (the worker wrote no error file)";
   }

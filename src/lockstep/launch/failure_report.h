@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/error_file.h"
+#include "lockstep/launch/crash_report.h"
 
 namespace lockstep {
 
@@ -24,7 +25,10 @@ struct Failure {
   std::string error_file;
   std::optional<ErrorReport> error;     // what the worker says itself
   std::vector<std::string> last_lines;  // of its stderr
-  int64_t host_bytes = 0;               // its resident memory, where it told
+  int64_t peak_bytes = 0;               // the most memory it had resident
+  std::string meaning = {};   // of its signal, where more is known than usual
+  std::string position = {};  // "step 12, forward"; empty for foreign programs
+  std::optional<CrashReport> crash = {};  // the stack that it left
 };
 
 // It only says that another rank is gone: a victim, not the cause.

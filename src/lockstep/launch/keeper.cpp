@@ -18,6 +18,7 @@
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/job_store.h"
 #include "lockstep/launch/log_folder.h"
+#include "lockstep/launch/memory_deaths.h"
 #include "lockstep/launch/restart_delay.h"
 
 namespace lockstep {
@@ -52,7 +53,8 @@ bool is_same_terminal(const ConsoleStream& a, const ConsoleStream& b) {
          first.st_ino == second.st_ino;
 }
 
-std::string report_of(const Plan& plan, const AttemptResult& result) {
+std::string report_of(const Plan& plan, const AttemptResult& result,
+                      const MemoryFindings& memory) {
   const Failure& root = result.failures[find_root_cause(result.failures)];
   std::string extra = result.verdict;
   if (extra.empty() &&
@@ -60,6 +62,7 @@ std::string report_of(const Plan& plan, const AttemptResult& result) {
     extra = timeout_verdict(result.snapshots, root, plan.timeout_seconds);
   }
   extra += early_exits(result.snapshots);
+  extra += other_kills_text(result.failures, memory);
   return failure_report(plan.command.title, host_name(), result.failures,
                         extra);
 }
@@ -112,6 +115,7 @@ class Keeper {
     // Every attempt begins with an empty store.
     JobStore store(port);
     const auto folder = logs_.make_attempt(attempt, plan_.num_processes);
+    MemoryWatch memory;
     WorkerGroup group = start_group(plan_,
                                     {.attempt = attempt,
                                      .master_port = port.port(),
@@ -119,13 +123,15 @@ class Keeper {
                                      .folder = folder,
                                      .signal_mask = worker_mask_},
                                     out_, err_);
-    const AttemptResult result = Attempt(plan_, group,
-                                         {.control = control_,
-                                          .out = out_,
-                                          .err = err_,
-                                          .child_fd = child_events_.get()})
-                                     .run();
+    AttemptResult result = Attempt(plan_, group,
+                                   {.control = control_,
+                                    .out = out_,
+                                    .err = err_,
+                                    .child_fd = child_events_.get()})
+                               .run();
     for (const std::string& notice : store.take_notices()) say(notice);
+    memory_ = memory.look();
+    explain_kills(result.failures, memory_);
     return result;
   }
 
@@ -156,6 +162,7 @@ class Keeper {
                     "(restart {} of {})",
                     root.rank, ending_text(root), plan_.num_processes, when,
                     attempt + 1, plan_.options.max_restarts));
+    if (!root.meaning.empty()) say(ending_text(root) + ": " + root.meaning);
   }
 
   // What ended the job meanwhile; normally nothing.
@@ -181,10 +188,15 @@ class Keeper {
   int finish(const AttemptResult& result) {
     int code = 0;
     if (result.kind == Kind::kFailure) {
-      if (!is_input_error(result)) err_.write(report_of(plan_, result));
+      if (!is_input_error(result))
+        err_.write(report_of(plan_, result, memory_));
       code = exit_code_for(result.failures);
     } else if (result.kind == Kind::kStopped) {
       code = 128 + result.stop_signal;
+      if (result.loss) {
+        say(*result.loss);
+        code = kUnsavedExitCode;
+      }
     } else if (result.kind == Kind::kAbandoned) {
       code = 1;
       // The guard may be gone, too; otherwise it does this.
@@ -215,6 +227,7 @@ class Keeper {
   ConsoleStream own_err_;
   ConsoleStream& err_;  // out_ where both are one terminal, to keep the order
   FileDescriptor child_events_;
+  MemoryFindings memory_;  // of the last attempt
 };
 
 // The keeper has no caller that could catch: its errors end here.

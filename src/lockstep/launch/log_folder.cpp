@@ -1,5 +1,6 @@
 #include "lockstep/launch/log_folder.h"
 
+#include "lockstep/base/crash_handler.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
@@ -48,7 +49,8 @@ void LogFolder::clean(Errors errors) const {
        !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
     if (entry->is_directory(ignored)) continue;
-    const bool is_error_file = entry->path().filename() == "error.json";
+    const fs::path name = entry->path().filename();
+    const bool is_error_file = name == "error.json" || name == kCrashFileName;
     if (!is_error_file || errors == Errors::kKeep) return;
   }
   fs::remove_all(base_, error);

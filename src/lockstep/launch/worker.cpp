@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/crash_handler.h"
 #include "lockstep/launch/processes.h"
 
 namespace lockstep {
@@ -25,6 +26,12 @@ double time_of(const std::filesystem::path& path, const ErrorReport& report,
   const auto claimed = static_cast<double>(report.unix_seconds);
   if (claimed > 0 && std::abs(written - claimed) > 2) return claimed;
   return written;
+}
+
+std::string position_text(const RankStatus& status) {
+  const std::string phase = phase_name(status.phase);
+  if (status.step < 0) return phase;
+  return "step " + std::to_string(status.step) + ", " + phase;
 }
 
 }  // namespace
@@ -70,7 +77,11 @@ Failure Worker::failure() const {
   result.pid = pid;
   result.exit_code = end->exit_code;
   result.on_request = end->on_request;
-  if (const auto page = status.read()) result.host_bytes = page->host_bytes;
+  result.peak_bytes = end->peak_bytes;
+  if (const auto page = status.read()) result.position = position_text(*page);
+  if (end->exit_code < 0) {
+    result.crash = read_crash_file(folder / kCrashFileName);
+  }
   result.unix_time = end->unix_time;
   const auto error_file = folder / "error.json";
   result.error_file = error_file.string();

@@ -22,6 +22,7 @@ struct WorkerEnd {
   int exit_code = 0;        // negative: died by this signal
   double unix_time = 0;     // when the launcher saw it
   bool on_request = false;  // the launcher was ending the job already
+  int64_t peak_bytes = 0;   // the most memory it had resident
 };
 
 struct Worker {

@@ -341,12 +341,14 @@ Tree Checkpoints::make_tree(const RunState& state) {
 void Checkpoints::save(const RunState& state, const SaveRequest& request) {
   const Tree tree = make_tree(state);
   if (!world_.is_main()) return;
+  config_.status.start_save();
   const std::string name = request.as_checkpoint
                                ? file_name(name_of(state, config_.names),
                                            state.step, state.position.epoch)
                                : config_.names.best;
   saver_.wait();  // Its thread reads the request before.
   request_ = request;
+  step_ = state.step;
   saver_.save(config_.folder / name, tree);
   // What ends here must be whole; else training goes on beside the writing.
   if (request.is_last) saver_.wait();
@@ -354,6 +356,7 @@ void Checkpoints::save(const RunState& state, const SaveRequest& request) {
 
 // The following run on the writing thread: training does not wait for them.
 void Checkpoints::note_saved(const fs::path& path) {
+  config_.status.note_saved(step_);
   const auto link = [&](const std::string& name) {
     if (name.empty() || path.filename() == name) return true;
     const auto problem = link_file(path, config_.folder / name);

@@ -29,6 +29,7 @@ struct CheckpointsConfig {
   std::string config_yaml = {};
   Tree settings = {};
   bool is_dry_run = false;
+  TrainingStatusWriter status = {};  // For the launcher.
 };
 
 // The file that --resume means, read by every rank; no value when 'latest'
@@ -104,6 +105,7 @@ class Checkpoints {
   Console& console_;
   // Of the file that is being written: set before, read by its thread.
   SaveRequest request_;
+  int64_t step_ = 0;
   std::atomic<bool> has_lost_checkpoint_ = false;
   std::atomic<bool> has_lost_best_ = false;
   BackgroundSaver saver_;

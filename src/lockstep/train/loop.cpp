@@ -60,7 +60,8 @@ TrainLoop::TrainLoop(Recipe& recipe, Learner& learner, const World& world,
       facts_(recipe.facts()),
       plan_(setup_.plan, Share{world.rank(), world.size()}),
       plateau_(plateau_config(setup_, facts_)),
-      timer_(world.device(), world.status()) {
+      timer_(world.device(), world.status()),
+      status_(setup_.status) {
   if (setup_.config.score.every && facts_.num_scored_items > 0) {
     prepare_score();
   }
@@ -92,6 +93,7 @@ Wish TrainLoop::run(RunState state, const LoopActions& actions,
   begin_ns_ = monotonic_ns();
   while (do_due_work() && !is_finished() && poll()) train_step();
   if (stopped_for_ == Wish::kNone) save({.is_last = true});
+  status_.begin(Activity::kFinishing);
   wish_->finish();
   batches_.reset();
   console_.progress(progress_state());
@@ -115,6 +117,7 @@ void TrainLoop::train_step() {
   const Step step = plan_.step_at(state_.position);
   const int64_t begin = monotonic_ns();
   world_.status().set_step(state_.step);
+  status_.begin(Activity::kStep);
   timer_.begin_step();
   for (int64_t k = 0; k < step.num_micro_batches; ++k) {
     const auto batch = batches_->next();
@@ -135,6 +138,7 @@ void TrainLoop::train_step() {
   samples_ += step.num_samples;
   epoch_ = step.begin.epoch;
   ++state_.step;
+  status_.set_num_steps(state_.step);
   state_.position = step.next;
   busy_ns_ += monotonic_ns() - begin;
 
@@ -197,7 +201,7 @@ bool TrainLoop::do_due_work() {
 
 // At every boundary, equally often on all ranks. False: stop here.
 bool TrainLoop::poll() {
-  Wish wish = wish_->next();
+  Wish wish = wish_->next(pace_of(status_.activity_seconds()));
   // A signal to all ranks may reach some of them one boundary later.
   const bool has_just_saved = std::exchange(has_just_saved_, false);
   if (wish == Wish::kSave && has_just_saved) wish = Wish::kNone;
@@ -210,10 +214,12 @@ bool TrainLoop::poll() {
   return !is_stop(wish);
 }
 
-GoOn TrainLoop::go_on(const char* label) {
-  return [this, label](int64_t done, int64_t total) {
+GoOn TrainLoop::go_on(const char* label, Activity activity) {
+  return [this, label, activity](int64_t done, int64_t total) {
     console_.progress({.label = label, .step = done, .total_steps = total});
-    return poll();
+    if (!poll()) return false;
+    status_.begin(activity);
+    return true;
   };
 }
 
@@ -224,7 +230,7 @@ bool TrainLoop::validate() {
                 .workers = static_cast<int>(setup_.config.workers),
                 .seed = setup_.plan.seed,
                 .limit_batches = setup_.config.limit_val_batches},
-               go_on("validate"));
+               go_on("validate", Activity::kValidation));
   if (!metrics) return false;
   std::string text = fmt::format("validation at step {}:", state_.step);
   Metrics records;
@@ -307,7 +313,7 @@ bool TrainLoop::sample_with(std::optional<int64_t> average) {
        .average = average
                       ? &learner_.averages().at(static_cast<size_t>(*average))
                       : nullptr},
-      go_on("sample"));
+      go_on("sample", Activity::kSampling));
   if (!items) return false;
   if (!world_.is_main() || setup_.config.fast_dev_run) return true;
   record_samples(render_items(recipe_, *items, average));
@@ -327,7 +333,7 @@ bool TrainLoop::score() {
   const auto& averages = learner_.averages();
   const auto value = score_->measure(
       recipe_, learner_, averages.empty() ? nullptr : averages.data(),
-      go_on("score"));
+      go_on("score", Activity::kScoring));
   if (!value) return false;
   if (is_dry) return true;
   console_.info(fmt::format("{} at step {}: {:.4f} ({} pictures{})",
@@ -362,6 +368,7 @@ void TrainLoop::save(SaveRequest request) {
   request.as_best = std::exchange(is_new_best_, false);
   if (setup_.config.fast_dev_run) return;
   world_.status().set_phase(Phase::kSaving);
+  status_.begin(Activity::kSaving);
   actions_->save(state_, request);
   world_.status().set_phase(Phase::kReady);
 }

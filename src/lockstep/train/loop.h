@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "lockstep/base/training_status.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/step_plan.h"
 #include "lockstep/optim/schedule.h"
@@ -29,6 +30,7 @@ struct LoopConfig {
   int64_t total_steps = 0;  // Of the whole run, for the display.
   DataSets data = {};
   std::filesystem::path folder = {};
+  TrainingStatusWriter status = {};  // For the launcher.
 };
 
 // What a state is saved as; one file may have both names.
@@ -80,7 +82,7 @@ class TrainLoop {
   void record(Metrics metrics);
   void save(SaveRequest request);
   bool poll();
-  GoOn go_on(const char* label);
+  GoOn go_on(const char* label, Activity activity);
   double current_lr() const;
 
   void log();
@@ -100,6 +102,7 @@ class TrainLoop {
   StepPlan plan_;
   Plateau plateau_;
   StepTimer timer_;
+  TrainingStatusWriter status_;
   std::unique_ptr<PictureScore> score_;  // Where it can become due.
 
   // Of one run().

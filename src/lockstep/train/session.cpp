@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 #include <set>
 
 #include "lockstep/base/error.h"
@@ -41,12 +40,6 @@ void require_equal_settings(const World& world, const Options& options) {
           rank, trim(lines[i]), trim(expected[i])));
     }
   }
-}
-
-bool is_out_of_memory(const std::exception& error) {
-  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
-         (is_of_libraries(error) &&
-          recognise(error.what()).kind == FaultKind::kOutOfMemory);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "lockstep/train/startup_text.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/base/memory_cgroup.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/comm/explain.h"
 
 namespace lockstep {
 namespace {
@@ -20,6 +23,20 @@ std::string attempt_text(std::string_view error) {
                        rest.substr(0, rest.find('\n')));
   }
   return "";
+}
+
+// Limits below the machine's memory, where there are any.
+std::string host_limits_text() {
+  std::string text;
+  if (const auto limit = MemoryCgroup().limit_bytes()) {
+    text += fmt::format(", control group limited to {}", bytes_text(*limit));
+  }
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    text += fmt::format(", address space limited to {} (ulimit -v)",
+                        bytes_text(static_cast<int64_t>(limit.rlim_cur)));
+  }
+  return text;
 }
 
 }  // namespace
@@ -45,14 +62,17 @@ std::string setup_text(const World& world) {
 std::string out_of_memory_text(const World& world, const std::string& what,
                                std::string_view error, int64_t batch_size,
                                const std::vector<std::string>& remedies) {
-  const DeviceMemory memory = device_memory(world.device());
+  const bool is_host = recognise(error).kind == FaultKind::kOutOfHostMemory;
+  const c10::Device device = is_host ? at::kCPU : world.device();
+  const DeviceMemory memory = device_memory(device);
   std::string text = fmt::format(
       "out of memory on rank {} of {} ({}, {}) at {}: batch of {} per process, "
       "{}{} used by this process (peak {}), {} free of {}",
-      world.rank(), world.size(), device_name(world.device()),
-      world.device().str(), what, batch_size, attempt_text(error),
-      bytes_text(memory.used_bytes), bytes_text(memory.peak_bytes),
-      bytes_text(memory.free_bytes), bytes_text(memory.total_bytes));
+      world.rank(), world.size(), device_name(device), device.str(), what,
+      batch_size, attempt_text(error), bytes_text(memory.used_bytes),
+      bytes_text(memory.peak_bytes), bytes_text(memory.free_bytes),
+      bytes_text(memory.total_bytes));
+  if (device.is_cpu()) text += host_limits_text();
   text += "; try, in this order:";
   for (const std::string& remedy : remedies) text += "\n  " + remedy;
   return text;

@@ -66,6 +66,16 @@ void let_user_signal_in() {
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
+constexpr double kSlowSeconds = 1;  // A vote takes about a millisecond.
+
+// One number, of which the largest counts: the wish comes first. The pace is
+// that of a rank with this wish, the same one for all who read it.
+int64_t opinion_of(Wish wish, Pace pace) {
+  return 2 * static_cast<int64_t>(wish) + static_cast<int64_t>(pace);
+}
+Wish wish_in(int64_t opinion) { return static_cast<Wish>(opinion / 2); }
+Pace pace_in(int64_t opinion) { return static_cast<Pace>(opinion % 2); }
+
 }  // namespace
 
 bool is_stop(Wish wish) { return wish >= Wish::kHangUp; }
@@ -115,10 +125,20 @@ Wish StopSignals::take() {
   return stop != Wish::kNone ? stop : save ? Wish::kSave : Wish::kNone;
 }
 
-Wish SharedWish::next() {
-  const auto agreed = vote_.read();
-  vote_.post(static_cast<int64_t>(signals_.take()));
-  return static_cast<Wish>(agreed.value_or(0));
+Pace pace_of(double seconds) {
+  return seconds < kSlowSeconds ? Pace::kQuick : Pace::kSlow;
+}
+
+Wish SharedWish::next(Pace own_pace) {
+  auto agreed = vote_.read();
+  vote_.post(opinion_of(signals_.take(), own_pace));
+  // Nothing is pending after a boundary at which it was read at once.
+  const Pace pace = agreed ? pace_in(*agreed) : agreed_pace_;
+  if (pace == Pace::kSlow && wish_in(agreed.value_or(0)) == Wish::kNone) {
+    agreed = vote_.read();
+  }
+  agreed_pace_ = agreed ? pace_in(*agreed) : pace;
+  return wish_in(agreed.value_or(0));
 }
 
 }  // namespace lockstep

@@ -39,21 +39,28 @@ class StopSignals {
   Wish take();
 };
 
-// All ranks' wish, without waiting: posted at one call, read at the next. Every
-// rank must call it equally often.
+// How long the work between two boundaries takes.
+enum class Pace : int64_t { kQuick, kSlow };
+Pace pace_of(double seconds);
+
+// All ranks' wish. While work is quick it is posted at one boundary and read at
+// the next, so that nobody waits; while it is slow on some rank it is read at
+// once, so that a signal costs no further step. Every rank must call it equally
+// often.
 class SharedWish {
  public:
   SharedWish(const World& world, StopSignals& signals)
       : signals_(signals), vote_(world.make_vote()) {}
 
-  // What all ranks agreed on at the previous call.
-  Wish next();
+  // What all ranks agreed on: at the previous call, or at this one.
+  Wish next(Pace own_pace);
   // After the last next(): leaves no vote in flight.
   void finish() { vote_.read(); }
 
  private:
   StopSignals& signals_;
   Vote vote_;
+  Pace agreed_pace_ = Pace::kSlow;  // Until a boundary shows another one.
 };
 
 }  // namespace lockstep

@@ -294,6 +294,33 @@ void open_records(Session& session, const CommandLine& line,
   });
 }
 
+CheckpointsConfig checkpoints_config(const Session& session,
+                                     const CommandLine& line, double base_lr) {
+  const TrainConfig& config = line.config();
+  return {
+      .folder = config.save_dir,
+      .recipe = session.facts().name,
+      .names = session.facts().files,
+      .keys = session.facts().keys,
+      .keep_last = config.keep_last,
+      .global_batch = session.batch().effective(),
+      .base_lr = base_lr,
+      .seed = static_cast<uint64_t>(config.seed),
+      .num_samples = session.data().train->size(),
+      .config_yaml = to_yaml(line.options()),
+      .settings = settings_tree(line.options()),
+      .is_dry_run = config.fast_dev_run,
+      .status = TrainingStatusWriter::from_environment(session.environment())};
+}
+
+// From here on the launcher waits for a checkpoint after Ctrl-C.
+void announce_training(const CheckpointsConfig& files, int64_t step,
+                       std::optional<int64_t> saved_step) {
+  if (files.is_dry_run) return;
+  TrainingStatusWriter status = files.status;
+  status.start(step, saved_step);
+}
+
 int train(Session& session, Recipe& recipe, const CommandLine& line,
           StopSignals& signals, OpenRun& run) {
   const TrainConfig& config = line.config();
@@ -306,18 +333,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
     check_batch_norm(session.batch(), session.data().train->size(), config);
   }
   check_folder(world, line, session.facts().files);
-  const CheckpointsConfig files{.folder = config.save_dir,
-                                .recipe = session.facts().name,
-                                .names = session.facts().files,
-                                .keys = session.facts().keys,
-                                .keep_last = config.keep_last,
-                                .global_batch = session.batch().effective(),
-                                .base_lr = base_lr,
-                                .seed = static_cast<uint64_t>(config.seed),
-                                .num_samples = session.data().train->size(),
-                                .config_yaml = to_yaml(line.options()),
-                                .settings = settings_tree(line.options()),
-                                .is_dry_run = config.fast_dev_run};
+  const CheckpointsConfig files = checkpoints_config(session, line, base_lr);
   std::optional<Tree> checkpoint;
   if (config.resume) {
     checkpoint = find_checkpoint(*config.resume, files, world, console);
@@ -334,7 +350,8 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   }
   session.with_memory_report([] { return "preparing the data"; },
                              [&] { session.complete_data(); });
-  const LoopConfig loop_settings = loop_config(session, config, state);
+  LoopConfig loop_settings = loop_config(session, config, state);
+  loop_settings.status = files.status;
   TrainLoop loop(recipe, *learner, world, console, loop_settings);
   if (!line.settings_source().empty()) {
     console.info("settings are those of " + line.settings_source() +
@@ -348,6 +365,8 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   open_records(session, line, kept, run);
   say_hello(session, loop_settings, *learner);
   signals.arm(world.status());
+  announce_training(files, state.step,
+                    is_resumed ? std::optional(state.step) : std::nullopt);
   Checkpoints checkpoints(files, *learner, world, console);
   const Wish stopped_for =
       run_loop(session, loop, checkpoints, state, run.records.get(), signals);

@@ -20,5 +20,20 @@ TEST(Signals, KillSuspectsTheMemoryKiller) {
   EXPECT_EQ(signal_meaning(SIGWINCH), "");
 }
 
+TEST(Signals, AnIllegalInstructionIsMostLikelyBf16OnACpu) {
+  const std::string text = signal_meaning(SIGILL);
+  const auto bf16 = text.find("--precision fp32");
+  EXPECT_NE(bf16, std::string::npos) << text;
+  EXPECT_NE(text.find("ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"), std::string::npos)
+      << text;
+  EXPECT_LT(bf16, text.find("another kind of processor")) << text;
+}
+
+TEST(Signals, ABusErrorIsATruncatedFileOrAFullDevShm) {
+  const std::string text = signal_meaning(SIGBUS);
+  EXPECT_NE(text.find("truncated"), std::string::npos) << text;
+  EXPECT_NE(text.find("/dev/shm is full"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -20,6 +20,11 @@ TEST(Explain, RecognisesTheTextsOfTheLibraries) {
        FaultKind::kDuplicateGpu},
       {"CUDA out of memory. Tried to allocate 20.00 MiB.",
        FaultKind::kOutOfMemory},
+      {"[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: "
+       "can't allocate memory: you tried to allocate 4096 bytes. Error code 12 "
+       "(Cannot allocate memory)",
+       FaultKind::kOutOfHostMemory},
+      {"std::bad_alloc", FaultKind::kOutOfHostMemory},
       {"The server socket has failed to listen on any local network address. "
        "port: 29500, useIpv6: false, code: -98, name: EADDRINUSE",
        FaultKind::kPortTaken},
@@ -82,6 +87,17 @@ TEST(Explain, KnowsTheLibrariesFromTheProgram) {
   EXPECT_FALSE(is_of_libraries(
       std::runtime_error("bad value for 'timeout' in config.yaml")));
   EXPECT_FALSE(is_of_libraries(std::runtime_error("[1, 2] out of memory")));
+}
+
+TEST(Explain, LackOfMemoryIsKnownFromTheProgramsOwnErrors) {
+  EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
+  try {
+    TORCH_CHECK(false, "DefaultCPUAllocator: can't allocate memory: you tried");
+  } catch (const std::exception& error) {
+    EXPECT_TRUE(is_out_of_memory(error));
+  }
+  EXPECT_FALSE(is_out_of_memory(Error("sample 3 is out of memory")));
+  EXPECT_FALSE(is_out_of_memory(std::runtime_error("bad_alloc")));
 }
 
 TEST(Explain, AnErrorOfOursIsThrownOnUnchanged) {

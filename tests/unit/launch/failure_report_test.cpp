@@ -72,6 +72,30 @@ TEST(FailureReport, ASignalIsExplained) {
   EXPECT_NE(text.find("out-of-memory"), std::string::npos);
 }
 
+TEST(FailureReport, ACrashIsToldWithPositionMemoryAndStack) {
+  Failure failure = failure_of(0, -11, 1);
+  failure.position = "step 12, forward";
+  failure.peak_bytes = int64_t{3} << 30;
+  failure.crash = CrashReport{.cause = "at address 0x10, in thread train",
+                              .stack = {"f()+0x2 (b)", "main+0x3 (b)"}};
+  const std::string text = failure_report("p", "box", std::vector{failure}, "");
+  EXPECT_NE(text.find("  memory    : 3.0 GiB resident at its peak\n"
+                      "  position  : step 12, forward\n"
+                      "  stack     : at address 0x10, in thread train\n"
+                      "    #0 f()+0x2 (b)\n"
+                      "    #1 main+0x3 (b)\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(FailureReport, AMeaningThatIsKnownReplacesTheUsualOne) {
+  Failure failure = failure_of(0, -9, 1);
+  failure.meaning = "killed by the kernel";
+  const std::string text = failure_report("p", "box", std::vector{failure}, "");
+  EXPECT_NE(text.find("meaning   : killed by the kernel\n"), std::string::npos);
+  EXPECT_EQ(text.find("suspect"), std::string::npos);
+}
+
 TEST(FailureReport, ShowsLastLinesAndExtraText) {
   Failure failure = failure_of(0, 3, 1);
   failure.last_lines = {"first", "second"};

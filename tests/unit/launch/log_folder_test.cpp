@@ -43,6 +43,7 @@ TEST(LogFolder, ATemporaryFolderWithFilesStaysWhenTheyMatter) {
   const LogFolder logs("", "job");
   const auto rank = logs.make_attempt(0, 1) / "0";
   write_file_atomically(rank / "error.json", "{}");
+  write_file_atomically(rank / "crash.txt", "");
   logs.clean(Errors::kKeep);
   EXPECT_TRUE(fs::exists(logs.path()));
   write_file_atomically(rank / "stdout.log", "x");

@@ -1,0 +1,36 @@
+// The memory limit that the kernel puts on this process's control group, and
+// how many processes it has killed there for lack of memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace lockstep {
+
+// Where the kernel shows it; tests name folders of their own.
+struct CgroupFiles {
+  std::filesystem::path membership = "/proc/self/cgroup";
+  std::filesystem::path root = "/sys/fs/cgroup";
+};
+
+// Version 1 and 2 of cgroups.
+class MemoryCgroup {
+ public:
+  explicit MemoryCgroup(CgroupFiles files = {});
+
+  // The file with the number of killed processes.
+  const std::filesystem::path& counter() const { return counter_; }
+  // Processes of the group that the out-of-memory killer ended since the group
+  // exists; no value where the kernel does not show it.
+  std::optional<int64_t> num_oom_kills() const;
+  // The lowest limit of the group and those above it; no value without one.
+  std::optional<int64_t> limit_bytes() const;
+
+ private:
+  std::filesystem::path root_;  // Of the hierarchy with the memory controller.
+  std::filesystem::path folder_;
+  std::filesystem::path counter_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// The stack that a crashed worker left, in words (base/crash_handler.h).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct CrashReport {
+  std::string cause;               // "invalid address 0x10 in thread train"
+  std::vector<std::string> stack;  // "lockstep::f(int)+0x1c (liblockstep.so)"
+};
+
+// No value when there is no usable file.
+std::optional<CrashReport> read_crash_file(const std::filesystem::path& path);
+
+// One line of backtrace_symbols_fd(), demangled; functions that are not
+// exported are looked up in the file.
+std::string frame_text(const std::string& line);
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// How long a stop waits for a training to save, and what is lost when it did
+// not.
+//
+// Pure functions over what the trainings of all ranks say, and the pace of the
+// launcher's words while it waits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "lockstep/base/training_status.h"
+
+namespace lockstep {
+
+// Exit code of a job that was told to stop and ended before its training was
+// saved.
+constexpr int kUnsavedExitCode = 8;
+
+// The training of all ranks as one. No value when none of them trains.
+std::optional<TrainingStatus> combine(std::span<const TrainingStatus> ranks);
+
+// It will save when the activity under way ends.
+bool will_save(const TrainingStatus& training);
+
+// Until its checkpoint is complete; no value while nothing was measured.
+std::optional<double> expected_seconds(const TrainingStatus& training);
+
+// "step 13 is under way ...: waiting for its end and a checkpoint, about ..."
+std::string waiting_text(const TrainingStatus& training);
+
+// "steps 11 to 13 are lost ..."; no value when all is on disk.
+std::optional<std::string> loss_text(const TrainingStatus& training);
+
+// The wait of one Ctrl-C: for as long as the training takes to save.
+class StopPatience {
+ public:
+  explicit StopPatience(int64_t now_ns) : begin_ns_(now_ns) {}
+
+  // What to say now; empty most of the time.
+  std::string take_words(const TrainingStatus& training, int64_t now_ns);
+  // When take_words() may have something again.
+  int64_t next_ns() const { return next_ns_; }
+
+ private:
+  int64_t begin_ns_ = 0;
+  int64_t next_ns_ = 0;
+  int64_t interval_ns_ = 0;  // Between words; 0 before the first ones.
+};
+
+}  // namespace lockstep

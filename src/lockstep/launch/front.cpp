@@ -98,6 +98,8 @@ int run_job(const Plan& plan) {
   if (plan.master_port) port = PortReservation::at(*plan.master_port);
   ControlPipe pipe = make_control_pipe();
   signal(SIGPIPE, SIG_IGN);
+  // Log files at their size limit are reported; they do not end the keeper.
+  signal(SIGXFSZ, SIG_IGN);
   const sigset_t watched = watched_signals(plan.options);
   sigset_t worker_mask;
   sigprocmask(SIG_BLOCK, &watched, &worker_mask);

@@ -6,13 +6,19 @@
 #include <unistd.h>
 
 #include <array>
+#include <vector>
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/error_file.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/attempt.h"
+#include "lockstep/launch/events.h"
+#include "lockstep/launch/log_file.h"
 #include "lockstep/launch/log_folder.h"
+#include "lockstep/launch/outer_error_file.h"
+#include "lockstep/launch/python_exit.h"
 
 namespace lockstep {
 namespace {
@@ -53,6 +59,7 @@ std::string report_of(const Plan& plan, const AttemptResult& result) {
     extra = timeout_verdict(result.snapshots, root, plan.timeout_seconds);
   }
   extra += early_exits(result.snapshots);
+  extra += python_exit_advice(plan.command, root);
   return failure_report(plan.command.title, host_name(), result.failures,
                         extra);
 }
@@ -87,6 +94,9 @@ class Keeper {
         if (!plan_.master_port) port.reset();
         continue;
       }
+      if (plan_.options.prints_events) {
+        err_.write(end_events(plan_, attempt, pids_, result));
+      }
       return finish(result);
     }
   }
@@ -103,14 +113,22 @@ class Keeper {
                                     {.attempt = attempt,
                                      .master_port = port,
                                      .folder = folder,
-                                     .signal_mask = worker_mask_},
+                                     .signal_mask = worker_mask_,
+                                     .losses = &losses_},
                                     out_, err_);
+    if (plan_.options.prints_events) tell_start(attempt, group);
     return Attempt(plan_, group,
                    {.control = control_,
                     .out = out_,
                     .err = err_,
                     .child_fd = child_events_.get()})
         .run();
+  }
+
+  void tell_start(int attempt, const WorkerGroup& group) {
+    pids_.clear();
+    for (const Worker& worker : group.workers) pids_.push_back(worker.pid);
+    err_.write(start_events(plan_, attempt, pids_));
   }
 
   bool may_restart(const AttemptResult& result, int attempt) const {
@@ -138,12 +156,16 @@ class Keeper {
     if (result.kind == Kind::kFailure) {
       if (!is_input_error(result)) err_.write(report_of(plan_, result));
       code = exit_code_for(result.failures);
+      pass_on_root_cause(plan_.environment,
+                         result.failures[find_root_cause(result.failures)]);
     } else if (result.kind == Kind::kStopped) {
       code = 128 + result.stop_signal;
+      pass_on_signal(plan_.environment, result.stop_signal);
     } else if (result.kind == Kind::kAbandoned) {
       code = 1;
     }
     tell_log_folder();
+    tell_lost_lines();
     if (code == 0) errors_ = LogFolder::Errors::kRemove;
     std::array<ConsoleStream*, 2> consoles = {&out_, &err_};
     flush_all(consoles, control_.fd());
@@ -161,12 +183,23 @@ class Keeper {
     say("log files are in " + logs_.path().string());
   }
 
+  void tell_lost_lines() {
+    if (const std::string lost = losses_.summary(); !lost.empty()) say(lost);
+    if (out_.lost_lines() > 0) {
+      say(fmt::format("{} line{} could not be written to stdout: {}",
+                      out_.lost_lines(), out_.lost_lines() == 1 ? "" : "s",
+                      out_.loss_reason()));
+    }
+  }
+
   const Plan& plan_;
   ControlReader& control_;
   sigset_t worker_mask_;
   ConsoleStream out_;
   ConsoleStream own_err_;
   ConsoleStream& err_;  // out_ where both are one terminal, to keep the order
+  LogLosses losses_{err_};
+  std::vector<pid_t> pids_;  // of the last attempt's workers, for events
   FileDescriptor child_events_;
   LogFolder logs_;
   LogFolder::Errors errors_ = LogFolder::Errors::kKeep;
@@ -175,6 +208,7 @@ class Keeper {
 // The keeper has no caller that could catch: its errors end here.
 int report_error(const std::exception& error, int code) {
   kill_descendants(kKillSeconds);
+  report_to_launcher(error);
   write_all(STDERR_FILENO, fmt::format("lockstep: {}\n", error.what()));
   return code;
 }

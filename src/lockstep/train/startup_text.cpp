@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/environment.h"
+#include "lockstep/base/gpu_setting.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
@@ -40,6 +40,19 @@ std::string setup_text(const World& world) {
     text += fmt::format("\n  Rank {}: {}", rank, places[rank]);
   }
   return text;
+}
+
+std::string cpu_text(c10::Device device, const TrainConfig& config,
+                     const RecipeFacts& facts, const Environment& environment) {
+  if (!device.is_cpu() || config.device != "auto" || facts.suits_cpus) {
+    return "";
+  }
+  const auto setting = environment.find("CUDA_VISIBLE_DEVICES");
+  if (setting != environment.end() && means_cpus(setting->second)) return "";
+  return fmt::format(
+      "No usable GPU: {} trains on the CPU, which is much slower; --device cpu "
+      "says that this is meant",
+      facts.name);
 }
 
 std::string out_of_memory_text(const World& world, const std::string& what,

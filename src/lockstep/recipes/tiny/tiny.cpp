@@ -71,6 +71,7 @@ RecipeFacts TinyRecipe::facts() const {
           .best_metric = "accuracy",
           .better = Better::kHigher,
           .memory_remedies = {"--batch_size 16", "--width 4"},
+          .suits_cpus = true,
           .num_sample_items = kSamplesPerClass * PictureData::kNumClasses};
 }
 

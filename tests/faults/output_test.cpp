@@ -65,8 +65,8 @@ TEST(Output, FilteredLinesAreCopiedWithTheirRank) {
   run_shell({"--nproc=2", "--duplicate-stdout-filters=loss", "--log-dir",
              logs.path().string()},
             "echo loss $RANK; echo other", quiet());
-  EXPECT_EQ(sorted_lines(read_file(run_folder(logs) /
-                                   "attempt_0/filtered_stdout.log")),
+  EXPECT_EQ(sorted_lines(
+                read_file(run_folder(logs) / "attempt_0/filtered_stdout.log")),
             (Words{"[default0]:loss 0", "[default1]:loss 1"}));
 }
 
@@ -84,8 +84,8 @@ TEST(Output, LogLinesThatAFullDiskTakesAreReported) {
       quiet());
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(count(result.err, "cannot write log file"), 1) << result.err;
-  const std::string log = read_file(run_folder(logs) /
-                                    "attempt_0/0/stdout.log");
+  const std::string log =
+      read_file(run_folder(logs) / "attempt_0/0/stdout.log");
   // The last one in the file is cut.
   const int missing = 2000 - count(log, "\n");
   EXPECT_TRUE(contains(result.err, "lockstep: " + std::to_string(missing) +

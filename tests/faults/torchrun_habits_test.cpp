@@ -33,10 +33,10 @@ constexpr const char* kReport =
     "$TORCHELASTIC_ERROR_FILE; ";
 
 TEST_F(OuterErrorFile, GetsTheRootCause) {
-  const auto result = run_shell(
-      {"--nproc=2"},
-      std::string("[ $RANK = 0 ] && sleep 60; ") + kReport + "exit 3",
-      options());
+  const auto result =
+      run_shell({"--nproc=2"},
+                std::string("[ $RANK = 0 ] && sleep 60; ") + kReport + "exit 3",
+                options());
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(message(), "E: rank 1");
   EXPECT_TRUE(contains(read_file(file_), "\"errorCode\":3"));

@@ -74,8 +74,8 @@ TEST(PythonUnderLockstep, RunPathReportsTheExceptionAsTorchrunDoes) {
   const std::string script = folder.write(
       "fails.py", "import sys\nraise RuntimeError(str(sys.argv[1:]))\n");
   for (const std::vector<std::string>& launcher :
-       std::vector<std::vector<std::string>>{
-           {LOCKSTEP_PROGRAM, "run"}, {TORCHRUN, "--standalone"}}) {
+       std::vector<std::vector<std::string>>{{LOCKSTEP_PROGRAM, "run"},
+                                             {TORCHRUN, "--standalone"}}) {
     std::vector<std::string> command = {"/usr/bin/env",
                                         "PYTHON_EXEC=" TORCH_PYTHON};
     command.insert(command.end(), launcher.begin(), launcher.end());

@@ -77,9 +77,9 @@ void ConsoleStream::flush() {
 
 void ConsoleStream::drop_pending() {
   if (loss_reason_.empty()) loss_reason_ = errno_text();
-  lost_lines_ += std::count(
-      pending_.begin() + static_cast<std::ptrdiff_t>(sent_), pending_.end(),
-      '\n');
+  lost_lines_ +=
+      std::count(pending_.begin() + static_cast<std::ptrdiff_t>(sent_),
+                 pending_.end(), '\n');
   sent_ = pending_.size();
 }
 

@@ -14,9 +14,9 @@ using nlohmann::ordered_json;
 
 struct EventFacts {
   const char* state = "";
-  std::optional<int> rank = {};       // no value: the launcher itself
-  pid_t pid = 0;                      // of the worker
-  const Failure* failure = nullptr;   // of the worker
+  std::optional<int> rank = {};      // no value: the launcher itself
+  pid_t pid = 0;                     // of the worker
+  const Failure* failure = nullptr;  // of the worker
 };
 
 ordered_json raw_error(const Failure* failure) {

@@ -110,18 +110,16 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
     Worker& worker = group.workers.emplace_back();
     worker.local_rank = rank;
     worker.folder = place.folder / std::to_string(rank);
-    const WorkerEndpoint stdout_end =
-        connect_stream(plan,
-                       {Stream::kOut, "stdout.log", &out,
-                        &options.stdout_filters, group.filtered_stdout.get(),
-                        place.losses},
-                       worker);
-    const WorkerEndpoint stderr_end =
-        connect_stream(plan,
-                       {Stream::kErr, "stderr.log", &err,
-                        &options.stderr_filters, group.filtered_stderr.get(),
-                        place.losses},
-                       worker);
+    const WorkerEndpoint stdout_end = connect_stream(
+        plan,
+        {Stream::kOut, "stdout.log", &out, &options.stdout_filters,
+         group.filtered_stdout.get(), place.losses},
+        worker);
+    const WorkerEndpoint stderr_end = connect_stream(
+        plan,
+        {Stream::kErr, "stderr.log", &err, &options.stderr_filters,
+         group.filtered_stderr.get(), place.losses},
+        worker);
     worker.pid =
         spawner.start({.file = plan.command.file,
                        .arguments = arguments_for(plan.command, rank),

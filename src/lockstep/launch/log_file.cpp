@@ -29,14 +29,13 @@ std::string LogLosses::summary() const {
   int64_t total = 0;
   for (const auto& [file, lines] : lines_) total += lines;
   const auto& [first, its_lines] = *lines_.begin();
-  return fmt::format("{} line{} missing in {}: {}", total,
-                     total == 1 ? " is" : "s are",
-                     lines_.size() == 1
-                         ? "log file '" + first.string() + "'"
-                         : fmt::format("{} log files ({} in '{}')",
-                                       lines_.size(), its_lines,
-                                       first.string()),
-                     reason_);
+  return fmt::format(
+      "{} line{} missing in {}: {}", total, total == 1 ? " is" : "s are",
+      lines_.size() == 1
+          ? "log file '" + first.string() + "'"
+          : fmt::format("{} log files ({} in '{}')", lines_.size(), its_lines,
+                        first.string()),
+      reason_);
 }
 
 LogFile::LogFile(std::filesystem::path path, LogLosses* losses)

@@ -68,9 +68,9 @@ void pass_on_signal(const Environment& environment, int signal) noexcept {
     if (!path) return;
     const std::string text = fmt::format(
         "SignalException: Process {} got signal: {}", getpid(), signal);
-    write_error_file(*path, {.message = text,
-                             .callstack = text,
-                             .unix_seconds = unix_seconds()});
+    write_error_file(
+        *path,
+        {.message = text, .callstack = text, .unix_seconds = unix_seconds()});
   } catch (...) {
   }
 }

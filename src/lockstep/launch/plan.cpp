@@ -34,11 +34,11 @@ bool asks_for_help(const RunOptions& options) {
 
 std::string gpu_setting_text(const VisibleGpus& gpus) {
   if (!gpus.setting) return "";
-  return fmt::format(" (CUDA_VISIBLE_DEVICES={}{})", *gpus.setting,
-                     gpus.installed == 0
-                         ? ""
-                         : "; this machine has " +
-                               installed_gpus_text(gpus.installed));
+  return fmt::format(
+      " (CUDA_VISIBLE_DEVICES={}{})", *gpus.setting,
+      gpus.installed == 0
+          ? ""
+          : "; this machine has " + installed_gpus_text(gpus.installed));
 }
 
 // By `--device cpu`, `--nproc cpu`, or a variable that hides all GPUs.
@@ -52,11 +52,11 @@ bool is_meant_for_cpus(const RunOptions& options, const VisibleGpus& gpus) {
 void check_visibility(const Plan& plan) {
   const VisibleGpus& gpus = plan.gpus;
   if (gpus.count() > 0 || gpus.installed == 0 || plan.is_for_cpus) return;
-  throw ConfigError(fmt::format(
-      "{}; name some of them, or make the variable empty "
-      "(CUDA_VISIBLE_DEVICES=) to run on CPUs{}",
-      none_visible_text(gpus.setting, gpus.installed),
-      is_own_worker(plan.options) ? ", or pass --device cpu" : ""));
+  throw ConfigError(
+      fmt::format("{}; name some of them, or make the variable empty "
+                  "(CUDA_VISIBLE_DEVICES=) to run on CPUs{}",
+                  none_visible_text(gpus.setting, gpus.installed),
+                  is_own_worker(plan.options) ? ", or pass --device cpu" : ""));
 }
 
 void note_hidden_gpus(Plan& plan) {
@@ -64,9 +64,9 @@ void note_hidden_gpus(Plan& plan) {
   if (gpus.installed == 0 || !gpus.setting || !means_cpus(*gpus.setting)) {
     return;
   }
-  plan.notes.push_back(fmt::format(
-      "CUDA_VISIBLE_DEVICES={} hides {}: this job runs on CPUs",
-      *gpus.setting, installed_gpus_text(gpus.installed)));
+  plan.notes.push_back(
+      fmt::format("CUDA_VISIBLE_DEVICES={} hides {}: this job runs on CPUs",
+                  *gpus.setting, installed_gpus_text(gpus.installed)));
 }
 
 int count_processes(const RunOptions& options, const VisibleGpus& gpus,

@@ -21,7 +21,7 @@ struct Plan {
   Command command;
   int num_processes = 1;
   VisibleGpus gpus;
-  bool is_for_cpus = false;  // the user says that no GPU is meant
+  bool is_for_cpus = false;          // the user says that no GPU is meant
   std::vector<CpuList> worker_cpus;  // by local rank; empty: all that are free
   std::string master_addr;
   std::optional<int> master_port;  // no value: a free one per attempt

@@ -83,8 +83,10 @@ std::string find_executable(const std::string& program,
 
 Command find_command(const RunOptions& options,
                      const Environment& environment) {
-  Command command{
-      .file = "", .arguments = {}, .title = options.program, .is_python = false};
+  Command command{.file = "",
+                  .arguments = {},
+                  .title = options.program,
+                  .is_python = false};
   const bool is_script = options.run_path || (!options.no_python &&
                                               options.program.ends_with(".py"));
   if (options.module || is_script) {
@@ -99,9 +101,10 @@ Command find_command(const RunOptions& options,
     }
   } else {
     command.file = find_executable(options.program, environment);
-    command.is_python =
-        std::filesystem::path(options.program).filename().string().starts_with(
-            "python");
+    command.is_python = std::filesystem::path(options.program)
+                            .filename()
+                            .string()
+                            .starts_with("python");
   }
   command.arguments.push_back(options.program);
   command.arguments.insert(command.arguments.end(), options.arguments.begin(),

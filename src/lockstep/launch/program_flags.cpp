@@ -25,8 +25,8 @@ std::optional<std::string> find_flag(std::span<const std::string> arguments,
 }
 
 bool is_own_worker(const RunOptions& options) {
-  return options.is_recipe || std::filesystem::path(options.program)
-                                      .filename() == "lockstep-worker";
+  return options.is_recipe ||
+         std::filesystem::path(options.program).filename() == "lockstep-worker";
 }
 
 }  // namespace lockstep

@@ -47,10 +47,9 @@ void must_meet_at(const LaunchWords& words, const Environment& env) {
   const auto address = find(env, "MASTER_ADDR");
   if (words.master_addr && address &&
       !same_host(*words.master_addr, *address)) {
-    throw ConfigError(
-        fmt::format("--master_addr {} contradicts MASTER_ADDR={}; {}",
-                    *words.master_addr, *address,
-                    meeting_remedy("master_addr", *words.master_addr)));
+    throw ConfigError(fmt::format(
+        "--master_addr {} contradicts MASTER_ADDR={}; {}", *words.master_addr,
+        *address, meeting_remedy("master_addr", *words.master_addr)));
   }
 }
 

@@ -59,8 +59,9 @@ TEST(Events, TheEndTellsWhoFailed) {
   const std::vector<pid_t> pids = {11, 12};
   using States = std::vector<std::string>;
   const Plan plan = two_processes();
-  EXPECT_EQ(states_of(events_of(end_events(plan, 0, pids, {}))),
-            (States{"WORKER SUCCEEDED", "WORKER SUCCEEDED", "AGENT SUCCEEDED"}));
+  EXPECT_EQ(
+      states_of(events_of(end_events(plan, 0, pids, {}))),
+      (States{"WORKER SUCCEEDED", "WORKER SUCCEEDED", "AGENT SUCCEEDED"}));
   AttemptResult failure;
   failure.kind = AttemptResult::Kind::kFailure;
   Failure killed;

@@ -51,11 +51,9 @@ TEST(VisibleGpus, HiddenOnesAreCounted) {
 
 TEST(VisibleGpus, AnUnknownIdentifierEndsTheList) {
   const auto names = [](const std::string& setting) {
-    return find_visible_gpus({{"CUDA_VISIBLE_DEVICES", setting}},
-                             [] { return 4; },
-                             [](const std::string& name) {
-                               return name == "GPU-aa";
-                             })
+    return find_visible_gpus(
+               {{"CUDA_VISIBLE_DEVICES", setting}}, [] { return 4; },
+               [](const std::string& name) { return name == "GPU-aa"; })
         .names;
   };
   EXPECT_EQ(names("GPU-aa,GPU-bb"), Names{"GPU-aa"});

@@ -26,9 +26,8 @@ TEST(OuterErrorFile, HoldsTheWorkersFileWithItsExitCode) {
   const TempDir folder;
   const auto outer = folder.path() / "outer.json";
   Failure root = killed();
-  root.error_file = folder.write(
-      "error.json",
-      R"({"message": {"message": "E: x", "extraInfo":
+  root.error_file = folder.write("error.json",
+                                 R"({"message": {"message": "E: x", "extraInfo":
           {"py_callstack": "stack", "timestamp": "5"}}, "mine": 1})");
   root.error = read_error_file(root.error_file);
   pass_on_root_cause({{"TORCHELASTIC_ERROR_FILE", outer.string()}}, root);
@@ -40,8 +39,7 @@ TEST(OuterErrorFile, HoldsTheWorkersFileWithItsExitCode) {
 TEST(OuterErrorFile, WithoutAFileOfTheWorkerItSaysHowTheWorkerEnded) {
   const TempDir folder;
   const auto outer = folder.path() / "outer.json";
-  pass_on_root_cause({{"TORCHELASTIC_ERROR_FILE", outer.string()}},
-                     killed());
+  pass_on_root_cause({{"TORCHELASTIC_ERROR_FILE", outer.string()}}, killed());
   const auto report = read_error_file(outer);
   ASSERT_TRUE(report);
   EXPECT_EQ(report->message, "rank 1 (pid 77) ended with SIGKILL");

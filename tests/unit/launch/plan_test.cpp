@@ -92,20 +92,21 @@ TEST(Plan, MoreProcessesThanGpusAreRefusedWithTheFix) {
 }
 
 TEST(Plan, AVariableThatShowsNoneOfTheGpusIsRefused) {
-  for (const char* nproc : {"--nproc=4", "--nproc=1", "--nproc=auto",
-                            "--nproc=gpu"}) {
-    EXPECT_EQ(refusal({nproc, "true"}, {{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}, 2),
-              "no GPU is visible: CUDA_VISIBLE_DEVICES=4,5,6,7 shows none, and "
-              "this machine has 2 GPUs (0 and 1); name some of them, or make "
-              "the variable empty (CUDA_VISIBLE_DEVICES=) to run on CPUs")
+  for (const char* nproc :
+       {"--nproc=4", "--nproc=1", "--nproc=auto", "--nproc=gpu"}) {
+    EXPECT_EQ(
+        refusal({nproc, "true"}, {{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}, 2),
+        "no GPU is visible: CUDA_VISIBLE_DEVICES=4,5,6,7 shows none, and "
+        "this machine has 2 GPUs (0 and 1); name some of them, or make "
+        "the variable empty (CUDA_VISIBLE_DEVICES=) to run on CPUs")
         << nproc;
   }
   EXPECT_TRUE(contains(
       refusal({"--nproc=2", "true"}, {{"CUDA_VISIBLE_DEVICES", "1,2"}}, 2),
       "1 GPU is visible (CUDA_VISIBLE_DEVICES=1,2; this machine has 2 GPUs"));
-  EXPECT_TRUE(contains(refusal({"lockstep-worker"},
-                               {{"CUDA_VISIBLE_DEVICES", "7"}}, 1),
-                       "or pass --device cpu"));
+  EXPECT_TRUE(
+      contains(refusal({"lockstep-worker"}, {{"CUDA_VISIBLE_DEVICES", "7"}}, 1),
+               "or pass --device cpu"));
   // Nothing to miss, nothing to run.
   EXPECT_EQ(refusal({"true"}, {{"CUDA_VISIBLE_DEVICES", "4"}}, 0), "");
   EXPECT_EQ(refusal({"true", "--help"}, {{"CUDA_VISIBLE_DEVICES", "4"}}, 2),
@@ -114,10 +115,9 @@ TEST(Plan, AVariableThatShowsNoneOfTheGpusIsRefused) {
 
 TEST(Plan, WhoeverMeansCpusMayHideTheGpus) {
   for (const char* setting : {"", "-1", "NoDevFiles"}) {
-    const Plan plan = plan_for({"--nproc=4", "true"},
-                               {{"CUDA_VISIBLE_DEVICES", setting},
-                                {"OMP_NUM_THREADS", "1"}},
-                               2);
+    const Plan plan = plan_for(
+        {"--nproc=4", "true"},
+        {{"CUDA_VISIBLE_DEVICES", setting}, {"OMP_NUM_THREADS", "1"}}, 2);
     EXPECT_EQ(plan.num_processes, 4);
     EXPECT_EQ(plan.notes,
               Arguments{std::string("CUDA_VISIBLE_DEVICES=") + setting +
@@ -171,9 +171,9 @@ TEST(Plan, DevNullAsLogFolderMeansNoFiles) {
 }
 
 TEST(Plan, TimersOverAFileAreRefused) {
-  EXPECT_TRUE(contains(
-      refusal({"true"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}}),
-      "TORCHELASTIC_ENABLE_FILE_TIMER=1 is not supported"));
+  EXPECT_TRUE(
+      contains(refusal({"true"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}}),
+               "TORCHELASTIC_ENABLE_FILE_TIMER=1 is not supported"));
   EXPECT_EQ(refusal({"true"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "0"}}), "");
 }
 

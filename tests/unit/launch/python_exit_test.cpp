@@ -7,8 +7,8 @@
 namespace lockstep {
 namespace {
 
-const Command kPython = {.file = "", .arguments = {}, .title = "p.py",
-                         .is_python = true};
+const Command kPython = {
+    .file = "", .arguments = {}, .title = "p.py", .is_python = true};
 
 Failure abort_at_exit() {
   Failure failure;

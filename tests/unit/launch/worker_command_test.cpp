@@ -127,12 +127,12 @@ TEST(WorkerCommand, AutoMeansTheGpusElseOneProcess) {
 
 TEST(WorkerCommand, DeviceCpuMeansCpus) {
   const Environment wrong = {{"CUDA_VISIBLE_DEVICES", "7"}};
-  EXPECT_EQ(plan_for({"jit", "--nproc=4", "--device=cpu"}, wrong, 2)
-                .num_processes,
-            4);
-  EXPECT_EQ(plan_for({"jit", "--nproc=auto", "--device", "cpu"}, {}, 8)
-                .num_processes,
-            1);
+  EXPECT_EQ(
+      plan_for({"jit", "--nproc=4", "--device=cpu"}, wrong, 2).num_processes,
+      4);
+  EXPECT_EQ(
+      plan_for({"jit", "--nproc=auto", "--device", "cpu"}, {}, 8).num_processes,
+      1);
   EXPECT_TRUE(plan_for({"jit", "--device=cpu"}, {}, 8).notes.empty());
   EXPECT_THROW(plan_for({"jit"}, wrong, 2), ConfigError);
   EXPECT_THROW(plan_for({"jit", "--nproc=cpu"}, {}, 2), ConfigError);

@@ -51,8 +51,8 @@ TEST(LaunchWords, AnotherMeetingPlaceNamesTheLaunchersOption) {
             "--master_port 12356 PROGRAM ..., or torchrun --master_port 12356 "
             "...), or leave the flag out");
   const std::string address = refusal({"--master_addr=node7"}, kSecondOfFour);
-  EXPECT_TRUE(contains(
-      address, "--master_addr node7 contradicts MASTER_ADDR=127.0.0.1"))
+  EXPECT_TRUE(contains(address,
+                       "--master_addr node7 contradicts MASTER_ADDR=127.0.0.1"))
       << address;
   EXPECT_TRUE(contains(address, "lockstep run --master_addr node7")) << address;
   EXPECT_EQ(refusal({"--master_port=-1"}, kSecondOfFour), "");

@@ -24,9 +24,7 @@ int num_usable_gpus();
 // only one. Sets it as the current device. With LOCKSTEP_SHARE_GPUS ranks wrap
 // around. Throws DeviceError when a GPU is wanted and cannot be had: too few of
 // them, a driver that is too old, a build without CUDA parts (for kAuto the
-// latter is a warning and the CPU is used). For kAuto that is also so when
-// CUDA_VISIBLE_DEVICES shows none of the machine's GPUs without being empty or
-// -1.
+// latter is a warning and the CPU is used).
 c10::Device take_device(DeviceChoice choice, int local_rank,
                         const Environment& environment);
 

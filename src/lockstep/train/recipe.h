@@ -85,8 +85,6 @@ struct RecipeFacts {
   BatchShapes shapes = BatchShapes::kUsual;
   // Its SyncBatchNorms take the statistics of all ranks together.
   bool sync_batch_norm = false;
-  // Trains in reasonable time without a GPU.
-  bool suits_cpus = false;
   // How large a normaliser one sample gives, about: 1 for samples.
   double normaliser_per_sample = 1;
   // Of forward and backward together; 0: not known.

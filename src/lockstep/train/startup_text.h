@@ -5,7 +5,6 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/comm/world.h"
-#include "lockstep/train/recipe.h"
 
 namespace lockstep {
 
@@ -13,11 +12,11 @@ namespace lockstep {
 // same text on every rank.
 std::string setup_text(const World& world);
 
-// That the CPU is used for lack of a GPU; empty when nobody needs to be told:
-// with a GPU, with --device, with an empty CUDA_VISIBLE_DEVICES, or for a
-// recipe that suits CPUs.
-std::string cpu_text(c10::Device device, const TrainConfig& config,
-                     const RecipeFacts& facts, const Environment& environment);
+// That a recipe trains on the CPU for lack of a GPU. `choice` is the value of
+// --device. Empty where the CPU is expected: chosen by --device or by an empty
+// CUDA_VISIBLE_DEVICES, or the recipe is tiny.
+std::string cpu_text(c10::Device device, const std::string& choice,
+                     const std::string& recipe, const Environment& environment);
 
 // Memory in numbers, then what to try: for errors. `what` is what was going on:
 // "step 12", "making the model".

@@ -121,8 +121,9 @@ void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
   const World& world = session.world();
   Console& console = session.console();
   console.info(setup_text(world));
-  const std::string on_cpu = cpu_text(world.device(), loop.config,
-                                      session.facts(), session.environment());
+  const std::string on_cpu =
+      cpu_text(world.device(), loop.config.device, session.facts().name,
+               session.environment());
   if (!on_cpu.empty()) console.info(on_cpu);
   console.info(batch_size_text(loop.batch));
   console.info(lr_text(loop, world.size()));

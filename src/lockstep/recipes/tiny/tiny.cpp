@@ -71,7 +71,6 @@ RecipeFacts TinyRecipe::facts() const {
           .best_metric = "accuracy",
           .better = Better::kHigher,
           .memory_remedies = {"--batch_size 16", "--width 4"},
-          .suits_cpus = true,
           .num_sample_items = kSamplesPerClass * PictureData::kNumClasses};
 }
 

@@ -98,8 +98,9 @@ int run_job(const Plan& plan) {
   if (plan.master_port) port = PortReservation::at(*plan.master_port);
   ControlPipe pipe = make_control_pipe();
   signal(SIGPIPE, SIG_IGN);
-  // Log files at their size limit are reported; they do not end the keeper.
-  signal(SIGXFSZ, SIG_IGN);
+  // Log files at their size limit are reported and do not end the keeper. A
+  // handler, unlike an ignored signal, does not reach the workers.
+  if (!is_ignored(SIGXFSZ)) signal(SIGXFSZ, [](int) {});
   const sigset_t watched = watched_signals(plan.options);
   sigset_t worker_mask;
   sigprocmask(SIG_BLOCK, &watched, &worker_mask);

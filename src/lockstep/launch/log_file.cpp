@@ -60,7 +60,7 @@ bool LogFile::append(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(file_.get(), text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
+    if (count <= 0) return false;
     is_cut_ = text[static_cast<size_t>(count) - 1] != '\n';
     text.remove_prefix(static_cast<size_t>(count));
   }

@@ -82,7 +82,6 @@ pid_t Spawner::start(const SpawnRequest& request) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   signal(SIGPIPE, SIG_DFL);
-  signal(SIGXFSZ, SIG_DFL);
   connect(request.stdout_fd, STDOUT_FILENO);
   connect(request.stderr_fd, STDERR_FILENO);
   keep_open(request.kept_fd);

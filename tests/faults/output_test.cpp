@@ -60,13 +60,52 @@ TEST(Output, TeeGoesToFilesAndWithAPrefixToTheConsole) {
   EXPECT_EQ(read_file(run_folder(logs) / "attempt_0/1/stdout.log"), "out 1\n");
 }
 
-TEST(Output, FilteredLinesAreCopied) {
+TEST(Output, FilteredLinesAreCopiedWithTheirRank) {
   const TempDir logs;
-  run_shell({"--nproc=1", "--duplicate-stdout-filters=loss", "--log-dir",
+  run_shell({"--nproc=2", "--duplicate-stdout-filters=loss", "--log-dir",
              logs.path().string()},
-            "echo loss 1; echo other", quiet());
-  EXPECT_EQ(read_file(run_folder(logs) / "attempt_0/filtered_stdout.log"),
-            "loss 1\n");
+            "echo loss $RANK; echo other", quiet());
+  EXPECT_EQ(sorted_lines(
+                read_file(run_folder(logs) / "attempt_0/filtered_stdout.log")),
+            (Words{"[default0]:loss 0", "[default1]:loss 1"}));
+}
+
+TEST(Output, LogLinesThatAFullDiskTakesAreReported) {
+  const TempDir logs;
+  const std::string lockstep = LOCKSTEP_PROGRAM;
+  // Only files of the launcher reach the limit, of 4 KiB; the lines of stderr
+  // are too few.
+  const auto result = run(
+      {"sh", "-c",
+       "ulimit -f 8; exec " + lockstep + " run --tee 1 --log-dir " +
+           logs.path().string() +
+           " sh -c 'i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); "
+           "done' > /dev/null"},
+      quiet());
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(count(result.err, "cannot write log file"), 1) << result.err;
+  const std::string log =
+      read_file(run_folder(logs) / "attempt_0/0/stdout.log");
+  // The last one in the file is cut.
+  const int missing = 2000 - count(log, "\n");
+  EXPECT_TRUE(contains(result.err, "lockstep: " + std::to_string(missing) +
+                                       " lines are missing in log file"))
+      << result.err;
+}
+
+TEST(Output, ConsoleLinesThatAFullDiskTakesAreReported) {
+  const std::string lockstep = LOCKSTEP_PROGRAM;
+  const auto result =
+      run({"sh", "-c",
+           "exec " + lockstep +
+               " run --nproc 2 sh -c 'echo a; echo b' > /dev/full"},
+          {.environment = {{"CUDA_VISIBLE_DEVICES", ""},
+                           {"OMP_NUM_THREADS", "1"}}});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(contains(result.err,
+                       "lockstep: 4 lines could not be written to stdout: No "
+                       "space left on device"))
+      << result.err;
 }
 
 TEST(Output, ARedirectedErrorStillAppearsInTheReport) {

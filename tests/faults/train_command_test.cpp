@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "faults/launcher.h"
+#include "lockstep/launch/port.h"
 #include "support/temp_dir.h"
 
 namespace lockstep::testing {
@@ -55,6 +56,19 @@ TEST_F(TrainCommand, StartsAsManyAsAskedFor) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(sorted_lines(result.out), expected);
   }
+}
+
+TEST_F(TrainCommand, ThePortInTheWorkersFlagsIsWhereRanksMeet) {
+  const std::string script = "#!/bin/sh\necho $MASTER_PORT \"$@\"\n";
+  const std::string port = std::to_string(PortReservation::any().port());
+  const std::string worker = folder_.write_script("lockstep-worker", script);
+  const auto behind =
+      run(command({"run", worker, "train", "protein", "--master_port", port}));
+  EXPECT_EQ(behind.out, port + " train protein --master_port " + port + "\n")
+      << behind.err;
+  const auto anywhere =
+      start(script, {"train", "protein", "--master_port", port});
+  EXPECT_EQ(anywhere.out, port + " train protein\n") << anywhere.err;
 }
 
 TEST_F(TrainCommand, WhatStandsBehindTwoDashesIsTheWorkers) {

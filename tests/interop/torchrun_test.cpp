@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "support/process.h"
+#include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
@@ -79,6 +80,26 @@ TEST(PythonUnderLockstep, TheExitCodeOfTheRootCauseIsPassedOn) {
   const auto result = python_under_lockstep({"--exit", "1"});
   EXPECT_EQ(result.exit_code, 7);
   expect_in(result.err, "exitcode  : 7");
+}
+
+// Neither launcher's worker has asked for an error file by @record.
+TEST(PythonUnderLockstep, RunPathReportsTheExceptionAsTorchrunDoes) {
+  const testing::TempDir folder;
+  const std::string script = folder.write(
+      "fails.py", "import sys\nraise RuntimeError(str(sys.argv[1:]))\n");
+  for (const std::vector<std::string>& launcher :
+       std::vector<std::vector<std::string>>{{LOCKSTEP_PROGRAM, "run"},
+                                             {TORCHRUN, "--standalone"}}) {
+    std::vector<std::string> command = {"/usr/bin/env",
+                                        "PYTHON_EXEC=" TORCH_PYTHON};
+    command.insert(command.end(), launcher.begin(), launcher.end());
+    command.insert(command.end(), {"--run_path", script, "a"});
+    const auto result = run_long(command);
+    EXPECT_EQ(result.exit_code, 1);
+    const auto frame = result.err.find("Root Cause (first observed failure):");
+    ASSERT_NE(frame, std::string::npos) << result.err;
+    expect_in(result.err.substr(frame), "RuntimeError: ['a']");
+  }
 }
 
 TEST(LockstepUnderTorchrun, AWorkerTrains) {

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/front.h"
@@ -140,6 +141,7 @@ int dispatch(const Arguments& arguments) {
 }
 
 int report(const std::exception& error, int code) {
+  report_to_launcher(error);
   std::fprintf(stderr, "lockstep: %s\n", error.what());
   return code;
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "lockstep/base/files.h"
 #include "lockstep/base/terminal.h"
 
 namespace lockstep {
@@ -61,15 +62,25 @@ void ConsoleStream::flush() {
                 std::min(kSafeBytes, pending_.size() - sent_));
     if (count >= 0) {
       sent_ += static_cast<size_t>(count);
-    } else if (errno != EINTR && errno != EAGAIN) {
+    } else if (errno == EPIPE || errno == EIO) {
       is_broken_ = true;
       sent_ = pending_.size();
+    } else if (errno != EINTR && errno != EAGAIN) {
+      drop_pending();
     }
   }
   if (!has_pending()) {
     pending_.clear();
     sent_ = 0;
   }
+}
+
+void ConsoleStream::drop_pending() {
+  if (loss_reason_.empty()) loss_reason_ = errno_text();
+  lost_lines_ +=
+      std::count(pending_.begin() + static_cast<std::ptrdiff_t>(sent_),
+                 pending_.end(), '\n');
+  sent_ = pending_.size();
 }
 
 void flush_all(std::span<ConsoleStream* const> consoles, int cancel_fd) {

@@ -1,6 +1,7 @@
 // One of the launcher's own output streams.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,9 +32,13 @@ class ConsoleStream {
   bool has_pending() const { return sent_ < pending_.size(); }
   // The reader is gone; all text is dropped from here on.
   bool is_broken() const { return is_broken_; }
+  // Lines that a full disk, or the like, did not take; they are dropped.
+  int64_t lost_lines() const { return lost_lines_; }
+  const std::string& loss_reason() const { return loss_reason_; }
 
  private:
   void write_on_terminal(std::string_view text, int writer);
+  void drop_pending();
 
   int fd_;
   int columns_;
@@ -42,6 +47,8 @@ class ConsoleStream {
   std::string pending_;
   size_t sent_ = 0;
   bool is_broken_ = false;
+  int64_t lost_lines_ = 0;
+  std::string loss_reason_;  // of the first loss
 };
 
 // Waits until the readers took all text. Gives up when `cancel_fd` has

@@ -103,6 +103,9 @@ int run_job(const Plan& plan) {
     port = StoreSocket::at(plan.master_addr, *plan.master_port);
   }
   signal(SIGPIPE, SIG_IGN);
+  // Log files at their size limit are reported and do not end the keeper. A
+  // handler, unlike an ignored signal, does not reach the workers.
+  if (!is_ignored(SIGXFSZ)) signal(SIGXFSZ, [](int) {});
   const sigset_t watched = watched_signals(plan.options);
   sigset_t worker_mask;
   sigprocmask(SIG_BLOCK, &watched, &worker_mask);

@@ -72,6 +72,12 @@ std::optional<int> count_by_nvml() {
   return static_cast<int>(*number);
 }
 
+bool is_known_gpu(const std::string& uuid) {
+  const AllSignalsBlocked for_its_threads;
+  const Nvml nvml;
+  return !nvml.is_ready() || find_device(nvml, uuid).has_value();
+}
+
 std::vector<std::string> find_bus_ids(std::span<const std::string> names) {
   const AllSignalsBlocked for_its_threads;
   const Nvml nvml;

@@ -11,6 +11,10 @@ namespace lockstep {
 // GPUs of this machine; no value without the library.
 std::optional<int> count_by_nvml();
 
+// Whether a name such as GPU-8a56 (the beginning suffices) is a GPU of this
+// machine; true without the library.
+bool is_known_gpu(const std::string& uuid);
+
 // The PCI address of each GPU as sysfs writes it (0000:3b:00.0). A name is an
 // entry of CUDA_VISIBLE_DEVICES; an index counts in PCI order. Throws
 // ConfigError without the library and for a GPU that it does not know.

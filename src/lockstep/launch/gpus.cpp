@@ -19,8 +19,10 @@ int count_by_proc() {
   return static_cast<int>(std::distance(begin(folder), end(folder)));
 }
 
-bool is_valid(const std::string& name, int installed) {
-  if (name.starts_with("GPU-") || name.starts_with("MIG-")) return true;
+bool is_valid(const std::string& name, int installed,
+              const std::function<bool(const std::string&)>& knows_uuid) {
+  if (name.starts_with("MIG-")) return true;
+  if (name.starts_with("GPU-")) return !knows_uuid || knows_uuid(name);
   const auto index = parse_integer(name);
   return index && *index >= 0 && *index < installed;
 }
@@ -33,23 +35,26 @@ int count_installed_gpus() {
   return count_by_proc();
 }
 
-VisibleGpus find_visible_gpus(const Environment& environment,
-                              const std::function<int()>& count_installed) {
+VisibleGpus find_visible_gpus(
+    const Environment& environment, const std::function<int()>& count_installed,
+    const std::function<bool(const std::string& name)>& knows_uuid) {
   VisibleGpus gpus;
+  gpus.installed = count_installed();
   const auto setting = environment.find("CUDA_VISIBLE_DEVICES");
   if (setting != environment.end()) {
     gpus.setting = setting->second;
     if (trim(setting->second).empty()) return gpus;
   }
-  const int installed = count_installed();
-  if (installed == 0) return gpus;
+  if (gpus.installed == 0) return gpus;
   if (!gpus.setting) {
-    for (int i = 0; i < installed; ++i) gpus.names.push_back(std::to_string(i));
+    for (int i = 0; i < gpus.installed; ++i) {
+      gpus.names.push_back(std::to_string(i));
+    }
     return gpus;
   }
   for (const std::string& entry : split(*gpus.setting, ',')) {
     std::string name(trim(entry));
-    if (!is_valid(name, installed)) break;
+    if (!is_valid(name, gpus.installed, knows_uuid)) break;
     // CUDA shows no GPU at all when one is named twice.
     if (std::find(gpus.names.begin(), gpus.names.end(), name) !=
         gpus.names.end()) {

@@ -13,6 +13,7 @@ namespace lockstep {
 struct VisibleGpus {
   std::vector<std::string> names;      // as written in CUDA_VISIBLE_DEVICES
   std::optional<std::string> setting;  // CUDA_VISIBLE_DEVICES where it is set
+  int installed = 0;                   // GPUs of this machine, hidden ones too
   int count() const { return static_cast<int>(names.size()); }
 };
 
@@ -21,9 +22,11 @@ int count_installed_gpus();
 
 // Follows CUDA: a list of indices or UUIDs (GPU-..., MIG-...) that ends at the
 // first entry that is not valid; an empty list or -1 means none. The counting
-// function is called at most once.
+// function is called at most once. `knows_uuid` is asked about names such as
+// GPU-8a56; without it all of them are taken for valid.
 VisibleGpus find_visible_gpus(
     const Environment& environment,
-    const std::function<int()>& count_installed = count_installed_gpus);
+    const std::function<int()>& count_installed = count_installed_gpus,
+    const std::function<bool(const std::string& name)>& knows_uuid = {});
 
 }  // namespace lockstep

@@ -18,7 +18,8 @@ struct StreamWish {
   const char* log_name;
   ConsoleStream* console;
   const std::vector<std::string>* filters;
-  int filtered_fd;
+  LogFile* filtered;
+  LogLosses* losses;
 };
 
 // The worker's end of a stream; closed here once the worker runs.
@@ -53,7 +54,7 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
   const auto log_path = worker.folder / wish.log_name;
   if (wish.stream == Stream::kErr) worker.has_stderr_log = has_log;
   if (has_log && !has_tee) {
-    FileDescriptor log = open_log(log_path);
+    FileDescriptor log = open_log_file(log_path);
     const int fd = log.get();
     return {.owner = std::move(log), .fd = fd};
   }
@@ -67,11 +68,12 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
   target.nccl_prefix = "[rank" + std::to_string(rank) + "]:";
   if (has_tee) {
     target.prefix = line_prefix(plan, rank);
-    target.log = open_log(log_path);
+    target.log = std::make_unique<LogFile>(log_path, wish.losses);
   }
   if (filters) {
     target.filters = *wish.filters;
-    target.filtered_fd = wish.filtered_fd;
+    target.filtered = wish.filtered;
+    target.filtered_prefix = line_prefix(plan, rank);
   }
   if (wish.stream == Stream::kErr) worker.stderr_stream = worker.streams.size();
   WorkerEndpoint endpoint = pipe_to(std::move(target), worker);
@@ -79,9 +81,11 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
   return endpoint;
 }
 
-FileDescriptor open_filtered(const std::vector<std::string>& filters,
-                             const std::filesystem::path& path) {
-  return filters.empty() ? FileDescriptor() : open_log(path);
+std::unique_ptr<LogFile> open_filtered(const std::vector<std::string>& filters,
+                                       const std::filesystem::path& path,
+                                       LogLosses* losses) {
+  if (filters.empty()) return nullptr;
+  return std::make_unique<LogFile>(path, losses);
 }
 
 CpuList cpus_of(const Plan& plan, int rank) {
@@ -95,25 +99,27 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
                         ConsoleStream& out, ConsoleStream& err) {
   const RunOptions& options = plan.options;
   WorkerGroup group;
-  group.filtered_stdout = open_filtered(options.stdout_filters,
-                                        place.folder / "filtered_stdout.log");
-  group.filtered_stderr = open_filtered(options.stderr_filters,
-                                        place.folder / "filtered_stderr.log");
+  group.filtered_stdout =
+      open_filtered(options.stdout_filters,
+                    place.folder / "filtered_stdout.log", place.losses);
+  group.filtered_stderr =
+      open_filtered(options.stderr_filters,
+                    place.folder / "filtered_stderr.log", place.losses);
   Spawner spawner;
   for (int rank = 0; rank < plan.num_processes; ++rank) {
     Worker& worker = group.workers.emplace_back();
     worker.local_rank = rank;
     worker.folder = place.folder / std::to_string(rank);
-    const WorkerEndpoint stdout_end =
-        connect_stream(plan,
-                       {Stream::kOut, "stdout.log", &out,
-                        &options.stdout_filters, group.filtered_stdout.get()},
-                       worker);
-    const WorkerEndpoint stderr_end =
-        connect_stream(plan,
-                       {Stream::kErr, "stderr.log", &err,
-                        &options.stderr_filters, group.filtered_stderr.get()},
-                       worker);
+    const WorkerEndpoint stdout_end = connect_stream(
+        plan,
+        {Stream::kOut, "stdout.log", &out, &options.stdout_filters,
+         group.filtered_stdout.get(), place.losses},
+        worker);
+    const WorkerEndpoint stderr_end = connect_stream(
+        plan,
+        {Stream::kErr, "stderr.log", &err, &options.stderr_filters,
+         group.filtered_stderr.get(), place.losses},
+        worker);
     worker.pid =
         spawner.start({.file = plan.command.file,
                        .arguments = arguments_for(plan.command, rank),

@@ -3,9 +3,11 @@
 
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "lockstep/launch/console_stream.h"
+#include "lockstep/launch/log_file.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/worker.h"
 
@@ -18,12 +20,13 @@ struct GroupPlace {
   int secret_fd = -1;
   std::filesystem::path folder;  // of this attempt, with one folder per rank
   sigset_t signal_mask{};        // of the workers
+  LogLosses* losses = nullptr;   // not owned; lines that log files lose
 };
 
 struct WorkerGroup {
   std::vector<Worker> workers;
-  FileDescriptor filtered_stdout;  // --duplicate-stdout-filters
-  FileDescriptor filtered_stderr;
+  std::unique_ptr<LogFile> filtered_stdout;  // --duplicate-stdout-filters
+  std::unique_ptr<LogFile> filtered_stderr;
 };
 
 // Throws ProgramError when the program cannot be executed and IoError when the

@@ -8,17 +8,23 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/error_file.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/attempt.h"
+#include "lockstep/launch/events.h"
 #include "lockstep/launch/job_store.h"
+#include "lockstep/launch/log_file.h"
 #include "lockstep/launch/log_folder.h"
 #include "lockstep/launch/memory_deaths.h"
+#include "lockstep/launch/outer_error_file.h"
+#include "lockstep/launch/python_exit.h"
 #include "lockstep/launch/restart_delay.h"
 
 namespace lockstep {
@@ -63,6 +69,7 @@ std::string report_of(const Plan& plan, const AttemptResult& result,
   }
   extra += early_exits(result.snapshots);
   extra += other_kills_text(result.failures, memory);
+  extra += python_exit_advice(plan.command, root);
   return failure_report(plan.command.title, host_name(), result.failures,
                         extra);
 }
@@ -101,6 +108,9 @@ class Keeper {
         if (const auto end = wait_for_restart(seconds)) return finish(*end);
         continue;
       }
+      if (plan_.options.prints_events) {
+        err_.write(end_events(plan_, attempt, pids_, result));
+      }
       return finish(result);
     }
   }
@@ -121,8 +131,10 @@ class Keeper {
                                      .master_port = port.port(),
                                      .secret_fd = store.secret_fd(),
                                      .folder = folder,
-                                     .signal_mask = worker_mask_},
+                                     .signal_mask = worker_mask_,
+                                     .losses = &losses_},
                                     out_, err_);
+    if (plan_.options.prints_events) tell_start(attempt, group);
     AttemptResult result = Attempt(plan_, group,
                                    {.control = control_,
                                     .out = out_,
@@ -133,6 +145,12 @@ class Keeper {
     memory_ = memory.look();
     explain_kills(result.failures, memory_);
     return result;
+  }
+
+  void tell_start(int attempt, const WorkerGroup& group) {
+    pids_.clear();
+    for (const Worker& worker : group.workers) pids_.push_back(worker.pid);
+    err_.write(start_events(plan_, attempt, pids_));
   }
 
   bool may_restart(const AttemptResult& result, int attempt) const {
@@ -191,18 +209,22 @@ class Keeper {
       if (!is_input_error(result))
         err_.write(report_of(plan_, result, memory_));
       code = exit_code_for(result.failures);
+      pass_on_root_cause(plan_.environment,
+                         result.failures[find_root_cause(result.failures)]);
     } else if (result.kind == Kind::kStopped) {
       code = 128 + result.stop_signal;
       if (result.loss) {
         say(*result.loss);
         code = kUnsavedExitCode;
       }
+      pass_on_signal(plan_.environment, result.stop_signal);
     } else if (result.kind == Kind::kAbandoned) {
       code = 1;
       // The guard may be gone, too; otherwise it does this.
       logs_.clean(LogFolder::Errors::kKeep);
     }
     tell_log_folder();
+    tell_lost_lines();
     std::array<ConsoleStream*, 2> consoles = {&out_, &err_};
     flush_all(consoles, control_.fd());
     return code;
@@ -219,6 +241,15 @@ class Keeper {
     say("log files are in " + logs_.path().string());
   }
 
+  void tell_lost_lines() {
+    if (const std::string lost = losses_.summary(); !lost.empty()) say(lost);
+    if (out_.lost_lines() > 0) {
+      say(fmt::format("{} line{} could not be written to stdout: {}",
+                      out_.lost_lines(), out_.lost_lines() == 1 ? "" : "s",
+                      out_.loss_reason()));
+    }
+  }
+
   const Plan& plan_;
   const LogFolder& logs_;
   ControlReader& control_;
@@ -226,6 +257,8 @@ class Keeper {
   ConsoleStream out_;
   ConsoleStream own_err_;
   ConsoleStream& err_;  // out_ where both are one terminal, to keep the order
+  LogLosses losses_{err_};
+  std::vector<pid_t> pids_;  // of the last attempt's workers, for events
   FileDescriptor child_events_;
   MemoryFindings memory_;  // of the last attempt
 };
@@ -233,6 +266,7 @@ class Keeper {
 // The keeper has no caller that could catch: its errors end here.
 int report_error(const std::exception& error, int code) {
   kill_descendants(kKillSeconds);
+  report_to_launcher(error);
   write_all(STDERR_FILENO, fmt::format("lockstep: {}\n", error.what()));
   return code;
 }

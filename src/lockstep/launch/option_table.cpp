@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -60,18 +61,28 @@ void set_nproc(Options& options, const Text& value) {
   options.is_nproc_given = true;
 }
 
-void set_nnodes(Options&, const Text& value) {
+void set_nnodes(Options& options, const Text& value) {
   const auto bounds = split(value, ':');
   for (const Text& bound : bounds) integer(bound, "nnodes", 1);
-  if (bounds.size() > 2) refuse("--nnodes '" + value + "' must be MIN:MAX");
-  if (bounds.front() != bounds.back()) {
-    refuse("--nnodes " + value +
-           ": a changing number of nodes is not supported; use --nnodes 1");
+  const int64_t fewest = *parse_integer(bounds.front());
+  const int64_t most = *parse_integer(bounds.back());
+  if (bounds.size() > 2 || fewest > most) {
+    refuse("--nnodes '" + value + "' must be MIN:MAX");
   }
-  if (parse_integer(bounds[0]) != 1) {
+  if (fewest != 1) {
     refuse("--nnodes " + value +
            ": several nodes are not supported yet; use --nnodes 1");
   }
+  options.max_nodes = static_cast<int>(most);
+}
+
+void set_event_handler(Options& options, const Text& value) {
+  if (value != "null" && value != "console") {
+    refuse("--event-log-handler " + value +
+           " is not supported: other handlers than null and console are Python "
+           "plugins of torchelastic; leave it out");
+  }
+  options.prints_events = value == "console";
 }
 
 void set_backend(Options&, const Text& value) {
@@ -161,6 +172,9 @@ constexpr auto kTable = std::to_array<RunOption>({
      [](Options& o, const Text& v) { o.module = flag(v); }},
     {"no-python", '\0', nullptr, "Run PROGRAM as given, also a .py file.",
      [](Options& o, const Text& v) { o.no_python = flag(v); }},
+    {"run-path", '\0', nullptr,
+     "PROGRAM is a Python file, run by runpy.run_path; beats --no-python.",
+     [](Options& o, const Text& v) { o.run_path = flag(v); }},
     {"log-dir", '\0', "FOLDER",
      "Folder of log and error files. Default: a temporary folder.",
      [](Options& o, const Text& v) { o.log_dir = v; }},
@@ -202,7 +216,8 @@ constexpr auto kTable = std::to_array<RunOption>({
      [](Options& o, const Text& v) { o.run_id = v; }},
     {"local-addr", '\0', "ADDRESS", "Stands for a missing --master-addr.",
      [](Options& o, const Text& v) { o.local_addr = v; }},
-    {"nnodes", '\0', "1", "Number of nodes; only 1.", set_nnodes},
+    {"nnodes", '\0', "1", "Number of nodes: 1, or 1:MAX, which runs on one.",
+     set_nnodes},
     {"node-rank", '\0', "0", "Number of this node; only 0.",
      [](Options&, const Text& v) {
        if (integer(v, "node-rank", 0) == 0) return;
@@ -220,25 +235,14 @@ constexpr auto kTable = std::to_array<RunOption>({
      set_start_method},
     {"use-env", '\0', nullptr, "Accepted; the environment is always used.",
      [](Options&, const Text&) {}},
-    {"event-log-handler", '\0', "NAME", nullptr,
-     [](Options&, const Text& v) {
-       if (v == "null") return;
-       refuse(
-           "--event-log-handler is not supported: handlers are Python "
-           "plugins of torchelastic; leave it out");
-     }},
+    {"event-log-handler", '\0', "NAME",
+     "null, or console: print torchelastic's events of the workers on stderr.",
+     set_event_handler},
     {"logs-specs", '\0', "NAME", nullptr,
      [](Options&, const Text&) {
        refuse(
            "--logs-specs is not supported: it names a Python plugin; use "
            "--log-dir, --redirects and --tee");
-     }},
-    {"run-path", '\0', nullptr, nullptr,
-     [](Options&, const Text& v) {
-       if (!flag(v)) return;
-       refuse(
-           "--run-path is not supported: this launcher holds no Python "
-           "interpreter; leave it out");
      }},
 });
 
@@ -252,6 +256,20 @@ const RunOption* find_run_option(std::string_view name) {
     if (spelled == option.name) return &option;
   }
   return nullptr;
+}
+
+std::vector<const RunOption*> find_run_options_beginning(
+    std::string_view beginning) {
+  const Text spelled = replace_all(Text(beginning), "_", "-");
+  std::vector<const RunOption*> found;
+  for (const RunOption& option : kTable) {
+    if (!std::string_view(option.name).starts_with(spelled)) continue;
+    const bool is_synonym = std::any_of(
+        found.begin(), found.end(),
+        [&](const RunOption* other) { return other->apply == option.apply; });
+    if (!is_synonym) found.push_back(&option);
+  }
+  return found;
 }
 
 std::string help_row(const RunOption& option) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/launch/options.h"
 
@@ -23,6 +24,10 @@ std::span<const RunOption> run_option_table();
 
 // By its long name without dashes, in either spelling; nullptr: no such option.
 const RunOption* find_run_option(std::string_view name);
+
+// The options whose long name begins so, one of those that do the same.
+std::vector<const RunOption*> find_run_options_beginning(
+    std::string_view beginning);
 
 // Its lines of a help text.
 std::string help_row(const RunOption& option);

@@ -37,6 +37,20 @@ const RunOption* find_short(char name) {
              "--help)"));
 }
 
+// --max-r is --max-restarts, as in Python's argparse.
+const RunOption* find_abbreviated(const std::string& argument,
+                                  std::string_view name) {
+  const auto found = find_run_options_beginning(name);
+  if (found.empty()) return nullptr;
+  if (found.size() == 1) return found[0];
+  std::vector<std::string> names;
+  for (const RunOption* option : found) {
+    names.push_back(std::string("--") + option->name);
+  }
+  throw ConfigError(fmt::format("'{}' is ambiguous: it may mean {}", argument,
+                                join(names, ", ")));
+}
+
 // One option as written: its row and, when glued to it, its value.
 struct Written {
   const RunOption* option;
@@ -47,8 +61,11 @@ Written read_option(const std::string& argument) {
   if (argument.starts_with("--")) {
     const auto equals = argument.find('=');
     const std::string name = argument.substr(2, equals - 2);
-    const RunOption* option =
-        equals == 2 || name.empty() ? nullptr : find_run_option(name);
+    const RunOption* option = nullptr;
+    if (!name.empty()) option = find_run_option(name);
+    if (!name.empty() && option == nullptr) {
+      option = find_abbreviated(argument, name);
+    }
     if (option == nullptr) unknown_option(argument);
     if (equals == std::string::npos) return {option, std::nullopt};
     return {option, argument.substr(equals + 1)};
@@ -119,6 +136,10 @@ RunOptions parse_run_options(std::span<const std::string> arguments,
   options.program = arguments[at];
   options.arguments.assign(
       arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1, arguments.end());
+  if (options.run_path) {
+    options.module = false;
+    options.no_python = false;
+  }
   if (options.module && options.no_python) {
     throw ConfigError("--module and --no-python exclude each other");
   }
@@ -131,7 +152,8 @@ std::string run_help() {
       "Starts PROGRAM once per GPU or CPU slot of this machine, with the\n"
       "environment that torchrun gives, and watches the processes. A .py file\n"
       "runs under python3 (or $PYTHON_EXEC). Every option can also be set as\n"
-      "PET_<OPTION>, and may be spelled with - or _.\n\noptions:\n";
+      "PET_<OPTION>, be spelled with - or _, and be shortened as long as it\n"
+      "fits one option only.\n\noptions:\n";
   for (const RunOption& option : run_option_table()) {
     if (option.help != nullptr) text += help_row(option);
   }

@@ -18,6 +18,7 @@ struct RunOptions {
   bool help = false;               // --help: nothing else is checked
   std::string nproc = "1";         // a number, auto, gpu or cpu
   bool is_nproc_given = false;     // false: nproc is the default
+  int max_nodes = 1;               // MAX of --nnodes 1:MAX
   bool standalone = false;         // torchrun's word for "choose a port"
   std::string run_id = "none";     // --rdzv-id
   std::string endpoint;            // --rdzv-endpoint, host:port
@@ -40,12 +41,16 @@ struct RunOptions {
   double shutdown_timeout = 30;   // between SIGTERM and SIGKILL, in seconds
   bool module = false;            // PROGRAM is a Python module
   bool no_python = false;         // PROGRAM runs as given, also a .py file
+  bool run_path = false;          // PROGRAM is run by Python's runpy
+  bool prints_events = false;     // --event-log-handler console
+  bool is_recipe = false;         // PROGRAM is the worker of lockstep train
   std::string program;
   std::vector<std::string> arguments;  // of the program, untouched
 };
 
 // Reads what follows `lockstep run`. Both spellings (--log-dir, --log_dir),
-// `--option value` and `--option=value`. PET_<OPTION> variables stand for
+// `--option value` and `--option=value`, and beginnings of a long name that fit
+// one option only. PET_<OPTION> variables stand for
 // missing options. Everything from PROGRAM on belongs to the program. Throws
 // ConfigError.
 RunOptions parse_run_options(std::span<const std::string> arguments,

@@ -8,7 +8,6 @@
 #include <cerrno>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/regular_file.h"
 #include "lockstep/base/strings.h"
 
@@ -99,9 +98,9 @@ void OutputStream::deliver(std::string_view line) {
     }
     target_.console->write(text, pipe_.get());
   }
-  if (target_.log) write_all(target_.log.get(), line);
-  if (target_.filtered_fd >= 0 && matches(line, target_.filters)) {
-    write_all(target_.filtered_fd, line);
+  if (target_.log) target_.log->write(line);
+  if (target_.filtered != nullptr && matches(line, target_.filters)) {
+    target_.filtered->write(target_.filtered_prefix + std::string(line));
   }
   keep(line);
 }
@@ -116,16 +115,6 @@ void OutputStream::keep(std::string_view line) {
   } else if (!is_frame) {
     ends_in_frame_ = false;
   }
-}
-
-FileDescriptor open_log(const std::filesystem::path& path) {
-  FileDescriptor file(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file) {
-    throw IoError("cannot open log file '" + path.string() +
-                  "': " + errno_text());
-  }
-  return file;
 }
 
 std::vector<std::string> last_lines(const std::filesystem::path& path,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/launch/console_stream.h"
 #include "lockstep/launch/line_splitter.h"
+#include "lockstep/launch/log_file.h"
 
 namespace lockstep {
 
@@ -18,10 +20,11 @@ namespace lockstep {
 struct OutputTarget {
   ConsoleStream* console = nullptr;  // not owned; nullptr: not shown
   std::string prefix;                // of lines on the console
-  std::string nccl_prefix;  // of NCCL's own lines when there is no prefix
-  FileDescriptor log;       // without descriptor: no log file
+  std::string nccl_prefix;       // of NCCL's own lines when there is no prefix
+  std::unique_ptr<LogFile> log;  // nullptr: no log file
   std::vector<std::string> filters;
-  int filtered_fd = -1;  // not owned; lines with one of the filters
+  LogFile* filtered = nullptr;  // not owned; lines with one of the filters
+  std::string filtered_prefix;  // of lines there
 };
 
 // Reads one pipe. Whole lines are handed on, so that lines of two workers
@@ -58,9 +61,6 @@ class OutputStream {
   bool ends_in_frame_ = false;  // what comes next takes the tail's last place
   int64_t last_output_ns_;
 };
-
-// Opens a log file for appending. Throws IoError.
-FileDescriptor open_log(const std::filesystem::path& path);
 
 // The last lines of a log file, as a terminal shows them; empty when it cannot
 // be read.

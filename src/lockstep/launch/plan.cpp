@@ -7,11 +7,13 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/gpu_setting.h"
 #include "lockstep/base/library_settings.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/gpu_bus.h"
 #include "lockstep/launch/nesting.h"
 #include "lockstep/launch/port.h"
+#include "lockstep/launch/program_flags.h"
 
 namespace lockstep {
 namespace {
@@ -33,7 +35,39 @@ bool asks_for_help(const RunOptions& options) {
 
 std::string gpu_setting_text(const VisibleGpus& gpus) {
   if (!gpus.setting) return "";
-  return fmt::format(" (CUDA_VISIBLE_DEVICES={})", *gpus.setting);
+  return fmt::format(
+      " (CUDA_VISIBLE_DEVICES={}{})", *gpus.setting,
+      gpus.installed == 0
+          ? ""
+          : "; this machine has " + installed_gpus_text(gpus.installed));
+}
+
+// By `--device cpu`, `--nproc cpu`, or a variable that hides all GPUs.
+bool is_meant_for_cpus(const RunOptions& options, const VisibleGpus& gpus) {
+  if (gpus.setting && means_cpus(*gpus.setting)) return true;
+  if (find_flag(options.arguments, "device") == "cpu") return true;
+  return options.nproc == "cpu" && !is_own_worker(options);
+}
+
+// Training on CPUs because of a mistyped variable would be noticed late.
+void check_visibility(const Plan& plan) {
+  const VisibleGpus& gpus = plan.gpus;
+  if (gpus.count() > 0 || gpus.installed == 0 || plan.is_for_cpus) return;
+  throw ConfigError(
+      fmt::format("{}; name some of them, or make the variable empty "
+                  "(CUDA_VISIBLE_DEVICES=) to run on CPUs{}",
+                  none_visible_text(gpus.setting, gpus.installed),
+                  is_own_worker(plan.options) ? ", or pass --device cpu" : ""));
+}
+
+void note_hidden_gpus(Plan& plan) {
+  const VisibleGpus& gpus = plan.gpus;
+  if (gpus.installed == 0 || !gpus.setting || !means_cpus(*gpus.setting)) {
+    return;
+  }
+  plan.notes.push_back(
+      fmt::format("CUDA_VISIBLE_DEVICES={} hides {}: this job runs on CPUs",
+                  *gpus.setting, installed_gpus_text(gpus.installed)));
 }
 
 int count_processes(const RunOptions& options, const VisibleGpus& gpus,
@@ -42,7 +76,8 @@ int count_processes(const RunOptions& options, const VisibleGpus& gpus,
   if (asks_for_help(options)) return 1;
   if (options.nproc == "cpu") return machine.count_cores();
   if (options.nproc == "auto") {
-    return gpus.count() > 0 ? gpus.count() : machine.count_cores();
+    const bool has_gpus = gpus.count() > 0 && !is_meant_for_cpus(options, gpus);
+    return has_gpus ? gpus.count() : machine.count_cores();
   }
   if (options.nproc == "gpu") {
     if (gpus.count() > 0) return gpus.count();
@@ -57,7 +92,7 @@ int count_processes(const RunOptions& options, const VisibleGpus& gpus,
 void check_gpus(const Plan& plan) {
   const int num_gpus = plan.gpus.count();
   if (num_gpus == 0 || plan.num_processes <= num_gpus) return;
-  if (plan.options.share_gpus) return;
+  if (plan.options.share_gpus || plan.is_for_cpus) return;
   throw ConfigError(fmt::format(
       "{} processes were asked for but {} GPU{} visible{}; use "
       "--nproc-per-node {}, or --share-gpus to put several processes on one "
@@ -80,6 +115,33 @@ void choose_cpus(Plan& plan, const Machine& machine) {
                        machine.sysfs);
 }
 
+// One node cannot wait for others to join.
+void note_missing_nodes(Plan& plan) {
+  if (plan.options.max_nodes == 1) return;
+  plan.notes.push_back(
+      fmt::format("--nnodes 1:{}: this job runs on this node alone; other "
+                  "nodes cannot join",
+                  plan.options.max_nodes));
+}
+
+// torchrun's way to ask for no files at all.
+void drop_log_files(RunOptions& options) {
+  if (options.log_dir != "/dev/null") return;
+  options.log_dir.clear();
+  options.redirects = {};
+  options.tee = {};
+  options.stdout_filters.clear();
+  options.stderr_filters.clear();
+}
+
+void refuse_file_timer(const Environment& environment) {
+  if (find(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return;
+  throw ConfigError(
+      "TORCHELASTIC_ENABLE_FILE_TIMER=1 is not supported: this launcher serves "
+      "no timers over a named pipe; unset the variable, and limit collectives "
+      "by --timeout");
+}
+
 int parse_port(const std::string& text, const std::string& source) {
   const auto port = parse_integer(text);
   if (!port || *port < 0 || *port > 65535) {
@@ -87,6 +149,19 @@ int parse_port(const std::string& text, const std::string& source) {
         fmt::format("{} '{}' is not a port number", source, text));
   }
   return static_cast<int>(*port);
+}
+
+// The guides give the port to their program; here the launcher chooses it.
+void take_port_of_worker(RunOptions& options) {
+  const bool is_chosen =
+      options.master_port || options.standalone || !options.endpoint.empty();
+  if (is_chosen || !is_own_worker(options)) return;
+  const auto text = find_flag(options.arguments, "master_port");
+  const auto port = text ? parse_integer(*text) : std::nullopt;
+  // The worker itself refuses what is not a port.
+  if (port && *port > 0 && *port <= 65535) {
+    options.master_port = static_cast<int>(*port);
+  }
 }
 
 // --rdzv-endpoint, else --master-addr and --master-port, else MASTER_ADDR and
@@ -168,6 +243,7 @@ Machine this_machine() {
   return {.count_gpus = count_installed_gpus,
           .count_cores = count_affine_cores,
           .cpuid = ask_processor,
+          .knows_gpu = is_known_gpu,
           .find_bus_ids =
               [](const VisibleGpus& gpus) { return find_bus_ids(gpus.names); },
           .find_allowed_cpus = find_allowed_cpus};
@@ -176,14 +252,22 @@ Machine this_machine() {
 Plan make_plan(const RunOptions& options, const Environment& environment,
                const Machine& machine) {
   if (!options.standalone) refuse_nested_launch(environment);
+  refuse_file_timer(environment);
   Plan plan;
   plan.options = options;
+  drop_log_files(plan.options);
+  take_port_of_worker(plan.options);
   plan.environment = environment;
   plan.job = unique_name();
   plan.run_id = options.standalone ? plan.job : options.run_id;
-  plan.gpus = find_visible_gpus(environment, machine.count_gpus);
+  plan.gpus =
+      find_visible_gpus(environment, machine.count_gpus, machine.knows_gpu);
+  plan.is_for_cpus = is_meant_for_cpus(options, plan.gpus);
+  if (!asks_for_help(options)) check_visibility(plan);
   plan.num_processes = count_processes(options, plan.gpus, machine);
   check_gpus(plan);
+  note_hidden_gpus(plan);
+  note_missing_nodes(plan);
   plan.command = find_command(options, environment);
   choose_address(plan, environment);
   choose_cpus(plan, machine);

@@ -21,6 +21,7 @@ struct Plan {
   Command command;
   int num_processes = 1;
   VisibleGpus gpus;
+  bool is_for_cpus = false;          // the user says that no GPU is meant
   std::vector<CpuList> worker_cpus;  // by local rank; empty: all that are free
   std::string master_addr;
   std::optional<int> master_port;  // no value: a free one
@@ -39,6 +40,7 @@ struct Machine {
   std::function<int()> count_gpus;
   std::function<int()> count_cores;
   Cpuid cpuid = {};  // Empty: a processor without surprises.
+  std::function<bool(const std::string& uuid)> knows_gpu = {};
   // The rest serves --numa-binding.
   std::function<std::vector<std::string>(const VisibleGpus&)> find_bus_ids = {};
   std::function<CpuList()> find_allowed_cpus = {};

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "lockstep/base/strings.h"
 
@@ -13,6 +14,18 @@ namespace {
 
 constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
+
+// torchrun's --run-path: errors of the script reach the error file.
+constexpr const char* kRunPath = R"(import runpy, sys
+def run():
+    sys.argv = sys.argv[1:]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+try:
+    from torch.distributed.elastic.multiprocessing.errors import record
+except ImportError:
+    record = lambda function: function
+record(run)()
+)";
 
 [[noreturn]] void fail(const std::string& program, const std::string& why,
                        int exit_code) {
@@ -70,16 +83,28 @@ std::string find_executable(const std::string& program,
 
 Command find_command(const RunOptions& options,
                      const Environment& environment) {
-  Command command{.file = "", .arguments = {}, .title = options.program};
-  const bool is_script = !options.no_python && options.program.ends_with(".py");
+  Command command{.file = "",
+                  .arguments = {},
+                  .title = options.program,
+                  .is_python = false};
+  const bool is_script = options.run_path || (!options.no_python &&
+                                              options.program.ends_with(".py"));
   if (options.module || is_script) {
     if (!options.module) check_path(options.program, options.program);
+    command.is_python = true;
     const auto python = find(environment, "PYTHON_EXEC").value_or("python3");
     command.file = find_executable(python, environment);
     command.arguments = {python, "-u"};
     if (options.module) command.arguments.push_back("-m");
+    if (options.run_path) {
+      command.arguments.insert(command.arguments.end(), {"-c", kRunPath});
+    }
   } else {
     command.file = find_executable(options.program, environment);
+    command.is_python = std::filesystem::path(options.program)
+                            .filename()
+                            .string()
+                            .starts_with("python");
   }
   command.arguments.push_back(options.program);
   command.arguments.insert(command.arguments.end(), options.arguments.begin(),

@@ -26,6 +26,7 @@ struct Command {
   std::string file;                    // with its folder
   std::vector<std::string> arguments;  // from argv[0] on
   std::string title;                   // PROGRAM as the user wrote it
+  bool is_python = false;              // a Python program, as far as known
 };
 
 // The file of a program: a path as it is, a name searched on PATH. Throws

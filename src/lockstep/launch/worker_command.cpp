@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/launch/gpus.h"
 #include "lockstep/launch/option_table.h"
+#include "lockstep/launch/program_flags.h"
 
 namespace lockstep {
 namespace {
@@ -41,7 +42,7 @@ bool is_print_config(const std::string& argument) {
 
 void note_idle_gpus(Plan& plan, const std::string& name) {
   const int num_gpus = plan.gpus.count();
-  if (plan.options.is_nproc_given || num_gpus < 2) return;
+  if (plan.options.is_nproc_given || num_gpus < 2 || plan.is_for_cpus) return;
   plan.notes.push_back(
       fmt::format("1 of {0} GPUs is used; --nproc {0} (or --nproc auto) {1}",
                   num_gpus, name == "train" ? "trains on all" : "uses all"));
@@ -133,8 +134,11 @@ Plan plan_worker_command(const WorkerCommand& command,
   RunOptions options = parse_run_options(words, environment);
   options.module = false;
   options.no_python = true;
+  options.run_path = false;
+  options.is_recipe = true;
   if (options.nproc == "auto") {
     const bool has_gpus =
+        find_flag(command.arguments, "device") != "cpu" &&
         find_visible_gpus(environment, machine.count_gpus).count() > 0;
     options.nproc = has_gpus ? "gpu" : "1";
   }

@@ -3,10 +3,14 @@
 #include <c10/util/Exception.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <optional>
 #include <sstream>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/gpu_setting.h"
+#include "lockstep/base/nvml.h"
 #include "lockstep/tensor/cuda_driver.h"
 #include "lockstep/tensor/cuda_library.h"
 
@@ -17,15 +21,39 @@ int cuda_runtime_version() {
   return cuda_function<int()>("lockstep_cuda_runtime_version")();
 }
 
+// CUDA reads the variable of the process, whatever the caller's environment.
+std::optional<std::string> visible_devices_setting() {
+  const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+int count_installed_gpus() {
+  if (!has_nvidia_driver()) return 0;
+  const Nvml nvml;
+  if (!nvml.is_ready()) return 0;
+  return static_cast<int>(nvml.count().value_or(0));
+}
+
 // Why the GPUs that the driver shows cannot be used; empty when they can.
 std::string problem_with_gpus() {
   const CudaDriver& driver = cuda_driver();
   if (!driver.problem.empty()) return driver.problem;
-  if (driver.num_devices == 0) return "no GPU is visible";
+  if (driver.num_devices == 0) {
+    return none_visible_text(visible_devices_setting(), count_installed_gpus());
+  }
   if (find_cuda_symbol("lockstep_cuda_runtime_version") == nullptr) {
     return why_no_cuda_library();
   }
   return driver_too_old_message(driver, cuda_runtime_version());
+}
+
+// Computing on the CPU because of a mistyped variable would be noticed late.
+bool gpus_are_missed() {
+  const CudaDriver& driver = cuda_driver();
+  if (driver.num_devices > 0 || !driver.problem.empty()) return false;
+  const auto setting = visible_devices_setting();
+  return misses_gpus(setting, count_installed_gpus());
 }
 
 bool driver_is_too_old() {
@@ -66,6 +94,11 @@ c10::Device take_device(DeviceChoice choice, int local_rank,
   }
   if (choice == DeviceChoice::kCuda || driver_is_too_old()) {
     throw DeviceError("cannot use a GPU: " + problem);
+  }
+  if (gpus_are_missed()) {
+    throw DeviceError("cannot use a GPU: " + problem +
+                      "; name some of them, or choose the CPU: --device cpu, "
+                      "DeviceChoice::kCpu, or CUDA_VISIBLE_DEVICES= (empty)");
   }
   if (cuda_driver().num_devices > 0 && local_rank == 0) {
     TORCH_WARN(cuda_driver().num_devices, " GPU(s) stay unused: ", problem);

@@ -11,6 +11,22 @@ constexpr const char* kRemedy =
     "the launcher decides: leave the flag out, or start with that many "
     "processes (lockstep run --nproc-per-node N, or lockstep train --nproc N)";
 
+bool same_host(const std::string& left, const std::string& right) {
+  const auto plain = [](const std::string& host) {
+    return host == "localhost" ? std::string("127.0.0.1") : host;
+  };
+  return plain(left) == plain(right);
+}
+
+// Where the ranks meet is settled before a rank can read its flags.
+std::string meeting_remedy(const char* flag, const std::string& word) {
+  return fmt::format(
+      "the launcher has chosen it already: give it to the launcher (lockstep "
+      "run --{0} {1} PROGRAM ..., or torchrun --{0} {1} ...), or leave the "
+      "flag out",
+      flag, word);
+}
+
 void must_agree(const char* flag, std::optional<int64_t> word,
                 const char* variable, const Environment& env) {
   if (!word || *word < 0) return;
@@ -21,11 +37,21 @@ void must_agree(const char* flag, std::optional<int64_t> word,
   }
 }
 
-bool same_host(const std::string& left, const std::string& right) {
-  const auto plain = [](const std::string& host) {
-    return host == "localhost" ? std::string("127.0.0.1") : host;
-  };
-  return plain(left) == plain(right);
+void must_meet_at(const LaunchWords& words, const Environment& env) {
+  const auto port = find_integer(env, "MASTER_PORT");
+  const int64_t word = words.master_port.value_or(0);
+  if (word > 0 && port && *port != word) {
+    throw ConfigError(fmt::format(
+        "--master_port {} contradicts MASTER_PORT={}; {}", word, *port,
+        meeting_remedy("master_port", std::to_string(word))));
+  }
+  const auto address = find(env, "MASTER_ADDR");
+  if (words.master_addr && address &&
+      !same_host(*words.master_addr, *address)) {
+    throw ConfigError(fmt::format(
+        "--master_addr {} contradicts MASTER_ADDR={}; {}", *words.master_addr,
+        *address, meeting_remedy("master_addr", *words.master_addr)));
+  }
 }
 
 bool starts_with_any(const std::string& text,
@@ -71,15 +97,7 @@ void check_launch_words(const LaunchWords& words, const Environment& env) {
   }
   must_agree("world_size", words.world_size, "WORLD_SIZE", env);
   must_agree("local_rank", words.local_rank, "LOCAL_RANK", env);
-  must_agree("master_port", words.master_port, "MASTER_PORT", env);
-  const auto address = find(env, "MASTER_ADDR");
-  if (words.master_addr && address &&
-      !same_host(*words.master_addr, *address)) {
-    throw ConfigError(
-        fmt::format("--master_addr {} contradicts MASTER_ADDR={}; "
-                    "{}",
-                    *words.master_addr, *address, kRemedy));
-  }
+  must_meet_at(words, env);
 }
 
 }  // namespace lockstep

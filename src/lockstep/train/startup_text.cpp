@@ -4,12 +4,16 @@
 #include <sys/resource.h>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/base/gpu_setting.h"
 #include "lockstep/base/memory_cgroup.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/explain.h"
 
 namespace lockstep {
 namespace {
+
+// A first look at the project, made to train anywhere.
+constexpr std::string_view kRecipeForCpus = "tiny";
 
 // "tried to allocate 20.00 MiB, " of the allocator's text; empty without one.
 std::string attempt_text(std::string_view error) {
@@ -57,6 +61,20 @@ std::string setup_text(const World& world) {
     text += fmt::format("\n  Rank {}: {}", rank, places[rank]);
   }
   return text;
+}
+
+std::string cpu_text(c10::Device device, const std::string& choice,
+                     const std::string& recipe,
+                     const Environment& environment) {
+  if (!device.is_cpu() || choice != "auto" || recipe == kRecipeForCpus) {
+    return "";
+  }
+  const auto setting = environment.find("CUDA_VISIBLE_DEVICES");
+  if (setting != environment.end() && means_cpus(setting->second)) return "";
+  return fmt::format(
+      "No usable GPU: {} trains on the CPU, which is much slower; --device cpu "
+      "says that this is meant",
+      recipe);
 }
 
 std::string out_of_memory_text(const World& world, const std::string& what,

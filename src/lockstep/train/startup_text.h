@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "lockstep/base/environment.h"
 #include "lockstep/comm/world.h"
 
 namespace lockstep {
@@ -10,6 +11,12 @@ namespace lockstep {
 // The guides' block and a line per rank with host and device. A collective; the
 // same text on every rank.
 std::string setup_text(const World& world);
+
+// That a recipe trains on the CPU for lack of a GPU. `choice` is the value of
+// --device. Empty where the CPU is expected: chosen by --device or by an empty
+// CUDA_VISIBLE_DEVICES, or the recipe is tiny.
+std::string cpu_text(c10::Device device, const std::string& choice,
+                     const std::string& recipe, const Environment& environment);
 
 // Memory in numbers, then what to try: for errors. `what` is what was going on:
 // "step 12", "making the model".

@@ -121,6 +121,10 @@ void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
   const World& world = session.world();
   Console& console = session.console();
   console.info(setup_text(world));
+  const std::string on_cpu =
+      cpu_text(world.device(), loop.config.device, session.facts().name,
+               session.environment());
+  if (!on_cpu.empty()) console.info(on_cpu);
   console.info(batch_size_text(loop.batch));
   console.info(lr_text(loop, world.size()));
   const int64_t samples = loop.plan.num_samples;

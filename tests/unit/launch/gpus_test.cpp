@@ -38,6 +38,28 @@ TEST(VisibleGpus, EmptyAndMinusOneMeanNone) {
 
 TEST(VisibleGpus, ARepeatedGpuHidesAll) { EXPECT_EQ(visible("0,0"), Names{}); }
 
+TEST(VisibleGpus, HiddenOnesAreCounted) {
+  const auto installed = [](const std::string& setting) {
+    return find_visible_gpus({{"CUDA_VISIBLE_DEVICES", setting}},
+                             [] { return 4; })
+        .installed;
+  };
+  for (const char* setting : {"", "-1", "7", "2,0"}) {
+    EXPECT_EQ(installed(setting), 4) << setting;
+  }
+}
+
+TEST(VisibleGpus, AnUnknownIdentifierEndsTheList) {
+  const auto names = [](const std::string& setting) {
+    return find_visible_gpus(
+               {{"CUDA_VISIBLE_DEVICES", setting}}, [] { return 4; },
+               [](const std::string& name) { return name == "GPU-aa"; })
+        .names;
+  };
+  EXPECT_EQ(names("GPU-aa,GPU-bb"), Names{"GPU-aa"});
+  EXPECT_EQ(names("GPU-bb"), Names{});
+}
+
 TEST(VisibleGpus, TheSettingInventsNoGpu) {
   EXPECT_EQ(visible("0", 0), Names{});
   EXPECT_EQ(visible("GPU-aa", 0), Names{});

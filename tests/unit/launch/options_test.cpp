@@ -135,6 +135,36 @@ TEST(RunOptions, ABadVariableIsNamed) {
   EXPECT_TRUE(contains(refusal({"p"}, {{"PET_NNODES", "2"}}), "PET_NNODES=2"));
 }
 
+TEST(RunOptions, ABeginningThatFitsOneOptionIsThatOption) {
+  EXPECT_EQ(parse({"--max-r", "2", "p"}).max_restarts, 2);
+  EXPECT_EQ(parse({"--max_r=2", "p"}).max_restarts, 2);
+  EXPECT_EQ(parse({"--nproc_per", "3", "p"}).nproc, "3");
+  EXPECT_EQ(parse({"--np=3", "p"}).nproc, "3");
+  EXPECT_TRUE(parse({"--standa", "p"}).standalone);
+  EXPECT_EQ(parse({"--rdzv_e=h:1", "p"}).endpoint, "h:1");
+  EXPECT_EQ(refusal({"--rdzv=x", "p"}),
+            "'--rdzv=x' is ambiguous: it may mean --rdzv-endpoint, --rdzv-id, "
+            "--rdzv-backend, --rdzv-conf");
+}
+
+TEST(RunOptions, FewestNodesMustBeOne) {
+  EXPECT_EQ(parse({"--nnodes=1:4", "p"}).max_nodes, 4);
+  EXPECT_EQ(parse({"--nnodes=1", "p"}).max_nodes, 1);
+  EXPECT_TRUE(contains(refusal({"--nnodes=2:1", "p"}), "MIN:MAX"));
+}
+
+TEST(RunOptions, TheEventHandlerIsNullOrConsole) {
+  EXPECT_FALSE(parse({"p"}).prints_events);
+  EXPECT_FALSE(parse({"--event-log-handler=null", "p"}).prints_events);
+  EXPECT_TRUE(parse({"--event_log_handler", "console", "p"}).prints_events);
+}
+
+TEST(RunOptions, RunPathBeatsNoPython) {
+  const RunOptions options = parse({"--run-path", "--no-python", "-m", "p"});
+  EXPECT_TRUE(options.run_path);
+  EXPECT_FALSE(options.no_python || options.module);
+}
+
 TEST(RunOptions, UnknownOptionSuggestsTheNearest) {
   EXPECT_TRUE(contains(refusal({"--nprc-per-node=2", "p"}),
                        "did you mean --nproc-per-node"));
@@ -149,8 +179,7 @@ TEST(RunOptions, WhatHasNoMeaningHereIsRefusedInOneSentence) {
                               {"--event-log-handler=x", "p"},
                               {"--logs-specs=x", "p"},
                               {"--nproc-per-node=xpu", "p"},
-                              {"--nnodes=1:4", "p"},
-                              {"--run-path", "p"}}) {
+                              {"--nnodes=2:4", "p"}}) {
     const std::string text = refusal(arguments);
     EXPECT_TRUE(contains(text, "not supported")) << arguments[0] << text;
     EXPECT_FALSE(contains(text, ". ")) << text;

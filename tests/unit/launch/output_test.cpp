@@ -24,11 +24,12 @@ Feed make_feed() {
 TEST(OutputStream, WritesLogAndFilteredLines) {
   const TempDir folder;
   Feed feed = make_feed();
-  const FileDescriptor filtered = open_log(folder.path() / "filtered");
+  LogFile filtered(folder.path() / "filtered", nullptr);
   OutputTarget target;
-  target.log = open_log(folder.path() / "log");
+  target.log = std::make_unique<LogFile>(folder.path() / "log", nullptr);
   target.filters = {"loss"};
-  target.filtered_fd = filtered.get();
+  target.filtered = &filtered;
+  target.filtered_prefix = "[default1]:";
   OutputStream stream(std::move(feed.read_end), std::move(target));
   write_all(feed.write_end.get(), "loss 1\nother\nlast loss");
   EXPECT_TRUE(stream.pump());
@@ -38,7 +39,8 @@ TEST(OutputStream, WritesLogAndFilteredLines) {
   EXPECT_FALSE(stream.pump());
   EXPECT_FALSE(stream.is_open());
   EXPECT_EQ(read_file(folder.path() / "log"), "loss 1\nother\nlast loss");
-  EXPECT_EQ(read_file(folder.path() / "filtered"), "loss 1\nlast loss");
+  EXPECT_EQ(read_file(folder.path() / "filtered"),
+            "[default1]:loss 1\n[default1]:last loss");
 }
 
 TEST(OutputStream, KeepsTheLastLinesWithoutTheirEnds) {

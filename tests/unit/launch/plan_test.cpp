@@ -73,7 +73,8 @@ TEST(Plan, NumaBindingWithoutGpuIsRefused) {
             "--numa-binding needs a visible GPU");
   EXPECT_EQ(refusal({"--numa-binding=node", "true"},
                     {{"CUDA_VISIBLE_DEVICES", "-1"}}, 4),
-            "--numa-binding needs a visible GPU (CUDA_VISIBLE_DEVICES=-1)");
+            "--numa-binding needs a visible GPU (CUDA_VISIBLE_DEVICES=-1; this "
+            "machine has 4 GPUs (0 to 3))");
   EXPECT_TRUE(plan_for({"true"}, {}, 4).worker_cpus.empty());
 }
 
@@ -82,11 +83,98 @@ TEST(Plan, MoreProcessesThanGpusAreRefusedWithTheFix) {
       refusal({"--nproc=8", "true"}, {{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}, 8);
   EXPECT_EQ(text,
             "8 processes were asked for but 4 GPUs are visible "
-            "(CUDA_VISIBLE_DEVICES=0,1,2,3); use --nproc-per-node 4, or "
-            "--share-gpus to put several processes on one GPU");
+            "(CUDA_VISIBLE_DEVICES=0,1,2,3; this machine has 8 GPUs (0 to "
+            "7)); use --nproc-per-node 4, or --share-gpus to put several "
+            "processes on one GPU");
   EXPECT_EQ(
       plan_for({"--nproc=8", "--share-gpus", "true"}, {}, 4).num_processes, 8);
   EXPECT_EQ(plan_for({"--nproc=64", "true"}).num_processes, 64);
+}
+
+TEST(Plan, AVariableThatShowsNoneOfTheGpusIsRefused) {
+  for (const char* nproc :
+       {"--nproc=4", "--nproc=1", "--nproc=auto", "--nproc=gpu"}) {
+    EXPECT_EQ(
+        refusal({nproc, "true"}, {{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}, 2),
+        "no GPU is visible: CUDA_VISIBLE_DEVICES=4,5,6,7 shows none, and "
+        "this machine has 2 GPUs (0 and 1); name some of them, or make "
+        "the variable empty (CUDA_VISIBLE_DEVICES=) to run on CPUs")
+        << nproc;
+  }
+  EXPECT_TRUE(contains(
+      refusal({"--nproc=2", "true"}, {{"CUDA_VISIBLE_DEVICES", "1,2"}}, 2),
+      "1 GPU is visible (CUDA_VISIBLE_DEVICES=1,2; this machine has 2 GPUs"));
+  EXPECT_TRUE(
+      contains(refusal({"lockstep-worker"}, {{"CUDA_VISIBLE_DEVICES", "7"}}, 1),
+               "or pass --device cpu"));
+  // Nothing to miss, nothing to run.
+  EXPECT_EQ(refusal({"true"}, {{"CUDA_VISIBLE_DEVICES", "4"}}, 0), "");
+  EXPECT_EQ(refusal({"true", "--help"}, {{"CUDA_VISIBLE_DEVICES", "4"}}, 2),
+            "");
+}
+
+TEST(Plan, WhoeverMeansCpusMayHideTheGpus) {
+  for (const char* setting : {"", "-1", "NoDevFiles"}) {
+    const Plan plan = plan_for(
+        {"--nproc=4", "true"},
+        {{"CUDA_VISIBLE_DEVICES", setting}, {"OMP_NUM_THREADS", "1"}}, 2);
+    EXPECT_EQ(plan.num_processes, 4);
+    EXPECT_EQ(plan.notes,
+              Arguments{std::string("CUDA_VISIBLE_DEVICES=") + setting +
+                        " hides 2 GPUs (0 and 1): this job runs on CPUs"});
+  }
+  EXPECT_TRUE(
+      plan_for({"true"}, {{"CUDA_VISIBLE_DEVICES", ""}}, 0).notes.empty());
+}
+
+TEST(Plan, DeviceCpuMeansCpus) {
+  const Environment wrong = {{"CUDA_VISIBLE_DEVICES", "7"}};
+  for (const Arguments& flag :
+       std::vector<Arguments>{{"--device", "cpu"}, {"--device=cpu"}}) {
+    Arguments arguments = {"--nproc=4", "true"};
+    arguments.insert(arguments.end(), flag.begin(), flag.end());
+    EXPECT_EQ(plan_for(arguments, {}, 2).num_processes, 4);
+    EXPECT_EQ(plan_for(arguments, wrong, 2).num_processes, 4);
+  }
+  EXPECT_NE(refusal({"true", "--device=cuda"}, wrong, 2), "");
+  EXPECT_EQ(refusal({"--nproc=cpu", "true"}, wrong, 2), "");
+}
+
+TEST(Plan, ThePortInTheWorkersFlagsIsTaken) {
+  const Arguments worker = {"/bin/true", "--master_port", "12356"};
+  EXPECT_FALSE(plan_for(worker).master_port);
+  RunOptions options = parse_run_options(worker, {});
+  const auto port_of = [](const RunOptions& wishes) {
+    return make_plan(wishes, {{"PATH", "/bin"}},
+                     {.count_gpus = [] { return 0; },
+                      .count_cores = [] { return 8; }})
+        .master_port;
+  };
+  options.is_recipe = true;
+  EXPECT_EQ(port_of(options), 12356);
+  options.master_port = 2000;
+  EXPECT_EQ(port_of(options), 2000);
+}
+
+TEST(Plan, MoreNodesAreAllowedAndMissed) {
+  const Plan plan = plan_for({"--nnodes=1:2", "true"});
+  EXPECT_EQ(plan.notes,
+            Arguments{"--nnodes 1:2: this job runs on this node alone; other "
+                      "nodes cannot join"});
+}
+
+TEST(Plan, DevNullAsLogFolderMeansNoFiles) {
+  const Plan plan = plan_for({"--log-dir=/dev/null", "-r3", "-t1", "true"});
+  EXPECT_TRUE(plan.options.log_dir.empty());
+  EXPECT_TRUE(plan.options.redirects.is_empty());
+  EXPECT_TRUE(plan.options.tee.is_empty());
+}
+
+TEST(Plan, TimersOverAFileAreRefused) {
+  EXPECT_TRUE(
+      contains(refusal({"true"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}}),
+               "TORCHELASTIC_ENABLE_FILE_TIMER=1 is not supported"));
+  EXPECT_EQ(refusal({"true"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "0"}}), "");
 }
 
 TEST(Plan, AProgramThatExplainsItselfRunsOnce) {

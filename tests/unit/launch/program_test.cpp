@@ -49,6 +49,26 @@ TEST(Program, AModuleRunsUnderPython) {
             (Arguments{"python3", "-u", "-m", "pkg.train", "x"}));
 }
 
+TEST(Program, RunPathRunsAnyFileInPython) {
+  const TempDir folder;
+  const auto script = folder.write("train", "");
+  const Command command = command_for({"--run-path", script, "x"});
+  ASSERT_EQ(command.arguments.size(), 6u);
+  EXPECT_EQ(command.arguments[2], "-c");
+  EXPECT_EQ(command.arguments[4], script);
+  EXPECT_EQ(command.arguments[5], "x");
+}
+
+TEST(Program, PythonProgramsAreKnown) {
+  const TempDir folder;
+  const auto script = folder.write_script("train.py", "#!/bin/sh\n");
+  EXPECT_TRUE(command_for({script}).is_python);
+  EXPECT_TRUE(command_for({"-m", "pkg"}).is_python);
+  EXPECT_TRUE(command_for({"python3", "x.py"}).is_python);
+  EXPECT_FALSE(command_for({"--no-python", script}).is_python);
+  EXPECT_FALSE(command_for({"true"}).is_python);
+}
+
 TEST(Program, NoPythonRunsAScriptAsGiven) {
   const TempDir folder;
   const auto script = folder.write_script("train.py", "#!/bin/sh\n");

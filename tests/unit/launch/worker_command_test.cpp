@@ -125,6 +125,19 @@ TEST(WorkerCommand, AutoMeansTheGpusElseOneProcess) {
   EXPECT_EQ(plan_for({"jit", "--nproc=cpu"}).num_processes, 8);
 }
 
+TEST(WorkerCommand, DeviceCpuMeansCpus) {
+  const Environment wrong = {{"CUDA_VISIBLE_DEVICES", "7"}};
+  EXPECT_EQ(
+      plan_for({"jit", "--nproc=4", "--device=cpu"}, wrong, 2).num_processes,
+      4);
+  EXPECT_EQ(
+      plan_for({"jit", "--nproc=auto", "--device", "cpu"}, {}, 8).num_processes,
+      1);
+  EXPECT_TRUE(plan_for({"jit", "--device=cpu"}, {}, 8).notes.empty());
+  EXPECT_THROW(plan_for({"jit"}, wrong, 2), ConfigError);
+  EXPECT_THROW(plan_for({"jit", "--nproc=cpu"}, {}, 2), ConfigError);
+}
+
 TEST(WorkerCommand, IdleGpusAreNotedUnlessTheyAreWanted) {
   EXPECT_EQ(plan_for({"jit"}, {}, 8).notes,
             Words{"1 of 8 GPUs is used; --nproc 8 (or --nproc auto) trains on "

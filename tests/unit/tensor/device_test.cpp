@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+#include <string>
+
 #include "lockstep/base/error.h"
 #include "lockstep/tensor/cuda_driver.h"
 #include "lockstep/tensor/cuda_library.h"
@@ -22,8 +26,27 @@ TEST(Device, AGpuThatIsNotThereIsAnError) {
     take_device(DeviceChoice::kCuda, 0, {});
     ADD_FAILURE() << "no error";
   } catch (const DeviceError& error) {
-    EXPECT_STREQ(error.what(), "cannot use a GPU: no GPU is visible");
+    EXPECT_TRUE(std::string(error.what())
+                    .starts_with("cannot use a GPU: no GPU is visible"))
+        << error.what();
   }
+}
+
+TEST(Device, AGpuThatIsHiddenIsAnErrorWithTheVariable) {
+  if (cuda_driver().num_devices > 0) return;
+  const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::optional<std::string> kept =
+      before == nullptr ? std::nullopt : std::optional<std::string>(before);
+  setenv("CUDA_VISIBLE_DEVICES", "4,5", 1);
+  std::string text;
+  try {
+    take_device(DeviceChoice::kCuda, 0, {});
+  } catch (const DeviceError& error) {
+    text = error.what();
+  }
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  if (kept) setenv("CUDA_VISIBLE_DEVICES", kept->c_str(), 1);
+  EXPECT_NE(text.find("CUDA_VISIBLE_DEVICES=4,5"), std::string::npos) << text;
 }
 
 TEST(Device, MemoryOfThisProcessIsKnown) {

@@ -1,0 +1,115 @@
+#include "lockstep/launch/events.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/files.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct EventFacts {
+  const char* state = "";
+  std::optional<int> rank = {};      // no value: the launcher itself
+  pid_t pid = 0;                     // of the worker
+  const Failure* failure = nullptr;  // of the worker
+};
+
+ordered_json raw_error(const Failure* failure) {
+  if (failure == nullptr) return nullptr;
+  const auto file = failure->error ? try_read_file(failure->error_file)
+                                   : std::optional<std::string>();
+  return file.value_or(ordered_json{{"message", "<NONE>"}}.dump());
+}
+
+// The details are a text of their own, and its numbers lists: so torchrun
+// writes them.
+std::string details(const Plan& plan, const EventFacts& facts) {
+  ordered_json result = {{"group_world_size", 1},
+                         {"entry_point", plan.command.title}};
+  if (facts.rank) {
+    const ordered_json none = {nullptr};
+    result["local_rank"] = {*facts.rank};
+    result["role_rank"] = {*facts.rank};
+    result["role_world_size"] = {plan.num_processes};
+    result["exit_code"] = none;
+    result["worker_pid"] = none;
+    if (facts.failure != nullptr) {
+      result["exit_code"] = {facts.failure->exit_code};
+      result["worker_pid"] = {facts.pid};
+    }
+  }
+  return result.dump();
+}
+
+std::string event_line(const Plan& plan, int attempt, const EventFacts& facts) {
+  const ordered_json nothing = nullptr;
+  const ordered_json metadata = {
+      {"run_id", plan.run_id},
+      {"global_rank", facts.rank ? ordered_json(*facts.rank) : nothing},
+      {"group_rank", 0},
+      {"worker_id",
+       facts.rank ? ordered_json(std::to_string(facts.pid)) : nothing},
+      {"role", plan.options.role},
+      {"hostname", host_name()},
+      {"state", facts.state},
+      {"total_run_time", 0},
+      {"rdzv_backend", "static"},
+      {"raw_error", raw_error(facts.failure)},
+      {"metadata", details(plan, facts)},
+      {"agent_restarts", attempt},
+      {"duration_ms", nullptr}};
+  const ordered_json event = {
+      {"name", std::string("torchelastic.worker.status.") + facts.state},
+      {"source", facts.rank ? "WORKER" : "AGENT"},
+      {"timestamp", 0},
+      {"metadata", metadata}};
+  return event.dump(-1, ' ', true, ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace
+
+std::string start_events(const Plan& plan, int attempt,
+                         std::span<const pid_t> workers) {
+  std::string text;
+  for (size_t rank = 0; rank < workers.size(); ++rank) {
+    text += event_line(plan, attempt,
+                       {.state = "START",
+                        .rank = static_cast<int>(rank),
+                        .pid = workers[rank]});
+  }
+  return text;
+}
+
+std::string end_events(const Plan& plan, int attempt,
+                       std::span<const pid_t> workers,
+                       const AttemptResult& result) {
+  using Kind = AttemptResult::Kind;
+  if (result.kind != Kind::kSuccess && result.kind != Kind::kFailure) {
+    return event_line(plan, attempt, {.state = "FAILED"});
+  }
+  std::string text;
+  for (size_t i = 0; i < workers.size(); ++i) {
+    const int rank = static_cast<int>(i);
+    const auto failure =
+        std::find_if(result.failures.begin(), result.failures.end(),
+                     [rank](const Failure& f) { return f.rank == rank; });
+    const bool failed = failure != result.failures.end();
+    const bool succeeded = result.kind == Kind::kSuccess;
+    text += event_line(plan, attempt,
+                       {.state = failed      ? "FAILED"
+                                 : succeeded ? "SUCCEEDED"
+                                             : "TERMINATED",
+                        .rank = rank,
+                        .pid = workers[i],
+                        .failure = failed ? &*failure : nullptr});
+  }
+  return text + event_line(plan, attempt, {.state = "SUCCEEDED"});
+}
+
+}  // namespace lockstep

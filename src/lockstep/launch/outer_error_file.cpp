@@ -1,0 +1,78 @@
+#include "lockstep/launch/outer_error_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/atomic_file.h"
+#include "lockstep/base/clock.h"
+#include "lockstep/base/files.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kVariable = "TORCHELASTIC_ERROR_FILE";
+
+// A device such as /dev/null must not be replaced by a file.
+std::optional<std::string> find_file(const Environment& environment) {
+  const auto path = find(environment, kVariable);
+  std::error_code error;
+  if (!path || (std::filesystem::exists(*path, error) &&
+                !std::filesystem::is_regular_file(*path, error))) {
+    return std::nullopt;
+  }
+  return path;
+}
+
+json report_of(const Failure& root) {
+  if (root.error) {
+    const auto bytes = try_read_file(root.error_file);
+    json file = json::parse(bytes.value_or(""), nullptr,
+                            /*allow_exceptions=*/false);
+    if (file.is_object() && file.contains("message")) return file;
+  }
+  const std::string text =
+      root.error ? root.error->message
+                 : fmt::format("rank {} (pid {}) ended with {}", root.rank,
+                               root.pid, ending_text(root));
+  const json info = {{"py_callstack", text},
+                     {"timestamp", std::to_string(unix_seconds())}};
+  return {{"message", {{"message", text}, {"extraInfo", info}}}};
+}
+
+}  // namespace
+
+void pass_on_root_cause(const Environment& environment,
+                        const Failure& root) noexcept {
+  try {
+    const auto path = find_file(environment);
+    if (!path) return;
+    json report = report_of(root);
+    // Only the launcher knows the code of a worker that died by a signal.
+    if (report["message"].is_object()) {
+      report["message"]["errorCode"] = root.exit_code;
+    }
+    write_file_atomically(
+        *path, report.dump(-1, ' ', false, json::error_handler_t::replace));
+  } catch (...) {
+  }
+}
+
+void pass_on_signal(const Environment& environment, int signal) noexcept {
+  try {
+    const auto path = find_file(environment);
+    if (!path) return;
+    const std::string text = fmt::format(
+        "SignalException: Process {} got signal: {}", getpid(), signal);
+    write_error_file(
+        *path,
+        {.message = text, .callstack = text, .unix_seconds = unix_seconds()});
+  } catch (...) {
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+#include "lockstep/train/startup_text.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+const c10::Device kCpu(c10::DeviceType::CPU);
+
+TEST(StartupText, ARecipeForGpusSaysThatItTrainsOnTheCpu) {
+  EXPECT_EQ(cpu_text(kCpu, "auto", "jit", {}),
+            "No usable GPU: jit trains on the CPU, which is much slower; "
+            "--device cpu says that this is meant");
+  EXPECT_NE(cpu_text(kCpu, "auto", "jit", {{"CUDA_VISIBLE_DEVICES", "0"}}), "");
+}
+
+TEST(StartupText, WhoeverMeansTheCpuIsNotTold) {
+  EXPECT_EQ(cpu_text(kCpu, "cpu", "jit", {}), "");
+  EXPECT_EQ(cpu_text(kCpu, "auto", "jit", {{"CUDA_VISIBLE_DEVICES", ""}}), "");
+  EXPECT_EQ(cpu_text(kCpu, "auto", "tiny", {}), "");
+  const c10::Device gpu(c10::DeviceType::CUDA, 0);
+  EXPECT_EQ(cpu_text(gpu, "auto", "jit", {}), "");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/front.h"
 #include "lockstep/launch/options.h"
@@ -130,7 +131,8 @@ int dispatch(const Arguments& arguments) {
 }
 
 int report(const std::exception& error, int code) {
-  std::fprintf(stderr, "lockstep: %s\n", error.what());
+  std::fprintf(stderr, "lockstep: %s\n",
+               printable_text(error.what()).c_str());
   return code;
 }
 

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/printable.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/prepare/prepare.h"
@@ -68,7 +69,8 @@ int main(int count, char** values) {
     lockstep::dispatch({values + 1, values + count});
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "lockstep-prepare: %s\n", error.what());
+    std::fprintf(stderr, "lockstep-prepare: %s\n",
+                 lockstep::printable_text(error.what()).c_str());
     return lockstep::exit_code(error);
   }
 }

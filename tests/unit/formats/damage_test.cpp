@@ -100,7 +100,7 @@ TEST(Damage, ATorchFileCutOffAnywhereIsFound) {
     const std::vector<char> part(whole.begin(),
                                  whole.begin() + static_cast<long>(size));
     EXPECT_THROW(
-        read_torch_file({.owner = {}, .bytes = std::as_bytes(std::span(part))}),
+        read_torch_file(ByteSource(std::as_bytes(std::span(part)))),
         FormatError)
         << size;
   }

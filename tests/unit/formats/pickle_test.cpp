@@ -74,7 +74,7 @@ TEST(Pickle, ArraysOfNumpyBecomeTensors) {
   ASSERT_NE(tensor, nullptr);
   EXPECT_EQ(tensor->dtype, DType::kUInt8);
   EXPECT_EQ(tensor->shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(as_text(packed_elements(*tensor)->bytes), bytes);
+  EXPECT_EQ(as_text(packed_elements(*tensor)->bytes()), bytes);
 }
 
 TEST(Pickle, ArraysOfNumpyMustHaveTheirBytes) {

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <set>
 
@@ -360,6 +362,38 @@ TEST_P(StructureOf, DamagedBytesAreReadOrRefused) {
     }
     refusal(damaged);  // No other error, no crash.
   }
+}
+
+// Of this thread, so that other work of the machine does not count.
+double cpu_seconds(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) +
+           1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double begin = now();
+  work();
+  return now() - begin;
+}
+
+TEST(Structure, ChainsThatTakeTurnsTakeTimeInProportion) {
+  // After `num_chains` of them two chains take turns, atom by atom.
+  const auto seconds = [](int num_atoms, int num_chains) {
+    Atoms atoms = residue_atoms("ALA", 1);
+    for (int i = 0; i < num_atoms; ++i) {
+      const int chain = i < num_chains ? i : num_chains - 1 - i % 2;
+      std::string name(1, static_cast<char>('A' + chain % 26));
+      if (chain >= 26) name += static_cast<char>('A' + chain / 26);
+      atoms.push_back({.chain = name, .number = 2 + i % 9000});
+    }
+    const std::string text = testing::pdb_text(atoms);
+    return cpu_seconds([&] { read_structure(text, "a.pdb"); });
+  };
+  seconds(1'000, 2);
+  // Four times as many: 4 when linear, 16 when quadratic.
+  EXPECT_LT(seconds(160'000, 2) / seconds(40'000, 2), 10);
+  EXPECT_LT(seconds(160'000, 600) / seconds(40'000, 600), 10);
 }
 
 TEST(Structure, IsToldByItsContentNotByItsName) {

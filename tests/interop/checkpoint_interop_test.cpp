@@ -143,8 +143,9 @@ Tree optimizer_state(torch::nn::Module& module) {
 
 // The same as lazy_tensors() in checkpoint_files.py.
 Tree lazy_tensors() {
-  const at::Tensor z = torch::complex(torch::arange(6.0F), torch::arange(1.0F, 7.0F))
-                           .reshape({2, 3});
+  const at::Tensor z =
+      torch::complex(torch::arange(6.0F), torch::arange(1.0F, 7.0F))
+          .reshape({2, 3});
   Tree tree;
   tree["plain"] = z;
   tree["conj"] = z.conj();

@@ -64,7 +64,8 @@ void list_text(const std::string& path, const std::string& text,
   if (text.find('\n') == std::string::npos) {
     listing.text += fmt::format("{}  \"{}\"\n", path, printable_line(text));
   } else {
-    listing.long_texts += fmt::format("\n{}:\n{}\n", path, printable_text(text));
+    listing.long_texts +=
+        fmt::format("\n{}:\n{}\n", path, printable_text(text));
   }
 }
 
@@ -156,10 +157,9 @@ struct Exported {
 std::string left_out_text(const Tree::Entry& entry) {
   const auto* opaque = entry.value.get_if<Opaque>();
   const std::string reason =
-      opaque != nullptr
-          ? fmt::format("an object of {}, not read",
-                        printable_line(opaque->class_name))
-          : std::string(kind_text(entry.value.data().index()));
+      opaque != nullptr ? fmt::format("an object of {}, not read",
+                                      printable_line(opaque->class_name))
+                        : std::string(kind_text(entry.value.data().index()));
   return fmt::format("{} ({})", printable_line(key_text(entry.key)), reason);
 }
 

@@ -131,8 +131,7 @@ int dispatch(const Arguments& arguments) {
 }
 
 int report(const std::exception& error, int code) {
-  std::fprintf(stderr, "lockstep: %s\n",
-               printable_text(error.what()).c_str());
+  std::fprintf(stderr, "lockstep: %s\n", printable_text(error.what()).c_str());
   return code;
 }
 

@@ -9,8 +9,8 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/printable.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/printable.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/prepare/prepare.h"
 #include "lockstep/track/console.h"

@@ -26,7 +26,9 @@ std::string signal_meaning(int number) {
       return "killed from outside; when nobody did, suspect the kernel's "
              "out-of-memory killer";
     case SIGSEGV: return "invalid memory access";
-    case SIGBUS: return "bus error; in a container suspect a full /dev/shm";
+    case SIGBUS:
+      return "bus error: a file was shortened while it was mapped, or in a "
+             "container /dev/shm is full";
     case SIGABRT:
       return "aborted: a failed assertion, an uncaught exception or the NCCL "
              "watchdog";

@@ -11,8 +11,8 @@ namespace lockstep {
 // an element type that files do not know.
 Value to_value(const Tree& tree);
 
-// Every storage is read once, by several threads, and its checksum compared: the
-// tensors are independent of the file and share memory among themselves as
+// Every storage is read once, by several threads, and its checksum compared:
+// the tensors are independent of the file and share memory among themselves as
 // before, but those that are conjugated or negated are copies of their own.
 // Throws IoError and FormatError.
 Tree to_tree(const Value& value);

@@ -75,11 +75,11 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
 // The numbers of is_packed() from element `first` on, as many as fit.
 void read_elements(const TensorRecord& record, int64_t first,
                    const at::Tensor& to) {
-  const std::array reads = {StorageRead{
-      .from = record.storage.get(),
-      .offset = static_cast<size_t>((record.offset + first) *
-                                    size_bytes(record.dtype)),
-      .to = bytes_of(to)}};
+  const std::array reads = {
+      StorageRead{.from = record.storage.get(),
+                  .offset = static_cast<size_t>((record.offset + first) *
+                                                size_bytes(record.dtype)),
+                  .to = bytes_of(to)}};
   read_all(reads);
 }
 
@@ -258,7 +258,8 @@ at::Tensor WeightFiles::load(const std::string& name,
   }
   // By pinned memory the next piece is read while this one travels, and the
   // device changes the type.
-  const auto piece_options = at::TensorOptions(own).pinned_memory(made.is_cuda());
+  const auto piece_options =
+      at::TensorOptions(own).pinned_memory(made.is_cuda());
   const int64_t step =
       static_cast<int64_t>(kPieceBytes) / size_bytes(record.dtype);
   const at::Tensor flat = made.view(-1);

@@ -168,11 +168,10 @@ uint64_t memory_of(const jpeg_decompress_struct& info) {
   uint64_t coefficients = 0;
   for (int i = 0; info.progressive_mode && i < info.num_components; ++i) {
     const jpeg_component_info& component = info.comp_info[i];
-    coefficients += uint64_t(info.image_width) * info.image_height *
-                    uint64_t(component.h_samp_factor) *
-                    uint64_t(component.v_samp_factor) /
-                    uint64_t(info.max_h_samp_factor) /
-                    uint64_t(info.max_v_samp_factor);
+    coefficients +=
+        uint64_t(info.image_width) * info.image_height *
+        uint64_t(component.h_samp_factor) * uint64_t(component.v_samp_factor) /
+        uint64_t(info.max_h_samp_factor) / uint64_t(info.max_v_samp_factor);
   }
   return output + 2 * coefficients;
 }

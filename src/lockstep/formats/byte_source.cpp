@@ -24,8 +24,8 @@ ByteSource::ByteSource(std::span<const std::byte> bytes,
 
 void ByteSource::check_range(uint64_t offset, uint64_t count) const {
   if (offset <= size_ && count <= size_ - offset) return;
-  throw FormatError(fmt::format("the bytes end at {}, but {} are expected at {}",
-                                size_, count, offset));
+  throw FormatError(fmt::format(
+      "the bytes end at {}, but {} are expected at {}", size_, count, offset));
 }
 
 void ByteSource::read(uint64_t offset, std::span<std::byte> to) const {

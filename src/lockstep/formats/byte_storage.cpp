@@ -73,8 +73,7 @@ void ByteStorage::check() const {
 
 void ByteStorage::compare(uint32_t crc32) const {
   if (!checksum_ || checksum_->crc32 == crc32) return;
-  throw FormatError("the bytes of '" + checksum_->name +
-                    "' are damaged (CRC)");
+  throw FormatError("the bytes of '" + checksum_->name + "' are damaged (CRC)");
 }
 
 }  // namespace lockstep

@@ -6,8 +6,9 @@
 namespace lockstep {
 
 uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before) {
-  return crc32_gzip_refl(
-      before, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  return crc32_gzip_refl(before,
+                         reinterpret_cast<const unsigned char*>(bytes.data()),
+                         bytes.size());
 }
 
 uint32_t joined_crc32(uint32_t first, uint32_t second, uint64_t second_bytes) {

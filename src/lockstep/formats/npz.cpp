@@ -70,9 +70,8 @@ TensorRecord read_array(const std::shared_ptr<const ByteStorage>& content) {
   auto shape = read_shape(value_of(header, "shape"));
   const bool is_fortran = value_of(header, "fortran_order").starts_with("True");
   if (is_fortran) std::ranges::reverse(shape);
-  auto array =
-      make_record(read_type(value_of(header, "descr")), std::move(shape),
-                  ByteStorage::view(data, content));
+  auto array = make_record(read_type(value_of(header, "descr")),
+                           std::move(shape), ByteStorage::view(data, content));
   if (num_elements(array.shape) * size_bytes(array.dtype) !=
       static_cast<int64_t>(data.size())) {
     throw FormatError("an array has more bytes than its shape says");

@@ -8,10 +8,9 @@
 
 namespace lockstep {
 
-// What np.savez and np.savez_compressed write, sorted by name, all of it read and
-// checked. Throws IoError, and FormatError
-// with the path for damaged files and for arrays of objects, records, text or
-// big-endian numbers.
+// What np.savez and np.savez_compressed write, sorted by name, all of it read
+// and checked. Throws IoError, and FormatError with the path for damaged files
+// and for arrays of objects, records, text or big-endian numbers.
 NamedTensors read_npz(const std::filesystem::path& path);
 
 // The same; the FormatErrors name no path.

@@ -185,7 +185,8 @@ void Arena::count_copied(const TensorRecord& tensor, uint64_t storage_bytes) {
     return;
   }
   throw FormatError(
-      "pickle: its conjugated and negated tensors have more numbers than are in "
+      "pickle: its conjugated and negated tensors have more numbers than are "
+      "in "
       "the file; save them after resolve_conj() and resolve_neg()");
 }
 

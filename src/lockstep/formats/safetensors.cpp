@@ -40,10 +40,10 @@ Safetensors make_tensors(SafetensorsHeader header, const ByteSource& source,
     position = place.end;
     content.tensors.emplace_back(
         std::move(place.name),
-        make_record(place.dtype->dtype, std::move(place.shape),
-                    std::make_shared<const ByteStorage>(
-                        source, buffer_at + place.begin,
-                        place.end - place.begin)));
+        make_record(
+            place.dtype->dtype, std::move(place.shape),
+            std::make_shared<const ByteStorage>(source, buffer_at + place.begin,
+                                                place.end - place.begin)));
   }
   if (position != buffer_size) {
     throw FormatError("it has " + std::to_string(buffer_size) +

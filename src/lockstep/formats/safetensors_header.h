@@ -27,8 +27,8 @@ struct SafetensorsHeader {
 };
 
 // Reads it in one pass, without a tree of it in memory. Throws FormatError for
-// all that the format does not allow, a name that appears twice among it. Whether
-// the places fit each other is not checked.
+// all that the format does not allow, a name that appears twice among it.
+// Whether the places fit each other is not checked.
 SafetensorsHeader parse_safetensors_header(std::string_view text);
 
 }  // namespace lockstep

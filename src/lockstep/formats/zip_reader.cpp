@@ -28,8 +28,8 @@ struct Directory {
   uint64_t end = 0;  // where it has to end
 };
 
-// Of a zip64 archive, whose own end record lies before the common one. `locator`
-// is behind the locator's signature.
+// Of a zip64 archive, whose own end record lies before the common one.
+// `locator` is behind the locator's signature.
 Directory find_zip64_directory(const ByteSource& source, ByteReader locator,
                                uint64_t locator_at) {
   locator.read<uint32_t>();  // disk
@@ -116,11 +116,10 @@ Fields read_fields(ByteReader& in) {
   return fields;
 }
 
-// Where the entry's bytes begin. The local header must repeat what the directory
-// says.
+// Where the entry's bytes begin. The local header must repeat what the
+// directory says.
 uint64_t locate(const ByteSource& source, uint64_t directory_at,
-                uint64_t offset, const Fields& central,
-                std::string_view name) {
+                uint64_t offset, const Fields& central, std::string_view name) {
   const std::string quoted = "'" + std::string(name) + "' ";
   const auto fixed = source.take(offset, zip::kLocalHeaderBytes);
   ByteReader in(fixed);
@@ -212,8 +211,8 @@ std::vector<std::byte> inflate_entry(const ByteSource& source,
   while (status == Z_OK) {
     const size_t in_piece = std::min(kPiece, raw.size() - in_at);
     const size_t out_piece = std::min(kPiece, out.size() - out_at);
-    stream.next_in = reinterpret_cast<Bytef*>(
-        const_cast<std::byte*>(raw.data() + in_at));
+    stream.next_in =
+        reinterpret_cast<Bytef*>(const_cast<std::byte*>(raw.data() + in_at));
     stream.avail_in = static_cast<uInt>(in_piece);
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + out_at);
     stream.avail_out = static_cast<uInt>(out_piece);

@@ -20,8 +20,7 @@ TEST(Printable, OrdinaryTextStaysAsItIs) {
 
 TEST(Printable, ControlCharactersBecomeEscapes) {
   EXPECT_EQ(printable_line("\x1b[2J\x1b]0;x\x07"s), "\\x1b[2J\\x1b]0;x\\x07");
-  EXPECT_EQ(printable_line("a\nb\tc\rd\0e\x7f"s),
-            "a\\nb\\tc\\rd\\x00e\\x7f");
+  EXPECT_EQ(printable_line("a\nb\tc\rd\0e\x7f"s), "a\\nb\\tc\\rd\\x00e\\x7f");
   // C1 as code points and as single bytes, which old terminals obey too.
   EXPECT_EQ(printable_line("\xc2\x9b"
                            "31m\x9b"

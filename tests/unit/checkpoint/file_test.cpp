@@ -1,15 +1,14 @@
 #include "lockstep/checkpoint/file.h"
 
 #include <gtest/gtest.h>
-#include <time.h>
 #include <torch/torch.h>
 
 #include <atomic>
-#include <functional>
 #include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "support/cpu_time.h"
 #include "support/temp_dir.h"
 #include "support/tree_equal.h"
 
@@ -82,19 +81,6 @@ TEST(CheckpointFile, AFileThatIsCutOffMeanwhileIsAnError) {
   EXPECT_GT(num_refused, 0);
 }
 
-// Of this thread, so that other work of the machine does not count.
-double cpu_seconds(const std::function<void()>& work) {
-  const auto now = [] {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) +
-           1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  const double begin = now();
-  work();
-  return now() - begin;
-}
-
 TEST(CheckpointFile, ManyTensorsTakeTimeInProportion) {
   const testing::TempDir folder;
   const auto seconds = [&](int count) {
@@ -105,7 +91,7 @@ TEST(CheckpointFile, ManyTensorsTakeTimeInProportion) {
       tensors.push_back({std::to_string(i), tensor});
     }
     save_safetensors(path, std::move(tensors));
-    return cpu_seconds([&] { load_checkpoint(path); });
+    return testing::cpu_seconds([&] { load_checkpoint(path); });
   };
   seconds(1'000);  // What is done once.
   // Four times as many: 4 when linear, 16 when quadratic.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <fstream>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
@@ -192,13 +194,12 @@ int64_t peak_memory() {
   return 0;
 }
 
-void forget_peak_memory() {
-  std::ofstream("/proc/self/clear_refs") << "5";
-}
+void forget_peak_memory() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 TEST(WeightFiles, TakeLittleMoreMemoryThanTheirTensors) {
   const TempDir folder;
-  constexpr int64_t kBytes = int64_t{320} << 20;
+  constexpr int64_t kBytes = int64_t{160} << 20;
+  constexpr int64_t kRoom = int64_t{24} << 20;  // Buffers of threads.
   {
     Tree tree;
     for (int i = 0; i < 4; ++i) {
@@ -214,18 +215,18 @@ TEST(WeightFiles, TakeLittleMoreMemoryThanTheirTensors) {
     const auto used = [&] { return peak_memory() - before; };
     const WeightFiles files(folder.path() / name);
     files.content_hash();
-    EXPECT_LT(used(), kBytes / 20);  // Of a file with checksums all was read.
+    EXPECT_LT(used(), kRoom);  // Of a file with checksums all was read.
     std::vector<Tensor> tensors;
     for (const std::string& tensor : files.names()) {
       tensors.push_back(files.load(tensor, at::kBFloat16));
     }
     // Half of the bytes, and a piece of 32 MiB in the file's type.
-    EXPECT_LT(used(), kBytes / 2 + (kBytes * 3) / 20);
+    EXPECT_LT(used(), kBytes / 2 + (int64_t{32} << 20) + kRoom);
     tensors.clear();
     for (const std::string& tensor : files.names()) {
       tensors.push_back(files.load(tensor, at::kCPU));
     }
-    EXPECT_LT(used(), kBytes + kBytes / 20);
+    EXPECT_LT(used(), kBytes + kRoom);
     EXPECT_GT(used(), kBytes - kBytes / 20);  // The measure measures.
   }
 }

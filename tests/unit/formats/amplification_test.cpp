@@ -1,6 +1,5 @@
 // A file takes memory of its own order, and time that grows as it does.
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <functional>
@@ -11,6 +10,7 @@
 #include "lockstep/formats/pickle_writer.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
+#include "support/cpu_time.h"
 #include "support/peak_memory.h"
 #include "support/temp_dir.h"
 #include "unit/formats/sample_files.h"
@@ -87,12 +87,13 @@ TEST(Amplification, OfADeflatedStorageIsRefused) {
 }
 
 TEST(Amplification, OfAnArrayOfNumpyIsRefused) {
-  const std::string file = testing::raw_zip({{.name = "a.npy",
-                                              .content = std::string(90 << 20, 0),
-                                              .is_deflated = true}});
-  EXPECT_NE(refusal([&] { read_npz(source_of(file)); })
-                .find("without compression"),
-            std::string::npos);
+  const std::string file =
+      testing::raw_zip({{.name = "a.npy",
+                         .content = std::string(90 << 20, 0),
+                         .is_deflated = true}});
+  EXPECT_NE(
+      refusal([&] { read_npz(source_of(file)); }).find("without compression"),
+      std::string::npos);
 }
 
 TEST(Amplification, OfManySmallObjectsIsRefused) {
@@ -168,9 +169,8 @@ TEST(Amplification, OfASafetensorsHeaderIsOfItsOrder) {
   texts = safetensors_file(texts + "}}");
   for (const std::string& file : {tensors, texts}) {
     const auto size = static_cast<int64_t>(file.size());
-    EXPECT_LT(
-        peak_memory_bytes([&] { read_safetensors(source_of(file)); }),
-        kAlways + 16 * size);
+    EXPECT_LT(peak_memory_bytes([&] { read_safetensors(source_of(file)); }),
+              kAlways + 16 * size);
   }
 }
 
@@ -179,11 +179,13 @@ TEST(Amplification, HeadersThatHoldOtherThingsAreRefusedAtOnce) {
   const std::string tensor = R"({"a":{"dtype":"U8","data_offsets":[0,0],)";
   for (const std::string& header :
        {tensor + R"("shape":[)" + std::string(kCount, '['),
-        tensor + R"("shape":[0)" + [] {
-          std::string zeros;
-          while (zeros.size() < kCount) zeros += ",0";
-          return zeros;
-        }() + "]}}",
+        tensor + R"("shape":[0)" +
+            [] {
+              std::string zeros;
+              while (zeros.size() < kCount) zeros += ",0";
+              return zeros;
+            }() +
+            "]}}",
         R"({"a":)" + std::string(kCount, '['),
         "{\"" + std::string(kCount, 'x') + "\":1}"}) {
     const std::string file = safetensors_file(header);
@@ -195,28 +197,12 @@ TEST(Amplification, HeadersThatHoldOtherThingsAreRefusedAtOnce) {
   }
 }
 
-// Of this thread, so that other work of the machine does not count.
-double cpu_seconds(const std::function<void()>& work) {
-  const auto now = [] {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) +
-           1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  double best = 1e9;
-  for (int i = 0; i < 3; ++i) {
-    const double begin = now();
-    work();
-    best = std::min(best, now() - begin);
-  }
-  return best;
-}
-
 TEST(Amplification, ManyTensorsTakeTimeInProportion) {
   const auto seconds = [](size_t num_tensors) {
     const std::string file = safetensors_file(header_of(num_tensors));
-    return cpu_seconds([&] { read_safetensors(source_of(file)); });
+    return testing::cpu_seconds([&] { read_safetensors(source_of(file)); });
   };
+  seconds(1'000);  // What is done once.
   // Four times as many: 4 when linear, 16 when quadratic.
   EXPECT_LT(seconds(80'000) / seconds(20'000), 10);
 }

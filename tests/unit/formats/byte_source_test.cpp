@@ -35,8 +35,8 @@ std::string refusal(const std::function<void()>& read) {
 TEST(ByteSource, GivesPartsOfFilesAndOfMemory) {
   const testing::TempDir folder;
   const std::string text = "0123456789";
-  for (const ByteSource& source : {open_source(folder.write("a", text)),
-                                   ByteSource(as_bytes(text))}) {
+  for (const ByteSource& source :
+       {open_source(folder.write("a", text)), ByteSource(as_bytes(text))}) {
     EXPECT_EQ(source.size(), 10U);
     EXPECT_EQ(as_text(source.take(2, 3)), "234");
     EXPECT_EQ(as_text(source.take(10, 0)), "");

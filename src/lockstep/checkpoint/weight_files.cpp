@@ -83,6 +83,30 @@ void read_elements(const TensorRecord& record, int64_t first,
   read_all(reads);
 }
 
+// Puts the numbers into a tensor that was never written to.
+void fill(const TensorRecord& record, const at::Tensor& to) {
+  if (!is_packed(record)) {
+    to.copy_(copy_of(record));
+    return;
+  }
+  const at::ScalarType own = to_scalar_type(record.dtype);
+  if (to.is_cpu() && to.scalar_type() == own) {
+    return read_elements(record, 0, to);
+  }
+  // By pinned memory the next piece is read while this one travels, and the
+  // device changes the type.
+  const auto options = at::TensorOptions(own).pinned_memory(to.is_cuda());
+  const int64_t step =
+      static_cast<int64_t>(kPieceBytes) / size_bytes(record.dtype);
+  const at::Tensor flat = to.view(-1);
+  for (int64_t done = 0; done < flat.numel(); done += step) {
+    const at::Tensor piece =
+        at::empty({std::min(step, flat.numel() - done)}, options);
+    read_elements(record, done, piece);
+    flat.narrow(0, done, piece.numel()).copy_(piece, /*non_blocking=*/true);
+  }
+}
+
 bool is_digest(std::string_view text) {
   return text.size() == 64 &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -244,30 +268,14 @@ at::Tensor WeightFiles::load(const std::string& name,
                              const at::TensorOptions& to) const {
   const at::NoGradGuard no_grad;
   const TensorRecord& record = find(name).record;
-  const at::ScalarType own = to_scalar_type(record.dtype);
-  const auto type =
-      to.has_dtype() ? c10::typeMetaToScalarType(to.dtype()) : own;
+  const auto type = to.has_dtype() ? c10::typeMetaToScalarType(to.dtype())
+                                   : to_scalar_type(record.dtype);
   at::Tensor made = at::empty(record.shape, to.dtype(type));
-  if (!is_packed(record)) {
-    made.copy_(copy_of(record));
-    return made;
-  }
-  if (made.is_cpu() && type == own) {
-    read_elements(record, 0, made);
-    return made;
-  }
-  // By pinned memory the next piece is read while this one travels, and the
-  // device changes the type.
-  const auto piece_options =
-      at::TensorOptions(own).pinned_memory(made.is_cuda());
-  const int64_t step =
-      static_cast<int64_t>(kPieceBytes) / size_bytes(record.dtype);
-  const at::Tensor flat = made.view(-1);
-  for (int64_t done = 0; done < flat.numel(); done += step) {
-    const at::Tensor piece =
-        at::empty({std::min(step, flat.numel() - done)}, piece_options);
-    read_elements(record, done, piece);
-    flat.narrow(0, done, piece.numel()).copy_(piece, /*non_blocking=*/true);
+  try {
+    fill(record, made);
+  } catch (const FormatError& error) {
+    throw FormatError(fmt::format("'{}' has changed since it was opened: {}",
+                                  path_.string(), error.what()));
   }
   return made;
 }

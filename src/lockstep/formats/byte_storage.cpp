@@ -57,10 +57,8 @@ void ByteStorage::read(size_t offset, std::span<std::byte> to) const {
 
 void ByteStorage::check() const {
   constexpr size_t kPieceBytes = size_t{1} << 20;
-  if (is_in_memory()) {
-    if (checksum_) compare(crc32_of(source_.in_memory(offset_, size_)));
-    return;
-  }
+  if (!checksum_) return;
+  if (is_in_memory()) return compare(crc32_of(bytes()));
   std::vector<std::byte> piece(std::min(size_, kPieceBytes));
   uint32_t crc = 0;
   for (size_t done = 0; done < size_; done += piece.size()) {
@@ -68,7 +66,7 @@ void ByteStorage::check() const {
     read(done, piece);
     crc = crc32_of(piece, crc);
   }
-  if (checksum_) compare(crc);
+  compare(crc);
 }
 
 void ByteStorage::compare(uint32_t crc32) const {

@@ -49,8 +49,8 @@ class ByteStorage {
   // IoError, which names the file.
   void read(size_t offset, std::span<std::byte> to) const;
 
-  // Reads all bytes, a few at a time, and compares their CRC where there is
-  // one. Throws as bytes().
+  // Where there is a CRC, reads all bytes, a few at a time, and compares it.
+  // Throws as bytes().
   void check() const;
 
   // Throws FormatError unless this is the CRC of the bytes.

@@ -33,6 +33,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   SafetensorsHeader take() { return std::move(header_); }
 
   bool start_object(size_t) override {
+    if (begin_skipped()) return true;
     if (level_ == Level::kStart) {
       level_ = Level::kNames;
     } else if (level_ == Level::kNames) {
@@ -44,18 +45,20 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
   bool end_object() override {
+    if (end_skipped()) return true;
     if (level_ == Level::kTensor) end_tensor();
+    field_ = Field::kNone;
     level_ = level_ == Level::kNames ? Level::kStart : Level::kNames;
     return true;
   }
 
   bool key(std::string& text) override {
+    if (skipped_depth_ > 0) return true;
     if (level_ == Level::kTensor) {
       field_ = text == "dtype"          ? Field::kDtype
                : text == "shape"        ? Field::kShape
                : text == "data_offsets" ? Field::kOffsets
                                         : Field::kNone;
-      if (field_ == Field::kNone) refuse("an unknown entry of a tensor");
     } else {
       key_ = std::move(text);
     }
@@ -63,6 +66,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
   bool start_array(size_t) override {
+    if (begin_skipped()) return true;
     if (level_ == Level::kTensor && field_ == Field::kShape && !has_shape_) {
       level_ = Level::kShape;
       has_shape_ = true;
@@ -76,11 +80,13 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
   bool end_array() override {
+    if (end_skipped()) return true;
     level_ = Level::kTensor;
     return true;
   }
 
   bool string(std::string& text) override {
+    if (is_skipped()) return true;
     if (level_ == Level::kMetadata) {
       header_.metadata.emplace_back(std::move(key_), std::move(text));
       return true;
@@ -96,6 +102,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
   bool number_unsigned(json::number_unsigned_t number) override {
+    if (is_skipped()) return true;
     if (level_ == Level::kShape) {
       if (place_.shape.size() == kMaxDimensions) {
         refuse("more than 64 dimensions");
@@ -111,13 +118,15 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
   bool number_integer(json::number_integer_t) override {
-    refuse("a negative size or place");
+    return skip_or_refuse("a negative size or place");
   }
   bool number_float(json::number_float_t, const std::string&) override {
-    refuse("a size or place that is no whole number");
+    return skip_or_refuse("a size or place that is no whole number");
   }
-  bool boolean(bool) override { refuse("a value where none belongs"); }
-  bool null() override { refuse("a value where none belongs"); }
+  bool boolean(bool) override {
+    return skip_or_refuse("a value where none belongs");
+  }
+  bool null() override { return skip_or_refuse("a value where none belongs"); }
   bool binary(json::binary_t&) override {
     refuse("a value where none belongs");
   }
@@ -133,6 +142,29 @@ class HeaderReader : public nlohmann::json_sax<json> {
   [[noreturn]] void refuse(const std::string& what) const {
     throw FormatError("its header has " + what + " at '" +
                       key_.substr(0, kLongestExcerpt) + "'");
+  }
+
+  // The value of an entry of a tensor that is not known, or a part of it.
+  bool is_skipped() const {
+    return skipped_depth_ > 0 ||
+           (level_ == Level::kTensor && field_ == Field::kNone);
+  }
+
+  bool begin_skipped() {
+    if (!is_skipped()) return false;
+    ++skipped_depth_;
+    return true;
+  }
+
+  bool end_skipped() {
+    if (skipped_depth_ == 0) return false;
+    --skipped_depth_;
+    return true;
+  }
+
+  bool skip_or_refuse(const char* what) const {
+    if (!is_skipped()) refuse(what);
+    return true;
   }
 
   void begin_entry() {
@@ -162,6 +194,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   SafetensorsPlace place_;
   bool has_shape_ = false;
   int num_offsets_ = 0;
+  size_t skipped_depth_ = 0;
 };
 
 void check_names(const std::vector<SafetensorsPlace>& places) {

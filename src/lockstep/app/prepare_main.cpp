@@ -53,7 +53,7 @@ void dispatch(const Arguments& arguments) {
   } else if (command == "version" || command == "--version") {
     print("lockstep-prepare " LOCKSTEP_VERSION "\n");
   } else if (command == "atlas") {
-    print(prepare({arguments.begin() + 1, arguments.end()}));
+    print(printable_text(prepare({arguments.begin() + 1, arguments.end()})));
   } else {
     throw ConfigError("'" + command +
                       "' is no recipe that lockstep-prepare knows; it knows "

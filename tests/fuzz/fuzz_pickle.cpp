@@ -22,7 +22,7 @@ std::shared_ptr<const ByteStorage> make_storage(std::string_view key,
 // What can be read and written can be read again.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return lockstep::fuzz::read_or_refuse([&] {
-    lockstep::ByteReader in(lockstep::fuzz::as_file(data, size).bytes);
+    lockstep::ByteReader in(std::as_bytes(std::span(data, size)));
     const lockstep::Value value = lockstep::read_pickle(in, make_storage);
     lockstep::testing::describe(value);
     const lockstep::Pickle again = lockstep::write_pickle(value);

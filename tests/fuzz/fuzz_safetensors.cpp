@@ -7,7 +7,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         lockstep::read_safetensors(lockstep::fuzz::as_file(data, size));
     size_t num_bytes = 0;
     for (const auto& [name, tensor] : content.tensors) {
-      num_bytes += lockstep::packed_elements(tensor)->bytes.size();
+      num_bytes += lockstep::packed_elements(tensor)->bytes().size();
     }
     lockstep::fuzz::require(num_bytes <= size);
   });

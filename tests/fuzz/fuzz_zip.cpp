@@ -6,8 +6,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const lockstep::ZipReader zip(lockstep::fuzz::as_file(data, size));
     for (const lockstep::ZipEntry& entry : zip.entries()) {
       lockstep::fuzz::require(zip.find(entry.name) == &entry);
-      const auto content = zip.read_unchecked(entry);
-      lockstep::fuzz::require(content->bytes.size() == entry.size);
+      const auto content = zip.storage(entry);
+      lockstep::fuzz::require(content->bytes().size() == entry.size);
       zip.read(entry);
     }
   });

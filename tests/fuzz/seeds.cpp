@@ -76,6 +76,38 @@ std::string torch_bytes(const Value& value) {
   return read_file(folder.path() / "a");
 }
 
+// A tensor whose sign is in its metadata.
+Value lazy_value() {
+  const auto complex_record = [] {
+    TensorRecord tensor = float_tensor({4}, {1, 2, 3, 4});
+    return make_record(DType::kComplex64, {2}, tensor.storage);
+  };
+  Value value;
+  value["conj"] = complex_record();
+  TensorRecord lazy = complex_record();
+  lazy.is_conjugated = true;
+  lazy.is_negated = true;
+  value["lazy"] = lazy;
+  return value;
+}
+
+// What takes much more memory than bytes: deflated, and many small objects.
+std::string deflated_torch_bytes() {
+  return testing::raw_zip(
+      {{.name = "a/data.pkl",
+        .content = "\x80\x02](" + std::string(3000, 'N') + "e.",
+        .is_deflated = true},
+       {.name = "a/data/0",
+        .content = std::string(3000, '\0'),
+        .is_deflated = true}});
+}
+
+std::string safetensors_of(const std::string& header) {
+  const uint64_t size = header.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) +
+         header;
+}
+
 std::string tokenizer_text() {
   return R"({"model": {"type": "BPE", "ignore_merges": false,
     "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4},
@@ -113,6 +145,17 @@ std::string pdb_text() {
          "TER\nENDMDL\nEND\n";
 }
 
+// Two chains take turns.
+std::string mixed_pdb_text() {
+  std::string text;
+  for (int i = 0; i < 10; ++i) {
+    text += "ATOM      1  CA  SER ";
+    text += i % 2 == 0 ? 'A' : 'B';
+    text += "   1      11.104   6.134  -6.504  1.00  0.00\n";
+  }
+  return text;
+}
+
 std::string mmcif_text() {
   return "data_X\n_exptl.method 'X-RAY DIFFRACTION'\n"
          "_refine.pdbx_refine_id 1\n_refine.ls_d_res_high 2.10\nloop_\n"
@@ -140,7 +183,8 @@ std::map<std::string, Seeds> make_seeds() {
   return {
       {"fuzz_pickle",
        {write_pickle(value).bytes, write_pickle(small).bytes,
-        testing::cifar10_python(0, 1),
+        testing::cifar10_python(0, 1), write_pickle(lazy_value()).bytes,
+        "\x80\x02](" + std::string(200, 'N') + "e.",
         // Protocol 4: a frame, short texts, remembered ones, a set, bytes.
         "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94(\x8c\x01"s
         "a\x94\x8f\x94(K\x01K\x02\x90\x8c\x01"s
@@ -150,14 +194,21 @@ std::map<std::string, Seeds> make_seeds() {
       {"fuzz_zip", {torch_bytes(value), npz_bytes(), zip}},
       {"fuzz_torch_file",
        {torch_bytes(value), torch_bytes(small), testing::old_torch_file(value),
-        testing::old_torch_file(small)}},
-      {"fuzz_safetensors", {safetensors_bytes()}},
+        testing::old_torch_file(small), torch_bytes(lazy_value()),
+        deflated_torch_bytes()}},
+      {"fuzz_safetensors",
+       {safetensors_bytes(),
+        safetensors_of(
+            R"({"__metadata__":{"a":"b","":""},"x":{"dtype":"U8","shape":)"
+            R"([0,1,1,1],"data_offsets":[0,0]},"y":{"dtype":"F32","shape":[0],)"
+            R"("data_offsets":[0,0]}})")}},
       {"fuzz_npz", {npz_bytes()}},
       {"fuzz_store", {store_bytes()}},
       {"fuzz_yaml",
        {to_yaml(Sample().options),
         "training:\n  lr: 1e-3\n  use_amp: no\ncfg: [1, 2]\ntags:\n- a\n- 'b'",
-        "{data: {batch_size: 8}, \"lr\": 0.5, output_dir: |\n  x\n}\n"}},
+        "{data: {batch_size: 8}, \"lr\": 0.5, output_dir: |\n  x\n}\n",
+        std::string(2000, 'k') + ": 1\n"}},
       {"fuzz_flags",
        {"--lr\n0.5\n--cfg\n1,2\n-3\n--no_use_amp\n--tags\na\nb",
         "--batch_size=4\n--compile\nnone\n--\nword", "--help"}},
@@ -175,7 +226,7 @@ std::map<std::string, Seeds> make_seeds() {
         "rms_norm_eps": 1e-5, "rope_theta": 5e5, "rope_scaling": {
         "rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
         "high_freq_factor": 4, "original_max_position_embeddings": 64}})"}},
-      {"fuzz_structure", {pdb_text(), mmcif_text()}},
+      {"fuzz_structure", {pdb_text(), mmcif_text(), mixed_pdb_text()}},
       {"fuzz_action_csv",
        {"x,y,z,roll,pitch,yaw,gripper\n1,2,3,4,5,6,-1\n",
         "\"a\",b,c,d,e,f,g,note\r\n+1,1e-3,\"3\",4,5,6,7,\"a, "

@@ -10,14 +10,14 @@
 #include <string_view>
 
 #include "lockstep/base/error.h"
-#include "lockstep/formats/mapped_file.h"
+#include "lockstep/formats/byte_source.h"
 
 namespace lockstep::fuzz {
 
 // Not copied: the fuzzer's buffer has the input's exact size, so that
 // AddressSanitizer sees every byte that is read too much.
-inline MappedFile as_file(const uint8_t* data, size_t size) {
-  return {.owner = {}, .bytes = std::as_bytes(std::span(data, size))};
+inline ByteSource as_file(const uint8_t* data, size_t size) {
+  return ByteSource(std::as_bytes(std::span(data, size)));
 }
 
 inline std::string_view as_text(const uint8_t* data, size_t size) {

@@ -8,6 +8,7 @@
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/checkpoint/record.h"
+#include "lockstep/checkpoint/weight_files.h"
 #include "lockstep/formats/npz.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -140,6 +141,20 @@ Tree optimizer_state(torch::nn::Module& module) {
   return tree;
 }
 
+// The same as lazy_tensors() in checkpoint_files.py.
+Tree lazy_tensors() {
+  const at::Tensor z =
+      torch::complex(torch::arange(6.0F), torch::arange(1.0F, 7.0F))
+          .reshape({2, 3});
+  Tree tree;
+  tree["plain"] = z;
+  tree["conj"] = z.conj();
+  tree["transposed"] = z.conj().t();
+  tree["neg"] = torch::imag(z.conj());
+  tree["both"] = z.to(at::kComplexDouble).conj()._neg_view()[1];
+  return tree;
+}
+
 TEST(CheckpointInterop, PythonLoadsWhatWeWrite) {
   const testing::TempDir folder;
   save_checkpoint(folder.path() / "ours.pt", content());
@@ -152,6 +167,7 @@ TEST(CheckpointInterop, PythonLoadsWhatWeWrite) {
   }
   save_checkpoint(folder.path() / "module_state.pt", module_state(*net));
   save_safetensors(folder.path() / "ours.safetensors", named_arrays());
+  save_checkpoint(folder.path() / "ours_lazy.pt", lazy_tensors());
   NamedTensors arrays;
   const Value values = to_value(numpy_arrays());
   for (const auto& entry : *values.get_if<Value::Dict>()) {
@@ -196,6 +212,31 @@ TEST_F(PythonFiles, TiedTensorsShareMemory) {
     EXPECT_EQ(tied.at(1).as_tensor()[1].item<float>(), 99);
     EXPECT_EQ(tied.at(2).as_tensor()[0].item<float>(), 99);
   }
+}
+
+TEST_F(PythonFiles, ConjugatedAndNegatedTensorsHaveTheirSigns) {
+  const Tree expected = lazy_tensors();
+  for (const char* name : {"lazy.pt", "lazy_legacy.pt"}) {
+    const Tree loaded = load_checkpoint(file(name));
+    const WeightFiles files(file(name));
+    for (const auto& entry : *expected.get_if<Tree::Dict>()) {
+      const auto& key = *entry.key.get_if<std::string>();
+      const at::Tensor wanted =
+          entry.value.get_if<at::Tensor>()->resolve_conj().resolve_neg();
+      const at::Tensor& tensor = loaded.at(key).as_tensor();
+      EXPECT_FALSE(tensor.is_conj() || tensor.is_neg()) << key;
+      EXPECT_TRUE(torch::equal(tensor, wanted)) << name << " " << key;
+      EXPECT_TRUE(torch::equal(files.get(key), wanted)) << name << " " << key;
+      EXPECT_TRUE(torch::equal(files.load(key, at::kCPU), wanted)) << key;
+    }
+  }
+}
+
+TEST_F(PythonFiles, StateDictsOfManyTensorsAreRead) {
+  const Tree many = load_checkpoint(file("many.pt"));
+  EXPECT_EQ(TreeView(many).as_dict().size(), 50'000U);
+  EXPECT_EQ(many.at("layers.49999.attention.weight").as_tensor().item<float>(),
+            49'999);
 }
 
 TEST_F(PythonFiles, StateDictsLoadIntoModules) {

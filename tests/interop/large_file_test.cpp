@@ -24,7 +24,7 @@ TEST(LargeFile, IsReadByBothSides) {
     save_checkpoint(path, tree);
   }
   const Value value = read_torch_file(path);
-  const auto& bytes = value.at("large").as_tensor().storage->bytes;
+  const auto& bytes = value.at("large").as_tensor().storage->bytes();
   EXPECT_EQ(bytes.size(), static_cast<size_t>(size));
   EXPECT_EQ(bytes.back(), std::byte{7});
   const auto python = testing::run(

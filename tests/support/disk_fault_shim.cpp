@@ -5,7 +5,7 @@
 //
 //   write  ENOSPC 1000 */checkpoint_*   a file cannot grow beyond 1000 bytes
 //   fsync  EIO    0    *.partial.*
-//   open   EROFS  0    */run/*          also mkostemp()
+//   open   EROFS  0    */run/*
 //   rename EIO    0    */checkpoint_*   by the old name or the new one
 //   fsync  HOLD   0    *.partial.*      no failure: waits until the line is
 //   gone
@@ -135,9 +135,5 @@ int open(const char* path, int flags, ...) {
   const bool is_writing = (flags & O_ACCMODE) != O_RDONLY;
   if (is_writing && fails("open", path)) return -1;
   return next(open, "open")(path, flags, mode);
-}
-
-int mkostemp(char* path, int flags) {
-  return fails("open", path) ? -1 : next(mkostemp, "mkostemp")(path, flags);
 }
 }

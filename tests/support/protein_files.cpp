@@ -33,14 +33,15 @@ std::string pdb_text(std::span<const AtomLine> atoms) {
       model = atom.model;
       text += fmt::format("MODEL     {:4}\n", model);
     }
+    constexpr int kSerials = 100'000;  // As many as the columns hold.
     // Names of up to three letters begin in the second column.
     const std::string name = atom.name.size() < 4 ? " " + atom.name : atom.name;
     text += fmt::format(
         "{:6}{:5} {:4}{}{:>3}{:>2}{:4}{}   {:8.3f}{:8.3f}{:8.3f}{:6.2f}{:6.2f}"
         "          {:>2}\n",
-        atom.is_hetero ? "HETATM" : "ATOM", ++serial, name, atom.altloc,
-        atom.residue, atom.chain, atom.number, atom.insertion, atom.place[0],
-        atom.place[1], atom.place[2], atom.occupancy, 20.0,
+        atom.is_hetero ? "HETATM" : "ATOM", ++serial % kSerials, name,
+        atom.altloc, atom.residue, atom.chain, atom.number, atom.insertion,
+        atom.place[0], atom.place[1], atom.place[2], atom.occupancy, 20.0,
         atom.name.substr(0, 1));
   }
   if (has_models) text += "ENDMDL\n";

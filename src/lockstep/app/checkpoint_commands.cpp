@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/module_state.h"
@@ -61,9 +62,10 @@ void list_tensor(const std::string& path, const at::Tensor& tensor,
 void list_text(const std::string& path, const std::string& text,
                Listing& listing) {
   if (text.find('\n') == std::string::npos) {
-    listing.text += fmt::format("{}  \"{}\"\n", path, text);
+    listing.text += fmt::format("{}  \"{}\"\n", path, printable_line(text));
   } else {
-    listing.long_texts += fmt::format("\n{}:\n{}\n", path, text);
+    listing.long_texts +=
+        fmt::format("\n{}:\n{}\n", path, printable_text(text));
   }
 }
 
@@ -108,7 +110,7 @@ void list(const std::string& path, const Tree& value, Listing& listing) {
     list_tensor(path, *tensor, listing);
   } else if (const auto* dict = value.get_if<Tree::Dict>()) {
     for (const auto& entry : *dict) {
-      list(below(key_text(entry.key)), entry.value, listing);
+      list(below(printable_line(key_text(entry.key))), entry.value, listing);
     }
   } else if (const auto* items = value.get_if<Tree::List>()) {
     list_items(*items);
@@ -122,7 +124,7 @@ void list(const std::string& path, const Tree& value, Listing& listing) {
     listing.text += fmt::format("{}  {}\n", path, *flag);
   } else if (const auto* opaque = value.get_if<Opaque>()) {
     listing.text += fmt::format("{}  (an object of {}, not read)\n", path,
-                                opaque->class_name);
+                                printable_line(opaque->class_name));
   } else if (value.is_null()) {
     listing.text += path + "  none\n";
   }
@@ -155,10 +157,10 @@ struct Exported {
 std::string left_out_text(const Tree::Entry& entry) {
   const auto* opaque = entry.value.get_if<Opaque>();
   const std::string reason =
-      opaque != nullptr
-          ? fmt::format("an object of {}, not read", opaque->class_name)
-          : std::string(kind_text(entry.value.data().index()));
-  return fmt::format("{} ({})", key_text(entry.key), reason);
+      opaque != nullptr ? fmt::format("an object of {}, not read",
+                                      printable_line(opaque->class_name))
+                        : std::string(kind_text(entry.value.data().index()));
+  return fmt::format("{} ({})", printable_line(key_text(entry.key)), reason);
 }
 
 // Files of other programs hold numbers and texts beside the weights.
@@ -181,9 +183,11 @@ Exported tensors_of(const Tree& weights, const std::string& path) {
                       "what the file holds, --key NAME chooses");
   }
   const size_t prefix_size = wrapper_prefix(names).size();
+  Tree::Dict tensors;
   for (const auto& [name, tensor] : found) {
-    exported.tensors[name.substr(prefix_size)] = tensor;
+    tensors.push_back({name.substr(prefix_size), tensor});
   }
+  exported.tensors = std::move(tensors);
   return exported;
 }
 

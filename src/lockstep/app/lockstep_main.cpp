@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
+#include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/front.h"
 #include "lockstep/launch/options.h"
@@ -142,7 +143,7 @@ int dispatch(const Arguments& arguments) {
 
 int report(const std::exception& error, int code) {
   report_to_launcher(error);
-  std::fprintf(stderr, "lockstep: %s\n", error.what());
+  std::fprintf(stderr, "lockstep: %s\n", printable_text(error.what()).c_str());
   return code;
 }
 

@@ -10,6 +10,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/printable.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/prepare/prepare.h"
 #include "lockstep/track/console.h"
@@ -52,7 +53,7 @@ void dispatch(const Arguments& arguments) {
   } else if (command == "version" || command == "--version") {
     print("lockstep-prepare " LOCKSTEP_VERSION "\n");
   } else if (command == "atlas") {
-    print(prepare({arguments.begin() + 1, arguments.end()}));
+    print(printable_text(prepare({arguments.begin() + 1, arguments.end()})));
   } else {
     throw ConfigError("'" + command +
                       "' is no recipe that lockstep-prepare knows; it knows "
@@ -68,7 +69,8 @@ int main(int count, char** values) {
     lockstep::dispatch({values + 1, values + count});
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "lockstep-prepare: %s\n", error.what());
+    std::fprintf(stderr, "lockstep-prepare: %s\n",
+                 lockstep::printable_text(error.what()).c_str());
     return lockstep::exit_code(error);
   }
 }

@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
+#include "lockstep/base/printable.h"
 #include "lockstep/comm/explain.h"
 
 namespace lockstep {
@@ -17,7 +18,7 @@ void tell(const std::string& kind, const std::string& text) {
   const std::string prefix =
       rank == nullptr ? "" : std::string("[rank") + rank + "]: ";
   std::fprintf(stderr, "%s%s: %s\n", prefix.c_str(), kind.c_str(),
-               text.c_str());
+               printable_text(text).c_str());
 }
 
 // Errors of libtorch come from anywhere, backward() above all; the program's

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
 #include "lockstep/base/error.h"
 
@@ -31,16 +32,30 @@ bool is_being_written(const fs::path& path) {
   return !file || flock(file.get(), LOCK_EX | LOCK_NB) != 0;
 }
 
+// Makes a file of a name that was free, and puts the name in `name`. Not by
+// mkostemp, which takes the rights from everybody but the owner: so the umask
+// and the folder's default rights decide, as for every other file.
+int open_temporary(const fs::path& path, std::string& name) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr int kTrials = 100;
+  std::random_device random;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    name = path.string() + std::string(kTemporary);
+    for (size_t i = 0; i < kRandomLetters; ++i) {
+      name += kLetters[random() % kLetters.size()];
+    }
+    const int fd =
+        open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const fs::path& path)
-    : path_(path),
-      temporary_(path.string() + std::string(kTemporary) +
-                 std::string(kRandomLetters, 'X')),
-      file_(mkostemp(temporary_.data(), O_CLOEXEC)) {
+    : path_(path), file_(open_temporary(path, temporary_)) {
   if (!file_) fail();
-  // mkostemp lets only the owner read.
-  fchmod(file_.get(), 0644);
   // Without a lock (some network file systems) the write goes on all the same.
   flock(file_.get(), LOCK_EX | LOCK_NB);
 }

@@ -15,8 +15,8 @@ namespace lockstep {
 
 // Writes to "<path>.partial.XXXXXX" in the same folder; commit() makes it
 // durable and renames it. Destroyed without commit(): the temporary file is
-// removed and the old file stays. All functions throw IoError with path and
-// reason.
+// removed and the old file stays. The file gets the rights that the umask
+// allows. All functions throw IoError with path and reason.
 //
 // The temporary file is locked (flock) while it is written, so that others can
 // tell it from the leftover of a killed process.

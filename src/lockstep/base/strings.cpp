@@ -90,10 +90,15 @@ std::optional<double> parse_number(std::string_view text) {
 
 std::optional<std::string> nearest(std::string_view word,
                                    std::span<const std::string> candidates) {
+  // Nobody mistypes more than that; the distance takes the product of both
+  // lengths in steps, and the word may come from a file.
+  constexpr size_t kLongest = 200;
+  if (word.size() > kLongest) return std::nullopt;
   // Farther than a third of the word is another word, not a typing mistake.
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
   std::optional<std::string> best;
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLongest) continue;
     const size_t distance = edit_distance(word, candidate);
     if (distance >= best_distance) continue;
     best_distance = distance;

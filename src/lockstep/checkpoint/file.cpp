@@ -1,5 +1,9 @@
 #include "lockstep/checkpoint/file.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/host_copy.h"
 #include "lockstep/checkpoint/record.h"
@@ -13,15 +17,21 @@ void save_checkpoint(const std::filesystem::path& path, const Tree& tree) {
 }
 
 Tree load_checkpoint(const std::filesystem::path& path) {
-  const MappedFile file = map_file(path);
-  if (is_torch_file(file.bytes) || !is_safetensors_file(file.bytes)) {
-    return to_tree(read_torch_file(path));
+  const ByteSource source = open_source(path);
+  try {
+    if (is_torch_file(source) || !is_safetensors_file(source)) {
+      // Checksums of tensors are compared while they are copied.
+      return to_tree(read_torch_file(source, TorchFileCheck::kStructure));
+    }
+    Value::Dict tensors;
+    for (auto& [name, tensor] : read_safetensors(source).tensors) {
+      tensors.push_back({std::move(name), std::move(tensor)});
+    }
+    return to_tree(std::move(tensors));
+  } catch (const FormatError& error) {
+    throw FormatError(fmt::format("'{}' is damaged or no checkpoint: {}",
+                                  path.string(), error.what()));
   }
-  Value tensors = Value::dict();
-  for (auto& [name, tensor] : read_safetensors(path).tensors) {
-    tensors[name] = std::move(tensor);
-  }
-  return to_tree(tensors);
 }
 
 void save_safetensors(const std::filesystem::path& path, const Tree& tensors) {

@@ -1,7 +1,6 @@
 #include "lockstep/checkpoint/memory_copy.h"
 
 #include <ATen/Parallel.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,10 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/checkpoint/new_pages.h"
+
 namespace lockstep {
 namespace {
 
-constexpr uintptr_t kPage = 4096;
 constexpr size_t kPieceBytes = size_t{2} << 20;
 // Less is copied in the time that a thread takes to start.
 constexpr size_t kBytesPerThread = size_t{16} << 20;
@@ -31,17 +31,6 @@ std::vector<MemoryCopy> split(std::span<const MemoryCopy> copies) {
   return pieces;
 }
 
-// All pages at once cost two thirds of what they cost one by one, when they are
-// first written to. Systems before Linux 5.14 refuse, and nothing is lost.
-void fetch_pages(const MemoryCopy& piece) {
-  const auto begin = reinterpret_cast<uintptr_t>(piece.to);
-  const uintptr_t first = (begin + kPage - 1) / kPage * kPage;
-  const uintptr_t last = (begin + piece.num_bytes) / kPage * kPage;
-  if (first < last) {
-    madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_WRITE);
-  }
-}
-
 }  // namespace
 
 // Not by at::parallel_for(): its threads get equal shares, and all wait for one
@@ -51,7 +40,10 @@ void copy_all(std::span<const MemoryCopy> copies) {
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < pieces.size(); i = next++) {
-      if (pieces[i].is_new) fetch_pages(pieces[i]);
+      if (pieces[i].is_new) {
+        fetch_new_pages(
+            {static_cast<std::byte*>(pieces[i].to), pieces[i].num_bytes});
+      }
       std::memcpy(pieces[i].to, pieces[i].from, pieces[i].num_bytes);
     }
   };

@@ -94,8 +94,9 @@ std::string LoadReport::text() const {
 }
 
 std::string wrapper_prefix(const std::vector<std::string>& names) {
+  constexpr int kMostWrappers = 8;  // A name of a file may be endless.
   std::string prefix;
-  while (!names.empty()) {
+  for (int i = 0; i < kMostWrappers && !names.empty(); ++i) {
     const auto wrapper =
         first_wrapper(std::string_view(names[0]).substr(prefix.size()));
     const std::string longer = prefix + std::string(wrapper);

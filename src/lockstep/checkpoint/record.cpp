@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/memory_copy.h"
+#include "lockstep/checkpoint/storage_read.h"
 
 namespace lockstep {
 namespace {
@@ -55,23 +54,18 @@ at::ScalarType to_scalar_type(DType dtype) {
       ->second;
 }
 
-at::Tensor view_of(const TensorRecord& record) {
-  const auto options = at::TensorOptions(to_scalar_type(record.dtype));
-  const std::span<const std::byte> bytes = record.storage->bytes;
-  const auto element = static_cast<size_t>(size_bytes(record.dtype));
-  if (bytes.empty()) return at::empty(record.shape, options);
-  if (reinterpret_cast<uintptr_t>(bytes.data()) % element != 0) {
-    const auto packed = packed_elements(record);
-    at::Tensor copy = at::empty(record.shape, options);
-    std::memcpy(copy.mutable_data_ptr(), packed->bytes.data(),
-                packed->bytes.size());
-    return copy;
+at::Tensor copy_of(const TensorRecord& record) {
+  at::Tensor copy =
+      at::empty(record.shape, at::TensorOptions(to_scalar_type(record.dtype)));
+  const std::span<std::byte> to(
+      static_cast<std::byte*>(copy.mutable_data_ptr()), copy.nbytes());
+  if (is_packed(record)) {
+    record.storage->read(
+        static_cast<size_t>(record.offset * size_bytes(record.dtype)), to);
+  } else {
+    std::ranges::copy(packed_elements(record)->bytes(), to.begin());
   }
-  auto* first = const_cast<std::byte*>(bytes.data()) +
-                static_cast<size_t>(record.offset) * element;
-  return at::from_blob(
-      first, record.shape, record.strides, [storage = record.storage](void*) {},
-      options);
+  return copy;
 }
 
 Value to_value(const Tree& tree) {
@@ -81,10 +75,9 @@ Value to_value(const Tree& tree) {
     const c10::Storage& storage = tensor.storage();
     auto& shared = storages[storage.unsafeGetStorageImpl()];
     if (shared == nullptr) {
-      shared = std::make_shared<const ByteStorage>(
-          ByteStorage{.owner = std::make_shared<const c10::Storage>(storage),
-                      .bytes = {static_cast<const std::byte*>(storage.data()),
-                                storage.nbytes()}});
+      shared = ByteStorage::view(
+          {static_cast<const std::byte*>(storage.data()), storage.nbytes()},
+          std::make_shared<const c10::Storage>(storage));
     }
     return TensorRecord{.dtype = to_dtype(tensor.scalar_type()),
                         .shape = tensor.sizes().vec(),
@@ -96,22 +89,24 @@ Value to_value(const Tree& tree) {
 
 Tree to_tree(const Value& value) {
   std::unordered_map<const void*, c10::Storage> storages;
-  std::vector<MemoryCopy> copies;
+  std::vector<StorageRead> reads;
   Tree tree = map_tensors<at::Tensor>(value, [&](const TensorRecord& record) {
+    if (record.is_conjugated || record.is_negated) {
+      record.storage->check();
+      return copy_of(record);
+    }
     auto& storage = storages[record.storage.get()];
     if (!storage) {
-      const auto bytes = record.storage->bytes;
-      storage =
-          at::empty({static_cast<int64_t>(bytes.size())}, at::kByte).storage();
-      copies.push_back({.to = storage.mutable_data(),
-                        .from = bytes.data(),
-                        .num_bytes = bytes.size(),
-                        .is_new = true});
+      const auto size = static_cast<int64_t>(record.storage->size());
+      storage = at::empty({size}, at::kByte).storage();
+      reads.push_back({.from = record.storage.get(),
+                       .to = {static_cast<std::byte*>(storage.mutable_data()),
+                              record.storage->size()}});
     }
     at::Tensor tensor = at::empty({0}, to_scalar_type(record.dtype));
     return tensor.set_(storage, record.offset, record.shape, record.strides);
   });
-  copy_all(copies);
+  read_all(reads);
   return tree;
 }
 

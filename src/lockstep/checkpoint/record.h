@@ -11,15 +11,15 @@ namespace lockstep {
 // an element type that files do not know.
 Value to_value(const Tree& tree);
 
-// Every storage is copied once, so that the tensors are independent of the file
-// and share memory among themselves as before.
+// Every storage is read once, by several threads, and its checksum compared:
+// the tensors are independent of the file and share memory among themselves as
+// before, but those that are conjugated or negated are copies of their own.
+// Throws IoError and FormatError.
 Tree to_tree(const Value& value);
 
 at::ScalarType to_scalar_type(DType dtype);
 
-// A tensor over the record's own memory, which it keeps alive and which nobody
-// may write to; a copy where elements lie at addresses that their type does not
-// allow.
-at::Tensor view_of(const TensorRecord& record);
+// A contiguous copy of one tensor; a checksum is not compared. Throws IoError.
+at::Tensor copy_of(const TensorRecord& record);
 
 }  // namespace lockstep

@@ -14,8 +14,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/workers.h"
-#include "lockstep/checkpoint/memory_copy.h"
 #include "lockstep/checkpoint/record.h"
+#include "lockstep/checkpoint/storage_read.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/sha256.h"
 #include "lockstep/formats/torch_file.h"
@@ -30,8 +30,9 @@ constexpr std::array kFolderFiles = {
     "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
     "pytorch_model.bin.index.json", "model.pt"};
 constexpr std::string_view kIndexEnd = ".index.json";
-// So much of a file is in memory at a time.
+// So much of a file is in memory at a time, besides what is asked for.
 constexpr size_t kPieceBytes = size_t{32} << 20;
+constexpr size_t kHashPieceBytes = size_t{1} << 20;
 
 fs::path file_in(const fs::path& path) {
   if (!fs::is_directory(path)) return path;
@@ -44,11 +45,11 @@ fs::path file_in(const fs::path& path) {
                                 path.string(), tried));
 }
 
-NamedTensors tensors_of(const MappedFile& file) {
-  if (!is_torch_file(file.bytes) && is_safetensors_file(file.bytes)) {
-    return read_safetensors(file).tensors;
+NamedTensors tensors_of(const ByteSource& source) {
+  if (!is_torch_file(source) && is_safetensors_file(source)) {
+    return read_safetensors(source).tensors;
   }
-  const Value whole = read_torch_file(file);
+  const Value whole = read_torch_file(source);
   NamedTensors tensors;
   for (const auto& entry : BasicView(find_state_dict(whole)).as_dict()) {
     const auto* name = entry.key.get_if<std::string>();
@@ -67,27 +68,43 @@ std::string mark_of(const fs::path& path) {
                      fs::last_write_time(path).time_since_epoch().count());
 }
 
-void copy_bytes(const at::Tensor& from, const at::Tensor& to) {
-  const std::array copies = {MemoryCopy{.to = to.mutable_data_ptr(),
-                                        .from = from.const_data_ptr(),
-                                        .num_bytes = from.nbytes(),
-                                        .is_new = true}};
-  copy_all(copies);
+std::span<std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
 
-// Both have one dimension, and `to` was never written to.
-void copy_piece(const at::Tensor& from, const at::Tensor& to) {
-  if (to.is_cpu()) {
-    if (from.scalar_type() == to.scalar_type()) return copy_bytes(from, to);
-    to.copy_(from);
+// The numbers of is_packed() from element `first` on, as many as fit.
+void read_elements(const TensorRecord& record, int64_t first,
+                   const at::Tensor& to) {
+  const std::array reads = {
+      StorageRead{.from = record.storage.get(),
+                  .offset = static_cast<size_t>((record.offset + first) *
+                                                size_bytes(record.dtype)),
+                  .to = bytes_of(to)}};
+  read_all(reads);
+}
+
+// Puts the numbers into a tensor that was never written to.
+void fill(const TensorRecord& record, const at::Tensor& to) {
+  if (!is_packed(record)) {
+    to.copy_(copy_of(record));
     return;
+  }
+  const at::ScalarType own = to_scalar_type(record.dtype);
+  if (to.is_cpu() && to.scalar_type() == own) {
+    return read_elements(record, 0, to);
   }
   // By pinned memory the next piece is read while this one travels, and the
   // device changes the type.
-  const at::Tensor pinned =
-      at::empty(from.sizes(), from.options().pinned_memory(true));
-  copy_bytes(from, pinned);
-  to.copy_(pinned, /*non_blocking=*/true);
+  const auto options = at::TensorOptions(own).pinned_memory(to.is_cuda());
+  const int64_t step =
+      static_cast<int64_t>(kPieceBytes) / size_bytes(record.dtype);
+  const at::Tensor flat = to.view(-1);
+  for (int64_t done = 0; done < flat.numel(); done += step) {
+    const at::Tensor piece =
+        at::empty({std::min(step, flat.numel() - done)}, options);
+    read_elements(record, done, piece);
+    flat.narrow(0, done, piece.numel()).copy_(piece, /*non_blocking=*/true);
+  }
 }
 
 bool is_digest(std::string_view text) {
@@ -99,22 +116,20 @@ bool is_digest(std::string_view text) {
 
 struct WeightFiles::Entry {
   TensorRecord record;
-  MappedFile file;
 };
 
 struct WeightFiles::Content {
   void add_file(const fs::path& path, std::map<std::string, Entry>& found) {
     marks += mark_of(path);
-    const MappedFile file = map_file(path);
+    const ByteSource source = open_source(path);
     try {
-      for (auto& [name, record] : tensors_of(file)) {
-        found[name] = {.record = std::move(record), .file = file};
+      for (auto& [name, record] : tensors_of(source)) {
+        found[name] = {.record = std::move(record)};
       }
     } catch (const FormatError& error) {
       throw FormatError(fmt::format("'{}' is damaged or holds no weights: {}",
                                     path.string(), error.what()));
     }
-    give_back_pages(file, file.bytes);  // Checksums have read all of them.
   }
 
   void add_index(const fs::path& path) {
@@ -147,14 +162,20 @@ struct WeightFiles::Content {
     }
   }
 
-  std::string digest(const Entry& entry) const {
-    const auto packed = packed_elements(entry.record);
+  std::string digest(const TensorRecord& record) const {
     Sha256 digest;
-    for (size_t done = 0; done < packed->bytes.size(); done += kPieceBytes) {
-      const auto piece = packed->bytes.subspan(
-          done, std::min(kPieceBytes, packed->bytes.size() - done));
+    if (!is_packed(record)) {
+      digest.add(packed_elements(record)->bytes());
+      return digest.hex();
+    }
+    const size_t first =
+        static_cast<size_t>(record.offset * size_bytes(record.dtype));
+    const size_t size = num_bytes(record);
+    std::vector<std::byte> piece(std::min(size, kHashPieceBytes));
+    for (size_t done = 0; done < size; done += piece.size()) {
+      piece.resize(std::min(piece.size(), size - done));
+      record.storage->read(first + done, piece);
       digest.add(piece);
-      give_back_pages(entry.file, piece);
     }
     return digest.hex();
   }
@@ -165,7 +186,7 @@ struct WeightFiles::Content {
     std::vector<std::string> digests(in_order.size());
     run_workers(std::ssize(in_order), 0, [&](int64_t i) {
       const auto place = static_cast<size_t>(i);
-      digests[place] = digest(*in_order[place]);
+      digests[place] = digest(in_order[place]->record);
     });
     Sha256 whole;
     size_t place = 0;
@@ -227,34 +248,34 @@ WeightFacts WeightFiles::facts(const std::string& name) const {
 }
 
 at::Tensor WeightFiles::get(const std::string& name) const {
-  return view_of(find(name).record);
+  return copy_of(find(name).record);
+}
+
+at::Tensor WeightFiles::row(const std::string& name, int64_t index) const {
+  TensorRecord row = find(name).record;
+  if (row.shape.empty() || index < 0 || index >= row.shape[0]) {
+    throw ConfigError(fmt::format("'{}': tensor '{}' of shape {} has no row {}",
+                                  path_.string(), name, shape_text(row.shape),
+                                  index));
+  }
+  row.offset += index * row.strides[0];
+  row.shape.erase(row.shape.begin());
+  row.strides.erase(row.strides.begin());
+  return copy_of(row);
 }
 
 at::Tensor WeightFiles::load(const std::string& name,
                              const at::TensorOptions& to) const {
   const at::NoGradGuard no_grad;
-  const Entry& entry = find(name);
-  const at::Tensor from = view_of(entry.record);
+  const TensorRecord& record = find(name).record;
   const auto type = to.has_dtype() ? c10::typeMetaToScalarType(to.dtype())
-                                   : from.scalar_type();
-  at::Tensor made = at::empty(from.sizes(), to.dtype(type));
-  if (!from.is_contiguous()) {
-    made.copy_(from);
-    give_back_pages(entry.file, entry.record.storage->bytes);
-    return made;
-  }
-  const auto bytes = packed_elements(entry.record)->bytes;
-  const int64_t step = static_cast<int64_t>(kPieceBytes) / from.element_size();
-  const at::Tensor flat_from = from.view(-1);
-  const at::Tensor flat_made = made.view(-1);
-  for (int64_t done = 0; done < from.numel(); done += step) {
-    const int64_t count = std::min(step, from.numel() - done);
-    copy_piece(flat_from.narrow(0, done, count),
-               flat_made.narrow(0, done, count));
-    give_back_pages(
-        entry.file,
-        bytes.subspan(static_cast<size_t>(done * from.element_size()),
-                      static_cast<size_t>(count * from.element_size())));
+                                   : to_scalar_type(record.dtype);
+  at::Tensor made = at::empty(record.shape, to.dtype(type));
+  try {
+    fill(record, made);
+  } catch (const FormatError& error) {
+    throw FormatError(fmt::format("'{}' has changed since it was opened: {}",
+                                  path_.string(), error.what()));
   }
   return made;
 }

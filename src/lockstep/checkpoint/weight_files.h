@@ -23,8 +23,8 @@ struct WeightFacts {
   at::ScalarType dtype = at::kFloat;
 };
 
-// The files are mapped; a tensor's bytes are read when it is asked for, or when
-// a file has checksums. Safe to use from several threads at once.
+// The files stay open; a tensor's bytes are read when it is asked for, and
+// besides when a file has checksums. Safe to use from several threads at once.
 class WeightFiles {
  public:
   // `path`: a .safetensors file; a file of torch.save, whose state dict is
@@ -41,16 +41,18 @@ class WeightFiles {
   std::vector<std::string> names() const;  // sorted
   bool has(const std::string& name) const;
 
-  // These three throw ConfigError when there is no such tensor.
+  // These four throw ConfigError when there is no such tensor; the last three
+  // also IoError, when a file has become shorter among others.
   WeightFacts facts(const std::string& name) const;
 
-  // On the CPU. It shares the mapped file's memory, which nobody may write to,
-  // and keeps it alive.
+  // A copy on the CPU, contiguous.
   at::Tensor get(const std::string& name) const;
 
-  // Copies the tensor to the device, in its own type or another one, and gives
-  // the pages of the file back on the way: little more than the copy is in
-  // memory at any time.
+  // The same of tensor[index] alone. Throws ConfigError when there is none.
+  at::Tensor row(const std::string& name, int64_t index) const;
+
+  // Copies the tensor to the device, in its own type or another one: little
+  // more than the copy is in memory at any time.
   at::Tensor load(const std::string& name, const at::TensorOptions& to) const;
 
   // SHA-256 of all names, types, shapes and numbers: the same for the same

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/utf8.h"
 
@@ -174,12 +175,7 @@ std::string yaml_value(ValueShape shape, const SettingValue& value) {
 
 std::string shown(std::string_view text) {
   constexpr size_t kLongest = 80;
-  std::string result(text.substr(0, kLongest));
-  for (char& c : result) {
-    if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
-  }
-  if (text.size() > kLongest) result += "...";
-  return "'" + result + "'";
+  return "'" + printable_line(text, kLongest) + "'";
 }
 
 }  // namespace lockstep

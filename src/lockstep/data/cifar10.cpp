@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
-#include "lockstep/formats/mapped_file.h"
+#include "lockstep/base/files.h"
 #include "lockstep/formats/pickle_reader.h"
 
 namespace lockstep {
@@ -62,7 +62,7 @@ Part read_python(std::span<const std::byte> bytes) {
   }
   Part part = make_part(count);
   std::memcpy(part.pictures.mutable_data_ptr(),
-              packed_elements(data)->bytes.data(), part.pictures.nbytes());
+              packed_elements(data)->bytes().data(), part.pictures.nbytes());
   for (int64_t i = 0; i < count; ++i) {
     part.labels[i] = batch.at("labels").at(i).as_int();
   }
@@ -80,10 +80,11 @@ void check_labels(const at::Tensor& labels) {
 }
 
 Part read_part(const fs::path& path) {
-  const MappedFile file = map_file(path);
+  const std::string file = read_file(path);
   try {
-    Part part = path.extension() == ".bin" ? read_binary(file.bytes)
-                                           : read_python(file.bytes);
+    const auto bytes = as_bytes(file);
+    Part part =
+        path.extension() == ".bin" ? read_binary(bytes) : read_python(bytes);
     check_labels(part.labels);
     return part;
   } catch (const FormatError& error) {

@@ -5,6 +5,7 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/data/image_codecs.h"
 
 namespace lockstep {
@@ -111,6 +112,18 @@ void check_image_size(uint64_t width, uint64_t height, uint64_t num_bytes,
                     "says: damaged, or cut off",
                     num_bytes, width, height));
   }
+}
+
+void check_decoded_size(ImageSize size, uint64_t memory_bytes,
+                        uint64_t file_bytes) {
+  constexpr uint64_t kAlways = uint64_t{64} << 20;
+  constexpr uint64_t kMostTimes = 100;
+  if (memory_bytes <= kAlways + kMostTimes * file_bytes) return;
+  throw FormatError(fmt::format(
+      "an image of {}x{} pixels takes {} of memory to decode, more than 64 MiB "
+      "and {} times the {} bytes of its file: scale it down or leave it out",
+      size.width, size.height, bytes_text(int64_t(memory_bytes)), kMostTimes,
+      file_bytes));
 }
 
 Image decode_image(std::string_view bytes, ImageRequest request) {

@@ -50,7 +50,8 @@ struct ImageRequest {
 // Pillow clips at 255, becomes its upper 8 bits too.)
 //
 // Throws FormatError for all that is no whole image: other bytes, a file that
-// was cut off, damaged data, more than 2^28 pixels.
+// was cut off, damaged data, more than 2^28 pixels; and for an image that takes
+// more memory to decode than 64 MiB and 100 times the bytes of its file.
 Image decode_image(std::string_view bytes, ImageRequest request = {});
 
 // The size alone, from the header. Throws FormatError.

@@ -31,4 +31,10 @@ int decoded_fraction(const Image& image, ImageSize full);
 void check_image_size(uint64_t width, uint64_t height, uint64_t num_bytes,
                       uint64_t most_pixels_per_byte);
 
+// Throws FormatError when decoding takes more memory than 64 MiB and 100 times
+// the file's bytes: a flat image shrinks to a thousandth, and every thread of a
+// loader holds one.
+void check_decoded_size(ImageSize size, uint64_t memory_bytes,
+                        uint64_t file_bytes);
+
 }  // namespace lockstep

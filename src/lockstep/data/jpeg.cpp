@@ -158,6 +158,24 @@ void read_checked_header(Decoder& decoder, std::string_view bytes) {
                    info.arith_code ? kAnyPixelsPerByte : kMostPixelsPerByte);
 }
 
+// An image of several scans keeps 2 bytes for every coefficient of a component,
+// whatever size it is decoded at.
+uint64_t memory_of(const jpeg_decompress_struct& info) {
+  const uint64_t denominator = info.scale_denom;
+  const uint64_t output = (info.image_width / denominator + 1) *
+                          (info.image_height / denominator + 1) *
+                          uint64_t(info.num_components);
+  uint64_t coefficients = 0;
+  for (int i = 0; info.progressive_mode && i < info.num_components; ++i) {
+    const jpeg_component_info& component = info.comp_info[i];
+    coefficients +=
+        uint64_t(info.image_width) * info.image_height *
+        uint64_t(component.h_samp_factor) * uint64_t(component.v_samp_factor) /
+        uint64_t(info.max_h_samp_factor) / uint64_t(info.max_v_samp_factor);
+  }
+  return output + 2 * coefficients;
+}
+
 }  // namespace
 
 ImageSize size_of_jpeg(std::string_view bytes) {
@@ -173,6 +191,9 @@ Image decode_jpeg(std::string_view bytes,
   read_checked_header(decoder, bytes);
   const jpeg_decompress_struct& info = decoder.info();
   if (at_least_short_side) decoder.choose_scale(*at_least_short_side);
+  check_decoded_size(
+      {.width = int(info.image_width), .height = int(info.image_height)},
+      memory_of(info), bytes.size());
   require(decoder.start(), decoder);
   Image image{.width = int(info.output_width),
               .height = int(info.output_height),

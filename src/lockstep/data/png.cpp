@@ -148,6 +148,17 @@ std::vector<png_bytep> row_pointers(Image& image) {
   return rows;
 }
 
+// With the channels that the conversion gives.
+Image make_checked_image(const Decoder& decoder, std::string_view bytes) {
+  const ImageSize size{.width = int(decoder.width()),
+                       .height = int(decoder.height())};
+  check_decoded_size(size,
+                     uint64_t(decoder.width()) * decoder.height() *
+                         uint64_t(decoder.channels()),
+                     bytes.size());
+  return make_image(size.width, size.height, decoder.channels());
+}
+
 void read_checked_header(Decoder& decoder, std::string_view bytes) {
   require(decoder.read_header(), decoder);
   check_image_size(decoder.width(), decoder.height(), bytes.size(),
@@ -166,8 +177,7 @@ Image decode_png(std::string_view bytes) {
   Decoder decoder(bytes);
   read_checked_header(decoder, bytes);
   require(decoder.convert_to_8_bit_grey_or_rgb(), decoder);
-  Image image = make_image(int(decoder.width()), int(decoder.height()),
-                           decoder.channels());
+  Image image = make_checked_image(decoder, bytes);
   std::vector<png_bytep> rows = row_pointers(image);
   require(decoder.read_pixels(rows), decoder);
   return image;
@@ -178,8 +188,7 @@ Image decode_label_png(std::string_view bytes) {
   read_checked_header(decoder, bytes);
   check_holds_labels(decoder);
   require(decoder.convert_to_bytes(), decoder);
-  Image image = make_image(int(decoder.width()), int(decoder.height()),
-                           decoder.channels());
+  Image image = make_checked_image(decoder, bytes);
   std::vector<png_bytep> rows = row_pointers(image);
   require(decoder.read_pixels(rows), decoder);
   return image.channels == 1 ? image : first_of_equal_channels(image);

@@ -57,7 +57,7 @@ DType read_type(std::string_view text) {
 }
 
 TensorRecord read_array(const std::shared_ptr<const ByteStorage>& content) {
-  ByteReader in(content->bytes);
+  ByteReader in(content->bytes());
   if (in.take_text(kMagic.size()) != kMagic) {
     throw FormatError("an array begins like no .npy file");
   }
@@ -70,10 +70,8 @@ TensorRecord read_array(const std::shared_ptr<const ByteStorage>& content) {
   auto shape = read_shape(value_of(header, "shape"));
   const bool is_fortran = value_of(header, "fortran_order").starts_with("True");
   if (is_fortran) std::ranges::reverse(shape);
-  auto array =
-      make_record(read_type(value_of(header, "descr")), std::move(shape),
-                  std::make_shared<const ByteStorage>(
-                      ByteStorage{.owner = content, .bytes = data}));
+  auto array = make_record(read_type(value_of(header, "descr")),
+                           std::move(shape), ByteStorage::view(data, content));
   if (num_elements(array.shape) * size_bytes(array.dtype) !=
       static_cast<int64_t>(data.size())) {
     throw FormatError("an array has more bytes than its shape says");
@@ -108,8 +106,8 @@ std::string make_header(const TensorRecord& array, const std::string& name) {
 
 }  // namespace
 
-NamedTensors read_npz(MappedFile file) {
-  const ZipReader zip(std::move(file));
+NamedTensors read_npz(const ByteSource& source) {
+  const ZipReader zip(source);
   NamedTensors arrays;
   for (const ZipEntry& entry : zip.entries()) {
     std::string name = entry.name;
@@ -120,9 +118,9 @@ NamedTensors read_npz(MappedFile file) {
 }
 
 NamedTensors read_npz(const std::filesystem::path& path) {
-  MappedFile file = map_file(path);
+  const ByteSource source = open_source(path);
   try {
-    return read_npz(std::move(file));
+    return read_npz(source);
   } catch (const FormatError& error) {
     throw FormatError("'" + path.string() +
                       "' is damaged or no npz file: " + error.what());
@@ -135,10 +133,10 @@ void write_npz(const std::filesystem::path& path, const NamedTensors& arrays) {
   for (const auto& [name, array] : arrays) {
     const std::string header = make_header(array, name);
     const auto elements = packed_elements(array);
-    std::vector<std::byte> entry(header.size() + elements->bytes.size());
+    std::vector<std::byte> entry(header.size() + elements->bytes().size());
     std::ranges::copy(as_bytes(header), entry.begin());
     std::ranges::copy(
-        elements->bytes,
+        elements->bytes(),
         entry.begin() + static_cast<std::ptrdiff_t>(header.size()));
     zip.add(name + std::string(kSuffix), entry);
   }

@@ -5,6 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/utf8.h"
 #include "lockstep/formats/pickle_node.h"
+#include "lockstep/formats/sign.h"
 
 namespace lockstep::pickle {
 namespace {
@@ -30,7 +31,32 @@ std::vector<int64_t> integers(const Refs& arguments, size_t index,
   return numbers;
 }
 
-Ref make_tensor(Arena& arena, const Refs& arguments, DType dtype) {
+// {'conj': True, 'neg': False}: what torch has not yet done to the numbers.
+void set_metadata(Node& metadata, TensorRecord& tensor) {
+  if (metadata.get_if<std::monostate>() != nullptr) return;
+  const auto* dict = metadata.get_if<Dict>();
+  if (dict == nullptr) throw FormatError("pickle: a tensor's metadata");
+  for (const auto& [key, value] : *dict) {
+    const auto* name = key->get_if<std::string_view>();
+    const auto* is_set = value->get_if<bool>();
+    if (name == nullptr || is_set == nullptr ||
+        (*name != "conj" && *name != "neg")) {
+      throw FormatError("pickle: a tensor has metadata that is not known");
+    }
+    (*name == "conj" ? tensor.is_conjugated : tensor.is_negated) = *is_set;
+  }
+  // The conjugate of a real number is the number itself.
+  tensor.is_conjugated = tensor.is_conjugated && is_complex(tensor.dtype);
+  if (tensor.is_negated && !has_sign_bit(tensor.dtype)) {
+    throw FormatError("pickle: a tensor of type " +
+                      std::string(dtype_info(tensor.dtype).torch_name) +
+                      " is marked as negated");
+  }
+}
+
+// `metadata` is the place of an argument that may be missing.
+Ref make_tensor(Arena& arena, const Refs& arguments, DType dtype,
+                size_t metadata) {
   const auto& storage = expect<StorageRef>(arguments, 0, "a tensor's storage");
   TensorRecord tensor{
       .dtype = dtype,
@@ -39,19 +65,23 @@ Ref make_tensor(Arena& arena, const Refs& arguments, DType dtype) {
       .storage = storage.storage,
       .offset = expect<int64_t>(arguments, 1, "a tensor's offset")};
   check_bounds(tensor, storage.num_bytes);
+  if (metadata < arguments.size()) set_metadata(*arguments[metadata], tensor);
+  if (tensor.is_conjugated || tensor.is_negated) {
+    arena.count_copied(tensor, static_cast<uint64_t>(storage.num_bytes));
+  }
   return arena.make(std::move(tensor));
 }
 
-// (storage, offset, shape, strides, requires_grad, hooks)
+// (storage, offset, shape, strides, requires_grad, hooks, metadata)
 Ref rebuild_tensor(Arena& arena, const Refs& arguments) {
   const auto& storage = expect<StorageRef>(arguments, 0, "a tensor's storage");
   if (storage.dtype == nullptr) {
     throw FormatError("pickle: a tensor has a storage without a type");
   }
-  return make_tensor(arena, arguments, storage.dtype->dtype);
+  return make_tensor(arena, arguments, storage.dtype->dtype, 6);
 }
 
-// The same and the element type, over an untyped storage.
+// The same, over an untyped storage, and the element type before the metadata.
 Ref rebuild_typed_tensor(Arena& arena, const Refs& arguments) {
   const auto& name = expect<Global>(arguments, 6, "a tensor's type").name;
   const DTypeInfo* dtype =
@@ -59,7 +89,7 @@ Ref rebuild_typed_tensor(Arena& arena, const Refs& arguments) {
           ? find_dtype(&DTypeInfo::torch_name, std::string_view(name).substr(6))
           : nullptr;
   if (dtype == nullptr) return arena.make(Opaque{"a tensor of " + name});
-  return make_tensor(arena, arguments, dtype->dtype);
+  return make_tensor(arena, arguments, dtype->dtype, 7);
 }
 
 // (data, requires_grad, hooks, ...)
@@ -74,7 +104,7 @@ Ref rebuild_subclass(Arena& arena, const Refs& arguments) {
   if (function.name == "torch._tensor._rebuild_from_type_v2") {
     throw FormatError("pickle: a tensor's function calls itself");
   }
-  Node callable{function};
+  Node callable(function);
   return call(arena, callable,
               expect<Tuple>(arguments, 2, "a tensor's arguments").items);
 }
@@ -143,6 +173,22 @@ constexpr std::array<Known, 16> kKnown = {{
 }};
 
 }  // namespace
+
+void Arena::count_copied(const TensorRecord& tensor, uint64_t storage_bytes) {
+  constexpr uint64_t kMostTimes = 4;  // Views that overlap.
+  if (copied_storages_.insert(tensor.storage.get()).second) {
+    copied_storage_bytes_ += storage_bytes;
+  }
+  copied_bytes_ += num_bytes(tensor);
+  if (num_bytes(tensor) <= storage_bytes &&
+      copied_bytes_ <= kMostTimes * copied_storage_bytes_) {
+    return;
+  }
+  throw FormatError(
+      "pickle: its conjugated and negated tensors have more numbers than are "
+      "in "
+      "the file; save them after resolve_conj() and resolve_neg()");
+}
 
 Ref call(Arena& arena, Node& callable, const Refs& arguments) {
   if (const auto* opaque = callable.get_if<Opaque>()) {

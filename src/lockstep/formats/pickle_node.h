@@ -5,15 +5,20 @@
 // by one arena; only the finished result becomes a tree of values.
 #pragma once
 
+#include <array>
+#include <concepts>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "lockstep/formats/boxed.h"
 #include "lockstep/formats/pickle_reader.h"
 
 namespace lockstep::pickle {
@@ -48,36 +53,61 @@ struct NumpyType {
 // An array of numpy that has no contents yet.
 struct NumpyArray {};
 
+// Large alternatives are boxed: a pickle has many more numbers than tensors.
 struct Node {
-  std::variant<std::monostate, bool, int64_t, BigInt, double, std::string_view,
-               Bytes, Refs, Tuple, Dict, Global, StorageRef, TensorRecord,
-               NumpyType, NumpyArray, Opaque>
-      data;
+  template <typename T>
+  using Stored = std::conditional_t<(sizeof(T) > sizeof(Refs)), Boxed<T>, T>;
+
+  template <typename T>
+  explicit Node(T value) : data(Stored<T>(std::move(value))) {}
 
   template <typename T>
   T* get_if() {
-    return std::get_if<T>(&data);
+    auto* stored = std::get_if<Stored<T>>(&data);
+    if constexpr (std::same_as<Stored<T>, T>) {
+      return stored;
+    } else {
+      return stored == nullptr ? nullptr : &**stored;
+    }
   }
+
+  template <typename T>
+  void assign(T value) {
+    data = Stored<T>(std::move(value));
+  }
+
+  std::variant<std::monostate, bool, int64_t, Stored<BigInt>, double,
+               std::string_view, Stored<Bytes>, Refs, Tuple, Dict,
+               Stored<Global>, Stored<StorageRef>, Stored<TensorRecord>,
+               Stored<NumpyType>, NumpyArray, Stored<Opaque>>
+      data;
 };
+static_assert(sizeof(Node) <= 32);
 
 // How many bytes the objects of one pickle may take. Objects refer to others
 // and calls copy them, so that a small pickle could ask for any amount.
 class Budget {
  public:
-  explicit Budget(size_t pickle_bytes)
-      : left_((size_t{64} << 20) + 200 * pickle_bytes) {}
+  explicit Budget(uint64_t file_bytes)
+      : left_(kAlways + kTimesTheFile * file_bytes) {}
 
-  void spend(size_t bytes) {
+  void spend(uint64_t bytes) {
     if (bytes > left_) {
       throw FormatError(
-          "pickle: its objects take more than 64 MiB and 200 times its bytes");
+          "pickle: its objects take more than 64 MiB and 16 times its bytes");
     }
     left_ -= bytes;
   }
 
  private:
-  size_t left_;
+  static constexpr uint64_t kAlways = uint64_t{64} << 20;
+  static constexpr uint64_t kTimesTheFile = 16;
+
+  uint64_t left_;
 };
+
+// What a piece of memory of its own takes besides its bytes.
+constexpr size_t kAllocationBytes = 16;
 
 class Arena {
  public:
@@ -85,14 +115,44 @@ class Arena {
 
   template <typename T>
   Ref make(T data) {
-    budget_.spend(sizeof(Node) + extra_bytes(data));
-    return &nodes_.emplace_back(Node{std::move(data)});
+    constexpr bool is_boxed = !std::same_as<Node::Stored<T>, T>;
+    budget_.spend(sizeof(Node) + extra_bytes(data) +
+                  (is_boxed ? sizeof(T) + kAllocationBytes : 0));
+    return &nodes_.emplace_back(std::move(data));
+  }
+
+  // One node for each of None, True, False and small numbers.
+  Ref make(std::monostate) { return shared(0, std::monostate()); }
+  Ref make(bool value) { return shared(value ? 1 : 2, value); }
+  Ref make(int64_t number) {
+    if (number < 0 || number >= kSharedNumbers) return make_own(number);
+    return shared(3 + static_cast<size_t>(number), number);
   }
 
   // For what an object refers to besides its node.
-  void spend(size_t bytes) { budget_.spend(bytes); }
+  void spend(uint64_t bytes) { budget_.spend(bytes); }
+
+  // Counts a tensor whose numbers are copied when it is used, unlike all
+  // others. Throws FormatError when such tensors have more bytes than their
+  // storages could need.
+  void count_copied(const TensorRecord& tensor, uint64_t storage_bytes);
 
  private:
+  static constexpr int64_t kSharedNumbers = 256;
+
+  template <typename T>
+  Ref make_own(T data) {
+    budget_.spend(sizeof(Node));
+    return &nodes_.emplace_back(std::move(data));
+  }
+
+  template <typename T>
+  Ref shared(size_t place, T data) {
+    Ref& node = shared_[place];
+    if (node == nullptr) node = make_own(data);
+    return node;
+  }
+
   template <typename T>
   static size_t extra_bytes(const T&) {
     return 0;
@@ -105,7 +165,7 @@ class Arena {
   }
   static size_t extra_bytes(const NumpyType& type) { return type.name.size(); }
   static size_t extra_bytes(const Refs& refs) {
-    return refs.size() * sizeof(Ref);
+    return refs.empty() ? 0 : refs.size() * sizeof(Ref) + kAllocationBytes;
   }
   static size_t extra_bytes(const Tuple& tuple) {
     return extra_bytes(tuple.items);
@@ -114,11 +174,15 @@ class Arena {
     return dict.size() * sizeof(dict[0]);
   }
   static size_t extra_bytes(const TensorRecord& tensor) {
-    return 2 * tensor.shape.size() * sizeof(int64_t);
+    return 2 * (tensor.shape.size() * sizeof(int64_t) + kAllocationBytes);
   }
 
   Budget& budget_;
   std::deque<Node> nodes_;
+  std::array<Ref, 3 + kSharedNumbers> shared_{};
+  std::unordered_set<const ByteStorage*> copied_storages_;
+  uint64_t copied_storage_bytes_ = 0;
+  uint64_t copied_bytes_ = 0;
 };
 
 // What calling `callable` with `arguments` gives: for known functions their

@@ -52,7 +52,7 @@ void set_array_state(Arena& arena, Node& array, const Refs& state) {
       type == nullptr ? nullptr
                       : find_dtype(&DTypeInfo::numpy, type->order + type->name);
   if (dtype == nullptr || columns_first == nullptr || *columns_first) {
-    array.data = Opaque{"numpy.ndarray"};
+    array.assign(Opaque{"numpy.ndarray"});
     return;
   }
   const auto bytes = as_bytes(bytes_of(state, 4));
@@ -64,7 +64,7 @@ void set_array_state(Arena& arena, Node& array, const Refs& state) {
       static_cast<int64_t>(bytes.size())) {
     throw FormatError("pickle: an array of numpy has bytes left over");
   }
-  array.data = std::move(record);
+  array.assign(std::move(record));
 }
 
 }  // namespace

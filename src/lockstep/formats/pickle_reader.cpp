@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMaxDepth = 200;
 constexpr int kMaxProtocol = 5;
+constexpr size_t kLongestExcerpt = 200;  // Of a file's text in an error.
 
 // The stack machine that a pickle is a program for.
 class Machine {
@@ -38,7 +39,14 @@ class Machine {
  private:
   template <typename T>
   void push(T data) {
-    stack_.push_back(arena_.make(std::move(data)));
+    push_ref(arena_.make(std::move(data)));
+  }
+
+  void push_ref(Ref object) {
+    stack_.push_back(object);
+    if (stack_.size() <= highest_) return;
+    highest_ = stack_.size();
+    arena_.spend(2 * sizeof(Ref));  // A vector takes up to twice its items.
   }
 
   // Never takes what lies below the last mark.
@@ -77,16 +85,20 @@ class Machine {
   bool use_memo(char opcode);
   void push_integer(std::span<const std::byte> bytes);
   void push_global(std::string_view module, std::string_view name);
-  void append(const Refs& items);
+  void append(Refs items);
   void set_items(const Refs& items);
   void push_call();
+  void remember(uint32_t number);
+  Ref remembered(uint32_t number) const;
 
   ByteReader& in_;
   const FindStorage& find_storage_;
   Arena arena_;
   Refs stack_;
+  size_t highest_ = 0;  // Most objects that were on the stack.
   std::vector<size_t> marks_;
-  std::unordered_map<uint32_t, Ref> memo_;
+  Refs memo_;  // Numbers follow each other, unless someone else chose them:
+  std::unordered_map<uint32_t, Ref> scattered_memo_;
 };
 
 // Little-endian two's complement of any length.
@@ -141,9 +153,14 @@ void Machine::push_global(std::string_view module, std::string_view name) {
   push(Global{std::string(module) + "." + std::string(name)});
 }
 
-void Machine::append(const Refs& items) {
+void Machine::append(Refs items) {
   if (auto* list = top()->get_if<Refs>()) {
-    list->insert(list->end(), items.begin(), items.end());
+    arena_.spend(items.size() * sizeof(Ref));
+    if (list->empty()) {
+      *list = std::move(items);
+    } else {
+      list->insert(list->end(), items.begin(), items.end());
+    }
   } else if (top()->get_if<Opaque>() == nullptr) {
     throw FormatError("pickle: items are added to what is no list");
   }
@@ -152,6 +169,7 @@ void Machine::append(const Refs& items) {
 void Machine::set_items(const Refs& items) {
   if (items.size() % 2 != 0) throw FormatError("pickle: a key has no value");
   if (auto* dict = top()->get_if<Dict>()) {
+    arena_.spend(items.size() * sizeof(Ref));
     for (size_t i = 0; i < items.size(); i += 2) {
       dict->emplace_back(items[i], items[i + 1]);
     }
@@ -165,12 +183,37 @@ void Machine::push_call() {
   Ref callable = pop();
   const auto* tuple = arguments->get_if<Tuple>();
   if (tuple == nullptr) throw FormatError("pickle: arguments are no tuple");
-  stack_.push_back(call(arena_, *callable, tuple->items));
+  push_ref(call(arena_, *callable, tuple->items));
+}
+
+void Machine::remember(uint32_t number) {
+  Ref object = top();
+  if (number < memo_.size()) {
+    memo_[number] = object;
+  } else if (number == memo_.size()) {
+    arena_.spend(2 * sizeof(Ref));
+    memo_.push_back(object);
+  } else {
+    arena_.spend(3 * sizeof(Ref) + 2 * kAllocationBytes);
+    scattered_memo_[number] = object;
+  }
+}
+
+Ref Machine::remembered(uint32_t number) const {
+  if (const auto found = scattered_memo_.find(number);
+      found != scattered_memo_.end()) {
+    return found->second;
+  }
+  if (number >= memo_.size()) throw FormatError("pickle: nothing remembered");
+  return memo_[number];
 }
 
 bool Machine::build(char opcode) {
   switch (opcode) {
-    case '(': marks_.push_back(stack_.size()); return true;
+    case '(':
+      arena_.spend(sizeof(size_t));
+      marks_.push_back(stack_.size());
+      return true;
     case '0': pop(); return true;
     case 't': push(Tuple{pop_to_mark()}); return true;
     case '\x85': push(Tuple{pop_many(1)}); return true;
@@ -195,7 +238,7 @@ bool Machine::build(char opcode) {
     }
     case 'Q': {
       Ref id = pop();
-      stack_.push_back(load_storage(arena_, *id, find_storage_));
+      push_ref(load_storage(arena_, *id, find_storage_));
       return true;
     }
     case '\x93': {
@@ -211,11 +254,6 @@ bool Machine::build(char opcode) {
 }
 
 bool Machine::use_memo(char opcode) {
-  const auto get = [&](uint32_t number) {
-    const auto found = memo_.find(number);
-    if (found == memo_.end()) throw FormatError("pickle: nothing remembered");
-    stack_.push_back(found->second);
-  };
   switch (opcode) {
     case '\x80':
       if (in_.read<uint8_t>() > kMaxProtocol) {
@@ -223,13 +261,13 @@ bool Machine::use_memo(char opcode) {
       }
       return true;
     case '\x95': in_.take(8); return true;  // frame
-    case 'q': memo_[in_.read<uint8_t>()] = top(); return true;
-    case 'r': memo_[in_.read<uint32_t>()] = top(); return true;
+    case 'q': remember(in_.read<uint8_t>()); return true;
+    case 'r': remember(in_.read<uint32_t>()); return true;
     case '\x94':
-      memo_[static_cast<uint32_t>(memo_.size())] = top();
+      remember(static_cast<uint32_t>(memo_.size() + scattered_memo_.size()));
       return true;
-    case 'h': get(in_.read<uint8_t>()); return true;
-    case 'j': get(in_.read<uint32_t>()); return true;
+    case 'h': push_ref(remembered(in_.read<uint8_t>())); return true;
+    case 'j': push_ref(remembered(in_.read<uint32_t>())); return true;
     default: return false;
   }
 }
@@ -256,6 +294,12 @@ class TreeBuilder {
     return scalar;
   }
 
+  template <typename T>
+  Value convert(const Boxed<T>& boxed) {
+    budget_.spend(kAllocationBytes);
+    return convert(*boxed);
+  }
+
   Value convert(std::string_view text) {
     budget_.spend(text.size());
     return text;
@@ -267,7 +311,8 @@ class TreeBuilder {
   }
 
   Value convert(const TensorRecord& tensor) {
-    budget_.spend(2 * sizeof(int64_t) * tensor.shape.size());
+    budget_.spend(sizeof(TensorRecord) + 2 * kAllocationBytes +
+                  2 * sizeof(int64_t) * tensor.shape.size());
     return tensor;
   }
 
@@ -308,7 +353,8 @@ class TreeBuilder {
     for (const auto& [key, item] : dict) {
       const auto* name = key->get_if<std::string_view>();
       if (name != nullptr && !names.insert(*name).second) {
-        throw FormatError("pickle: the key '" + std::string(*name) +
+        throw FormatError("pickle: the key '" +
+                          std::string(name->substr(0, kLongestExcerpt)) +
                           "' appears twice");
       }
       entries.push_back({build(*key), build(*item)});
@@ -324,7 +370,12 @@ class TreeBuilder {
 }  // namespace pickle
 
 Value read_pickle(ByteReader& in, const FindStorage& find_storage) {
-  pickle::Budget budget(in.remaining());
+  return read_pickle(in, find_storage, in.remaining());
+}
+
+Value read_pickle(ByteReader& in, const FindStorage& find_storage,
+                  uint64_t file_bytes) {
+  pickle::Budget budget(file_bytes);
   pickle::Machine machine(in, find_storage, budget);
   return pickle::TreeBuilder(budget).build(*machine.run());
 }

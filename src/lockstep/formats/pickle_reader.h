@@ -24,8 +24,13 @@ using FindStorage = std::function<std::shared_ptr<const ByteStorage>(
 // numbers), dicts, sets, sizes and bytes; an object of any other becomes
 // Opaque, with all that belongs to it. Throws FormatError for damaged bytes,
 // for cycles, for trees deeper than 200, and when the objects would take more
-// memory than 64 MiB and 200 times what `in` has left.
+// memory than 64 MiB and 16 times what `in` has left.
 Value read_pickle(ByteReader& in, const FindStorage& find_storage);
+
+// The same of a pickle that takes `file_bytes` in a file, where it may be
+// compressed: these decide how much memory its objects may take.
+Value read_pickle(ByteReader& in, const FindStorage& find_storage,
+                  uint64_t file_bytes);
 
 // The same of a pickle that has all its bytes in itself, such as pickle.dump
 // writes. Throws FormatError for one that refers to a storage.

@@ -128,8 +128,10 @@ class Writer {
   }
 
   // _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks),
-  // or v3 with the type as well for types that have no storage of their own.
-  void put(const TensorRecord& tensor) {
+  // or v3 with the type as well for types that have no storage of their own;
+  // behind it what the storage's numbers need, in a dict.
+  void put(const Value::Slot& boxed) {
+    const TensorRecord& tensor = unboxed(boxed);
     const DTypeInfo& info = dtype_info(tensor.dtype);
     const bool is_typed = !info.torch_storage.empty();
     put_global(is_typed ? "torch._utils\n_rebuild_tensor_v2"
@@ -143,6 +145,14 @@ class Writer {
     put_global("collections\nOrderedDict");
     out_ += ")R";
     if (!is_typed) put_global("torch\n" + std::string(info.torch_name));
+    if (tensor.is_conjugated || tensor.is_negated) {
+      out_ += "}(";
+      put_text("conj");
+      put(tensor.is_conjugated);
+      put_text("neg");
+      put(tensor.is_negated);
+      out_ += 'u';
+    }
     out_ += "tR";
   }
 
@@ -150,11 +160,11 @@ class Writer {
   void put_storage(const TensorRecord& tensor, const DTypeInfo& info) {
     const bool is_typed = !info.torch_storage.empty();
     const auto unit = static_cast<size_t>(info.size_bytes);
-    const size_t count = tensor.storage->bytes.size() / unit;
+    const size_t count = tensor.storage->size() / unit;
     const auto [known, is_new] = keys_.try_emplace(
         {tensor.storage.get(), tensor.dtype}, storages_.size());
     if (is_new) {
-      storages_.push_back(tensor.storage->bytes.first(count * unit));
+      storages_.push_back(tensor.storage->bytes().first(count * unit));
     }
     out_ += '(';
     put_text("storage");

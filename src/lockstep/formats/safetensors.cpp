@@ -6,6 +6,7 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "lockstep/formats/byte_reader.h"
+#include "lockstep/formats/safetensors_header.h"
 
 namespace lockstep {
 namespace {
@@ -13,72 +14,23 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kMetadata = "__metadata__";
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // as the original library
 constexpr size_t kAlignment = 8;
 
-struct Place {
-  std::string name;
-  const DTypeInfo* dtype = nullptr;
-  std::vector<int64_t> shape;
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
-// Not by get(), which takes 1.5 and true for 1.
-template <typename Integer>
-Integer integer(const json& number) {
-  if (!number.is_number_integer()) {
-    throw FormatError("a size or place is no whole number");
-  }
-  return number.get<Integer>();
-}
-
-Place read_place(const std::string& name, const json& entry) {
-  const auto type = entry.at("dtype").get<std::string>();
-  Place place{.name = name,
-              .dtype = find_dtype(&DTypeInfo::safetensors, type),
-              .shape = {},
-              .begin = integer<uint64_t>(entry.at("data_offsets").at(0)),
-              .end = integer<uint64_t>(entry.at("data_offsets").at(1))};
-  const auto& shape = entry.at("shape").get_ref<const json::array_t&>();
-  std::ranges::transform(shape, std::back_inserter(place.shape),
-                         integer<int64_t>);
-  if (place.dtype == nullptr) {
-    throw FormatError("tensor '" + name + "' has the unknown type " + type);
-  }
-  return place;
-}
-
-Safetensors read_content(const MappedFile& file) {
-  ByteReader in(file.bytes);
-  const auto length = in.read<uint64_t>();
-  if (length > kMaxHeaderBytes) {
-    throw FormatError("a header of more than 100 MB");
-  }
-  const json header = json::parse(in.take_text(length));
-  if (!header.is_object()) throw FormatError("its header is no object");
-  const auto buffer = in.take(in.remaining());
-
-  Safetensors content{.tensors = {}, .metadata = {}};
-  std::vector<Place> places;
-  for (const auto& [name, entry] : header.items()) {
-    if (name != kMetadata) {
-      places.push_back(read_place(name, entry));
-      continue;
-    }
-    for (const auto& [key, text] : entry.items()) {
-      content.metadata.emplace_back(key, text.get<std::string>());
-    }
-  }
-  std::ranges::sort(places, {}, [](const Place& place) {
+// The tensors that a header names, in the order of their bytes.
+Safetensors make_tensors(SafetensorsHeader header, const ByteSource& source,
+                         uint64_t buffer_at) {
+  const uint64_t buffer_size = source.size() - buffer_at;
+  std::ranges::sort(header.places, {}, [](const SafetensorsPlace& place) {
     return std::pair(place.begin, place.end);
   });
+  Safetensors content{.tensors = {}, .metadata = std::move(header.metadata)};
+  content.tensors.reserve(header.places.size());
   uint64_t position = 0;
-  for (Place& place : places) {
+  for (SafetensorsPlace& place : header.places) {
     int64_t bytes = 0;
     if (place.begin != position || place.end < place.begin ||
-        place.end > buffer.size() ||
+        place.end > buffer_size ||
         __builtin_mul_overflow(num_elements(place.shape),
                                place.dtype->size_bytes, &bytes) ||
         place.end - place.begin != static_cast<uint64_t>(bytes)) {
@@ -87,15 +39,14 @@ Safetensors read_content(const MappedFile& file) {
     }
     position = place.end;
     content.tensors.emplace_back(
-        place.name,
-        make_record(place.dtype->dtype, std::move(place.shape),
-                    std::make_shared<const ByteStorage>(ByteStorage{
-                        .owner = file.owner,
-                        .bytes = buffer.subspan(place.begin,
-                                                place.end - place.begin)})));
+        std::move(place.name),
+        make_record(
+            place.dtype->dtype, std::move(place.shape),
+            std::make_shared<const ByteStorage>(source, buffer_at + place.begin,
+                                                place.end - place.begin)));
   }
-  if (position != buffer.size()) {
-    throw FormatError("it has " + std::to_string(buffer.size()) +
+  if (position != buffer_size) {
+    throw FormatError("it has " + std::to_string(buffer_size) +
                       " bytes of tensors instead of " +
                       std::to_string(position));
   }
@@ -114,7 +65,7 @@ std::string make_header(const Safetensors& content,
                         const NamedTensors& tensors) {
   ordered_json header = ordered_json::object();
   for (const auto& [key, text] : content.metadata) {
-    header[std::string(kMetadata)][key] = text;
+    header[std::string(kSafetensorsMetadata)][key] = text;
   }
   int64_t position = 0;
   for (const auto& [name, tensor] : tensors) {
@@ -139,22 +90,28 @@ std::string make_header(const Safetensors& content,
 
 }  // namespace
 
-bool is_safetensors_file(std::span<const std::byte> bytes) {
-  return bytes.size() > 8 && bytes[8] == std::byte{'{'};
+bool is_safetensors_file(const ByteSource& source) {
+  return source.size() > 8 && source.take(8, 1)[0] == std::byte{'{'};
 }
 
-Safetensors read_safetensors(const MappedFile& file) {
-  try {
-    return read_content(file);
-  } catch (const json::exception& error) {
-    throw FormatError(error.what());
+Safetensors read_safetensors(const ByteSource& source) {
+  uint64_t length = 0;
+  source.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > kMaxHeaderBytes) {
+    throw FormatError("a header of more than 100 MB");
   }
+  SafetensorsHeader header;
+  {
+    const auto text = source.take(sizeof(length), length);
+    header = parse_safetensors_header(as_text(text));
+  }
+  return make_tensors(std::move(header), source, sizeof(length) + length);
 }
 
 Safetensors read_safetensors(const std::filesystem::path& path) {
-  const MappedFile file = map_file(path);
+  const ByteSource source = open_source(path);
   try {
-    return read_safetensors(file);
+    return read_safetensors(source);
   } catch (const FormatError& error) {
     throw FormatError("'" + path.string() +
                       "' is damaged or no safetensors file: " + error.what());
@@ -175,7 +132,7 @@ void write_safetensors(const std::filesystem::path& path,
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
   for (const auto& [name, tensor] : tensors) {
-    file.write(packed_elements(tensor)->bytes);
+    file.write(packed_elements(tensor)->bytes());
   }
   file.commit();
 }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/formats/mapped_file.h"
+#include "lockstep/formats/byte_source.h"
 #include "lockstep/formats/tensor_record.h"
 
 namespace lockstep {
@@ -18,13 +18,13 @@ struct Safetensors {
       {"format", "pt"}};
 };
 
-// Tensors point into the mapped file, in the order in which they lie there.
-// Throws IoError, and FormatError with the path when the header does not
-// describe the bytes exactly.
+// Tensors are in the order in which they lie in the file; their bytes are read
+// when they are asked for. Throws IoError, and FormatError with the path when
+// the header does not describe the bytes exactly.
 Safetensors read_safetensors(const std::filesystem::path& path);
 
-// The same of bytes in memory; the errors name no path.
-Safetensors read_safetensors(const MappedFile& file);
+// The same; the FormatErrors name no path.
+Safetensors read_safetensors(const ByteSource& source);
 
 // Writes atomically (AtomicFile); each tensor is written whole, also when it
 // shares its storage with another. Throws IoError, and FormatError for a type
@@ -33,6 +33,6 @@ void write_safetensors(const std::filesystem::path& path,
                        const Safetensors& content);
 
 // Whether the bytes begin like such a file.
-bool is_safetensors_file(std::span<const std::byte> bytes);
+bool is_safetensors_file(const ByteSource& source);
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/formats/sign.h"
 
 namespace lockstep {
 namespace {
@@ -31,14 +32,6 @@ void pack(const TensorRecord& tensor, size_t dim, const std::byte* from,
 }
 
 }  // namespace
-
-std::shared_ptr<const ByteStorage> ByteStorage::own(
-    std::vector<std::byte> bytes) {
-  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-  const std::span<const std::byte> view(*owner);
-  return std::make_shared<const ByteStorage>(
-      ByteStorage{.owner = std::move(owner), .bytes = view});
-}
 
 std::vector<int64_t> contiguous_strides(std::span<const int64_t> shape) {
   std::vector<int64_t> strides(shape.size());
@@ -94,11 +87,12 @@ TensorRecord make_record(DType dtype, std::vector<int64_t> shape,
       .dtype = dtype, .shape = std::move(shape), .storage = std::move(storage)};
   num_elements(tensor.shape);
   tensor.strides = contiguous_strides(tensor.shape);
-  check_bounds(tensor, static_cast<int64_t>(tensor.storage->bytes.size()));
+  check_bounds(tensor, static_cast<int64_t>(tensor.storage->size()));
   return tensor;
 }
 
-bool is_contiguous(const TensorRecord& tensor) {
+bool is_packed(const TensorRecord& tensor) {
+  if (tensor.is_conjugated || tensor.is_negated) return false;
   const auto expected = contiguous_strides(tensor.shape);
   for (size_t i = 0; i < expected.size(); ++i) {
     if (tensor.shape[i] != 1 && tensor.strides[i] != expected[i]) return false;
@@ -106,19 +100,34 @@ bool is_contiguous(const TensorRecord& tensor) {
   return true;
 }
 
+size_t num_bytes(const TensorRecord& tensor) {
+  return static_cast<size_t>(num_elements(tensor.shape)) *
+         static_cast<size_t>(size_bytes(tensor.dtype));
+}
+
 std::shared_ptr<const ByteStorage> packed_elements(const TensorRecord& tensor) {
-  const auto size = static_cast<size_t>(size_bytes(tensor.dtype));
-  const auto count = static_cast<size_t>(num_elements(tensor.shape)) * size;
-  const auto first = static_cast<size_t>(tensor.offset) * size;
+  const size_t count = num_bytes(tensor);
+  const size_t first = static_cast<size_t>(tensor.offset) *
+                       static_cast<size_t>(size_bytes(tensor.dtype));
   if (count == 0) return ByteStorage::own({});
-  if (is_contiguous(tensor)) {
-    return std::make_shared<const ByteStorage>(
-        ByteStorage{.owner = tensor.storage,
-                    .bytes = tensor.storage->bytes.subspan(first, count)});
+  const ByteStorage& storage = *tensor.storage;
+  if (is_packed(tensor) && storage.is_in_memory()) {
+    return ByteStorage::view(storage.bytes().subspan(first, count),
+                             tensor.storage);
   }
   std::vector<std::byte> bytes(count);
+  if (is_packed(tensor)) {
+    storage.read(first, bytes);
+    return ByteStorage::own(std::move(bytes));
+  }
+  std::vector<std::byte> whole(storage.is_in_memory() ? 0 : storage.size());
+  if (!storage.is_in_memory()) storage.read(0, whole);
   std::byte* to = bytes.data();
-  pack(tensor, 0, tensor.storage->bytes.data() + first, to);
+  pack(tensor, 0,
+       (storage.is_in_memory() ? storage.bytes().data() : whole.data()) + first,
+       to);
+  if (tensor.is_conjugated) conjugate(tensor.dtype, bytes);
+  if (tensor.is_negated) negate(tensor.dtype, bytes);
   return ByteStorage::own(std::move(bytes));
 }
 

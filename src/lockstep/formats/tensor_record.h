@@ -10,21 +10,18 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/formats/byte_storage.h"
 #include "lockstep/formats/dtype.h"
 
 namespace lockstep {
 
-// Bytes, and what keeps them alive: a mapped file, a buffer or a torch tensor.
-struct ByteStorage {
-  std::shared_ptr<const void> owner;
-  std::span<const std::byte> bytes;
-
-  static std::shared_ptr<const ByteStorage> own(std::vector<std::byte> bytes);
-};
-
 // Tensors that point to one ByteStorage share memory, as tied weights do.
 struct TensorRecord {
   DType dtype = DType::kFloat32;
+  // What torch has put off: the numbers are the conjugate or the negative of
+  // those in the storage.
+  bool is_conjugated = false;
+  bool is_negated = false;
   std::vector<int64_t> shape = {};
   std::vector<int64_t> strides = {};  // in elements
   std::shared_ptr<const ByteStorage> storage = {};
@@ -48,10 +45,14 @@ void check_bounds(const TensorRecord& tensor, int64_t storage_bytes);
 TensorRecord make_record(DType dtype, std::vector<int64_t> shape,
                          std::shared_ptr<const ByteStorage> storage);
 
-bool is_contiguous(const TensorRecord& tensor);
+// Whether the storage holds the elements as they are, in row-major order.
+bool is_packed(const TensorRecord& tensor);
 
-// The elements in row-major order: a view of the storage when they lie so,
-// otherwise a copy.
+// The bytes of all elements; those of is_packed() begin at the offset.
+size_t num_bytes(const TensorRecord& tensor);
+
+// The elements in row-major order, in memory: a view of the storage when they
+// lie there so, otherwise a copy. Throws as ByteStorage::read().
 std::shared_ptr<const ByteStorage> packed_elements(const TensorRecord& tensor);
 
 // "[2, 3]"

@@ -16,9 +16,7 @@ namespace {
 constexpr std::string_view kPickle = "/data.pkl";
 constexpr std::string_view kFolder = "checkpoint";
 
-bool is_zip(std::span<const std::byte> bytes) {
-  return as_text(bytes).starts_with("PK\x03\x04");
-}
+constexpr std::string_view kZipBegin = "PK\x03\x04";
 
 // All entries lie in one folder, whose name is free.
 std::string find_folder(const ZipReader& zip) {
@@ -31,15 +29,15 @@ std::string find_folder(const ZipReader& zip) {
   throw FormatError("a zip archive without data.pkl, so not from torch.save");
 }
 
-Value read_zip(MappedFile file, TorchFileCheck check) {
-  const ZipReader zip(std::move(file));
+Value read_zip(const ByteSource& source, TorchFileCheck check) {
+  const ZipReader zip(source);
   const std::string folder = find_folder(zip);
   if (zip.find(folder + "/constants.pkl") != nullptr) {
     throw FormatError(
         "a TorchScript archive; save the state dict by torch.save instead");
   }
   if (const auto* order = zip.find(folder + "/byteorder")) {
-    if (as_text(zip.read(*order)->bytes) != "little") {
+    if (as_text(zip.read(*order)->bytes()) != "little") {
       throw FormatError("its tensors are big-endian");
     }
   }
@@ -51,37 +49,49 @@ Value read_zip(MappedFile file, TorchFileCheck check) {
       if (entry == nullptr) {
         throw FormatError("storage '" + std::string(key) + "' is missing");
       }
-      storage = check == TorchFileCheck::kAll ? zip.read(*entry)
-                                              : zip.read_unchecked(*entry);
+      if (entry->size != static_cast<uint64_t>(num_bytes)) {
+        throw FormatError("storage '" + std::string(key) + "' has " +
+                          std::to_string(entry->size) + " bytes instead of " +
+                          std::to_string(num_bytes));
+      }
+      storage = zip.storage(*entry);
+      if (check == TorchFileCheck::kAll) storage->check();
     }
-    if (storage->bytes.size() != static_cast<size_t>(num_bytes)) {
-      throw FormatError("storage '" + std::string(key) + "' has " +
-                        std::to_string(storage->bytes.size()) +
-                        " bytes instead of " + std::to_string(num_bytes));
+    if (storage->size() != static_cast<size_t>(num_bytes)) {
+      throw FormatError("storage '" + std::string(key) + "' has two sizes");
     }
     return storage;
   };
-  const auto pickle = zip.read(*zip.find(folder + std::string(kPickle)));
-  ByteReader in(pickle->bytes);
-  return read_pickle(in, find_storage);
+  const ZipEntry& entry = *zip.find(folder + std::string(kPickle));
+  const auto pickle = zip.read(entry);
+  ByteReader in(pickle->bytes());
+  return read_pickle(in, find_storage, entry.stored_size);
+}
+
+bool begins_with(const ByteSource& source, std::string_view begin) {
+  if (source.size() < begin.size()) return false;
+  return as_text(source.take(0, begin.size())) == begin;
 }
 
 }  // namespace
 
-bool is_torch_file(std::span<const std::byte> bytes) {
-  return is_zip(bytes) || is_legacy_torch_file(bytes);
+bool is_torch_file(const ByteSource& source) {
+  return begins_with(source, kZipBegin) ||
+         begins_with(source, kLegacyTorchMagic);
 }
 
-Value read_torch_file(MappedFile file, TorchFileCheck check) {
-  if (is_zip(file.bytes)) return read_zip(std::move(file), check);
-  if (is_legacy_torch_file(file.bytes)) return read_legacy_torch_file(file);
+Value read_torch_file(const ByteSource& source, TorchFileCheck check) {
+  if (begins_with(source, kZipBegin)) return read_zip(source, check);
+  if (begins_with(source, kLegacyTorchMagic)) {
+    return read_legacy_torch_file(source);
+  }
   throw FormatError("it begins like no file of torch.save");
 }
 
 Value read_torch_file(const std::filesystem::path& path, TorchFileCheck check) {
-  MappedFile file = map_file(path);
+  const ByteSource source = open_source(path);
   try {
-    return read_torch_file(std::move(file), check);
+    return read_torch_file(source, check);
   } catch (const FormatError& error) {
     throw FormatError("'" + path.string() +
                       "' is damaged or no checkpoint: " + error.what());

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "lockstep/formats/mapped_file.h"
+#include "lockstep/formats/byte_source.h"
 #include "lockstep/formats/value.h"
 
 namespace lockstep {
@@ -14,14 +14,14 @@ enum class TorchFileCheck {
 };
 
 // Reads the zip files that torch.save writes, and those of torch before 1.6 (or
-// _use_new_zipfile_serialization=False), which have no CRC. Tensors point into
-// the mapped file, which they keep alive. Throws IoError, and FormatError with
-// the path for a file that is damaged or of another kind.
+// _use_new_zipfile_serialization=False), which have no CRC. Tensors' bytes are
+// read when they are asked for; the file stays open until then. Throws IoError,
+// and FormatError with the path for a file that is damaged or of another kind.
 Value read_torch_file(const std::filesystem::path& path,
                       TorchFileCheck check = TorchFileCheck::kAll);
 
-// The same of bytes in memory; the errors name no path.
-Value read_torch_file(MappedFile file,
+// The same; the FormatErrors name no path.
+Value read_torch_file(const ByteSource& source,
                       TorchFileCheck check = TorchFileCheck::kAll);
 
 // Writes a zip file that torch.load(weights_only=True) reads, atomically
@@ -30,6 +30,6 @@ Value read_torch_file(MappedFile file,
 void write_torch_file(const std::filesystem::path& path, const Value& value);
 
 // Whether the bytes begin like either kind of file.
-bool is_torch_file(std::span<const std::byte> bytes);
+bool is_torch_file(const ByteSource& source);
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #include "lockstep/formats/torch_legacy.h"
 
 #include <map>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/formats/pickle_reader.h"
@@ -8,11 +9,6 @@
 namespace lockstep {
 namespace {
 
-using namespace std::string_view_literals;
-
-// The pickle of the number 0x1950a86a20f9469cfc6c.
-constexpr auto kMagic =
-    "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."sv;
 constexpr int64_t kVersion = 1001;
 
 Value read_plain(ByteReader& in) {
@@ -24,18 +20,26 @@ Value read_plain(ByteReader& in) {
 
 struct Announced {
   int64_t num_bytes = 0;
+  bool is_filled = false;
   std::shared_ptr<ByteStorage> storage = std::make_shared<ByteStorage>();
 };
 
-}  // namespace
-
-bool is_legacy_torch_file(std::span<const std::byte> bytes) {
-  return as_text(bytes).starts_with(kMagic);
+// The whole file, for only its pickles say where they end; the storages are
+// read from the file when they are needed.
+std::span<const std::byte> all_bytes(const ByteSource& source,
+                                     std::vector<std::byte>& buffer) {
+  const auto in_memory = source.in_memory(0, source.size());
+  if (in_memory.data() != nullptr) return in_memory;
+  buffer = source.take(0, source.size());
+  return buffer;
 }
 
-Value read_legacy_torch_file(const MappedFile& file) {
-  ByteReader in(file.bytes);
-  in.take(kMagic.size());
+}  // namespace
+
+Value read_legacy_torch_file(const ByteSource& source) {
+  std::vector<std::byte> buffer;
+  ByteReader in(all_bytes(source, buffer));
+  in.take(kLegacyTorchMagic.size());
   const Value version = read_plain(in);
   const Value system = read_plain(in);
   if (BasicView(version).as_int() != kVersion) {
@@ -58,7 +62,7 @@ Value read_legacy_torch_file(const MappedFile& file) {
   size_t num_filled = 0;
   for (const Value& key : BasicView(keys).as_list()) {
     const auto found = announced.find(BasicView(key).as_string());
-    if (found == announced.end() || found->second.storage->owner != nullptr) {
+    if (found == announced.end() || found->second.is_filled) {
       throw FormatError("a storage that no tensor uses, or given twice");
     }
     // Its number of elements, which need not be counted: the size is known.
@@ -67,9 +71,10 @@ Value read_legacy_torch_file(const MappedFile& file) {
         (count != 0 && found->second.num_bytes % count != 0)) {
       throw FormatError("a storage of another size than announced");
     }
-    *found->second.storage = {
-        .owner = file.owner,
-        .bytes = in.take(static_cast<size_t>(found->second.num_bytes))};
+    found->second.storage->place_in(
+        source, in.position(), static_cast<uint64_t>(found->second.num_bytes));
+    in.take(static_cast<size_t>(found->second.num_bytes));
+    found->second.is_filled = true;
     ++num_filled;
   }
   if (num_filled != announced.size()) throw FormatError("a storage is missing");

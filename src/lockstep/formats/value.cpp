@@ -6,6 +6,8 @@
 
 namespace lockstep {
 
+static_assert(sizeof(Value) <= 40);
+
 std::string_view kind_text(size_t alternative) {
   constexpr std::array<std::string_view, std::variant_size_v<Value::Data>>
       kTexts = {"None",     "a bool",   "a whole number", "a big whole number",

@@ -18,10 +18,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "lockstep/formats/boxed.h"
 #include "lockstep/formats/tensor_record.h"
 
 namespace lockstep {
@@ -58,16 +60,21 @@ class BasicValue {
   };
   struct Entry;
   using Dict = std::vector<Entry>;  // in the order of insertion, no key twice
+  // Files may hold millions of numbers, which take no more than a text does.
+  using Slot = std::conditional_t<(sizeof(Tensor) > sizeof(std::string)),
+                                  Boxed<Tensor>, Tensor>;
+  template <typename T>
+  using Stored = std::conditional_t<std::same_as<T, Tensor>, Slot, T>;
   using Data =
       std::variant<std::monostate, bool, int64_t, BigInt, double, std::string,
-                   Bytes, Tensor, List, Tuple, Dict, Opaque>;
+                   Bytes, Slot, List, Tuple, Dict, Opaque>;
 
   BasicValue() = default;
   template <typename T>
     requires OneOf<T, std::monostate, bool, int64_t, BigInt, double,
                    std::string, Bytes, Tensor, List, Tuple, Dict, Opaque>
   explicit(false) BasicValue(T value)
-      : data_(std::in_place_type<T>, std::move(value)) {}
+      : data_(std::in_place_type<Stored<T>>, std::move(value)) {}
   template <std::integral T>
     requires(!std::same_as<T, bool> && !std::same_as<T, int64_t>)
   explicit(false) BasicValue(T number) {
@@ -90,13 +97,18 @@ class BasicValue {
   const Data& data() const { return data_; }
   template <typename T>
   bool is() const {
-    return std::holds_alternative<T>(data_);
+    return std::holds_alternative<Stored<T>>(data_);
   }
   bool is_null() const { return is<std::monostate>(); }
   // Null when it is something else.
   template <typename T>
   const T* get_if() const {
-    return std::get_if<T>(&data_);
+    const auto* stored = std::get_if<Stored<T>>(&data_);
+    if constexpr (std::same_as<Stored<T>, T>) {
+      return stored;
+    } else {
+      return stored == nullptr ? nullptr : &**stored;
+    }
   }
 
   // The value of a key; null when there is none or this is no dict.
@@ -174,6 +186,16 @@ class BasicView {
 };
 
 using Value = BasicValue<TensorRecord>;
+
+// A tensor where std::visit() finds it in data().
+template <typename Tensor>
+const Tensor& unboxed(const Tensor& tensor) {
+  return tensor;
+}
+template <typename Tensor>
+const Tensor& unboxed(const Boxed<Tensor>& tensor) {
+  return *tensor;
+}
 
 // The same tree with other tensors: each one is given to `convert`.
 template <typename To, typename From, typename Convert>

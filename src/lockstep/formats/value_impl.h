@@ -126,8 +126,8 @@ BasicValue<To> map_tensors(const BasicValue<From>& value,
   return std::visit(
       [&](const auto& data) -> New {
         using T = std::decay_t<decltype(data)>;
-        if constexpr (std::same_as<T, From>) {
-          return New(To(convert(data)));
+        if constexpr (std::same_as<T, typename Old::Slot>) {
+          return New(To(convert(unboxed(data))));
         } else if constexpr (std::same_as<T, typename Old::List>) {
           return New(map_list(data));
         } else if constexpr (std::same_as<T, typename Old::Tuple>) {

@@ -1,5 +1,6 @@
 #include "lockstep/formats/zip_reader.h"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -27,13 +28,16 @@ struct Directory {
   uint64_t end = 0;  // where it has to end
 };
 
-// Of a zip64 archive, whose own end record lies before the common one. `in` is
-// behind the locator's signature.
-Directory find_zip64_directory(ByteReader in, size_t locator_at) {
-  in.read<uint32_t>();  // disk
-  const auto end_at = in.read<uint64_t>();
+// Of a zip64 archive, whose own end record lies before the common one.
+// `locator` is behind the locator's signature.
+Directory find_zip64_directory(const ByteSource& source, ByteReader locator,
+                               uint64_t locator_at) {
+  locator.read<uint32_t>();  // disk
+  const auto end_at = locator.read<uint64_t>();
   require(end_at <= locator_at, "the zip64 locator points nowhere");
-  in.seek(end_at);
+  const auto record = source.take(
+      end_at, std::min<uint64_t>(zip::kZip64EndBytes, locator_at - end_at));
+  ByteReader in(record);
   require(in.read<uint32_t>() == zip::kZip64End, "no zip64 end record");
   require(in.read<uint64_t>() + 12 == locator_at - end_at,
           "the zip64 end record has another size");
@@ -47,11 +51,11 @@ Directory find_zip64_directory(ByteReader in, size_t locator_at) {
   return found;
 }
 
-Directory find_directory(std::span<const std::byte> bytes) {
-  require(bytes.size() >= zip::kEndBytes, "too short, or cut off");
-  const size_t end_at = bytes.size() - zip::kEndBytes;
-  ByteReader in(bytes);
-  in.seek(end_at);
+Directory find_directory(const ByteSource& source) {
+  require(source.size() >= zip::kEndBytes, "too short, or cut off");
+  const uint64_t end_at = source.size() - zip::kEndBytes;
+  const auto end = source.take(end_at, zip::kEndBytes);
+  ByteReader in(end);
   require(in.read<uint32_t>() == zip::kEnd,
           "no end record in the last 22 bytes: the file is cut off, or "
           "something follows it");
@@ -65,10 +69,11 @@ Directory find_directory(std::span<const std::byte> bytes) {
   require(in.read<uint16_t>() == 0, "it has a comment");
   // torch writes zip64 records also where they are not needed.
   if (end_at >= zip::kZip64LocatorBytes) {
-    const size_t locator_at = end_at - zip::kZip64LocatorBytes;
-    in.seek(locator_at);
-    if (in.read<uint32_t>() == zip::kZip64Locator) {
-      found = find_zip64_directory(in, locator_at);
+    const uint64_t locator_at = end_at - zip::kZip64LocatorBytes;
+    const auto locator = source.take(locator_at, zip::kZip64LocatorBytes);
+    ByteReader in_locator(locator);
+    if (in_locator.read<uint32_t>() == zip::kZip64Locator) {
+      found = find_zip64_directory(source, in_locator, locator_at);
     }
   }
   require(found.offset <= found.end && found.size == found.end - found.offset,
@@ -111,19 +116,23 @@ Fields read_fields(ByteReader& in) {
   return fields;
 }
 
-// The entry's bytes. The local header must repeat what the directory says.
-std::span<const std::byte> locate(std::span<const std::byte> before_directory,
-                                  uint64_t offset, const Fields& central,
-                                  std::string_view name) {
+// Where the entry's bytes begin. The local header must repeat what the
+// directory says.
+uint64_t locate(const ByteSource& source, uint64_t directory_at,
+                uint64_t offset, const Fields& central, std::string_view name) {
   const std::string quoted = "'" + std::string(name) + "' ";
-  ByteReader in(before_directory);
-  in.seek(offset);
+  const auto fixed = source.take(offset, zip::kLocalHeaderBytes);
+  ByteReader in(fixed);
   require(in.read<uint32_t>() == zip::kLocalHeader, quoted + "has no header");
   in.take(2);  // version
   Fields local = read_fields(in);
-  require(in.take_text(local.name_length) == name,
+  const auto rest = source.take(offset + zip::kLocalHeaderBytes,
+                                local.name_length + local.extra_length);
+  ByteReader in_rest(rest);
+  require(in_rest.take_text(local.name_length) == name,
           quoted + "has another name in its header");
-  apply_zip64(in.take(local.extra_length), {&local.size, &local.compressed});
+  apply_zip64(in_rest.take(local.extra_length),
+              {&local.size, &local.compressed});
   require(local.flags == central.flags && local.method == central.method,
           quoted + "is stored another way in its header");
   if ((local.flags & kDataDescriptor) == 0) {
@@ -131,10 +140,14 @@ std::span<const std::byte> locate(std::span<const std::byte> before_directory,
                 local.compressed == central.compressed,
             quoted + "has another size or CRC in its header");
   }
-  return in.take(central.compressed);
+  const uint64_t begin = offset + zip::kLocalHeaderBytes + rest.size();
+  require(begin <= directory_at && central.compressed <= directory_at - begin,
+          quoted + "reaches into the directory");
+  return begin;
 }
 
-ZipEntry read_entry(ByteReader& in, std::span<const std::byte> data) {
+ZipEntry read_entry(ByteReader& in, const ByteSource& source,
+                    uint64_t directory_at) {
   require(in.read<uint32_t>() == zip::kCentralHeader,
           "its directory is damaged");
   in.take(4);  // versions
@@ -155,19 +168,39 @@ ZipEntry read_entry(ByteReader& in, std::span<const std::byte> data) {
           .crc = fields.crc,
           .size = fields.size,
           .offset = offset,
-          .raw = locate(data, offset, fields, name)};
+          .data_offset = locate(source, directory_at, offset, fields, name),
+          .stored_size = fields.compressed};
 }
 
 // `second` begins at or behind the begin of `first`.
 bool overlap(const ZipEntry& first, const ZipEntry& second) {
   return second.offset == first.offset ||
-         second.raw.data() < first.raw.data() + first.raw.size();
+         second.data_offset < first.data_offset + first.stored_size;
 }
 
-std::vector<std::byte> inflate_entry(const ZipEntry& entry) {
-  // Deflate cannot do better than 1 : 1032; more is a lie that costs memory.
-  require(entry.size / 1100 <= entry.raw.size(),
-          "'" + entry.name + "' claims an impossible size");
+// Compressed entries could make a small archive ask for any amount of memory.
+void check_inflated_size(std::span<const ZipEntry> entries,
+                         uint64_t archive_bytes) {
+  constexpr uint64_t kAlways = uint64_t{64} << 20;
+  constexpr uint64_t kMostTimes = 16;
+  uint64_t total = 0;
+  for (const ZipEntry& entry : entries) {
+    if (entry.method != zip::kDeflated) continue;
+    // Deflate cannot do better than 1 : 1032; more is a lie.
+    require(entry.size / 1100 <= entry.stored_size,
+            "'" + entry.name + "' claims an impossible size");
+    total += entry.size;
+  }
+  require(total <= kAlways + kMostTimes * archive_bytes,
+          fmt::format("its compressed entries have {} bytes, more than 64 MiB "
+                      "and {} times the {} bytes of the archive; save it "
+                      "without compression if you trust it",
+                      total, kMostTimes, archive_bytes));
+}
+
+std::vector<std::byte> inflate_entry(const ByteSource& source,
+                                     const ZipEntry& entry) {
+  const auto raw = source.take(entry.data_offset, entry.stored_size);
   std::vector<std::byte> out(entry.size);
   z_stream stream{};
   require(inflateInit2(&stream, -MAX_WBITS) == Z_OK, "zlib does not start");
@@ -176,10 +209,10 @@ std::vector<std::byte> inflate_entry(const ZipEntry& entry) {
   size_t out_at = 0;
   int status = Z_OK;
   while (status == Z_OK) {
-    const size_t in_piece = std::min(kPiece, entry.raw.size() - in_at);
+    const size_t in_piece = std::min(kPiece, raw.size() - in_at);
     const size_t out_piece = std::min(kPiece, out.size() - out_at);
-    stream.next_in = reinterpret_cast<Bytef*>(
-        const_cast<std::byte*>(entry.raw.data() + in_at));
+    stream.next_in =
+        reinterpret_cast<Bytef*>(const_cast<std::byte*>(raw.data() + in_at));
     stream.avail_in = static_cast<uInt>(in_piece);
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + out_at);
     stream.avail_out = static_cast<uInt>(out_piece);
@@ -195,11 +228,13 @@ std::vector<std::byte> inflate_entry(const ZipEntry& entry) {
 
 }  // namespace
 
-ZipReader::ZipReader(MappedFile file) : file_(std::move(file)) {
-  const Directory directory = find_directory(file_.bytes);
-  ByteReader in(file_.bytes.subspan(directory.offset, directory.size));
-  const auto data = file_.bytes.first(directory.offset);
-  while (in.remaining() > 0) entries_.push_back(read_entry(in, data));
+ZipReader::ZipReader(ByteSource source) : source_(std::move(source)) {
+  const Directory directory = find_directory(source_);
+  const auto bytes = source_.take(directory.offset, directory.size);
+  ByteReader in(bytes);
+  while (in.remaining() > 0) {
+    entries_.push_back(read_entry(in, source_, directory.offset));
+  }
   require(entries_.size() == directory.count, "its directory has lost entries");
   std::ranges::sort(entries_, {}, &ZipEntry::offset);
   require(std::ranges::adjacent_find(entries_, &overlap) == entries_.end(),
@@ -208,6 +243,7 @@ ZipReader::ZipReader(MappedFile file) : file_(std::move(file)) {
   require(std::ranges::adjacent_find(entries_, {}, &ZipEntry::name) ==
               entries_.end(),
           "two entries have one name");
+  check_inflated_size(entries_, source_.size());
 }
 
 const ZipEntry* ZipReader::find(std::string_view name) const {
@@ -217,20 +253,27 @@ const ZipEntry* ZipReader::find(std::string_view name) const {
   return &*found;
 }
 
-std::shared_ptr<const ByteStorage> ZipReader::read_unchecked(
+std::shared_ptr<const ByteStorage> ZipReader::storage(
     const ZipEntry& entry) const {
-  if (entry.method == zip::kDeflated) {
-    return ByteStorage::own(inflate_entry(entry));
+  if (entry.method == zip::kStored) {
+    return std::make_shared<const ByteStorage>(
+        source_, entry.data_offset, entry.stored_size,
+        Checksum{.crc32 = entry.crc, .name = entry.name});
   }
-  return std::make_shared<const ByteStorage>(
-      ByteStorage{.owner = file_.owner, .bytes = entry.raw});
+  auto content = ByteStorage::own(inflate_entry(source_, entry));
+  require(crc32_of(content->bytes()) == entry.crc,
+          "the bytes of '" + entry.name + "' are damaged (CRC)");
+  return content;
 }
 
 std::shared_ptr<const ByteStorage> ZipReader::read(
     const ZipEntry& entry) const {
-  auto content = read_unchecked(entry);
-  require(crc32_of(content->bytes) == entry.crc,
-          "the bytes of '" + entry.name + "' are damaged (CRC)");
+  auto content = storage(entry);
+  if (content->is_in_memory()) {
+    content->check();
+  } else {
+    content->bytes();
+  }
   return content;
 }
 

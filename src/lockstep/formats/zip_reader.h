@@ -1,16 +1,15 @@
-// Reads a mapped zip archive and checks all it says.
+// Reads a zip archive and checks all it says.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "lockstep/formats/mapped_file.h"
-#include "lockstep/formats/tensor_record.h"
+#include "lockstep/formats/byte_source.h"
+#include "lockstep/formats/byte_storage.h"
 
 namespace lockstep {
 
@@ -18,34 +17,35 @@ struct ZipEntry {
   std::string name;
   uint16_t method = 0;
   uint32_t crc = 0;
-  uint64_t size = 0;               // uncompressed
-  uint64_t offset = 0;             // of its local header
-  std::span<const std::byte> raw;  // as it lies in the file
+  uint64_t size = 0;         // uncompressed
+  uint64_t offset = 0;       // of its local header
+  uint64_t data_offset = 0;  // of its bytes, as they lie in the archive
+  uint64_t stored_size = 0;  // of these bytes
 };
 
 // Entries are uncompressed or deflated; encryption, comments at the end and
 // several disks are refused. Nothing may follow the archive. Local headers must
 // agree with the directory, and no two entries share bytes: a small file could
-// then ask for much memory. Every function throws FormatError.
+// then ask for much memory. For the same reason all compressed entries together
+// may have 64 MiB and 16 times the bytes of the archive. Every function throws
+// FormatError, and IoError when the file cannot be read.
 class ZipReader {
  public:
-  explicit ZipReader(MappedFile file);
+  explicit ZipReader(ByteSource source);
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
 
   // Null when there is none.
   const ZipEntry* find(std::string_view name) const;
 
-  // The content, with its CRC checked: a view of the file when it is not
-  // compressed.
+  // The content in memory, with its CRC checked.
   std::shared_ptr<const ByteStorage> read(const ZipEntry& entry) const;
 
-  // The same without reading an uncompressed entry's bytes.
-  std::shared_ptr<const ByteStorage> read_unchecked(
-      const ZipEntry& entry) const;
+  // The same, but an uncompressed entry's bytes are not read yet.
+  std::shared_ptr<const ByteStorage> storage(const ZipEntry& entry) const;
 
  private:
-  MappedFile file_;
+  ByteSource source_;
   std::vector<ZipEntry> entries_;  // sorted by name
 };
 

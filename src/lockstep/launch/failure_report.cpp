@@ -8,6 +8,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/printable.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 
@@ -23,7 +24,8 @@ std::string indented(const std::string& text) {
 // torchrun shows the Python traceback where there is one; its last line is the
 // message.
 std::string own_words(const ErrorReport& error) {
-  return indented(error.callstack.empty() ? error.message : error.callstack);
+  return indented(printable_text(error.callstack.empty() ? error.message
+                                                         : error.callstack));
 }
 
 std::string crash_text(const Failure& failure) {

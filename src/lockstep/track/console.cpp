@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
 
@@ -59,9 +60,11 @@ void Console::listen(Listener listener) {
   listener_ = std::move(listener);
 }
 
-void Console::say(Level level, std::string_view text) {
+void Console::say(Level level, std::string_view said) {
   const std::lock_guard lock(mutex_);
-  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (said.ends_with('\n')) said.remove_suffix(1);
+  // Names and texts of files are among it.
+  const std::string text = printable_text(said);
   if (!config_.speaks) {
     if (level == Level::kInfo) return;
     output_.err(fmt::format("rank {}: {}{}\n", config_.rank,

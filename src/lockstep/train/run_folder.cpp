@@ -213,7 +213,7 @@ std::optional<SavedSettings> saved_settings(const std::string& resume,
                                             const std::string& recipe) {
   if (resume == "latest") return settings_of_folder(folder, recipe);
   if (!fs::is_regular_file(resume)) return std::nullopt;
-  if (is_safetensors_file(map_file(resume).bytes)) return std::nullopt;
+  if (is_safetensors_file(open_source(resume))) return std::nullopt;
   // The texts alone: tensors are read, and checked, with the weights.
   const Value checkpoint = read_torch_file(resume, TorchFileCheck::kStructure);
   const auto own = BasicView<TensorRecord>(checkpoint).find("lockstep");

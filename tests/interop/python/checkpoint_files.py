@@ -87,6 +87,20 @@ def numpy_arrays():
     return arrays
 
 
+def lazy_tensors():
+    """Tensors whose sign torch has put off: a bit says it, not the storage."""
+    z = torch.complex(torch.arange(6.0), torch.arange(1.0, 7.0)).reshape(2, 3)
+    tensors = {
+        "plain": z,
+        "conj": z.conj(),
+        "transposed": z.conj().t(),
+        "neg": z.conj().imag,
+        "both": torch._neg_view(z.to(torch.complex128).conj())[1],
+    }
+    assert tensors["conj"].is_conj() and tensors["neg"].is_neg() and tensors["both"].is_neg()
+    return tensors
+
+
 def write(folder):
     torch.save(content(), folder / "zip.pt")
     torch.save(content(), folder / "legacy.pt", _use_new_zipfile_serialization=False)
@@ -108,6 +122,10 @@ def write(folder):
     }
     torch.save(unknown, folder / "unknown.pt")
     torch.save(network(), folder / "module.pt")
+    for name, is_zip in (("lazy.pt", True), ("lazy_legacy.pt", False)):
+        torch.save(lazy_tensors(), folder / name, _use_new_zipfile_serialization=is_zip)
+    rows = torch.arange(50000, dtype=torch.float32).reshape(50000, 1)
+    torch.save({f"layers.{i}.attention.weight": row for i, row in enumerate(rows)}, folder / "many.pt")
     tensors = named_arrays()
     safetensors.torch.save_file(tensors, folder / "python.safetensors", {"format": "pt"})
     numpy.savez(folder / "plain.npz", **numpy_arrays())
@@ -131,6 +149,9 @@ def check_optimizer(folder):
 
 
 def check(folder):
+    lazy = torch.load(folder / "ours_lazy.pt", weights_only=True)
+    for name, tensor in lazy_tensors().items():
+        assert torch.equal(lazy[name].resolve_conj(), tensor.resolve_conj().resolve_neg()), name
     for mmap in (False, True):
         loaded = torch.load(folder / "ours.pt", weights_only=True, mmap=mmap)
         assert_equal(content(), loaded)

@@ -36,13 +36,13 @@ fs::path save_with_object(const fs::path& path, const Tree& tree,
                           const std::string& key, const std::string& type) {
   const fs::path plain = path.string() + ".plain";
   save_checkpoint(plain, tree);
-  const ZipReader reader(map_file(plain));
+  const ZipReader reader(open_source(plain));
   AtomicFile file(path);
   ZipWriter writer(file);
   for (const ZipEntry& entry : reader.entries()) {
     const auto storage = reader.read(entry);
-    std::string bytes(reinterpret_cast<const char*>(storage->bytes.data()),
-                      storage->bytes.size());
+    std::string bytes(reinterpret_cast<const char*>(storage->bytes().data()),
+                      storage->bytes().size());
     if (entry.name.ends_with("data.pkl")) {
       // Before the end: the key, the class, (), a new object, set the item.
       bytes.pop_back();
@@ -134,6 +134,21 @@ TEST(Inspect, TypesAreNamedAsInPython) {
        {"a  float32 [2, 3]", "b  int64 []", "c  bfloat16 [1]", "d  bool [1]"}) {
     expect_line(text, line);
   }
+}
+
+TEST(Inspect, PrintsNoControlCharactersOfAFile) {
+  const TempDir folder;
+  Tree tree;
+  tree["\x1b[2Jname\n"] = torch::zeros({1});
+  tree["text"] = "\x1b]0;title\x07";
+  tree["lines"] = "one\n\x1b[31mtwo\xe2\x80\xae";
+  const fs::path path = folder.path() / "a.pt";
+  save_checkpoint(path, tree);
+  const std::string text = inspect_checkpoint({path});
+  expect_line(text, "\\x1b[2Jname\\n  float32 [1]");
+  expect_line(text, "text  \"\\x1b]0;title\\x07\"");
+  expect_line(text, "\\x1b[31mtwo\\u202e");
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
 TEST(Inspect, ListsOfNumbersAreOneLine) {

@@ -32,6 +32,14 @@ TEST(Strings, NearestFindsTypingMistakesOnly) {
   EXPECT_FALSE(nearest("batch-size", words));
 }
 
+// The edit distance takes the product of both lengths in steps: of words this
+// long it would take hours.
+TEST(Strings, NearestLooksAtNoEndlessWords) {
+  const std::vector<std::string> words = {std::string(9'000'000, 'a'), "lr"};
+  EXPECT_FALSE(nearest(std::string(9'000'000, 'b'), words));
+  EXPECT_EQ(nearest("lrr", words), "lr");
+}
+
 TEST(Strings, AmountsInWords) {
   EXPECT_EQ(duration_text(0.85), "850 ms");
   EXPECT_EQ(duration_text(12.34), "12.3 s");

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <atomic>
+#include <thread>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "support/cpu_time.h"
 #include "support/temp_dir.h"
 #include "support/tree_equal.h"
 
@@ -45,6 +49,53 @@ TEST(CheckpointFile, LoadedTensorsDoNotDependOnTheFile) {
   const Tree loaded = load_checkpoint(path);
   fs::resize_file(path, 0);
   testing::expect_equal(loaded, tree);
+}
+
+// In place, again and again, while another thread reads. A mapped file would
+// end the process by SIGBUS.
+TEST(CheckpointFile, AFileThatIsCutOffMeanwhileIsAnError) {
+  const testing::TempDir folder;
+  const fs::path path = folder.path() / "a.pt";
+  Tree tree;
+  tree["a"] = torch::ones({3'000'000});
+  save_checkpoint(path, tree);
+  const std::string bytes = read_file(path);
+  std::atomic<bool> is_done = false;
+  std::jthread writer([&] {
+    while (!is_done) {
+      fs::resize_file(path, bytes.size() / 3);
+      folder.write("a.pt", bytes);
+    }
+  });
+  int num_refused = 0;
+  for (int i = 0; i < 50; ++i) {
+    try {
+      load_checkpoint(path);
+    } catch (const IoError&) {
+      ++num_refused;
+    } catch (const FormatError&) {
+      ++num_refused;
+    }
+  }
+  is_done = true;
+  EXPECT_GT(num_refused, 0);
+}
+
+TEST(CheckpointFile, ManyTensorsTakeTimeInProportion) {
+  const testing::TempDir folder;
+  const auto seconds = [&](int count) {
+    const fs::path path = folder.path() / "a.safetensors";
+    Tree::Dict tensors;
+    const at::Tensor tensor = torch::ones({1});
+    for (int i = 0; i < count; ++i) {
+      tensors.push_back({std::to_string(i), tensor});
+    }
+    save_safetensors(path, std::move(tensors));
+    return testing::cpu_seconds([&] { load_checkpoint(path); });
+  };
+  seconds(1'000);  // What is done once.
+  // Four times as many: 4 when linear, 16 when quadratic.
+  EXPECT_LT(seconds(80'000) / seconds(20'000), 10);
 }
 
 TEST(CheckpointFile, TrainedParametersAreSavedWithoutAutograd) {

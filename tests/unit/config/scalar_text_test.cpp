@@ -46,7 +46,7 @@ TEST(ScalarText, NumbersHaveADotForOtherYamlReaders) {
 }
 
 TEST(ScalarText, TextsInErrorsAreShortAndOfOneLine) {
-  EXPECT_EQ(shown("a\nb"), "'a b'");
+  EXPECT_EQ(shown("a\nb\x1b[2J"), "'a\\nb\\x1b[2J'");
   EXPECT_EQ(shown(std::string(80, 'x')), "'" + std::string(80, 'x') + "'");
   EXPECT_EQ(shown(std::string(81, 'x')), "'" + std::string(80, 'x') + "...'");
 }

@@ -4,8 +4,10 @@
 #include <filesystem>
 
 #include "lockstep/base/atomic_file.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/config/parse.h"
+#include "support/cpu_time.h"
 #include "unit/config/sample_settings.h"
 
 namespace lockstep {
@@ -20,6 +22,24 @@ void expect_error(const std::string& text, const Texts& essential) {
                       essential);
   EXPECT_EQ(sample.values, SampleValues{}) << text;
   EXPECT_EQ(sample.options.source("lr"), Source::kDefault);
+}
+
+// Looking for the nearest key would take a hundred times as long as reading.
+TEST(YamlErrors, AnEndlessKeyTakesAsLongAsAnEndlessValue) {
+  const std::string endless(2'000'000, 'k');
+  const auto seconds = [](const std::string& text) {
+    return testing::cpu_seconds([&] {
+      Sample sample;
+      try {
+        apply_yaml_text(sample.options, text, "f.yaml");
+      } catch (const ConfigError& error) {
+        EXPECT_LT(std::string_view(error.what()).size(), 500U);
+      }
+    });
+  };
+  const double value = seconds("output_dir: " + endless + "\n");
+  EXPECT_LT(seconds("? " + endless + "\n: 1\n"), 20 * value);
+  EXPECT_LT(seconds("data:\n  ? " + endless + "\n  : 1\n"), 20 * value);
 }
 
 TEST(YamlErrors, UnknownKeysNameThePlaceAndTheNearest) {
@@ -130,10 +150,10 @@ TEST(YamlErrors, DeepNestingIsAnErrorAndNoCrash) {
   expect_error("lr: " + std::string(5000, '{'), {"f.yaml"});
 }
 
-class YamlFiles : public testing::Test {
+class YamlFiles : public ::testing::Test {
  protected:
   YamlFiles()
-      : folder_(make_unique_folder(testing::TempDir(), "config_yaml_")) {}
+      : folder_(make_unique_folder(::testing::TempDir(), "config_yaml_")) {}
   ~YamlFiles() override { std::filesystem::remove_all(folder_); }
 
   void expect_file_error(const std::string& name, const Texts& essential) {

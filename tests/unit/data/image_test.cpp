@@ -191,6 +191,27 @@ TEST(Image, AnAbsurdSizeIsAnErrorBeforeMemoryIsTaken) {
                        "cannot hold the 8000x8000"));
 }
 
+// Flat images shrink to a thousandth: each thread of a loader would hold one.
+TEST(Image, AFileTakesMemoryOfItsOwnOrder) {
+  const std::string kind("\x08\x02\0\0\0", 5);  // RGB
+  const std::string png =
+      "\x89PNG\r\n\x1a\n" +
+      png_chunk("IHDR" + big_endian(16384) + big_endian(16384) + kind) +
+      png_chunk("IDAT" + std::string(300'000, 'x'));
+  EXPECT_TRUE(contains(format_error(png), "takes 768.0 MiB of memory"));
+  EXPECT_EQ(size_of_image(png).width, 16384);
+
+  const Image flat = make_image(4000, 4000, 3);
+  EXPECT_EQ(decode_image(encode_png(flat)).pixels, flat.pixels);
+
+  std::string jpeg = encode_jpeg(test_picture(64, 48), JpegKind::kProgressive);
+  const size_t frame = jpeg.find("\xff\xc2");
+  ASSERT_NE(frame, std::string::npos);
+  jpeg.replace(frame + 5, 4, "\x20\x00\x20\x00", 4);
+  jpeg += std::string(200'000, '\0');
+  EXPECT_TRUE(contains(format_error(jpeg), "8192x8192 pixels takes 3"));
+}
+
 TEST(Image, BytesBetweenSegmentsDoNotHarm) {
   const Image picture = test_picture(64, 48);
   std::string jpeg = encode_jpeg(picture, JpegKind::kBaseline);

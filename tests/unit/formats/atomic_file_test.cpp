@@ -1,6 +1,7 @@
 #include "lockstep/base/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +41,33 @@ TEST(AtomicFile, AppearsWholeOnCommit) {
   }
   EXPECT_EQ(read_file(path), "new content");
   EXPECT_EQ(num_files(folder.path()), 1u);
+}
+
+// In a child: the umask belongs to the whole process.
+TEST(AtomicFile, HasTheRightsThatTheUmaskAllows) {
+  for (const auto& [mask, rights] :
+       {std::pair(077, 0600), std::pair(022, 0644), std::pair(002, 0664)}) {
+    const testing::TempDir folder;
+    const fs::path path = folder.path() / "file";
+    const pid_t child = fork();
+    if (child == 0) {
+      umask(static_cast<mode_t>(mask));
+      AtomicFile file(path);
+      struct stat while_written{};
+      for (const auto& entry : fs::directory_iterator(folder.path())) {
+        stat(entry.path().c_str(), &while_written);
+      }
+      file.commit();
+      _exit((while_written.st_mode & 0777) == static_cast<mode_t>(rights) ? 0
+                                                                          : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << std::oct << mask;
+    struct stat written{};
+    ASSERT_EQ(stat(path.c_str(), &written), 0);
+    EXPECT_EQ(written.st_mode & 0777, static_cast<mode_t>(rights));
+  }
 }
 
 TEST(AtomicFile, WithoutCommitTheOldFileStays) {
@@ -116,7 +144,7 @@ TEST(AtomicFile, AKilledWriterLeavesAValidFile) {
     const Value value = read_torch_file(path);
     const TensorRecord& tensor = value.at("x").as_tensor();
     std::vector<float> elements(50'000);
-    std::memcpy(elements.data(), tensor.storage->bytes.data(), 200'000);
+    std::memcpy(elements.data(), tensor.storage->bytes().data(), 200'000);
     const auto step = static_cast<float>(value.at("step").as_int());
     ASSERT_EQ(std::ranges::count(elements, step), 50'000);
     num_leftovers += remove_leftovers(folder.path()).size();

@@ -99,9 +99,8 @@ TEST(Damage, ATorchFileCutOffAnywhereIsFound) {
     // Copied, so that AddressSanitizer knows where it ends.
     const std::vector<char> part(whole.begin(),
                                  whole.begin() + static_cast<long>(size));
-    EXPECT_THROW(
-        read_torch_file({.owner = {}, .bytes = std::as_bytes(std::span(part))}),
-        FormatError)
+    EXPECT_THROW(read_torch_file(ByteSource(std::as_bytes(std::span(part)))),
+                 FormatError)
         << size;
   }
 }

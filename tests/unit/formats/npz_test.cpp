@@ -38,8 +38,8 @@ TEST(Npz, ArraysComeBack) {
   EXPECT_EQ(arrays[0].first, "empty");
   EXPECT_EQ(arrays[1].first, "mu");
   EXPECT_EQ(arrays[1].second.shape, mu.shape);
-  EXPECT_EQ(as_text(packed_elements(arrays[1].second)->bytes),
-            as_text(packed_elements(mu)->bytes));
+  EXPECT_EQ(as_text(packed_elements(arrays[1].second)->bytes()),
+            as_text(packed_elements(mu)->bytes()));
 }
 
 TEST(Npz, DamagedAndForeignArraysAreRefused) {

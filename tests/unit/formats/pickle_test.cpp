@@ -74,7 +74,7 @@ TEST(Pickle, ArraysOfNumpyBecomeTensors) {
   ASSERT_NE(tensor, nullptr);
   EXPECT_EQ(tensor->dtype, DType::kUInt8);
   EXPECT_EQ(tensor->shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(as_text(packed_elements(*tensor)->bytes), bytes);
+  EXPECT_EQ(as_text(packed_elements(*tensor)->bytes()), bytes);
 }
 
 TEST(Pickle, ArraysOfNumpyMustHaveTheirBytes) {
@@ -184,8 +184,8 @@ TEST(Pickle, CyclesOfLongListsTakeLittleMemory) {
 }
 
 TEST(Pickle, LongListsOfSmallThingsAreRead) {
-  const Value value = read("](" + std::string(3'000'000, 'N') + "e.");
-  EXPECT_EQ(BasicView(value).as_list().size(), 3'000'000U);
+  const Value value = read("](" + std::string(1'000'000, 'N') + "e.");
+  EXPECT_EQ(BasicView(value).as_list().size(), 1'000'000U);
 }
 
 TEST(Pickle, DeepNestingIsRefused) {

@@ -32,8 +32,8 @@ TEST(Safetensors, TensorsComeBackPacked) {
   for (const auto& [name, tensor] : loaded.tensors) {
     const TensorRecord& expected = sample.at("model").at(name).as_tensor();
     EXPECT_EQ(tensor.shape, expected.shape);
-    EXPECT_EQ(as_text(packed_elements(tensor)->bytes),
-              as_text(packed_elements(expected)->bytes))
+    EXPECT_EQ(as_text(packed_elements(tensor)->bytes()),
+              as_text(packed_elements(expected)->bytes()))
         << name;
   }
 }

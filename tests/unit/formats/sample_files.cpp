@@ -35,7 +35,7 @@ std::string stored_bytes(const RawZipEntry& entry) {
 }
 
 // Version to length of the extra field.
-std::string shared_fields(const RawZipEntry& entry) {
+std::string shared_fields(const RawZipEntry& entry, size_t stored_size) {
   const auto crc =
       crc32_z(0, reinterpret_cast<const Bytef*>(entry.content.data()),
               entry.content.size());
@@ -43,16 +43,21 @@ std::string shared_fields(const RawZipEntry& entry) {
   return bytes_of<uint16_t>(20) + bytes_of<uint16_t>(0) +
          bytes_of<uint16_t>(entry.is_deflated ? 8 : 0) + bytes_of<uint32_t>(0) +
          bytes_of(static_cast<uint32_t>(crc)) +
-         bytes_of(static_cast<uint32_t>(stored_bytes(entry).size())) +
+         bytes_of(static_cast<uint32_t>(stored_size)) +
          bytes_of(entry.claimed_size.value_or(size)) +
          bytes_of(static_cast<uint16_t>(entry.name.size())) +
          bytes_of<uint16_t>(0);
 }
 
+std::string entry_with(const RawZipEntry& entry, const std::string& stored) {
+  return "PK\x03\x04" + shared_fields(entry, stored.size()) + entry.name +
+         stored;
+}
+
 }  // namespace
 
 std::string raw_zip_entry(const RawZipEntry& entry) {
-  return "PK\x03\x04" + shared_fields(entry) + entry.name + stored_bytes(entry);
+  return entry_with(entry, stored_bytes(entry));
 }
 
 std::string raw_zip(const std::vector<RawZipEntry>& entries) {
@@ -60,10 +65,11 @@ std::string raw_zip(const std::vector<RawZipEntry>& entries) {
   std::string directory;
   for (const RawZipEntry& entry : entries) {
     const auto offset = static_cast<uint32_t>(file.size());
-    directory += "PK\x01\x02" + bytes_of<uint16_t>(20) + shared_fields(entry) +
-                 std::string(10, '\0') +
+    const std::string stored = stored_bytes(entry);
+    directory += "PK\x01\x02" + bytes_of<uint16_t>(20) +
+                 shared_fields(entry, stored.size()) + std::string(10, '\0') +
                  bytes_of(entry.claimed_offset.value_or(offset)) + entry.name;
-    file += raw_zip_entry(entry);
+    file += entry_with(entry, stored);
   }
   const auto count = static_cast<uint16_t>(entries.size());
   return file + directory + "PK\x05\x06" + bytes_of<uint32_t>(0) +

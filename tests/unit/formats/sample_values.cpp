@@ -49,13 +49,16 @@ class Describer {
     out_ << "}";
   }
 
-  void put(const TensorRecord& tensor) {
+  void put(const Value::Slot& boxed) {
+    const TensorRecord& tensor = unboxed(boxed);
     const auto [storage, is_new] = storages_.try_emplace(
         tensor.storage.get(), static_cast<int>(storages_.size()));
     out_ << dtype_info(tensor.dtype).torch_name << shape_text(tensor.shape)
          << shape_text(tensor.strides) << "+" << tensor.offset << " of #"
          << storage->second << " ";
-    out_ << as_text(tensor.storage->bytes);
+    out_ << as_text(tensor.storage->bytes());
+    if (tensor.is_conjugated) out_ << " conjugated";
+    if (tensor.is_negated) out_ << " negated";
   }
 
   std::ostringstream out_;

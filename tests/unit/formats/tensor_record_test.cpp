@@ -42,7 +42,7 @@ TEST(TensorRecord, BoundsAreChecked) {
 TEST(TensorRecord, ElementsArePackedInRowMajorOrder) {
   const auto packed = [](const TensorRecord& tensor) {
     const auto storage = packed_elements(tensor);
-    const auto bytes = storage->bytes;
+    const auto bytes = storage->bytes();
     std::vector<float> elements(bytes.size() / sizeof(float));
     if (!bytes.empty()) {
       std::memcpy(elements.data(), bytes.data(), bytes.size());
@@ -54,8 +54,8 @@ TEST(TensorRecord, ElementsArePackedInRowMajorOrder) {
   EXPECT_EQ(packed(shaped({3}, {1}, 2)), (std::vector<float>{3, 4, 5}));
   EXPECT_EQ(packed(shaped({2, 2}, {0, 5})), (std::vector<float>{1, 6, 1, 6}));
   EXPECT_EQ(packed(shaped({2, 0}, {1, 1})), std::vector<float>{});
-  EXPECT_TRUE(is_contiguous(shaped({2, 1, 3}, {3, 99, 1})));
-  EXPECT_FALSE(is_contiguous(shaped({3, 2}, {1, 3})));
+  EXPECT_TRUE(is_packed(shaped({2, 1, 3}, {3, 99, 1})));
+  EXPECT_FALSE(is_packed(shaped({3, 2}, {1, 3})));
 }
 
 }  // namespace

@@ -68,11 +68,11 @@ bool FeatureFile::has(const std::string& name) const {
 }
 
 at::Tensor FeatureFile::row(const std::string& name, int64_t row) const {
-  return content_->files.get(name).select(0, row).clone();
+  return content_->files.row(name, row);
 }
 
 at::Tensor FeatureFile::all(const std::string& name) const {
-  return content_->files.get(name).clone();
+  return content_->files.get(name);
 }
 
 }  // namespace lockstep

@@ -1,0 +1,150 @@
+#include "lockstep/formats/byte_source.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/formats/byte_reader.h"
+#include "lockstep/formats/byte_storage.h"
+#include "lockstep/formats/crc32.h"
+#include "lockstep/formats/npz.h"
+#include "lockstep/formats/safetensors.h"
+#include "lockstep/formats/torch_file.h"
+#include "support/temp_dir.h"
+#include "unit/formats/sample_files.h"
+#include "unit/formats/sample_values.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string refusal(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  return "no IoError";
+}
+
+TEST(ByteSource, GivesPartsOfFilesAndOfMemory) {
+  const testing::TempDir folder;
+  const std::string text = "0123456789";
+  for (const ByteSource& source :
+       {open_source(folder.write("a", text)), ByteSource(as_bytes(text))}) {
+    EXPECT_EQ(source.size(), 10U);
+    EXPECT_EQ(as_text(source.take(2, 3)), "234");
+    EXPECT_EQ(as_text(source.take(10, 0)), "");
+    EXPECT_THROW(source.take(8, 3), FormatError);
+    EXPECT_THROW(source.take(11, 0), FormatError);
+    EXPECT_THROW(source.take(1, ~uint64_t{0}), FormatError);
+  }
+}
+
+TEST(ByteSource, RefusesWhatIsNoFile) {
+  const testing::TempDir folder;
+  EXPECT_THROW(open_source(folder.path()), IoError);
+  EXPECT_THROW(open_source(folder.path() / "none"), IoError);
+  const fs::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(refusal([&] { open_source(pipe); }).find("not a regular file"),
+            std::string::npos);
+  EXPECT_THROW(open_source("/dev/zero"), IoError);
+}
+
+TEST(ByteSource, AFileReplacedByARenameStaysReadable) {
+  const testing::TempDir folder;
+  const fs::path path = folder.write("a", "old");
+  const ByteSource source = open_source(path);
+  fs::rename(folder.write("b", "n"), path);
+  EXPECT_EQ(as_text(source.take(0, 3)), "old");
+}
+
+TEST(ByteStorage, ComparesItsChecksum) {
+  const testing::TempDir folder;
+  const std::string text(3'000'000, 'x');
+  const fs::path path = folder.write("a", text);
+  const auto storage = [&](uint32_t crc) {
+    return ByteStorage(open_source(path), 1, text.size() - 1,
+                       Checksum{.crc32 = crc, .name = "part"});
+  };
+  const uint32_t crc = crc32_of(as_bytes(text).subspan(1));
+  const ByteStorage right = storage(crc);
+  EXPECT_NO_THROW(right.check());
+  EXPECT_EQ(as_text(right.bytes()), text.substr(1));
+  const ByteStorage wrong = storage(crc + 1);
+  EXPECT_THROW(wrong.check(), FormatError);
+  EXPECT_THROW(wrong.bytes(), FormatError);
+}
+
+Value floats(size_t count) {
+  Value value;
+  value["x"] = testing::float_tensor({static_cast<int64_t>(count)},
+                                     std::vector<float>(count, 1));
+  return value;
+}
+
+// A mapped file would end the process by SIGBUS.
+TEST(ShortenedFiles, AreErrorsThatNameThem) {
+  const testing::TempDir folder;
+  const fs::path zip = folder.path() / "zip.pt";
+  write_torch_file(zip, floats(100'000));
+  const fs::path old =
+      folder.write("old.pt", testing::old_torch_file(floats(100'000)));
+  const fs::path safe = folder.path() / "a.safetensors";
+  write_safetensors(safe, {{{"x", floats(100'000).at("x").as_tensor()}}});
+  for (const fs::path& path : {zip, old, safe}) {
+    const TensorRecord tensor =
+        path == safe ? read_safetensors(path).tensors[0].second
+                     : read_torch_file(path, TorchFileCheck::kStructure)
+                           .at("x")
+                           .as_tensor();
+    fs::resize_file(path, 100'000);
+    if (path == zip) {
+      EXPECT_THROW(tensor.storage->check(), IoError);
+    }
+    for (const std::string& message :
+         {refusal([&] { tensor.storage->bytes(); }),
+          refusal([&] { packed_elements(tensor); })}) {
+      EXPECT_NE(message.find(path.string()), std::string::npos) << message;
+      EXPECT_NE(message.find("cut off while it was read"), std::string::npos);
+    }
+  }
+}
+
+TEST(ShortenedFiles, NeverEndTheReader) {
+  const testing::TempDir folder;
+  const fs::path whole = folder.path() / "whole.pt";
+  write_torch_file(whole, floats(1'000'000));
+  const std::string bytes = read_file(whole);
+  const fs::path path = folder.write("a.pt", bytes);
+  std::atomic<bool> is_done = false;
+  // In place, again and again, while another thread reads.
+  std::jthread writer([&] {
+    while (!is_done) {
+      fs::resize_file(path, bytes.size() / 3);
+      fs::resize_file(path, bytes.size());
+      folder.write("a.pt", bytes);
+    }
+  });
+  int num_refused = 0;
+  for (int i = 0; i < 200; ++i) {
+    try {
+      read_torch_file(path);
+    } catch (const IoError&) {
+      ++num_refused;
+    } catch (const FormatError&) {
+      ++num_refused;
+    }
+  }
+  is_done = true;
+  EXPECT_GT(num_refused, 0);
+}
+
+}  // namespace
+}  // namespace lockstep

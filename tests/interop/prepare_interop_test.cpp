@@ -102,7 +102,7 @@ TEST_F(PrepareInterop, LiberoTurnedAndWithoutWrist) {
 TEST_F(PrepareInterop, DamagedLiberoFilesAreListed) {
   make({"libero-bad"});
   const ProcessResult result = prepare();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_NE(result.out.find("10 could not be read"), std::string::npos)
       << result.out;
   expect_reason("episode_mixed-demo_1", "no group 'data/demo_1/obs'");
@@ -139,7 +139,7 @@ TEST_F(PrepareInterop, LerobotColumnsOfOtherNames) {
 TEST_F(PrepareInterop, DamagedLerobotEpisodesAreListed) {
   make({"lerobot-bad"});
   const ProcessResult result = prepare();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.exit_code, 4) << result.err;
   expect_reason("episode_000001", "has no column 'wrist_image', but image");
   expect_reason("episode_000002", "is it whole?");
   expect_reason("episode_000003", "action 0: x is nan");
@@ -167,7 +167,7 @@ TEST_F(PrepareInterop, ParquetActionsInAnotherFolderAndInPlace) {
   EXPECT_NE(prepare().out.find("Made 0 episodes"), std::string::npos);
   fs::resize_file(fs::path(in_) / "train/episode_000/actions.parquet", 50);
   fs::remove(fs::path(in_) / "train/episode_000/actions.csv");
-  EXPECT_EQ(prepare().exit_code, 0);
+  EXPECT_EQ(prepare().exit_code, 4);
   expect_reason("train/episode_000", "is it whole?");
 }
 

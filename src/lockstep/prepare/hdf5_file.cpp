@@ -110,35 +110,55 @@ size_t chunk_bytes(hid_t dataset, hid_t properties) {
   return bytes;
 }
 
-// Refuses what is compressed in a way that cannot be read.
-void check_filters(const std::string& path, const std::string& name,
-                   hid_t dataset) {
-  const Handle properties(H5Dget_create_plist(dataset), H5Pclose);
-  const int count = H5Pget_nfilters(properties.get());
+struct Filter {
+  H5Z_filter_t id = 0;
+  std::string name = {};
+  std::array<unsigned, 8> values = {};
+};
+
+std::vector<Filter> filters_of(hid_t properties) {
+  std::vector<Filter> filters;
+  const int count = H5Pget_nfilters(properties);
   for (int i = 0; i < count; ++i) {
+    Filter filter;
     unsigned flags = 0;
     unsigned config = 0;
-    std::array<unsigned, 8> values{};
-    size_t num_values = values.size();
-    std::array<char, 64> filter{};
-    const H5Z_filter_t id = H5Pget_filter2(
-        properties.get(), static_cast<unsigned>(i), &flags, &num_values,
-        values.data(), filter.size() - 1, filter.data(), &config);
-    if (id >= 0 && H5Zfilter_avail(id) <= 0) {
-      refuse(path, fmt::format(
-                       "'{}' is compressed by filter {} ({}), which cannot be "
-                       "read; store it with gzip or lzf, by h5py or by "
-                       "h5repack -f GZIP=4 IN OUT",
-                       name, id, filter.data()));
-    }
-    if (id == kLzf &&
-        values[kLzfChunkBytes] != chunk_bytes(dataset, properties.get())) {
-      refuse(path, fmt::format("'{}' is damaged: its chunks have {} bytes, for "
-                               "lzf {}",
-                               name, chunk_bytes(dataset, properties.get()),
-                               values[kLzfChunkBytes]));
-    }
+    size_t num_values = filter.values.size();
+    std::array<char, 64> name{};
+    filter.id = H5Pget_filter2(properties, static_cast<unsigned>(i), &flags,
+                               &num_values, filter.values.data(),
+                               name.size() - 1, name.data(), &config);
+    filter.name = name.data();
+    filters.push_back(filter);
   }
+  return filters;
+}
+
+void check_lzf(const std::string& path, const std::string& name,
+               hid_t dataset) {
+  const Handle properties(H5Dget_create_plist(dataset), H5Pclose);
+  for (const Filter& filter : filters_of(properties.get())) {
+    if (filter.id != kLzf) continue;
+    const size_t size = chunk_bytes(dataset, properties.get());
+    if (filter.values[kLzfChunkBytes] == size) continue;
+    refuse(path,
+           fmt::format("'{}' is damaged: its chunks have {} bytes, for lzf {}",
+                       name, size, filter.values[kLzfChunkBytes]));
+  }
+}
+
+// What the user can do when a compression is not known.
+std::string reason_for(hid_t dataset) {
+  const std::string text = reason();
+  const Handle properties(H5Dget_create_plist(dataset), H5Pclose);
+  for (const Filter& filter : filters_of(properties.get())) {
+    if (filter.id < 0 || H5Zfilter_avail(filter.id) > 0) continue;
+    return fmt::format(
+        ": it is compressed by filter {}{}, which is not known. Store it with "
+        "gzip or lzf, by h5py or by h5repack -f GZIP=4 IN OUT",
+        filter.id, filter.name.empty() ? "" : " (" + filter.name + ")");
+  }
+  return text;
 }
 
 }  // namespace
@@ -232,7 +252,7 @@ std::vector<uint8_t> Hdf5File::read_bytes(const std::string& dataset,
   sides.at(0) = count;
   std::vector<uint8_t> bytes(checked_count(path_, dataset, sides));
   const Handle handle(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
-  check_filters(path_, dataset, handle.get());
+  check_lzf(path_, dataset, handle.get());
   const Handle space(H5Dget_space(handle.get()), H5Sclose);
   std::vector<hsize_t> start(sides.size(), 0);
   start[0] = first;
@@ -244,7 +264,8 @@ std::vector<uint8_t> Hdf5File::read_bytes(const std::string& dataset,
                           extent.data(), nullptr) < 0 ||
       H5Dread(handle.get(), H5T_NATIVE_UINT8, memory.get(), space.get(),
               H5P_DEFAULT, bytes.data()) < 0) {
-    refuse(path_, fmt::format("'{}' cannot be read{}", dataset, reason()));
+    refuse(path_, fmt::format("'{}' cannot be read{}", dataset,
+                              reason_for(handle.get())));
   }
   return bytes;
 }
@@ -253,10 +274,11 @@ std::vector<float> Hdf5File::read_numbers(const std::string& dataset) const {
   std::vector<float> numbers(
       checked_count(path_, dataset, shape(dataset).sides));
   const Handle handle(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
-  check_filters(path_, dataset, handle.get());
+  check_lzf(path_, dataset, handle.get());
   if (H5Dread(handle.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
               numbers.data()) < 0) {
-    refuse(path_, fmt::format("'{}' cannot be read{}", dataset, reason()));
+    refuse(path_, fmt::format("'{}' cannot be read{}", dataset,
+                              reason_for(handle.get())));
   }
   return numbers;
 }

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
-#include <numeric>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
@@ -56,6 +54,14 @@ struct DataFile {
                     [](const auto& camera) { return camera.is_video; });
     if (has_video) times = file.numbers("timestamp");
     actions = file.actions(meta.action);
+    for (const size_t size :
+         {episodes.size(), times.size(), tasks.size(), actions.size()}) {
+      if (size == 0 || size == file.num_rows()) continue;
+      throw FormatError(
+          fmt::format("'{}' is damaged: a column has {} rows of "
+                      "{}",
+                      path.string(), size, file.num_rows()));
+    }
   }
 
   Rows rows_of(int64_t episode) const {

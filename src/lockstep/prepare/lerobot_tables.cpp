@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
@@ -28,6 +29,23 @@ std::vector<fs::path> parquet_files(const fs::path& folder) {
   return files;
 }
 
+// An index; doubles hold all that can be.
+int64_t whole(double number) {
+  constexpr double kMost = 1e15;
+  if (!(number >= 0 && number < kMost)) {
+    throw FormatError(fmt::format(
+        "meta/: {} is not the index of a task, episode or file", number));
+  }
+  return static_cast<int64_t>(number);
+}
+
+double finite(double number) {
+  if (!std::isfinite(number)) {
+    throw FormatError("meta/episodes: a timestamp is not a finite number");
+  }
+  return number;
+}
+
 // The other column is the index of a pandas table, whose name varies.
 std::string text_column(const ParquetFile& file) {
   for (const std::string& name : file.columns()) {
@@ -42,7 +60,7 @@ Json read_tasks(const fs::path& path) {
   const std::vector<std::string> texts = file.texts(text_column(file));
   Json tasks = Json::array();
   for (size_t i = 0; i < std::min(indices.size(), texts.size()); ++i) {
-    tasks.push_back({static_cast<int64_t>(indices[i]), texts[i]});
+    tasks.push_back({whole(indices[i]), texts[i]});
   }
   return tasks;
 }
@@ -72,7 +90,7 @@ class EpisodeTable {
       Json videos = Json::array();
       for (const Videos& video : videos_) {
         videos.push_back({whole(video.chunks.at(i)), whole(video.files.at(i)),
-                          video.begins.at(i)});
+                          finite(video.begins.at(i))});
       }
       const auto& tasks = tasks_.at(i);
       episodes.push_back({{"number", whole(numbers_[i])},
@@ -90,15 +108,6 @@ class EpisodeTable {
     std::vector<double> files = {};
     std::vector<double> begins = {};
   };
-
-  static int64_t whole(double number) {
-    constexpr double kMost = 1e15;
-    if (!(number >= 0 && number < kMost)) {
-      throw FormatError(fmt::format(
-          "meta/episodes: {} is not a number of an episode or file", number));
-    }
-    return static_cast<int64_t>(number);
-  }
 
   ParquetFile file_;
   std::vector<double> numbers_;
@@ -122,15 +131,14 @@ std::string tables_as_json(const fs::path& folder,
 }
 
 LerobotMeta::Listed listed(const Json& row) {
-  LerobotMeta::Listed episode = {.sentence = row.at("task"),
-                                 .num_frames = row.at("frames"),
-                                 .chunk = row.at("chunk"),
-                                 .file = row.at("file")};
+  LerobotMeta::Listed episode = {.sentence = row.at("task").get<std::string>(),
+                                 .num_frames = row.at("frames").get<int64_t>(),
+                                 .chunk = row.at("chunk").get<int64_t>(),
+                                 .file = row.at("file").get<int64_t>()};
   for (const Json& video : row.at("videos")) {
-    episode.videos.push_back(
-        {.chunk = video.at(0),
-         .file = video.at(1),
-         .begin = video.at(2).is_number() ? video.at(2).get<double>() : -1});
+    episode.videos.push_back({.chunk = video.at(0).get<int64_t>(),
+                              .file = video.at(1).get<int64_t>(),
+                              .begin = video.at(2).get<double>()});
   }
   return episode;
 }
@@ -144,10 +152,10 @@ void read_lerobot_tables(const fs::path& folder, const ChildLimits& limits,
   try {
     const Json tables = Json::parse(text);
     for (const Json& task : tables.at("tasks")) {
-      meta.tasks[task.at(0)] = task.at(1);
+      meta.tasks[task.at(0).get<int64_t>()] = task.at(1).get<std::string>();
     }
     for (const Json& row : tables.at("episodes")) {
-      meta.episodes[row.at("number")] = listed(row);
+      meta.episodes[row.at("number").get<int64_t>()] = listed(row);
     }
   } catch (const Json::exception&) {
     throw FormatError(fmt::format("'{}': its tables are damaged",

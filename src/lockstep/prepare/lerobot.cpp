@@ -54,13 +54,13 @@ struct DataFile {
                     [](const auto& camera) { return camera.is_video; });
     if (has_video) times = file.numbers("timestamp");
     actions = file.actions(meta.action);
-    for (const size_t size :
-         {episodes.size(), times.size(), tasks.size(), actions.size()}) {
-      if (size == 0 || size == file.num_rows()) continue;
-      throw FormatError(
-          fmt::format("'{}' is damaged: a column has {} rows of "
-                      "{}",
-                      path.string(), size, file.num_rows()));
+    const size_t num_rows = file.num_rows();
+    if (actions.size() != num_rows ||
+        (meta.version > 2 && episodes.size() != num_rows) ||
+        (has_video && times.size() != num_rows) ||
+        (has("task_index") && tasks.size() != num_rows)) {
+      throw FormatError(fmt::format(
+          "'{}' is damaged: its columns differ in length", path.string()));
     }
   }
 

@@ -1,6 +1,7 @@
-# HDF5 and Arrow, for lockstep-prepare alone; it is built without those that are missing.
+# HDF5, Arrow and FFmpeg's libraries, for lockstep-prepare alone; it is built without those that are missing.
 #
-# Out: Lockstep::hdf5, Lockstep::arrow; LOCKSTEP_HDF5 and LOCKSTEP_ARROW are false when they are empty.
+# Out: Lockstep::hdf5, Lockstep::arrow, Lockstep::ffmpeg; LOCKSTEP_HDF5, LOCKSTEP_ARROW and LOCKSTEP_FFMPEG are
+# false when they are empty.
 add_library(Lockstep::hdf5 INTERFACE IMPORTED)
 find_path(LOCKSTEP_HDF5_HEADERS hdf5.h PATH_SUFFIXES hdf5/serial)
 find_library(LOCKSTEP_HDF5_LIBRARY NAMES hdf5_serial hdf5)
@@ -33,4 +34,23 @@ if(LOCKSTEP_TORCH_PARTS)
   else()
     message(STATUS "Arrow: none (the Python package pyarrow); lockstep-prepare is built without.")
   endif()
+endif()
+
+add_library(Lockstep::ffmpeg INTERFACE IMPORTED)
+set(LOCKSTEP_FFMPEG ON)
+foreach(_part IN ITEMS avformat avcodec swscale avutil)
+  find_path(LOCKSTEP_${_part}_HEADERS lib${_part}/${_part}.h)
+  find_library(LOCKSTEP_${_part}_LIBRARY NAMES ${_part})
+  if(NOT LOCKSTEP_${_part}_HEADERS OR NOT LOCKSTEP_${_part}_LIBRARY)
+    set(LOCKSTEP_FFMPEG OFF)
+  endif()
+endforeach()
+if(LOCKSTEP_FFMPEG)
+  foreach(_part IN ITEMS avformat avcodec swscale avutil)
+    target_include_directories(Lockstep::ffmpeg SYSTEM INTERFACE ${LOCKSTEP_${_part}_HEADERS})
+    target_link_libraries(Lockstep::ffmpeg INTERFACE ${LOCKSTEP_${_part}_LIBRARY})
+  endforeach()
+else()
+  message(STATUS "FFmpeg: none (libavformat-dev, libavcodec-dev, libavutil-dev, libswscale-dev); "
+    "lockstep-prepare is built without.")
 endif()

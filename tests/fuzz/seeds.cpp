@@ -227,6 +227,8 @@ std::map<std::string, Seeds> make_seeds() {
         "rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
         "high_freq_factor": 4, "original_max_position_embeddings": 64}})"}},
       {"fuzz_structure", {pdb_text(), mmcif_text(), mixed_pdb_text()}},
+      // "lift it, lift": a literal, then a match of 4 at a distance of 9.
+      {"fuzz_lzf", {"\x0d\0\x08lift it, \x40\x08"s}},
       {"fuzz_action_csv",
        {"x,y,z,roll,pitch,yaw,gripper\n1,2,3,4,5,6,-1\n",
         "\"a\",b,c,d,e,f,g,note\r\n+1,1e-3,\"3\",4,5,6,7,\"a, "

@@ -20,6 +20,11 @@ zlib1g-dev          required  file    /usr/include/zlib.h
 libisal-dev         required  file    /usr/include/isa-l.h
 libpcre2-dev        required  file    /usr/include/pcre2.h
 libhdf5-dev         required  file    /usr/include/hdf5/serial/hdf5.h
+libavformat-dev     required  file    /usr/include/*/libavformat/avformat.h
+libavcodec-dev      required  file    /usr/include/*/libavcodec/avcodec.h
+libavutil-dev       required  file    /usr/include/*/libavutil/avutil.h
+libswscale-dev      required  file    /usr/include/*/libswscale/swscale.h
+ffmpeg              required  file    /usr/lib/*/libavdevice.so.*
 libutf8proc-dev     required  file    /usr/include/utf8proc.h
 gemmi-dev           required  file    /usr/include/gemmi/pdb.hpp
 tao-pegtl-dev       required  file    /usr/include/tao/pegtl.hpp
@@ -41,7 +46,7 @@ LIST
 is_there() {
   case "$1" in
     command) command -v "$2" > /dev/null ;;
-    file) [[ -e "$2" ]] ;;
+    file) compgen -G "$2" > /dev/null ;;
     module) python3 -c "import $2" 2> /dev/null ;;
   esac
 }

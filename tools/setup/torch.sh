@@ -9,6 +9,9 @@ TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy pillow safetensors
   wandb==0.31.0 tensorboard scipy pytorch-fid==0.3.0 torch-fidelity==0.4.0
   tokenizers==0.23.3 transformers==5.22.2 opencv-python-headless==4.13.0.92 h5py==3.16.0 # those behind torch for tests,
   pyarrow==26.0.1) # this one also for lockstep-prepare
+# LeRobot, whose own requirements exclude this torch: it and what its data sets import, into a folder of its own.
+LEROBOT_REQUIREMENTS=(lerobot==0.4.4 accelerate==1.15.0 av==15.1.0 datasets==4.8.5 dill==0.4.1 multiprocess==0.70.19
+  pandas==3.1.1 psutil==7.2.2 python-dateutil==4.0.0 torchcodec==0.11.1)
 NVCC_REQUIREMENTS=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
   nvidia-cuda-crt==13.0.88 'nvidia-cuda-cccl==13.0.*')
 CACHE="${LOCKSTEP_CACHE:-$HOME/.cache/lockstep}"
@@ -16,7 +19,7 @@ VENV="$CACHE/torch-$TORCH_VERSION"
 
 # The file names what was installed, so that a new requirement is noticed.
 torch_is_complete() {
-  [[ "$(cat "$VENV/.lockstep-torch" 2> /dev/null)" == "${TORCH_REQUIREMENTS[*]}" ]]
+  [[ "$(cat "$VENV/.lockstep-torch" 2> /dev/null)" == "${TORCH_REQUIREMENTS[*]} ${LEROBOT_REQUIREMENTS[*]}" ]]
 }
 
 # The folder "torch" in $1: a wheel's, a virtual environment's or libtorch.
@@ -67,7 +70,12 @@ install_torch() {
       install_into_venv torch "${TORCH_REQUIREMENTS[@]}"
     fi
     torch_imports || fail "torch in $VENV does not import; remove the folder and start again"
-    printf '%s\n' "${TORCH_REQUIREMENTS[*]}" > "$VENV/.lockstep-torch"
+    if ! lerobot_imports; then
+      rm -rf "$VENV/lerobot"
+      install_into_venv lerobot --no-deps --target "$VENV/lerobot" "${LEROBOT_REQUIREMENTS[@]}"
+    fi
+    lerobot_imports || fail "lerobot in $VENV/lerobot does not import; remove the folder and start again"
+    printf '%s\n' "${TORCH_REQUIREMENTS[*]} ${LEROBOT_REQUIREMENTS[*]}" > "$VENV/.lockstep-torch"
   fi
   unlock
 }
@@ -75,6 +83,11 @@ install_torch() {
 torch_imports() {
   [[ ! -e "$VENV/.lockstep-started-torch" ]] && "$VENV/bin/python3" -c \
     "import PIL, cv2, h5py, numpy, pyarrow, pytorch_fid, safetensors, scipy, tensorboard, tokenizers, torch, torch_fidelity, transformers, wandb; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
+}
+
+lerobot_imports() {
+  [[ ! -e "$VENV/.lockstep-started-lerobot" ]] && PYTHONPATH="$VENV/lerobot" "$VENV/bin/python3" -c \
+    "import lerobot.datasets.lerobot_dataset, torchcodec.decoders" 2> /dev/null
 }
 
 # install_into_venv NAME REQUIREMENT...: an install that was killed half-way (its

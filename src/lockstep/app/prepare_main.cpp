@@ -37,28 +37,33 @@ ConsoleOutput console_output(const Environment& environment) {
           .is_utf8 = has_utf8_locale(environment)};
 }
 
-std::string prepare(const Arguments& arguments) {
+// The exit code: that of a file that cannot be read when something was left
+// out.
+int prepare(const Arguments& arguments) {
   Console console({}, console_output(process_environment()));
-  std::string text = prepare_atlas(arguments, [&](int64_t done, int64_t total) {
+  const Prepared prepared = prepare_atlas(arguments, [&](int64_t done,
+                                                         int64_t total) {
     console.progress({.label = "prepare", .step = done, .total_steps = total});
   });
   console.finish_progress();
-  return text;
+  print(printable_text(prepared.text));
+  return prepared.num_rejected == 0 ? 0 : exit_code(FormatError(""));
 }
 
-void dispatch(const Arguments& arguments) {
+int dispatch(const Arguments& arguments) {
   const std::string command = arguments.empty() ? "help" : arguments[0];
   if (command == "help" || command == "--help" || command == "-h") {
     print(kUsage);
   } else if (command == "version" || command == "--version") {
     print("lockstep-prepare " LOCKSTEP_VERSION "\n");
   } else if (command == "atlas") {
-    print(printable_text(prepare({arguments.begin() + 1, arguments.end()})));
+    return prepare({arguments.begin() + 1, arguments.end()});
   } else {
     throw ConfigError("'" + command +
                       "' is no recipe that lockstep-prepare knows; it knows "
                       "atlas");
   }
+  return 0;
 }
 
 }  // namespace
@@ -66,8 +71,7 @@ void dispatch(const Arguments& arguments) {
 
 int main(int count, char** values) {
   try {
-    lockstep::dispatch({values + 1, values + count});
-    return 0;
+    return lockstep::dispatch({values + 1, values + count});
   } catch (const std::exception& error) {
     std::fprintf(stderr, "lockstep-prepare: %s\n",
                  lockstep::printable_text(error.what()).c_str());

@@ -18,8 +18,9 @@ struct ConversionConfig {
   // For sources without splits of their own:
   std::string split = "train";
   double val_fraction = 0.1;  // Of the episodes go to "val" instead.
-  int64_t workers = 0;        // 0: one per core, at most 16.
+  int64_t workers = 0;        // Processes; 0: one per core, at most 16.
   bool overwrite = false;
+  ChildLimits limits = {};
 };
 
 struct ConversionCounts {
@@ -29,14 +30,15 @@ struct ConversionCounts {
   std::vector<Rejection> rejected;         // Sorted by name.
 };
 
-// Throws IoError when something cannot be written, or when another process
-// writes to the same folder.
-ConversionCounts convert_episodes(const EpisodeSource& source,
+// Reads and writes in child processes: an episode whose reading crashes or
+// hangs is rejected, and the others are made. Throws IoError when something
+// cannot be written, or when another process writes to the same folder.
+ConversionCounts convert_episodes(EpisodeSource& source,
                                   const ConversionConfig& config,
                                   const ShowProgress& progress);
 
 // Writes actions.csv beside every actions.parquet of a local layout; of the
-// config only `workers` and `overwrite` count.
+// config only `workers`, `overwrite` and `limits` count.
 ConversionCounts convert_in_place(const ConversionConfig& config,
                                   const ShowProgress& progress);
 

@@ -54,7 +54,9 @@ void remove_folder(const fs::path& folder) {
 
 }  // namespace
 
-EpisodeWriter::EpisodeWriter(const fs::path& place) : place_(place) {
+EpisodeWriter::EpisodeWriter(const fs::path& place,
+                             std::function<void()> on_progress)
+    : place_(place), on_progress_(std::move(on_progress)) {
   make_output_folder(place.parent_path());
   folder_ =
       make_unique_folder(place.parent_path(), fmt::format("{}", kPartial));
@@ -88,6 +90,7 @@ void EpisodeWriter::add_picture(Camera camera, std::string_view bytes) {
           fmt::format("{}_{:06}{}", camera_name(camera), number, ending),
       bytes);
   ++number;
+  show_progress();
 }
 
 void EpisodeWriter::copy_picture(Camera camera, const fs::path& file) {
@@ -97,6 +100,11 @@ void EpisodeWriter::copy_picture(Camera camera, const fs::path& file) {
   }
   write_new_file(folder_ / "images" / file.filename(), *bytes);
   ++num_pictures(camera);
+  show_progress();
+}
+
+void EpisodeWriter::show_progress() const {
+  if (on_progress_) on_progress_();
 }
 
 void EpisodeWriter::set_sentence(std::string_view sentence) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,7 +23,9 @@ enum class Camera { kWorkspace, kWrist };
 class EpisodeWriter {
  public:
   // `place` is {data_dir}/{split}/{name}; the split's folder is made.
-  explicit EpisodeWriter(const std::filesystem::path& place);
+  // `on_progress` is called for each picture.
+  explicit EpisodeWriter(const std::filesystem::path& place,
+                         std::function<void()> on_progress = {});
   ~EpisodeWriter();
   EpisodeWriter(const EpisodeWriter&) = delete;
   EpisodeWriter& operator=(const EpisodeWriter&) = delete;
@@ -33,6 +36,9 @@ class EpisodeWriter {
 
   // The pictures of a camera are files that exist, copied with their names.
   void copy_picture(Camera camera, const std::filesystem::path& file);
+
+  // For sources that read long before the next picture.
+  void show_progress() const;
 
   void set_sentence(std::string_view sentence);
   void set_actions(std::span<const Action> actions);
@@ -46,6 +52,7 @@ class EpisodeWriter {
   void check_parts() const;
 
   std::filesystem::path place_;
+  std::function<void()> on_progress_;
   std::filesystem::path folder_;  // Empty after commit().
   size_t num_workspace_ = 0;
   size_t num_wrist_ = 0;

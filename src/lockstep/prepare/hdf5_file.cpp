@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
+#include <algorithm>
+#include <array>
+
 #include "lockstep/base/error.h"
+#include "lockstep/formats/lzf.h"
 
 namespace lockstep {
 namespace {
@@ -58,11 +62,111 @@ size_t checked_count(const std::string& path, const std::string& dataset,
   return count;
 }
 
+// The number that h5py registered for its own filter. Its third value is the
+// size of a chunk.
+constexpr H5Z_filter_t kLzf = 32000;
+constexpr size_t kLzfChunkBytes = 2;
+
+// Called by HDF5 for each chunk; the result replaces the buffer, 0 is an error.
+size_t read_lzf(unsigned flags, size_t num_values, const unsigned* values,
+                size_t num_bytes, size_t* buffer_size, void** buffer) {
+  const bool is_reading = (flags & H5Z_FLAG_REVERSE) != 0;
+  if (!is_reading || num_values <= kLzfChunkBytes) return 0;
+  try {
+    const std::vector<uint8_t> bytes =
+        decompress_lzf({static_cast<const uint8_t*>(*buffer), num_bytes},
+                       values[kLzfChunkBytes]);
+    void* result = H5allocate_memory(bytes.size(), /*clear=*/false);
+    if (result == nullptr) return 0;
+    std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t*>(result));
+    H5free_memory(*buffer);
+    *buffer = result;
+    *buffer_size = bytes.size();
+    return bytes.size();
+  } catch (const std::exception&) {
+    return 0;  // Nothing may be thrown through C.
+  }
+}
+
+void register_lzf() {
+  const H5Z_class2_t filter = {.version = H5Z_CLASS_T_VERS,
+                               .id = kLzf,
+                               .encoder_present = 0,
+                               .decoder_present = 1,
+                               .name = "lzf",
+                               .can_apply = nullptr,
+                               .set_local = nullptr,
+                               .filter = read_lzf};
+  H5Zregister(&filter);
+}
+
+// Bytes of a chunk; HDF5 reads as many, whatever a filter gives it.
+size_t chunk_bytes(hid_t dataset, hid_t properties) {
+  std::array<hsize_t, H5S_MAX_RANK> sides{};
+  const int rank = H5Pget_chunk(properties, H5S_MAX_RANK, sides.data());
+  const Handle type(H5Dget_type(dataset), H5Tclose);
+  size_t bytes = H5Tget_size(type.get());
+  for (int i = 0; i < rank; ++i) bytes *= sides[static_cast<size_t>(i)];
+  return bytes;
+}
+
+struct Filter {
+  H5Z_filter_t id = 0;
+  std::string name = {};
+  std::array<unsigned, 8> values = {};
+};
+
+std::vector<Filter> filters_of(hid_t properties) {
+  std::vector<Filter> filters;
+  const int count = H5Pget_nfilters(properties);
+  for (int i = 0; i < count; ++i) {
+    Filter filter;
+    unsigned flags = 0;
+    unsigned config = 0;
+    size_t num_values = filter.values.size();
+    std::array<char, 64> name{};
+    filter.id = H5Pget_filter2(properties, static_cast<unsigned>(i), &flags,
+                               &num_values, filter.values.data(),
+                               name.size() - 1, name.data(), &config);
+    filter.name = name.data();
+    filters.push_back(filter);
+  }
+  return filters;
+}
+
+void check_lzf(const std::string& path, const std::string& name,
+               hid_t dataset) {
+  const Handle properties(H5Dget_create_plist(dataset), H5Pclose);
+  for (const Filter& filter : filters_of(properties.get())) {
+    if (filter.id != kLzf) continue;
+    const size_t size = chunk_bytes(dataset, properties.get());
+    if (filter.values[kLzfChunkBytes] == size) continue;
+    refuse(path,
+           fmt::format("'{}' is damaged: its chunks have {} bytes, for lzf {}",
+                       name, size, filter.values[kLzfChunkBytes]));
+  }
+}
+
+// What the user can do when a compression is not known.
+std::string reason_for(hid_t dataset) {
+  const std::string text = reason();
+  const Handle properties(H5Dget_create_plist(dataset), H5Pclose);
+  for (const Filter& filter : filters_of(properties.get())) {
+    if (filter.id < 0 || H5Zfilter_avail(filter.id) > 0) continue;
+    return fmt::format(
+        ": it is compressed by filter {}{}, which is not known. Store it with "
+        "gzip or lzf, by h5py or by h5repack -f GZIP=4 IN OUT",
+        filter.id, filter.name.empty() ? "" : " (" + filter.name + ")");
+  }
+  return text;
+}
+
 }  // namespace
 
 Hdf5File::Hdf5File(const std::filesystem::path& path) : path_(path.string()) {
   // Else the library prints its errors.
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  register_lzf();
   file_ = H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (file_ < 0) {
     refuse(path_, "cannot be read as HDF5; is it whole?" + reason());
@@ -148,6 +252,7 @@ std::vector<uint8_t> Hdf5File::read_bytes(const std::string& dataset,
   sides.at(0) = count;
   std::vector<uint8_t> bytes(checked_count(path_, dataset, sides));
   const Handle handle(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
+  check_lzf(path_, dataset, handle.get());
   const Handle space(H5Dget_space(handle.get()), H5Sclose);
   std::vector<hsize_t> start(sides.size(), 0);
   start[0] = first;
@@ -159,7 +264,8 @@ std::vector<uint8_t> Hdf5File::read_bytes(const std::string& dataset,
                           extent.data(), nullptr) < 0 ||
       H5Dread(handle.get(), H5T_NATIVE_UINT8, memory.get(), space.get(),
               H5P_DEFAULT, bytes.data()) < 0) {
-    refuse(path_, fmt::format("'{}' cannot be read{}", dataset, reason()));
+    refuse(path_, fmt::format("'{}' cannot be read{}", dataset,
+                              reason_for(handle.get())));
   }
   return bytes;
 }
@@ -168,9 +274,11 @@ std::vector<float> Hdf5File::read_numbers(const std::string& dataset) const {
   std::vector<float> numbers(
       checked_count(path_, dataset, shape(dataset).sides));
   const Handle handle(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
+  check_lzf(path_, dataset, handle.get());
   if (H5Dread(handle.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
               numbers.data()) < 0) {
-    refuse(path_, fmt::format("'{}' cannot be read{}", dataset, reason()));
+    refuse(path_, fmt::format("'{}' cannot be read{}", dataset,
+                              reason_for(handle.get())));
   }
   return numbers;
 }

@@ -49,18 +49,19 @@ std::optional<T> value_of(const Json& row, const char* key) {
   return found->get<T>();
 }
 
-void check_version(const Json& info, const fs::path& path) {
+int64_t checked_version(const Json& info, const fs::path& path) {
   const std::string version =
       value_of<std::string>(info, "codebase_version").value_or("v2.0");
-  if (version.starts_with("v2.")) return;
+  if (version.starts_with("v2.")) return 2;
+  if (version.starts_with("v3.")) return 3;
   throw ConfigError(fmt::format(
-      "'{}' is of version {}; data sets of versions 2.x can be read",
+      "'{}' is of version {}; data sets of versions 2.x and 3.x can be read",
       path.string(), version));
 }
 
 struct Features {
   std::vector<std::string> names = {};
-  std::vector<std::string> pictures = {};
+  std::vector<std::string> pictures = {};  // Images and videos.
   std::vector<std::string> videos = {};
 };
 
@@ -72,7 +73,7 @@ Features features_of(const Json& info) {
     features.names.push_back(name);
     if (!feature.is_object()) continue;
     const auto kind = value_of<std::string>(feature, "dtype");
-    if (kind == "image") features.pictures.push_back(name);
+    if (kind == "image" || kind == "video") features.pictures.push_back(name);
     if (kind == "video") features.videos.push_back(name);
   }
   return features;
@@ -84,12 +85,6 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 [[noreturn]] void refuse_camera(const Features& features,
                                 const std::string& why) {
-  if (features.pictures.empty() && !features.videos.empty()) {
-    throw ConfigError(fmt::format(
-        "this data set has its pictures as videos ({}), which cannot be read; "
-        "use one with pictures in its parquet files",
-        join(features.videos, ", ")));
-  }
   throw ConfigError(fmt::format(
       "{}; its pictures are {}. Name the cameras by --cameras "
       "WORKSPACE,WRIST, or --cameras WORKSPACE alone",
@@ -163,6 +158,23 @@ void read_listed(const fs::path& path, LerobotMeta& meta) {
   }
 }
 
+// Where files are, when meta/info.json does not say it.
+void read_paths(const Json& info, LerobotMeta& meta) {
+  const bool is_2 = meta.version == 2;
+  meta.data_path = value_of<std::string>(info, "data_path")
+                       .value_or(
+                           "data/chunk-{chunk_index:03d}/file-{file_index:03d}"
+                           ".parquet");
+  meta.video_path =
+      value_of<std::string>(info, "video_path")
+          .value_or(is_2 ? "videos/chunk-{episode_chunk:03d}/{video_key}/"
+                           "episode_{episode_index:06d}.mp4"
+                         : "videos/{video_key}/chunk-{chunk_index:03d}/"
+                           "file-{file_index:03d}.mp4");
+  meta.chunk_size = std::max<int64_t>(
+      1, value_of<int64_t>(info, "chunks_size").value_or(meta.chunk_size));
+}
+
 }  // namespace
 
 LerobotMeta read_lerobot_meta(const fs::path& folder,
@@ -177,12 +189,18 @@ LerobotMeta read_lerobot_meta(const fs::path& folder,
   }
   const Json info =
       parse_json(read_file(info_path), fmt::format("'{}'", info_path.string()));
-  check_version(info, info_path);
-  const Features features = features_of(info);
   LerobotMeta meta;
-  meta.cameras = cameras.empty() ? usual_cameras(features)
-                                 : named_cameras(features, cameras);
+  meta.version = checked_version(info, info_path);
+  const Features features = features_of(info);
+  const auto columns = cameras.empty() ? usual_cameras(features)
+                                       : named_cameras(features, cameras);
+  for (const std::string& column : columns) {
+    meta.cameras.push_back(
+        {.column = column, .is_video = contains(features.videos, column)});
+  }
   meta.action = action_column(features, info_path);
+  read_paths(info, meta);
+  if (meta.version > 2) return meta;
   read_tasks(folder / "meta" / "tasks.jsonl", meta);
   read_listed(folder / "meta" / "episodes.jsonl", meta);
   return meta;

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <span>
 
 #include "lockstep/base/error.h"
@@ -31,20 +30,6 @@ struct PictureSet {
   int width = 0;
 
   size_t frame_bytes() const { return size_t(height) * size_t(width) * 3; }
-};
-
-// Gives a lock back while it lives.
-class Unlocked {
- public:
-  explicit Unlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) {
-    lock_.unlock();
-  }
-  ~Unlocked() { lock_.lock(); }
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
-
- private:
-  std::unique_lock<std::mutex>& lock_;
 };
 
 bool is_hdf5(const fs::path& path) {
@@ -132,16 +117,19 @@ class LiberoSource final : public EpisodeSource {
  public:
   explicit LiberoSource(const SourceConfig& config) : config_(config) {
     if (config_.cameras.empty()) config_.cameras = {"agentview", "eye_in_hand"};
-    for (const fs::path& path : files_below(config.input)) list_demos(path);
+    list_files();
     number_equal_names(names_);
   }
 
   const std::vector<std::string>& names() const override { return names_; }
   const std::vector<Rejection>& rejected() const override { return rejected_; }
 
-  void read(size_t episode, EpisodeWriter& writer) const override {
+  std::string group(size_t episode) const override {
+    return demos_.at(episode).file.string();
+  }
+
+  void read(size_t episode, EpisodeWriter& writer) override {
     const Demo& demo = demos_.at(episode);
-    std::unique_lock lock(mutex_);
     const Hdf5File file(demo.file);
     writer.set_sentence(
         libero_sentence(file.text_attribute("data", "problem_info"),
@@ -152,7 +140,7 @@ class LiberoSource final : public EpisodeSource {
       const PictureSet set = checked_pictures(
           file, i == 0 ? Camera::kWorkspace : Camera::kWrist,
           demo.group + "/obs/" + find_camera(observed, config_.cameras[i]));
-      copy_pictures(file, set, lock, writer);
+      copy_pictures(file, set, writer);
     }
   }
 
@@ -163,30 +151,62 @@ class LiberoSource final : public EpisodeSource {
   }
 
  private:
-  void list_demos(const fs::path& path) {
-    try {
-      const Hdf5File file(path);
-      std::vector<std::string> groups = file.members("data");
-      std::erase_if(groups, [](const std::string& name) {
-        return !name.starts_with("demo_");
-      });
-      if (groups.empty()) throw FormatError("there is no demo_* in 'data'");
-      for (const std::string& group : groups) {
-        demos_.push_back({.file = path, .group = "data/" + group});
-        names_.push_back(name_of_demo(config_.input, path, group));
-      }
-      is_bottom_up_ =
-          is_bottom_up_ ||
-          file.text_attribute("data", "macros_image_convention") == "opengl";
-    } catch (const FormatError& problem) {
-      rejected_.push_back({.name = path.string(), .reason = problem.what()});
+  // What a child reports about a file.
+  struct Listing {
+    std::vector<std::string> lines = {};  // Image convention, then demos.
+    std::string failure = {};
+  };
+
+  void list_files() {
+    const std::vector<fs::path> files = files_below(config_.input);
+    std::vector<Listing> listings(files.size());
+    ChildPool pool(config_.num_children, config_.limits);
+    for (size_t i = 0; i < files.size(); ++i) {
+      pool.add({.work =
+                    [&files, i](const ChildChannel& parent) {
+                      list_demos(files[i], parent);
+                    },
+                .take =
+                    [&listings, i](std::string_view line) {
+                      listings[i].lines.emplace_back(line);
+                    },
+                .end =
+                    [&listings, i](const ChildFailure& failure) {
+                      listings[i].failure = failure;
+                    }});
+    }
+    pool.run();
+    for (size_t i = 0; i < files.size(); ++i) add_demos(files[i], listings[i]);
+  }
+
+  // In a child.
+  static void list_demos(const fs::path& path, const ChildChannel& parent) {
+    const Hdf5File file(path);
+    std::vector<std::string> groups = file.members("data");
+    std::erase_if(groups, [](const std::string& name) {
+      return !name.starts_with("demo_");
+    });
+    if (groups.empty()) throw FormatError("there is no demo_* in 'data'");
+    parent.send(
+        file.text_attribute("data", "macros_image_convention").value_or(""));
+    for (const std::string& group : groups) parent.send(group);
+  }
+
+  void add_demos(const fs::path& path, const Listing& listing) {
+    if (!listing.failure.empty()) {
+      rejected_.push_back({.name = path.string(), .reason = listing.failure});
+      return;
+    }
+    is_bottom_up_ = is_bottom_up_ || listing.lines.at(0) == "opengl";
+    for (size_t i = 1; i < listing.lines.size(); ++i) {
+      const std::string& group = listing.lines[i];
+      demos_.push_back({.file = path, .group = "data/" + group});
+      names_.push_back(name_of_demo(config_.input, path, group));
     }
   }
 
-  // Reads some frames at a time, and lets other threads read while they are
-  // compressed.
+  // Reads some frames at a time.
   void copy_pictures(const Hdf5File& file, const PictureSet& set,
-                     std::unique_lock<std::mutex>& lock,
                      EpisodeWriter& writer) const {
     constexpr size_t kBlockBytes = size_t{16} << 20U;
     const size_t size = set.frame_bytes();
@@ -194,7 +214,6 @@ class LiberoSource final : public EpisodeSource {
     for (size_t first = 0; first < set.num_frames; first += most) {
       const size_t count = std::min(most, set.num_frames - first);
       std::vector<uint8_t> block = file.read_bytes(set.dataset, first, count);
-      const Unlocked unlocked(lock);
       for (size_t i = 0; i < count; ++i) {
         const std::span<uint8_t> pixels(block.data() + i * size, size);
         if (config_.flip) flip_rows(pixels, size_t(set.width) * 3);
@@ -212,7 +231,6 @@ class LiberoSource final : public EpisodeSource {
   std::vector<std::string> names_;
   std::vector<Rejection> rejected_;
   bool is_bottom_up_ = false;
-  mutable std::mutex mutex_;  // Held while the library is used.
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ class LocalParquetSource final : public EpisodeSource {
     return episodes_.at(episode).split;
   }
 
-  void read(size_t episode, EpisodeWriter& writer) const override {
+  void read(size_t episode, EpisodeWriter& writer) override {
     const fs::path& folder = episodes_.at(episode).folder;
     writer.set_sentence(sentence_in(folder));
     writer.set_actions(actions_in(folder));

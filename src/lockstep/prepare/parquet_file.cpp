@@ -54,25 +54,25 @@ std::optional<std::vector<double>> as_numbers(const arrow::Array& array) {
   return numbers;
 }
 
-// The seven numbers of row `row`; no value for other types and sizes.
-std::optional<Action> action_of(const arrow::Array& array, int64_t row) {
-  std::shared_ptr<arrow::Array> values;
-  if (array.IsNull(row)) return std::nullopt;
+// The list in row `row`; empty for other types.
+std::shared_ptr<arrow::Array> list_of(const arrow::Array& array, int64_t row) {
+  if (array.IsNull(row)) return nullptr;
   switch (array.type_id()) {
     case arrow::Type::LIST:
-      values = static_cast<const arrow::ListArray&>(array).value_slice(row);
-      break;
+      return static_cast<const arrow::ListArray&>(array).value_slice(row);
     case arrow::Type::LARGE_LIST:
-      values =
-          static_cast<const arrow::LargeListArray&>(array).value_slice(row);
-      break;
+      return static_cast<const arrow::LargeListArray&>(array).value_slice(row);
     case arrow::Type::FIXED_SIZE_LIST:
-      values =
-          static_cast<const arrow::FixedSizeListArray&>(array).value_slice(row);
-      break;
-    default: return std::nullopt;
+      return static_cast<const arrow::FixedSizeListArray&>(array).value_slice(
+          row);
+    default: return nullptr;
   }
-  if (values->length() != static_cast<int64_t>(kActionSize)) {
+}
+
+// The seven numbers of row `row`; no value for other types and sizes.
+std::optional<Action> action_of(const arrow::Array& array, int64_t row) {
+  const auto values = list_of(array, row);
+  if (!values || values->length() != static_cast<int64_t>(kActionSize)) {
     return std::nullopt;
   }
   const auto numbers = as_numbers(*values);
@@ -105,12 +105,45 @@ std::optional<std::string_view> bytes_of(const arrow::Array& array,
   }
 }
 
+// The text of row `row`; no value where there is none.
+std::optional<std::string> text_of(const arrow::Array& array, int64_t row) {
+  if (array.IsNull(row)) return std::nullopt;
+  switch (array.type_id()) {
+    case arrow::Type::STRING:
+      return static_cast<const arrow::StringArray&>(array).GetString(row);
+    case arrow::Type::LARGE_STRING:
+      return static_cast<const arrow::LargeStringArray&>(array).GetString(row);
+    default: return std::nullopt;
+  }
+}
+
+// The texts of a list in row `row`; no value for other types.
+std::optional<std::vector<std::string>> text_list_of(const arrow::Array& array,
+                                                     int64_t row) {
+  std::vector<std::string> texts;
+  const auto values = list_of(array, row);
+  if (!values) return std::nullopt;
+  for (int64_t i = 0; i < values->length(); ++i) {
+    const auto text = text_of(*values, i);
+    if (!text) return std::nullopt;
+    texts.push_back(*text);
+  }
+  return texts;
+}
+
 }  // namespace
 
 struct ParquetFile::Impl {
   std::string path;
   std::unique_ptr<parquet::arrow::FileReader> reader = {};
   std::vector<std::string> columns = {};
+  // Where pictures() goes on: a batch, the rows of it that were taken, and the
+  // number of the row behind those.
+  BatchReader picture_reader = {};
+  std::vector<std::string> picture_columns = {};
+  std::shared_ptr<arrow::RecordBatch> batch = {};
+  int64_t batch_row = 0;
+  size_t next_row = 0;
 
   [[noreturn]] void refuse(const std::string& why) const {
     throw FormatError(fmt::format("'{}': {}", path, why));
@@ -146,8 +179,9 @@ struct ParquetFile::Impl {
     }
   }
 
-  // Rows of some columns, in the file's order of columns.
-  BatchReader rows(std::span<const std::string> wanted) const {
+  // Rows of some columns, in the file's order of columns, from a row group on.
+  BatchReader rows(std::span<const std::string> wanted,
+                   int first_group = 0) const {
     const auto metadata = reader->parquet_reader()->metadata();
     const auto* schema = metadata->schema();
     std::vector<int> leaves;
@@ -157,8 +191,9 @@ struct ParquetFile::Impl {
         leaves.push_back(i);
       }
     }
-    std::vector<int> groups(static_cast<size_t>(metadata->num_row_groups()));
-    std::iota(groups.begin(), groups.end(), 0);
+    std::vector<int> groups(
+        static_cast<size_t>(metadata->num_row_groups() - first_group));
+    std::iota(groups.begin(), groups.end(), first_group);
     auto result = reader->GetRecordBatchReader(groups, leaves);
     check(result.status());
     return *std::move(result);
@@ -186,23 +221,87 @@ struct ParquetFile::Impl {
                        join(columns, ", "));
   }
 
-  void take_pictures(const arrow::RecordBatch& batch,
-                     std::span<const std::string> wanted,
-                     const TakeBytes& take) const {
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      const auto array = batch.GetColumnByName(wanted[i]);
-      if (!array) refuse(no_column(wanted[i]));
-      for (int64_t row = 0; row < batch.num_rows(); ++row) {
-        const auto bytes = bytes_of(*array, row);
+  // Calls take(array, row) for each row of one column; `what` says what else
+  // is refused.
+  template <typename T, typename Take>
+  std::vector<T> each_row(const std::string& column, const char* what,
+                          const Take& take) const {
+    std::vector<T> all;
+    each_part(column, [&](const arrow::Array& part) {
+      for (int64_t row = 0; row < part.length(); ++row) {
+        std::optional<T> value = take(part, row);
+        if (!value) {
+          refuse(fmt::format("column '{}' ({}) does not hold {} in every row",
+                             column, part.type()->ToString(), what));
+        }
+        all.push_back(*std::move(value));
+      }
+    });
+    return all;
+  }
+
+  struct RowGroup {
+    int number = 0;
+    size_t first_row = 0;
+  };
+
+  RowGroup group_of(size_t row) const {
+    const auto metadata = reader->parquet_reader()->metadata();
+    RowGroup group;
+    for (; group.number + 1 < metadata->num_row_groups(); ++group.number) {
+      const auto size =
+          static_cast<size_t>(metadata->RowGroup(group.number)->num_rows());
+      if (row < group.first_row + size) break;
+      group.first_row += size;
+    }
+    return group;
+  }
+
+  // Makes the row, or one before it in its row group, the next one.
+  void seek(const std::vector<std::string>& wanted, size_t row) {
+    const RowGroup group = group_of(row);
+    if (picture_reader && picture_columns == wanted && row >= next_row &&
+        group.first_row <= next_row) {
+      return;
+    }
+    picture_columns = wanted;
+    picture_reader = rows(picture_columns, group.number);
+    batch.reset();
+    next_row = group.first_row;
+  }
+
+  // False at the end of the file.
+  bool next_batch() {
+    check(picture_reader->ReadNext(&batch));
+    batch_row = 0;
+    return batch != nullptr;
+  }
+
+  // Some of the rows up to `end` that are in the batch; those before `first`
+  // are skipped.
+  void take_pictures(size_t first, size_t end, const TakeBytes& take) {
+    const int64_t begin_row = batch_row;
+    const auto num_left = static_cast<size_t>(batch->num_rows() - begin_row);
+    const size_t num_taken = std::min(num_left, end - next_row);
+    const size_t num_skipped =
+        std::min(num_taken, first - std::min(first, next_row));
+    for (size_t i = 0; i < picture_columns.size(); ++i) {
+      const auto array = batch->GetColumnByName(picture_columns[i]);
+      if (!array) refuse(no_column(picture_columns[i]));
+      for (size_t row = num_skipped; row < num_taken; ++row) {
+        const auto bytes =
+            bytes_of(*array, begin_row + static_cast<int64_t>(row));
         if (!bytes) {
           refuse(
               fmt::format("column '{}' ({}) has a row without the bytes of "
                           "a picture",
-                          wanted[i], array->type()->ToString()));
+                          picture_columns[i], array->type()->ToString()));
         }
         take(i, *bytes);
       }
     }
+    batch_row += static_cast<int64_t>(num_taken);
+    next_row += num_taken;
   }
 };
 
@@ -237,32 +336,31 @@ std::vector<double> ParquetFile::numbers(const std::string& column) const {
   return all;
 }
 
+std::vector<std::string> ParquetFile::texts(const std::string& column) const {
+  return impl_->each_row<std::string>(column, "a text", text_of);
+}
+
+std::vector<std::vector<std::string>> ParquetFile::text_lists(
+    const std::string& column) const {
+  return impl_->each_row<std::vector<std::string>>(column, "a list of texts",
+                                                   text_list_of);
+}
+
 std::vector<Action> ParquetFile::actions(const std::string& column) const {
-  std::vector<Action> actions;
-  impl_->each_part(column, [&](const arrow::Array& part) {
-    for (int64_t row = 0; row < part.length(); ++row) {
-      const auto action = action_of(part, row);
-      if (!action) {
-        impl_->refuse(
-            fmt::format("column '{}' ({}) does not hold 7 numbers in "
-                        "every row",
-                        column, part.type()->ToString()));
-      }
-      actions.push_back(*action);
-    }
-  });
-  return actions;
+  return impl_->each_row<Action>(column, "7 numbers", action_of);
 }
 
 void ParquetFile::pictures(std::span<const std::string> columns,
-                           const TakeBytes& take) const {
-  impl_->guarded([&] {
-    const BatchReader reader = impl_->rows(columns);
-    while (true) {
-      std::shared_ptr<arrow::RecordBatch> batch;
-      impl_->check(reader->ReadNext(&batch));
-      if (!batch) return;
-      impl_->take_pictures(*batch, columns, take);
+                           const Rows& rows, const TakeBytes& take) {
+  Impl& impl = *impl_;
+  impl.guarded([&] {
+    impl.seek({columns.begin(), columns.end()}, rows.first);
+    const size_t end = rows.first + rows.count;
+    while (impl.next_row < end) {
+      const bool has_rows =
+          impl.batch && impl.batch_row < impl.batch->num_rows();
+      if (!has_rows && !impl.next_batch()) return;
+      impl.take_pictures(rows.first, end, take);
     }
   });
 }

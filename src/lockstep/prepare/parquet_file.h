@@ -32,14 +32,27 @@ class ParquetFile {
   // One number per row, of any type of numbers.
   std::vector<double> numbers(const std::string& column) const;
 
+  // One text per row.
+  std::vector<std::string> texts(const std::string& column) const;
+
+  // A list of texts per row.
+  std::vector<std::vector<std::string>> text_lists(
+      const std::string& column) const;
+
   // A list of seven numbers per row.
   std::vector<Action> actions(const std::string& column) const;
 
+  struct Rows {
+    size_t first = 0;
+    size_t count = 0;
+  };
+
   // Calls take(i, bytes) for the i-th of the columns, for every row in order:
-  // bytes, or a table of {bytes, path}. Some rows at a time are in memory.
+  // bytes, or a table of {bytes, path}. Some rows at a time are in memory. Rows
+  // behind those of the last call are read from where it ended.
   using TakeBytes = std::function<void(size_t column, std::string_view bytes)>;
-  void pictures(std::span<const std::string> columns,
-                const TakeBytes& take) const;
+  void pictures(std::span<const std::string> columns, const Rows& rows,
+                const TakeBytes& take);
 
  private:
   struct Impl;

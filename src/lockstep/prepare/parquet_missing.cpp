@@ -31,12 +31,22 @@ std::vector<double> ParquetFile::numbers(const std::string& /*column*/) const {
   refuse("");
 }
 
+std::vector<std::string> ParquetFile::texts(
+    const std::string& /*column*/) const {
+  refuse("");
+}
+
+std::vector<std::vector<std::string>> ParquetFile::text_lists(
+    const std::string& /*column*/) const {
+  refuse("");
+}
+
 std::vector<Action> ParquetFile::actions(const std::string& /*column*/) const {
   refuse("");
 }
 
 void ParquetFile::pictures(std::span<const std::string> /*columns*/,
-                           const TakeBytes& /*take*/) const {
+                           const Rows& /*rows*/, const TakeBytes& /*take*/) {
   refuse("");
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -21,20 +24,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// More than any chunk of a data set takes; less than a machine has.
+constexpr size_t kChildMemory = size_t{4} << 30U;
+
 struct PrepareConfig {
   std::optional<std::string> from = {};
   std::string input = {};
   std::string output = {};
   std::vector<std::string> cameras = {};
   bool flip = false;
+  double tolerance = SourceConfig{}.tolerance;
+  double timeout = 60;
   ConversionConfig conversion = {};
 };
 
 void describe(Options& options, PrepareConfig& config) {
   ConversionConfig& conversion = config.conversion;
   options.add("from", config.from,
-              "What the input is: LIBERO's HDF5 files, a LeRobot 2.x folder, "
-              "or the local layout with actions.parquet.",
+              "What the input is: LIBERO's HDF5 files, a LeRobot 2.x or 3.x "
+              "folder, or the local layout with actions.parquet.",
               {.choices = {"libero", "lerobot", "parquet"},
                .shown_default = "seen from the input"});
   options.add("input", config.input, "The data set: a folder, or one file.");
@@ -50,9 +58,16 @@ void describe(Options& options, PrepareConfig& config) {
               {.shown_default = "agentview,eye_in_hand or image,wrist_image"});
   options.add("flip", config.flip,
               "Turns LIBERO's pictures, which are stored upside down.");
+  options.add("tolerance_s", config.tolerance,
+              "How far a LeRobot video's frame may be from the timestamp of "
+              "its row, in seconds.",
+              {.minimum = 0});
   options.add("workers", conversion.workers,
-              "Threads; 0: one per processor, at most 16.",
+              "Processes; 0: one per processor, at most 16.",
               {.minimum = 0, .maximum = 1024});
+  options.add("timeout", config.timeout,
+              "Seconds without progress after which a file cannot be read.",
+              {.minimum = 0.1, .maximum = 1e6});
   options.add("overwrite", conversion.overwrite,
               "Makes episodes anew that are there.");
 }
@@ -112,6 +127,7 @@ void check_flags(const Options& options, const PrepareConfig& config,
     }
   }
   if (kind != "libero") refuse_for("flip");
+  if (kind != "lerobot") refuse_for("tolerance_s");
   if (config.cameras.size() > 2) {
     throw ConfigError("--cameras takes one or two names");
   }
@@ -135,7 +151,12 @@ ConversionCounts convert(const PrepareConfig& config, const std::string& kind,
     return convert_in_place(config.conversion, progress);
   }
   const SourceConfig source_config{
-      .input = config.input, .cameras = config.cameras, .flip = config.flip};
+      .input = config.input,
+      .limits = config.conversion.limits,
+      .num_children = num_workers(/*num_items=*/16, config.conversion.workers),
+      .cameras = config.cameras,
+      .flip = config.flip,
+      .tolerance = config.tolerance};
   std::unique_ptr<EpisodeSource> source;
   if (kind == "libero") source = open_libero(source_config);
   if (kind == "lerobot") source = open_lerobot(source_config);
@@ -170,26 +191,30 @@ std::string summary(const ConversionCounts& counts, const fs::path& output,
     text +=
         fmt::format("  {}: {} episodes\n", (output / split).string(), count);
   }
+  constexpr size_t kMostShown = 5;
+  const size_t num_shown = std::min(kMostShown, counts.rejected.size());
+  for (size_t i = 0; i < num_shown; ++i) {
+    text += fmt::format("Left out: {}: {}\n", counts.rejected[i].name,
+                        counts.rejected[i].reason);
+  }
   if (!counts.rejected.empty()) {
-    text += fmt::format("  {}: why {} is not among them{}\n",
-                        (output / "rejected.txt").string(),
-                        counts.rejected.front().name,
-                        counts.rejected.size() > 1 ? ", and the others" : "");
+    text += fmt::format("All that was left out, with reasons: {}\n",
+                        (output / "rejected.txt").string());
   }
   return text;
 }
 
 }  // namespace
 
-std::string prepare_atlas(const std::vector<std::string>& arguments,
-                          const ShowProgress& progress) {
+Prepared prepare_atlas(const std::vector<std::string>& arguments,
+                       const ShowProgress& progress) {
   PrepareConfig config;
   Options options;
   describe(options, config);
   const ParsedCommand parsed = parse_command(options, arguments);
   if (parsed.help) {
-    return help_text(options,
-                     "lockstep prepare atlas --input PATH --output DIR");
+    return {.text = help_text(
+                options, "lockstep prepare atlas --input PATH --output DIR")};
   }
   if (!parsed.positionals.empty()) {
     throw ConfigError(fmt::format(
@@ -203,6 +228,9 @@ std::string prepare_atlas(const std::vector<std::string>& arguments,
   check_flags(options, config, kind);
   const fs::path output = config.output;
   config.conversion.output = output;
+  config.conversion.limits = {
+      .memory_bytes = kChildMemory,
+      .silence = std::chrono::milliseconds(std::llround(config.timeout * 1e3))};
   std::string note;
   const int64_t begin = monotonic_ns();
   const ConversionCounts counts = convert(config, kind, progress, note);
@@ -213,7 +241,8 @@ std::string prepare_atlas(const std::vector<std::string>& arguments,
         "none of {} episodes could be read; {}: {}", counts.rejected.size(),
         counts.rejected.front().name, counts.rejected.front().reason));
   }
-  return summary(counts, output, seconds) + note;
+  return {.text = summary(counts, output, seconds) + note,
+          .num_rejected = counts.rejected.size()};
 }
 
 }  // namespace lockstep

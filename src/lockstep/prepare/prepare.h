@@ -1,6 +1,7 @@
 // `lockstep-prepare atlas`: turns data sets of other layouts into episodes.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -8,15 +9,20 @@
 
 namespace lockstep {
 
+struct Prepared {
+  std::string text = {};    // What was done, or the help that --help asks for.
+  size_t num_rejected = 0;  // Episodes and files that could not be read.
+};
+
 // Writes {output}/{split}/episode_*/ (see recipes/atlas/episodes.h), with
-// several threads. Each episode appears whole or not at all; those that are
-// there stay unless --overwrite is given, so that a run that was killed goes
-// on. Episodes that cannot be read are listed in {output}/rejected.txt.
+// several processes, which are forked: the caller has one thread. Each episode
+// appears whole or not at all; those that are there stay unless --overwrite is
+// given, so that a run that was killed goes on. Episodes that cannot be read
+// are listed in {output}/rejected.txt.
 //
-// Returns what it did, or the help that --help asks for. Throws ConfigError for
-// flags and inputs of other kinds, FormatError when no episode is left, IoError
-// when something cannot be written.
-std::string prepare_atlas(const std::vector<std::string>& arguments,
-                          const ShowProgress& progress = {});
+// Throws ConfigError for flags and inputs of other kinds, FormatError when no
+// episode is left, IoError when something cannot be written.
+Prepared prepare_atlas(const std::vector<std::string>& arguments,
+                       const ShowProgress& progress = {});
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/prepare/child_pool.h"
 #include "lockstep/prepare/episode_writer.h"
 
 namespace lockstep {
@@ -35,10 +36,14 @@ class EpisodeSource {
     return std::nullopt;
   }
 
-  // Hands all of an episode to the writer. Safe to call from several threads at
-  // once. Throws FormatError for what is wrong with the episode, and lets the
-  // writer's IoError pass.
-  virtual void read(size_t episode, EpisodeWriter& writer) const = 0;
+  // Episodes of one group are best read one after the other, in their order:
+  // they lie in one file. Empty: it belongs to no group.
+  virtual std::string group(size_t /*episode*/) const { return ""; }
+
+  // Hands all of an episode to the writer. Called in child processes, by one
+  // thread: files may stay open from call to call. Throws FormatError for what
+  // is wrong with the episode, and lets the writer's IoError pass.
+  virtual void read(size_t episode, EpisodeWriter& writer) = 0;
 
   // What the user should know about all of it; empty: nothing.
   virtual std::string note() const { return ""; }
@@ -46,17 +51,22 @@ class EpisodeSource {
 
 struct SourceConfig {
   std::filesystem::path input = {};
+  ChildLimits limits = {};   // For the processes that read files.
+  int64_t num_children = 1;  // How many of them list files at a time.
   // How the workspace's and the wrist's camera are called in the data set; only
   // the first: episodes without a wrist view; none: the usual names.
   std::vector<std::string> cameras = {};
   // Pictures in HDF5 files turned upside down.
   bool flip = false;
+  // How far the time of a video's frame may be from that of its row, in
+  // seconds.
+  double tolerance = 1e-4;
 };
 
 // LIBERO's and robomimic's HDF5 demonstrations; a file or a folder of files.
 std::unique_ptr<EpisodeSource> open_libero(const SourceConfig& config);
 
-// A folder of LeRobot 2.x with its pictures in parquet files.
+// A folder of LeRobot 2.x or 3.x, with images in parquet files or as videos.
 std::unique_ptr<EpisodeSource> open_lerobot(const SourceConfig& config);
 
 // The local layout with its actions as parquet.

@@ -3,7 +3,7 @@
 Usage: prepare_files.py make KIND FOLDER [N]
        prepare_files.py check KIND INPUT OUTPUT [NAME]
 
-Kinds: libero, libero-bad, lerobot, lerobot-names, lerobot-bad, parquet. N is the number of LeRobot's
+Kinds: libero, libero-bad, libero-heap, lerobot, lerobot-names, lerobot-bad, parquet. N is the number of LeRobot's
 episodes. A check compares every episode of OUTPUT with what h5py and pyarrow read from INPUT, pixels and
 bytes alike, and prints how many there were; NAME is "flip" (upside down) or "one" (no wrist view).
 """
@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import pathlib
+import struct
 import sys
 
 import h5py
@@ -62,6 +63,17 @@ def make_libero(folder):
         data.attrs["problem_info"] = np.bytes_(b"no json")
         add_demo(data, "demo_0", 20, 40, chunks=(7, 20, 24, 3), compression="gzip")
         add_demo(data, "demo_1", 21, 2)
+        add_demo(data, "demo_2", 22, 9, chunks=(2, 20, 24, 3), compression="lzf", shuffle=True)
+
+
+def add_zstandard(group, name, values):
+    """A dataset of a compression that neither this h5py nor lockstep-prepare knows."""
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk(values.shape)
+    properties.set_filter(32015, h5py.h5z.FLAG_OPTIONAL)
+    space = h5py.h5s.create_simple(values.shape)
+    dataset = h5py.h5d.create(group.id, name.encode(), h5py.h5t.NATIVE_UINT8, space, properties)
+    dataset.write_direct_chunk((0,) * values.ndim, b"compressed", 0)
 
 
 def make_libero_bad(folder):
@@ -92,6 +104,30 @@ def make_libero_bad(folder):
         demo = add_demo(data, "demo_7", 9, 3)
         del demo["actions"]
         demo["actions"] = numbers(9, 2)
+        demo = add_demo(data, "demo_8", 10, 3)
+        del demo["obs/agentview_rgb"]
+        add_zstandard(demo["obs"], "agentview_rgb", pictures(10, 3, 20, 24))
+
+
+def make_libero_heap(folder):
+    """Files whose global heap, where texts of any length are, gives its first text a size that cannot be:
+    one that brings a reader back to where it was, and one far beyond the file. And actions of 4.2 GB."""
+    for name, size in (("endless", 2**64 - 16), ("beyond", 2**28)):
+        path = folder / f"{name}_demo.hdf5"
+        with h5py.File(path, "w") as file:
+            data = file.create_group("data")
+            data.attrs["problem_info"] = json.dumps({"language_instruction": "open it"})
+            data.attrs["macros_image_convention"] = "opengl"
+            add_demo(data, "demo_0", 1, 3)
+        damaged = bytearray(path.read_bytes())
+        heap = damaged.index(b"GCOL")
+        # Behind the heap's header of 16 bytes: index, count of references, 4 bytes, size.
+        damaged[heap + 24:heap + 32] = struct.pack("<Q", size)
+        path.write_bytes(bytes(damaged))
+    with h5py.File(folder / "memory_demo.hdf5", "w") as file:
+        demo = add_demo(file.create_group("data"), "demo_0", 2, 3)
+        del demo["actions"]
+        demo.create_dataset("actions", shape=(150_000_000, 7), dtype="f4", chunks=(1000, 7))
 
 
 def libero_episodes(folder):
@@ -245,7 +281,8 @@ def main(what, kind, folder, *rest):
     folder = pathlib.Path(folder)
     names = LONG if kind == "lerobot-names" else PLAIN
     if what == "make":
-        {"libero": make_libero, "libero-bad": make_libero_bad, "lerobot-bad": make_lerobot_bad, "parquet": make_parquet,
+        {"libero": make_libero, "libero-bad": make_libero_bad, "libero-heap": make_libero_heap,
+         "lerobot-bad": make_lerobot_bad, "parquet": make_parquet,
          "lerobot": lambda folder: make_lerobot(folder, names, int(rest[0])),
          "lerobot-names": lambda folder: make_lerobot(folder, names, 3)}[kind](folder)
         return

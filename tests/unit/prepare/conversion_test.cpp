@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::TempDir;
 
-// Episodes of one frame; reading number 3 fails.
+// Episodes of one frame; reading number 3 fails. Some crash or hang.
 class FewEpisodes final : public EpisodeSource {
  public:
   explicit FewEpisodes(size_t count) {
@@ -26,14 +27,20 @@ class FewEpisodes final : public EpisodeSource {
   }
   const std::vector<std::string>& names() const override { return names_; }
   const std::vector<Rejection>& rejected() const override { return rejected_; }
-  void read(size_t episode, EpisodeWriter& writer) const override {
+  std::string group(size_t /*episode*/) const override { return group_name; }
+  void read(size_t episode, EpisodeWriter& writer) override {
     if (episode == 3) throw FormatError("damaged");
     writer.add_picture(Camera::kWorkspace, "\x89PNG\r\n\x1a\n");
+    if (crashing.contains(episode)) _exit(7);
+    while (hanging.contains(episode)) pause();
     writer.set_sentence(sentence);
     writer.set_actions(std::vector<Action>{Action{}});
   }
 
   std::string sentence = "lift it";
+  std::string group_name;
+  std::set<size_t> crashing;
+  std::set<size_t> hanging;
 
  private:
   std::vector<std::string> names_;
@@ -50,9 +57,7 @@ std::set<std::string> names_in(const fs::path& folder) {
 
 class Converting : public ::testing::Test {
  protected:
-  ConversionCounts convert() const {
-    return convert_episodes(source_, config_, {});
-  }
+  ConversionCounts convert() { return convert_episodes(source_, config_, {}); }
 
   TempDir folder_;
   FewEpisodes source_{40};
@@ -81,6 +86,53 @@ TEST_F(Converting, MakesEachEpisodeOnce) {
   EXPECT_EQ(again.num_made, 0U);
   EXPECT_EQ(again.num_kept, 39U);
   EXPECT_EQ(again.in_split, counts.in_split);
+}
+
+TEST_F(Converting, GoesOnWhenReadingAnEpisodeCrashes) {
+  source_.crashing = {5, 6, 20};
+  for (const char* group : {"", "one file"}) {
+    source_.group_name = group;
+    const ConversionCounts counts = convert();
+    EXPECT_EQ(counts.num_made + counts.num_kept, 36U);
+    ASSERT_EQ(counts.rejected.size(), 5U);
+    EXPECT_EQ(counts.rejected[0].name, "episode_20");
+    EXPECT_EQ(counts.rejected[0].reason,
+              "reading it ended the process with exit code 7; the file is "
+              "damaged");
+    EXPECT_EQ(counts.rejected[1].reason, "damaged");
+    for (const char* split : {"train", "val"}) {
+      for (const std::string& name : names_in(config_.output / split)) {
+        EXPECT_FALSE(name.starts_with(".")) << name;
+      }
+    }
+  }
+}
+
+TEST_F(Converting, GoesOnWhenReadingAnEpisodeHangs) {
+  source_ = FewEpisodes(3);
+  source_.hanging = {1};
+  config_.limits.silence = std::chrono::seconds(4);
+  const ConversionCounts counts = convert();
+  EXPECT_EQ(counts.num_made, 2U);
+  ASSERT_EQ(counts.rejected.size(), 2U);
+  EXPECT_EQ(counts.rejected[0].name, "episode_1");
+  EXPECT_EQ(counts.rejected[0].reason,
+            "reading it made no progress for 4 s, and was stopped");
+}
+
+TEST_F(Converting, GivesAFileUpOnWhichAllAttemptsDie) {
+  for (size_t i = 10; i < 40; ++i) source_.crashing.insert(i);
+  source_.group_name = "one file";
+  config_.workers = 1;
+  std::vector<int64_t> progress;
+  const ConversionCounts counts =
+      convert_episodes(source_, config_, [&](int64_t done, int64_t total) {
+        EXPECT_EQ(total, 40);
+        progress.push_back(done);
+      });
+  EXPECT_EQ(counts.num_made, 9U);
+  EXPECT_EQ(counts.rejected.size(), 32U);
+  EXPECT_EQ(progress.size(), 40U);
 }
 
 TEST_F(Converting, AnewWhenAsked) {

@@ -5,6 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/prepare/hdf5_file.h"
 #include "lockstep/prepare/parquet_file.h"
+#include "lockstep/prepare/video_file.h"
 
 namespace lockstep {
 namespace {
@@ -23,6 +24,8 @@ TEST(WithoutLibraries, SaysWhatToInstall) {
   EXPECT_NE(error_of<Hdf5File>().find("apt-get install -y libhdf5-dev"),
             std::string::npos);
   EXPECT_NE(error_of<ParquetFile>().find("pip install pyarrow"),
+            std::string::npos);
+  EXPECT_NE(error_of<VideoFile>().find("apt-get install -y libavformat-dev"),
             std::string::npos);
 }
 

@@ -5,6 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/prepare/episode_name.h"
 #include "lockstep/prepare/lerobot_meta.h"
+#include "lockstep/prepare/lerobot_path.h"
 #include "lockstep/prepare/libero_names.h"
 #include "support/temp_dir.h"
 
@@ -85,8 +86,54 @@ class Lerobot : public ::testing::Test {
     return "";
   }
 
+  static std::vector<std::string> columns_of(const LerobotMeta& meta) {
+    std::vector<std::string> columns;
+    for (const auto& camera : meta.cameras) columns.push_back(camera.column);
+    return columns;
+  }
+
   TempDir folder_;
 };
+
+TEST_F(Lerobot, FindsVideosAndPathsOfVersion3) {
+  info(R"({"codebase_version": "v3.0", "chunks_size": 500,
+      "data_path": "rows/{chunk_index:03d}.parquet", "features": {
+      "observation.images.top": {"dtype": "video"},
+      "wrist_image": {"dtype": "image"},
+      "action": {"dtype": "float32"}}})");
+  const LerobotMeta meta = read();
+  EXPECT_EQ(meta.version, 3);
+  ASSERT_EQ(meta.cameras.size(), 2U);
+  EXPECT_EQ(meta.cameras[0].column, "observation.images.top");
+  EXPECT_TRUE(meta.cameras[0].is_video);
+  EXPECT_FALSE(meta.cameras[1].is_video);
+  EXPECT_EQ(meta.data_path, "rows/{chunk_index:03d}.parquet");
+  EXPECT_EQ(meta.video_path,
+            "videos/{video_key}/chunk-{chunk_index:03d}/"
+            "file-{file_index:03d}.mp4");
+  EXPECT_EQ(meta.chunk_size, 500);
+}
+
+TEST(LerobotPath, FillsFieldsIn) {
+  const LerobotPathFields fields = {{"chunk_index", int64_t{7}},
+                                    {"file_index", int64_t{1234}},
+                                    {"video_key", "observation.images.top"}};
+  EXPECT_EQ(lerobot_path("videos/{video_key}/chunk-{chunk_index:03d}/"
+                         "file-{file_index:03d}.mp4",
+                         fields),
+            "videos/observation.images.top/chunk-007/file-1234.mp4");
+  EXPECT_EQ(lerobot_path("{chunk_index}-{chunk_index:d}", fields), "7-7");
+}
+
+TEST(LerobotPath, RefusesWhatLeadsOutOfTheDataSet) {
+  const LerobotPathFields fields = {{"video_key", "../../secret"},
+                                    {"number", int64_t{1}}};
+  for (const char* pattern :
+       {"videos/{video_key}", "/etc/passwd", "../a", "", "{other}",
+        "{number:9999d}", "{number:x}", "{video_key:03d}", "{number!r}"}) {
+    EXPECT_THROW(lerobot_path(pattern, fields), FormatError) << pattern;
+  }
+}
 
 TEST_F(Lerobot, FindsColumnsAndTasks) {
   info(R"({"codebase_version": "v2.1", "features": {
@@ -99,15 +146,17 @@ TEST_F(Lerobot, FindsColumnsAndTasks) {
                 "{\"episode_index\": 7, \"tasks\": [\"lift\"], \"length\": 9}\n"
                 "{\"episode_index\": 8, \"tasks\": [\"a\", \"b\"]}\n");
   const LerobotMeta meta = read();
-  EXPECT_EQ(meta.cameras,
+  EXPECT_EQ(meta.version, 2);
+  EXPECT_EQ(columns_of(meta),
             (std::vector<std::string>{"observation.images.top",
                                       "observation.images.wrist"}));
+  EXPECT_FALSE(meta.cameras[0].is_video);
   EXPECT_EQ(meta.action, "action");
   EXPECT_EQ(meta.tasks, (std::map<int64_t, std::string>{{4, "lift"}}));
   EXPECT_EQ(meta.episodes.at(7).sentence, "lift");
   EXPECT_EQ(meta.episodes.at(7).num_frames, 9);
   EXPECT_EQ(meta.episodes.at(8).sentence, "");
-  EXPECT_EQ(read({"top"}).cameras,
+  EXPECT_EQ(columns_of(read({"top"})),
             (std::vector<std::string>{"observation.images.top"}));
 }
 
@@ -115,10 +164,8 @@ TEST_F(Lerobot, SaysWhatItCannotRead) {
   EXPECT_NE(error().find("holds no meta/info.json"), std::string::npos);
   info("{");
   EXPECT_NE(error().find("info.json' is no JSON table"), std::string::npos);
-  info(R"({"codebase_version": "v3.0"})");
-  EXPECT_NE(error().find("is of version v3.0"), std::string::npos);
-  info(R"({"features": {"image": {"dtype": "video"}}})");
-  EXPECT_NE(error().find("as videos (image)"), std::string::npos);
+  info(R"({"codebase_version": "v4.0"})");
+  EXPECT_NE(error().find("is of version v4.0"), std::string::npos);
   info(R"({"features": {"image": {"dtype": "image"}, "action": {}}})");
   EXPECT_EQ(error(),
             "which picture is the workspace's and which the wrist's is not "

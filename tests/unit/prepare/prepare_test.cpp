@@ -36,10 +36,11 @@ class Prepare : public ::testing::Test {
 };
 
 TEST_F(Prepare, HelpNamesEveryFlag) {
-  const std::string text = prepare_atlas({"--help"});
+  const std::string text = prepare_atlas({"--help"}).text;
   for (const char* flag :
        {"--from", "--input", "--output", "--split", "--val_fraction",
-        "--cameras", "flip", "--workers", "overwrite"}) {
+        "--cameras", "flip", "--tolerance_s", "--workers", "--timeout",
+        "overwrite"}) {
     EXPECT_NE(text.find(flag), std::string::npos) << flag;
   }
 }

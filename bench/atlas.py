@@ -7,6 +7,8 @@ Samples per second of the same training, by turns, after the cache is filled; on
 the word gpu (tools/gpu_run python3 bench/atlas.py gpu): a VGGT of random weights as large as VGGT-1B,
 2 views of 518 x 518 pixels, batch 8, every 4th row and column of points; on the CPU vggt_tiny and
 one thread, and a small fusion. LLaMA is llama_tiny: sentences are few.
+On the GPU also frames per second of VGGT within the training without a cache (uncached_frames) and
+of VGGT alone (vggt_alone, as in bench/vggt.py): the precision of the training must not slow its heads.
 """
 import os
 import statistics
@@ -16,6 +18,8 @@ import tempfile
 import peers
 
 ROUNDS = 2
+BATCH = 8
+VIEWS = 2
 MAKER = """
 import sys
 import torch
@@ -34,7 +38,7 @@ def settings(is_gpu, folder):
         "lang_encoder_name": "llama_tiny",
         "cache_dir": folder + "/cache",
         "train_log_dir": folder + "/logs",
-        "batch_size": 8,
+        "batch_size": BATCH,
         "point_stride": 4,
         "val_split": "",
         "save_every_epochs": 0,
@@ -45,6 +49,12 @@ def settings(is_gpu, folder):
     weights = folder + "/vggt.pt"
     peers.run([peers.peer_python(), "-c", MAKER, weights])
     return {**flags, "vggt_checkpoint": weights, "image_size": 518, "workers": 8}
+
+
+def vggt_alone():
+    """Frames per second, as many at a time as in the training."""
+    words = ["cuda", "vggt_1b", VIEWS, 518, 10, BATCH]
+    return peers.run_json([str(peers.BIN / "vggt_worker"), *map(str, words)])["rate"]
 
 
 def main():
@@ -66,11 +76,17 @@ def main():
                 peers.training_rate("atlas", {**flags, "cache_features": "false"}, blocks)["rate"]
             )
             print(f"atlas: {cached[-1]:.1f}, {uncached[-1]:.1f}", file=sys.stderr, flush=True)
+    frames = {}
+    if is_gpu:
+        frames["uncached_frames"] = VIEWS * statistics.median(uncached)
+        frames["vggt_alone"] = vggt_alone()
+        frames["uncached_to_vggt_alone"] = frames["uncached_frames"] / frames["vggt_alone"]
     peers.report(
         "atlas on the GPU" if is_gpu else "atlas",
         cached=statistics.median(cached),
         uncached=statistics.median(uncached),
         cached_to_uncached=statistics.median(a / b for a, b in zip(cached, uncached)),
+        **frames,
     )
 
 

@@ -142,7 +142,7 @@ TEST_F(TrainContinue, WeightsOfAFileBeginANewRun) {
   const Words flags = {"--init_from", from, "--lr=0", "--ema_decay=0.5"};
   const ProcessResult begun = run(tiny("new", flags + Words{"--epochs=1"}));
   ASSERT_EQ(begun.exit_code, 0) << begun.err;
-  expect_in(begun.out, "weights of " + from + ": 6 of 6 tensors taken\n");
+  expect_in(begun.out, "weights of " + from + ": 6 of 6 tensors loaded\n");
   const Tree old_file = last_checkpoint(in("old"));
   const Tree new_file = last_checkpoint(in("new"));
   expect_equal(new_file.at("model_state_dict").value(),
@@ -159,12 +159,20 @@ TEST_F(TrainContinue, WeightsOfAFileBeginANewRun) {
 TEST_F(TrainContinue, WeightsThatDoNotFitAreNamed) {
   run_well(tiny("old", {"--epochs=1"}));
   const std::string from = in("old/checkpoint_step_8.pt");
-  const ProcessResult wider =
-      run(tiny("new", {"--init_from", from, "--width=16", "--epochs=1"}));
-  ASSERT_EQ(wider.exit_code, 0) << wider.err;
-  expect_in(wider.out,
-            "1 of 6 tensors taken; of another shape: first.weight: file "
-            "[8, 1, 3, 3], module [16, 1, 3, 3], ");
+  const Words wide = {"--init_from", from, "--width=16", "--epochs=1"};
+  const std::string shapes =
+      "\n  first.weight: file [8, 1, 3, 3], module [16, 1, 3, 3]\n";
+  const ProcessResult refused = run(tiny("new", wide));
+  EXPECT_EQ(refused.exit_code, 2) << refused.out;
+  expect_in(refused.err, "5 of the model's 6 tensors have another shape");
+  expect_in(refused.err, shapes);
+  expect_in(refused.err, "--ignore_mismatched_sizes");
+  EXPECT_FALSE(fs::exists(in("new")));
+  const ProcessResult partial =
+      run(tiny("new", wide + Words{"--ignore_mismatched_sizes"}));
+  ASSERT_EQ(partial.exit_code, 0) << partial.err;
+  expect_in(partial.err, "1 of 6 tensors loaded\nskipped, the shapes differ");
+  expect_in(partial.err, shapes);
   const std::string none = temp_.write("none.pt", read_file(from));
   const ProcessResult nothing =
       run({.recipe = "probe",
@@ -180,9 +188,9 @@ TEST_F(TrainContinue, WeightsOfAFileAreForRunsThatHaveNone) {
   const std::string from = in("old/checkpoint_step_8.pt");
   const Words flags = {"--init_from", from, "--resume=latest"};
   const ProcessResult first = run(tiny("new", flags + Words{"--epochs=1"}));
-  expect_in(first.out, "6 of 6 tensors taken");
+  expect_in(first.out, "6 of 6 tensors loaded");
   const ProcessResult second = run(tiny("new", flags + Words{"--epochs=2"}));
-  expect_not_in(second.out, "tensors taken");
+  expect_not_in(second.out, "tensors loaded");
   EXPECT_EQ(last_step("new"), 16);
   const ProcessResult both =
       run(tiny("other", {"--init_from", from, "--resume", from, "--epochs=2"}));

@@ -6,6 +6,7 @@
 #include "lockstep/kernels/turned_heads.h"
 #include "lockstep/recipes/atlas/vggt_frozen.h"
 #include "lockstep/tensor/device.h"
+#include "lockstep/train/precision.h"
 #include "support/random_vggt.h"
 
 namespace lockstep {
@@ -110,6 +111,39 @@ TEST(GpuVggt, ReplayedLaunchesGiveWhatCallsGive) {
     }
   }
   EXPECT_EQ(frozen.replay().num_recorded(), 2U);
+}
+
+// TF32 keeps 10 bits of a factor: what it changes is far above the roundings of
+// two equal computations and far below a tenth.
+TEST(GpuVggt, FrozenHeadsUseTf32InATrainingThatDoesNot) {
+  const auto device = the_gpu();
+  torch::manual_seed(5);
+  VggtConfig config = vggt_preset("vggt_tiny");
+  config.dpt_features = 128;
+  config.dpt_hidden = 32;
+  config.dpt_outs = {128, 128, 128, 128};
+  const auto net = testing::random_vggt(config);
+  net->to(device);
+  const VggtWants wants{.points = true, .pose = false};
+  FrozenVggt frozen(net, wants);
+  const Tensor images =
+      torch::rand({1, 2, 3, 56, 56}, at::TensorOptions(device));
+  const torch::NoGradGuard no_grad;
+  apply_precision({.name = "fp32"});
+  const Tensor exact = net->forward(images, wants).points;
+  at::globalContext().setAllowTF32CuDNN(true);  // PyTorch's default.
+  const Tensor rough = net->forward(images, wants).points;
+  const double effect = difference(rough, exact);
+  EXPECT_GT(effect, 2e-5);
+  EXPECT_LT(effect, 0.1);
+  apply_precision({.name = "fp32"});
+  for (int call = 0; call < 3; ++call) {  // The third replays.
+    const Tensor points = frozen.forward(images).points;
+    EXPECT_LT(difference(points, rough), effect / 4) << call;
+  }
+  EXPECT_EQ(frozen.replay().num_recorded(), 1U);
+  // The training's own convolutions are exact again.
+  EXPECT_LT(difference(net->forward(images, wants).points, exact), effect / 4);
 }
 
 TEST(GpuVggt, HalvedWeightsStayCloseToFloat32OnTheCpu) {

@@ -37,7 +37,17 @@ std::vector<CaseConfig> cases() {
   AtlasModelConfig plain = small_model(GripperRange::kZeroOne);
   plain.geometry.use_pointnet = false;
   plain.geometry.use_pose = false;
+  AtlasModelConfig without_pose = small_model(GripperRange::kZeroOne);
+  without_pose.geometry.use_pose = false;
+  AtlasModelConfig without_points = small_model(GripperRange::kZeroOne);
+  without_points.geometry.use_pointnet = false;
+  AtlasModelConfig odd = small_model(GripperRange::kZeroOne);
+  odd.geometry = {.token_size = 24, .outputs = 21, .use_pose = false};
+  odd.fusion.geometry_size = 21;
   return {{.name = "guide", .model = small_model(GripperRange::kZeroOne)},
+          {.name = "without_pose", .model = without_pose},
+          {.name = "without_points", .model = without_points},
+          {.name = "odd", .model = odd},
           {.name = "signed",
            .model = small_model(GripperRange::kMinusOneOne),
            .loss = {.pose_weight = 0.7,
@@ -126,6 +136,12 @@ void convert(Case& made) {
   }
 }
 
+int64_t num_trainable(const AtlasModel& model) {
+  int64_t count = 0;
+  for (const Tensor& parameter : model.parameters()) count += parameter.numel();
+  return count;
+}
+
 void compare_errors(const AtlasErrors& errors, const TreeView& theirs,
                     double tolerance) {
   const auto near = [&](const Tensor& values, const char* name) {
@@ -149,6 +165,7 @@ void compare(Case made, const TreeView& theirs) {
   expect_close(output.pose, theirs.at("pose").as_tensor(), {"pose", tolerance});
   expect_close(output.gripper, theirs.at("gripper").as_tensor(),
                {"gripper", tolerance});
+  EXPECT_EQ(num_trainable(*made.model), theirs.at("num_trainable").as_int());
   const AtlasLosses losses = atlas_losses(output, made.actions, loss, range);
   const Tensor total = loss.pose_weight * losses.pose.mean() +
                        loss.gripper_weight * losses.gripper.mean();

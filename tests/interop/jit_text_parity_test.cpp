@@ -127,9 +127,11 @@ void expect_equal_training(const Case& made, const TreeView& theirs) {
   const TreeView gradients = theirs.at("gradients");
   size_t num_compared = 0;
   for (const auto& item : made.model->named_parameters()) {
-    ASSERT_TRUE(item.value().grad().defined()) << item.key();
-    expect_close(item.value().grad(), gradients.at(item.key()).as_tensor(),
-                 item.key());
+    const auto expected = gradients.find(item.key());
+    ASSERT_EQ(item.value().grad().defined(), expected.has_value())
+        << item.key();
+    if (!expected) continue;
+    expect_close(item.value().grad(), expected->as_tensor(), item.key());
     ++num_compared;
   }
   EXPECT_EQ(num_compared, gradients.as_dict().size());

@@ -71,7 +71,7 @@ TEST_P(OriginalLayouts, FilesOfTheOriginalsAreEvaluatedAndBegunWith) {
   const auto begun =
       testing::run(training("new", {"--init_from", original, "--lr=0"}));
   ASSERT_EQ(begun.exit_code, 0) << begun.err;
-  testing::expect_in(begun.out, "4 of 4 tensors taken\n");
+  testing::expect_in(begun.out, "4 of 4 tensors loaded\n");
   run_python({"same_weights", GetParam(), original, file_of("new")});
   const auto evaluated =
       testing::run({PROBE_WORKER, "eval", "probe", "--layout", GetParam(),

@@ -83,8 +83,10 @@ void expect_equal_trunk(const Case& one, const Tensor& images,
 // float64.
 void expect_equal_gradients(const Case& one, const VggtGeometry& out,
                             const TreeView& theirs) {
-  const Tensor total = out.tokens.square().mean() + out.pose.square().mean() +
-                       out.points.square().mean() + out.depth.square().mean();
+  const Tensor total =
+      out.tokens.square().mean() + out.pose.square().mean() +
+      out.points.square().mean() + out.points_confidence.square().mean() +
+      out.depth.square().mean() + out.depth_confidence.square().mean();
   total.backward();
   size_t num_compared = 0;
   for (const auto& item : one.net->named_parameters()) {

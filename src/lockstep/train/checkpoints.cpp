@@ -208,24 +208,6 @@ int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
   return own ? own->at("state").at("step").as_int() : 0;
 }
 
-std::string init_weights(const fs::path& path, Learner& learner) {
-  require_file("--init_from", path);
-  const Tree tree = load_checkpoint(path);
-  const Tree weights = find_weights(tree, learner.facts().keys, path.string());
-  const LoadReport report =
-      load_module_state(learner.model(), weights, Strictness::kWhatFits);
-  if (report.num_loaded == 0) {
-    throw ConfigError(
-        fmt::format("--init_from {}: none of its weights fits the model{}; is "
-                    "it of another "
-                    "model or another configuration?",
-                    path.string(), report.text()));
-  }
-  learner.restart_averages();
-  return fmt::format("weights of {}: {} of {} tensors taken{}", path.string(),
-                     report.num_loaded, report.num_own(), report.text());
-}
-
 std::optional<BucketLayout> layout_of(const Tree& checkpoint,
                                       const World& world) {
   const TreeView own = checkpoint.at("lockstep");

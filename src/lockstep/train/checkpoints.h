@@ -54,11 +54,6 @@ int64_t load_weights(const std::filesystem::path& path,
                      std::optional<int64_t> average,
                      const WeightsTarget& target);
 
-// --init_from: the weights that fit, for a new training; the rest stays as it
-// was made. Returns what was taken and what was not. Throws ConfigError when
-// nothing fits.
-std::string init_weights(const std::filesystem::path& path, Learner& learner);
-
 // Of the folder, with a step beyond `step`.
 std::vector<std::filesystem::path> newer_checkpoints(
     const CheckpointsConfig& config, int64_t step);

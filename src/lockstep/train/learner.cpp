@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <set>
+
 #include "lockstep/base/error.h"
 #include "lockstep/optim/frozen.h"
 #include "lockstep/optim/gradient_step.h"
@@ -45,6 +47,22 @@ std::vector<std::string> names_of(const std::vector<at::Tensor>& parameters,
   return names;
 }
 
+// A layout saved while other parameters were trained does not fit: settings
+// such as jit's --enable_condition decide which are.
+std::optional<BucketLayout> fitting(std::optional<BucketLayout> layout,
+                                    const torch::nn::Module& model) {
+  if (!layout) return {};
+  std::set<const c10::TensorImpl*> trained;  // A tied parameter counts once.
+  for (const at::Tensor& parameter : model.parameters()) {
+    if (parameter.requires_grad())
+      trained.insert(parameter.unsafeGetTensorImpl());
+  }
+  size_t num_saved = 0;
+  for (const auto& bucket : *layout) num_saved += bucket.size();
+  if (num_saved != trained.size()) layout.reset();
+  return layout;
+}
+
 }  // namespace
 
 Learner::Learner(Recipe& recipe, const World& world,
@@ -65,7 +83,7 @@ Learner::Learner(Recipe& recipe, const World& world,
   ddp_ = std::make_unique<DdpEngine>(
       model_, world,
       DdpConfig{.find_unused_parameters = facts_.has_unused_parameters,
-                .bucket_layout = config.bucket_layout});
+                .bucket_layout = fitting(config.bucket_layout, *model_)});
   optimizer_ = make_optimizer(config.optimization.optimizer, std::move(groups),
                               optimizer_config(config.optimization));
   if (config.precision.scales_loss) {

@@ -11,6 +11,7 @@
 #include "lockstep/train/checkpoint_layout.h"
 #include "lockstep/train/checkpoints.h"
 #include "lockstep/train/commands.h"
+#include "lockstep/train/init_weights.h"
 #include "lockstep/train/loop.h"
 #include "lockstep/train/records.h"
 #include "lockstep/train/run_folder.h"
@@ -350,7 +351,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
     state = restore(*checkpoint, *learner, files, world, console);
     checkpoint.reset();
   } else if (config.init_from) {
-    console.info(init_weights(*config.init_from, *learner));
+    init_weights(config, *learner, world, console);
   }
   session.with_memory_report([] { return "preparing the data"; },
                              [&] { session.complete_data(); });

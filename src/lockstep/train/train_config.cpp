@@ -23,6 +23,10 @@ void describe_run(Options& options, TrainConfig& config) {
               "take the weights of this file (.pt, .pth, .safetensors), and "
               "nothing else, to begin with",
               {.group = group});
+  options.add("ignore_mismatched_sizes", config.ignore_mismatched_sizes,
+              "with init_from: tensors of another shape keep their initial "
+              "values, with a warning that names them; else they are an error",
+              {.group = group});
   options.add("overwrite", config.overwrite,
               "start anew in a run folder that already holds a run",
               {.group = group, .once = true});

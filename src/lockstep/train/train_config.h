@@ -74,6 +74,7 @@ struct TrainConfig {
   std::string save_dir = "output";
   std::optional<std::string> resume = {};
   std::optional<std::string> init_from = {};
+  bool ignore_mismatched_sizes = false;  // Of the tensors of init_from.
   bool overwrite = false;
 
   int64_t epochs = 1;

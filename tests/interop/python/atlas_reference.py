@@ -38,7 +38,6 @@ from scribble_reference import check
 
 POSE_SIZE = 9
 ACTION_POSE = 6
-TOKENS_OUT, POINTS_OUT, POSE_OUT = 256, 256, 128
 # The middle and half the length of each range.
 RANGES = {"zero_one": (0.5, 0.5), "minus_one_one": (0.0, 1.0)}
 
@@ -47,17 +46,17 @@ RANGES = {"zero_one": (0.5, 0.5), "minus_one_one": (0.0, 1.0)}
 
 
 class PointNet(nn.Module):
-    def __init__(self):
+    def __init__(self, outputs):
         super().__init__()
         self.conv1 = nn.Conv1d(3, 64, 1)
         self.conv2 = nn.Conv1d(64, 128, 1)
-        self.conv3 = nn.Conv1d(128, POINTS_OUT, 1)
+        self.conv3 = nn.Conv1d(128, outputs, 1)
         self.bn1 = nn.BatchNorm1d(64)
         self.bn2 = nn.BatchNorm1d(128)
-        self.bn3 = nn.BatchNorm1d(POINTS_OUT)
+        self.bn3 = nn.BatchNorm1d(outputs)
 
     def forward(self, points):
-        """[clouds, N, 3] to [clouds, 256]: the greatest value over a cloud."""
+        """[clouds, N, 3] to [clouds, outputs]: the greatest value over a cloud."""
         x = self.bn1(self.conv1(points.transpose(1, 2))).relu()
         x = self.bn2(self.conv2(x)).relu()
         return self.bn3(self.conv3(x)).amax(-1)
@@ -67,20 +66,21 @@ class GeometryEncoder(nn.Module):
     def __init__(self, token_size, outputs, has_pointnet, has_pose):
         super().__init__()
         self.token_query = nn.Parameter(torch.randn(1, 1, token_size) * 0.02)  # never used
+        tokens_out, points_out, pose_out = outputs // 2, outputs // 2, outputs // 4
         self.token_pooler = nn.Sequential(
-            nn.Linear(token_size, TOKENS_OUT), nn.LayerNorm(TOKENS_OUT), nn.GELU()
+            nn.Linear(token_size, tokens_out), nn.LayerNorm(tokens_out), nn.GELU()
         )
-        width = TOKENS_OUT
+        width = tokens_out
         if has_pointnet:
-            self.pointnet = PointNet()
-            width += POINTS_OUT
+            self.pointnet = PointNet(points_out)
+            width += points_out
         if has_pose:
             self.pose_encoder = nn.Sequential(
-                nn.Linear(POSE_SIZE, POSE_OUT), nn.LayerNorm(POSE_OUT), nn.GELU()
+                nn.Linear(POSE_SIZE, pose_out), nn.LayerNorm(pose_out), nn.GELU()
             )
-            width += POSE_OUT
+            width += pose_out
         self.has_pointnet, self.has_pose = has_pointnet, has_pose
-        self.final_proj = nn.Linear(width, outputs)
+        self.final_proj = nn.Identity() if width == outputs else nn.Linear(width, outputs)
 
     def forward(self, tokens, points, pose):
         parts = [self.token_pooler(tokens)]

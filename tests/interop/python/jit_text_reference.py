@@ -159,7 +159,7 @@ def run(case):
     predicted = model(alpha * clean + (1 - alpha) * noise, t, condition, mask)
     loss = ((predicted - clean) ** 2 * mask[:, None]).sum() / mask.sum()
     loss.backward()
-    gradients = {n: p.grad if p.grad is not None else torch.zeros_like(p) for n, p in model.named_parameters()}
+    gradients = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
     return {
         "emb": own_frequencies,
         "predicted": predicted.detach(),

@@ -16,7 +16,7 @@ Results (by the same names), P = 1 + registers + patches tokens a frame, C = 2 *
   layers and of all tokens); poses [iterations,B,S,9] and pose [B,S,9], the last one (translation
   3, quaternion 4, fields of view 2); points [B,S,H,W,3], points_conf [B,S,H,W], depth
   [B,S,H,W,1], depth_conf [B,S,H,W]; num_parameters.
-  total is the sum of the mean squares of tokens, pose, points and depth; gradients of it by name
+  total is the sum of the mean squares of tokens, pose, points, depth and both confidences; gradients of it by name
   (mask_token has none). An iteration of the camera head takes the pose of the one before without
   its gradient, so that empty_pose_tokens has none either when there is more than one.
 --check compares names, shapes and types at full size with a list and prints the number of
@@ -462,7 +462,8 @@ def run(case):
         results = model(images, keeps_all=True)
     results["num_parameters"] = sum(p.numel() for p in model.parameters())
     if with_gradients:
-        total = sum(results[n].square().mean() for n in ("tokens", "pose", "points", "depth"))
+        names = ("tokens", "pose", "points", "points_conf", "depth", "depth_conf")
+        total = sum(results[n].square().mean() for n in names)
         total.backward()
         results["total"] = total
         results["gradients"] = {

@@ -45,6 +45,46 @@ TEST(AtlasModel, HasTheParametersOfTheOriginal) {
   EXPECT_EQ(parameters.size() + model.named_buffers().size(), 132U);
 }
 
+// Counted in the original at these sizes.
+TEST(AtlasModel, TheGeometryEncoderFollowsItsOutputsAsTheOriginal) {
+  const AtlasModel model{
+      AtlasModelConfig{.geometry = {.token_size = 128, .outputs = 64},
+                       .fusion = {.language_size = 64,
+                                  .geometry_size = 64,
+                                  .width = 64,
+                                  .num_heads = 4}}};
+  EXPECT_EQ(count(model, ""), 602'247);
+  EXPECT_EQ(count(model, "geom_encoder."), 22'848);
+  const auto parameters = model.named_parameters();
+  using Shape = std::vector<int64_t>;
+  EXPECT_EQ(parameters["geom_encoder.token_pooler.0.weight"].sizes(),
+            (Shape{32, 128}));
+  EXPECT_EQ(parameters["geom_encoder.pointnet.conv3.weight"].sizes(),
+            (Shape{32, 128, 1}));
+  EXPECT_EQ(parameters["geom_encoder.pose_encoder.0.weight"].sizes(),
+            (Shape{16, 9}));
+  EXPECT_EQ(parameters["geom_encoder.final_proj.weight"].sizes(),
+            (Shape{64, 80}));
+}
+
+TEST(AtlasModel, WithoutThePoseNothingProjectsTheGeometry) {
+  const auto has_projection = [](const GeometryConfig& config) {
+    return GeometryEncoder(config).named_parameters().contains(
+        "final_proj.weight");
+  };
+  EXPECT_TRUE(has_projection({}));
+  EXPECT_FALSE(has_projection({.use_pose = false}));
+  EXPECT_TRUE(has_projection({.use_pointnet = false}));
+  EXPECT_TRUE(has_projection({.use_pointnet = false, .use_pose = false}));
+  // Two halves of 510 / 2 are less than an odd width.
+  EXPECT_TRUE(has_projection({.outputs = 511, .use_pose = false}));
+  GeometryEncoder encoder({.token_size = 8, .outputs = 12, .use_pose = false});
+  const Tensor geometry =
+      encoder.forward({.tokens = torch::randn({2, 3, 8}),
+                       .points = torch::randn({2, 3, 20, 3})});
+  EXPECT_EQ(geometry.sizes(), (std::vector<int64_t>{2, 3, 12}));
+}
+
 AtlasModelConfig small() {
   return {.geometry = {.token_size = 8, .outputs = 12},
           .fusion = {.language_size = 10,

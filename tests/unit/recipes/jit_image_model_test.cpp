@@ -4,6 +4,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/recipes/jit/image_model.h"
 #include "lockstep/tensor/autocast.h"
+#include "support/seen_operations.h"
 
 namespace lockstep {
 namespace {
@@ -215,6 +216,24 @@ TEST(JitImageModel, RunsInDoublePrecisionToo) {
       model.forward(x.to(torch::kDouble), t.to(torch::kDouble), y);
   EXPECT_EQ(precise.scalar_type(), torch::kDouble);
   EXPECT_TRUE(torch::allclose(precise.to(torch::kFloat), single, 1e-3, 1e-4));
+}
+
+// Norms are the first to read the residual stream: of every block twice, and of
+// the last layer.
+TEST(JitImageModel, TheResidualStreamIsContiguousInEveryBlock) {
+  JitImage model(kSmall);
+  set_all_random(model);
+  int num_norms = 0;
+  const testing::SeenOperations seen([&](const at::RecordFunction& operation) {
+    if (std::string_view(operation.name()) != "aten::rms_norm") return;
+    const at::Tensor x = operation.inputs()[0].toTensor();
+    if (x.dim() != 3) return;  // Queries and keys.
+    EXPECT_TRUE(x.is_contiguous()) << num_norms << ": " << x.strides();
+    ++num_norms;
+  });
+  model.forward(torch::randn({2, 3, 16, 16}), torch::rand({2}),
+                torch::tensor({0, 2}));
+  EXPECT_EQ(num_norms, 2 * kSmall.depth + 1);
 }
 
 TEST(JitImageModel, RunsUnderAutocast) {

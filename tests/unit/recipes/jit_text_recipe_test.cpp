@@ -85,6 +85,21 @@ TEST(JitTextRecipe, WarmsUpForFiveEpochsUnlessToldOtherwise) {
   EXPECT_EQ(given.line.config().optimization.warmup_epochs, 0);
 }
 
+TEST(JitTextRecipe, TheOptimizerKnowsAllParametersWithAndWithoutCondition) {
+  for (const bool has_condition : {false, true}) {
+    Ready ready({kGenerated, has_condition ? "--enable_condition"
+                                           : "--no_enable_condition"});
+    const auto groups = ready.recipe.parameter_groups(*ready.model);
+    ASSERT_EQ(groups.size(), 1U);
+    EXPECT_EQ(groups[0].parameters.size(), ready.model->parameters().size());
+    for (const auto& item : ready.model->named_parameters()) {
+      EXPECT_EQ(item.value().requires_grad(),
+                has_condition || !item.key().starts_with("cond"))
+          << item.key();
+    }
+  }
+}
+
 // Never shorter than the text, never longer than the longest.
 TEST(JitTextRecipe, ShowsSomeTextsWithPadding) {
   const TempDir folder;

@@ -7,7 +7,9 @@
 #include "lockstep/recipes/atlas/vggt_frozen.h"
 #include "lockstep/tensor/autocast.h"
 #include "lockstep/tensor/device.h"
+#include "lockstep/train/precision.h"
 #include "support/random_vggt.h"
+#include "support/seen_operations.h"
 
 namespace lockstep {
 namespace {
@@ -242,6 +244,28 @@ TEST_F(VggtTest, HasGradientsUnlessItsParametersTakeNone) {
                out.points.requires_grad());
 }
 
+// A confidence is 1 + exp(x), so that the sum's derivative by the bias of x is
+// the sum of all confidences less 1 each.
+TEST_F(VggtTest, BothConfidencesHaveGradients) {
+  const auto net = make_tiny();
+  const Tensor images = torch::rand({1, 2, 3, 28, 28});
+  const VggtGeometry out =
+      net->forward(images, {.points = true, .pose = true, .depth = true});
+  for (const auto& [head, confidence] :
+       {std::pair{"point_head", out.points_confidence},
+        {"depth_head", out.depth_confidence}}) {
+    SCOPED_TRACE(head);
+    confidence.sum().backward({}, /*retain_graph=*/true);
+    const auto parameters = net->named_children()[head]->named_parameters();
+    const Tensor bias = parameters["scratch.output_conv2.2.bias"].grad();
+    const double expected = (confidence - 1).sum().item<double>();
+    EXPECT_NEAR(bias[-1].item<double>(), expected, 1e-4 * expected);
+    const Tensor norm = parameters["norm.weight"].grad();
+    EXPECT_TRUE(norm.isfinite().all().item<bool>());
+    EXPECT_GT(norm.abs().max().item<float>(), 0);
+  }
+}
+
 double difference(const Tensor& ours, const Tensor& theirs) {
   return ((ours - theirs).norm() / theirs.norm()).item<double>();
 }
@@ -293,6 +317,36 @@ TEST_F(VggtTest, AFrozenNetGivesTheSameAndTakesNoGradient) {
     EXPECT_LT(difference(out.points, expected.points), 1e-5);
     EXPECT_FALSE(out.points.requires_grad() || out.depth.defined());
   }
+}
+
+bool allows_tf32_convolutions() {
+  return at::globalContext().allowTF32CuDNN(at::Float32Op::CONV);
+}
+
+// PyTorch's default, with which the original runs; a setting for GPUs that any
+// machine has.
+TEST_F(VggtTest, FrozenConvolutionsMayUseTf32InATrainingThatDoesNot) {
+  const Tensor images = torch::rand({1, 2, 3, 28, 28});
+  const auto net = make_tiny();
+  FrozenVggt frozen(net, {.points = true, .pose = true});
+  std::map<bool, int> num_convolutions;  // By whether TF32 is allowed.
+  const testing::SeenOperations seen([&](const at::RecordFunction& operation) {
+    if (std::string_view(operation.name()) == "aten::convolution") {
+      ++num_convolutions[allows_tf32_convolutions()];
+    }
+  });
+  apply_precision({.name = "fp32"});
+  frozen.forward(images);
+  EXPECT_FALSE(allows_tf32_convolutions());
+  EXPECT_EQ(num_convolutions[false], 0);
+  EXPECT_GT(num_convolutions[true], 10);
+  // One that is trained keeps the precision of the training.
+  num_convolutions.clear();
+  net->forward(images);
+  EXPECT_EQ(num_convolutions[true], 0);
+  apply_precision({.name = "tf32", .allows_tf32 = true});
+  frozen.forward(images);
+  EXPECT_TRUE(allows_tf32_convolutions());
 }
 
 TEST_F(VggtTest, RefusesPicturesThatPatchesDoNotFill) {

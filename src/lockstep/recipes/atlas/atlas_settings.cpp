@@ -123,8 +123,9 @@ void AtlasRecipe::describe_model(Options& options) {
               "always), LLaMA as in its file",
               details("encoder_precision", {.choices = with_auto}));
   options.add("geom_output_dim", model.geometry.outputs,
-              "numbers per view that the geometry encoder gives",
-              size("geom_output_dim"));
+              "width of the geometry features of a view; tokens and points "
+              "take half of it each, the pose a quarter",
+              details("geom_output_dim", {.minimum = 4}));
   options.add("fusion_hidden_dim", model.fusion.width, "width of the fusion",
               size("fusion_hidden_dim"));
   options.add("fusion_heads", model.fusion.num_heads,

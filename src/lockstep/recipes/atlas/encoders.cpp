@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kMaxHalf = 65'504;
 // Another way of making features from the same weights: another number.
-constexpr int kVersion = 1;
+constexpr int kPictureVersion = 2;
+constexpr int kSentenceVersion = 1;
 
 std::optional<at::ScalarType> type_of(const std::string& precision) {
   if (precision == "fp32") return at::kFloat;
@@ -104,14 +105,15 @@ at::Tensor Encoders::read(const at::Tensor& ids, const at::Tensor& mask) {
 
 std::string Encoders::picture_key() const {
   return sha256_of(fmt::format(
-      "{}\n{}\n{}\n{} {} {}\n{} {}\n", kVersion, vision_->weights_hash(),
+      "{}\n{}\n{}\n{} {} {}\n{} {}\n", kPictureVersion, vision_->weights_hash(),
       c10::toString(vision_type(settings_, device_)), settings_.image_size,
       settings_.point_stride, settings_.point_precision, settings_.use_pointnet,
       settings_.use_pose));
 }
 
 std::string Encoders::sentence_key() const {
-  return sha256_of(fmt::format("{}\n{}\n", kVersion, language_->hash()));
+  return sha256_of(
+      fmt::format("{}\n{}\n", kSentenceVersion, language_->hash()));
 }
 
 std::vector<std::pair<std::string, std::string>> Encoders::frozen() const {

@@ -10,9 +10,6 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kPoseSize = 9;
-constexpr int64_t kTokenOutputs = 256;
-constexpr int64_t kPointOutputs = 256;
-constexpr int64_t kPoseOutputs = 128;
 
 torch::nn::Conv1d conv1x1(int64_t inputs, int64_t outputs) {
   return torch::nn::Conv1d(torch::nn::Conv1dOptions(inputs, outputs, 1));
@@ -33,40 +30,46 @@ at::Tensor on_points(const torch::nn::Conv1d& conv, const at::Tensor& rows) {
 
 }  // namespace
 
-PointNet::PointNet() {
+PointNet::PointNet(int64_t outputs) {
   conv1_ = register_module("conv1", conv1x1(3, 64));
   conv2_ = register_module("conv2", conv1x1(64, 128));
-  conv3_ = register_module("conv3", conv1x1(128, kPointOutputs));
+  conv3_ = register_module("conv3", conv1x1(128, outputs));
   bn1_ = register_module("bn1", SyncBatchNorm(64));
   bn2_ = register_module("bn2", SyncBatchNorm(128));
-  bn3_ = register_module("bn3", SyncBatchNorm(kPointOutputs));
+  bn3_ = register_module("bn3", SyncBatchNorm(outputs));
 }
 
 at::Tensor PointNet::forward(const at::Tensor& points) {
   at::Tensor x = bn1_(on_points(conv1_, points.flatten(0, 1))).relu_();
   x = bn2_(on_points(conv2_, x)).relu_();
   x = bn3_(on_points(conv3_, x));
-  return x.view({points.size(0), points.size(1), kPointOutputs}).amax(1);
+  return x.view({points.size(0), points.size(1), -1}).amax(1);
 }
 
 GeometryEncoder::GeometryEncoder(const GeometryConfig& config)
     : config_(config) {
   register_parameter("token_query",
                      torch::randn({1, 1, config.token_size}) * 0.02);
-  token_pooler_ = register_module(
-      "token_pooler", make_perceptron(config.token_size, kTokenOutputs));
-  int64_t width = kTokenOutputs;
+  const int64_t half = config.outputs / 2;
+  const int64_t quarter = config.outputs / 4;
+  token_pooler_ =
+      register_module("token_pooler", make_perceptron(config.token_size, half));
+  int64_t width = half;
   if (config.use_pointnet) {
-    pointnet_ = register_module("pointnet", std::make_shared<PointNet>());
-    width += kPointOutputs;
+    pointnet_ = register_module("pointnet", std::make_shared<PointNet>(half));
+    width += half;
   }
   if (config.use_pose) {
-    pose_encoder_ = register_module("pose_encoder",
-                                    make_perceptron(kPoseSize, kPoseOutputs));
-    width += kPoseOutputs;
+    pose_encoder_ =
+        register_module("pose_encoder", make_perceptron(kPoseSize, quarter));
+    width += quarter;
   }
-  final_proj_ =
-      register_module("final_proj", torch::nn::Linear(width, config.outputs));
+  // As in the original: parts that already have the output's width stay as they
+  // are, for example tokens and points without the pose.
+  if (width != config.outputs) {
+    final_proj_ =
+        register_module("final_proj", torch::nn::Linear(width, config.outputs));
+  }
 }
 
 at::Tensor GeometryEncoder::forward(const ViewFeatures& views) {
@@ -82,7 +85,8 @@ at::Tensor GeometryEncoder::forward(const ViewFeatures& views) {
     type = at::promoteTypes(type, part.scalar_type());
   }
   for (auto& part : parts) part = part.to(type);
-  return apply_linear(final_proj_, at::cat(parts, -1));
+  const at::Tensor joined = at::cat(parts, -1);
+  return final_proj_.is_empty() ? joined : apply_linear(final_proj_, joined);
 }
 
 }  // namespace lockstep

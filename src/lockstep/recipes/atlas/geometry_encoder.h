@@ -1,5 +1,5 @@
-// What VGGT sees of a picture as one vector: its tokens, the cloud of points
-// and the camera's place.
+// VGGT's geometry of a view as one vector: its tokens, its point cloud and the
+// camera's pose.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -22,6 +22,8 @@ struct ViewFeatures {
   at::Tensor points = {};  // [B, S, P, 3]
 };
 
+// At least 4 outputs: tokens and points are encoded to outputs / 2 numbers
+// each, the pose to outputs / 4.
 struct GeometryConfig {
   int64_t token_size = 2048;
   int64_t outputs = 512;
@@ -33,9 +35,9 @@ struct GeometryConfig {
 // of a cloud. Parameters are those of 1 x 1 convolutions.
 class PointNet : public torch::nn::Module {
  public:
-  PointNet();
+  explicit PointNet(int64_t outputs);
 
-  // [clouds, P, 3] -> [clouds, 256]
+  // [clouds, P, 3] -> [clouds, outputs]
   at::Tensor forward(const at::Tensor& points);
 
  private:
@@ -47,7 +49,7 @@ class PointNet : public torch::nn::Module {
   SyncBatchNorm bn3_{nullptr};
 };
 
-// The original's parameter token_query is there and takes no part.
+// The original's parameter token_query is registered and takes no part.
 class GeometryEncoder : public torch::nn::Module {
  public:
   explicit GeometryEncoder(const GeometryConfig& config);
@@ -60,7 +62,7 @@ class GeometryEncoder : public torch::nn::Module {
   torch::nn::Sequential token_pooler_{nullptr};
   std::shared_ptr<PointNet> pointnet_;
   torch::nn::Sequential pose_encoder_{nullptr};
-  torch::nn::Linear final_proj_{nullptr};
+  torch::nn::Linear final_proj_{nullptr};  // Empty: the widths are equal.
 };
 
 }  // namespace lockstep

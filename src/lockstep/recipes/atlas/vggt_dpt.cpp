@@ -216,7 +216,8 @@ DptMaps VggtDptHead::forward(const std::array<VggtLayer, 4>& layers,
   return {.values = kind_ == DptValues::kPoints
                         ? at::copysign(values.abs().expm1_(), values)
                         : values.exp(),
-          .confidence = maps.select(4, -1).exp().add_(1)};
+          // Not in place: the gradient of exp needs its result.
+          .confidence = maps.select(4, -1).exp().add(1)};
 }
 
 }  // namespace lockstep

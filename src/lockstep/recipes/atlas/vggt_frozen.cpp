@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "lockstep/tensor/tf32.h"
+
 namespace lockstep {
 namespace {
 
@@ -47,6 +49,7 @@ FrozenVggt::FrozenVggt(std::shared_ptr<Vggt> net, const VggtWants& wants)
 
 VggtGeometry FrozenVggt::forward(const at::Tensor& images) {
   const at::NoGradGuard no_grad;
+  const Tf32Convolutions as_in_the_original;
   return of_row(replay_(images));
 }
 

@@ -16,8 +16,10 @@ class FrozenVggt {
   // their kernels; names, shapes and values stay.
   FrozenVggt(std::shared_ptr<Vggt> net, const VggtWants& wants);
 
-  // As Vggt::forward(), without gradients. On a GPU a shape's launches are
-  // recorded at its second call (see Replay).
+  // As Vggt::forward(), without gradients. On a GPU convolutions, most of the
+  // heads' work, run in TF32 as in the original, whatever precision the
+  // training sets; a shape's launches are recorded at its second call (see
+  // Replay).
   VggtGeometry forward(const at::Tensor& images);
 
   const Vggt& net() const { return *net_; }

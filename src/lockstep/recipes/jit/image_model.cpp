@@ -41,11 +41,13 @@ class JitImage::PatchEmbedder : public torch::nn::Module {
     torch::nn::init::zeros_(proj2_->bias);
   }
 
-  // [B, C, S, S] -> [B, N, width], row by row.
+  // [B, C, S, S] -> [B, N, width], row by row. Contiguous: every block before
+  // the class tokens would keep the channel-major layout of the convolution.
   at::Tensor forward(const at::Tensor& pictures) {
     return proj2_->forward(proj1_->forward(pictures))
         .flatten(2)
-        .transpose(1, 2);
+        .transpose(1, 2)
+        .contiguous();
   }
 
  private:

@@ -264,19 +264,16 @@ JitText::JitText(const JitTextConfig& config) : config_(config) {
   }
 }
 
-// 0, whatever they hold, with a gradient of zeros.
-at::Tensor JitText::nothing_of_conditions() const {
-  return condition_embed_->weight.slice(0, 0, 0).sum() +
-         cond_pos_embed_h_.slice(0, 0, 0).sum() +
-         cond_pos_embed_w_.slice(0, 0, 0).sum();
+void JitText::freeze_conditions() {
+  condition_embed_->weight.requires_grad_(false);
+  cond_pos_embed_h_.requires_grad_(false);
+  cond_pos_embed_w_.requires_grad_(false);
 }
 
 at::Tensor JitText::forward(const JitTextInput& input) {
-  at::Tensor places = grid_of(pos_embed_h_, pos_embed_w_);
-  if (!input.condition.defined()) places = places + nothing_of_conditions();
   at::Tensor x =
       apply_linear(patch_embed_, patchify(input.pictures, config_.patch)) +
-      places;
+      grid_of(pos_embed_h_, pos_embed_w_);
   const int64_t num_patches = x.size(1);
   if (input.condition.defined()) {
     const at::Tensor front =

@@ -50,18 +50,20 @@ class JitText : public torch::nn::Module {
  public:
   explicit JitText(const JitTextConfig& config);
 
-  // -> clean pictures [B, 3, S, S]. Without conditions only the patches of the
-  // picture are computed, which is exact: nothing would see the others. What
-  // belongs to conditions then has a gradient of zeros, so that every parameter
-  // has one in every step.
+  // -> clean images [B, 3, S, S]. Without conditions only the patches of the
+  // image are computed, which is exact: nothing would attend to the others. The
+  // parameters of conditions get no gradient then.
   at::Tensor forward(const JitTextInput& input);
+
+  // For a training without conditions, before DistributedDataParallel takes the
+  // parameters: those of conditions require no gradient, so that no rank waits
+  // for one and weight decay does not change them.
+  void freeze_conditions();
 
   const JitTextConfig& config() const { return config_; }
   at::ScalarType dtype() const { return pos_embed_h_.scalar_type(); }
 
  private:
-  at::Tensor nothing_of_conditions() const;
-
   class AdaLn;
   class Attention;
   class Mlp;

@@ -65,9 +65,10 @@ void JitTextRecipe::describe(Options& options, TrainConfig& /*common*/) {
               "what samplings answer (with enable_condition) or continue",
               {.group = group});
   options.add("show_padding", settings_.show_padding,
-              "how often a text is shown with padding behind it, up to "
-              "sample_tokens: samples, whose length nobody knows, then find "
-              "their end. 0: never, as in the original",
+              "how often a text is trained with padding behind it, up to "
+              "sample_tokens, so that samples learn where a text ends; 0: "
+              "never. Patches with any token count either way (the original: "
+              "with tokens in more than half of their pixels)",
               {.minimum = 0, .maximum = 1, .group = group});
   options.add("sample_tokens", settings_.sample_tokens,
               "tokens of a sampled text, with its end: patches behind them are "
@@ -172,7 +173,15 @@ void JitTextRecipe::prepare_sampling(const TrainConfig& common) {
 
 std::shared_ptr<torch::nn::Module> JitTextRecipe::make_model() {
   model_ = std::make_shared<JitText>(model_config());
+  if (!settings_.enable_condition) model_->freeze_conditions();
   return model_;
+}
+
+// All parameters, as in the original, so that checkpoints with and without
+// conditions have one layout. The optimizer passes over those without gradient.
+std::vector<ParameterGroup> JitTextRecipe::parameter_groups(
+    torch::nn::Module& model) {
+  return {{.name = "all", .parameters = model.parameters()}};
 }
 
 // A batch with noise, and what its prediction is compared with.

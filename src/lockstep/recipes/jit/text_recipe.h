@@ -39,6 +39,8 @@ class JitTextRecipe final : public Recipe {
   DataSets open_data(const TrainConfig& common) override;
   void prepare_sampling(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
+  std::vector<ParameterGroup> parameter_groups(
+      torch::nn::Module& model) override;
   Loss loss(const Batch& batch, SampleRandom& random) override;
   void evaluate(const Batch& batch, SampleRandom& random,
                 MetricSums& sums) override;

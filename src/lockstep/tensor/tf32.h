@@ -1,0 +1,25 @@
+// TF32 in float32 convolutions on a GPU.
+#pragma once
+
+#include <ATen/Context.h>
+
+namespace lockstep {
+
+// Lets cuDNN compute float32 convolutions in TF32 until the end of the scope,
+// which is PyTorch's default and several times as fast; what was set before
+// comes back then. For networks whose authors ran them so, in programs that
+// train in full float32. Matrix products stay as they are set. The setting is
+// libtorch's and belongs to the whole process: no other thread may run
+// convolutions meanwhile.
+class Tf32Convolutions {
+ public:
+  Tf32Convolutions();
+  ~Tf32Convolutions();
+  Tf32Convolutions(const Tf32Convolutions&) = delete;
+  Tf32Convolutions& operator=(const Tf32Convolutions&) = delete;
+
+ private:
+  at::Float32Precision saved_;
+};
+
+}  // namespace lockstep

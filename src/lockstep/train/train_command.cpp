@@ -133,9 +133,10 @@ void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
   if (loop.schedule.warmup_updates >= loop.total_steps &&
       loop.schedule.warmup_updates > 0) {
     console.info(fmt::format(
-        "note: the warm-up is not shorter than the run of {} steps: the "
-        "learning rate stays below its value; --warmup_steps shortens it",
-        loop.total_steps));
+        "note: the warm-up of {} steps is not shorter than the run of {}: the "
+        "learning rate stays below its value; a smaller {} shortens it",
+        loop.schedule.warmup_updates, loop.total_steps,
+        warmup_flag(loop.config.optimization)));
   }
   if (loop.batch.per_process * world.size() > samples) {
     console.info(fmt::format(
@@ -187,8 +188,16 @@ void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
   });
 }
 
-int finish(Wish stopped_for, const std::string& lost, Console& console,
+int finish(Wish stopped_for, Checkpoints& checkpoints, Console& console,
            const TrainConfig& config) {
+  const std::string lost = checkpoints.finish();
+  if (stopped_for != Wish::kNone && !lost.empty() && !checkpoints.has_any()) {
+    console.error(fmt::format(
+        "stopped by {}; the {} was not written and {} holds no other: the run "
+        "cannot be resumed",
+        signal_text(stopped_for), lost, config.save_dir));
+    return exit_code_of(stopped_for);
+  }
   if (stopped_for != Wish::kNone) {
     console.info(fmt::format(
         "stopped by {}; {}go on with --resume latest --save_dir {}",
@@ -294,6 +303,24 @@ void open_records(Session& session, const CommandLine& line,
   });
 }
 
+CheckpointsConfig checkpoints_config(const Session& session,
+                                     const CommandLine& line, double base_lr) {
+  const TrainConfig& config = line.config();
+  return {.folder = config.save_dir,
+          .recipe = session.facts().name,
+          .names = session.facts().files,
+          .keys = session.facts().keys,
+          .keep_last = config.keep_last,
+          .global_batch = session.batch().effective(),
+          .base_lr = base_lr,
+          .seed = static_cast<uint64_t>(config.seed),
+          .num_samples = session.data().train->size(),
+          .config_yaml = to_yaml(line.options()),
+          .settings = settings_tree(line.options()),
+          .is_dry_run = config.fast_dev_run,
+          .save_required = config.save_required};
+}
+
 int train(Session& session, Recipe& recipe, const CommandLine& line,
           StopSignals& signals, OpenRun& run) {
   const TrainConfig& config = line.config();
@@ -306,18 +333,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
     check_batch_norm(session.batch(), session.data().train->size(), config);
   }
   check_folder(world, line, session.facts().files);
-  const CheckpointsConfig files{.folder = config.save_dir,
-                                .recipe = session.facts().name,
-                                .names = session.facts().files,
-                                .keys = session.facts().keys,
-                                .keep_last = config.keep_last,
-                                .global_batch = session.batch().effective(),
-                                .base_lr = base_lr,
-                                .seed = static_cast<uint64_t>(config.seed),
-                                .num_samples = session.data().train->size(),
-                                .config_yaml = to_yaml(line.options()),
-                                .settings = settings_tree(line.options()),
-                                .is_dry_run = config.fast_dev_run};
+  const CheckpointsConfig files = checkpoints_config(session, line, base_lr);
   std::optional<Tree> checkpoint;
   if (config.resume) {
     checkpoint = find_checkpoint(*config.resume, files, world, console);
@@ -336,6 +352,9 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
                              [&] { session.complete_data(); });
   const LoopConfig loop_settings = loop_config(session, config, state);
   TrainLoop loop(recipe, *learner, world, console, loop_settings);
+  if (!line.settings_note().empty() && world.is_main()) {
+    console.warn(line.settings_note());
+  }
   if (!line.settings_source().empty()) {
     console.info("settings are those of " + line.settings_source() +
                  ", with the flags of this command over them");
@@ -351,8 +370,10 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   Checkpoints checkpoints(files, *learner, world, console);
   const Wish stopped_for =
       run_loop(session, loop, checkpoints, state, run.records.get(), signals);
+  // What it says of the samples it writes comes before the run's last line.
+  if (run.records) run.records->wait();
   session.report_bad_samples();
-  return finish(stopped_for, checkpoints.finish(), console, config);
+  return finish(stopped_for, checkpoints, console, config);
 }
 
 }  // namespace

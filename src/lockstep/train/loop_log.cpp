@@ -100,7 +100,7 @@ void TrainLoop::finish_epoch(int64_t epoch) {
                               epoch + 1, setup_.config.epochs, loss,
                               learner_.optimizer().lr()));
   }
-  state_.train_losses.push_back(loss);
+  state_.train_losses.add(loss, kept_losses(facts_.keys.train_losses));
   record({{"train/epoch_loss", loss}});
   // Without a validation set the training loss is all there is to judge by.
   if (setup_.data.validation == nullptr) observe(loss, {{"loss", loss}});

@@ -131,6 +131,35 @@ TEST_F(DiskFault, OfEverySaveIsSaidEachTimeAndTheOldCheckpointStays) {
   EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
 }
 
+TEST_F(DiskFault, OfAllSavesIsSaidLoudlyWithoutTalkOfOlderCheckpoints) {
+  set_faults("write ENOSPC 0 *.pt.partial.*\n");
+  const ProcessResult result = run_with_faults(training(2));
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  expect_in(result.err, "THE LAST 3 SAVES HAVE FAILED");
+  expect_in(result.err, "THE LAST 4 SAVES HAVE FAILED");
+  expect_in(result.err, "the run has no checkpoint on disk");
+  expect_not_in(result.err, "older");
+  EXPECT_EQ(metric(folder(), "train/loss").size(), 8U);
+}
+
+TEST_F(DiskFault, OfThreeSavesEndsATrainingThatRequiresThem) {
+  set_faults("write ENOSPC 0 *.pt.partial.*\n");
+  const ProcessResult result =
+      run_with_faults(training(2, {"--save_required"}));
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  expect_in(result.err, "--save_required: the last 3 saves have failed");
+  // That of step 6 was the third.
+  EXPECT_EQ(metric(folder(), "train/loss").size(), 6U);
+}
+
+TEST_F(DiskFault, OfOneSaveDoesNotEndATrainingThatRequiresThem) {
+  set_faults("write ENOSPC 0 */checkpoint_step_[24].pt.partial.*\n");
+  const ProcessResult result =
+      run_with_faults(training(2, {"--save_required"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(saved_steps(), (Steps{6, 8}));
+}
+
 TEST_F(DiskFault, ThatGoesAwayDuringTheRunIsForgiven) {
   set_faults(
       "write ENOSPC 0 *.pt.partial.*\n"
@@ -163,6 +192,20 @@ TEST_F(DiskFault, WhenStoppedBySignalIsSaidAndTheSignalIsTheExitCode) {
   EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
   expect_in(result.out, "the last checkpoint was not written, older ones are");
   EXPECT_EQ(saved_steps(), Steps{2});
+}
+
+TEST_F(DiskFault, WhenStoppedWithoutAnyCheckpointSaysThatNothingIsLeft) {
+  set_faults("write ENOSPC 0 *.pt.partial.*\n");
+  const Training paused = training(1, {"--pause_in=train", "--pause_call=3",
+                                       "--record", temp_.path().string()});
+  Process process(command_of(paused), options(paused));
+  ASSERT_TRUE(
+      wait_for([&] { return fs::exists(temp_.path() / "paused_0"); }, 30));
+  process.send(SIGTERM);
+  const ProcessResult result = process.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  expect_in(result.err, "the run cannot be resumed");
+  expect_not_in(result.out, "--resume latest");
 }
 
 TEST_F(DiskFault, OfTheBestModelLeavesTheOneBefore) {
@@ -226,6 +269,23 @@ TEST_F(DiskFault, OfRecordsIsSaidOncePerKindAndTrainingGoesOn) {
   const std::string metrics = read_file(folder() / "metrics.jsonl");
   EXPECT_LE(metrics.size(), 300U);
   EXPECT_TRUE(metrics.ends_with("}\n")) << metrics;
+}
+
+// A disk that is slow: what is said of the samples comes before the last line.
+TEST_F(DiskFault, ThatHoldsUpSamplesHoldsUpTheLastLine) {
+  set_faults("rename HOLD 0 */samples/*\n");
+  const Training slow = training(1, {"--sample_every=8"});
+  Process process(command_of(slow), options(slow));
+  ASSERT_TRUE(
+      wait_for([&] { return contains(process.out(), "time per step"); }, 30))
+      << process.err();
+  EXPECT_FALSE(wait_for([&] { return contains(process.out(), "done;"); }, 1));
+  fs::remove(temp_.path() / "faults");
+  const ProcessResult result = process.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const size_t samples = result.out.find("samples: ");
+  ASSERT_NE(samples, std::string::npos) << result.out;
+  EXPECT_LT(samples, result.out.find("done;")) << result.out;
 }
 
 TEST_F(DiskFault, OfRecordsThatEndsLosesOnlyWhatCameMeanwhile) {

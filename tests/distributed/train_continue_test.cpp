@@ -224,6 +224,22 @@ TEST_F(TrainContinue, TypedFlagsBeatTheRivalsOfTheRun) {
   }
 }
 
+TEST_F(TrainContinue, ADamagedConfigFileIsMadeAnewFromTheCheckpoint) {
+  run_well(tiny("run", {"--epochs=1", "--lr=0.0125"}));
+  const std::string config = read_file(in("run/config.yaml"));
+  fs::resize_file(in("run/config.yaml"), config.size() / 2);
+  const ProcessResult result =
+      run(again("run", {"--resume=latest", "--epochs=2"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.err,
+            "warning: " + in("run/config.yaml").string() + " is damaged");
+  expect_in(result.err, in("run/checkpoint_step_8.pt").string());
+  EXPECT_EQ(last_step("run"), 16);
+  std::string expected = config;
+  expected.replace(expected.find("epochs: 1\n"), 10, "epochs: 2\n");
+  EXPECT_EQ(read_file(in("run/config.yaml")), expected);
+}
+
 TEST_F(TrainContinue, ARunThatWasStoppedEarlyGoesOnWithMorePatience) {
   const Words flags = {"--lr=0", "--epochs=6"};
   run_well(tiny("run", flags + Words{"--early_stopping_patience=1"}));

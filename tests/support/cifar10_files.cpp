@@ -15,6 +15,10 @@ std::string text(const std::string& content) {
   return "U"s + static_cast<char>(content.size()) + content;
 }
 
+std::string short_bytes(const std::string& content) {
+  return "C"s + static_cast<char>(content.size()) + content;
+}
+
 std::string integer(int64_t number) {
   return "J" + word(static_cast<uint32_t>(number));
 }
@@ -38,7 +42,11 @@ std::string cifar10_binary(int64_t begin, int64_t end) {
   return bytes;
 }
 
-std::string cifar10_python(int64_t begin, int64_t end) {
+namespace {
+
+using Key = std::string (*)(const std::string&);
+
+std::string cifar10_pickle(int64_t begin, int64_t end, Key key) {
   std::string data;
   std::string labels;
   for (int64_t i = begin; i < end; ++i) {
@@ -53,9 +61,19 @@ std::string cifar10_python(int64_t begin, int64_t end) {
       "K\0\x85"s +
       text("b") + "\x87R(K\1"s + integer(end - begin) + integer(3072) + "\x86" +
       type + "\x89T" + word(static_cast<uint32_t>(data.size())) + data + "tb";
-  return "\x80\2}("s + text("data") + array + text("labels") + "](" + labels +
-         "e" + text("batch_label") + text("training batch 1 of 5") +
-         text("filenames") + "]u.";
+  return "\x80"s + (key == text ? '\2' : '\3') + "}(" + key("data") + array +
+         key("labels") + "](" + labels + "e" + key("batch_label") +
+         key("training batch 1 of 5") + key("filenames") + "]u.";
+}
+
+}  // namespace
+
+std::string cifar10_python(int64_t begin, int64_t end) {
+  return cifar10_pickle(begin, end, text);
+}
+
+std::string cifar10_python_with_bytes(int64_t begin, int64_t end) {
+  return cifar10_pickle(begin, end, short_bytes);
 }
 
 }  // namespace lockstep::testing

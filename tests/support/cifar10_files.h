@@ -15,4 +15,8 @@ std::string cifar10_binary(int64_t begin, int64_t end);
 // The same as Python 2 pickled them: opcode by opcode, without numpy.
 std::string cifar10_python(int64_t begin, int64_t end);
 
+// The same with bytes as keys, as Python 3 pickles what it has loaded with
+// encoding="bytes".
+std::string cifar10_python_with_bytes(int64_t begin, int64_t end);
+
 }  // namespace lockstep::testing

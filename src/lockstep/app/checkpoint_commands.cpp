@@ -16,6 +16,8 @@
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/config/options.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/recipes/registry.h"
+#include "lockstep/train/checkpoint_layout.h"
 
 namespace lockstep {
 namespace {
@@ -130,7 +132,23 @@ void list(const std::string& path, const Tree& value, Listing& listing) {
   }
 }
 
-const Tree& weights_of(const Tree& tree, const std::string& key) {
+// The weights of a recipe that keeps the parts of its model under keys of their
+// own, by the model's names. No value: the file has no such keys.
+std::optional<Tree> joined_parts(const Tree& tree, const std::string& path) {
+  for (const RecipeEntry& entry : recipes()) {
+    const CheckpointKeys keys = entry.make()->facts().keys;
+    const bool has_all = std::ranges::all_of(
+        keys.model,
+        [&](const ModelPart& part) { return tree.find(part.key) != nullptr; });
+    if (keys.model.size() > 1 && has_all) {
+      return find_weights(tree, keys, path);
+    }
+  }
+  return std::nullopt;
+}
+
+Tree weights_of(const Tree& tree, const std::string& key,
+                const std::string& path) {
   if (!key.empty()) {
     const Tree* found = &tree;
     for (const std::string& part : split(key, '.')) {
@@ -146,6 +164,7 @@ const Tree& weights_of(const Tree& tree, const std::string& key) {
     }
     return *found;
   }
+  if (auto parts = joined_parts(tree, path)) return *std::move(parts);
   return find_state_dict(tree);
 }
 
@@ -251,7 +270,7 @@ std::string export_checkpoint(const std::vector<std::string>& arguments) {
     throw ConfigError(to.string() + " exists already: choose another name");
   }
   const Tree tree = load_checkpoint(from);
-  const Exported exported = tensors_of(weights_of(tree, key), from);
+  const Exported exported = tensors_of(weights_of(tree, key, from), from);
   if (is_safetensors) {
     save_safetensors(to, exported.tensors);
   } else {

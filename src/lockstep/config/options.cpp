@@ -113,6 +113,12 @@ void Options::set_group(const std::string& name, const std::string& group) {
   settings_[index_of(name)].details.group = group;
 }
 
+void Options::show_default(const std::string& name, const std::string& text) {
+  Setting& setting = settings_[index_of(name)];
+  take_default(setting);
+  setting.details.shown_default = text;
+}
+
 void Options::refresh_defaults() {
   for (Setting& setting : settings_) {
     if (setting.source != Source::kDefault) continue;

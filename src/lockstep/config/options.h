@@ -47,6 +47,10 @@ class Options {
   void set_key(const std::string& name, const std::string& key);
   void set_group(const std::string& name, const std::string& group);
 
+  // What help and documents show as the default, where that depends on other
+  // settings. The variable's current value is the default itself.
+  void show_default(const std::string& name, const std::string& text);
+
   // Back to the default, as if it had not been given.
   void reset(std::string_view name);
 

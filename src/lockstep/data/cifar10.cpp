@@ -47,13 +47,29 @@ Part read_binary(std::span<const std::byte> bytes) {
   return part;
 }
 
+// Keys are texts, or bytes where Python 3 saved what it had loaded with
+// encoding="bytes".
+BasicView<TensorRecord> entry_of(const Value& batch, const std::string& key) {
+  const auto* dict = batch.get_if<Value::Dict>();
+  if (dict == nullptr) throw FormatError("it holds no dict");
+  for (const Value::Entry& entry : *dict) {
+    const auto* text = entry.key.get_if<std::string>();
+    const auto* bytes = entry.key.get_if<Bytes>();
+    if ((text != nullptr && *text == key) ||
+        (bytes != nullptr && bytes->data == key)) {
+      return {entry.value, key};
+    }
+  }
+  throw FormatError(fmt::format("its dict has no '{}'", key));
+}
+
 // {'data': uint8 [N, 3072], 'labels': [...]}
 Part read_python(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   const Value batch = read_pickle(in);
-  const TensorRecord& data = batch.at("data").as_tensor();
-  const Value::List& labels = batch.at("labels").as_list();
-  const auto count = static_cast<int64_t>(labels.size());
+  const TensorRecord& data = entry_of(batch, "data").as_tensor();
+  const auto labels = entry_of(batch, "labels");
+  const auto count = static_cast<int64_t>(labels.as_list().size());
   if (data.dtype != DType::kUInt8 ||
       data.shape != std::vector<int64_t>{count, kPixels}) {
     throw FormatError(fmt::format(
@@ -64,7 +80,7 @@ Part read_python(std::span<const std::byte> bytes) {
   std::memcpy(part.pictures.mutable_data_ptr(),
               packed_elements(data)->bytes().data(), part.pictures.nbytes());
   for (int64_t i = 0; i < count; ++i) {
-    part.labels[i] = batch.at("labels").at(i).as_int();
+    part.labels[i] = labels.at(i).as_int();
   }
   return part;
 }

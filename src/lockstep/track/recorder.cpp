@@ -57,7 +57,13 @@ struct Recorder::Impl {
     }
     waiting_bytes += bytes;
     waiting.push_back(std::move(item));
+    ++num_pushed;
     wake.notify_one();
+  }
+
+  void wait() {
+    std::unique_lock lock(mutex);
+    all_told.wait(lock, [&, last = num_pushed] { return num_told >= last; });
   }
 
   void run() {
@@ -76,6 +82,7 @@ struct Recorder::Impl {
         is_last = is_ending;
       }
       for (const Item& item : items) tell(item);
+      note_told(std::ssize(items));
       report_dropped();
       if (is_last) break;
       if (Clock::now() >= next_tick) {
@@ -89,6 +96,12 @@ struct Recorder::Impl {
       if (exit_code) try_to(told, [&] { told.tracker->finish(*exit_code); });
       report_lost(told);
     }
+  }
+
+  void note_told(int64_t count) {
+    const std::lock_guard lock(mutex);
+    num_told += count;
+    all_told.notify_all();
   }
 
   void tell(const Item& item) {
@@ -160,8 +173,11 @@ struct Recorder::Impl {
 
   std::mutex mutex;  // guards what follows, never while a tracker is called
   std::condition_variable wake;
+  std::condition_variable all_told;
   std::vector<Item> waiting;
   size_t waiting_bytes = 0;
+  int64_t num_pushed = 0;
+  int64_t num_told = 0;
   int64_t num_dropped = 0;
   bool is_ending = false;
   std::optional<int> exit_code;
@@ -191,6 +207,8 @@ void Recorder::console(ConsoleText text) {
   text.unix_time = unix_time();
   impl_->push(std::move(text));
 }
+
+void Recorder::wait() { impl_->wait(); }
 
 void Recorder::finish(int exit_code) { impl_->end(exit_code); }
 

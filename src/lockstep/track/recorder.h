@@ -39,6 +39,9 @@ class Recorder {
   void record(Record record);
   void console(ConsoleText text);
 
+  // Waits until all that was recorded before is written.
+  void wait();
+
   // Waits until everything is written. No calls after it count.
   void finish(int exit_code);
 

@@ -120,10 +120,11 @@ void put_course(Tree& checkpoint, const RunState& state,
   };
   put(keys.epoch, state.position.epoch);
   put(keys.step, state.step);
-  put(keys.loss,
-      state.train_losses.empty() ? Tree() : Tree(state.train_losses.back()));
-  put(keys.train_losses, numbers_tree(state.train_losses));
-  put(keys.val_losses, numbers_tree(state.val_losses));
+  put(keys.loss, state.train_losses.values.empty()
+                     ? Tree()
+                     : Tree(state.train_losses.values.back()));
+  put(keys.train_losses, numbers_tree(state.train_losses.values));
+  put(keys.val_losses, numbers_tree(state.val_losses.values));
   put(keys.best, best_tree(state, keys));
 }
 

@@ -322,7 +322,18 @@ Tree Checkpoints::make_tree(const RunState& state) {
 
 void Checkpoints::save(const RunState& state, const SaveRequest& request) {
   const Tree tree = make_tree(state);
-  if (!world_.is_main()) return;
+  if (!config_.save_required) {
+    if (world_.is_main()) write(state, request, tree);
+    return;
+  }
+  world_.only_on_rank0_then_share([&] {
+    write(state, request, tree);
+    failures_.require_saves(config_.folder);
+  });
+}
+
+void Checkpoints::write(const RunState& state, const SaveRequest& request,
+                        const Tree& tree) {
   config_.status.start_save();
   const std::string name = request.as_checkpoint
                                ? file_name(name_of(state, config_.names),
@@ -332,8 +343,11 @@ void Checkpoints::save(const RunState& state, const SaveRequest& request) {
   request_ = request;
   step_ = state.step;
   saver_.save(config_.folder / name, tree);
-  // What ends here must be whole; else training goes on beside the writing.
-  if (request.is_last) saver_.wait();
+  // What ends here must be whole, and after a failed save the next one decides
+  // whether to go on; else training goes on beside the writing.
+  if (request.is_last || (config_.save_required && failures_.in_a_row() > 0)) {
+    saver_.wait();
+  }
 }
 
 // The following run on the writing thread: training does not wait for them.
@@ -348,6 +362,7 @@ void Checkpoints::note_saved(const fs::path& path) {
     }
     return !problem;
   };
+  failures_.note_saved(step_);
   if (request_.as_checkpoint) {
     has_lost_checkpoint_ = false;
     link(config_.names.last);
@@ -359,9 +374,16 @@ void Checkpoints::note_saved(const fs::path& path) {
 void Checkpoints::note_failed(const fs::path& path, const std::string& error) {
   if (request_.as_checkpoint) has_lost_checkpoint_ = true;
   if (request_.as_best) has_lost_best_ = true;
-  console_.error(
-      fmt::format("{} was not written: {}; the older checkpoints stay",
-                  path.string(), error));
+  console_.error(failures_.note_failed(
+      {.path = path, .error = error, .has_older = has_any()}));
+}
+
+bool Checkpoints::has_any() const {
+  try {
+    return has_checkpoints(config_.folder, config_.names);
+  } catch (const fs::filesystem_error&) {
+    return false;  // What cannot be looked at cannot be resumed either.
+  }
 }
 
 void Checkpoints::remove_old_files(const fs::path& saved) {

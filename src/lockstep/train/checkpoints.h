@@ -13,6 +13,7 @@
 #include "lockstep/train/learner.h"
 #include "lockstep/train/loop.h"
 #include "lockstep/train/run_state.h"
+#include "lockstep/train/save_failures.h"
 
 namespace lockstep {
 
@@ -29,6 +30,7 @@ struct CheckpointsConfig {
   std::string config_yaml = {};
   Tree settings = {};
   bool is_dry_run = false;
+  bool save_required = false;
   TrainingStatusWriter status = {};  // For the launcher.
 };
 
@@ -74,22 +76,29 @@ RunState restore(const Tree& checkpoint, Learner& learner,
                  Console& console);
 
 // Rank 0 writes, on a thread beside training; a write that fails is said and
-// training goes on. All calls are collectives.
+// training goes on, unless CheckpointsConfig::save_required. All calls are
+// collectives.
 class Checkpoints {
  public:
   Checkpoints(CheckpointsConfig config, Learner& learner, const World& world,
               Console& console);
 
+  // With save_required throws IoError, on all ranks, once too many saves in a
+  // row have failed.
   void save(const RunState& state, const SaveRequest& request);
   // Whether the last best model could not be written; the same on all ranks.
   bool has_lost_best();
   // Waits for the last write. What could not be written, in words; empty when
   // all was.
   std::string finish();
+  // Whether the folder holds any checkpoint to resume from.
+  bool has_any() const;
 
  private:
   Tree own_tree(const RunState& state);
   Tree make_tree(const RunState& state);
+  void write(const RunState& state, const SaveRequest& request,
+             const Tree& tree);
   void note_saved(const std::filesystem::path& path);
   void note_failed(const std::filesystem::path& path, const std::string& error);
   void remove_old_files(const std::filesystem::path& saved);
@@ -101,6 +110,7 @@ class Checkpoints {
   // Of the file that is being written: set before, read by its thread.
   SaveRequest request_;
   int64_t step_ = 0;
+  SaveFailures failures_;
   std::atomic<bool> has_lost_checkpoint_ = false;
   std::atomic<bool> has_lost_best_ = false;
   BackgroundSaver saver_;

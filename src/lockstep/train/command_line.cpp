@@ -82,11 +82,12 @@ std::optional<std::string> CommandLine::parse(
   arguments_ = arguments;
   job_line_ = job_line(environment);
   recipe_.settle_defaults(options_, config_);
+  drop_beaten_settings();
   check_config(config_, options_);
   if (command_ == Command::kTrain) resume_after_restart(environment);
   take_over_settings(arguments);
   recipe_.settle_defaults(options_, config_);
-  drop_beaten_defaults();
+  drop_beaten_settings();
   check_config(config_, options_);
   if (parsed.print_config) return config_text();
   check_launch_words(config_.launch, environment);
@@ -104,8 +105,9 @@ void CommandLine::shorten_for_dry_run() {
 }
 
 // What a recipe counts in steps by default is counted in epochs when these are
-// given.
-void CommandLine::drop_beaten_defaults() {
+// given. A warm-up has one length: a flag replaces the other unit's value of a
+// file or of the recipe, and a file that of the recipe.
+void CommandLine::drop_beaten_settings() {
   const auto drop = [this](std::string_view steps, std::string_view epochs,
                            std::optional<int64_t>& value) {
     if (options_.was_given(epochs) && !options_.was_given(steps)) value.reset();
@@ -113,6 +115,10 @@ void CommandLine::drop_beaten_defaults() {
   drop("n_steps", "epochs", config_.n_steps);
   drop("val_every", "val_every_epochs", config_.val_every);
   drop("save_every", "save_every_epochs", config_.save_every);
+  const Source steps = options_.source("warmup_steps");
+  const Source epochs = options_.source("warmup_epochs");
+  if (steps > epochs) config_.optimization.warmup_epochs = 0;
+  if (epochs > steps) config_.optimization.warmup_steps = 0;
 }
 
 std::string CommandLine::config_text() const {
@@ -145,8 +151,6 @@ void CommandLine::take_over_settings(
   const std::string from = is_resumed ? *config_.resume : checkpoint_;
   const fs::path typed_folder = config_.save_dir;
   const bool is_folder_typed = options_.was_given("save_dir");
-  const auto settings = saved_settings(from, typed_folder, recipe_name_);
-  if (!settings) return;
   std::vector<std::string_view> beaten;
   for (const auto& rivals : kRivals) {
     const bool is_typed =
@@ -161,7 +165,7 @@ void CommandLine::take_over_settings(
       }
     }
   }
-  apply_yaml_text(options_, settings->text, settings->source);
+  if (!apply_saved_settings(from, typed_folder)) return;
   parse_command(options_, arguments);
   for (const std::string_view name : beaten) options_.reset(name);
   // Where the run is now, not where it was when it began.
@@ -172,7 +176,34 @@ void CommandLine::take_over_settings(
   if (config_.save_dir.empty()) config_.save_dir = ".";
   if (is_resumed) config_.resume = from;
   config_.overwrite = false;
+}
+
+// False: there are none. Unless a file was asked for, the checkpoints of the
+// folder stand in for a config that is missing or damaged.
+bool CommandLine::apply_saved_settings(const std::string& from,
+                                       const fs::path& folder) {
+  const SettingsQuery query{.resume = from,
+                            .folder = folder,
+                            .names = recipe_.facts().files,
+                            .recipe = recipe_name_};
+  auto settings = saved_settings(query);
+  if (!settings) return false;
+  try {
+    apply_yaml_text(options_, settings->text, settings->source);
+  } catch (const ConfigError& error) {
+    const bool is_config = from == "latest" && settings->problem.empty();
+    auto in_checkpoint = newest_checkpoint_settings(query);
+    if (!is_config || !in_checkpoint) throw;
+    settings = std::move(in_checkpoint);
+    settings->problem = error.what();
+    apply_yaml_text(options_, settings->text, settings->source);
+  }
   settings_source_ = settings->source;
+  if (!settings->problem.empty()) {
+    settings_note_ = fmt::format("{}; the run's settings are taken from {}",
+                                 settings->problem, settings->source);
+  }
+  return true;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // The command line of a recipe: common settings, its own, and their texts.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,12 +41,16 @@ class CommandLine {
   bool owns_folder() const { return owns_folder_; }
   // The file whose settings a resumed run has taken over; else empty.
   const std::string& settings_source() const { return settings_source_; }
+  // Why these are not the settings in the run folder's config, for a warning.
+  const std::string& settings_note() const { return settings_note_; }
 
  private:
   void shorten_for_dry_run();
-  void drop_beaten_defaults();
+  void drop_beaten_settings();
   void resume_after_restart(const Environment& environment);
   void take_over_settings(const std::vector<std::string>& arguments);
+  bool apply_saved_settings(const std::string& from,
+                            const std::filesystem::path& folder);
 
   Command command_;
   Recipe& recipe_;
@@ -53,6 +58,7 @@ class CommandLine {
   std::vector<std::string> arguments_;
   std::string job_line_;
   std::string settings_source_;
+  std::string settings_note_;
   bool owns_folder_ = false;
   TrainConfig config_;
   std::string checkpoint_;

@@ -244,7 +244,8 @@ bool TrainLoop::validate() {
   const double* metric = find_metric(*metrics, facts_.best_metric);
   LOCKSTEP_CHECK(metric != nullptr,
                  "evaluate() gives no " + facts_.best_metric);
-  state_.val_losses.push_back(loss != nullptr ? *loss : *metric);
+  state_.val_losses.add(loss != nullptr ? *loss : *metric,
+                        kept_losses(facts_.keys.val_losses));
   observe(*metric, *metrics);
   return true;
 }

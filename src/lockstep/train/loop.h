@@ -84,6 +84,10 @@ class TrainLoop {
   bool poll();
   GoOn go_on(const char* label, Activity activity);
   double current_lr() const;
+  // By the key of a checkpoint that lists them; empty: there is none.
+  static LossHistory::Keep kept_losses(const std::string& key) {
+    return key.empty() ? LossHistory::Keep::kLast : LossHistory::Keep::kAll;
+  }
 
   void log();
   void finish_epoch(int64_t epoch);

@@ -81,11 +81,11 @@ void TrainLoop::judge_skipped(const Progress& progress) const {
   }
   throw Error(fmt::format(
       "the gradient was NaN or infinite for {} steps in a row, up to step {}; "
-      "the weights are those from before: lower --lr, raise --warmup_steps, "
-      "set "
+      "the weights are those from before: lower --lr, raise {}, set "
       "--max_grad_norm, use --precision fp32 or bf16, or look for broken "
       "samples (--max_skipped_steps sets this limit)",
-      progress.skipped_in_a_row, state_.step));
+      progress.skipped_in_a_row, state_.step,
+      warmup_flag(setup_.config.optimization)));
 }
 
 void TrainLoop::finish_epoch(int64_t epoch) {
@@ -100,7 +100,7 @@ void TrainLoop::finish_epoch(int64_t epoch) {
                               epoch + 1, setup_.config.epochs, loss,
                               learner_.optimizer().lr()));
   }
-  state_.train_losses.push_back(loss);
+  state_.train_losses.add(loss, kept_losses(facts_.keys.train_losses));
   record({{"train/epoch_loss", loss}});
   // Without a validation set the training loss is all there is to judge by.
   if (setup_.data.validation == nullptr) observe(loss, {{"loss", loss}});

@@ -41,6 +41,8 @@ class RunRecords {
 
   // Never waits for a file.
   void record(Record record) { recorder_->record(std::move(record)); }
+  // Waits until all that was recorded before is written.
+  void wait() { recorder_->wait(); }
   // Waits until everything is written.
   void finish(int exit_code) { recorder_->finish(exit_code); }
 

@@ -7,11 +7,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/checkpoint/folder.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
 
@@ -61,24 +64,88 @@ void remove_checkpoints(const fs::path& folder, const FileNames& names) {
   }
 }
 
+// Who holds the lock. It writes its name just after it got the lock, and cannot
+// on a full disk.
+std::string holder_of(const fs::path& lock_file) {
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    const std::string text = try_read_file(lock_file).value_or("");
+    if (text.ends_with('\n')) return std::string(trim(text));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return fmt::format("its process is not known; fuser {} names it",
+                     lock_file.string());
+}
+
 bool lies_in(const fs::path& file, const fs::path& folder) {
   std::error_code error;
   const fs::path parent = fs::absolute(file, error).parent_path();
   return fs::equivalent(parent, folder, error);
 }
 
-std::optional<SavedSettings> settings_of_folder(const fs::path& folder,
-                                                const std::string& recipe) {
-  const fs::path file = folder / kConfigFile;
+constexpr std::string_view kRecipeMark = "# recipe: ";
+
+// Behind the comments at the beginning.
+std::string_view settings_part(std::string_view text) {
+  while (text.starts_with("#")) {
+    const size_t end = text.find('\n');
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return text;
+}
+
+// Why the text of a run's config cannot be used; empty: it can. A checkpoint's
+// settings show where a file was cut off at the end of a line.
+std::string config_problem(const std::optional<std::string>& text,
+                           const std::optional<SavedSettings>& in_checkpoint) {
+  if (!text) return "is missing";
+  if (text->find(kRecipeMark) == std::string::npos) {
+    return "is damaged: it does not name its recipe";
+  }
+  if (!in_checkpoint) return "";
+  const std::string_view own = settings_part(*text);
+  const bool is_cut_off =
+      !text->ends_with('\n') || (own.size() < in_checkpoint->text.size() &&
+                                 in_checkpoint->text.starts_with(own));
+  return is_cut_off ? "is damaged: it is cut off" : "";
+}
+
+std::optional<SavedSettings> settings_of_folder(const SettingsQuery& query) {
+  const fs::path file = query.folder / kConfigFile;
   const auto text = try_read_file(file);
+  auto in_checkpoint = newest_checkpoint_settings(query);
+  const std::string problem = config_problem(text, in_checkpoint);
+  if (!problem.empty() && in_checkpoint) {
+    in_checkpoint->problem = fmt::format("{} {}", file.string(), problem);
+    return in_checkpoint;
+  }
   if (!text) return std::nullopt;
-  if (text->find(recipe_line(recipe)) == std::string::npos) {
+  if (text->find(recipe_line(query.recipe)) == std::string::npos) {
     throw ConfigError(
         fmt::format("--resume latest: {} is not of the recipe {}; choose the "
                     "recipe or the --save_dir of the run",
-                    file.string(), recipe));
+                    file.string(), query.recipe));
   }
   return SavedSettings{.text = *text, .source = file.string()};
+}
+
+// No value: the file is none of ours. Throws ConfigError when it is of another
+// recipe.
+std::optional<SavedSettings> settings_of_checkpoint(const fs::path& path,
+                                                    const std::string& recipe) {
+  if (is_safetensors_file(open_source(path))) return std::nullopt;
+  // The texts alone: tensors are read, and checked, with the weights.
+  const Value checkpoint = read_torch_file(path, TorchFileCheck::kStructure);
+  const auto own = BasicView<TensorRecord>(checkpoint).find("lockstep");
+  if (!own) return std::nullopt;
+  const std::string& other = own->at("recipe").as_string();
+  if (other != recipe) {
+    throw ConfigError(
+        fmt::format("{}: a checkpoint of the recipe {}, not of {}",
+                    path.string(), other, recipe));
+  }
+  return SavedSettings{.text = own->at("config").as_string(),
+                       .source = path.string()};
 }
 
 }  // namespace
@@ -128,14 +195,16 @@ FileDescriptor lock_run_folder(const fs::path& path) {
     throw ConfigError(fmt::format(
         "--save_dir {} is in use by another training ({}): wait for it, end "
         "it, or choose another --save_dir",
-        path.string(), trim(try_read_file(file).value_or("unknown"))));
+        path.string(), holder_of(file)));
   }
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  if (ftruncate(lock.get(), 0) == 0) {
-    write_all(lock.get(), fmt::format("process {} on {}\n", getpid(),
-                                      std::string_view(host.data())));
-  }
+  const std::string name = fmt::format("process {} on {}\n", getpid(),
+                                       std::string_view(host.data()));
+  // Shortened last: who reads it meanwhile does not find it empty.
+  const bool is_written = write_all(lock.get(), name);
+  [[maybe_unused]] const int result =
+      ftruncate(lock.get(), static_cast<off_t>(is_written ? name.size() : 0));
   return lock;
 }
 
@@ -205,25 +274,35 @@ fs::path set_aside(const fs::path& folder, const std::vector<fs::path>& newer) {
 }
 
 std::string recipe_line(const std::string& recipe) {
-  return "# recipe: " + recipe + "\n";
+  return std::string(kRecipeMark) + recipe + "\n";
 }
 
-std::optional<SavedSettings> saved_settings(const std::string& resume,
-                                            const fs::path& folder,
-                                            const std::string& recipe) {
-  if (resume == "latest") return settings_of_folder(folder, recipe);
-  if (!fs::is_regular_file(resume)) return std::nullopt;
-  if (is_safetensors_file(open_source(resume))) return std::nullopt;
-  // The texts alone: tensors are read, and checked, with the weights.
-  const Value checkpoint = read_torch_file(resume, TorchFileCheck::kStructure);
-  const auto own = BasicView<TensorRecord>(checkpoint).find("lockstep");
-  if (!own) return std::nullopt;
-  const std::string& other = own->at("recipe").as_string();
-  if (other != recipe) {
-    throw ConfigError(fmt::format(
-        "{}: a checkpoint of the recipe {}, not of {}", resume, other, recipe));
+std::optional<SavedSettings> saved_settings(const SettingsQuery& query) {
+  if (query.resume == "latest") return settings_of_folder(query);
+  if (!fs::is_regular_file(query.resume)) return std::nullopt;
+  return settings_of_checkpoint(query.resume, query.recipe);
+}
+
+std::optional<SavedSettings> newest_checkpoint_settings(
+    const SettingsQuery& query) {
+  CheckpointQuery files{.folder = query.folder,
+                        .patterns = {},
+                        .step_key = "lockstep.state.step"};
+  for (const std::string& name :
+       {query.names.checkpoint, query.names.epoch_checkpoint, query.names.best,
+        query.names.last}) {
+    if (!name.empty()) files.patterns.push_back(file_pattern(name));
   }
-  return SavedSettings{.text = own->at("config").as_string(), .source = resume};
+  for (const CheckpointFile& file : list_checkpoints(files)) {
+    try {
+      if (auto found = settings_of_checkpoint(file.path, query.recipe)) {
+        return found;
+      }
+    } catch (const Error&) {
+      // Of another recipe, or damaged: an older one may do.
+    }
+  }
+  return std::nullopt;
 }
 
 void require_file(const char* flag, const fs::path& path) {

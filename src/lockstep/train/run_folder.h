@@ -62,17 +62,30 @@ std::filesystem::path set_aside(
 struct SavedSettings {
   std::string text = {};    // YAML.
   std::string source = {};  // The file that they are from.
+  // Why they are not from the folder's config; empty: they are, or the config
+  // was not asked for.
+  std::string problem = {};
 };
 
 // "# recipe: tiny", a line of the folder's config.
 std::string recipe_line(const std::string& recipe);
 
-// Of --resume: those of the folder for 'latest', else those in the checkpoint.
-// No value when there are none. Throws ConfigError when they are of another
+struct SettingsQuery {
+  std::string resume = {};  // "latest", or a checkpoint.
+  std::filesystem::path folder = {};
+  FileNames names = {};
+  std::string recipe = {};
+};
+
+// For 'latest' those of the folder's config, or of its newest checkpoint when
+// the config is missing or visibly damaged; else those in the checkpoint. No
+// value when there are none. Throws ConfigError when they are of another
 // recipe.
-std::optional<SavedSettings> saved_settings(const std::string& resume,
-                                            const std::filesystem::path& folder,
-                                            const std::string& recipe);
+std::optional<SavedSettings> saved_settings(const SettingsQuery& query);
+
+// Those of the folder's newest checkpoint that has any.
+std::optional<SavedSettings> newest_checkpoint_settings(
+    const SettingsQuery& query);
 
 // "checkpoint_step_{step}.pt" -> "checkpoint_step_120.pt"
 // Throws ConfigError with the flag unless the path is a file.

@@ -28,7 +28,21 @@ std::vector<double> read_numbers(const TreeView& tree) {
   return numbers;
 }
 
+// Older files count by the list alone.
+LossHistory read_losses(const TreeView& tree, const std::string& name) {
+  LossHistory history{.values = read_numbers(tree.at(name))};
+  const auto count = tree.find("num_" + name);
+  history.count = count ? count->as_int() : std::ssize(history.values);
+  return history;
+}
+
 }  // namespace
+
+void LossHistory::add(double loss, Keep keep) {
+  if (keep == Keep::kLast) values.clear();
+  values.push_back(loss);
+  ++count;
+}
 
 Tree numbers_tree(const std::vector<double>& numbers) {
   Tree list = Tree::list();
@@ -44,8 +58,10 @@ Tree run_state_tree(const RunState& state) {
   tree["due"] = due_tree(state.due);
   tree["epoch_loss_sum"] = state.epoch_loss_sum;
   tree["epoch_loss_weight"] = state.epoch_loss_weight;
-  tree["train_losses"] = numbers_tree(state.train_losses);
-  tree["val_losses"] = numbers_tree(state.val_losses);
+  tree["train_losses"] = numbers_tree(state.train_losses.values);
+  tree["num_train_losses"] = state.train_losses.count;
+  tree["val_losses"] = numbers_tree(state.val_losses.values);
+  tree["num_val_losses"] = state.val_losses.count;
   if (state.best.value) tree["best"] = *state.best.value;
   Tree best_metrics = Tree::dict();
   for (const auto& [name, value] : state.best.metrics) {
@@ -73,8 +89,8 @@ RunState read_run_state(const TreeView& tree) {
                .scoring = scoring && scoring->as_bool()};
   state.epoch_loss_sum = tree.at("epoch_loss_sum").as_double();
   state.epoch_loss_weight = tree.at("epoch_loss_weight").as_double();
-  state.train_losses = read_numbers(tree.at("train_losses"));
-  state.val_losses = read_numbers(tree.at("val_losses"));
+  state.train_losses = read_losses(tree, "train_losses");
+  state.val_losses = read_losses(tree, "val_losses");
   if (const auto best = tree.find("best")) {
     state.best.value = best->as_double();
   }

@@ -26,6 +26,16 @@ struct Best {
   Metrics metrics = {};
 };
 
+// Losses so far: all of them where the recipe's checkpoints list them, else the
+// last alone, so that memory and checkpoints do not grow with the run.
+struct LossHistory {
+  enum class Keep { kAll, kLast };
+  void add(double loss, Keep keep);
+
+  std::vector<double> values = {};
+  int64_t count = 0;  // Of those that were added.
+};
+
 struct RunState {
   int64_t step = 0;             // Optimizer steps done.
   EpochPosition position = {};  // Of the next step.
@@ -33,8 +43,8 @@ struct RunState {
   // Of the epoch so far.
   double epoch_loss_sum = 0;
   double epoch_loss_weight = 0;
-  std::vector<double> train_losses = {};  // Of every whole epoch.
-  std::vector<double> val_losses = {};    // Of every validation.
+  LossHistory train_losses = {};  // Of whole epochs.
+  LossHistory val_losses = {};    // Of validations.
   Best best = {};
   // Of the last validation that counted as progress (early stopping).
   std::optional<double> progress = {};

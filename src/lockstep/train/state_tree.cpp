@@ -125,7 +125,7 @@ Tree scheduler_tree(const Optimizer& optimizer, const RunState& state,
   Tree tree = Tree::dict();
   tree["_last_lr"] = std::move(last_lrs);
   if (state.plateau) {
-    tree["last_epoch"] = static_cast<int64_t>(state.val_losses.size());
+    tree["last_epoch"] = state.val_losses.count;
     tree["best"] = state.plateau->best;
     tree["num_bad_epochs"] = state.plateau->num_bad;
     tree["cooldown_counter"] = state.plateau->cooldown_left;

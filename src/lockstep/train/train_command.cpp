@@ -138,9 +138,10 @@ void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
   if (loop.schedule.warmup_updates >= loop.total_steps &&
       loop.schedule.warmup_updates > 0) {
     console.info(fmt::format(
-        "note: the warm-up is not shorter than the run of {} steps: the "
-        "learning rate stays below its value; --warmup_steps shortens it",
-        loop.total_steps));
+        "note: the warm-up of {} steps is not shorter than the run of {}: the "
+        "learning rate stays below its value; a smaller {} shortens it",
+        loop.schedule.warmup_updates, loop.total_steps,
+        warmup_flag(loop.config.optimization)));
   }
   if (loop.batch.per_process * world.size() > samples) {
     console.info(fmt::format(
@@ -192,8 +193,16 @@ void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
   });
 }
 
-int finish(Wish stopped_for, const std::string& lost, Console& console,
+int finish(Wish stopped_for, Checkpoints& checkpoints, Console& console,
            const TrainConfig& config) {
+  const std::string lost = checkpoints.finish();
+  if (stopped_for != Wish::kNone && !lost.empty() && !checkpoints.has_any()) {
+    console.error(fmt::format(
+        "stopped by {}; the {} was not written and {} holds no other: the run "
+        "cannot be resumed",
+        signal_text(stopped_for), lost, config.save_dir));
+    return exit_code_of(stopped_for);
+  }
   if (stopped_for != Wish::kNone) {
     console.info(fmt::format(
         "stopped by {}; {}go on with --resume latest --save_dir {}",
@@ -315,6 +324,7 @@ CheckpointsConfig checkpoints_config(const Session& session,
       .config_yaml = to_yaml(line.options()),
       .settings = settings_tree(line.options()),
       .is_dry_run = config.fast_dev_run,
+      .save_required = config.save_required,
       .status = TrainingStatusWriter::from_environment(session.environment())};
 }
 
@@ -358,6 +368,9 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   LoopConfig loop_settings = loop_config(session, config, state);
   loop_settings.status = files.status;
   TrainLoop loop(recipe, *learner, world, console, loop_settings);
+  if (!line.settings_note().empty() && world.is_main()) {
+    console.warn(line.settings_note());
+  }
   if (!line.settings_source().empty()) {
     console.info("settings are those of " + line.settings_source() +
                  ", with the flags of this command over them");
@@ -375,8 +388,10 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   Checkpoints checkpoints(files, *learner, world, console);
   const Wish stopped_for =
       run_loop(session, loop, checkpoints, state, run.records.get(), signals);
+  // What it says of the samples it writes comes before the run's last line.
+  if (run.records) run.records->wait();
   session.report_bad_samples();
-  return finish(stopped_for, checkpoints.finish(), console, config);
+  return finish(stopped_for, checkpoints, console, config);
 }
 
 }  // namespace

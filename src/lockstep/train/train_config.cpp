@@ -123,7 +123,9 @@ void describe_learning_rate(Options& options, OptimizationConfig& config) {
   options.add("warmup_steps", config.warmup_steps,
               "optimizer steps of warm-up: step k of W uses lr * k / W",
               {.minimum = 0, .group = group});
-  options.add("warmup_epochs", config.warmup_epochs, "the same in epochs",
+  options.add("warmup_epochs", config.warmup_epochs,
+              "the same in epochs; giving one of the two replaces a default of "
+              "the other",
               {.minimum = 0, .group = group});
   options.add("min_lr", config.min_lr, "where the course ends",
               {.minimum = 0, .group = group});
@@ -160,6 +162,10 @@ void describe_intervals(Options& options, TrainConfig& config) {
   options.add("keep_last", config.keep_last,
               "checkpoints that are kept besides the best; 0: all",
               {.minimum = 0, .group = group});
+  options.add("save_required", config.save_required,
+              "end with an error when 3 checkpoints in a row cannot be "
+              "written; without it the run goes on and says so",
+              {.group = group});
   options.add("early_stopping_patience", config.early_stopping_patience,
               "stop after this many validations without progress",
               {.minimum = 1, .group = group});
@@ -240,6 +246,10 @@ void describe_common(Options& options, TrainConfig& config) {
   describe_records(options, config.records);
   describe_dry_runs(options, config);
   describe_launch_words(options, config.launch);
+}
+
+const char* warmup_flag(const OptimizationConfig& optimization) {
+  return optimization.warmup_epochs > 0 ? "--warmup_epochs" : "--warmup_steps";
 }
 
 DeviceChoice parse_device_choice(const std::string& name) {

@@ -100,6 +100,7 @@ struct TrainConfig {
   int64_t save_every_epochs = 1;
   std::optional<int64_t> sample_every = {};
   int64_t keep_last = 3;
+  bool save_required = false;
   std::optional<int64_t> early_stopping_patience = {};
   double early_stopping_min_delta = 0;
   std::optional<double> timeout = {};
@@ -113,6 +114,10 @@ struct TrainConfig {
   RecordsConfig records = {};
   LaunchWords launch = {};
 };
+
+// The flag that sets the warm-up of this run: "--warmup_steps" or
+// "--warmup_epochs".
+const char* warmup_flag(const OptimizationConfig& optimization);
 
 // Of --device: "auto", "cpu" or "cuda".
 DeviceChoice parse_device_choice(const std::string& name);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <set>
+
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/formats/zip_reader.h"
@@ -83,6 +85,28 @@ TEST(Export, APrefixOfSomeNamesStays) {
   export_checkpoint({folder.path() / "from.pt", folder.path() / "to.pt"});
   EXPECT_EQ(names_in(folder.path() / "to.pt"),
             (std::vector<std::string>{"module.a", "b"}));
+}
+
+// As protein saves them, with and without what Lockstep adds.
+TEST(Export, PartsOfAModelAreJoinedByItsNames) {
+  const TempDir folder;
+  Tree tree;
+  tree["epoch"] = 3;
+  tree["encoder_state_dict"]["module.a.weight"] = torch::zeros({2});
+  tree["encoder_state_dict"]["module.b"] = torch::zeros({1});
+  tree["decoder_state_dict"]["a.weight"] = torch::ones({3});
+  tree["optimizer_state_dict"]["state"] = torch::zeros({1});
+  const fs::path from = folder.path() / "from.pt";
+  save_checkpoint(from, tree);
+  const fs::path to = folder.path() / "to.safetensors";
+  export_checkpoint({from, to});
+  const auto names = names_in(to);
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()),
+            (std::set<std::string>{"decoder.a.weight", "encoder.a.weight",
+                                   "encoder.b"}));
+  const fs::path part = folder.path() / "part.pt";
+  export_checkpoint({from, part, "--key", "decoder_state_dict"});
+  EXPECT_EQ(names_in(part), std::vector<std::string>{"a.weight"});
 }
 
 TEST(Export, SaysWhatWasLeftOut) {

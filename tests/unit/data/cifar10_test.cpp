@@ -54,6 +54,26 @@ TEST(Cifar10, ReadsThePicklesOfPython2) {
   expect_pictures(*read_cifar10(files->test), 3);
 }
 
+TEST(Cifar10, ReadsPicklesWhoseKeysAreBytes) {
+  const testing::TempDir folder;
+  const std::string path =
+      folder.write("data_batch_1", testing::cifar10_python_with_bytes(0, 7));
+  expect_pictures(*read_cifar10({path}), 7);
+}
+
+TEST(Cifar10, SaysWhichPartOfAPickleIsMissing) {
+  const testing::TempDir folder;
+  const std::string path = folder.write("data_batch_1", "\x80\x02}.");
+  try {
+    read_cifar10({path});
+    ADD_FAILURE() << "it was read";
+  } catch (const FormatError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("its dict has no 'data'"), std::string::npos) << text;
+    EXPECT_EQ(text.find("checkpoint"), std::string::npos) << text;
+  }
+}
+
 TEST(Cifar10, IsNotFoundWhereNoBatchesAre) {
   const testing::TempDir folder;
   EXPECT_FALSE(find_cifar10(folder.path()));

@@ -2,6 +2,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/recipes/atlas/atlas.h"
 #include "lockstep/train/command_line.h"
 #include "support/temp_dir.h"
@@ -76,6 +78,57 @@ TEST(AtlasRecipe, HasTheDefaultsOfTheGuide) {
         "gripper_weight: 0.5", "pose_loss_type: smooth_l1"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   }
+}
+
+const std::string kShippedFile =
+    SOURCE_FOLDER "/atlas/configs/train_config.yaml";
+
+// On eight processes, as the guide starts it; more steps on fewer.
+TEST(AtlasConfig, AsShippedTheBuiltinTaskReachesItsLearningRate) {
+  AtlasRecipe recipe;
+  CommandLine line(Command::kTrain, recipe);
+  line.parse({"--config=" + kShippedFile, "--no_cache_features"}, {});
+  const TrainConfig& config = line.config();
+  const int64_t num_samples = recipe.open_data(config).train->size();
+  const int64_t num_steps =
+      num_samples / (8 * config.batch_size) * config.epochs;
+  EXPECT_LE(config.optimization.warmup_steps, num_steps / 10);
+  EXPECT_LE(config.log_every, num_steps / 10);
+  ASSERT_TRUE(config.val_every);
+  EXPECT_LE(*config.val_every, num_steps / 5);
+}
+
+// The file with what its lines "# REAL: VALUE" say of the next key.
+TEST(AtlasConfig, ItsRealLinesAreTheGuidesSettings) {
+  std::string real;
+  std::string value;
+  for (const std::string& row : split(read_file(kShippedFile), '\n')) {
+    const size_t mark = row.find("# REAL: ");
+    const size_t colon = row.find(": ");
+    if (mark != std::string::npos) {
+      value = row.substr(mark + 8);
+      value = value.substr(0, value.find_first_of(" ,;"));
+    } else if (!value.empty() && !trim(row).starts_with("#")) {
+      real += row.substr(0, colon + 2) + value + "\n";
+      value.clear();
+    } else {
+      real += row + "\n";
+    }
+  }
+  const TempDir temp;
+  AtlasRecipe from_file;
+  CommandLine line(Command::kTrain, from_file);
+  line.parse({"--config=" + temp.write("real.yaml", real)}, {});
+  const TrainConfig& config = line.config();
+  EXPECT_EQ(config.batch_size, 8);
+  EXPECT_EQ(config.optimization.lr, 1e-4);
+  EXPECT_EQ(config.optimization.warmup_steps, 1000);
+  EXPECT_EQ(config.val_every, 1000);
+  // All of it is what the recipe does without any file.
+  AtlasRecipe plain;
+  CommandLine defaults(Command::kTrain, plain);
+  defaults.parse({}, {});
+  EXPECT_EQ(line.config_text(), defaults.config_text());
 }
 
 TEST(AtlasRecipe, ATokenIsNeverKept) {

@@ -62,7 +62,6 @@ TEST(JitImageRecipe, TakesTheDefaultsOfThePaper) {
   EXPECT_EQ(config.optimization.lr_schedule, "constant");
   EXPECT_EQ(config.optimization.beta2, 0.95);
   EXPECT_EQ(config.optimization.weight_decay, 0);
-  EXPECT_EQ(config.optimization.warmup_epochs, 5);
   EXPECT_EQ(config.optimization.max_grad_norm, 0);
   EXPECT_EQ(config.optimization.ema_decay,
             (std::vector<double>{0.9999, 0.9996}));
@@ -73,16 +72,14 @@ TEST(JitImageRecipe, TakesTheDefaultsOfThePaper) {
 TEST(JitImageRecipe, KeepsWhatWasGiven) {
   JitImageRecipe recipe(kSmall);
   CommandLine line(Command::kTrain, recipe);
-  line.parse({"--lr_schedule=cosine", "--beta2=0.99", "--weight_decay=0.1",
-              "--warmup_steps=7", "--max_grad_norm=2", "--ema_decay=0.5",
-              "--use_amp", "--no_drop_last"},
-             {});
+  line.parse(
+      {"--lr_schedule=cosine", "--beta2=0.99", "--weight_decay=0.1",
+       "--max_grad_norm=2", "--ema_decay=0.5", "--use_amp", "--no_drop_last"},
+      {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.optimization.lr_schedule, "cosine");
   EXPECT_EQ(config.optimization.beta2, 0.99);
   EXPECT_EQ(config.optimization.weight_decay, 0.1);
-  EXPECT_EQ(config.optimization.warmup_epochs, 0);
-  EXPECT_EQ(config.optimization.warmup_steps, 7);
   EXPECT_EQ(config.optimization.max_grad_norm, 2);
   EXPECT_EQ(config.optimization.ema_decay, std::vector<double>{0.5});
   EXPECT_EQ(config.precision, "fp32");

@@ -3,6 +3,8 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/config/render.h"
 #include "lockstep/recipes/jit/jit.h"
 #include "lockstep/train/command_line.h"
 #include "support/cifar10_files.h"
@@ -60,6 +62,52 @@ TEST(JitRecipe, KindsHaveDefaultsOfTheirOwn) {
   EXPECT_EQ(config_of({"--data_path=builtin:shapes", "--weight_decay=0.3"})
                 .weight_decay,
             0.3);
+}
+
+TEST(JitRecipe, WarmsUpForFiveEpochsUnlessStepsAreGiven) {
+  for (const std::string data : {"builtin:text", "builtin:shapes"}) {
+    for (const bool gives_steps : {false, true}) {
+      JitRecipe recipe;
+      CommandLine line(Command::kTrain, recipe);
+      std::vector<std::string> flags = {"--data_path=" + data};
+      if (gives_steps) flags.push_back("--warmup_steps=3");
+      line.parse(flags, {});
+      const OptimizationConfig& optimization = line.config().optimization;
+      EXPECT_EQ(optimization.warmup_epochs, gives_steps ? 0 : 5) << data;
+      EXPECT_EQ(optimization.warmup_steps, gives_steps ? 3 : 0) << data;
+    }
+  }
+}
+
+// Both kinds of data, where they have defaults of their own.
+TEST(JitRecipe, HelpShowsTheDefaultsThatAct) {
+  JitRecipe described;
+  const CommandLine line(Command::kTrain, described);
+  const std::string document = to_markdown(line.options());
+  const auto default_of = [&](const std::string& flag) {
+    const size_t row = document.find("| `--" + flag + "`");
+    const std::string text =
+        document.substr(row, document.find('\n', row) - row);
+    return split(text, '|').at(4);
+  };
+  EXPECT_EQ(default_of("warmup_epochs"), " `5.0` ");
+  for (const auto& [data, position] :
+       {std::pair("builtin:text", 0), std::pair("builtin:shapes", 1)}) {
+    JitRecipe recipe;
+    CommandLine parsed(Command::kTrain, recipe);
+    parsed.parse({std::string("--data_path=") + data}, {});
+    for (const std::string name :
+         {"lr_schedule", "beta2", "weight_decay", "max_grad_norm"}) {
+      const auto shown = split(default_of(name), ';');
+      ASSERT_EQ(shown.size(), 2U) << name;
+      const auto words = split(trim(shown[position]), ' ');
+      const std::string acts = parsed.options().value_text(name);
+      EXPECT_EQ(parse_number(words.back()), parse_number(acts)) << name;
+      if (!parse_number(acts)) {
+        EXPECT_EQ(words.back(), acts) << name;
+      }
+    }
+  }
 }
 
 TEST(JitRecipe, NamesTheDataThatAreNot) {

@@ -78,13 +78,6 @@ const OutputFile& file_named(const std::vector<OutputFile>& files,
   throw std::runtime_error("no file " + name);
 }
 
-TEST(JitTextRecipe, WarmsUpForFiveEpochsUnlessToldOtherwise) {
-  const Ready ready({kGenerated});
-  EXPECT_EQ(ready.line.config().optimization.warmup_epochs, 5);
-  const Ready given({kGenerated, "--warmup_steps=3"});
-  EXPECT_EQ(given.line.config().optimization.warmup_epochs, 0);
-}
-
 TEST(JitTextRecipe, TheOptimizerKnowsAllParametersWithAndWithoutCondition) {
   for (const bool has_condition : {false, true}) {
     Ready ready({kGenerated, has_condition ? "--enable_condition"

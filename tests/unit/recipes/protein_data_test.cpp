@@ -400,6 +400,9 @@ TEST(ProteinSets, SayWhatToDoAboutWrongPaths) {
     EXPECT_TRUE(text.starts_with("ConfigError")) << text;
     EXPECT_NE(text.find("lockstep prepare protein"), std::string::npos) << text;
   }
+  const std::string required = error_of([] { open_protein_sets({}); });
+  EXPECT_NE(required.find("--pdb_path is missing"), std::string::npos)
+      << required;
   write_pdb(folder, "x.pdb", 0);
   // Structures are there, but the folder is named as the cache.
   EXPECT_NE(error_of([&] {

@@ -7,8 +7,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/recipes/protein/generated.h"
 #include "lockstep/recipes/protein/structure.h"
-#include "lockstep/recipes/protein/torsion.h"
-#include "lockstep/recipes/protein/vocabulary.h"
 #include "lockstep/tensor/random_stream.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
@@ -20,111 +18,6 @@ using testing::AtomLine;
 using Atoms = std::vector<AtomLine>;
 
 constexpr double kPi = std::numbers::pi;
-
-TEST(ProteinVocabulary, IsThatOfTheOriginal) {
-  std::vector<int64_t> all;
-  for (const std::string_view residue : residue_types()) {
-    const auto fragments = fragments_of(residue);
-    all.insert(all.end(), fragments.begin(), fragments.end());
-  }
-  const std::vector<int64_t> expected = {
-      4, 5,  5, 5, 11, 5, 10, 5, 9, 14, 5,  5, 10, 5, 5,  9, 5,  12,
-      5, 15, 4, 5, 4,  5, 15, 4, 4, 5,  5,  5, 5,  8, 5,  5, 14, 4,
-      5, 7,  5, 5, 5,  6, 15, 6, 4, 5,  13, 5, 7,  6, 15, 4, 4};
-  EXPECT_EQ(all, expected);
-  EXPECT_TRUE(fragments_of("GLY").empty());
-  EXPECT_TRUE(fragments_of("MSE").empty());
-  EXPECT_TRUE(is_residue_type("GLY"));
-  EXPECT_FALSE(is_residue_type("MSE"));
-  EXPECT_FALSE(is_residue_type(""));
-  EXPECT_EQ(fragment_name(kMaskFragment), "MASK");
-  EXPECT_EQ(fragment_name(15), "BRANCH_CH");
-  EXPECT_EQ(chi1_atom("ILE"), "CG1");
-  EXPECT_EQ(chi1_atom("THR"), "OG1");
-  EXPECT_EQ(chi1_atom("ALA"), "");
-}
-
-TEST(Torsion, HasTheSignOfTheConvention) {
-  const Point a = {1, 0, 0};
-  const Point b = {0, 0, 0};
-  const Point c = {0, 0, 1};
-  EXPECT_NEAR(dihedral(a, b, c, {1, 0, 1}), 0, 1e-12);
-  EXPECT_NEAR(dihedral(a, b, c, {0, 1, 1}), kPi / 2, 1e-12);
-  EXPECT_NEAR(dihedral(a, b, c, {0, -1, 1}), -kPi / 2, 1e-12);
-  EXPECT_NEAR(std::abs(dihedral(a, b, c, {-1, 0, 1})), kPi, 1e-12);
-  EXPECT_EQ(dihedral(a, b, c, {0, 0, 2}), 0);
-}
-
-TEST(Torsion, PlacesAtomsSoThatTheyAreMeasuredAgain) {
-  const Point a = {0.3, -1.2, 0.4};
-  const Point b = {1.1, 0.2, -0.1};
-  const Point c = {2.0, 0.9, 1.0};
-  for (double torsion = -3; torsion < 3.1; torsion += 0.37) {
-    const Point d =
-        place_atom(a, b, c, {.length = 1.5, .angle = 1.9, .torsion = torsion});
-    EXPECT_NEAR(dihedral(a, b, c, d), torsion, 1e-9);
-    EXPECT_NEAR(distance(c, d), 1.5, 1e-9);
-  }
-}
-
-TEST(Torsion, BinsAreFiveDegreesWideAndPiIsInTheFirst) {
-  EXPECT_EQ(torsion_bin(-kPi), 0);
-  EXPECT_EQ(torsion_bin(kPi), 0);
-  EXPECT_EQ(torsion_bin(0), 36);
-  EXPECT_EQ(torsion_bin(-1e-9), 35);
-  EXPECT_EQ(torsion_bin(kPi - 1e-9), 71);
-  for (int64_t bin = 0; bin < kNumTorsionBins; ++bin) {
-    EXPECT_EQ(torsion_bin(bin_angle(bin)), bin);
-  }
-}
-
-TEST(GeneratedChain, IsEqualForEqualNumbersAndHasIdealBonds) {
-  const GeneratedChainConfig config{.seed = 3};
-  const auto chain = generated_chain(config, 5);
-  const auto again = generated_chain(config, 5);
-  const auto other = generated_chain(config, 6);
-  ASSERT_EQ(chain.size(), again.size());
-  EXPECT_NE(chain[3].atoms[0].place, other[3].atoms[0].place);
-  ASSERT_GE(chain.size(), 30U);
-  ASSERT_LE(chain.size(), 80U);
-  for (size_t i = 0; i < chain.size(); ++i) {
-    EXPECT_EQ(chain[i].atoms[2].place, again[i].atoms[2].place);
-    const auto& atoms = chain[i].atoms;
-    EXPECT_NEAR(distance(atoms[0].place, atoms[1].place), 1.458, 1e-6);
-    EXPECT_NEAR(distance(atoms[1].place, atoms[2].place), 1.525, 1e-6);
-    EXPECT_NEAR(distance(atoms[2].place, atoms[3].place), 1.231, 1e-6);
-    if (i == 0) continue;
-    const auto& last = chain[i - 1].atoms;
-    EXPECT_NEAR(distance(last[2].place, atoms[0].place), 1.329, 1e-6);
-    // A flat bond, with O on the other side than the next N.
-    const double omega =
-        dihedral(last[1].place, last[2].place, atoms[0].place, atoms[1].place);
-    EXPECT_NEAR(std::abs(omega), kPi, 1e-6);
-    EXPECT_NEAR(distance(last[1].place, atoms[1].place), 3.8, 0.1);
-    EXPECT_GT(distance(last[3].place, atoms[0].place), 2.1);
-  }
-}
-
-TEST(GeneratedChain, HelicesAreRightHandedAndResiduesLeftHanded) {
-  // Any helix of 6 residues or more has i to i + 3 about 5 A apart.
-  int helical = 0;
-  for (int64_t index = 0; index < 20; ++index) {
-    const auto chain = generated_chain({.seed = 1}, index);
-    for (size_t i = 0; i + 3 < chain.size(); ++i) {
-      const double torsion =
-          dihedral(chain[i].atoms[1].place, chain[i + 1].atoms[1].place,
-                   chain[i + 2].atoms[1].place, chain[i + 3].atoms[1].place);
-      if (std::abs(torsion - 0.87) < 0.2) ++helical;  // 50 degrees.
-      if (chain[i].type == "GLY") continue;
-      const auto& atoms = chain[i].atoms;
-      // Improper torsion of L-amino acids.
-      EXPECT_LT(dihedral(atoms[2].place, atoms[0].place, atoms[1].place,
-                         atoms[4].place),
-                0);
-    }
-  }
-  EXPECT_GT(helical, 100);
-}
 
 std::string as_pdb(const Atoms& atoms) { return testing::pdb_text(atoms); }
 std::string as_mmcif(const Atoms& atoms) { return testing::mmcif_text(atoms); }
@@ -263,6 +156,44 @@ TEST_P(StructureOf, OnlyTheFirstChainCounts) {
   EXPECT_EQ(structure.num_skipped, 1);
 }
 
+Atoms of_chain(Atoms atoms, const std::string& name) {
+  for (AtomLine& atom : atoms) atom.chain = name;
+  return atoms;
+}
+
+Atoms dna(const std::string& chain) {
+  Atoms atoms;
+  for (const int number : {1, 2, 3}) {
+    for (const std::string name : {"P", "C1'", "N1"}) {
+      atoms.push_back({.name = name, .residue = "DA", .number = number});
+    }
+  }
+  return of_chain(atoms, chain);
+}
+
+// The PDB file of an entry has its chains in another order than the mmCIF file.
+TEST_P(StructureOf, TheChainDoesNotDependOnTheOrderInTheFile) {
+  const Atoms a = residue_atoms("ALA", 1);
+  const Atoms b = of_chain(residue_atoms("SER", 1), "B");
+  for (const Atoms& atoms : {a + b, b + a}) {
+    EXPECT_EQ(read(atoms).chain, "A");
+    EXPECT_EQ(read(atoms).residue_types, std::vector<std::string>{"ALA"});
+  }
+}
+
+TEST_P(StructureOf, AProteinIsPreferredToDna) {
+  const Atoms protein = of_chain(residue_atoms("SER", 1), "C");
+  for (const Atoms& atoms : {dna("A") + protein, protein + dna("A")}) {
+    EXPECT_EQ(read(atoms).chain, "C");
+  }
+  // An amino acid that is bound to DNA makes no protein of it.
+  const Atoms bound = residue_atoms("GLY", 9);
+  EXPECT_EQ(read(dna("A") + bound + protein).chain, "C");
+  EXPECT_EQ(read(dna("A") + bound).chain, "A");
+  // A chain of whole residues comes before one that has none.
+  EXPECT_EQ(read(Atoms{{.residue = "ALA"}} + protein).chain, "C");
+}
+
 TEST_P(StructureOf, ResiduesThatAreOthersOrIncompleteAreSkipped) {
   for (size_t missing = 0; missing < 4; ++missing) {
     Atoms incomplete = residue_atoms("LEU", 2);
@@ -319,6 +250,16 @@ TEST_P(StructureOf, ChainsWithoutAResidueThatCountsAreRefusedByName) {
       refusal(GetParam()({{.name = "P", .residue = "DA"}}));
   EXPECT_NE(text.find("folder/1abc.pdb"), std::string::npos) << text;
   EXPECT_NE(text.find("20 amino acids"), std::string::npos) << text;
+}
+
+TEST_P(StructureOf, WhatIsMissingIsSaid) {
+  EXPECT_NE(refusal(GetParam()(dna("B"))).find("chain 'B': it consists of DA"),
+            std::string::npos);
+  const std::string text = refusal(GetParam()({{.residue = "ALA"}}));
+  EXPECT_NE(
+      text.find("none of its 1 amino acids is whole, missing are C, N, O"),
+      std::string::npos)
+      << text;
 }
 
 TEST_P(StructureOf, CoordinatesThatAreNoNumbersAreRefused) {

@@ -76,6 +76,22 @@ TEST(Recorder, WithoutFinishWhatWaitsIsStillWritten) {
   EXPECT_EQ(diary.told, std::vector<std::string>{"step 1"});
 }
 
+TEST(Recorder, WaitsForAllThatWasRecordedBefore) {
+  std::promise<void> release;
+  Diary diary{.held_until = release.get_future().share()};
+  Recorder recorder({}, trackers_of({&diary}));
+  recorder.wait();  // For nothing.
+  recorder.record({.step = 1});
+  recorder.console({.text = "two\n"});
+  auto waiting = std::async(std::launch::async, [&] { recorder.wait(); });
+  EXPECT_EQ(waiting.wait_for(std::chrono::seconds(0)),
+            std::future_status::timeout);
+  release.set_value();
+  waiting.get();
+  EXPECT_EQ(diary.told, (std::vector<std::string>{"step 1", "out two\n"}));
+  recorder.finish(0);
+}
+
 TEST(Recorder, SaysOnceThatATrackerFailsAndWhatItLost) {
   Diary failing{.failing_from = 2, .failing_to = 4};
   Diary other;

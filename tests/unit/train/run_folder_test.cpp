@@ -1,7 +1,11 @@
 #include "lockstep/train/run_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "lockstep/base/files.h"
 #include "support/temp_dir.h"
@@ -81,6 +85,27 @@ TEST(RunFolder, BelongsToOneTrainingAtATime) {
         << text;
   }
   EXPECT_TRUE(bool(lock_run_folder(folder.path())));
+}
+
+// It has just got the lock, or the disk is full.
+TEST(RunFolder, ATrainingThatHasNotWrittenItsNameIsSaidToBeUnknown) {
+  const TempDir folder;
+  const std::string file = folder.write(kLockFile, "");
+  const FileDescriptor other(open(file.c_str(), O_RDWR));
+  ASSERT_EQ(flock(other.get(), LOCK_EX | LOCK_NB), 0);
+  const std::string text =
+      config_error([&] { lock_run_folder(folder.path()); });
+  EXPECT_FALSE(contains(text, "()")) << text;
+  EXPECT_TRUE(contains(text, "fuser " + file)) << text;
+}
+
+TEST(RunFolder, AnOldNameInTheLockIsReplacedWhole) {
+  const TempDir folder;
+  folder.write(kLockFile, "process 1234567890 on a-host-with-a-long-name\n");
+  const FileDescriptor lock = lock_run_folder(folder.path());
+  const std::string name = read_file(folder.path() / kLockFile);
+  EXPECT_TRUE(name.starts_with("process " + std::to_string(getpid()))) << name;
+  EXPECT_EQ(std::ranges::count(name, '\n'), 1) << name;
 }
 
 TEST(RunFolder, OverwritingRemovesTheRunAndNothingElse) {

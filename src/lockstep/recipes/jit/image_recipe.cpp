@@ -79,9 +79,6 @@ void JitImageRecipe::settle_defaults(const Options& options,
   settle("ema_decay", optimization.ema_decay,
          std::vector<double>{0.9999, 0.9996});
   settle("drop_last", common.drop_last, true);
-  if (!options.was_given("warmup_steps")) {
-    settle("warmup_epochs", optimization.warmup_epochs, 5.0);
-  }
   if (!options.was_given("use_amp")) {
     settle("precision", common.precision, "auto");
   }

@@ -47,15 +47,29 @@ void set_defaults(TrainConfig& common) {
   common.save_every_epochs = 10;
   common.optimization.lr = 1e-4;
   common.optimization.lr_schedule = "cosine";
+  common.optimization.warmup_epochs = 5;
   common.optimization.weight_decay = 0.01;
   common.optimization.max_grad_norm = 1;
   common.records.wandb_project = "jit-diffusion";
+}
+
+// Those of text are set_defaults(), those of pictures
+// JitImageRecipe::settle_defaults().
+void show_defaults_by_kind(Options& options) {
+  options.show_default("lr_schedule", "cosine; pictures: constant");
+  options.show_default("beta2", "0.999; pictures: 0.95");
+  options.show_default("weight_decay", "0.01; pictures: 0");
+  options.show_default("max_grad_norm", "1; pictures: 0");
+  options.show_default("ema_decay", "none; pictures: 0.9999 0.9996");
+  options.show_default("drop_last", "false; pictures: true");
+  options.show_default("precision", "fp32; pictures: auto");
 }
 
 }  // namespace
 
 void JitRecipe::describe(Options& options, TrainConfig& common) {
   set_defaults(common);
+  show_defaults_by_kind(options);
   const std::string group = "JiT";
   const OptionDetails size = {.minimum = 1, .group = group};
   options.add("model", shared_.model,

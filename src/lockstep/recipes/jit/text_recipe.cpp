@@ -79,15 +79,6 @@ void JitTextRecipe::describe(Options& options, TrainConfig& /*common*/) {
               {.minimum = 1, .group = group});
 }
 
-void JitTextRecipe::settle_defaults(const Options& options,
-                                    TrainConfig& common) {
-  // The other defaults of the guide are those that the recipe begins with.
-  if (!options.was_given("warmup_epochs") &&
-      !options.was_given("warmup_steps")) {
-    common.optimization.warmup_epochs = 5;
-  }
-}
-
 JitTextConfig JitTextRecipe::model_config() const {
   const JitVariant variant = parse_jit_variant(shared_.model);
   return {.image_size = shared_.image_size,

@@ -34,7 +34,6 @@ class JitTextRecipe final : public Recipe {
   explicit JitTextRecipe(JitShared& shared) : shared_(shared) {}
 
   void describe(Options& options, TrainConfig& common) override;
-  void settle_defaults(const Options& options, TrainConfig& common) override;
   RecipeFacts facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   void prepare_sampling(const TrainConfig& common) override;

@@ -8,7 +8,9 @@
 #include <gemmi/cif.hpp>
 #include <gemmi/mmcif.hpp>
 #include <gemmi/pdb.hpp>
+#include <gemmi/resinfo.hpp>
 #include <iterator>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -71,13 +73,52 @@ std::string lines_by_chain(const std::string& text) {
   return sorted;
 }
 
-FileChain first_chain(gemmi::Structure whole) {
+bool has_atom(const gemmi::Residue& residue, const char* name) {
+  return std::any_of(
+      residue.atoms.begin(), residue.atoms.end(),
+      [name](const gemmi::Atom& atom) { return atom.name == name; });
+}
+
+// Less: is taken before. A chain of DNA may have an amino acid as its ligand.
+using Rank = std::tuple<bool, bool, bool, size_t, std::string>;
+
+Rank rank_of(const gemmi::Chain& chain) {
+  int num_amino_acids = 0;
+  int num_whole = 0;  // With a whole backbone.
+  int num_nucleotides = 0;
+  for (const gemmi::Residue& residue : chain.residues) {
+    const auto info = gemmi::find_tabulated_residue(residue.name);
+    if (info.is_nucleic_acid()) ++num_nucleotides;
+    if (!info.is_amino_acid() || !info.is_standard()) continue;
+    ++num_amino_acids;
+    if (has_atom(residue, "N") && has_atom(residue, "CA") &&
+        has_atom(residue, "C") && has_atom(residue, "O")) {
+      ++num_whole;
+    }
+  }
+  return {num_whole <= num_nucleotides, num_whole == 0, num_amino_acids == 0,
+          chain.name.size(), chain.name};
+}
+
+const gemmi::Chain& chain_to_take(const gemmi::Model& model) {
+  const gemmi::Chain* best = nullptr;
+  Rank best_rank;
+  for (const gemmi::Chain& chain : model.chains) {
+    Rank rank = rank_of(chain);
+    if (best != nullptr && !(rank < best_rank)) continue;
+    best = &chain;
+    best_rank = std::move(rank);
+  }
+  return *best;
+}
+
+FileChain read_chain(gemmi::Structure whole) {
   // Ligands and water of a chain stand behind the other chains.
   for (gemmi::Model& model : whole.models) merge_chain_parts(model);
   if (whole.models.empty() || whole.models[0].chains.empty()) {
     throw FormatError("it has no atoms");
   }
-  const gemmi::Chain& chain = whole.models[0].chains[0];
+  const gemmi::Chain& chain = chain_to_take(whole.models[0]);
   FileChain result;
   result.name = chain.name;
   for (const gemmi::Residue& residue : chain.residues) {
@@ -102,11 +143,87 @@ FileChain first_chain(gemmi::Structure whole) {
   return result;
 }
 
+struct AddedColumn {
+  std::string tag = {};
+  int source = -1;         // The column that it repeats, or
+  std::string value = {};  // the same value in every row.
+};
+
+void add_columns(gemmi::cif::Loop& loop,
+                 const std::vector<AddedColumn>& columns) {
+  const size_t width = loop.width();
+  std::vector<std::string> values;
+  values.reserve(loop.length() * (width + columns.size()));
+  for (size_t row = 0; row < loop.length(); ++row) {
+    const size_t first = row * width;
+    for (const AddedColumn& column : columns) {
+      values.push_back(column.source < 0
+                           ? column.value
+                           : loop.values[first + size_t(column.source)]);
+    }
+    for (size_t i = 0; i < width; ++i) {
+      values.push_back(std::move(loop.values[first + i]));
+    }
+  }
+  std::vector<std::string> tags;
+  for (const AddedColumn& column : columns) tags.push_back(column.tag);
+  tags.insert(tags.end(), loop.tags.begin(), loop.tags.end());
+  loop.tags = std::move(tags);
+  loop.values = std::move(values);
+}
+
+// Residues that have no number of the authors' keep that of the sequence.
+void fill_residue_numbers(gemmi::cif::Loop& loop, int own, int other) {
+  if (own < 0 || other < 0) return;
+  for (size_t row = 0; row < loop.length(); ++row) {
+    std::string& number = loop.values[row * loop.width() + size_t(own)];
+    if (gemmi::cif::is_null(number)) number = loop.val(row, size_t(other));
+  }
+}
+
+// gemmi reads no atom unless all its columns are there. Some programs leave out
+// those that others follow from (PyMOL: auth_seq_id).
+void complete_atoms(gemmi::cif::Block& block) {
+  gemmi::cif::Loop* loop = nullptr;
+  for (const char* tag :
+       {"_atom_site.Cartn_x", "_atom_site.id", "_atom_site.label_atom_id"}) {
+    if (loop == nullptr) loop = block.find_loop(tag).get_loop();
+  }
+  if (loop == nullptr) throw FormatError("it has no table _atom_site");
+  const auto find = [loop](const char* name) {
+    return loop->find_tag(std::string("_atom_site.") + name);
+  };
+  for (const char* name : {"Cartn_x", "Cartn_y", "Cartn_z"}) {
+    if (find(name) >= 0) continue;
+    throw FormatError(std::string("its table _atom_site has no column ") +
+                      name);
+  }
+  const int number = find("label_seq_id");
+  if (find("auth_seq_id") < 0 && number < 0) {
+    throw FormatError(
+        "its table _atom_site has no column auth_seq_id and no label_seq_id");
+  }
+  fill_residue_numbers(*loop, find("auth_seq_id"), number);
+  std::vector<AddedColumn> added;
+  const auto add = [&](const char* name, int source, const char* value) {
+    if (find(name) >= 0) return;
+    added.push_back({std::string("_atom_site.") + name, source, value});
+  };
+  add("auth_seq_id", number, "");
+  add("label_asym_id", find("auth_asym_id"), ".");
+  add("id", -1, "0");
+  add("type_symbol", -1, "X");
+  add("label_alt_id", -1, ".");
+  add("occupancy", -1, "1");
+  add("B_iso_or_equiv", -1, "0");
+  if (!added.empty()) add_columns(*loop, added);
+}
+
 // gemmi throws errors of the standard library.
 template <typename Read>
 FileChain read_by_gemmi(const Read& read) {
   try {
-    return first_chain(read());
+    return read_chain(read());
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -123,8 +240,9 @@ FileChain parse_pdb(const std::string& text) {
 
 FileChain parse_mmcif(const std::string& text) {
   return read_by_gemmi([&] {
-    const gemmi::cif::Document document =
+    gemmi::cif::Document document =
         gemmi::cif::read_memory(text.data(), text.size(), "mmCIF");
+    complete_atoms(document.blocks.at(0));
     gemmi::Structure structure = gemmi::make_structure(document);
     const std::string* resolution =
         document.blocks[0].find_value("_em_3d_reconstruction.resolution");

@@ -21,8 +21,7 @@ struct FileResidue {
   std::vector<FileAtom> atoms = {};  // With all alternate places.
 };
 
-// The first chain of the first model; alternate residues of one id follow each
-// other.
+// One chain of the first model; alternate residues of one id follow each other.
 struct FileChain {
   std::string name = {};  // "A"
   std::vector<FileResidue> residues = {};
@@ -30,8 +29,10 @@ struct FileChain {
   std::string method = {};  // "X-RAY DIFFRACTION"
 };
 
-// Both throw FormatError, which names no path, for anything else. A coordinate
-// of PDB that is no number becomes 0, and NaN one of mmCIF.
+// Of several chains the protein whose name comes first ("A" before "B"),
+// whatever the order in the file: it differs between the PDB and the mmCIF file
+// of an entry. Both throw FormatError, which names no path, for anything else.
+// A coordinate of PDB that is no number becomes 0, and NaN one of mmCIF.
 FileChain parse_pdb(const std::string& text);
 FileChain parse_mmcif(const std::string& text);
 

@@ -333,10 +333,15 @@ void check_config(const ProteinDataConfig& config) {
                     "generated proteins are {}",
                     path, kBuiltin));
   }
-  if (path.empty() || !fs::exists(path, error)) {
+  if (path.empty()) {
+    throw ConfigError(
+        fmt::format("--pdb_path is missing: the folder of structures to train "
+                    "on; {}",
+                    remedy("data/cache")));
+  }
+  if (!fs::exists(path, error)) {
     throw ConfigError(fmt::format("--pdb_path '{}': no such file or folder; {}",
-                                  path,
-                                  remedy(path.empty() ? "data/cache" : path)));
+                                  path, remedy(path)));
   }
   if (!(config.val_split >= 0 && config.val_split < 1)) {
     throw ConfigError(

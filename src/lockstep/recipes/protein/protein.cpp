@@ -35,6 +35,7 @@ void set_defaults(TrainConfig& common) {
 void ProteinRecipe::describe(Options& options, TrainConfig& common) {
   set_defaults(common);
   options.add_alias("data_path", "pdb_path");
+  options.show_default("data_path", "none: it must be given");
   const std::string group = "Protein";
   const OptionDetails size = {.minimum = 1, .group = group};
   ProteinConfig& model = settings_.model;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -178,6 +179,40 @@ void add_chain(const FileChain& chain, Structure& structure) {
   }
 }
 
+// "DA, DC, DG and 3 more"
+std::string some_of(const std::set<std::string>& names) {
+  constexpr size_t kShown = 4;
+  std::vector<std::string> shown(names.begin(), names.end());
+  shown.resize(std::min(shown.size(), kShown));
+  std::string text = join(shown, ", ");
+  if (names.size() > kShown) {
+    text += fmt::format(" and {} more", names.size() - kShown);
+  }
+  return text;
+}
+
+// What a chain without any residue that counts has instead.
+std::string missing_text(const FileChain& chain) {
+  std::set<std::string> missing;
+  std::set<std::string> others;
+  int64_t num_amino_acids = 0;
+  for (const FileResidue& residue : chain.residues) {
+    if (!is_residue_type(residue.name)) {
+      others.insert(residue.name);
+      continue;
+    }
+    ++num_amino_acids;
+    for (const char* atom : kBackbone) {
+      if (find_atom(residue, atom) == nullptr) missing.insert(atom);
+    }
+  }
+  if (num_amino_acids > 0) {
+    return fmt::format("none of its {} amino acids is whole, missing are {}",
+                       num_amino_acids, some_of(missing));
+  }
+  return fmt::format("it consists of {}", some_of(others));
+}
+
 Structure make_structure(const FileChain& chain, const fs::path& path) {
   Structure structure{.name = structure_name(path),
                       .chain = chain.name,
@@ -186,9 +221,9 @@ Structure make_structure(const FileChain& chain, const fs::path& path) {
   add_chain(chain, structure);
   if (structure.num_residues() == 0) {
     throw FormatError(fmt::format(
-        "its first chain ({}) has no residue of the 20 amino acids with N, CA, "
-        "C and O",
-        chain.name));
+        "no chain has a residue of the 20 amino acids with N, CA, C and O; "
+        "chain '{}': {}",
+        chain.name, missing_text(chain)));
   }
   return structure;
 }

@@ -9,8 +9,9 @@
 
 namespace lockstep {
 
-// The first chain of the first model: those of its residues that are among the
-// 20 amino acids and have N, CA, C and O. Vectors have one entry per residue.
+// A protein chain of the first model, the one whose name comes first ("A"
+// before "B"): those of its residues that are among the 20 amino acids and have
+// N, CA, C and O. Vectors have one entry per residue.
 struct Structure {
   std::string name = {};                        // "1abc" of "pdb/1abc.cif.gz".
   std::string chain = {};                       // "A"; some files give none.

@@ -1,0 +1,61 @@
+#include "lockstep/train/save_failures.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "unit/train/flags.h"
+
+namespace lockstep {
+namespace {
+
+using testing::contains;
+
+FailedSave failed(bool has_older) {
+  return {.path = "run/checkpoint_step_4.pt",
+          .error = "No space left on device",
+          .has_older = has_older};
+}
+
+TEST(SaveFailures, SayWhatIsLeftAndNeverThatOlderOnesStayWhenThereAreNone) {
+  SaveFailures failures;
+  const std::string none = failures.note_failed(failed(false));
+  EXPECT_TRUE(contains(none,
+                       "run/checkpoint_step_4.pt was not written: No "
+                       "space left on device; the run has no checkpoint"))
+      << none;
+  EXPECT_FALSE(contains(none, "older")) << none;
+  EXPECT_TRUE(contains(SaveFailures().note_failed(failed(true)),
+                       "the older checkpoints stay"));
+  failures.note_saved(6);
+  EXPECT_TRUE(contains(failures.note_failed(failed(true)),
+                       "the newest checkpoint is that of step 6"));
+}
+
+TEST(SaveFailures, ThreeInARowAreSaidLoudly) {
+  SaveFailures failures;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(contains(failures.note_failed(failed(false)), "SAVES"));
+  }
+  const std::string loud = failures.note_failed(failed(false));
+  EXPECT_TRUE(contains(loud, "THE LAST 3 SAVES HAVE FAILED")) << loud;
+  EXPECT_TRUE(contains(loud, "all of it is lost")) << loud;
+  EXPECT_TRUE(contains(loud, "--save_required")) << loud;
+  EXPECT_TRUE(contains(failures.note_failed(failed(false)), "LAST 4 SAVES"));
+}
+
+TEST(SaveFailures, ThreeInARowEndARunThatRequiresSaves) {
+  SaveFailures failures;
+  for (int i = 0; i < 2; ++i) {
+    failures.note_failed(failed(true));
+    EXPECT_NO_THROW(failures.require_saves("run"));
+  }
+  failures.note_saved(2);
+  for (int i = 0; i < 2; ++i) failures.note_failed(failed(true));
+  EXPECT_EQ(failures.in_a_row(), 2);
+  EXPECT_NO_THROW(failures.require_saves("run"));
+  failures.note_failed(failed(true));
+  EXPECT_THROW(failures.require_saves("run"), IoError);
+}
+
+}  // namespace
+}  // namespace lockstep

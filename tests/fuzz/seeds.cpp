@@ -173,6 +173,15 @@ std::string mmcif_text() {
          "ATOM 5 O O . ALA A 1 ? 3.5 4.5 3.5 1.00 1 A 1\n#\n";
 }
 
+std::string llama_config_text() {
+  return R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32,
+        "intermediate_size": 48, "num_hidden_layers": 3, "head_dim": 8,
+        "num_attention_heads": 4, "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-5, "rope_theta": 5e5, "rope_scaling": {
+        "rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
+        "high_freq_factor": 4, "original_max_position_embeddings": 64}})";
+}
+
 std::map<std::string, Seeds> make_seeds() {
   const Value value = testing::sample_value();
   Value small;
@@ -219,13 +228,7 @@ std::map<std::string, Seeds> make_seeds() {
         "\"one\"\n{\"text\": \"two\"}\n"}},
       {"fuzz_weight_index",
        {R"({"metadata": {"total_size": 8}, "weight_map": {"a": "b.bin"}})"}},
-      {"fuzz_llama_config",
-       {R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32,
-        "intermediate_size": 48, "num_hidden_layers": 3, "head_dim": 8,
-        "num_attention_heads": 4, "num_key_value_heads": 2,
-        "rms_norm_eps": 1e-5, "rope_theta": 5e5, "rope_scaling": {
-        "rope_type": "llama3", "factor": 8, "low_freq_factor": 1,
-        "high_freq_factor": 4, "original_max_position_embeddings": 64}})"}},
+      {"fuzz_llama_config", {llama_config_text()}},
       {"fuzz_structure", {pdb_text(), mmcif_text(), mixed_pdb_text()}},
       // "lift it, lift": a literal, then a match of 4 at a distance of 9.
       {"fuzz_lzf", {"\x0d\0\x08lift it, \x40\x08"s}},

@@ -65,8 +65,8 @@ TEST(CommandLine, TheWarmUpFlagToChangeIsTheOneInUse) {
 }
 
 // A run folder of tiny with a checkpoint that has its settings.
-struct Run {
-  explicit Run(const std::string& config) {
+struct SavedRun {
+  explicit SavedRun(const std::string& config) {
     temp.write("config.yaml", config);
     save(7, "lr: 0.125\nepochs: 9\n");
     save(5, "lr: 0.5\n");
@@ -102,7 +102,7 @@ TEST(CommandLine, ADamagedConfigFileIsReplacedByTheNewestCheckpointsSettings) {
         std::string("# recipe: tiny\nlr: 0.125\n"),  // Cut off.
         std::string("lr: 0.25\n")}) {
     SCOPED_TRACE(damaged);
-    const Run run(damaged);
+    const SavedRun run(damaged);
     const Parsed<TinyRecipe> resumed(run.resume());
     EXPECT_EQ(resumed.optimization().lr, 0.125);
     EXPECT_EQ(resumed.line.config().epochs, 9);
@@ -114,14 +114,14 @@ TEST(CommandLine, ADamagedConfigFileIsReplacedByTheNewestCheckpointsSettings) {
 }
 
 TEST(CommandLine, AWholeConfigFileCountsMoreThanTheCheckpoints) {
-  const Run run("# recipe: tiny\nlr: 0.25\n");
+  const SavedRun run("# recipe: tiny\nlr: 0.25\n");
   const Parsed<TinyRecipe> resumed(run.resume());
   EXPECT_EQ(resumed.optimization().lr, 0.25);
   EXPECT_EQ(resumed.line.settings_note(), "");
 }
 
 TEST(CommandLine, AMissingConfigFileIsReplacedTooAndFlagsStillWin) {
-  const Run run("");
+  const SavedRun run("");
   fs::remove(run.temp.path() / "config.yaml");
   // The newest is damaged: the one before has settings as well.
   run.temp.write("checkpoint_step_7.pt", "cut off");
@@ -144,7 +144,7 @@ TEST(CommandLine, WithoutASoundCheckpointTheDamageIsTheError) {
 }
 
 TEST(CommandLine, AConfigFileOfAnotherRecipeIsRefused) {
-  const Run run("# recipe: dit\nlr: 0.25\n");
+  const SavedRun run("# recipe: dit\nlr: 0.25\n");
   const std::string text =
       config_error([&] { const Parsed<TinyRecipe> parsed(run.resume()); });
   EXPECT_TRUE(contains(text, "is not of the recipe tiny")) << text;

@@ -206,10 +206,10 @@ struct ParquetFile::Impl {
       const std::vector<std::string> names = {column};
       const BatchReader reader_of_rows = rows(names);
       while (true) {
-        std::shared_ptr<arrow::RecordBatch> batch;
-        check(reader_of_rows->ReadNext(&batch));
-        if (!batch) return;
-        const auto array = batch->GetColumnByName(column);
+        std::shared_ptr<arrow::RecordBatch> part;
+        check(reader_of_rows->ReadNext(&part));
+        if (!part) return;
+        const auto array = part->GetColumnByName(column);
         if (!array) refuse(no_column(column));
         take(*array);
       }

@@ -61,6 +61,16 @@ NamedTensors tensors_of(const ByteSource& source) {
   return tensors;
 }
 
+// An expanded tensor may have any number of elements that are one in the file.
+void check_repeats(const std::string& name, const TensorRecord& record) {
+  constexpr size_t kAlways = size_t{64} << 20;
+  if (num_bytes(record) <= record.storage->size() + kAlways) return;
+  throw FormatError(fmt::format(
+      "tensor '{}' of shape {} repeats the {} bytes that it has in the file; "
+      "save it after contiguous()",
+      name, shape_text(record.shape), record.storage->size()));
+}
+
 // Name, size and time of a file: others mean that it may have changed.
 std::string mark_of(const fs::path& path) {
   return fmt::format("{}\n{} {}\n", fs::canonical(path).string(),
@@ -124,6 +134,7 @@ struct WeightFiles::Content {
     const ByteSource source = open_source(path);
     try {
       for (auto& [name, record] : tensors_of(source)) {
+        check_repeats(name, record);
         found[name] = {.record = std::move(record)};
       }
     } catch (const FormatError& error) {

@@ -254,6 +254,21 @@ TEST(WeightFiles, AFileCutOffLaterIsAnErrorThatNamesIt) {
   }
 }
 
+TEST(WeightFiles, TensorsThatRepeatTheirNumbersEndlesslyAreRefused) {
+  const TempDir folder;
+  Tree tree;
+  tree["small"] = torch::ones({1}).expand({1000});
+  save_checkpoint(folder.path() / "a.pt", tree);
+  EXPECT_TRUE(WeightFiles(folder.path() / "a.pt")
+                  .get("small")
+                  .equal(torch::ones(1000)));
+  tree["large"] = torch::ones({1}).expand({int64_t{1} << 40});
+  save_checkpoint(folder.path() / "b.pt", tree);
+  EXPECT_TRUE(
+      holds(refusal<FormatError>([&] { WeightFiles(folder.path() / "b.pt"); }),
+            "'large'"));
+}
+
 TEST(WeightFiles, GiveSingleRows) {
   const TempDir folder;
   const Tensor whole = torch::randn({5, 3, 2});

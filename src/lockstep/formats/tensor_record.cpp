@@ -101,8 +101,12 @@ bool is_packed(const TensorRecord& tensor) {
 }
 
 size_t num_bytes(const TensorRecord& tensor) {
-  return static_cast<size_t>(num_elements(tensor.shape)) *
-         static_cast<size_t>(size_bytes(tensor.dtype));
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(num_elements(tensor.shape),
+                             size_bytes(tensor.dtype), &bytes)) {
+    refuse(tensor, "has more bytes than 64 bits can count");
+  }
+  return static_cast<size_t>(bytes);
 }
 
 std::shared_ptr<const ByteStorage> packed_elements(const TensorRecord& tensor) {

@@ -48,7 +48,8 @@ TensorRecord make_record(DType dtype, std::vector<int64_t> shape,
 // Whether the storage holds the elements as they are, in row-major order.
 bool is_packed(const TensorRecord& tensor);
 
-// The bytes of all elements; those of is_packed() begin at the offset.
+// The bytes of all elements, also of those that lie at one place. Throws
+// FormatError when they cannot be counted.
 size_t num_bytes(const TensorRecord& tensor);
 
 // The elements in row-major order, in memory: a view of the storage when they

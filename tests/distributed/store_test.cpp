@@ -1,6 +1,8 @@
 // Ranks of real programs and the store: without a launcher of ours, and with a
 // name server that does not answer.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -54,6 +56,17 @@ Variables open_mpi_task(const std::string& job, int rank, int size) {
 
 std::string unique(const std::string& name) {
   return name + std::to_string(getpid());
+}
+
+std::string free_port() {
+  const FileDescriptor listener(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t length = sizeof(address);
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  bind(listener.get(), any, length);
+  getsockname(listener.get(), any, &length);
+  return std::to_string(ntohs(address.sin_port));
 }
 
 void expect_sums(const std::vector<Task>& tasks) {
@@ -128,11 +141,12 @@ TEST(WithoutALauncher, ALauncherPerTaskIsRefused) {
 
 TEST(WithoutALauncher, RanksByHandMeetAtMasterAddr) {
   std::vector<Task> tasks;
+  const std::string port = free_port();
   for (int rank = 0; rank < 2; ++rank) {
     tasks.push_back(start_task({{"RANK", std::to_string(rank)},
                                 {"WORLD_SIZE", "2"},
                                 {"MASTER_ADDR", "localhost"},
-                                {"MASTER_PORT", "29417"}}));
+                                {"MASTER_PORT", port}}));
   }
   expect_sums(tasks);
 }

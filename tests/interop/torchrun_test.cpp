@@ -121,7 +121,8 @@ TEST(LockstepUnderTorchrun, TheStoreOfTheAgentIsUsed) {
 
 TEST(LockstepUnderTorchrun, ALauncherPerRankIsRefused) {
   const auto result =
-      run_long({TORCHRUN, "--nproc_per_node=2", "--standalone", "--no-python",
+      run_long({"/usr/bin/env", "LOCKSTEP_WORKER=/bin/true", TORCHRUN,
+                "--nproc_per_node=2", "--standalone", "--no-python",
                 LOCKSTEP_PROGRAM, "train", "tiny"});
   EXPECT_EQ(result.exit_code, 1);
   expect_in(result.err, "of 2 of torchrun: 2 launchers would run 2 jobs");

@@ -241,7 +241,7 @@ c10::intrusive_ptr<c10d::Store> open_store(Place& place,
         "ended, or MASTER_ADDR and MASTER_PORT are not the same for all. "
         "--timeout, TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
         place.rank, place.world_size, place.master_addr, place.master_port,
-        store_host(place), duration_text(timeout.count() * 1e-3)));
+        duration_text(timeout.count() * 1e-3), store_host(place)));
   }
   // Keys under lockstep/ are only for ranks that know the secret.
   const char* prefix = place.store_secret ? "lockstep" : "ranks";

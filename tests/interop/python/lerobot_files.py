@@ -1,10 +1,11 @@
 """Data sets that LeRobot 0.4 itself writes, and a check of what lockstep-prepare makes of them by LeRobot's own reader.
 
 Usage: lerobot_files.py make KIND FOLDER
-       lerobot_files.py check FOLDER OUTPUT
+       lerobot_files.py check FOLDER OUTPUT...
 
 Kinds: av1, h264 (videos), image (in parquet files), gop (H.264 with rare key frames and B-frames), old (version 2.1,
-a video per episode), damaged. A check compares every episode of OUTPUT, pixel by pixel, and prints how many there were.
+a video per episode), damaged. A check compares every episode of each OUTPUT, pixel by pixel, and prints how many frames
+there were in each.
 """
 import csv
 import fractions
@@ -15,6 +16,7 @@ import sys
 
 import av
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from lerobot.datasets.lerobot_dataset import LeRobotDataset
 from lerobot.datasets.video_utils import decode_video_frames
@@ -106,19 +108,23 @@ def make_old(folder):
 
 def make_damaged(folder):
     """A file per episode and camera. Of the wrist's the first is cut, the second a list of other files, the third
-    missing, the fourth has all frames 30 ms too late; the last is noise where its frames are."""
+    missing; the last is noise where its frames are. The rows of the fourth episode are 30 ms too late."""
     make_data(folder, "h264", video_mb=1e-6)
     files = sorted(folder.glob(f"videos/{WRIST}/*/*.mp4"))
     assert len(files) == len(LENGTHS), files
     files[0].write_bytes(files[0].read_bytes()[:-2000])
     files[1].write_text("#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n")
     files[2].unlink()
-    frames, times, time_base = decoded(files[3])
-    late = round(0.03 / time_base)
-    encode(files[3], frames, [time + late for time in times], time_base)
+    for path in folder.glob("data/*/*.parquet"):
+        table = pq.read_table(path)
+        times = [time + 0.03 * (number == 3) for number, time in zip(table["episode_index"].to_pylist(),
+                                                                     table["timestamp"].to_pylist())]
+        column = table.column_names.index("timestamp")
+        pq.write_table(table.set_column(column, "timestamp", pa.array(times, pa.float32())), path)
     content = bytearray(files[6].read_bytes())
     begin = content.index(b"mdat") + 4
-    content[begin:] = np.random.default_rng(0).bytes(len(content) - begin)
+    size = int.from_bytes(content[begin - 8:begin - 4], "big") - 8
+    content[begin:begin + size] = np.random.default_rng(0).bytes(size)
     files[6].write_bytes(bytes(content))
 
 
@@ -144,24 +150,30 @@ def read_new(folder):
         yield f"episode_{number:06}", *views, np.stack([item["action"].numpy() for item in items]), items[0]["task"]
 
 
-def check(folder, output):
-    is_old = json.loads((folder / "meta/info.json").read_text())["codebase_version"] == "v2.1"
-    found = {path.name: path for path in output.glob("*/episode_*")}
+def check_episode(episode, top, wrist, actions, task):
     num_frames = 0
-    for name, top, wrist, actions, task in (read_old if is_old else read_new)(folder):
-        episode = found.pop(name)
-        for camera, expected in (("workspace", top), ("wrist", wrist)):
-            files = sorted((episode / "images").glob(f"{camera}_*"))
-            assert len(files) == len(expected), (name, camera, len(files), len(expected))
-            for file, pixels in zip(files, expected):
-                actual = np.asarray(Image.open(file)).astype(int)
-                assert np.array_equal(actual, pixels), (file, np.abs(actual - pixels).max())
-                num_frames += 1
-        rows = list(csv.reader((episode / "actions.csv").read_text().splitlines()))[1:]
-        assert np.array_equal(np.array(rows, np.float64).astype(np.float32), actions), name
-        assert (episode / "language_task.txt").read_text() == task + "\n", name
-    assert not found, found
-    print(num_frames)
+    for camera, expected in (("workspace", top), ("wrist", wrist)):
+        files = sorted((episode / "images").glob(f"{camera}_*"))
+        assert len(files) == len(expected), (episode, camera, len(files), len(expected))
+        for file, pixels in zip(files, expected):
+            actual = np.asarray(Image.open(file)).astype(int)
+            assert np.array_equal(actual, pixels), (file, np.abs(actual - pixels).max())
+            num_frames += 1
+    rows = list(csv.reader((episode / "actions.csv").read_text().splitlines()))[1:]
+    assert np.array_equal(np.array(rows, np.float64).astype(np.float32), actions), episode
+    assert (episode / "language_task.txt").read_text() == task + "\n", episode
+    return num_frames
+
+
+def check(folder, *outputs):
+    is_old = json.loads((folder / "meta/info.json").read_text())["codebase_version"] == "v2.1"
+    found = [{path.name: path for path in output.glob("*/episode_*")} for output in outputs]
+    num_frames = [0] * len(outputs)
+    for name, *content in (read_old if is_old else read_new)(folder):
+        for i, episodes in enumerate(found):
+            num_frames[i] += check_episode(episodes.pop(name), *content)
+    assert not any(found), found
+    print(*num_frames)
 
 
 def main(what, *rest):

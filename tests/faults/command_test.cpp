@@ -28,7 +28,7 @@ TEST(Command, MistakesEndWithTwoAndTheNearestWord) {
   const auto command = run({LOCKSTEP_PROGRAM, "rnu"});
   EXPECT_EQ(command.exit_code, 2);
   EXPECT_TRUE(contains(command.err, "lockstep run"));
-  const auto option = run(job({"--nproc-per-nod=2", "true"}));
+  const auto option = run(job({"--nproc-per-ndoe=2", "true"}));
   EXPECT_EQ(option.exit_code, 2);
   EXPECT_TRUE(contains(option.err, "did you mean --nproc-per-node"));
   EXPECT_EQ(run({LOCKSTEP_PROGRAM}).exit_code, 2);

@@ -22,7 +22,7 @@ TEST(Crash, TheReportShowsTheStackTheStepAndThePhase) {
   EXPECT_TRUE(contains(cause, "rank      : 1")) << cause;
   EXPECT_TRUE(contains(cause, "position  : step 12, forward\n")) << cause;
   EXPECT_TRUE(contains(
-      cause, "stack     : at address 0x10, in thread training_worke\n"))
+      cause, "stack     : at address 0x10, in thread training_worker\n"))
       << cause;
   EXPECT_TRUE(contains(cause, "#0 write_to_nowhere()+")) << cause;
   EXPECT_TRUE(contains(cause, "(training_worker)\n")) << cause;

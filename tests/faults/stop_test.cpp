@@ -55,7 +55,8 @@ TEST_F(Stop, InterruptWaitsForTheStepAndItsCheckpoint) {
   // Much longer than the time to shut down.
   const double begin = now_seconds();
   wait_for([&] { return now_seconds() > begin + 5 * kShutdownSeconds; }, 60);
-  EXPECT_EQ(find_marked(launcher.marker()).size(), 4U) << "all are alive";
+  EXPECT_EQ(find_marked(launcher.marker()).size(), 5U)
+      << "front, guard, keeper and both workers are alive";
   end_step();
   const auto result = launcher.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;

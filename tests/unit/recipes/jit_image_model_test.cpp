@@ -218,8 +218,8 @@ TEST(JitImageModel, RunsInDoublePrecisionToo) {
   EXPECT_TRUE(torch::allclose(precise.to(torch::kFloat), single, 1e-3, 1e-4));
 }
 
-// Norms are the first to read the residual stream: of every block twice, and of
-// the last layer.
+// Norms read the residual stream twice in every block, then in the last layer,
+// where the class tokens are cut off.
 TEST(JitImageModel, TheResidualStreamIsContiguousInEveryBlock) {
   JitImage model(kSmall);
   set_all_random(model);
@@ -228,8 +228,8 @@ TEST(JitImageModel, TheResidualStreamIsContiguousInEveryBlock) {
     if (std::string_view(operation.name()) != "aten::rms_norm") return;
     const at::Tensor x = operation.inputs()[0].toTensor();
     if (x.dim() != 3) return;  // Queries and keys.
-    EXPECT_TRUE(x.is_contiguous()) << num_norms << ": " << x.strides();
-    ++num_norms;
+    const bool is_in_block = num_norms++ < 2 * kSmall.depth;
+    EXPECT_TRUE(x.is_contiguous() || !is_in_block) << x.strides();
   });
   model.forward(torch::randn({2, 3, 16, 16}), torch::rand({2}),
                 torch::tensor({0, 2}));

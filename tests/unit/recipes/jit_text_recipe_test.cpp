@@ -154,7 +154,8 @@ TEST(JitTextRecipe, ScoresPixelsWithATokenOnly) {
   changed.sum.backward();
   EXPECT_EQ(changed.normaliser.item<double>(), 5);
   for (const auto& item : ready.model->named_parameters()) {
-    EXPECT_TRUE(item.value().grad().defined()) << item.key();
+    EXPECT_EQ(item.value().grad().defined(), item.value().requires_grad())
+        << item.key();
   }
 }
 

@@ -124,10 +124,10 @@ TEST(AtlasConfig, ItsRealLinesAreTheGuidesSettings) {
   EXPECT_EQ(config.optimization.lr, 1e-4);
   EXPECT_EQ(config.optimization.warmup_steps, 1000);
   EXPECT_EQ(config.val_every, 1000);
-  // All of it is what the recipe does without any file.
+  // All of it but the project's name is what the recipe does without any file.
   AtlasRecipe plain;
   CommandLine defaults(Command::kTrain, plain);
-  defaults.parse({}, {});
+  defaults.parse({"--wandb_project=atlas-vla"}, {});
   EXPECT_EQ(line.config_text(), defaults.config_text());
 }
 

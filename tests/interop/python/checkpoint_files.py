@@ -94,7 +94,7 @@ def lazy_tensors():
         "plain": z,
         "conj": z.conj(),
         "transposed": z.conj().t(),
-        "neg": z.conj().imag,
+        "neg": z.clone().conj().imag,  # torch saves a storage as one dtype only
         "both": torch._neg_view(z.to(torch.complex128).conj())[1],
     }
     assert tensors["conj"].is_conj() and tensors["neg"].is_neg() and tensors["both"].is_neg()

@@ -69,6 +69,10 @@ pid_t find_named(pid_t launcher, const std::string& name) {
 
 }  // namespace
 
+std::string cause_in(const std::string& report) {
+  return report.substr(std::min(report.size(), report.find("Root Cause")));
+}
+
 pid_t find_guard(pid_t launcher) { return find_named(launcher, "job-guard"); }
 
 pid_t find_keeper(pid_t launcher) {

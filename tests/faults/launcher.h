@@ -28,6 +28,8 @@ ProcessOptions with_temp(const TempDir& folder);
 
 bool contains(const std::string& text, const std::string& part);
 int count(const std::string& text, const std::string& part);
+// The part of a failure report about the root cause.
+std::string cause_in(const std::string& report);
 Words sorted_lines(const std::string& text);
 
 // Python functions for scripts that use the job's store as torch does:

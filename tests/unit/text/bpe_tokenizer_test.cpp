@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -191,9 +191,11 @@ TEST(BpeTokenizer, EncodesALongWordInLittleTime) {
   const BpeTokenizer tokenizer = tokenizer_of(small_file());
   std::string word;
   for (int i = 0; i < 100'000; ++i) word += "abc";
-  const auto begin = std::chrono::steady_clock::now();
+  // Processor time, with room for sanitizers: in the square of its length it
+  // would take hours.
+  const std::clock_t begin = std::clock();
   EXPECT_EQ(tokenizer.encode(word), Ids(100'000, 5));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(std::clock() - begin, 60 * CLOCKS_PER_SEC);
 }
 
 }  // namespace

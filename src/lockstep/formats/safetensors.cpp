@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
@@ -61,12 +62,21 @@ NamedTensors sorted(NamedTensors tensors) {
   return tensors;
 }
 
+// Written entry by entry: an object of nlohmann's that keeps its order looks
+// every new name up among all others.
 std::string make_header(const Safetensors& content,
                         const NamedTensors& tensors) {
-  ordered_json header = ordered_json::object();
-  for (const auto& [key, text] : content.metadata) {
-    header[std::string(kSafetensorsMetadata)][key] = text;
+  std::string text = "{";
+  const auto add = [&](const std::string& name, const ordered_json& entry) {
+    text +=
+        (text.size() > 1 ? "," : "") + json(name).dump() + ":" + entry.dump();
+  };
+  if (!content.metadata.empty()) {
+    ordered_json metadata = ordered_json::object();
+    for (const auto& [key, value] : content.metadata) metadata[key] = value;
+    add(std::string(kSafetensorsMetadata), metadata);
   }
+  std::set<std::string_view> names;
   int64_t position = 0;
   for (const auto& [name, tensor] : tensors) {
     const DTypeInfo& info = dtype_info(tensor.dtype);
@@ -74,16 +84,16 @@ std::string make_header(const Safetensors& content,
       throw FormatError("tensor '" + name + "': safetensors has no type " +
                         std::string(info.torch_name));
     }
-    if (header.contains(name)) {
+    if (name == kSafetensorsMetadata || !names.insert(name).second) {
       throw FormatError("two tensors are named '" + name + "'");
     }
     const int64_t end = position + num_elements(tensor.shape) * info.size_bytes;
-    header[name] = {{"dtype", info.safetensors},
-                    {"shape", tensor.shape},
-                    {"data_offsets", {position, end}}};
+    add(name, {{"dtype", info.safetensors},
+               {"shape", tensor.shape},
+               {"data_offsets", {position, end}}});
     position = end;
   }
-  std::string text = header.dump();
+  text += "}";
   text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
   return text;
 }

@@ -124,7 +124,7 @@ def write(folder):
     torch.save(network(), folder / "module.pt")
     for name, is_zip in (("lazy.pt", True), ("lazy_legacy.pt", False)):
         torch.save(lazy_tensors(), folder / name, _use_new_zipfile_serialization=is_zip)
-    rows = torch.arange(50000, dtype=torch.float32).reshape(50000, 1)
+    rows = torch.arange(20000, dtype=torch.float32).reshape(20000, 1)
     torch.save({f"layers.{i}.attention.weight": row for i, row in enumerate(rows)}, folder / "many.pt")
     tensors = named_arrays()
     safetensors.torch.save_file(tensors, folder / "python.safetensors", {"format": "pt"})

@@ -126,8 +126,9 @@ if os.environ["RANK"] == "0":
     store.sendall(b"\x0d" + bytes(4))
     receive(store, 4)
     sys.exit(0)
-store.sendall(b"\x06" + struct.pack("<Q", 1) + text("/pid") + b"\x03" + text("/pid"))
+store.sendall(b"\x06" + struct.pack("<Q", 1) + text("/pid"))
 receive(store, 1)
+store.sendall(b"\x03" + text("/pid"))
 pid = int(receive(store, struct.unpack("<Q", receive(store, 8))[0]))
 while os.path.exists(f"/proc/{pid}"):
     time.sleep(0.01)

@@ -13,13 +13,6 @@
 namespace lockstep::testing {
 namespace {
 
-// Workers with a child, a child in a session of its own, and an orphan; all
-// of them ignore the polite signals.
-constexpr const char* kFamily =
-    "trap '' TERM INT HUP; sleep 100 & setsid sleep 100 & "
-    "(setsid sh -c 'trap \"\" TERM HUP; sleep 100; sleep 100' &); "
-    "echo ready $RANK; wait";
-
 constexpr const char* kObedient =
     "trap 'echo got $RANK; exit 0' INT; echo ready $RANK; "
     "while true; do sleep 0.05; done";

@@ -28,6 +28,13 @@ ProcessOptions with_temp(const TempDir& folder);
 
 bool contains(const std::string& text, const std::string& part);
 int count(const std::string& text, const std::string& part);
+// Workers with a child, a child in a session of its own, and an orphan; all
+// of them ignore the polite signals.
+constexpr const char* kFamily =
+    "trap '' TERM INT HUP; sleep 100 & setsid sleep 100 & "
+    "(setsid sh -c 'trap \"\" TERM HUP; sleep 100; sleep 100' &); "
+    "echo ready $RANK; wait";
+
 // The part of a failure report about the root cause.
 std::string cause_in(const std::string& report);
 Words sorted_lines(const std::string& text);

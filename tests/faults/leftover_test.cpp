@@ -8,13 +8,6 @@
 namespace lockstep::testing {
 namespace {
 
-// Workers with a child, a child in a session of its own, and an orphan; all
-// of them ignore the polite signals.
-constexpr const char* kFamily =
-    "trap '' TERM INT HUP; sleep 100 & setsid sleep 100 & "
-    "(setsid sh -c 'trap \"\" TERM HUP; sleep 100; sleep 100' &); "
-    "echo ready $RANK; wait";
-
 void wait_until_ready(const Process& launcher) {
   ASSERT_TRUE(launcher.wait_for_output("ready 0"));
   ASSERT_TRUE(launcher.wait_for_output("ready 1"));

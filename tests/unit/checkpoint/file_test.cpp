@@ -68,7 +68,7 @@ TEST(CheckpointFile, AFileThatIsCutOffMeanwhileIsAnError) {
     }
   });
   int num_refused = 0;
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 50 || num_refused == 0; ++i) {
     try {
       load_checkpoint(path);
     } catch (const IoError&) {
@@ -78,7 +78,6 @@ TEST(CheckpointFile, AFileThatIsCutOffMeanwhileIsAnError) {
     }
   }
   is_done = true;
-  EXPECT_GT(num_refused, 0);
 }
 
 TEST(CheckpointFile, ManyTensorsTakeTimeInProportion) {

@@ -133,7 +133,7 @@ TEST(ShortenedFiles, NeverEndTheReader) {
     }
   });
   int num_refused = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200 || num_refused == 0; ++i) {
     try {
       read_torch_file(path);
     } catch (const IoError&) {
@@ -143,7 +143,6 @@ TEST(ShortenedFiles, NeverEndTheReader) {
     }
   }
   is_done = true;
-  EXPECT_GT(num_refused, 0);
 }
 
 }  // namespace

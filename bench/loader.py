@@ -1,4 +1,4 @@
-"""Pictures per second of the loader, against torch's DataLoader over Pillow, two workers each.
+"""Images per second of the loader, against torch's DataLoader over Pillow, two workers each.
 
 JPEG files of 500x375 pixels become batches of 64 images of 64x64: decoding, ADM's centre crop,
 random flip, tensors, batches. Python decodes the usual way, at full size; with Pillow's

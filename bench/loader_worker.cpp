@@ -15,7 +15,7 @@ constexpr int64_t kBatchSize = 64;
 
 enum class Decode { kFast, kExact };
 
-lockstep::ImageFolder pictures(const std::string& folder, Decode decode) {
+lockstep::ImageFolder images(const std::string& folder, Decode decode) {
   return lockstep::ImageFolder(folder,
                                {.image_size = kImageSize,
                                 .random_flip = true,
@@ -25,7 +25,7 @@ lockstep::ImageFolder pictures(const std::string& folder, Decode decode) {
 // The first epoch is not counted, as on the peer's side.
 void read(const std::string& folder, int workers, Decode decode) {
   const lockstep::Loader loader(
-      std::make_shared<lockstep::ImageFolder>(pictures(folder, decode)), {0, 1},
+      std::make_shared<lockstep::ImageFolder>(images(folder, decode)), {0, 1},
       c10::Device(c10::DeviceType::CPU),
       {.batch_size = kBatchSize, .workers = workers});
   double images_per_s = 0;
@@ -41,8 +41,8 @@ void read(const std::string& folder, int workers, Decode decode) {
 }
 
 void compare(const std::string& folder) {
-  const auto fast = pictures(folder, Decode::kFast);
-  const auto exact = pictures(folder, Decode::kExact);
+  const auto fast = images(folder, Decode::kFast);
+  const auto exact = images(folder, Decode::kExact);
   double sum = 0;
   const int64_t count = std::min<int64_t>(fast.size(), 100);
   for (int64_t i = 0; i < count; ++i) {

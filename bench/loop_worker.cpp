@@ -13,13 +13,13 @@
 #include <filesystem>
 #include <string>
 
+#include "lockstep/cli/command_line.h"
+#include "lockstep/cli/commands.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/step_plan.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/program.h"
 #include "lockstep/recipes/tiny/tiny.h"
-#include "lockstep/train/command_line.h"
-#include "lockstep/train/commands.h"
 
 namespace {
 

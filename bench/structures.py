@@ -6,7 +6,7 @@ Samples per second, by turns: ours twice, PyTorch twice; with the word compile t
 On the CPU with one thread each, fp32: scribble with 129 x 129 pixels and batch 4, protein with 16
 chains of 100 residues. With the word gpu (tools/gpu_run python3 bench/structures.py gpu): scribble
 with 465 x 465 pixels, batch 16, fp16, protein with 16 chains of 300 residues, fp32; another
-precision by its name. Ours is the whole training: files or generated pictures, augmentation, gradient norm, check for NaN, logs.
+precision by its name. Ours is the whole training: files or generated images, augmentation, gradient norm, check for NaN, logs.
 PyTorch's batches lie on the device already, and it does nothing but steps.
 
 prepare: distance maps (500 x 375 pixels) and structures (PDB files of 300 residues) that

@@ -12,8 +12,8 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/lockstep.h"
+#include "lockstep/models/vggt/frozen.h"
 #include "lockstep/nn/bare.h"
-#include "lockstep/recipes/atlas/vggt_frozen.h"
 #include "lockstep/tensor/device.h"
 
 namespace {

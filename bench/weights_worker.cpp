@@ -24,8 +24,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weight_files.h"
+#include "lockstep/models/llama/llama.h"
 #include "lockstep/program.h"
-#include "lockstep/recipes/atlas/llama.h"
 #include "lockstep/tensor/device.h"
 
 namespace {

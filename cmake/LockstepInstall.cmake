@@ -32,7 +32,7 @@ endfunction()
 
 # All folders but those of the launcher and of lockstep-prepare are in liblockstep.
 get_property(_folders GLOBAL PROPERTY LOCKSTEP_LIBRARIES)
-list(REMOVE_ITEM _folders launch prepare)
+list(REMOVE_ITEM _folders launch conversion)
 foreach(_folder IN LISTS _folders)
   lockstep_install_headers(lockstep_${_folder})
 endforeach()

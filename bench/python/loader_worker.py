@@ -1,5 +1,5 @@
 """Python's side of the loader benchmark: torch's DataLoader over Pillow, as the DiT family reads
-its pictures. Also makes the pictures.
+its images. Also makes the images.
 
     loader_worker.py make FOLDER COUNT
     loader_worker.py read FOLDER WORKERS full|draft
@@ -56,7 +56,7 @@ def center_crop(image):
     return image.crop((left, top, left + IMAGE_SIZE, top + IMAGE_SIZE))
 
 
-class Pictures(Dataset):
+class Images(Dataset):
     def __init__(self, folder, draft):
         self.paths = sorted(folder.glob("*/*.jpg"))
         names = sorted({path.parent.name for path in self.paths})
@@ -81,7 +81,7 @@ class Pictures(Dataset):
 def read(folder, workers, draft):
     """The first epoch starts the workers and is not counted."""
     loader = DataLoader(
-        Pictures(folder, draft),
+        Images(folder, draft),
         batch_size=BATCH_SIZE,
         shuffle=True,
         num_workers=workers,

@@ -1,6 +1,6 @@
-"""Python's side of the pictures benchmark: trains one model for a moment and prints its speed.
+"""Python's side of the images benchmark: trains one model for a moment and prints its speed.
 
-Usage: pictures_worker.py CASE
+Usage: images_worker.py CASE
 
 The case is JSON: recipe, sizes, batch, block (steps that are timed together), device, mode ("eager"
 or a mode of torch.compile), trainable (how many parameters there must be; null: not checked). The
@@ -13,7 +13,7 @@ import time
 
 import torch
 
-import pictures_models as models
+import images_models as models
 
 NUM_WARM_STEPS = 20
 NUM_BLOCKS = 3
@@ -53,12 +53,12 @@ class Training:
             self.loss = torch.compile(self.compute_loss, dynamic=False, **how)
 
     def compute_loss(self, pixels, labels):
-        pictures = pixels.float() / 127.5 - 1
+        images = pixels.float() / 127.5 - 1
         is_dropped = torch.rand(len(labels), device=labels.device) < 0.1
         labels = labels.masked_fill(is_dropped, self.case["sizes"]["classes"])
-        noise = torch.randn_like(pictures)
-        with torch.autocast(pictures.device.type, torch.bfloat16):
-            return self.loss_of_model(self.model, pictures, noise, labels)
+        noise = torch.randn_like(images)
+        with torch.autocast(images.device.type, torch.bfloat16):
+            return self.loss_of_model(self.model, images, noise, labels)
 
     def step(self, pixels, labels):
         torch.compiler.cudagraph_mark_step_begin()

@@ -3,7 +3,7 @@
 Usage: scribble_peer.py [--size 465] [--batch 16] [--precision fp16|bf16|fp32] [--device cuda|cpu]
                         [--compile] [--model_type res50_ASPP_lorm] [--layers 50] [--channels_last]
 
-All five losses with weight 1 and label smoothing 0.1, SGD with momentum; pictures and labels lie
+All five losses with weight 1 and label smoothing 0.1, SGD with momentum; images and labels lie
 on the device. Keys of the line: rate (samples per second, the median of rates), peak_bytes.
 """
 import torch
@@ -22,9 +22,9 @@ def entropy_mean(p_log_p, distance):
 
 def make_loss(model):
     def loss(pixels, labels, pseudo, ds, dc):
-        pictures = reference.normalise(pixels, torch.float32)
-        features, logits = model(pictures)
-        logits = reference.resize(logits, pictures.shape[-2:])
+        images = reference.normalise(pixels, torch.float32)
+        features, logits = model(images)
+        logits = reference.resize(logits, images.shape[-2:])
         total = F.cross_entropy(logits, labels.long(), ignore_index=reference.IGNORED)
         total = total + F.cross_entropy(
             logits, pseudo.long(), ignore_index=reference.IGNORED, label_smoothing=SMOOTHING
@@ -45,7 +45,7 @@ def make_batch(options):
     like = {"dtype": torch.uint8, "device": options.device}
     pixels = torch.randint(0, 256, (shape[0], 3, *shape[1:]), **like)
     labels = torch.randint(0, 21, shape, **like)
-    # Of a picture 3 % are scribbles; the middle is an object.
+    # Of a image 3 % are scribbles; the middle is an object.
     labels[torch.rand(shape, device=options.device) > 0.03] = reference.IGNORED
     pseudo = torch.zeros(shape, **like)
     middle = slice(options.size // 4, 3 * options.size // 4)

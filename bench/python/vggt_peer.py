@@ -3,7 +3,7 @@
 Usage: vggt_peer.py [--batches 1 8] [--views 2] [--size 518] [--trunk autocast|bf16|fp32]
                     [--depth] [--compile] [--device cuda|cpu] [--tiny]
 
-Pictures [B,views,3,size,size] lie on the device; nothing takes a gradient. The trunk (ViT and
+Images [B,views,3,size,size] lie on the device; nothing takes a gradient. The trunk (ViT and
 alternating blocks) computes in bf16: by autocast of fp32 weights as the original does, or of
 weights that are bf16 themselves. The heads (camera, points; depth if asked) compute in fp32. Only
 the layers that are needed are kept. Keys of a line: rate (frames per second, the median of rates),

@@ -1,11 +1,11 @@
-// Samples from a checkpoint in a program of your own: pictures of one class.
+// Samples from a checkpoint in a program of your own: images of one class.
 //
 //   05_sample_from_cpp RECIPE CHECKPOINT FOLDER [FLAGS OF lockstep sample]
 //   05_sample_from_cpp dit runs/dit/model.pth stars --ema 0 --classes 7
 #include <lockstep/base/error.h>
+#include <lockstep/engine/sampler.h>
 #include <lockstep/program.h>
 #include <lockstep/recipes/registry.h>
-#include <lockstep/train/sampler.h>
 
 #include <filesystem>
 #include <fstream>

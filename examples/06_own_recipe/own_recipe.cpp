@@ -45,7 +45,7 @@ class RingRecipe final : public Recipe {
     options.add("noise", noise_, "how far a step moves the points");
   }
 
-  RecipeFacts facts() const override {
+  TaskInfo facts() const override {
     return {.name = "ring",
             .summary = "tells points inside a ring from those outside",
             .best_metric = "accuracy",

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "distributed/training.h"
-#include "lockstep/recipes/atlas/reach.h"
+#include "lockstep/datasets/episodes/reach.h"
 #include "support/images.h"
 
 namespace lockstep::testing {

@@ -29,7 +29,7 @@ TEST(DitTraining, TheLossFalls) {
   const auto losses = metric(temp.path(), "train/loss");
   ASSERT_EQ(losses.size(), 250U);
   // Zero for every velocity, as the model begins, costs 1 and the mean square
-  // of the pictures.
+  // of the images.
   EXPECT_GT(losses.front(), 1.2);
   EXPECT_LT(std::accumulate(losses.end() - 25, losses.end(), 0.0) / 25, 0.4);
 }

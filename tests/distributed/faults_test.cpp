@@ -45,7 +45,7 @@ TEST(Faults, ARankThatThrowsIsTheRootCause) {
     EXPECT_EQ(result.exit_code, 3);
     const auto cause = result.err.substr(result.err.find("Root Cause"));
     expect_in(cause, "rank      : " + std::to_string(rank));
-    expect_in(cause, "IoError: picture.png: disk error");
+    expect_in(cause, "IoError: image.png: disk error");
   }
 }
 

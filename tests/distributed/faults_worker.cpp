@@ -21,7 +21,7 @@ constexpr int kSteps = 400;
 
 void commit(const std::string& fault) {
   if (fault == "kill") std::raise(SIGKILL);
-  if (fault == "throw") throw lockstep::IoError("picture.png: disk error");
+  if (fault == "throw") throw lockstep::IoError("image.png: disk error");
   if (fault == "crash") write_to_nowhere();
   if (fault == "memory") ::operator delete(::operator new(size_t{1} << 60));
   if (fault == "tensor") torch::empty({int64_t{1} << 50});

@@ -11,9 +11,9 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/recipes/protein/cache_file.h"
-#include "lockstep/recipes/protein/generated.h"
-#include "lockstep/recipes/scribble/generated.h"
+#include "lockstep/datasets/proteins/cache_file.h"
+#include "lockstep/datasets/proteins/generated.h"
+#include "lockstep/datasets/voc/generated.h"
 #include "support/cifar10_files.h"
 #include "support/images.h"
 
@@ -124,7 +124,7 @@ TEST(Guides, EveryCommandOfJitWorks) {
             "effective batch 256 = 64 per process");
 }
 
-// A data set in the guide's layout, with pictures of 40 x 30 pixels.
+// A data set in the guide's layout, with images of 40 x 30 pixels.
 void write_scribbles(const fs::path& root) {
   const auto source = generated_scribbles(ScribbleMode::kScribblePseudoDsDc);
   const auto truths = generated_truths();
@@ -133,7 +133,7 @@ void write_scribbles(const fs::path& root) {
     fs::create_directories(root / folder);
     write_png(root / folder / (name + ".png"), image);
   };
-  const auto write_picture = [&](const std::string& name, const Image& image) {
+  const auto write_image = [&](const std::string& name, const Image& image) {
     fs::create_directories(root / "JPEGImages");
     write_file_atomically(root / "JPEGImages" / (name + ".jpg"),
                           encode_jpeg(image, JpegKind::kBaseline));
@@ -141,8 +141,8 @@ void write_scribbles(const fs::path& root) {
   std::string train;
   for (int i = 0; i < 64; ++i) {  // A batch of 16 for 4 processes.
     const std::string name = "t" + std::to_string(i);
-    const LabelledPicture item = source->read(i);
-    write_picture(name, item.picture);
+    const LabelledImage item = source->read(i);
+    write_image(name, item.image);
     write("pascal_2012_scribble", name, item.labels);
     for (const char* folder : {"bmp_pseudolabel", "bmp_ws_train_aug_dataset"}) {
       write(folder, name, item.pseudo);
@@ -157,7 +157,7 @@ void write_scribbles(const fs::path& root) {
     }
     train += name + "\n";
   }
-  write_picture("v", truths->read(0).picture);
+  write_image("v", truths->read(0).image);
   write("SegmentationClassAug", "v", truths->read(0).labels);
   fs::create_directories(root / "ImageSets" / "SegmentationAug");
   const fs::path lists = root / "ImageSets" / "SegmentationAug";

@@ -1,4 +1,4 @@
-// The recipe jit learns pictures, alike on any number of processes.
+// The recipe jit learns images, alike on any number of processes.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -29,7 +29,7 @@ TEST(JitImageTraining, TheLossFalls) {
   run_well(training);
   const auto losses = metric(temp.path(), "train/loss");
   ASSERT_EQ(losses.size(), 250U);
-  // Zero for every picture, as the model begins, costs more than 1.
+  // Zero for every image, as the model begins, costs more than 1.
   EXPECT_GT(std::accumulate(losses.begin(), losses.begin() + 5, 0.0) / 5, 1);
   EXPECT_LT(std::accumulate(losses.end() - 25, losses.end(), 0.0) / 25, 0.35);
 }

@@ -18,7 +18,7 @@ OriginalLayout original_layout(const std::string& name) {
             .keys = JitImageRecipe(shared).facts().keys};
   }
   if (name == "dit") {
-    const RecipeFacts facts = DitRecipe().facts();
+    const TaskInfo facts = DitRecipe().facts();
     return {.files = facts.files, .keys = facts.keys};
   }
   if (name == "scribble") {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/train/recipe.h"
+#include "lockstep/engine/recipe.h"
 
 namespace lockstep::testing {
 

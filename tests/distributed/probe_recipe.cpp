@@ -117,7 +117,7 @@ void ProbeRecipe::describe(Options& options, TrainConfig& common) {
   options.add("layout", config_.layout, "of checkpoints", details);
 }
 
-RecipeFacts ProbeRecipe::facts() const {
+TaskInfo ProbeRecipe::facts() const {
   const auto layout = testing::original_layout(config_.layout);
   return {.name = "probe",
           .summary = "for tests",

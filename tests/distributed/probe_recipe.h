@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/train/recipe.h"
+#include "lockstep/engine/recipe.h"
 
 namespace lockstep {
 
@@ -45,7 +45,7 @@ class ProbeNet;
 class ProbeRecipe final : public Recipe {
  public:
   void describe(Options& options, TrainConfig& common) override;
-  RecipeFacts facts() const override;
+  TaskInfo facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
   Loss loss(const Batch& batch, SampleRandom& random) override;

@@ -4,8 +4,8 @@
 #include "distributed/probe_recipe.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/cli/commands.h"
 #include "lockstep/program.h"
-#include "lockstep/train/commands.h"
 
 int main(int count, char** values) {
   const std::vector<std::string> words(values + 1, values + count);

@@ -7,8 +7,8 @@
 #include "distributed/training.h"
 #include "lockstep/base/files.h"
 #include "lockstep/checkpoint/file.h"
-#include "lockstep/recipes/protein/cache_file.h"
-#include "lockstep/recipes/protein/generated.h"
+#include "lockstep/datasets/proteins/cache_file.h"
+#include "lockstep/datasets/proteins/generated.h"
 #include "support/tree_equal.h"
 
 namespace lockstep::testing {

@@ -10,7 +10,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/data/image.h"
 #include "lockstep/data/label_map.h"
-#include "lockstep/recipes/scribble/generated.h"
+#include "lockstep/datasets/voc/generated.h"
 
 namespace lockstep::testing {
 namespace {
@@ -103,11 +103,11 @@ TEST_F(TrainedScribble, HasTheFilesOfTheGuide) {
     EXPECT_TRUE(fs::exists(folder() / name)) << name;
   }
   const Image shown = read_image(folder() / "images" / "step2.png");
-  EXPECT_EQ(shown.width, 3 * 67);   // Picture, truth, prediction.
-  EXPECT_EQ(shown.height, 4 * 67);  // Of four pictures.
+  EXPECT_EQ(shown.width, 3 * 67);   // Image, truth, prediction.
+  EXPECT_EQ(shown.height, 4 * 67);  // Of four images.
 }
 
-TEST_F(TrainedScribble, EvaluatesWholePicturesAlikeOnAnyNumberOfProcesses) {
+TEST_F(TrainedScribble, EvaluatesWholeImagesAlikeOnAnyNumberOfProcesses) {
   std::string first;
   for (const char* world : {"1", "2", "3"}) {
     const fs::path save = temp_->path() / ("seen" + std::string(world));
@@ -121,23 +121,23 @@ TEST_F(TrainedScribble, EvaluatesWholePicturesAlikeOnAnyNumberOfProcesses) {
     const std::string text = read_file(save.string() + ".txt");
     if (first.empty()) first = text;
     EXPECT_EQ(text, first);
-    int num_pictures = 0;
+    int num_images = 0;
     for (const std::string& name : files_below(save)) {
-      num_pictures += name.ends_with(".png");
+      num_images += name.ends_with(".png");
     }
-    EXPECT_EQ(num_pictures, kGeneratedToValidate);
+    EXPECT_EQ(num_images, kGeneratedToValidate);
   }
   EXPECT_TRUE(std::regex_search(
       first, std::regex(R"(IOU_All: 0\.\d+\nIOU_Ind:( \S+){6}\nACC_Pix: 0\.)")))
       << first;
 }
 
-TEST_F(TrainedScribble, SegmentsAUsersPictures) {
+TEST_F(TrainedScribble, SegmentsAUsersImages) {
   const fs::path images = temp_->path() / "mine";
   const auto source = generated_truths();
   for (const char* name : {"a.png", "deep/b.png", "c.png"}) {
     fs::create_directories((images / name).parent_path());
-    write_png(images / name, source->read(name[0]).picture);
+    write_png(images / name, source->read(name[0]).image);
   }
   const auto result =
       command({"sample", "scribble", "--nproc", "2", "--checkpoint",
@@ -146,10 +146,10 @@ TEST_F(TrainedScribble, SegmentsAUsersPictures) {
   expect_in(result.out, "3 inputs");
   const fs::path made = folder() / "sampled_seed_1000";
   for (const char* name : {"a", "deep/b", "c"}) {
-    const Image picture = read_image(images / (std::string(name) + ".png"));
+    const Image image = read_image(images / (std::string(name) + ".png"));
     const Image classes = read_label_map(made / (std::string(name) + ".png"));
-    EXPECT_EQ(classes.width, picture.width);
-    EXPECT_EQ(classes.height, picture.height);
+    EXPECT_EQ(classes.width, image.width);
+    EXPECT_EQ(classes.height, image.height);
     for (const uint8_t label : classes.pixels) ASSERT_LT(label, 6);
     EXPECT_TRUE(fs::exists(made / (std::string(name) + "_overlay.png")));
   }
@@ -180,21 +180,21 @@ TEST_F(TrainedScribble, RefusesWhatCannotWork) {
                   "--save_path", checkpoint() + "/x"},
                  "cannot make the folder");
   expect_refused({"sample", "scribble", "--checkpoint", checkpoint()},
-                 "--images gives a picture");
+                 "--images gives a image");
   expect_refused({"sample", "scribble", "--checkpoint", checkpoint(),
                   "--images", temp_->path() / "nothing"},
-                 "no picture there");
+                 "no image there");
   EXPECT_FALSE(fs::exists(temp_->path() / "no"));
 }
 
-// Two pictures of one name, and one that is none.
-TEST_F(TrainedScribble, LosesNoPictureAndCanLeaveBadOnesOut) {
+// Two images of one name, and one that is none.
+TEST_F(TrainedScribble, LosesNoImageAndCanLeaveBadOnesOut) {
   const fs::path images = temp_->path() / "several";
   fs::create_directories(images);
-  const Image picture = generated_truths()->read(1).picture;
-  write_png(images / "a.png", picture);
-  write_png(images / "a.PNG", picture);
-  temp_->write("several/b.png", "no picture");
+  const Image image = generated_truths()->read(1).image;
+  write_png(images / "a.png", image);
+  write_png(images / "a.PNG", image);
+  temp_->write("several/b.png", "no image");
   const Words words = {"sample",         "scribble",
                        "--checkpoint",   checkpoint(),
                        "--images",       images.string(),

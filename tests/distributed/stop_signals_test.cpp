@@ -1,5 +1,5 @@
 // One decision of all ranks about a signal that reached one of them.
-#include "lockstep/train/stop_signals.h"
+#include "lockstep/run/stop_signals.h"
 
 #include <gtest/gtest.h>
 
@@ -10,55 +10,55 @@
 namespace lockstep {
 namespace {
 
-TEST(SharedWish, SlowWorkStopsAtTheVeryNextBoundary) {
+TEST(AgreedStop, SlowWorkStopsAtTheVeryNextBoundary) {
   testing::run_ranks({.size = 2}, [](const World& world) {
     StopSignals signals;
     signals.arm(world.status());
-    SharedWish wish(world, signals);
+    AgreedStop wish(world, signals);
     // Quick on rank 0: the slower rank counts.
     const Pace pace = world.is_main() ? Pace::kQuick : Pace::kSlow;
-    EXPECT_EQ(wish.next(pace), Wish::kNone);
-    EXPECT_EQ(wish.next(pace), Wish::kNone);
+    EXPECT_EQ(wish.next(pace), StopRequest::kNone);
+    EXPECT_EQ(wish.next(pace), StopRequest::kNone);
     if (world.is_main()) raise(SIGINT);
-    EXPECT_EQ(wish.next(pace), Wish::kInterrupt);
+    EXPECT_EQ(wish.next(pace), StopRequest::kInterrupt);
     wish.finish();
   });
 }
 
-TEST(SharedWish, TheFirstBoundaryCountsAsSlow) {
+TEST(AgreedStop, TheFirstBoundaryCountsAsSlow) {
   testing::run_ranks({.size = 2}, [](const World& world) {
     StopSignals signals;
     signals.arm(world.status());
-    SharedWish wish(world, signals);
+    AgreedStop wish(world, signals);
     if (world.is_main()) raise(SIGTERM);
-    EXPECT_EQ(wish.next(Pace::kSlow), Wish::kTerminate);
+    EXPECT_EQ(wish.next(Pace::kSlow), StopRequest::kTerminate);
     wish.finish();
   });
 }
 
-TEST(SharedWish, QuickWorkDoesNotWaitForTheVote) {
+TEST(AgreedStop, QuickWorkDoesNotWaitForTheVote) {
   testing::run_ranks({.size = 2}, [](const World& world) {
     StopSignals signals;
     signals.arm(world.status());
-    SharedWish wish(world, signals);
-    EXPECT_EQ(wish.next(Pace::kQuick), Wish::kNone);
-    EXPECT_EQ(wish.next(Pace::kQuick), Wish::kNone);
+    AgreedStop wish(world, signals);
+    EXPECT_EQ(wish.next(Pace::kQuick), StopRequest::kNone);
+    EXPECT_EQ(wish.next(Pace::kQuick), StopRequest::kNone);
     if (world.is_main()) raise(SIGINT);
-    EXPECT_EQ(wish.next(Pace::kQuick), Wish::kNone);
-    EXPECT_EQ(wish.next(Pace::kQuick), Wish::kInterrupt);
+    EXPECT_EQ(wish.next(Pace::kQuick), StopRequest::kNone);
+    EXPECT_EQ(wish.next(Pace::kQuick), StopRequest::kInterrupt);
     wish.finish();
   });
 }
 
-TEST(SharedWish, ASaveIsAskedForOnce) {
+TEST(AgreedStop, ASaveIsAskedForOnce) {
   testing::run_ranks({.size = 2}, [](const World& world) {
     StopSignals signals;
     signals.arm(world.status());
-    SharedWish wish(world, signals);
-    EXPECT_EQ(wish.next(Pace::kSlow), Wish::kNone);
+    AgreedStop wish(world, signals);
+    EXPECT_EQ(wish.next(Pace::kSlow), StopRequest::kNone);
     if (world.is_main()) raise(SIGUSR1);
-    EXPECT_EQ(wish.next(Pace::kSlow), Wish::kSave);
-    EXPECT_EQ(wish.next(Pace::kSlow), Wish::kNone);
+    EXPECT_EQ(wish.next(Pace::kSlow), StopRequest::kSave);
+    EXPECT_EQ(wish.next(Pace::kSlow), StopRequest::kNone);
     wish.finish();
   });
 }

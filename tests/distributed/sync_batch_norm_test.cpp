@@ -42,7 +42,7 @@ TEST(SyncBatchNormRanks, ThreeRanksEqualTheJoinedBatchAlsoWithEmptyOnes) {
 TEST(SyncBatchNormRanks, OneValuePerChannelOverallIsAnErrorOnEveryRank) {
   run_ranks({.size = 2}, [](const World& world) {
     SyncBatchNorm norm(2);
-    convert_sync_batchnorm(*norm, world);
+    connect_sync_batch_norms(*norm, world);
     EXPECT_THROW(norm(torch::randn({world.rank(), 2})), ConfigError);
     // One on each is enough.
     const Tensor out = norm(torch::randn({1, 2}));
@@ -53,7 +53,7 @@ TEST(SyncBatchNormRanks, OneValuePerChannelOverallIsAnErrorOnEveryRank) {
 TEST(SyncBatchNormRanks, EvaluationNeedsNoOtherRank) {
   run_ranks({.size = 2}, [](const World& world) {
     SyncBatchNorm norm(2);
-    convert_sync_batchnorm(*norm, world);
+    connect_sync_batch_norms(*norm, world);
     norm->eval();
     const Tensor x = torch::randn({1, 2, 3, 3});
     if (!world.is_main()) return;
@@ -65,7 +65,7 @@ TEST(SyncBatchNormRanks, NormalisesHalfPrecision) {
   run_ranks({.size = 2}, [](const World& world) {
     torch::manual_seed(world.rank());
     SyncBatchNorm norm(4);
-    convert_sync_batchnorm(*norm, world);
+    connect_sync_batch_norms(*norm, world);
     const Tensor x = torch::randn({8, 4, 6, 6}).to(at::kBFloat16);
     const Tensor input = x.clone().requires_grad_();
     const Tensor out = norm(input);
@@ -107,7 +107,7 @@ TEST(SyncBatchNormRanks, ANetTrainsAlikeOnOneAndOnTwoRanks) {
     const auto alone = std::make_shared<SmallNetImpl>();
     torch::manual_seed(7);
     const auto net = std::make_shared<SmallNetImpl>();
-    convert_sync_batchnorm(*net, world);
+    connect_sync_batch_norms(*net, world);
     DistributedDataParallel<SmallNetImpl> ddp(net, world);
     torch::optim::SGD alone_sgd(alone->parameters(), 0.1);
     torch::optim::SGD sgd(net->parameters(), 0.1);

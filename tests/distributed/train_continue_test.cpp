@@ -123,7 +123,7 @@ TEST_F(TrainContinue, AnotherOrderInTheMiddleOfAnEpochIsSaid) {
   expect_in(other.err, "samples are missed or seen twice");
 }
 
-TEST_F(TrainContinue, SamplingLeavesThePicturesOfTheTraining) {
+TEST_F(TrainContinue, SamplingLeavesTheImagesOfTheTraining) {
   run_well(tiny("run", {"--n_steps=4", "--sample_every=4"}));
   const std::string before = read_file(in("run/samples/step_4.png"));
   const ProcessResult result =

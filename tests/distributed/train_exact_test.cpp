@@ -106,7 +106,7 @@ struct PlainLoop {
         torch::optim::SGDOptions(config.optimization.lr).momentum(0.9));
     for (const int64_t epoch : {0, 1}) {
       const auto order =
-          DistributedSampler(data->size(), Share{}, {}).indices(epoch);
+          DistributedSampler(data->size(), Shard{}, {}).indices(epoch);
       auto next = order.begin();
       for (const int64_t size : batch_sizes) {
         step(recipe, *data, {next, next + size}, epoch);

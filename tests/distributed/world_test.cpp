@@ -64,16 +64,16 @@ TEST(World, AgreesOnFlags) {
 TEST(World, SharesTheResultOfRank0) {
   run_ranks({.size = 3}, [](const World& world) {
     int calls = 0;
-    const auto text = world.only_on_rank0_then_share([&] {
+    const auto text = world.run_on_rank0_and_broadcast([&] {
       ++calls;
       return std::string("made once");
     });
     EXPECT_EQ(text, "made once");
     EXPECT_EQ(calls, world.is_main() ? 1 : 0);
-    EXPECT_EQ(world.only_on_rank0_then_share([] { return 0.1; }), 0.1);
-    EXPECT_EQ(world.only_on_rank0_then_share([] { return -7; }), -7);
-    EXPECT_EQ(world.only_on_rank0_then_share([] { return 0.5F; }), 0.5F);
-    world.only_on_rank0_then_share([&] { ++calls; });
+    EXPECT_EQ(world.run_on_rank0_and_broadcast([] { return 0.1; }), 0.1);
+    EXPECT_EQ(world.run_on_rank0_and_broadcast([] { return -7; }), -7);
+    EXPECT_EQ(world.run_on_rank0_and_broadcast([] { return 0.5F; }), 0.5F);
+    world.run_on_rank0_and_broadcast([&] { ++calls; });
     EXPECT_EQ(calls, world.is_main() ? 2 : 0);
   });
 }
@@ -81,7 +81,7 @@ TEST(World, SharesTheResultOfRank0) {
 TEST(World, ThrowsTheErrorOfRank0OnEveryRank) {
   run_ranks({.size = 3}, [](const World& world) {
     try {
-      world.only_on_rank0_then_share([] { throw IoError("disk full"); });
+      world.run_on_rank0_and_broadcast([] { throw IoError("disk full"); });
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("disk full"), std::string::npos);

@@ -1,5 +1,5 @@
 #include "fuzz/target.h"
-#include "lockstep/recipes/atlas/llama_config.h"
+#include "lockstep/models/llama/llama_config.h"
 
 // A model that is accepted can be built.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

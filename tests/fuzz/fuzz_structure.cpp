@@ -1,5 +1,5 @@
 #include "fuzz/target.h"
-#include "lockstep/recipes/protein/structure.h"
+#include "lockstep/datasets/proteins/structure.h"
 
 // A structure that is read has all parts of each residue.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -5,14 +5,14 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/cli/command_line.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/step_plan.h"
+#include "lockstep/engine/learner.h"
 #include "lockstep/recipes/jit/image_recipe.h"
 #include "lockstep/recipes/protein/protein.h"
 #include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/recipes/tiny/tiny.h"
-#include "lockstep/train/command_line.h"
-#include "lockstep/train/learner.h"
 #include "support/ranks.h"
 
 namespace lockstep::testing {
@@ -35,7 +35,7 @@ class WeightedRecipe final : public Recipe {
   void describe(Options& options, TrainConfig& common) override {
     tiny_.describe(options, common);
   }
-  RecipeFacts facts() const override { return tiny_.facts(); }
+  TaskInfo facts() const override { return tiny_.facts(); }
   DataSets open_data(const TrainConfig& common) override {
     return tiny_.open_data(common);
   }
@@ -66,7 +66,7 @@ void train_without_reading_back(Recipe& recipe, const Arguments& flags,
   StepPlan plan({.num_samples = data.train->size(),
                  .global_batch = 32 * world.size(),
                  .micro_batch = 16},
-                Share{world.rank(), world.size()});
+                Shard{world.rank(), world.size()});
   Batches batches = stream_batches(data.train, StepRequests(plan, {}),
                                    {.device = world.device()});
   const auto step = [&] {

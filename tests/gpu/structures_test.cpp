@@ -4,11 +4,11 @@
 
 #include <map>
 
+#include "lockstep/cli/command_line.h"
 #include "lockstep/recipes/protein/protein.h"
 #include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/tensor/autocast.h"
 #include "lockstep/tensor/device.h"
-#include "lockstep/train/command_line.h"
 #include "support/norm_comparison.h"
 #include "support/ranks.h"
 #include "unit/recipes/batch_of.h"

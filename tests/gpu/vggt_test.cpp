@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/engine/precision.h"
+#include "lockstep/kernels/qk_norm_rope.h"
 #include "lockstep/kernels/token_norm.h"
-#include "lockstep/kernels/turned_heads.h"
-#include "lockstep/recipes/atlas/vggt_frozen.h"
+#include "lockstep/models/vggt/frozen.h"
 #include "lockstep/tensor/device.h"
-#include "lockstep/train/precision.h"
 #include "support/random_vggt.h"
 
 namespace lockstep {
@@ -57,14 +57,14 @@ TEST(GpuVggt, NormsOfTokensEqualThoseOfTheCpu) {
   }
 }
 
-TEST(GpuVggt, TurnedHeadsEqualThoseOfTheCpu) {
+TEST(GpuVggt, QkNormRopeEqualThoseOfTheCpu) {
   const auto device = the_gpu();
   const torch::NoGradGuard no_grad;
   torch::manual_seed(2);
   for (const Half& half : kHalves) {
     for (const int64_t size : {8, 24, 64, 128}) {
       const Tensor angles = torch::randn({7, 1, size / 4});
-      const HeadRotations rotations{
+      const RopeTable rotations{
           .cosines =
               torch::cat({angles, angles, 2 * angles, 2 * angles}, 2).cos(),
           .sines =
@@ -73,13 +73,13 @@ TEST(GpuVggt, TurnedHeadsEqualThoseOfTheCpu) {
                             .of_keys = make_norm(size, half.type)};
       const Tensor qkv = torch::randn({2, 21, 3, 5, size}).to(half.type);
       const Tensor moved = qkv.to(device);
-      const QueriesAndKeys expected = norm_and_turn(qkv, norms, rotations);
+      const QueriesAndKeys expected = qk_norm_rope(qkv, norms, rotations);
       const QueriesAndKeys out =
-          norm_and_turn(moved,
-                        {.of_queries = on_gpu(norms.of_queries),
-                         .of_keys = on_gpu(norms.of_keys)},
-                        {.cosines = rotations.cosines.to(device),
-                         .sines = rotations.sines.to(device)});
+          qk_norm_rope(moved,
+                       {.of_queries = on_gpu(norms.of_queries),
+                        .of_keys = on_gpu(norms.of_keys)},
+                       {.cosines = rotations.cosines.to(device),
+                        .sines = rotations.sines.to(device)});
       EXPECT_LT(difference(out.queries, expected.queries), half.tolerance);
       EXPECT_LT(difference(out.keys, expected.keys), half.tolerance);
       EXPECT_TRUE(out.queries.is_alias_of(moved));
@@ -97,7 +97,7 @@ TEST(GpuVggt, ReplayedLaunchesGiveWhatCallsGive) {
   const VggtWants wants{.points = true, .pose = true, .depth = true};
   FrozenVggt frozen(net, wants);
   const torch::NoGradGuard no_grad;
-  // Two shapes by turns; other pictures at every call.
+  // Two shapes by turns; other images at every call.
   for (int round = 0; round < 4; ++round) {
     for (const int64_t side : {28, 56}) {
       const Tensor images =

@@ -5,8 +5,8 @@
 
 #include "interop/parity.h"
 #include "lockstep/checkpoint/module_state.h"
-#include "lockstep/recipes/atlas/losses.h"
-#include "lockstep/recipes/atlas/model.h"
+#include "lockstep/models/atlas/losses.h"
+#include "lockstep/models/atlas/model.h"
 
 namespace lockstep::testing {
 namespace {

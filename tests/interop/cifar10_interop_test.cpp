@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/data/cifar10.h"
+#include "lockstep/datasets/images/cifar10.h"
 #include "support/cifar10_files.h"
 #include "support/process.h"
 #include "support/temp_dir.h"

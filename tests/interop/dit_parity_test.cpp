@@ -5,8 +5,8 @@
 
 #include "interop/parity.h"
 #include "lockstep/checkpoint/module_state.h"
-#include "lockstep/recipes/dit/flow.h"
-#include "lockstep/recipes/dit/model.h"
+#include "lockstep/models/dit/flow.h"
+#include "lockstep/models/dit/model.h"
 
 namespace lockstep {
 namespace {
@@ -49,20 +49,20 @@ Tree sizes_tree(const DitConfig& config) {
 
 struct Case {
   std::shared_ptr<Dit> model;
-  Tensor pictures;
+  Tensor images;
   FlowDraws draws;
   Tensor guidance;
 };
 
 Case make_case(const DitConfig& config) {
   Case made{.model = std::make_shared<Dit>(config),
-            .pictures = {},
+            .images = {},
             .draws = {},
             .guidance = torch::tensor({1.0F, 2.5F, 5.0F})};
   testing::shake(*made.model, 0.05);
   const std::vector<int64_t> shape = {kBatch, config.channels,
                                       config.image_size, config.image_size};
-  made.pictures = torch::rand(shape) * 2 - 1;
+  made.images = torch::rand(shape) * 2 - 1;
   made.draws = {.times = torch::rand({kBatch}),
                 .noise = torch::randn(shape),
                 .labels = torch::tensor(
@@ -74,7 +74,7 @@ Tree case_tree(const Case& made) {
   Tree tree;
   tree["sizes"] = sizes_tree(made.model->config());
   tree["weights"] = module_state(*made.model);
-  tree["x"] = made.pictures;
+  tree["x"] = made.images;
   tree["t"] = made.draws.times;
   tree["z"] = made.draws.noise;
   tree["y"] = made.draws.labels;
@@ -84,7 +84,7 @@ Tree case_tree(const Case& made) {
 
 void expect_equal_training(const Case& made, const TreeView& theirs) {
   Dit& model = *made.model;
-  const Tensor loss = flow_losses(model, made.pictures, made.draws).mean();
+  const Tensor loss = flow_losses(model, made.images, made.draws).mean();
   loss.backward();
   expect_close(loss.detach(), theirs.at("loss").as_tensor(),
                {.what = "loss", .tolerance = kTolerance});
@@ -94,7 +94,7 @@ void expect_equal_training(const Case& made, const TreeView& theirs) {
 void expect_equal_forward(const Case& made, const TreeView& theirs) {
   const torch::NoGradGuard no_grad;
   const Tensor t = made.draws.times.view({-1, 1, 1, 1});
-  const Tensor z_t = (1 - t) * made.pictures + t * made.draws.noise;
+  const Tensor z_t = (1 - t) * made.images + t * made.draws.noise;
   expect_close(made.model->forward(z_t, made.draws.times, made.draws.labels),
                theirs.at("velocity").as_tensor(),
                {.what = "velocity", .tolerance = kTolerance});
@@ -103,11 +103,10 @@ void expect_equal_forward(const Case& made, const TreeView& theirs) {
                                      .labels = made.draws.labels,
                                      .guidance = made.guidance},
                                     kSteps);
-  // Pictures are rounded to 256 levels.
+  // Images are rounded to 256 levels.
   const Tensor last = course.select(1, -1).to(at::kFloat) / 127.5 - 1;
-  EXPECT_LE(
-      (last - theirs.at("pictures").as_tensor()).abs().max().item<float>(),
-      0.5F / 127.5F + 1e-3F);
+  EXPECT_LE((last - theirs.at("images").as_tensor()).abs().max().item<float>(),
+            0.5F / 127.5F + 1e-3F);
 }
 
 TEST(DitParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {

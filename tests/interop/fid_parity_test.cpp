@@ -4,8 +4,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/checkpoint/file.h"
-#include "lockstep/metrics/feature_net.h"
-#include "lockstep/metrics/frechet.h"
+#include "lockstep/fid/feature_net.h"
+#include "lockstep/fid/frechet.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -71,7 +71,7 @@ TEST(FidParity, FeaturesAreThoseOfPytorchFidAndTorchFidelity) {
     EXPECT_EQ(theirs.get_if<Tree::Dict>()->size(), 4U);
     for (const char* size : {"32", "64", "299", "400x300"}) {
       const TreeView one = theirs.at(size);
-      const Tensor ours = net->features(one.at("pictures").as_tensor());
+      const Tensor ours = net->features(one.at("images").as_tensor());
       EXPECT_EQ(ours.scalar_type(), torch::kFloat);
       EXPECT_LT(relative_difference(ours, one.at(convention).as_tensor()), 1e-5)
           << convention << " " << size;

@@ -1,4 +1,4 @@
-// Pictures are read, resized and cropped as by Pillow.
+// Images are read, resized and cropped as by Pillow.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -50,8 +50,8 @@ void write_images(const testing::TempDir& folder) {
   for (const auto& png : testing::png_of_each_kind()) {
     folder.write(png.name + ".png", png.bytes);
   }
-  const Image picture = testing::test_picture(233, 171);
-  folder.write("ours.png", encode_png(picture));
+  const Image original = testing::test_image(233, 171);
+  folder.write("ours.png", encode_png(original));
   const std::map<std::string, JpegKind> kinds = {
       {"baseline", JpegKind::kBaseline},
       {"progressive", JpegKind::kProgressive},
@@ -59,7 +59,7 @@ void write_images(const testing::TempDir& folder) {
       {"cmyk", JpegKind::kCmyk},
       {"ycck", JpegKind::kYcck}};
   for (const auto& [name, kind] : kinds) {
-    folder.write(name + ".jpg", testing::encode_jpeg(picture, kind));
+    folder.write(name + ".jpg", testing::encode_jpeg(original, kind));
   }
 }
 

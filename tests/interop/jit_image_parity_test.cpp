@@ -6,8 +6,8 @@
 
 #include "interop/parity.h"
 #include "lockstep/checkpoint/module_state.h"
-#include "lockstep/recipes/jit/image_flow.h"
-#include "lockstep/recipes/jit/image_model.h"
+#include "lockstep/models/jit/image_flow.h"
+#include "lockstep/models/jit/image_model.h"
 
 namespace lockstep {
 namespace {
@@ -91,7 +91,7 @@ Tree sizes_tree(const JitImageConfig& config) {
 struct Case {
   Sizes sizes;
   std::shared_ptr<JitImage> model;
-  Tensor pictures;
+  Tensor images;
   JitImageDraws draws;
   Tensor guidance;
 };
@@ -100,14 +100,14 @@ Case make_case(const Sizes& sizes) {
   const JitImageConfig& config = sizes.model;
   Case made{.sizes = sizes,
             .model = std::make_shared<JitImage>(config),
-            .pictures = {},
+            .images = {},
             .draws = {},
             .guidance = torch::tensor({1.0F, 2.9F, 4.0F})};
   testing::shake(*made.model, 0.1);
   const std::vector<int64_t> shape = {kBatch, config.channels,
                                       config.image_size, config.image_size};
-  made.pictures = torch::rand(shape) * 2 - 1;
-  // The last one is nearer to its picture than t_eps.
+  made.images = torch::rand(shape) * 2 - 1;
+  // The last one is nearer to its image than t_eps.
   made.draws = {.times = torch::tensor({0.1F, 0.6F, 0.97F}),
                 .noise = torch::randn(shape),
                 .labels = torch::tensor(
@@ -124,7 +124,7 @@ Tree case_tree(const Case& made) {
   tree["sampling"]["high"] = made.sizes.interval.high;
   tree["sampling"]["steps"] = kSteps;
   tree["weights"] = module_state(*made.model);
-  tree["x"] = made.pictures;
+  tree["x"] = made.images;
   tree["t"] = made.draws.times;
   tree["noise"] = made.draws.noise;
   tree["y"] = made.draws.labels;
@@ -135,7 +135,7 @@ Tree case_tree(const Case& made) {
 void expect_equal_training(const Case& made, const TreeView& theirs) {
   JitImage& model = *made.model;
   const Tensor loss =
-      jit_image_losses(model, made.pictures, made.draws, made.sizes.objective)
+      jit_image_losses(model, made.images, made.draws, made.sizes.objective)
           .mean();
   loss.backward();
   expect_close(loss.detach(), theirs.at("loss").as_tensor(),
@@ -151,16 +151,15 @@ void expect_equal_sampling(const Case& made, const TreeView& theirs) {
                {.what = "predicted", .tolerance = kTolerance});
   for (const auto& [name, method] : {std::pair("euler", OdeMethod::kEuler),
                                      std::pair("heun", OdeMethod::kHeun)}) {
-    const Tensor pictures =
-        sample_jit_images(*made.model,
-                          {.noise = made.draws.noise,
-                           .labels = made.draws.labels,
-                           .guidance = made.guidance},
-                          {.objective = made.sizes.objective,
-                           .method = method,
-                           .num_steps = kSteps,
-                           .interval = made.sizes.interval});
-    expect_close(pictures, theirs.at("pictures").at(name).as_tensor(),
+    const Tensor images = sample_jit_images(*made.model,
+                                            {.noise = made.draws.noise,
+                                             .labels = made.draws.labels,
+                                             .guidance = made.guidance},
+                                            {.objective = made.sizes.objective,
+                                             .method = method,
+                                             .num_steps = kSteps,
+                                             .interval = made.sizes.interval});
+    expect_close(images, theirs.at("images").at(name).as_tensor(),
                  {.what = name, .tolerance = kTolerance});
   }
 }

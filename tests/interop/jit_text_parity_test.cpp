@@ -7,7 +7,7 @@
 #include "interop/parity.h"
 #include "lockstep/checkpoint/module_state.h"
 #include "lockstep/diffusion/ddim.h"
-#include "lockstep/recipes/jit/text_model.h"
+#include "lockstep/models/jit/text_model.h"
 
 namespace lockstep {
 namespace {
@@ -113,7 +113,7 @@ void expect_close(const Tensor& ours, const Tensor& theirs,
 void expect_equal_training(const Case& made, const TreeView& theirs) {
   const Tensor a = (1 - made.times / 1000.0).view({-1, 1, 1, 1});
   const Tensor predicted =
-      made.model->forward({.pictures = a * made.clean + (1 - a) * made.noise,
+      made.model->forward({.images = a * made.clean + (1 - a) * made.noise,
                            .times = made.times,
                            .condition = made.condition,
                            .mask = made.mask});
@@ -139,15 +139,15 @@ void expect_equal_training(const Case& made, const TreeView& theirs) {
 
 void expect_equal_samples(const Case& made, const TreeView& theirs) {
   const torch::NoGradGuard no_grad;
-  const Tensor pictures = sample_ddim(
+  const Tensor images = sample_ddim(
       [&](const Tensor& x, int64_t t) {
         return made.model->forward(
-            {.pictures = x,
+            {.images = x,
              .times = torch::full({x.size(0)}, t, at::kLong),
              .condition = made.condition});
       },
       made.noise, {.num_steps = kSteps});
-  expect_close(pictures, theirs.at("pictures").as_tensor(), "pictures");
+  expect_close(images, theirs.at("images").as_tensor(), "images");
 }
 
 TEST(JitTextParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {

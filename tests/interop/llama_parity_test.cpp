@@ -6,7 +6,7 @@
 
 #include "interop/parity.h"
 #include "lockstep/checkpoint/weight_files.h"
-#include "lockstep/recipes/atlas/llama.h"
+#include "lockstep/models/llama/llama.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

@@ -55,8 +55,8 @@ TEST_F(PrepareInterop, DamagedLiberoFilesAreListed) {
   expect_reason("episode_mixed-demo_2", "no 'data/demo_2/actions'");
   expect_reason("episode_mixed-demo_3", "frames x 7 numbers");
   expect_reason("episode_mixed-demo_4", "action 1: z is nan");
-  expect_reason("episode_mixed-demo_5", "agentview_rgb' holds no pictures");
-  expect_reason("episode_mixed-demo_6", "3 workspace pictures, but 2");
+  expect_reason("episode_mixed-demo_5", "agentview_rgb' holds no images");
+  expect_reason("episode_mixed-demo_6", "3 workspace images, but 2");
   expect_reason("episode_mixed-demo_7", "2 actions for 3 frames");
   expect_reason("episode_mixed-demo_8",
                 "compressed by filter 32015, which is not known. Store it with "
@@ -123,7 +123,7 @@ TEST_F(PrepareInterop, DamagedLerobotEpisodesAreListed) {
   expect_reason("episode_000001", "has no column 'wrist_image', but image");
   expect_reason("episode_000002", "is it whole?");
   expect_reason("episode_000003", "action 0: x is nan");
-  expect_reason("episode_000004", "without the bytes of a picture");
+  expect_reason("episode_000004", "without the bytes of a image");
   expect_reason("episode_000005", "does not hold 7 numbers");
   expect_reason("episode_000006", "its task changes");
   expect_reason("episode_000007", "neither PNG nor JPEG");

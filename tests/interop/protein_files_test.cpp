@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "lockstep/recipes/protein/cache_file.h"
-#include "lockstep/recipes/protein/generated.h"
-#include "lockstep/recipes/protein/vocabulary.h"
+#include "lockstep/datasets/proteins/cache_file.h"
+#include "lockstep/datasets/proteins/generated.h"
+#include "lockstep/models/protein/vocabulary.h"
 #include "lockstep/tensor/random_stream.h"
 #include "support/process.h"
 #include "support/temp_dir.h"

@@ -6,10 +6,10 @@
 
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/module_state.h"
-#include "lockstep/recipes/protein/inference.h"
-#include "lockstep/recipes/protein/losses.h"
-#include "lockstep/recipes/protein/model.h"
-#include "lockstep/recipes/protein/vocabulary.h"
+#include "lockstep/models/protein/inference.h"
+#include "lockstep/models/protein/losses.h"
+#include "lockstep/models/protein/model.h"
+#include "lockstep/models/protein/vocabulary.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

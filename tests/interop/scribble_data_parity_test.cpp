@@ -1,4 +1,4 @@
-// Pictures and maps of scribble segmentation are made as by OpenCV, Pillow and
+// Images and maps of scribble segmentation are made as by OpenCV, Pillow and
 // scipy.
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/data/label_map.h"
 #include "lockstep/data/opencv_ops.h"
-#include "lockstep/recipes/scribble/augment.h"
-#include "lockstep/recipes/scribble/distance_map.h"
+#include "lockstep/datasets/voc/augment.h"
+#include "lockstep/datasets/voc/distance_map.h"
 #include "support/images.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -86,7 +86,7 @@ Image augmented(const Image& image, const Case& c) {
   if (c.argument(1) != 0) draws.degrees = c.argument(1);
   const Augmentation way(size_of(image), kAugmentedSide, draws);
   at::Tensor result = image.channels == 3
-                          ? way.picture(image).permute({1, 2, 0}).contiguous()
+                          ? way.image(image).permute({1, 2, 0}).contiguous()
                           : way.map(image);
   Image out = make_image(kAugmentedSide, kAugmentedSide, image.channels);
   std::copy_n(result.const_data_ptr<uint8_t>(), out.pixels.size(),
@@ -138,13 +138,13 @@ std::vector<Case> ask_python(const testing::TempDir& folder) {
   return cases;
 }
 
-// One level where a picture with an odd side is halved, since OpenCV leaves its
+// One level where a image with an odd side is halved, since OpenCV leaves its
 // own convention there and averages four pixels. All else is equal.
 int allowed_difference(const Case& c) {
   return c.kind == "factor" && c.is_photo() && c.argument(0) == 0.5 ? 1 : 0;
 }
 
-TEST(ScribbleDataParity, PicturesAndMapsAreThoseOfOpenCvPillowAndScipy) {
+TEST(ScribbleDataParity, ImagesAndMapsAreThoseOfOpenCvPillowAndScipy) {
   const testing::TempDir folder;
   write_ours(folder);
   std::map<std::string, int> compared;

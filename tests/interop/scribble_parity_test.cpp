@@ -7,8 +7,8 @@
 #include "interop/parity.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/module_state.h"
-#include "lockstep/recipes/scribble/model.h"
-#include "lockstep/recipes/scribble/weights.h"
+#include "lockstep/models/deeplab/model.h"
+#include "lockstep/models/deeplab/weights.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -25,7 +25,7 @@ struct Sizes {
   std::string name;
   std::string type;
   int64_t layers = 18;
-  int64_t picture_side = 65;
+  int64_t image_side = 65;
   at::ScalarType dtype = at::kFloat;
   double tolerance = 1e-4;
 };
@@ -42,7 +42,7 @@ const std::vector<std::string> kTerms = {"scribble", "pseudo", "ds", "dc",
 struct Case {
   Sizes sizes;
   std::shared_ptr<ScribbleNet> net;
-  Tensor pictures;
+  Tensor images;
   Tensor labels;
   Tensor pseudo;
   Tensor ds;
@@ -50,12 +50,12 @@ struct Case {
 };
 
 Case make_case(const Sizes& sizes) {
-  const int64_t side = sizes.picture_side;
+  const int64_t side = sizes.image_side;
   const std::vector<int64_t> shape = {kBatch, side, side};
   Case made{.sizes = sizes,
             .net = std::make_shared<ScribbleNet>(ScribbleModelConfig{
                 .type = sizes.type, .layers = sizes.layers, .num_classes = 7}),
-            .pictures = torch::randn({kBatch, 3, side, side}),
+            .images = torch::randn({kBatch, 3, side, side}),
             .labels = torch::randint(7, shape).to(at::kByte),
             .pseudo = torch::zeros(shape, at::kByte),
             .ds = torch::randint(256, shape).to(at::kByte),
@@ -74,7 +74,7 @@ Tree case_tree(const Case& made) {
   tree["sizes"]["layers"] = made.sizes.layers;
   tree["sizes"]["classes"] = made.net->config().num_classes;
   tree["weights"] = module_state(*made.net);
-  tree["pictures"] = made.pictures;
+  tree["images"] = made.images;
   tree["labels"] = made.labels;
   tree["pseudo"] = made.pseudo;
   tree["ds"] = made.ds;
@@ -93,7 +93,7 @@ void stop_dropout(torch::nn::Module& net) {
 }
 
 std::vector<LossSum> loss_terms(const Case& made, const ScribbleOutput& out) {
-  const int64_t side = made.sizes.picture_side;
+  const int64_t side = made.sizes.image_side;
   const Tensor logs = log_probabilities(out.logits, side, side);
   const Tensor entropy = pixel_entropy(logs);
   std::vector<LossSum> terms = {cross_entropy(logs, made.labels),
@@ -115,7 +115,7 @@ void expect_equal_step(const Case& made, const TreeView& theirs) {
   };
   stop_dropout(*made.net);
   const ScribbleOutput out =
-      made.net->forward(made.pictures.to(made.sizes.dtype));
+      made.net->forward(made.images.to(made.sizes.dtype));
   expect(out.features, theirs.at("features"), "features");
   expect(out.logits, theirs.at("logits"), "logits");
   const auto terms = loss_terms(made, out);
@@ -140,9 +140,9 @@ void expect_equal_step(const Case& made, const TreeView& theirs) {
 void expect_equal_evaluation(const Case& made, const TreeView& theirs) {
   const torch::NoGradGuard no_grad;
   made.net->eval();
-  const int64_t side = made.sizes.picture_side;
+  const int64_t side = made.sizes.image_side;
   const Tensor logits =
-      made.net->forward(made.pictures.to(made.sizes.dtype)).logits;
+      made.net->forward(made.images.to(made.sizes.dtype)).logits;
   expect_close(resize_maps(logits, side, side),
                theirs.at("eval_logits").as_tensor(),
                {.what = "evaluation", .tolerance = made.sizes.tolerance});
@@ -171,13 +171,13 @@ void expect_equal_nets(const std::vector<Sizes>& all) {
 }
 
 // A ReLU near its bend goes the other way by a rounding, so that tight bounds
-// need float64. Small pictures leave wide dilations without neighbours.
+// need float64. Small images leave wide dilations without neighbours.
 std::vector<Sizes> sizes_of(const std::string& type) {
   return {{.name = "18", .type = type},
-          {.name = "50", .type = type, .layers = 50, .picture_side = 49},
+          {.name = "50", .type = type, .layers = 50, .image_side = 49},
           {.name = "exact",
            .type = type,
-           .picture_side = type == "deeplabv2" ? 201 : 81,
+           .image_side = type == "deeplabv2" ? 201 : 81,
            .dtype = at::kDouble,
            .tolerance = 1e-9}};
 }

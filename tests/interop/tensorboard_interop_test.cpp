@@ -31,7 +31,7 @@ std::string ask_python(const std::string& script,
   return result.out;
 }
 
-std::string picture(int width, int height, uint8_t shade) {
+std::string image(int width, int height, uint8_t shade) {
   const std::vector<uint8_t> pixels(size_t(width * height * 3), shade);
   return encode_png({.width = width, .height = height, .pixels = pixels});
 }
@@ -52,16 +52,14 @@ void write_first_part(const std::filesystem::path& folder) {
   for (int64_t step = 1; step <= 4; ++step) {
     tracker.record(record_of(step, 1.0 / double(step)));
   }
-  tracker.record(
-      {.step = 2,
-       .unix_time = 1.7e9 + 2,
-       .metrics = {{"val/loss", 2.25}},
-       .pictures = {{.title = "samples", .png = picture(7, 5, 40)}}});
-  tracker.record(
-      {.step = 4,
-       .unix_time = 1.7e9 + 4,
-       .metrics = {{"val/loss", 9}},
-       .pictures = {{.title = "samples", .png = picture(7, 5, 80)}}});
+  tracker.record({.step = 2,
+                  .unix_time = 1.7e9 + 2,
+                  .metrics = {{"val/loss", 2.25}},
+                  .images = {{.title = "samples", .png = image(7, 5, 40)}}});
+  tracker.record({.step = 4,
+                  .unix_time = 1.7e9 + 4,
+                  .metrics = {{"val/loss", 9}},
+                  .images = {{.title = "samples", .png = image(7, 5, 80)}}});
 }
 
 // Goes on behind step 2 with other values.
@@ -71,11 +69,10 @@ void write_second_part(const std::filesystem::path& folder) {
   for (int64_t step = 3; step <= 5; ++step) {
     tracker.record(record_of(step, 10.0 * double(step)));
   }
-  tracker.record(
-      {.step = 4,
-       .unix_time = 1.7e9 + 4,
-       .metrics = {{"val/loss", 7}},
-       .pictures = {{.title = "samples", .png = picture(9, 6, 80)}}});
+  tracker.record({.step = 4,
+                  .unix_time = 1.7e9 + 4,
+                  .metrics = {{"val/loss", 7}},
+                  .images = {{.title = "samples", .png = image(9, 6, 80)}}});
 }
 
 TEST(TensorBoardInterop, EveryStepIsShownOnceByValue) {
@@ -101,10 +98,9 @@ TEST(TensorBoardInterop, WhatIsDoneAgainAtTheLastStepIsShownOnce) {
       {.folder = folder.path() / "run",
        .kept = KeptRecords{.last_step = 2, .redone = "val/"},
        .metrics = metrics});
-  tracker.record(
-      {.step = 2,
-       .metrics = {{"val/loss", 2.5}},
-       .pictures = {{.title = "samples", .png = picture(7, 5, 41)}}});
+  tracker.record({.step = 2,
+                  .metrics = {{"val/loss", 2.5}},
+                  .images = {{.title = "samples", .png = image(7, 5, 41)}}});
   EXPECT_EQ(ask_python("tensorboard_events.py", {folder.path() / "run"}),
             "scalar train/loss 1:1 2:0.5\n"
             "scalar train/lr 1:0.5 2:0.5\n"
@@ -170,7 +166,7 @@ TEST(CsvInterop, PythonReadsTheNumbersOfMetricsJsonl) {
             "50 rows, 67 numbers are equal\n");
 }
 
-TEST(PlotInterop, BothPicturesAreReadByOthers) {
+TEST(PlotInterop, BothImagesAreReadByOthers) {
   const TempDir folder;
   PlotTracker plots({.folder = folder.path(), .title = "a <b> & \xc3\xa9"});
   for (int64_t step = 1; step <= 20; ++step) {

@@ -34,11 +34,11 @@ class TrainRecords : public ::testing::Test {
     return run(command_of(training), options);
   }
 
-  void expect_read(int exit_code, int num_pictures) const {
+  void expect_read(int exit_code, int num_images) const {
     const ProcessResult read =
         run({TORCH_PYTHON, PYTHON_SCRIPTS "/train_records.py",
              temp_.path() / "run", temp_.path() / "wandb",
-             std::to_string(exit_code), std::to_string(num_pictures)},
+             std::to_string(exit_code), std::to_string(num_images)},
             {.timeout_seconds = 120});
     EXPECT_EQ(read.exit_code, 0) << read.out << read.err;
   }

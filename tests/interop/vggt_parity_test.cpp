@@ -5,7 +5,7 @@
 
 #include "interop/parity.h"
 #include "lockstep/checkpoint/module_state.h"
-#include "lockstep/recipes/atlas/vggt.h"
+#include "lockstep/models/vggt/vggt.h"
 #include "support/random_vggt.h"
 
 namespace lockstep {
@@ -139,12 +139,12 @@ TEST(VggtParity, TokensPosesMapsAndGradientsEqualPython) {
   std::vector<Case> cases = {
       {.name = "tiny"},
       {.name = "larger", .config = larger(), .shape = {1, 2, 3, 42, 42}},
-      {.name = "other picture", .config = larger(), .shape = {2, 2, 3, 56, 28}},
-      {.name = "smaller picture and one view",
+      {.name = "other image", .config = larger(), .shape = {2, 2, 3, 56, 28}},
+      {.name = "smaller image and one view",
        .config = larger(),
        .shape = {2, 1, 3, 28, 28}},
       {.name = "exact", .dtype = at::kDouble, .tolerance = 1e-9},
-      {.name = "exact other picture",
+      {.name = "exact other image",
        .config = larger(),
        .shape = {5, 2, 3, 28, 70},
        .dtype = at::kDouble,

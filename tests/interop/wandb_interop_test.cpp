@@ -65,7 +65,7 @@ void record_steps(Tracker& tracker) {
   tracker.record({.step = 3,
                   .unix_time = kStart + 20.25,
                   .metrics = {{"train/loss", 0.1}, {"train/odd", INFINITY}},
-                  .pictures = {{"samples/a", png()}},
+                  .images = {{"samples/a", png()}},
                   .texts = {{"notes", "a < b"}}});
 }
 
@@ -136,13 +136,13 @@ std::string media_path(const std::string& beginning, const std::string& digest,
 }
 
 Json items_of_step_3() {
-  const auto picture = media_path("images/samples/a_3_", kPngDigest, ".png");
+  const auto image = media_path("images/samples/a_3_", kPngDigest, ".png");
   const auto page = media_path("html/notes_3_", kPageDigest, ".html");
   const auto quoted = [](const std::string& text) { return Json(text).dump(); };
   return {item({"train/loss"}, "0.1"),
           item({"train/odd"}, "Infinity"),
           item({"samples/a", "_type"}, "\"image-file\""),
-          item({"samples/a", "path"}, quoted(picture)),
+          item({"samples/a", "path"}, quoted(image)),
           item({"samples/a", "sha256"}, quoted(kPngDigest)),
           item({"samples/a", "size"}, "33"),
           item({"samples/a", "format"}, "\"png\""),

@@ -1,4 +1,4 @@
-// Small files in the layouts of CIFAR-10. Picture i has label i % 10.
+// Small files in the layouts of CIFAR-10. Image i has label i % 10.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace lockstep::testing {
 
-// The 3072 bytes of a picture.
+// The 3072 bytes of a image.
 std::string cifar10_pixels(int64_t index);
 
-// Pictures `begin` to `end`, the latter not included.
+// Images `begin` to `end`, the latter not included.
 std::string cifar10_binary(int64_t begin, int64_t end);
 
 // The same as Python 2 pickled them: opcode by opcode, without numpy.

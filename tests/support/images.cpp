@@ -131,7 +131,7 @@ Image expected_image(const PngKind& kind) {
 
 }  // namespace
 
-Image test_picture(int width, int height) {
+Image test_image(int width, int height) {
   Image image = make_image(width, height, 3);
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {

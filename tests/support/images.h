@@ -1,4 +1,4 @@
-// Pictures made by code, and image files of every kind.
+// Images made by code, and image files of every kind.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace lockstep::testing {
 
 // Smooth colours with a disc; the same on every machine.
-Image test_picture(int width, int height);
+Image test_image(int width, int height);
 
 enum class JpegKind { kBaseline, kProgressive, kGrey, kCmyk, kYcck };
 

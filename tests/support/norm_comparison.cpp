@@ -50,7 +50,7 @@ void compare_norms(const World& world, const NormComparison& with) {
   alone->to(world.device(), with.dtype);
   SyncBatchNorm ours(
       std::dynamic_pointer_cast<SyncBatchNormImpl>(alone->clone()));
-  convert_sync_batchnorm(*ours, world);
+  connect_sync_batch_norms(*ours, world);
   ASSERT_TRUE(ours->is_connected());
 
   const Tensor whole = data.clone().requires_grad_();

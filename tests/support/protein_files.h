@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/recipes/protein/generated.h"
+#include "lockstep/datasets/proteins/generated.h"
 
 namespace lockstep::testing {
 

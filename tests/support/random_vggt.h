@@ -6,8 +6,8 @@
 #include <cmath>
 #include <memory>
 
+#include "lockstep/models/vggt/vggt.h"
 #include "lockstep/nn/bare.h"
-#include "lockstep/recipes/atlas/vggt.h"
 
 namespace lockstep::testing {
 

@@ -17,7 +17,7 @@
 #include "lockstep/config/options.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/recipes/registry.h"
-#include "lockstep/train/checkpoint_layout.h"
+#include "lockstep/run/checkpoint_layout.h"
 
 namespace lockstep {
 namespace {

@@ -1,9 +1,9 @@
 #include "lockstep/app/flags_document.h"
 
+#include "lockstep/cli/command_line.h"
 #include "lockstep/config/options.h"
 #include "lockstep/config/render.h"
 #include "lockstep/recipes/registry.h"
-#include "lockstep/train/command_line.h"
 
 namespace lockstep {
 

@@ -12,7 +12,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/printable.h"
 #include "lockstep/base/terminal.h"
-#include "lockstep/prepare/prepare.h"
+#include "lockstep/datasets/conversion/prepare.h"
 #include "lockstep/track/console.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/terminal.h"
+#include "lockstep/cli/commands.h"
 #include "lockstep/program.h"
-#include "lockstep/train/commands.h"
 
 namespace lockstep {
 namespace {

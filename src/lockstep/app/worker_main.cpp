@@ -12,9 +12,9 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
+#include "lockstep/cli/commands.h"
 #include "lockstep/lockstep.h"
 #include "lockstep/recipes/registry.h"
-#include "lockstep/train/commands.h"
 
 namespace lockstep {
 namespace {
@@ -40,7 +40,7 @@ void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
 
 int list_recipes() {
   for (const RecipeEntry& entry : recipes()) {
-    const RecipeFacts facts = entry.make()->facts();
+    const TaskInfo facts = entry.make()->facts();
     print(facts.name + ": " + facts.summary + "\n");
   }
   return 0;

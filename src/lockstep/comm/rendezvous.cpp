@@ -121,12 +121,12 @@ void refuse_shared_device(const Place& place, const Record& own, int other,
 }
 
 void compare_with_all(c10d::Store& store, const Place& place, const Record& own,
-                      const Attendance& attendance) {
+                      const PeerTable& peers) {
   for (int rank = 0; rank < place.world_size; ++rank) {
     if (rank == place.rank) continue;
     const Record record = read_record(store, rank);
     compare_world_sizes(place, rank, record);
-    if (!attendance.may_share_device) {
+    if (!peers.may_share_device) {
       refuse_shared_device(place, own, rank, record);
     }
   }
@@ -250,10 +250,10 @@ c10::intrusive_ptr<c10d::Store> open_store(Place& place,
       c10::make_intrusive<ClientStore>(std::move(client), std::move(host)));
 }
 
-void meet(c10d::Store& store, const Place& place, const Attendance& attendance,
-          std::chrono::milliseconds timeout) {
+void exchange_peers(c10d::Store& store, const Place& place,
+                    const PeerTable& peers, std::chrono::milliseconds timeout) {
   const Record own{place.world_size, host_name(), std::to_string(getpid()),
-                   attendance.device_identity};
+                   peers.device_identity};
   claim_rank(store, place, own);
   store.set(record_key(place.rank), to_text(own));
   // Rank 0 first: a wrong world size shows before waiting for ranks that never
@@ -264,7 +264,7 @@ void meet(c10d::Store& store, const Place& place, const Attendance& attendance,
     std::vector<int> ranks(place.world_size);
     for (int rank = 0; rank < place.world_size; ++rank) ranks[rank] = rank;
     wait_for_records(store, place, ranks, timeout);
-    compare_with_all(store, place, own, attendance);
+    compare_with_all(store, place, own, peers);
   };
   try {
     compare();

@@ -21,7 +21,7 @@ namespace lockstep {
 c10::intrusive_ptr<c10d::Store> open_store(Place& place,
                                            std::chrono::milliseconds timeout);
 
-struct Attendance {
+struct PeerTable {
   std::string device_identity;  // Empty for the CPU.
   bool may_share_device = false;
 };
@@ -29,7 +29,7 @@ struct Attendance {
 // Waits until every rank has come. Throws TimeoutError naming the missing
 // ranks, ConfigError when two processes claim one rank, the world sizes differ,
 // or two ranks hold one GPU.
-void meet(c10d::Store& store, const Place& place, const Attendance& attendance,
-          std::chrono::milliseconds timeout);
+void exchange_peers(c10d::Store& store, const Place& place,
+                    const PeerTable& peers, std::chrono::milliseconds timeout);
 
 }  // namespace lockstep

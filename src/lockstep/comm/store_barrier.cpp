@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kFarewell = "farewell";
+constexpr const char* kDeparted = "farewell";
 constexpr const char* kNumberOfFarewells = "number_of_farewells";
 
 std::vector<int> unset_keys(c10d::Store& store,
@@ -69,7 +69,7 @@ std::vector<std::string> StoreBarrier::keys_of_all(
 Absent StoreBarrier::arrive_and_wait(std::chrono::milliseconds timeout) {
   const int64_t round = round_++;
   const auto keys = keys_of_all(fmt::format("barrier/{}", round));
-  const auto farewells = keys_of_all(kFarewell);
+  const auto farewells = keys_of_all(kDeparted);
   Absent absent;
   // Asked after the keys: a rank that came and then left is not missed.
   const auto somebody_left = [&] {
@@ -95,7 +95,7 @@ Absent StoreBarrier::arrive_and_wait(std::chrono::milliseconds timeout) {
 }
 
 void StoreBarrier::leave(std::chrono::milliseconds timeout) {
-  const auto farewells = keys_of_all(kFarewell);
+  const auto farewells = keys_of_all(kDeparted);
   store_.set(farewells[rank_], "1");
   store_.add(kNumberOfFarewells, 1);
   wait_for_keys(store_, farewells, timeout);

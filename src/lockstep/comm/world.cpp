@@ -28,7 +28,7 @@ using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 // A rank that leaves waits this long for the others before it closes its side.
-constexpr std::chrono::seconds kFarewell{5};
+constexpr std::chrono::seconds kDeparted{5};
 
 // A rank that died shall be an error of a collective, as in Python, which
 // ignores this signal, and not the end of those that write to it.
@@ -140,11 +140,12 @@ void World::Impl::connect(const Environment& environment) {
     require_interfaces(*names, "GLOO_SOCKET_IFNAME");
   }
   store = open_store(place, timeout);
-  meet(*store, place,
-       {.device_identity = device_identity(device),
-        .may_share_device = find(environment, "LOCKSTEP_SHARE_GPUS") ||
-                            find(environment, "NCCL_HOSTID")},
-       timeout);
+  exchange_peers(
+      *store, place,
+      {.device_identity = device_identity(device),
+       .may_share_device = find(environment, "LOCKSTEP_SHARE_GPUS") ||
+                           find(environment, "NCCL_HOSTID")},
+      timeout);
   barrier.emplace(*store, place.rank, place.world_size);
   group = c10::make_intrusive<ProcessGroup>(
       c10::make_intrusive<c10d::PrefixStore>("data", store), place.rank,
@@ -188,7 +189,7 @@ void World::Impl::close() {
     // answer.
     try {
       barrier->leave(std::min<std::chrono::milliseconds>(
-          timeout, std::chrono::milliseconds(kFarewell)));
+          timeout, std::chrono::milliseconds(kDeparted)));
     } catch (const std::exception&) {
       // The host has left already: nothing is lost.
     }

@@ -92,7 +92,7 @@ class World {
   // nothing) to every rank. When it throws, every rank throws: nobody waits for
   // a result that never comes.
   template <typename Action>
-  auto only_on_rank0_then_share(Action action) const;
+  auto run_on_rank0_and_broadcast(Action action) const;
 
   // Every rank waits for every other, at most `limit` (default: the world's
   // timeout); the error names the ranks that did not come. Work queued on a GPU
@@ -133,7 +133,7 @@ void from_text(const std::string& text, double& value);
 }  // namespace detail
 
 template <typename Action>
-auto World::only_on_rank0_then_share(Action action) const {
+auto World::run_on_rank0_and_broadcast(Action action) const {
   using Result = std::invoke_result_t<Action>;
   static_assert(std::is_void_v<Result> || std::is_arithmetic_v<Result> ||
                     std::is_same_v<Result, std::string>,

@@ -34,11 +34,11 @@ std::vector<int64_t> Subset::lengths() const {
   return own;
 }
 
-RandomFlip::RandomFlip(std::shared_ptr<const Dataset> pictures)
-    : pictures_(std::move(pictures)) {}
+RandomFlip::RandomFlip(std::shared_ptr<const Dataset> images)
+    : images_(std::move(images)) {}
 
 Sample RandomFlip::get(int64_t index, uint64_t seed) const {
-  Sample sample = pictures_->get(index, seed);
+  Sample sample = images_->get(index, seed);
   if (RandomStream(seed, kFlipStream).chance(0.5)) {
     sample.at(0) = sample.at(0).flip(-1);
   }

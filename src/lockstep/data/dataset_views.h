@@ -29,16 +29,16 @@ class Subset final : public Dataset {
 // Mirrors the first tensor of every second sample, left to right.
 class RandomFlip final : public Dataset {
  public:
-  explicit RandomFlip(std::shared_ptr<const Dataset> pictures);
+  explicit RandomFlip(std::shared_ptr<const Dataset> images);
 
-  int64_t size() const override { return pictures_->size(); }
+  int64_t size() const override { return images_->size(); }
   Sample get(int64_t index, uint64_t seed) const override;
   Sample collate(std::vector<Sample> samples) const override {
-    return pictures_->collate(std::move(samples));
+    return images_->collate(std::move(samples));
   }
 
  private:
-  std::shared_ptr<const Dataset> pictures_;
+  std::shared_ptr<const Dataset> images_;
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Pictures in memory, and reading and writing them as files.
+// Images in memory, and reading and writing them as files.
 //
 // Free functions without state: safe to call from several threads at once.
 #pragma once

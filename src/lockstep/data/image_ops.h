@@ -1,4 +1,4 @@
-// What is done to pictures on their way to a batch.
+// What is done to images on their way to a batch.
 //
 // Free functions without state: safe to call from several threads at once. All
 // throw ConfigError for a size or place that does not fit.
@@ -32,8 +32,8 @@ Image flip_horizontal(const Image& image);
 Image center_crop_adm(Image image, int size);
 
 // Both for an image that was decoded at a fraction of its size `full` (see
-// ImageRequest), with the same part of the picture in the same place as
-// without. Its last row and column may reach beyond the picture.
+// ImageRequest), with the same part of the image in the same place as
+// without. Its last row and column may reach beyond the image.
 Image resize(const Image& image, ImageSize full, ImageSize size, Filter filter);
 Image center_crop_adm(Image image, ImageSize full, int size);
 

@@ -42,12 +42,12 @@ std::optional<Batch> Batches::next() { return stream_->next(); }
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const World& world,
                LoaderConfig config)
-    : Loader(std::move(dataset), Share{world.rank(), world.size()},
+    : Loader(std::move(dataset), Shard{world.rank(), world.size()},
              world.device(), config) {
   status_ = world.status();
 }
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, Share share,
+Loader::Loader(std::shared_ptr<const Dataset> dataset, Shard share,
                c10::Device device, LoaderConfig config)
     : dataset_(std::move(dataset)),
       device_(device),

@@ -90,7 +90,7 @@ class Loader {
   Loader(std::shared_ptr<const Dataset> dataset, const World& world,
          LoaderConfig config);
   // Without a world: share and device by hand.
-  Loader(std::shared_ptr<const Dataset> dataset, Share share,
+  Loader(std::shared_ptr<const Dataset> dataset, Shard share,
          c10::Device device, LoaderConfig config);
 
   // From batch `first_batch` on: continues exactly where a run stopped.

@@ -73,7 +73,7 @@ void mix_rows(const int16_t* first, const int16_t* second, const Tap& tap,
   }
 }
 
-// Rows of the old picture in the width of the new one; the last two are kept.
+// Rows of the old image in the width of the new one; the last two are kept.
 class ScaledRows {
  public:
   ScaledRows(const Image& image, std::vector<Tap> columns)
@@ -140,7 +140,7 @@ void blur_row(const uint16_t* from, size_t step, size_t count, uint8_t* to) {
   }
 }
 
-// The window and two pixels on each side, mirrored where the picture ends.
+// The window and two pixels on each side, mirrored where the image ends.
 void spread_row(const std::vector<uint16_t>& sums, const Tile& tile, Box window,
                 std::vector<uint16_t>& row) {
   const auto channels = size_t(tile.image.channels);
@@ -206,10 +206,10 @@ Tile scale_linear(const Image& image, const Scaling& scaling, Box window) {
   check_image(image);
   LOCKSTEP_CHECK(image.channels == 3 && image.width == scaling.from.width &&
                      image.height == scaling.from.height,
-                 "a picture has three channels and the size of its scaling");
+                 "a image has three channels and the size of its scaling");
   LOCKSTEP_CHECK(is_inside(window, {.width = scaling.to.width,
                                     .height = scaling.to.height}),
-                 "a window beyond the picture");
+                 "a window beyond the image");
   Tile tile = empty_tile(window, scaling.to, image.channels);
   ScaledRows rows(image, linear_taps(Axis::kColumns, scaling.from.width,
                                      scaling.step_x, window));

@@ -1,4 +1,4 @@
-// Picture operations with the conventions of OpenCV 4: its places of pixels,
+// Image operations with the conventions of OpenCV 4: its places of pixels,
 // its fixed-point arithmetic and its rounding.
 //
 // Each can make just a window of its result, so that a crop behind them saves
@@ -15,10 +15,10 @@
 
 namespace lockstep {
 
-// A window of a larger picture.
+// A window of a larger image.
 struct Tile {
   Image image = {};
-  int left = 0;  // Of the window in the picture.
+  int left = 0;  // Of the window in the image.
   int top = 0;
   ImageSize whole = {};
 
@@ -29,14 +29,14 @@ Tile whole_tile(Image image);
 
 bool is_inside(Box inner, Box outer);
 
-// The box with `margin` more on each side, as far as the picture goes.
+// The box with `margin` more on each side, as far as the image goes.
 Box grown(Box box, int margin, ImageSize whole);
 
-// How a picture changes its size.
+// How a image changes its size.
 struct Scaling {
   ImageSize from = {};
   ImageSize to = {};
-  double step_x = 1;  // Pixels of the old picture per pixel of the new one.
+  double step_x = 1;  // Pixels of the old image per pixel of the new one.
   double step_y = 1;
 };
 
@@ -46,27 +46,27 @@ Scaling scaling_to(ImageSize from, ImageSize to);
 // cv2.resize(image, None, fx=factor, fy=factor); no side becomes less than 1.
 Scaling scaling_by(ImageSize from, double factor);
 
-// By INTER_LINEAR. The picture has three channels and the size that the scaling
+// By INTER_LINEAR. The image has three channels and the size that the scaling
 // begins with. One with an odd side that is halved may differ from OpenCV's by
 // a level.
 Tile scale_linear(const Image& image, const Scaling& scaling, Box window);
 
-// By INTER_NEAREST: for every column (or row) of the new picture that of the
+// By INTER_NEAREST: for every column (or row) of the new image that of the
 // old one.
 std::vector<int> nearest_columns(const Scaling& scaling);
 std::vector<int> nearest_rows(const Scaling& scaling);
 
 // cv2.warpAffine with cv2.getRotationMatrix2D((width / 2, height / 2), degrees,
-// 1) and BORDER_CONSTANT. The picture keeps its size.
+// 1) and BORDER_CONSTANT. The image keeps its size.
 class Rotation {
  public:
   // Counter-clockwise for positive degrees.
   Rotation(ImageSize size, double degrees);
 
-  // What of the old picture a window of the new one shows, at most.
+  // What of the old image a window of the new one shows, at most.
   Box source_of(Box window) const;
 
-  // By INTER_LINEAR. The tile holds source_of(window), or more, of a picture
+  // By INTER_LINEAR. The tile holds source_of(window), or more, of a image
   // with three channels.
   Tile linear(const Tile& tile, Box window,
               const std::array<uint8_t, 3>& border) const;
@@ -75,7 +75,7 @@ class Rotation {
     int x = 0;
     int y = 0;
   };
-  // By INTER_NEAREST: which pixel of the old picture one of the new picture
+  // By INTER_NEAREST: which pixel of the old image one of the new image
   // shows. It may lie outside.
   Place nearest(int x, int y) const;
 

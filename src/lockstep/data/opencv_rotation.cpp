@@ -104,7 +104,7 @@ Rotation::Rotation(ImageSize size, double degrees) : size_(size) {
   const double center_y = size.height / 2.0;
   const double shift_x = (1 - cosine) * center_x - sine * center_y;
   const double shift_y = sine * center_x + (1 - cosine) * center_y;
-  // From the new picture back to the old one.
+  // From the new image back to the old one.
   const double inverse = 1 / (cosine * cosine + sine * sine);
   const double xx = cosine * inverse;
   const double xy = -inverse * sine;
@@ -162,7 +162,7 @@ Box Rotation::source_of(Box window) const {
 Tile Rotation::linear(const Tile& tile, Box window,
                       const std::array<uint8_t, 3>& border) const {
   const Image& image = tile.image;
-  LOCKSTEP_CHECK(image.channels == 3, "pictures of three channels are rotated");
+  LOCKSTEP_CHECK(image.channels == 3, "images of three channels are rotated");
   LOCKSTEP_CHECK(is_inside(source_of(window), tile.box()), "a tile too small");
   Tile out{.image = make_image(window.width, window.height, 3),
            .left = window.left,

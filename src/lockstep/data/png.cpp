@@ -133,7 +133,7 @@ Image first_of_equal_channels(const Image& rgb) {
   for (uint8_t& label : labels.pixels) {
     if (from[0] != from[1] || from[0] != from[2]) {
       throw FormatError(
-          fmt::format("an RGB picture with colours, such as ({}, {}, {}); {}",
+          fmt::format("an RGB image with colours, such as ({}, {}, {}); {}",
                       from[0], from[1], from[2], kExpectedLabels));
     }
     label = from[0];

@@ -61,7 +61,7 @@ struct Kernel {
   }
 };
 
-// `extent` is how much of the input shows the picture.
+// `extent` is how much of the input shows the image.
 Kernel make_kernel(int from_size, double extent, int to_size,
                    const Shape& shape) {
   const double scale = extent / to_size;

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-DistributedSampler::DistributedSampler(int64_t num_samples, Share share,
+DistributedSampler::DistributedSampler(int64_t num_samples, Shard share,
                                        SamplerConfig config)
     : num_samples_(num_samples), share_(share), config_(config) {
   if (num_samples <= 0) {

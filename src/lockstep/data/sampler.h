@@ -25,7 +25,7 @@ struct SamplerConfig {
 };
 
 // One process among `size`.
-struct Share {
+struct Shard {
   int rank = 0;
   int size = 1;
 };
@@ -35,7 +35,7 @@ struct Share {
 class DistributedSampler {
  public:
   // Throws ConfigError for an empty data set or an impossible share.
-  DistributedSampler(int64_t num_samples, Share share,
+  DistributedSampler(int64_t num_samples, Shard share,
                      SamplerConfig config = {});
 
   // This rank's sample indices in reading order.
@@ -49,7 +49,7 @@ class DistributedSampler {
   int64_t padded_size() const;
 
   int64_t num_samples_;
-  Share share_;
+  Shard share_;
   SamplerConfig config_;
 };
 

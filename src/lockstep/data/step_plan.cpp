@@ -9,7 +9,7 @@
 #include "lockstep/data/length_order.h"
 
 namespace lockstep {
-StepPlan::StepPlan(const StepPlanConfig& config, Share share)
+StepPlan::StepPlan(const StepPlanConfig& config, Shard share)
     : config_(config), share_(share) {
   if (config.num_samples <= 0) {
     throw ConfigError(
@@ -76,7 +76,7 @@ const std::vector<int64_t>& StepPlan::order(int64_t epoch) {
   if (config_.repeat_first_epoch) epoch = 0;
   if (epoch != cached_epoch_) {
     const DistributedSampler everything(
-        config_.num_samples, Share{},
+        config_.num_samples, Shard{},
         {.seed = config_.seed, .shuffle = config_.shuffle});
     cached_order_ = everything.indices(epoch);
     if (config_.shuffle && !config_.lengths.empty()) {

@@ -51,7 +51,7 @@ class StepPlan {
  public:
   // Throws ConfigError for an empty data set, fewer samples than processes, or
   // an epoch without a step.
-  StepPlan(const StepPlanConfig& config, Share share);
+  StepPlan(const StepPlanConfig& config, Shard share);
 
   // The step that starts at `position`.
   Step step_at(EpochPosition position) const;
@@ -69,7 +69,7 @@ class StepPlan {
   const std::vector<int64_t>& order(int64_t epoch);
 
   StepPlanConfig config_;
-  Share share_;
+  Shard share_;
   int64_t cached_epoch_ = -1;
   std::vector<int64_t> cached_order_;
 };

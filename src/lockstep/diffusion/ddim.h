@@ -1,4 +1,4 @@
-// Deterministic DDIM for models that predict the clean picture.
+// Deterministic DDIM for models that predict the clean image.
 //
 // Time counts from 0, clean, to 999: x_t = a x + (1 - a) noise with
 // a = 1 - t / 1000.
@@ -21,7 +21,7 @@ double clean_part(int64_t t);
 // most num_steps + 1 different times. Throws ConfigError unless 0 < num_steps.
 std::vector<int64_t> ddim_times(int64_t num_steps);
 
-// x_t and its time -> the clean picture.
+// x_t and its time -> the clean image.
 using Denoiser = std::function<at::Tensor(const at::Tensor&, int64_t)>;
 
 // Called with x_t and its time before each prediction; returns what x_t shall
@@ -33,7 +33,7 @@ struct DdimConfig {
   Correction correct = {};  // Unset: x_t stays.
 };
 
-// From noise to a picture: each step goes to a' x + (1 - a') n, with x the
+// From noise to a image: each step goes to a' x + (1 - a') n, with x the
 // prediction and n the noise that x_t then contains. The last step gives the
 // prediction itself.
 at::Tensor sample_ddim(const Denoiser& denoise, const at::Tensor& noise,

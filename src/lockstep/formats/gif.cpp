@@ -60,13 +60,14 @@ struct Close {
 };
 using Writer = std::unique_ptr<GifFileType, Close>;
 
-void write_header(GifFileType* gif, const GifFrames& film) {
+void write_header(GifFileType* gif, const GifFrames& animation) {
   const auto colours = palette();
   const std::unique_ptr<ColorMapObject, decltype(&GifFreeMapObject)> map(
       GifMakeMapObject(256, colours.data()), GifFreeMapObject);
   if (map == nullptr) throw std::bad_alloc();
   EGifSetGifVersion(gif, true);
-  require(EGifPutScreenDesc(gif, film.width, film.height, 8, 0, map.get()));
+  require(EGifPutScreenDesc(gif, animation.width, animation.height, 8, 0,
+                            map.get()));
   const std::array<GifByteType, 3> forever = {1, 0, 0};
   require(EGifPutExtensionLeader(gif, APPLICATION_EXT_FUNC_CODE));
   require(EGifPutExtensionBlock(gif, 11, "NETSCAPE2.0"));
@@ -74,54 +75,57 @@ void write_header(GifFileType* gif, const GifFrames& film) {
   require(EGifPutExtensionTrailer(gif));
 }
 
-void write_frame(GifFileType* gif, const GifFrames& film, int frame) {
-  const bool is_last = frame + 1 == film.num_frames;
+void write_frame(GifFileType* gif, const GifFrames& animation, int frame) {
+  const bool is_last = frame + 1 == animation.num_frames;
   const GraphicsControlBlock control = {
       .DisposalMode = DISPOSE_DO_NOT,
       .UserInputFlag = false,
-      .DelayTime = is_last ? film.last_delay : film.delay,
+      .DelayTime = is_last ? animation.last_delay : animation.delay,
       .TransparentColor = NO_TRANSPARENT_COLOR};
   std::array<GifByteType, 4> extension = {};
   EGifGCBToExtension(&control, extension.data());
   require(EGifPutExtension(gif, GRAPHICS_EXT_FUNC_CODE, 4, extension.data()));
-  require(EGifPutImageDesc(gif, 0, 0, film.width, film.height, false, nullptr));
-  const auto width = static_cast<size_t>(film.width);
-  const auto height = static_cast<size_t>(film.height);
+  require(EGifPutImageDesc(gif, 0, 0, animation.width, animation.height, false,
+                           nullptr));
+  const auto width = static_cast<size_t>(animation.width);
+  const auto height = static_cast<size_t>(animation.height);
   const uint8_t* pixel =
-      film.pixels.data() + static_cast<size_t>(frame) * width * height * 3;
+      animation.pixels.data() + static_cast<size_t>(frame) * width * height * 3;
   std::vector<GifPixelType> row(width);
   for (size_t y = 0; y < height; ++y) {
     for (GifPixelType& index : row) {
       index = index_of(pixel);
       pixel += 3;
     }
-    require(EGifPutLine(gif, row.data(), film.width));
+    require(EGifPutLine(gif, row.data(), animation.width));
   }
 }
 
-void check(const GifFrames& film) {
+void check(const GifFrames& animation) {
   const auto side_fits = [](int side) { return side >= 1 && side <= kMaxSide; };
-  if (!side_fits(film.width) || !side_fits(film.height) ||
-      film.num_frames < 1 ||
-      film.pixels.size() != size_t(film.width) * size_t(film.height) *
-                                size_t(film.num_frames) * 3) {
+  if (!side_fits(animation.width) || !side_fits(animation.height) ||
+      animation.num_frames < 1 ||
+      animation.pixels.size() != size_t(animation.width) *
+                                     size_t(animation.height) *
+                                     size_t(animation.num_frames) * 3) {
     throw ConfigError(fmt::format(
         "a GIF of {} frames of {} x {} pixels cannot be made of {} bytes",
-        film.num_frames, film.width, film.height, film.pixels.size()));
+        animation.num_frames, animation.width, animation.height,
+        animation.pixels.size()));
   }
 }
 
 }  // namespace
 
-std::string encode_gif(const GifFrames& film) {
-  check(film);
+std::string encode_gif(const GifFrames& animation) {
+  check(animation);
   std::string bytes;
   int error = 0;
   Writer writer(EGifOpen(&bytes, append_bytes, &error));
   if (writer == nullptr) throw std::bad_alloc();
-  write_header(writer.get(), film);
-  for (int frame = 0; frame < film.num_frames; ++frame) {
-    write_frame(writer.get(), film, frame);
+  write_header(writer.get(), animation);
+  for (int frame = 0; frame < animation.num_frames; ++frame) {
+    write_frame(writer.get(), animation, frame);
   }
   writer.reset();  // Writes the end.
   return bytes;

@@ -24,6 +24,6 @@ struct GifFrames {
 // The bytes of a GIF file that repeats for ever. Colours are brought to the
 // nearest of 6 x 7 x 6 levels. Throws ConfigError unless sides, frames and
 // number of pixels fit together.
-std::string encode_gif(const GifFrames& film);
+std::string encode_gif(const GifFrames& animation);
 
 }  // namespace lockstep

@@ -113,7 +113,7 @@ void check_palette(const PngPixels& image) {
       *std::max_element(image.pixels.begin(), image.pixels.end());
   if (is_sound && largest < num_bytes / 3) return;
   throw ConfigError(fmt::format(
-      "a palette of {} bytes does not fit a picture of {} channels whose "
+      "a palette of {} bytes does not fit a image of {} channels whose "
       "largest number is {}",
       num_bytes, image.channels, largest));
 }
@@ -128,7 +128,7 @@ std::string encode_png(const PngPixels& image) {
           size_t(image.width) * size_t(image.height) * size_t(image.channels);
   if (!is_sound) {
     throw ConfigError(fmt::format(
-        "a picture of {} x {} pixels with {} channels cannot have {} bytes",
+        "a image of {} x {} pixels with {} channels cannot have {} bytes",
         image.width, image.height, image.channels, image.pixels.size()));
   }
   check_palette(image);

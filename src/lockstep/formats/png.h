@@ -35,7 +35,7 @@ std::string encode_png(const PngPixels& image);
 struct PngHeader {
   int width = 0;
   int height = 0;
-  int channels = 0;  // Of a picture with a palette: 3.
+  int channels = 0;  // Of a image with a palette: 3.
 };
 
 // Throws FormatError when the bytes do not begin as a PNG file does.

@@ -135,7 +135,7 @@ class Topology {
 };
 
 // One of several workers, or GPUs without one, on a node.
-struct Share {
+struct Shard {
   int node = 0;
   int position = 0;  // among those of the node
   int number = 1;    // of those
@@ -143,7 +143,7 @@ struct Share {
 
 // With more workers than GPUs each worker has a share, so that exclusive keeps
 // its word.
-std::vector<Share> find_shares(const NumaRequest& request,
+std::vector<Shard> find_shares(const NumaRequest& request,
                                const Topology& topology) {
   std::vector<int> nodes;
   for (const std::string& bus_id : request.bus_ids) {
@@ -152,19 +152,19 @@ std::vector<Share> find_shares(const NumaRequest& request,
   const size_t number =
       std::max(nodes.size(), static_cast<size_t>(request.num_workers));
   std::map<int, int> number_on;
-  std::vector<Share> shares;
+  std::vector<Shard> shares;
   for (size_t i = 0; i < number; ++i) {
     const int node = nodes[i % nodes.size()];
     shares.push_back({.node = node, .position = number_on[node]++});
   }
-  for (Share& share : shares) share.number = number_on[share.node];
+  for (Shard& share : shares) share.number = number_on[share.node];
   shares.resize(static_cast<size_t>(request.num_workers));
   return shares;
 }
 
 // Whole cores, so that no core serves two workers; the first workers get one
 // more when the cores do not divide.
-CpuList choose_cores(const Topology& topology, const Share& share) {
+CpuList choose_cores(const Topology& topology, const Shard& share) {
   std::map<int, CpuList> cores;
   for (const int cpu : topology.cpus_of_node(share.node)) {
     cores[topology.core_of(cpu)].push_back(cpu);
@@ -190,7 +190,7 @@ CpuList choose_cores(const Topology& topology, const Share& share) {
 }
 
 // Groups with more usable CPUs first; they are given out in turn.
-CpuList choose_complex(const Topology& topology, const Share& share) {
+CpuList choose_complex(const Topology& topology, const Shard& share) {
   std::map<int, CpuList> by_cache;
   for (const int cpu : topology.cpus_of_node(share.node)) {
     by_cache[topology.cache_of(cpu)].push_back(cpu);
@@ -205,7 +205,7 @@ CpuList choose_complex(const Topology& topology, const Share& share) {
 }
 
 CpuList choose_for(NumaMode mode, const Topology& topology,
-                   const Share& share) {
+                   const Shard& share) {
   switch (mode) {
     case NumaMode::kNode: return topology.cpus_of_node(share.node);
     case NumaMode::kSocket: return topology.cpus_of_socket(share.node);
@@ -262,7 +262,7 @@ std::vector<CpuList> choose_near_cpus(const NumaRequest& request,
   LOCKSTEP_CHECK(!request.bus_ids.empty(), "no GPU");
   const Topology topology(sysfs, request.allowed);
   std::vector<CpuList> result;
-  for (const Share& share : find_shares(request, topology)) {
+  for (const Shard& share : find_shares(request, topology)) {
     // Said first: every mode starts from the node.
     if (topology.cpus_of_node(share.node).empty()) {
       refuse(fmt::format(

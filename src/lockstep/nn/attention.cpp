@@ -32,8 +32,8 @@ at::Tensor SelfAttention::forward(const at::Tensor& tokens,
   }
   if (rotations.defined()) {
     const at::Tensor of_all_heads = rotations.unsqueeze(1);
-    qkv[0] = rotate_pairs(qkv[0], of_all_heads);
-    qkv[1] = rotate_pairs(qkv[1], of_all_heads);
+    qkv[0] = apply_rope(qkv[0], of_all_heads);
+    qkv[1] = apply_rope(qkv[1], of_all_heads);
   }
   // Products of queries and keys are summed in float32 also under bf16
   // autocast; only what is multiplied has fewer bits.

@@ -27,13 +27,13 @@ class MultiheadAttention : public torch::nn::Module {
     torch::nn::init::zeros_(out_->bias);
   }
 
-  at::Tensor to_itself(const at::Tensor& x, const at::Tensor& mask) {
+  at::Tensor self_attend(const at::Tensor& x, const at::Tensor& mask) {
     const auto qkv = at::linear(x, in_weight_, in_bias_).chunk(3, -1);
     return attend(qkv[0], qkv[1], qkv[2], mask);
   }
 
-  at::Tensor to_others(const at::Tensor& x, const at::Tensor& others,
-                       const at::Tensor& mask) {
+  at::Tensor cross_attend(const at::Tensor& x, const at::Tensor& others,
+                          const at::Tensor& mask) {
     const int64_t width = config_.width;
     const at::Tensor q = at::linear(x, in_weight_.slice(0, 0, width),
                                     in_bias_.slice(0, 0, width));
@@ -81,19 +81,19 @@ DecoderLayer::DecoderLayer(const DecoderLayerConfig& config) : config_(config) {
 
 at::Tensor DecoderLayer::forward(at::Tensor x, const at::Tensor& others,
                                  const DecoderLayerMasks& masks) {
-  if (config_.norm == NormPlace::kBefore) {
-    x = x + dropped(self_attn_->to_itself(norm1_->forward(x), masks.own));
-    x = x + dropped(cross_attn_->to_others(norm2_->forward(x), others,
-                                           masks.others));
-    return x + think(norm3_->forward(x));
+  if (config_.norm == NormPlace::kPreNorm) {
+    x = x + dropped(self_attn_->self_attend(norm1_->forward(x), masks.own));
+    x = x + dropped(cross_attn_->cross_attend(norm2_->forward(x), others,
+                                              masks.others));
+    return x + feed_forward(norm3_->forward(x));
   }
-  x = norm1_->forward(x + dropped(self_attn_->to_itself(x, masks.own)));
-  x = norm2_->forward(x +
-                      dropped(cross_attn_->to_others(x, others, masks.others)));
-  return norm3_->forward(x + think(x));
+  x = norm1_->forward(x + dropped(self_attn_->self_attend(x, masks.own)));
+  x = norm2_->forward(
+      x + dropped(cross_attn_->cross_attend(x, others, masks.others)));
+  return norm3_->forward(x + feed_forward(x));
 }
 
-at::Tensor DecoderLayer::think(const at::Tensor& x) {
+at::Tensor DecoderLayer::feed_forward(const at::Tensor& x) {
   const at::Tensor inner = dropped(at::gelu(apply_linear(linear1_, x)));
   return dropped(apply_linear(linear2_, inner));
 }

@@ -14,8 +14,8 @@
 namespace lockstep {
 
 enum class NormPlace {
-  kBefore,  // norm_first: of what a part gets.
-  kBehind,  // Of the sum that a part gives.
+  kPreNorm,   // norm_first: of what a part gets.
+  kPostNorm,  // Of the sum that a part gives.
 };
 
 struct DecoderLayerConfig {
@@ -23,7 +23,7 @@ struct DecoderLayerConfig {
   int64_t num_heads = 8;
   int64_t feed_forward = 1024;
   double dropout = 0.1;
-  NormPlace norm = NormPlace::kBehind;
+  NormPlace norm = NormPlace::kPostNorm;
 };
 
 // bool [B, 1, 1, keys], true where a key is; undefined: all are. A row without
@@ -45,7 +45,7 @@ class DecoderLayer : public torch::nn::Module {
 
  private:
   at::Tensor dropped(const at::Tensor& x) const;
-  at::Tensor think(const at::Tensor& x);
+  at::Tensor feed_forward(const at::Tensor& x);
 
   DecoderLayerConfig config_;
   std::shared_ptr<MultiheadAttention> self_attn_;

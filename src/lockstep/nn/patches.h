@@ -1,4 +1,4 @@
-// Pictures from patches.
+// Images from patches.
 #pragma once
 
 #include <cstdint>

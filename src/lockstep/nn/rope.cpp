@@ -31,7 +31,7 @@ at::Tensor grid_rotations(const GridRopeConfig& config) {
   return at::polar(at::ones_like(angles), angles);
 }
 
-at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& rotations) {
+at::Tensor apply_rope(const at::Tensor& x, const at::Tensor& rotations) {
   // A pair is a complex number: one product instead of four, and backward
   // keeps the table alone.
   const at::Tensor pairs = at::view_as_complex(x.unflatten(-1, {-1, 2}));

@@ -25,6 +25,6 @@ at::Tensor grid_rotations(const GridRopeConfig& config);
 // Turns the channels 0 and 1, 2 and 3, ...: x [..., head_size], rotations
 // [..., head_size / 2], complex, of x's precision and on its device; the other
 // dimensions are broadcast.
-at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& rotations);
+at::Tensor apply_rope(const at::Tensor& x, const at::Tensor& rotations);
 
 }  // namespace lockstep

@@ -274,7 +274,7 @@ Tensor SyncBatchNormImpl::forward(const Tensor& x) {
 
 void SyncBatchNormImpl::connect(const World& world) { world_.emplace(world); }
 
-void convert_sync_batchnorm(torch::nn::Module& root, const World& world) {
+void connect_sync_batch_norms(torch::nn::Module& root, const World& world) {
   std::vector<SyncBatchNormImpl*> found;
   const auto visit = [&found](const std::string& name,
                               torch::nn::Module& module) {

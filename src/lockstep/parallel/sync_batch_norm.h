@@ -4,7 +4,7 @@
 //     lockstep::SyncBatchNorm norm{64};
 //     ...
 //   };
-//   convert_sync_batchnorm(*net, world);  // before DDP takes the net
+//   connect_sync_batch_norms(*net, world);  // before DDP takes the net
 //
 // Members of C++ modules are typed, so that a tree of plain BatchNorms cannot
 // be turned into this one as Python does: write lockstep::SyncBatchNorm from
@@ -63,6 +63,6 @@ TORCH_MODULE(SyncBatchNorm);
 
 // Connects every SyncBatchNorm of the tree; in a world of one they stay plain.
 // Throws ConfigError for a BatchNorm of libtorch in the tree, by its name.
-void convert_sync_batchnorm(torch::nn::Module& root, const World& world);
+void connect_sync_batch_norms(torch::nn::Module& root, const World& world);
 
 }  // namespace lockstep

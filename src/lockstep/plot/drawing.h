@@ -1,4 +1,4 @@
-// A picture as a list of shapes, which becomes an SVG file (svg.h) or pixels
+// A image as a list of shapes, which becomes an SVG file (svg.h) or pixels
 // (raster.h).
 #pragma once
 

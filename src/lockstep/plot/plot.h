@@ -1,4 +1,4 @@
-// The picture of a run: its losses, learning rate, speed and gradients.
+// The image of a run: its losses, learning rate, speed and gradients.
 #pragma once
 
 #include <string>

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "lockstep/train/recipe.h"
+#include "lockstep/engine/recipe.h"
 
 namespace lockstep {
 

@@ -71,14 +71,14 @@ std::string page_of(const std::string& text) {
 
 }  // namespace
 
-std::vector<WandbItem> write_picture(const fs::path& files, int64_t step,
-                                     const Picture& picture) {
-  const PngHeader header = read_png_header(picture.png);
+std::vector<WandbItem> write_image(const fs::path& files, int64_t step,
+                                   const ImageRecord& image) {
+  const PngHeader header = read_png_header(image.png);
   auto items = write_media(
-      files, step, {"image-file", "images", "png", picture.title, picture.png});
-  items.push_back({{picture.title, "format"}, wandb_json("png")});
-  items.push_back({{picture.title, "width"}, std::to_string(header.width)});
-  items.push_back({{picture.title, "height"}, std::to_string(header.height)});
+      files, step, {"image-file", "images", "png", image.title, image.png});
+  items.push_back({{image.title, "format"}, wandb_json("png")});
+  items.push_back({{image.title, "width"}, std::to_string(header.width)});
+  items.push_back({{image.title, "height"}, std::to_string(header.height)});
   return items;
 }
 

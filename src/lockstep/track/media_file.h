@@ -1,4 +1,4 @@
-// A picture or text of a run as a file that Weights & Biases shows.
+// A image or text of a run as a file that Weights & Biases shows.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace lockstep {
 
 // Both write a file below `files` and return the items that stand for it in the
 // record of the step, under the title. Throw IoError, and FormatError for a
-// picture that is no PNG file.
-std::vector<WandbItem> write_picture(const std::filesystem::path& files,
-                                     int64_t step, const Picture& picture);
+// image that is no PNG file.
+std::vector<WandbItem> write_image(const std::filesystem::path& files,
+                                   int64_t step, const ImageRecord& image);
 // Weights & Biases has no panel for plain texts: it becomes a page.
 std::vector<WandbItem> write_text(const std::filesystem::path& files,
                                   int64_t step, const TextNote& note);

@@ -12,7 +12,7 @@ namespace lockstep {
 
 // {"step":120,"train/loss":0.25,...}; numbers with all their digits, NaN and
 // infinities as texts. Every line is written at once, so that a reader sees
-// whole lines only. Pictures and notes are not in it; a record of those alone
+// whole lines only. Images and notes are not in it; a record of those alone
 // makes no line.
 class MetricsFile : public Tracker {
  public:

@@ -1,4 +1,4 @@
-// Files that a run makes on its way: pictures of samples.
+// Files that a run makes on its way: images of samples.
 #pragma once
 
 #include <filesystem>

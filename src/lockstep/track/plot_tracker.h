@@ -11,14 +11,14 @@ namespace lockstep {
 
 struct PlotConfig {
   std::filesystem::path folder = {};
-  std::string title = {};  // Of the picture: what runs.
+  std::string title = {};  // Of the image: what runs.
   // metrics.jsonl, after MetricsFile dropped what goes: the curves begin with
   // what it holds.
   std::filesystem::path metrics = {};
 };
 
 // Draws when something was recorded, at most every 30 s, and never more than 1
-// % of the time. A picture is replaced whole.
+// % of the time. A image is replaced whole.
 class PlotTracker : public Tracker {
  public:
   // Throws IoError.

@@ -26,7 +26,7 @@ size_t size_of(const Record& record) {
   for (const auto& [name, value] : record.metrics) {
     bytes += sizeof(value) + sizeof(name) + name.size();
   }
-  for (const Picture& picture : record.pictures) bytes += picture.png.size();
+  for (const ImageRecord& image : record.images) bytes += image.png.size();
   for (const TextNote& note : record.texts) bytes += note.text.size();
   for (const NamedFile& file : record.files) bytes += file.bytes.size();
   return bytes;

@@ -56,15 +56,15 @@ void add_scalar(tfevents::Summary& summary, const std::string& name,
   value.set_simple_value(static_cast<float>(number));
 }
 
-void add_picture(tfevents::Summary& summary, const Picture& picture) {
-  const PngHeader header = read_png_header(picture.png);
+void add_image(tfevents::Summary& summary, const ImageRecord& item) {
+  const PngHeader header = read_png_header(item.png);
   auto& value = *summary.add_value();
-  value.set_tag(as_utf8(picture.title));
+  value.set_tag(as_utf8(item.title));
   auto& image = *value.mutable_image();
   image.set_width(header.width);
   image.set_height(header.height);
   image.set_colorspace(header.channels);
-  image.set_encoded_image_string(picture.png);
+  image.set_encoded_image_string(item.png);
 }
 
 void add_text(tfevents::Summary& summary, const TextNote& note) {
@@ -118,7 +118,7 @@ void TensorBoardTracker::record(const Record& record) {
   for (const auto& [name, value] : record.metrics) {
     add_scalar(summary, name, value);
   }
-  for (const Picture& picture : record.pictures) add_picture(summary, picture);
+  for (const ImageRecord& item : record.images) add_image(summary, item);
   for (const TextNote& note : record.texts) add_text(summary, note);
   if (summary.value_size() > 0) file_.append(framed(event));
 }

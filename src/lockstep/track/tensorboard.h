@@ -21,7 +21,7 @@ struct TensorBoardConfig {
 };
 
 // "<folder>/events.out.tfevents.<unix time>.<host>.<pid>.0". Metrics are
-// scalars (32 bits, as TensorBoard wants them), pictures are images, notes are
+// scalars (32 bits, as TensorBoard wants them), images are images, notes are
 // texts. A record is one event, written at once.
 class TensorBoardTracker : public Tracker {
  public:
@@ -30,7 +30,7 @@ class TensorBoardTracker : public Tracker {
 
   std::string name() const override { return "TensorBoard"; }
 
-  // Throws FormatError when a picture is no PNG file; nothing of that record is
+  // Throws FormatError when a image is no PNG file; nothing of that record is
   // written then.
   void record(const Record& record) override;
 

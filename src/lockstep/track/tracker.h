@@ -11,7 +11,7 @@ namespace lockstep {
 
 // `title` is the same at every step, so that viewers show a course:
 // "samples/cfg2.5".
-struct Picture {
+struct ImageRecord {
   std::string title = {};
   std::string png = {};  // The bytes of a PNG file.
 };
@@ -21,7 +21,7 @@ struct TextNote {
   std::string text = {};  // Markdown.
 };
 
-// A file of the run folder, such as a picture of samples.
+// A file of the run folder, such as a image of samples.
 struct NamedFile {
   std::string name = {};  // Below the run folder.
   std::string bytes = {};
@@ -33,7 +33,7 @@ struct Record {
   double unix_time = 0;  // Seconds.
   // "train/loss", "val/loss", "perf/samples_per_second".
   std::vector<std::pair<std::string, double>> metrics = {};
-  std::vector<Picture> pictures = {};
+  std::vector<ImageRecord> images = {};
   std::vector<TextNote> texts = {};
   std::vector<NamedFile> files = {};
 };

@@ -13,7 +13,7 @@ struct WandbRun {
   std::filesystem::path folder = {};
 
   std::filesystem::path log() const;    // The records.
-  std::filesystem::path files() const;  // Pictures and texts.
+  std::filesystem::path files() const;  // Images and texts.
   // The record of the step that may still grow.
   std::filesystem::path open_step() const;
 };

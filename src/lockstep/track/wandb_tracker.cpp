@@ -189,9 +189,8 @@ void WandbTracker::record(const Record& record) {
   for (const auto& [name, value] : record.metrics) {
     add({{{name}, wandb_json(value)}});
   }
-  for (const auto& picture : record.pictures) {
-    error.attempt(
-        [&] { add(write_picture(run_.files(), record.step, picture)); });
+  for (const auto& image : record.images) {
+    error.attempt([&] { add(write_image(run_.files(), record.step, image)); });
   }
   for (const auto& note : record.texts) {
     error.attempt([&] { add(write_text(run_.files(), record.step, note)); });

@@ -3,7 +3,7 @@
 Usage: dit_reference.py CASES_FILE RESULTS_FILE
 
 The cases hold sizes, weights and draws; the results hold the forward pass, the loss, all
-gradients, sampled pictures and the state dict after a strict load.
+gradients, sampled images and the state dict after a strict load.
 """
 import math
 import sys
@@ -147,7 +147,7 @@ class DiT(nn.Module):
 
 @torch.no_grad()
 def sample(model, z, y, w, null, steps):
-    """Euler with classifier-free guidance; one weight for each picture."""
+    """Euler with classifier-free guidance; one weight for each image."""
     for t in torch.linspace(0, 1, steps).flip(0):
         times = t.expand(z.shape[0])
         cond = model(z, times, y)
@@ -166,13 +166,13 @@ def run(case):
     loss = F.mse_loss(velocity, z - x)
     loss.backward()
     gradients = {n: p.grad for n, p in model.named_parameters() if p.requires_grad}
-    pictures = sample(model, z, y, case["w"], case["sizes"]["classes"], 3)
+    images = sample(model, z, y, case["w"], case["sizes"]["classes"], 3)
     return {
         "pos_embed": own_table,
         "velocity": velocity.detach(),
         "loss": loss.detach(),
         "gradients": gradients,
-        "pictures": pictures,
+        "images": images,
         "model": model.state_dict(),
         "num_trainable": sum(p.numel() for p in model.parameters() if p.requires_grad),
     }

@@ -62,7 +62,7 @@ def random_weights(path):
     torch.save(net.state_dict(), path)
 
 
-def pictures(count, height, width):
+def images(count, height, width):
     """Smooth colours under a little noise, from black to white."""
     coarse = torch.rand(count, 3, 5, 5)
     smooth = torch.nn.functional.interpolate(coarse, size=(height, width), mode="bicubic")
@@ -83,9 +83,9 @@ def features(folder):
     with torch.no_grad():
         for name, (height, width) in SIZES.items():
             count = 6 if name == "32" else 2
-            shown = pictures(count, height, width)
+            shown = images(count, height, width)
             result[name] = {
-                "pictures": shown,
+                "images": shown,
                 "pytorch-fid": first(shown.float() / 255)[0].flatten(1).clone(),
                 "torch-fidelity": second(shown)[0].clone(),
             }

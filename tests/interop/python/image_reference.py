@@ -22,7 +22,7 @@ SIZES = [(64, 64), (33, 100), (250, 187), (500, 40), (700, 611), (1, 1)]
 folder = Path(sys.argv[1])
 
 
-def picture(width, height):
+def make_image(width, height):
     """Waves, edges and noise: every level, every frequency."""
     noise = np.random.default_rng(7).integers(0, 60, (height, width, 3))
     y, x = np.mgrid[0:height, 0:width]
@@ -32,14 +32,14 @@ def picture(width, height):
 
 
 def write_jpegs():
-    image = picture(500, 375)
+    image = make_image(500, 375)
     for subsampling in (0, 1, 2):
         image.save(folder / f"pillow-{subsampling}.jpg", subsampling=subsampling, quality=85)
     image.save(folder / "pillow-progressive.jpg", progressive=True)
     image.save(folder / "pillow-odd.jpg", quality=30, restart_marker_blocks=4)
     image.convert("L").save(folder / "pillow-grey.jpg")
     image.convert("CMYK").save(folder / "pillow-cmyk.jpg")
-    picture(203, 499).save(folder / "pillow-tall.png")
+    make_image(203, 499).save(folder / "pillow-tall.png")
 
 
 def decoded(path):

@@ -1,9 +1,9 @@
-"""JiT for pictures in plain PyTorch, written from the description of the paper's training.
+"""JiT for images in plain PyTorch, written from the description of the paper's training.
 
 Usage: jit_image_reference.py CASES_FILE RESULTS_FILE
 
 The cases hold sizes, weights and draws; the results hold the forward pass, the loss, all
-gradients, sampled pictures and the state dict after a strict load.
+gradients, sampled images and the state dict after a strict load.
 """
 import math
 import sys
@@ -226,7 +226,7 @@ def run(case):
     loss.backward()
     gradients = {n: p.grad for n, p in model.named_parameters() if p.requires_grad}
     sampling = case["sampling"]
-    pictures = {
+    images = {
         method: model.sample(
             noise, y, case["w"], sampling["low"], sampling["high"], sampling["steps"], method
         )
@@ -237,7 +237,7 @@ def run(case):
         "predicted": predicted,
         "loss": loss.detach(),
         "gradients": gradients,
-        "pictures": pictures,
+        "images": images,
         "model": model.state_dict(),
         "names": [name for name, _ in model.named_parameters()],
     }

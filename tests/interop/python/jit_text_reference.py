@@ -3,7 +3,7 @@
 Usage: jit_text_reference.py CASES_FILE RESULTS_FILE
 
 The cases hold sizes, weights and draws; the results hold the forward pass, the loss, all
-gradients, sampled pictures and the state dict after a strict load. The sequence is always whole:
+gradients, sampled images and the state dict after a strict load. The sequence is always whole:
 the patches of the condition first, then those of the target, with an explicit softmax.
 """
 import math
@@ -100,14 +100,14 @@ class JiT(nn.Module):
         self.blocks = nn.ModuleList(Block(dim, heads, ratio) for _ in range(depth))
         self.output_proj = nn.Linear(dim, values)
 
-    def tokens(self, picture):
+    def tokens(self, image):
         """[B, 3, S, S] -> [B, N, 3 p p], one patch after the other."""
         p = self.patch
         return torch.stack([
-            picture[:, :, r * p:(r + 1) * p, c * p:(c + 1) * p].flatten(1)
+            image[:, :, r * p:(r + 1) * p, c * p:(c + 1) * p].flatten(1)
             for r in range(self.side) for c in range(self.side)], 1)
 
-    def picture(self, tokens):
+    def image(self, tokens):
         p, n = self.patch, self.side
         patches = tokens.reshape(-1, n, n, 3, p, p)
         rows = [torch.cat([patches[:, r, c] for c in range(n)], -1) for r in range(n)]
@@ -135,7 +135,7 @@ class JiT(nn.Module):
         sequence, time = torch.cat([front, target], 1), self.time_embed(t)
         for block in self.blocks:
             sequence = block(sequence, time, keys)
-        return self.picture(self.output_proj(sequence[:, count:]) * valid[..., None])
+        return self.image(self.output_proj(sequence[:, count:]) * valid[..., None])
 
 
 @torch.no_grad()
@@ -165,7 +165,7 @@ def run(case):
         "predicted": predicted.detach(),
         "loss": loss.detach(),
         "gradients": gradients,
-        "pictures": sample(model, noise, condition, 4),
+        "images": sample(model, noise, condition, 4),
         "model": model.state_dict(),
         "num_trainable": sum(p.numel() for p in model.parameters()),
     }

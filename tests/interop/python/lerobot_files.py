@@ -30,7 +30,7 @@ SIDES = {TOP: (96, 128), WRIST: (74, 100)}
 LENGTHS = [6, 11, 16, 21, 26, 7, 9]
 
 
-def pictures(seed, count, sides):
+def make_images(seed, count, sides):
     coarse = np.random.default_rng(seed).integers(0, 256, (count, 4, 5, 3), dtype=np.uint8)
     return np.stack([np.asarray(Image.fromarray(one).resize((sides[1], sides[0]))) for one in coarse])
 
@@ -46,7 +46,7 @@ def make_data(folder, codec, video_mb=0.02):
     data.meta.info["video_files_size_in_mb"] = video_mb
     data.meta.info["data_files_size_in_mb"] = 0.5 if kind == "image" else 0.01
     for number, length in enumerate(LENGTHS):
-        top, wrist = pictures(number, length, SIDES[TOP]), pictures(number + 500, length, SIDES[WRIST])
+        top, wrist = make_images(number, length, SIDES[TOP]), make_images(number + 500, length, SIDES[WRIST])
         actions = np.random.default_rng(number).normal(size=(length, 7)).astype(np.float32)
         for i in range(length):
             data.add_frame({TOP: top[i], WRIST: wrist[i], "action": actions[i], "task": TASKS[number % 2]})
@@ -102,7 +102,7 @@ def make_old(folder):
         for name, seed in ((TOP, number), (WRIST, number + 500)):
             path = folder / info["video_path"].format(episode_chunk=number // 4, episode_index=number, video_key=name)
             times = [512 * i for i in range(length)]
-            encode(path, pictures(seed, length, SIDES[name]), times, fractions.Fraction(1, 512 * FPS))
+            encode(path, make_images(seed, length, SIDES[name]), times, fractions.Fraction(1, 512 * FPS))
     shutil.rmtree(folder / "new")
 
 

@@ -1,4 +1,4 @@
-"""Reads both pictures of a run as a viewer does: as XML, and by Pillow."""
+"""Reads both images of a run as a viewer does: as XML, and by Pillow."""
 import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree

@@ -23,7 +23,7 @@ from PIL import Image
 NAMES = ["x", "y", "z", "roll", "pitch", "yaw", "gripper"]
 
 
-def pictures(seed, count, height, width):
+def make_images(seed, count, height, width):
     draw = np.random.default_rng(seed)
     coarse = draw.integers(0, 256, (count, 4, 5, 3), dtype=np.uint8)
     return np.stack([np.asarray(Image.fromarray(one).resize((width, height))) for one in coarse])
@@ -33,9 +33,9 @@ def numbers(seed, count, size=7):
     return np.random.default_rng(seed).normal(size=(count, size))
 
 
-def encoded(picture, kind):
+def encoded(image, kind):
     stream = io.BytesIO()
-    Image.fromarray(picture).save(stream, kind)
+    Image.fromarray(image).save(stream, kind)
     return stream.getvalue()
 
 
@@ -44,8 +44,8 @@ def encoded(picture, kind):
 def add_demo(data, name, seed, count, **storage):
     demo = data.create_group(name)
     demo["actions"] = numbers(seed, count)
-    demo.create_dataset("obs/agentview_rgb", data=pictures(seed, count, 20, 24), **storage)
-    demo.create_dataset("obs/eye_in_hand_rgb", data=pictures(seed + 500, count, 20, 24), **storage)
+    demo.create_dataset("obs/agentview_rgb", data=make_images(seed, count, 20, 24), **storage)
+    demo.create_dataset("obs/eye_in_hand_rgb", data=make_images(seed + 500, count, 20, 24), **storage)
     demo["obs/joint_states"] = numbers(seed, count)
     return demo
 
@@ -100,13 +100,13 @@ def make_libero_bad(folder):
         demo["obs/agentview_rgb"] = np.zeros((3, 20, 24, 3), np.float32)
         demo = add_demo(data, "demo_6", 8, 3)
         del demo["obs/eye_in_hand_rgb"]
-        demo["obs/eye_in_hand_rgb"] = pictures(8, 2, 20, 24)
+        demo["obs/eye_in_hand_rgb"] = make_images(8, 2, 20, 24)
         demo = add_demo(data, "demo_7", 9, 3)
         del demo["actions"]
         demo["actions"] = numbers(9, 2)
         demo = add_demo(data, "demo_8", 10, 3)
         del demo["obs/agentview_rgb"]
-        add_zstandard(demo["obs"], "agentview_rgb", pictures(10, 3, 20, 24))
+        add_zstandard(demo["obs"], "agentview_rgb", make_images(10, 3, 20, 24))
 
 
 def make_libero_heap(folder):
@@ -152,7 +152,7 @@ def lerobot_table(number, names, count):
 
     def column(seed):
         return pa.array([{"bytes": encoded(one, kind), "path": f"{i}.png"}
-                         for i, one in enumerate(pictures(seed, count, 32, 32))])
+                         for i, one in enumerate(make_images(seed, count, 32, 32))])
 
     actions = numbers(number, count)
     columns = {
@@ -228,9 +228,9 @@ def make_parquet(folder):
     for number, split in enumerate(["train", "train", "val"]):
         episode = folder / split / f"episode_{number:03}"
         (episode / "images").mkdir(parents=True)
-        for i, picture in enumerate(pictures(number, 4, 16, 16)):
-            (episode / "images" / f"workspace_{i:03}.png").write_bytes(encoded(picture, "PNG"))
-            (episode / "images" / f"wrist_{i:03}.jpg").write_bytes(encoded(picture, "JPEG"))
+        for i, image in enumerate(make_images(number, 4, 16, 16)):
+            (episode / "images" / f"workspace_{i:03}.png").write_bytes(encoded(image, "PNG"))
+            (episode / "images" / f"wrist_{i:03}.jpg").write_bytes(encoded(image, "JPEG"))
         values = numbers(number, 5)
         columns = {"time": pa.array(range(5))} | {name: pa.array(values[:, i]) for i, name in enumerate(NAMES)}
         pq.write_table(pa.table(columns), episode / "actions.parquet")
@@ -259,12 +259,12 @@ def check(episodes, output, variant):
         for camera, expected in (("workspace", workspace), ("wrist", [] if variant == "one" else wrist)):
             files = sorted((folder / "images").glob(f"{camera}_*"))
             assert len(files) == len(expected), (name, camera, len(files), len(expected))
-            for file, picture in zip(files, expected):
-                if isinstance(picture, bytes):
-                    assert file.read_bytes() == picture, file
-                    assert file.suffix == (".png" if picture.startswith(b"\x89PNG") else ".jpg"), file
+            for file, image in zip(files, expected):
+                if isinstance(image, bytes):
+                    assert file.read_bytes() == image, file
+                    assert file.suffix == (".png" if image.startswith(b"\x89PNG") else ".jpg"), file
                 else:
-                    wanted = picture[::-1] if variant == "flip" else picture
+                    wanted = image[::-1] if variant == "flip" else image
                     assert np.array_equal(np.asarray(Image.open(file)), wanted), file
         with open(folder / "actions.csv", encoding="ascii") as file:
             rows = list(csv.reader(file))

@@ -1,4 +1,4 @@
-"""What OpenCV, Pillow and scipy make of pictures and label maps.
+"""What OpenCV, Pillow and scipy make of images and label maps.
 
 usage: scribble_data_reference.py FOLDER
 
@@ -19,7 +19,7 @@ random = np.random.default_rng(3)
 PADDING = (124, 116, 104)  # ImageNet's mean
 
 
-def picture(width, height):
+def make_image(width, height):
     """Waves, edges and noise: every level, every frequency."""
     noise = random.integers(0, 60, (height, width, 3))
     y, x = np.mgrid[0:height, 0:width]
@@ -85,7 +85,7 @@ def augmented(image, draws, side, nearest):
 
 def geometry(width, height):
     photo, truth = folder / f"photo-{width}x{height}.png", folder / f"map-{width}x{height}.png"
-    image, numbers = picture(width, height), labels(width, height)
+    image, numbers = make_image(width, height), labels(width, height)
     Image.fromarray(image).save(photo)
     Image.fromarray(numbers).save(truth)
     for size in ((64, 64), (33, 100), (250, 187), (500, 40), (700, 611), (1, 1)):

@@ -6,10 +6,10 @@ Usage: scribble_reference.py CASES_FILE RESULTS_FILE
 Cases (a dict by name), each:
   sizes    model_type, layers, classes (the arguments of Segmenter)
   weights  the state dict, loaded strictly
-  pictures [B,3,S,S] uint8 (normalised here) or float32 (used as it is); B >= 3: BatchNorm sees
+  images [B,3,S,S] uint8 (normalised here) or float32 (used as it is); B >= 3: BatchNorm sees
            B values of the pooled map, and two are always -1 and 1, whatever came before
   labels, pseudo, ds, dc  uint8 [B,S,S]: scribbles, pseudo labels (255: none), distance maps
-  is_double  1: all in float64, weights and pictures too (may be left out: fp32). Between fp32
+  is_double  1: all in float64, weights and images too (may be left out: fp32). Between fp32
            and float64 a ReLU near its bend can go the other way, and gradients then differ by
            a percent; between two computations in float64 they do not
   settings l_segs, l_pesudo, l_ds, l_dc, l_lorm, label_smooth (numbers; all may be left out: 0)
@@ -221,9 +221,9 @@ class Segmenter(nn.Module):
     def lorm(self):
         return getattr(self, "layer_camatt", getattr(self, "layer_lorm", None))
 
-    def forward(self, pictures):
+    def forward(self, images):
         """Features of the trunk (stride 8) and logits (stride 8, with a decoder 4)."""
-        x = F.relu(self.bn1(self.conv1(pictures)))
+        x = F.relu(self.bn1(self.conv1(images)))
         x = F.max_pool2d(x, 3, 2, 1, ceil_mode=True)
         low = self.layer1(x)
         x = self.layer4(self.layer3(self.layer2(low)))
@@ -236,12 +236,12 @@ class Segmenter(nn.Module):
         return x, self.classifier(self.fuse(both))
 
 
-def normalise(pictures, dtype):
-    if pictures.is_floating_point():
-        return pictures.to(dtype)
-    like = {"dtype": dtype, "device": pictures.device}
+def normalise(images, dtype):
+    if images.is_floating_point():
+        return images.to(dtype)
+    like = {"dtype": dtype, "device": images.device}
     mean, std = (torch.tensor(values, **like).view(1, 3, 1, 1) for values in (MEAN, STD))
-    return (pictures.to(dtype) / 255 - mean) / std
+    return (images.to(dtype) / 255 - mean) / std
 
 
 def cross_entropy(logits, labels, smoothing):
@@ -262,9 +262,9 @@ def entropy(logits, distance):
 
 def compute_terms(model, batch, smoothing):
     """Everything that a training step computes; terms by name: sum and normaliser."""
-    pictures = normalise(batch["pictures"], model.conv1.weight.dtype)
-    features, logits = model(pictures)
-    upsampled = resize(logits, pictures.shape[-2:])
+    images = normalise(batch["images"], model.conv1.weight.dtype)
+    features, logits = model(images)
+    upsampled = resize(logits, images.shape[-2:])
     terms = {
         "scribble": cross_entropy(upsampled, batch["labels"], 0.0),
         "pseudo": cross_entropy(upsampled, batch["pseudo"], smoothing),
@@ -309,8 +309,8 @@ def run(case):
     total.backward()
     model.eval()
     with torch.no_grad():
-        pictures = normalise(case["pictures"], model.conv1.weight.dtype)
-        eval_logits = resize(model(pictures)[1], pictures.shape[-2:])
+        images = normalise(case["images"], model.conv1.weight.dtype)
+        eval_logits = resize(model(images)[1], images.shape[-2:])
     return {
         **{name: tensor.detach() for name, tensor in seen.items()},
         "terms": {

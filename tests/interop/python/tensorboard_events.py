@@ -11,7 +11,7 @@ events.Reload()
 tags = events.Tags()
 
 
-def picture(event):
+def describe_image(event):
     image = Image.open(io.BytesIO(event.encoded_image_string))
     assert image.size == (event.width, event.height)
     return f"{event.width}x{event.height} shade {image.getpixel((0, 0))[0]}"
@@ -29,7 +29,7 @@ def show(kind, names, read, value):
 
 
 show("scalar", tags["scalars"], events.Scalars, lambda e: f"{e.value:g}")
-show("image", tags["images"], events.Images, picture)
+show("image", tags["images"], events.Images, describe_image)
 for name in tags["tensors"]:
     assert events.SummaryMetadata(name).plugin_data.plugin_name == "text"
 show("text", tags["tensors"], events.Tensors, text)

@@ -9,7 +9,7 @@ from wandb.proto import wandb_internal_pb2
 
 from wandb_frames import payloads
 
-run_folder, wandb_folder, exit_code, num_pictures = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+run_folder, wandb_folder, exit_code, num_images = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
 expected = {}  # step -> metrics
 for line in open(f"{run_folder}/metrics.jsonl"):
@@ -32,7 +32,7 @@ def equal(a, b):
 def check_history(records):
     last = 0
     seen = {}
-    pictures = 0
+    count = 0
     for record in records:
         if record.WhichOneof("record_type") != "history":
             continue
@@ -43,7 +43,7 @@ def check_history(records):
         for item in record.history.item:
             key = list(item.nested_key) or [item.key]
             if key[-1] == "_type":
-                pictures += json.loads(item.value_json) == "image-file"
+                count += json.loads(item.value_json) == "image-file"
             if len(key) == 1 and not key[0].startswith("_"):
                 values[key[0]] = json.loads(item.value_json)
         seen[step] = values
@@ -51,7 +51,7 @@ def check_history(records):
     for step, metrics in expected.items():
         assert set(seen[step]) == set(metrics), (step, seen[step], metrics)
         assert all(equal(seen[step][name], value) for name, value in metrics.items()), step
-    assert pictures == num_pictures, pictures
+    assert count == num_images, count
 
 
 def check_wandb():
@@ -82,7 +82,7 @@ def check_tensorboard():
         assert [step for step, _ in got] == [step for step, _ in want], (name, got, want)
         assert all(math.isclose(a[1], b[1], rel_tol=1e-6, abs_tol=1e-30) or equal(a[1], b[1])
                    for a, b in zip(got, want)), name
-    assert len(events.Images("samples") if num_pictures else []) == num_pictures
+    assert len(events.Images("samples") if num_images else []) == num_images
     assert "batch_size: 8" in str(events.Tensors("config")[0])
 
 

@@ -276,7 +276,7 @@ class CameraHead(nn.Module):
 def uv_table(height, width, aspect, channels):
     """[channels,height,width]: sines and cosines of the column, then of the row.
 
-    The corners of the whole picture lie on a circle of radius 1.
+    The corners of the whole image lie on a circle of radius 1.
     """
     diagonal = math.hypot(aspect, 1)
     rates = UV_BASE ** (-torch.arange(channels // 4, dtype=torch.float64) / (channels // 4))

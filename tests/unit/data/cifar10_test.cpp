@@ -1,4 +1,4 @@
-#include "lockstep/data/cifar10.h"
+#include "lockstep/datasets/images/cifar10.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using testing::cifar10_binary;
 using testing::cifar10_pixels;
 using testing::cifar10_python;
 
-void expect_pictures(const Dataset& data, int64_t count) {
+void expect_images(const Dataset& data, int64_t count) {
   ASSERT_EQ(data.size(), count);
   for (int64_t i = 0; i < count; ++i) {
     const Sample sample = data.get(i, 0);
@@ -38,8 +38,8 @@ TEST(Cifar10, ReadsTheBinaryLayout) {
   folder.write("batches.meta.txt", "airplane\n");
   const auto files = find_cifar10(folder.path());
   ASSERT_TRUE(files);
-  expect_pictures(*read_cifar10(files->train), 20);
-  expect_pictures(*read_cifar10(files->test), 4);
+  expect_images(*read_cifar10(files->train), 20);
+  expect_images(*read_cifar10(files->test), 4);
 }
 
 TEST(Cifar10, ReadsThePicklesOfPython2) {
@@ -50,15 +50,15 @@ TEST(Cifar10, ReadsThePicklesOfPython2) {
   folder.write("cifar-10-batches-py/test_batch", cifar10_python(0, 3));
   const auto files = find_cifar10(folder.path());
   ASSERT_TRUE(files);
-  expect_pictures(*read_cifar10(files->train), 12);
-  expect_pictures(*read_cifar10(files->test), 3);
+  expect_images(*read_cifar10(files->train), 12);
+  expect_images(*read_cifar10(files->test), 3);
 }
 
 TEST(Cifar10, ReadsPicklesWhoseKeysAreBytes) {
   const testing::TempDir folder;
   const std::string path =
       folder.write("data_batch_1", testing::cifar10_python_with_bytes(0, 7));
-  expect_pictures(*read_cifar10({path}), 7);
+  expect_images(*read_cifar10({path}), 7);
 }
 
 TEST(Cifar10, SaysWhichPartOfAPickleIsMissing) {
@@ -113,10 +113,10 @@ TEST(RandomFlip, MirrorsHalfOfTheSamplesByTheirSeeds) {
   int mirrored = 0;
   for (int64_t epoch = 0; epoch < 1000; ++epoch) {
     const uint64_t seed = sample_seed(3, epoch, 0);
-    const auto picture = flip.get(0, seed)[0];
-    EXPECT_TRUE(at::equal(picture, flip.get(0, seed)[0]));
-    if (at::equal(picture, row)) continue;
-    EXPECT_TRUE(at::equal(picture, row.flip(-1)));
+    const auto image = flip.get(0, seed)[0];
+    EXPECT_TRUE(at::equal(image, flip.get(0, seed)[0]));
+    if (at::equal(image, row)) continue;
+    EXPECT_TRUE(at::equal(image, row.flip(-1)));
     ++mirrored;
   }
   EXPECT_NEAR(mirrored, 500, 60);

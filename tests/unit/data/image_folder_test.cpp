@@ -1,4 +1,4 @@
-#include "lockstep/data/image_folder.h"
+#include "lockstep/datasets/images/image_folder.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-using testing::test_picture;
+using testing::test_image;
 
 class ImageFolders : public ::testing::Test {
  protected:
@@ -44,12 +44,12 @@ class ImageFolders : public ::testing::Test {
 };
 
 TEST_F(ImageFolders, SubFoldersAreClassesInTheOrderOfTheirNames) {
-  const Image image = test_picture(8, 8);
+  const Image image = test_image(8, 8);
   for (const char* name : {"dog/2.PNG", "dog/10.jpg", "dog/deep/1.Jpeg",
                            "cat/b.png", "cat-2/a.png", "Ant/x.png"}) {
     add(name, image);
   }
-  folder_.write("dog/notes.txt", "no picture");
+  folder_.write("dog/notes.txt", "no image");
   folder_.write("stray.png", "not in a class");
   const ImageFolder data(folder_.path());
   EXPECT_EQ(data.classes(),
@@ -60,35 +60,35 @@ TEST_F(ImageFolders, SubFoldersAreClassesInTheOrderOfTheirNames) {
 }
 
 TEST_F(ImageFolders, AFolderWithoutSubFoldersIsOneClass) {
-  add("b.png", test_picture(8, 8));
-  add("a.png", test_picture(8, 8));
+  add("b.png", test_image(8, 8));
+  add("a.png", test_image(8, 8));
   const ImageFolder data(folder_.path());
   EXPECT_EQ(data.classes(),
             (std::vector<std::string>{folder_.path().filename()}));
   EXPECT_EQ(names(data), "a.png=0 b.png=0 ");
 }
 
-TEST_F(ImageFolders, ASampleIsTheFittedPictureAndItsLabel) {
-  const Image picture = test_picture(70, 50);
-  add("a/1.png", picture);
-  add("b/1.png", picture);
+TEST_F(ImageFolders, ASampleIsTheFittedImageAndItsLabel) {
+  const Image image = test_image(70, 50);
+  add("a/1.png", image);
+  add("b/1.png", image);
   const ImageFolder cropped(folder_.path(), {.image_size = 16});
   const Sample sample = cropped.get(1, 7);
   ASSERT_EQ(sample.size(), 2u);
-  EXPECT_TRUE(torch::equal(sample[0], to_tensor(center_crop_adm(picture, 16))));
+  EXPECT_TRUE(torch::equal(sample[0], to_tensor(center_crop_adm(image, 16))));
   EXPECT_TRUE(torch::equal(sample[1], torch::tensor(int64_t{1})));
   const ImageFolder stretched(folder_.path(),
                               {.image_size = 16, .fit = Fit::kStretch});
   EXPECT_TRUE(
       torch::equal(stretched.get(0, 7)[0],
-                   to_tensor(resize(picture, {16, 16}, Filter::kBicubic))));
+                   to_tensor(resize(image, {16, 16}, Filter::kBicubic))));
 }
 
-TEST_F(ImageFolders, FastDecodingChangesJpegPicturesOnlySlightly) {
-  const Image picture = test_picture(300, 200);
+TEST_F(ImageFolders, FastDecodingChangesJpegImagesOnlySlightly) {
+  const Image image = test_image(300, 200);
   std::filesystem::create_directories(folder_.path() / "a");
   folder_.write("a/1.jpg",
-                testing::encode_jpeg(picture, testing::JpegKind::kBaseline));
+                testing::encode_jpeg(image, testing::JpegKind::kBaseline));
   const auto read = [&](bool fast) {
     return ImageFolder(folder_.path(), {.image_size = 32, .fast_decode = fast})
         .get(0, 0)[0]
@@ -103,12 +103,12 @@ TEST_F(ImageFolders, FastDecodingChangesJpegPicturesOnlySlightly) {
 }
 
 TEST_F(ImageFolders, FlipsFollowTheSeedAlone) {
-  const Image picture = test_picture(16, 16);
-  add("a/1.png", picture);
+  const Image image = test_image(16, 16);
+  add("a/1.png", image);
   const ImageFolder data(folder_.path(),
                          {.image_size = 16, .random_flip = true});
-  const auto straight = to_tensor(picture);
-  const auto mirrored = to_tensor(flip_horizontal(picture));
+  const auto straight = to_tensor(image);
+  const auto mirrored = to_tensor(flip_horizontal(image));
   int num_mirrored = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     const at::Tensor image = data.get(0, seed)[0];
@@ -126,7 +126,7 @@ TEST_F(ImageFolders, AFolderThatIsNotOneSaysWhatIsExpected) {
             std::string::npos);
   EXPECT_NE(error_of<ConfigError>(folder_.path()).find("sub-folder of .jpg"),
             std::string::npos);
-  add("a/1.png", test_picture(8, 8));
+  add("a/1.png", test_image(8, 8));
   std::filesystem::create_directories(folder_.path() / "empty");
   EXPECT_NE(error_of<ConfigError>(folder_.path()).find("/empty'"),
             std::string::npos);
@@ -135,7 +135,7 @@ TEST_F(ImageFolders, AFolderThatIsNotOneSaysWhatIsExpected) {
 }
 
 TEST_F(ImageFolders, ABrokenFileIsNamedThroughTheLoader) {
-  add("a/1.png", test_picture(8, 8));
+  add("a/1.png", test_image(8, 8));
   const std::string broken = folder_.write("a/2.png", "");
   const Loader loader(std::make_shared<ImageFolder>(folder_.path()), {0, 1},
                       c10::Device(c10::DeviceType::CPU),

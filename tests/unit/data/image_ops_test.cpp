@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 using testing::largest_difference;
-using testing::test_picture;
+using testing::test_image;
 
 constexpr Filter kFilters[] = {Filter::kNearest, Filter::kBox,
                                Filter::kBilinear, Filter::kBicubic};
@@ -43,14 +43,14 @@ TEST(ImageOps, BoxAveragesAndNearestPicks) {
 }
 
 TEST(ImageOps, TheSameSizeIsTheSameImage) {
-  const Image image = test_picture(20, 30);
+  const Image image = test_image(20, 30);
   for (const Filter filter : kFilters) {
     EXPECT_EQ(largest_difference(resize(image, {20, 30}, filter), image), 0);
   }
 }
 
 TEST(ImageOps, RefusesSizesAndPlacesThatDoNotFit) {
-  const Image image = test_picture(20, 30);
+  const Image image = test_image(20, 30);
   EXPECT_THROW(resize(image, {0, 5}, Filter::kBox), ConfigError);
   EXPECT_THROW(resize(Image{}, {5, 5}, Filter::kBox), ConfigError);
   EXPECT_THROW(center_crop_adm(image, 0), ConfigError);
@@ -66,27 +66,27 @@ TEST(ImageOps, CropAndFlipMovePixels) {
             (std::vector<uint8_t>{5, 6}));
   EXPECT_EQ(flip_horizontal(image).pixels,
             (std::vector<uint8_t>{3, 2, 1, 6, 5, 4}));
-  const Image color = test_picture(31, 8);
+  const Image color = test_image(31, 8);
   EXPECT_EQ(largest_difference(flip_horizontal(flip_horizontal(color)), color),
             0);
 }
 
-TEST(ImageOps, TheAdmCropIsASquareOfAnyPicture) {
+TEST(ImageOps, TheAdmCropIsASquareOfAnyImage) {
   for (const auto& [width, height] :
        {std::pair{500, 375}, {64, 64}, {10, 300}, {33, 7}, {256, 128}}) {
-    const Image square = center_crop_adm(test_picture(width, height), 64);
+    const Image square = center_crop_adm(test_image(width, height), 64);
     EXPECT_EQ(square.width, 64);
     EXPECT_EQ(square.height, 64);
   }
 }
 
 TEST(ImageOps, AnImageDecodedSmallerIsTakenForTheWhole) {
-  const Image whole = test_picture(500, 375);
+  const Image whole = test_image(500, 375);
   const std::string jpeg =
       testing::encode_jpeg(whole, testing::JpegKind::kBaseline);
   const ImageSize full = size_of_image(jpeg);
   const Image quarter = decode_image(jpeg, {.at_least_short_side = 64});
-  ASSERT_EQ(quarter.height, 94);  // 93.75 rows of picture
+  ASSERT_EQ(quarter.height, 94);  // 93.75 rows of image
   const auto mean_difference = [](const Image& a, const Image& b) {
     const auto distance = to_tensor(a).to(at::kFloat) - to_tensor(b);
     return distance.abs().mean().item<float>();
@@ -102,7 +102,7 @@ TEST(ImageOps, AnImageDecodedSmallerIsTakenForTheWhole) {
 }
 
 TEST(ImageOps, ATensorHoldsOnePlanePerChannel) {
-  const Image image = test_picture(5, 4);
+  const Image image = test_image(5, 4);
   const at::Tensor tensor = to_tensor(image);
   ASSERT_EQ(tensor.sizes(), (std::vector<int64_t>{3, 4, 5}));
   ASSERT_EQ(tensor.scalar_type(), at::kByte);

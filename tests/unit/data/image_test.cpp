@@ -14,7 +14,7 @@ namespace {
 using testing::encode_jpeg;
 using testing::JpegKind;
 using testing::largest_difference;
-using testing::test_picture;
+using testing::test_image;
 
 // The message of the FormatError that decoding must throw.
 std::string format_error(std::string_view bytes) {
@@ -32,12 +32,12 @@ bool contains(const std::string& text, std::string_view part) {
 }
 
 // Red in all channels, or the colours at 80 %: what encode_jpeg() stores.
-Image stored(const Image& picture, JpegKind kind) {
-  Image image = picture;
+Image stored(const Image& original, JpegKind kind) {
+  Image image = original;
   for (size_t i = 0; i < image.pixels.size(); ++i) {
-    if (kind == JpegKind::kGrey) image.pixels[i] = picture.pixels[i / 3 * 3];
+    if (kind == JpegKind::kGrey) image.pixels[i] = original.pixels[i / 3 * 3];
     if (kind == JpegKind::kCmyk || kind == JpegKind::kYcck) {
-      image.pixels[i] = uint8_t(picture.pixels[i] * 0.8);
+      image.pixels[i] = uint8_t(original.pixels[i] * 0.8);
     }
   }
   return image;
@@ -52,14 +52,14 @@ double mean_difference(const Image& a, const Image& b) {
 }
 
 TEST(Image, ReadsEveryKindOfJpegAsRgb) {
-  const Image picture = test_picture(101, 67);
+  const Image original = test_image(101, 67);
   for (const auto kind : {JpegKind::kBaseline, JpegKind::kProgressive,
                           JpegKind::kGrey, JpegKind::kCmyk, JpegKind::kYcck}) {
-    const Image image = decode_image(encode_jpeg(picture, kind));
+    const Image image = decode_image(encode_jpeg(original, kind));
     ASSERT_EQ(image.width, 101);
     ASSERT_EQ(image.height, 67);
     ASSERT_EQ(image.channels, 3);
-    EXPECT_LT(mean_difference(image, stored(picture, kind)), 2.5)
+    EXPECT_LT(mean_difference(image, stored(original, kind)), 2.5)
         << "kind " << int(kind);
   }
 }
@@ -84,7 +84,7 @@ TEST(Image, GivesGreyWhenAskedFor) {
 
 TEST(Image, DecodesAJpegNoSmallerThanAskedFor) {
   const std::string bytes =
-      encode_jpeg(test_picture(500, 375), JpegKind::kBaseline);
+      encode_jpeg(test_image(500, 375), JpegKind::kBaseline);
   const auto height = [&](int least) {
     return decode_image(bytes, {.at_least_short_side = least}).height;
   };
@@ -100,9 +100,9 @@ TEST(Image, DecodesAJpegNoSmallerThanAskedFor) {
 }
 
 TEST(Image, TellsTheSizeWithoutDecoding) {
-  const Image picture = test_picture(31, 20);
+  const Image original = test_image(31, 20);
   for (const std::string& bytes :
-       {encode_jpeg(picture, JpegKind::kBaseline), encode_png(picture)}) {
+       {encode_jpeg(original, JpegKind::kBaseline), encode_png(original)}) {
     const auto header = std::string_view(bytes).substr(0, bytes.size() - 20);
     EXPECT_EQ(size_of_image(header).width, 31);
     EXPECT_EQ(size_of_image(header).height, 20);
@@ -113,7 +113,7 @@ TEST(Image, TellsTheSizeWithoutDecoding) {
 TEST(Image, PngComesBackAsItWasWritten) {
   const testing::TempDir folder;
   for (const int channels : {1, 3}) {
-    Image image = test_picture(31, 20);
+    Image image = test_image(31, 20);
     image.channels = channels;
     image.width = 93 / channels;
     write_png(folder.path() / "image.png", image);
@@ -143,10 +143,10 @@ TEST(Image, ErrorsSayWhatIsWrong) {
 }
 
 TEST(Image, AFileThatWasCutOffIsAnError) {
-  const Image picture = test_picture(64, 48);
+  const Image original = test_image(64, 48);
   for (const std::string& bytes :
-       {encode_jpeg(picture, JpegKind::kBaseline),
-        encode_jpeg(picture, JpegKind::kProgressive), encode_png(picture)}) {
+       {encode_jpeg(original, JpegKind::kBaseline),
+        encode_jpeg(original, JpegKind::kProgressive), encode_png(original)}) {
     for (const size_t left_out : {size_t{1}, size_t{13}, bytes.size() / 2}) {
       format_error(std::string_view(bytes).substr(0, bytes.size() - left_out));
     }
@@ -178,7 +178,7 @@ std::string png_header(uint32_t width, uint32_t height) {
 }
 
 TEST(Image, AnAbsurdSizeIsAnErrorBeforeMemoryIsTaken) {
-  std::string jpeg = encode_jpeg(test_picture(64, 48), JpegKind::kBaseline);
+  std::string jpeg = encode_jpeg(test_image(64, 48), JpegKind::kBaseline);
   const size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
   jpeg.replace(frame + 5, 4, "\xff\x00\xff\x00", 4);
@@ -204,7 +204,7 @@ TEST(Image, AFileTakesMemoryOfItsOwnOrder) {
   const Image flat = make_image(4000, 4000, 3);
   EXPECT_EQ(decode_image(encode_png(flat)).pixels, flat.pixels);
 
-  std::string jpeg = encode_jpeg(test_picture(64, 48), JpegKind::kProgressive);
+  std::string jpeg = encode_jpeg(test_image(64, 48), JpegKind::kProgressive);
   const size_t frame = jpeg.find("\xff\xc2");
   ASSERT_NE(frame, std::string::npos);
   jpeg.replace(frame + 5, 4, "\x20\x00\x20\x00", 4);
@@ -213,8 +213,8 @@ TEST(Image, AFileTakesMemoryOfItsOwnOrder) {
 }
 
 TEST(Image, BytesBetweenSegmentsDoNotHarm) {
-  const Image picture = test_picture(64, 48);
-  std::string jpeg = encode_jpeg(picture, JpegKind::kBaseline);
+  const Image original = test_image(64, 48);
+  std::string jpeg = encode_jpeg(original, JpegKind::kBaseline);
   const Image image = decode_image(jpeg);
   jpeg.insert(jpeg.size() - 2, "\x01\x02");
   EXPECT_EQ(largest_difference(decode_image(jpeg), image), 0);
@@ -254,13 +254,13 @@ void damage_and_decode(const std::string& good, unsigned seed) {
 }
 
 TEST(Image, DamagedBytesAreNeverMoreThanAFormatError) {
-  const Image picture = test_picture(48, 40);
+  const Image original = test_image(48, 40);
   unsigned seed = 1;
   for (const auto kind :
        {JpegKind::kBaseline, JpegKind::kProgressive, JpegKind::kYcck}) {
-    damage_and_decode(encode_jpeg(picture, kind), seed++);
+    damage_and_decode(encode_jpeg(original, kind), seed++);
   }
-  damage_and_decode(encode_png(picture), seed++);
+  damage_and_decode(encode_png(original), seed++);
   for (const auto& png : testing::png_of_each_kind()) {
     if (png.name == "palette-4-interlaced") {
       damage_and_decode(png.bytes, seed++);

@@ -73,9 +73,8 @@ TEST(LabelMap, AllOtherFilesAreRefused) {
       EXPECT_NE(refusal(png.bytes), "") << png.name;
     }
   }
-  const Image picture = testing::test_picture(20, 10);
-  EXPECT_NE(refusal(testing::encode_jpeg(picture, testing::JpegKind::kGrey)),
-            "");
+  const Image image = testing::test_image(20, 10);
+  EXPECT_NE(refusal(testing::encode_jpeg(image, testing::JpegKind::kGrey)), "");
   const std::string whole = encode_png(all_numbers());
   EXPECT_NE(refusal(std::string_view(whole).substr(0, whole.size() / 2)), "");
   EXPECT_NE(refusal(""), "");
@@ -84,7 +83,7 @@ TEST(LabelMap, AllOtherFilesAreRefused) {
 TEST(LabelMap, RefusalNamesFileAndWhatIsExpected) {
   const testing::TempDir folder;
   const std::string path =
-      folder.write("x.png", encode_png(testing::test_picture(20, 10)));
+      folder.write("x.png", encode_png(testing::test_image(20, 10)));
   try {
     read_label_map(path);
     FAIL() << "no FormatError";
@@ -98,7 +97,7 @@ TEST(LabelMap, RefusalNamesFileAndWhatIsExpected) {
 TEST(LabelMap, LabelsBeyondThePaletteAreRefused) {
   const std::vector<uint8_t> two_colours = {0, 0, 0, 255, 255, 255};
   EXPECT_THROW(encode_palette_png(all_numbers(), two_colours), ConfigError);
-  EXPECT_THROW(encode_palette_png(testing::test_picture(4, 4), voc_palette()),
+  EXPECT_THROW(encode_palette_png(testing::test_image(4, 4), voc_palette()),
                ConfigError);
 }
 

@@ -25,7 +25,7 @@ class Numbers final : public Dataset {
   Sample get(int64_t index, uint64_t seed) const override {
     ++loaded;
     std::this_thread::sleep_for(std::chrono::microseconds(50 * (index % 7)));
-    if (index == broken_) throw FormatError("not a picture");
+    if (index == broken_) throw FormatError("not a image");
     auto generator = at::detail::createCPUGenerator(seed);
     return {torch::tensor(index), torch::rand({2}, generator)};
   }
@@ -119,7 +119,7 @@ TEST(Loader, AnErrorReachesTheCallerWithTheSamplesIndex) {
       epoch.next();
       ADD_FAILURE() << "no error";
     } catch (const FormatError& error) {
-      EXPECT_STREQ(error.what(), "sample 13 of the data set: not a picture");
+      EXPECT_STREQ(error.what(), "sample 13 of the data set: not a image");
     }
   }
 }
@@ -195,7 +195,7 @@ TEST(Loader, LoadsNoSampleTwiceWhileBatchesAreMade) {
         std::vector<std::atomic<int>>(60'000);
   };
   const auto data = std::make_shared<Counted>();
-  const Loader loader(data, Share{}, kCpu,
+  const Loader loader(data, Shard{}, kCpu,
                       {.batch_size = 3, .workers = 8, .prefetch_batches = 8});
   for (int epoch = 0; epoch < 10; ++epoch) {
     EXPECT_EQ(read(loader.epoch(epoch)).size(), 20'000U);

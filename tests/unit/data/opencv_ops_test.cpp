@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-using testing::test_picture;
+using testing::test_image;
 
 Box all_of(ImageSize size) {
   return {.width = size.width, .height = size.height};
@@ -32,48 +32,48 @@ constexpr std::array<uint8_t, 3> kBorder = {9, 90, 200};
 
 TEST(OpenCvOps, AWindowIsTheSameAsACropOfTheWhole) {
   std::mt19937 random(1);
-  const Image picture = test_picture(61, 83);
+  const Image image = test_image(61, 83);
   for (int round = 0; round < 60; ++round) {
-    const Scaling scaling = scaling_by(size_of(picture), 0.5 + 0.025 * round);
-    const Tile whole = scale_linear(picture, scaling, all_of(scaling.to));
+    const Scaling scaling = scaling_by(size_of(image), 0.5 + 0.025 * round);
+    const Tile whole = scale_linear(image, scaling, all_of(scaling.to));
     const Box box = any_window(scaling.to, random);
-    EXPECT_EQ(scale_linear(picture, scaling, box).image.pixels,
+    EXPECT_EQ(scale_linear(image, scaling, box).image.pixels,
               crop(whole.image, box).pixels);
 
     const Rotation rotation(scaling.to, round - 30);
     const Tile turned = rotation.linear(whole, all_of(scaling.to), kBorder);
-    const Tile needed = scale_linear(picture, scaling, rotation.source_of(box));
+    const Tile needed = scale_linear(image, scaling, rotation.source_of(box));
     EXPECT_EQ(rotation.linear(needed, box, kBorder).image.pixels,
               crop(turned.image, box).pixels)
         << round;
 
     const Tile blurred = blur_5x5(whole, all_of(scaling.to));
     const Tile around =
-        scale_linear(picture, scaling, grown(box, 2, scaling.to));
+        scale_linear(image, scaling, grown(box, 2, scaling.to));
     EXPECT_EQ(blur_5x5(around, box).image.pixels,
               crop(blurred.image, box).pixels);
   }
 }
 
 TEST(OpenCvOps, FactorOneAndNoAngleChangeNothing) {
-  const Image picture = test_picture(40, 30);
-  const Scaling scaling = scaling_by(size_of(picture), 1);
-  EXPECT_EQ(scale_linear(picture, scaling, all_of(scaling.to)).image.pixels,
-            picture.pixels);
-  const Rotation rotation(size_of(picture), 0);
+  const Image image = test_image(40, 30);
+  const Scaling scaling = scaling_by(size_of(image), 1);
+  EXPECT_EQ(scale_linear(image, scaling, all_of(scaling.to)).image.pixels,
+            image.pixels);
+  const Rotation rotation(size_of(image), 0);
   EXPECT_EQ(
-      rotation.linear(whole_tile(picture), all_of(size_of(picture)), kBorder)
+      rotation.linear(whole_tile(image), all_of(size_of(image)), kBorder)
           .image.pixels,
-      picture.pixels);
+      image.pixels);
 }
 
-TEST(OpenCvOps, PicturesOfAnySizeAreTaken) {
+TEST(OpenCvOps, ImagesOfAnySizeAreTaken) {
   for (const ImageSize size : {ImageSize{1, 1}, {1, 9}, {2, 2}, {7, 1}}) {
-    const Image picture = test_picture(size.width, size.height);
+    const Image image = test_image(size.width, size.height);
     const Scaling scaling = scaling_by(size, 0.5);
     EXPECT_GE(scaling.to.width, 1);
     EXPECT_GE(scaling.to.height, 1);
-    const Tile small = scale_linear(picture, scaling, all_of(scaling.to));
+    const Tile small = scale_linear(image, scaling, all_of(scaling.to));
     const Tile turned =
         Rotation(scaling.to, 10).linear(small, all_of(scaling.to), kBorder);
     EXPECT_EQ(blur_5x5(turned, all_of(scaling.to)).image.width,
@@ -82,7 +82,7 @@ TEST(OpenCvOps, PicturesOfAnySizeAreTaken) {
   EXPECT_THROW(scaling_to({4, 4}, {0, 4}), ConfigError);
 }
 
-TEST(OpenCvOps, BlurKeepsAnEvenPicture) {
+TEST(OpenCvOps, BlurKeepsAnEvenImage) {
   Image even = make_image(9, 5, 3);
   std::fill(even.pixels.begin(), even.pixels.end(), uint8_t{77});
   EXPECT_EQ(blur_5x5(whole_tile(even), {.width = 9, .height = 5}).image.pixels,

@@ -1,4 +1,4 @@
-#include "lockstep/data/shapes.h"
+#include "lockstep/datasets/images/shapes.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(Shapes, DependOnSeedAndNumberAlone) {
   EXPECT_FALSE(at::equal(shapes.get(5, 0)[0], others.get(5, 0)[0]));
 }
 
-// The nearest of 1,500 other pictures, by how far pixels are from the corners'
+// The nearest of 1,500 other images, by how far pixels are from the corners'
 // colour, has the same shape far more often than the tenth part of chance.
 TEST(Shapes, LookDifferentByClass) {
   const Shapes shapes({.num_samples = 1800, .side = 16});
@@ -31,10 +31,9 @@ TEST(Shapes, LookDifferentByClass) {
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < shapes.size(); ++i) {
     const Sample sample = shapes.get(i, 0);
-    const at::Tensor picture = sample[0].to(at::kFloat);
+    const at::Tensor image = sample[0].to(at::kFloat);
     // A row's background is the colour of its first pixel.
-    at::Tensor outline =
-        (picture - picture.slice(2, 0, 1)).abs().sum(0).flatten();
+    at::Tensor outline = (image - image.slice(2, 0, 1)).abs().sum(0).flatten();
     outlines.push_back(outline / outline.norm().clamp_min(1));
     labels.push_back(sample[1].item<int64_t>());
   }

@@ -4,9 +4,9 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/image_folder.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/datasets/images/image_folder.h"
 #include "support/images.h"
 #include "support/temp_dir.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using testing::encode_jpeg;
 using testing::JpegKind;
-using testing::test_picture;
+using testing::test_image;
 
 // Sample i is i, with its seed; some cannot be read.
 class Numbers final : public Dataset {
@@ -117,18 +117,18 @@ TEST(SkipBadSamples, GivesTheSameOnAnyNumberOfThreads) {
   }
 }
 
-TEST(SkipBadSamples, DamagedPicturesOfAFolderAreSkipped) {
+TEST(SkipBadSamples, DamagedImagesOfAFolderAreSkipped) {
   const testing::TempDir folder;
-  const Image picture = test_picture(40, 30);
-  const std::string jpeg = encode_jpeg(picture, JpegKind::kBaseline);
+  const Image image = test_image(40, 30);
+  const std::string jpeg = encode_jpeg(image, JpegKind::kBaseline);
   std::string garbled = jpeg;
   std::fill(garbled.begin() + 2, garbled.end(), '\x55');
   folder.write("1-garbled.jpg", garbled);
   folder.write("2-half-a-header.jpg", jpeg.substr(0, 100));
   folder.write("3-empty.jpg", "");
-  folder.write("4-text.png", "this is no picture");
-  folder.write("5-grey.jpg", encode_jpeg(picture, JpegKind::kGrey));
-  folder.write("6-cmyk.jpg", encode_jpeg(picture, JpegKind::kCmyk));
+  folder.write("4-text.png", "this is no image");
+  folder.write("5-grey.jpg", encode_jpeg(image, JpegKind::kGrey));
+  folder.write("6-cmyk.jpg", encode_jpeg(image, JpegKind::kCmyk));
   std::filesystem::create_symlink("7-loop.jpg", folder.path() / "7-loop.jpg");
   const SkipBadSamples data(std::make_shared<ImageFolder>(
       folder.path(), ImageFolderConfig{.image_size = 16}));

@@ -130,7 +130,7 @@ TEST(StepPlan, RequestsOfARunGoOnOverTheEndOfAnEpoch) {
 }
 
 TEST(StepPlan, RefusesWhatCannotBeTrainedOn) {
-  const auto text = [](const StepPlanConfig& config, Share share) {
+  const auto text = [](const StepPlanConfig& config, Shard share) {
     try {
       const StepPlan plan(config, share);
     } catch (const ConfigError& error) {
@@ -158,7 +158,7 @@ std::vector<int64_t> lengths_of(int64_t count) {
 // Of an epoch on one process.
 std::vector<std::vector<int64_t>> batches_of(const StepPlanConfig& config,
                                              int64_t epoch) {
-  StepPlan plan(config, Share{});
+  StepPlan plan(config, Shard{});
   std::vector<std::vector<int64_t>> batches;
   EpochPosition position{.epoch = epoch};
   while (position.epoch == epoch) {

@@ -20,12 +20,12 @@ TEST(Ddim, GoesFrom999To0) {
 }
 
 TEST(Ddim, GivesExactlyWhatAnOracleKnows) {
-  const auto picture = torch::rand({2, 3, 4, 4});
+  const auto image = torch::rand({2, 3, 4, 4});
   for (const int64_t steps : {1, 7, 20, 999}) {
     const auto sampled =
-        sample_ddim([&](const at::Tensor&, int64_t) { return picture; },
+        sample_ddim([&](const at::Tensor&, int64_t) { return image; },
                     torch::randn({2, 3, 4, 4}), {.num_steps = steps});
-    EXPECT_TRUE(torch::equal(sampled, picture)) << steps;
+    EXPECT_TRUE(torch::equal(sampled, image)) << steps;
   }
 }
 

@@ -68,7 +68,7 @@ TEST(Png, OtherBytesAreNoPng) {
   EXPECT_THROW(read_png_header(odd_color), FormatError);
 }
 
-TEST(Png, APictureThatCannotBeIsAnError) {
+TEST(Png, AImageThatCannotBeIsAnError) {
   const auto pixels = pixels_of(12);
   EXPECT_THROW(encode_png({.width = 0, .height = 0}), ConfigError);
   EXPECT_THROW(encode_png({.width = -2, .height = -2, .pixels = pixels}),

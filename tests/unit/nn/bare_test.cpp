@@ -27,8 +27,8 @@ TEST(Bare, LayersComputeWhatTorchsDo) {
       torch::nn::ConvTranspose2dOptions(2, 3, 2).stride(2));
   up.parameters()[0].set_data(other->weight.data());
   up.parameters()[1].set_data(other->bias.data());
-  const auto picture = torch::randn({1, 2, 4, 4});
-  EXPECT_TRUE(torch::allclose(up.forward(picture), other->forward(picture)));
+  const auto image = torch::randn({1, 2, 4, 4});
+  EXPECT_TRUE(torch::allclose(up.forward(image), other->forward(image)));
 }
 
 TEST(Bare, MemoryComesInTheAskedTypeAndWeightsFromTheSeed) {

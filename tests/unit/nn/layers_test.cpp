@@ -100,7 +100,7 @@ TEST(GridRope, TurnsNeighbouringChannels) {
   const double c = std::cos(angle);
   const double s = std::sin(angle);
   EXPECT_TRUE(torch::allclose(
-      rotate_pairs(x, turn),
+      apply_rope(x, turn),
       torch::tensor({{c - 2 * s, 2 * c + s, 3.0, 4.0}}, torch::kDouble)));
 }
 
@@ -109,8 +109,8 @@ TEST(GridRope, ProductsDependOnDistancesAlone) {
   const auto q = torch::randn({8}, torch::kDouble);
   const auto k = torch::randn({8}, torch::kDouble);
   const auto product = [&](int64_t from, int64_t to) {
-    return (rotate_pairs(q.unsqueeze(0), table.slice(0, from, from + 1)) *
-            rotate_pairs(k.unsqueeze(0), table.slice(0, to, to + 1)))
+    return (apply_rope(q.unsqueeze(0), table.slice(0, from, from + 1)) *
+            apply_rope(k.unsqueeze(0), table.slice(0, to, to + 1)))
         .sum()
         .item<double>();
   };
@@ -153,11 +153,11 @@ TEST(Dropout, ActsWhileTrainingOnly) {
 TEST(JoinPatches, PutsRowsColumnsAndChannelsOfAPatchInThisOrder) {
   // A number for each place: patch, row, column, channel.
   const auto patches = torch::arange(4 * 4 * 2).view({1, 4, 8});
-  const auto picture = join_patches(patches, {.patch = 2, .channels = 2})[0];
-  ASSERT_EQ(picture.sizes(), (std::vector<int64_t>{2, 4, 4}));
+  const auto image = join_patches(patches, {.patch = 2, .channels = 2})[0];
+  ASSERT_EQ(image.sizes(), (std::vector<int64_t>{2, 4, 4}));
   // Patch 2 is the left one of the second row; in it row 1, column 0.
-  EXPECT_EQ(picture[1][3][0].item<int64_t>(), 2 * 8 + 1 * 4 + 0 * 2 + 1);
-  EXPECT_EQ(picture[0][0][3].item<int64_t>(), 1 * 8 + 0 * 4 + 1 * 2 + 0);
+  EXPECT_EQ(image[1][3][0].item<int64_t>(), 2 * 8 + 1 * 4 + 0 * 2 + 1);
+  EXPECT_EQ(image[0][0][3].item<int64_t>(), 1 * 8 + 0 * 4 + 1 * 2 + 0);
 }
 
 TEST(SelfAttention, IsTheWeightedMeanOfTheValuesOfEachHead) {
@@ -197,7 +197,7 @@ TEST(SelfAttention, NormsAndTurnsQueriesAndKeysOfEachHead) {
     const auto part = qkv.select(2, which).select(2, head);
     const auto normed = part / (part.square().mean(-1, true) + 1e-6).sqrt() *
                         all[norm + ".weight"];
-    return rotate_pairs(normed, rotations);
+    return apply_rope(normed, rotations);
   };
   std::vector<at::Tensor> heads;
   for (int64_t head = 0; head < 2; ++head) {

@@ -85,7 +85,7 @@ TEST(SyncBatchNorm, RefusesOneValuePerChannelInTraining) {
 
 TEST(SyncBatchNorm, StaysPlainInAWorldOfOne) {
   torch::nn::Sequential net(SyncBatchNorm(2));
-  convert_sync_batchnorm(*net, world_of_one());
+  connect_sync_batch_norms(*net, world_of_one());
   EXPECT_FALSE(net[0]->as<SyncBatchNorm>()->is_connected());
 }
 
@@ -94,7 +94,7 @@ TEST(SyncBatchNorm, ConversionRefusesABatchNormOfLibtorchByName) {
   const auto refusal = [&](auto norm) {
     const torch::nn::Sequential inner(torch::nn::Conv2d(3, 2, 1), norm);
     torch::nn::ModuleList net(SyncBatchNorm(3), inner);
-    return error_of([&] { convert_sync_batchnorm(*net, world); });
+    return error_of([&] { connect_sync_batch_norms(*net, world); });
   };
   for (const std::string& text :
        {refusal(torch::nn::BatchNorm1d(2)), refusal(torch::nn::BatchNorm2d(2)),

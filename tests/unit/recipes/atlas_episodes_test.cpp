@@ -5,7 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/image_ops.h"
-#include "lockstep/recipes/atlas/episodes.h"
+#include "lockstep/datasets/episodes/episodes.h"
 #include "support/images.h"
 #include "support/temp_dir.h"
 
@@ -21,7 +21,7 @@ std::string actions_text(int rows) {
   return text;
 }
 
-// data/train/episode_a with three frames of both cameras; pictures are empty
+// data/train/episode_a with three frames of both cameras; images are empty
 // files, since they are not opened.
 class Episodes : public ::testing::Test {
  protected:
@@ -96,7 +96,7 @@ TEST_F(Episodes, AreReadInTheOrderOfTheirNames) {
   EXPECT_EQ(episodes[2].name, "episode_c");
 }
 
-TEST_F(Episodes, PicturesAreOrderedByNumberWhateverTheDigits) {
+TEST_F(Episodes, ImagesAreOrderedByNumberWhateverTheDigits) {
   remove("train/episode_a/images");
   write("train/episode_a/actions.csv", actions_text(11));
   for (int i = 1; i <= 11; ++i) {
@@ -144,28 +144,28 @@ TEST_F(Episodes, WithoutWristViewsSayHowToTrain) {
     remove(fmt::format("train/episode_a/images/wrist_00{}.png", i));
   }
   EXPECT_EQ(error<ConfigError>(),
-            "'DATA/train/episode_a/images' has no pictures of the wrist camera "
+            "'DATA/train/episode_a/images' has no images of the wrist camera "
             "(wrist_000.png); set use_wrist_camera: false to train without");
   EpisodeConfig one = config();
   one.use_wrist_camera = false;
   EXPECT_TRUE(read_episodes(one)[0].wrist.empty());
 }
 
-TEST_F(Episodes, RefusePicturesThatDoNotFitTogether) {
+TEST_F(Episodes, RefuseImagesThatDoNotFitTogether) {
   remove("train/episode_a/images/wrist_002.png");
   EXPECT_EQ(error<FormatError>(),
-            "'DATA/train/episode_a/images' has 3 workspace pictures from "
-            "number 0 on and 2 wrist pictures from number 0 on; there must be "
+            "'DATA/train/episode_a/images' has 3 workspace images from "
+            "number 0 on and 2 wrist images from number 0 on; there must be "
             "one of each per frame (or set use_wrist_camera: false)");
   remove("train/episode_a/images/workspace_001.png");
   EXPECT_EQ(error<FormatError>(),
-            "'DATA/train/episode_a/images': the picture with number 1 before "
+            "'DATA/train/episode_a/images': the image with number 1 before "
             "'workspace_002.png' is missing; copy the episode again, or remove "
             "it");
   remove("train/episode_a/images/workspace_000.png");
   EXPECT_EQ(error<FormatError>(),
             "'DATA/train/episode_a/images/workspace_002.png' is the first "
-            "picture of its camera; pictures are numbered from 0 or 1, without "
+            "image of its camera; images are numbered from 0 or 1, without "
             "gaps");
   write("train/episode_a/images/workspace_2.jpg", "");
   EXPECT_EQ(error<FormatError>(),
@@ -185,7 +185,7 @@ TEST_F(Episodes, RefuseActionsThatDoNotFit) {
   write("train/episode_a/actions.csv", actions_text(2));
   EXPECT_EQ(error<FormatError>(),
             "'DATA/train/episode_a/actions.csv' has 2 actions for 3 frames; "
-            "every picture needs one");
+            "every image needs one");
   write("train/episode_a/actions.csv",
         "x,y,z,roll,pitch,yaw,gripper\n0,0,0,nan,0,0,1\n");
   EXPECT_EQ(error<FormatError>(),
@@ -250,12 +250,12 @@ TEST_F(Episodes, OfOtherDataSetsNameTheCommandThatConverts) {
 }
 
 TEST_F(Episodes, ViewsAreScaledToASquare) {
-  const Image picture = testing::test_picture(50, 40);
+  const Image image = testing::test_image(50, 40);
   const fs::path file = folder_.path() / "a.png";
-  write_png(file, picture);
+  write_png(file, image);
   const Image view = load_view(file, 28);
   const Image expected =
-      resize(picture, {.width = 28, .height = 28}, Filter::kBicubic);
+      resize(image, {.width = 28, .height = 28}, Filter::kBicubic);
   EXPECT_EQ(view.width, 28);
   EXPECT_EQ(view.height, 28);
   EXPECT_EQ(view.pixels, expected.pixels);

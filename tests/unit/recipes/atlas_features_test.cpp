@@ -7,12 +7,12 @@
 #include "lockstep/base/files.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weight_files.h"
-#include "lockstep/recipes/atlas/encoders.h"
-#include "lockstep/recipes/atlas/feature_cache.h"
-#include "lockstep/recipes/atlas/feature_file.h"
-#include "lockstep/recipes/atlas/feature_work.h"
-#include "lockstep/recipes/atlas/frame_set.h"
-#include "lockstep/recipes/atlas/reach.h"
+#include "lockstep/datasets/episodes/feature_cache.h"
+#include "lockstep/datasets/episodes/feature_file.h"
+#include "lockstep/datasets/episodes/feature_work.h"
+#include "lockstep/datasets/episodes/frame_set.h"
+#include "lockstep/datasets/episodes/reach.h"
+#include "lockstep/models/atlas/encoders.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -100,7 +100,7 @@ TEST(FrameSource, WithoutAFolderToValidateEpisodesAreHeldBack) {
   EXPECT_THROW(open_frames(config), ConfigError);
 }
 
-TEST(FrameSource, AChangedPictureHasAnotherFingerprint) {
+TEST(FrameSource, AChangedImageHasAnotherFingerprint) {
   const TempDir temp;
   write_reach(ReachTask({.num_episodes = 2, .num_frames = 2, .image_size = 8}),
               temp.path());
@@ -134,20 +134,20 @@ struct Prepared {
     frames = std::make_shared<CachedFrames>(
         FrameSetConfig{.source = sources.train, .encoders = encoders});
     cache = std::make_shared<FeatureCache>(
-        folder, FeatureKeys{.pictures = encoders->picture_key(),
+        folder, FeatureKeys{.images = encoders->image_key(),
                             .sentences = encoders->sentence_key()});
     frames->use(cache);
   }
 
   // How many entries were missing.
-  int64_t fill(const Share& share = {}) {
+  int64_t fill(const Shard& share = {}) {
     FeatureWork work({.encoders = encoders,
                       .cache = cache,
                       .sets = {frames},
                       .batch_size = 3},
                      share);
     for (;;) {
-      const DataWork now = work.step();
+      const CacheProgress now = work.step();
       if (now.done == now.total) return now.total;
     }
   }
@@ -170,13 +170,13 @@ TEST(FeatureCache, CachedFeaturesAreThoseOfTheNets) {
   EXPECT_GT(ready.fill(), 3);
   EXPECT_EQ(ready.fill(), 0);
   const Sample sample = ready.frames->get(9, 0);
-  const PictureFrames pictures(
+  const ImageFrames images(
       {.source = open_frames({.data_dir = "builtin:reach:3",
                               .image_size =
                                   static_cast<int>(tiny_encoders().image_size)})
                      .train,
        .encoders = ready.encoders});
-  const Sample raw = pictures.get(9, 0);
+  const Sample raw = images.get(9, 0);
   const ViewFeatures seen = ready.encoders->see(raw[0].unsqueeze(0));
   EXPECT_TRUE(torch::allclose(sample[kTokens], seen.tokens[0], 1e-4, 1e-5));
   EXPECT_TRUE(torch::allclose(sample[kPose], seen.pose[0], 1e-4, 1e-5));
@@ -227,16 +227,16 @@ TEST(FeatureCache, OtherSettingsAndWeightsHaveOtherKeys) {
   const auto key_of = [&](auto change) {
     EncoderSettings settings = usual;
     change(settings);
-    return Encoders(settings).picture_key();
+    return Encoders(settings).image_key();
   };
-  EXPECT_EQ(encoders.picture_key(), key_of([](EncoderSettings&) {}));
-  EXPECT_NE(encoders.picture_key(),
+  EXPECT_EQ(encoders.image_key(), key_of([](EncoderSettings&) {}));
+  EXPECT_NE(encoders.image_key(),
             key_of([](EncoderSettings& s) { s.point_stride = 2; }));
-  EXPECT_NE(encoders.picture_key(),
+  EXPECT_NE(encoders.image_key(),
             key_of([](EncoderSettings& s) { s.encoder_precision = "bf16"; }));
-  EXPECT_NE(encoders.picture_key(),
+  EXPECT_NE(encoders.image_key(),
             key_of([](EncoderSettings& s) { s.image_size *= 2; }));
-  EXPECT_NE(encoders.picture_key(),
+  EXPECT_NE(encoders.image_key(),
             key_of([](EncoderSettings& s) { s.use_pointnet = false; }));
 }
 
@@ -267,9 +267,9 @@ TEST(VisionEncoder, TakesWeightsOfAFileAndItsSizes) {
   EXPECT_EQ(from_file.sizes().num_heads, preset.sizes().num_heads);
   EXPECT_EQ(from_file.sizes().dpt_outs, preset.sizes().dpt_outs);
   const int64_t side = preset.sizes().image_size;
-  const Tensor pictures = torch::rand({1, 2, 3, side, side});
-  const VggtGeometry ours = from_file.encode(pictures);
-  const VggtGeometry theirs = preset.encode(pictures);
+  const Tensor images = torch::rand({1, 2, 3, side, side});
+  const VggtGeometry ours = from_file.encode(images);
+  const VggtGeometry theirs = preset.encode(images);
   EXPECT_TRUE(torch::allclose(ours.tokens, theirs.tokens));
   EXPECT_TRUE(torch::allclose(ours.pose, theirs.pose));
 }

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/atlas/hub.h"
+#include "lockstep/models/atlas/hub.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

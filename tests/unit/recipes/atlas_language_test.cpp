@@ -7,7 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/file.h"
-#include "lockstep/recipes/atlas/language.h"
+#include "lockstep/models/atlas/language.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/atlas/llama.h"
+#include "lockstep/models/llama/llama.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/atlas/model.h"
+#include "lockstep/models/atlas/model.h"
 
 namespace lockstep {
 namespace {

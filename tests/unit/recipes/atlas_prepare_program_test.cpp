@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/atlas/prepare_program.h"
+#include "lockstep/datasets/episodes/prepare_program.h"
 
 namespace lockstep {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/image_ops.h"
-#include "lockstep/recipes/atlas/episodes.h"
-#include "lockstep/recipes/atlas/reach.h"
+#include "lockstep/datasets/episodes/episodes.h"
+#include "lockstep/datasets/episodes/reach.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -45,9 +45,9 @@ TEST(ReachTask, IsAnotherOneInEachSplitSeedEpisodeAndFrame) {
   const ReachTask task({});
   const ReachTask val({.split = "val"});
   const ReachTask seeded({.seed = 1});
-  std::set<std::string> pictures;
-  const auto add = [&](const Image& picture) {
-    pictures.emplace(picture.pixels.begin(), picture.pixels.end());
+  std::set<std::string> images;
+  const auto add = [&](const Image& image) {
+    images.emplace(image.pixels.begin(), image.pixels.end());
   };
   for (const ReachTask* one : {&task, &val, &seeded}) {
     for (int64_t i = 0; i < 4; ++i) {
@@ -56,7 +56,7 @@ TEST(ReachTask, IsAnotherOneInEachSplitSeedEpisodeAndFrame) {
       add(one->wrist(i, 0));
     }
   }
-  EXPECT_EQ(pictures.size(), 36U);
+  EXPECT_EQ(images.size(), 36U);
 }
 
 TEST(ReachTask, ActionsAreInRangeAndOfEveryKind) {
@@ -88,8 +88,8 @@ TEST(ReachTask, ActionsAreInRangeAndOfEveryKind) {
   EXPECT_LT(num_closed / 2048, 0.8);
 }
 
-// The disc's middle in the picture lies where the action points to, at any
-// size: the pictures, the sentence and the action tell the same.
+// The disc's middle in the image lies where the action points to, at any
+// size: the images, the sentence and the action tell the same.
 TEST(ReachTask, ActionPointsFromTheGripperToTheNamedDisc) {
   for (const int size : {28, 42, 99, 518}) {
     const ReachTask task({.num_episodes = 4, .image_size = size});
@@ -154,7 +154,7 @@ struct Frames {
   at::Tensor actions;
 };
 
-// Pictures of both cameras and, as three more channels, the target.
+// Images of both cameras and, as three more channels, the target.
 Frames frames_of(const ReachTask& task) {
   std::vector<at::Tensor> inputs;
   std::vector<at::Tensor> actions;

@@ -4,8 +4,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/cli/command_line.h"
 #include "lockstep/recipes/atlas/atlas.h"
-#include "lockstep/train/command_line.h"
 #include "support/temp_dir.h"
 #include "unit/recipes/batch_of.h"
 
@@ -35,7 +35,7 @@ struct Ready {
     model = recipe.make_model();
     model->eval();
     while (true) {
-      const DataWork work = recipe.work_on_data({});
+      const CacheProgress work = recipe.fill_cache({});
       if (work.done == work.total) break;
     }
   }

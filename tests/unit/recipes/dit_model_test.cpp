@@ -2,7 +2,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/dit/model.h"
+#include "lockstep/models/dit/model.h"
 
 namespace lockstep {
 namespace {

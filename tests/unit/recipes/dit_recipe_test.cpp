@@ -4,14 +4,14 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/cli/command_line.h"
 #include "lockstep/data/image.h"
+#include "lockstep/datasets/images/image_sets.h"
+#include "lockstep/engine/evaluation.h"
+#include "lockstep/engine/learner.h"
+#include "lockstep/models/dit/flow.h"
 #include "lockstep/recipes/dit/dit.h"
-#include "lockstep/recipes/dit/flow.h"
-#include "lockstep/recipes/pictures/grid.h"
-#include "lockstep/recipes/pictures/picture_sets.h"
-#include "lockstep/train/command_line.h"
-#include "lockstep/train/evaluation.h"
-#include "lockstep/train/learner.h"
+#include "lockstep/recipes/images/grid.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
 #include "unit/recipes/batch_of.h"
@@ -121,20 +121,21 @@ TEST(DitRecipe, DropsClassesAsOftenAsAsked) {
   EXPECT_NEAR(change_by_label("0.1"), 180, 15);
 }
 
-TEST(DitRecipe, DrawsASamplingAsAPictureAndAFilmPerScale) {
+TEST(DitRecipe, DrawsASamplingAsAImageAndAFilmPerScale) {
   Ready ready({"--cfg_scales=1.0,2.25", "--sample_steps=4"});
   ASSERT_EQ(ready.recipe.facts().num_sample_items, 200);
   const torch::NoGradGuard no_grad;
   const std::vector<int64_t> items = {0, 57, 199};
   std::vector<int64_t> seeds = {1, 2, 3};
   SampleRandom random(torch::tensor(seeds, torch::kLong));
-  const auto courses = ready.recipe.sample(items, random);
-  EXPECT_EQ(courses.sizes(), (std::vector<int64_t>{3, 5, 3, 8, 8}));
+  const auto trajectories = ready.recipe.sample(items, random);
+  EXPECT_EQ(trajectories.sizes(), (std::vector<int64_t>{3, 5, 3, 8, 8}));
   // An item depends on its number and draws alone.
   SampleRandom again(torch::tensor({int64_t{2}}, torch::kLong));
   const auto alone =
       ready.recipe.sample(std::vector<int64_t>{57}, again).to(torch::kInt);
-  EXPECT_LE((alone[0] - courses[1].to(torch::kInt)).abs().max().item<int>(), 1);
+  EXPECT_LE(
+      (alone[0] - trajectories[1].to(torch::kInt)).abs().max().item<int>(), 1);
   const auto files =
       ready.recipe.render(torch::zeros({200, 5, 3, 8, 8}, torch::kByte));
   ASSERT_EQ(files.size(), 4U);
@@ -188,10 +189,10 @@ TEST(DitFlow, TakesAtMostTheAskedFrames) {
   EXPECT_EQ(frame_steps({.count = 50, .max_frames = 26}).size(), 26U);
 }
 
-TEST(DitGrid, PutsPicturesRowByRow) {
-  const auto courses =
+TEST(DitGrid, PutsImagesRowByRow) {
+  const auto trajectories =
       torch::arange(6, torch::kByte).view({6, 1, 1, 1, 1}) * 10;
-  const Grid grid = make_grid(courses, {.columns = 3});
+  const Grid grid = make_grid(trajectories, {.columns = 3});
   ASSERT_EQ(grid.frames.sizes(), (std::vector<int64_t>{1, 6, 9, 3}));
   EXPECT_EQ(grid.frames[0][4][7][0].item<int>(), 50);
   EXPECT_EQ(grid.frames[0][1][4][2].item<int>(), 10);
@@ -202,14 +203,14 @@ TEST(DitData, OpensCifar10WithItsTestBatch) {
   const TempDir folder;
   folder.write("data_batch_1.bin", testing::cifar10_binary(0, 30));
   folder.write("test_batch.bin", testing::cifar10_binary(0, 5));
-  const PictureSets sets = open_picture_sets(folder.path().string(), 32);
+  const ImageSets sets = open_image_sets(folder.path().string(), 32);
   EXPECT_EQ(sets.data.train->size(), 30);
   EXPECT_EQ(sets.data.validation->size(), 5);
   EXPECT_EQ(sets.num_classes, 10);
-  EXPECT_THROW(open_picture_sets(folder.path().string(), 16), ConfigError);
+  EXPECT_THROW(open_image_sets(folder.path().string(), 16), ConfigError);
 }
 
-TEST(DitData, HoldsEvery20thPictureOfAFolderBack) {
+TEST(DitData, HoldsEvery20thImageOfAFolderBack) {
   const TempDir folder;
   for (const char* name : {"cat", "dog"}) {
     std::filesystem::create_directory(folder.path() / name);
@@ -218,7 +219,7 @@ TEST(DitData, HoldsEvery20thPictureOfAFolderBack) {
                 make_image(9, 7, 3));
     }
   }
-  const PictureSets sets = open_picture_sets(folder.path().string(), 8);
+  const ImageSets sets = open_image_sets(folder.path().string(), 8);
   EXPECT_EQ(sets.num_classes, 2);
   EXPECT_EQ(sets.data.train->size(), 38);
   EXPECT_EQ(sets.data.validation->size(), 2);
@@ -239,12 +240,12 @@ TEST(DitData, FoldersTrainAndValAreWhatTheyAreCalled) {
     write("train/" + std::string(name), 20);
     write("val/" + std::string(name), 3);
   }
-  const PictureSets sets = open_picture_sets(folder.path().string(), 8);
+  const ImageSets sets = open_image_sets(folder.path().string(), 8);
   EXPECT_EQ(sets.num_classes, 2);
   EXPECT_EQ(sets.data.train->size(), 40);
   EXPECT_EQ(sets.data.validation->size(), 6);
   write("val/fish", 1);
-  EXPECT_THROW(open_picture_sets(folder.path().string(), 8), ConfigError);
+  EXPECT_THROW(open_image_sets(folder.path().string(), 8), ConfigError);
 }
 
 TEST(DitData, SaysWhatIsUsableWhenAPathIsNot) {
@@ -253,7 +254,7 @@ TEST(DitData, SaysWhatIsUsableWhenAPathIsNot) {
        {empty.path().string(), (empty.path() / "absent").string(),
         std::string("builtin:circles")}) {
     try {
-      open_picture_sets(path, 32);
+      open_image_sets(path, 32);
       ADD_FAILURE() << path;
     } catch (const ConfigError& error) {
       const std::string text = error.what();

@@ -2,7 +2,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/jit/image_model.h"
+#include "lockstep/models/jit/image_model.h"
 #include "lockstep/tensor/autocast.h"
 #include "support/seen_operations.h"
 

@@ -2,9 +2,9 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/cli/command_line.h"
 #include "lockstep/data/image.h"
 #include "lockstep/recipes/jit/image_recipe.h"
-#include "lockstep/train/command_line.h"
 #include "unit/recipes/batch_of.h"
 
 namespace lockstep {
@@ -131,21 +131,20 @@ TEST(JitImageRecipe, DropsClassesAsOftenAsAsked) {
   EXPECT_NEAR(changes("0.1"), 180, 15);
 }
 
-TEST(JitImageRecipe, DrawsASamplingAsOnePicture) {
+TEST(JitImageRecipe, DrawsASamplingAsOneImage) {
   Ready ready;
   ASSERT_EQ(ready.recipe.facts().num_sample_items, 100);
   const torch::NoGradGuard no_grad;
   SampleRandom random(seeds_of({1, 2, 3}));
   const std::vector<int64_t> items = {0, 57, 99};
-  const auto pictures = ready.recipe.sample(items, random);
-  EXPECT_EQ(pictures.sizes(), (std::vector<int64_t>{3, 3, 8, 8}));
-  EXPECT_EQ(pictures.scalar_type(), torch::kByte);
+  const auto images = ready.recipe.sample(items, random);
+  EXPECT_EQ(images.sizes(), (std::vector<int64_t>{3, 3, 8, 8}));
+  EXPECT_EQ(images.scalar_type(), torch::kByte);
   // An item depends on its number and draws alone.
   SampleRandom again(seeds_of({2}));
   const auto alone =
       ready.recipe.sample(std::vector<int64_t>{57}, again).to(torch::kInt);
-  EXPECT_LE((alone[0] - pictures[1].to(torch::kInt)).abs().max().item<int>(),
-            1);
+  EXPECT_LE((alone[0] - images[1].to(torch::kInt)).abs().max().item<int>(), 1);
   const auto files =
       ready.recipe.render(torch::zeros({100, 3, 8, 8}, torch::kByte));
   ASSERT_EQ(files.size(), 1U);
@@ -158,21 +157,21 @@ TEST(JitImageRecipe, DrawsASamplingAsOnePicture) {
 TEST(JitImageRecipe, GeneratesTheClassesInTurn) {
   Ready ready;
   const torch::NoGradGuard no_grad;
-  const auto picture = [&](auto make, int64_t item) {
+  const auto image = [&](auto make, int64_t item) {
     SampleRandom random(seeds_of({5}));
     return (ready.recipe.*make)(std::vector<int64_t>{item}, random);
   };
   // Classes 3 and 4; a sampling shows ten of each class.
-  const auto of_class_3 = picture(&JitImageRecipe::generate, 3);
-  EXPECT_TRUE(torch::equal(of_class_3, picture(&JitImageRecipe::generate, 13)));
-  EXPECT_TRUE(torch::equal(of_class_3, picture(&JitImageRecipe::sample, 38)));
-  EXPECT_FALSE(torch::equal(of_class_3, picture(&JitImageRecipe::generate, 4)));
+  const auto of_class_3 = image(&JitImageRecipe::generate, 3);
+  EXPECT_TRUE(torch::equal(of_class_3, image(&JitImageRecipe::generate, 13)));
+  EXPECT_TRUE(torch::equal(of_class_3, image(&JitImageRecipe::sample, 38)));
+  EXPECT_FALSE(torch::equal(of_class_3, image(&JitImageRecipe::generate, 4)));
   EXPECT_EQ(of_class_3.sizes(), (std::vector<int64_t>{1, 3, 8, 8}));
 }
 
 // With weight 1 the half without classes is left out.
 TEST(JitImageRecipe, GuidanceHasTheAskedWeight) {
-  const auto picture = [](const std::vector<std::string>& flags) {
+  const auto image = [](const std::vector<std::string>& flags) {
     Ready ready(flags);
     const torch::NoGradGuard no_grad;
     SampleRandom random(seeds_of({5, 6}));
@@ -182,11 +181,11 @@ TEST(JitImageRecipe, GuidanceHasTheAskedWeight) {
   const auto difference = [](const at::Tensor& a, const at::Tensor& b) {
     return (a - b).abs().max().item<int>();
   };
-  const auto alone = picture({"--cfg=1"});
-  EXPECT_LE(difference(picture({"--cfg=1.0000001"}), alone), 1);
-  EXPECT_GT(difference(picture({"--cfg=2.9"}), alone), 1);
-  EXPECT_LE(difference(picture({"--cfg=2.9", "--interval_min=0.9"}), alone), 1);
-  EXPECT_GT(difference(picture({"--cfg=1", "--sampling_method=euler"}), alone),
+  const auto alone = image({"--cfg=1"});
+  EXPECT_LE(difference(image({"--cfg=1.0000001"}), alone), 1);
+  EXPECT_GT(difference(image({"--cfg=2.9"}), alone), 1);
+  EXPECT_LE(difference(image({"--cfg=2.9", "--interval_min=0.9"}), alone), 1);
+  EXPECT_GT(difference(image({"--cfg=1", "--sampling_method=euler"}), alone),
             1);
 }
 
@@ -203,7 +202,7 @@ TEST(JitImageRecipe, MayHaveMoreClassesThanTheDataButNotFewer) {
   EXPECT_THROW(recipe.open_data(line.config()), ConfigError);
 }
 
-TEST(JitImageRecipe, RefusesAPatchThatDoesNotDivideThePicture) {
+TEST(JitImageRecipe, RefusesAPatchThatDoesNotDivideTheImage) {
   const JitShared shared = {.model = "JiT-B/5", .image_size = 64};
   JitImageRecipe recipe(shared);
   CommandLine line(Command::kTrain, recipe);

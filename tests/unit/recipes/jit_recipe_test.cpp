@@ -4,9 +4,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/cli/command_line.h"
 #include "lockstep/config/render.h"
 #include "lockstep/recipes/jit/jit.h"
-#include "lockstep/train/command_line.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
 
@@ -22,24 +22,24 @@ std::string kind_of(const std::string& path) {
   return line.options().value_text("data_kind");
 }
 
-TEST(JitRecipe, KnowsTextAndPicturesByTheirPath) {
+TEST(JitRecipe, KnowsTextAndImagesByTheirPath) {
   const TempDir temp;
   EXPECT_EQ(kind_of("builtin:text"), "text");
-  EXPECT_EQ(kind_of("builtin:shapes"), "pictures");
+  EXPECT_EQ(kind_of("builtin:shapes"), "images");
   std::filesystem::create_directories(temp.path() / "texts");
   EXPECT_EQ(kind_of(temp.write("texts/a.jsonl", "\"x\"\n")), "text");
   EXPECT_EQ(kind_of((temp.path() / "texts").string()), "text");
 }
 
-TEST(JitRecipe, AListOfClassesBesidePicturesIsNoText) {
+TEST(JitRecipe, AListOfClassesBesideImagesIsNoText) {
   const TempDir temp;
   std::filesystem::create_directories(temp.path() / "classes" / "cat");
   temp.write("classes/names.txt", "cat\n");
-  EXPECT_EQ(kind_of((temp.path() / "classes").string()), "pictures");
+  EXPECT_EQ(kind_of((temp.path() / "classes").string()), "images");
   std::filesystem::create_directories(temp.path() / "cifar");
   temp.write("cifar/data_batch_1.bin", testing::cifar10_binary(0, 2));
   temp.write("cifar/batches.meta.txt", "airplane\n");
-  EXPECT_EQ(kind_of((temp.path() / "cifar").string()), "pictures");
+  EXPECT_EQ(kind_of((temp.path() / "cifar").string()), "images");
 }
 
 TEST(JitRecipe, KindsHaveDefaultsOfTheirOwn) {
@@ -54,11 +54,11 @@ TEST(JitRecipe, KindsHaveDefaultsOfTheirOwn) {
   EXPECT_EQ(text.weight_decay, 0.01);
   EXPECT_EQ(text.max_grad_norm, 1);
   EXPECT_TRUE(text.ema_decay.empty());
-  const auto pictures = config_of({"--data_path=builtin:shapes"});
-  EXPECT_EQ(pictures.lr_schedule, "constant");
-  EXPECT_EQ(pictures.weight_decay, 0);
-  EXPECT_EQ(pictures.max_grad_norm, 0);
-  EXPECT_EQ(pictures.ema_decay.size(), 2U);
+  const auto images = config_of({"--data_path=builtin:shapes"});
+  EXPECT_EQ(images.lr_schedule, "constant");
+  EXPECT_EQ(images.weight_decay, 0);
+  EXPECT_EQ(images.max_grad_norm, 0);
+  EXPECT_EQ(images.ema_decay.size(), 2U);
   EXPECT_EQ(config_of({"--data_path=builtin:shapes", "--weight_decay=0.3"})
                 .weight_decay,
             0.3);

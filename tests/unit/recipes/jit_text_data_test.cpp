@@ -5,9 +5,9 @@
 #include <set>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/jit/generated_text.h"
-#include "lockstep/recipes/jit/text_data.h"
-#include "lockstep/recipes/jit/text_pixels.h"
+#include "lockstep/datasets/texts/generated_text.h"
+#include "lockstep/datasets/texts/text_data.h"
+#include "lockstep/models/jit/text_pixels.h"
 #include "lockstep/text/byte_tokenizer.h"
 #include "support/temp_dir.h"
 
@@ -43,17 +43,17 @@ std::shared_ptr<const TextPixels> shared_bytes(int64_t side) {
 TEST(TextPixels, PutTheLowestDigitIntoRedWhichComesLast) {
   const TextPixels pixels(std::make_shared<LargeTokenizer>(),
                           {.image_size = 4});
-  const TextPicture picture = pixels.draw(Ids{151'645, 66'051});
-  EXPECT_EQ(picture.pixels[0][0][0].item<int>(), 151'645 / 65536);
-  EXPECT_EQ(picture.pixels[1][0][0].item<int>(), 151'645 / 256 % 256);
-  EXPECT_EQ(picture.pixels[2][0][0].item<int>(), 151'645 % 256);
-  EXPECT_EQ(picture.pixels[0][0][1].item<int>(), 1);
-  EXPECT_EQ(picture.pixels[1][0][1].item<int>(), 2);
-  EXPECT_EQ(picture.pixels[2][0][1].item<int>(), 3);
+  const TextImage image = pixels.draw(Ids{151'645, 66'051});
+  EXPECT_EQ(image.pixels[0][0][0].item<int>(), 151'645 / 65536);
+  EXPECT_EQ(image.pixels[1][0][0].item<int>(), 151'645 / 256 % 256);
+  EXPECT_EQ(image.pixels[2][0][0].item<int>(), 151'645 % 256);
+  EXPECT_EQ(image.pixels[0][0][1].item<int>(), 1);
+  EXPECT_EQ(image.pixels[1][0][1].item<int>(), 2);
+  EXPECT_EQ(image.pixels[2][0][1].item<int>(), 3);
   // White where there is no token and none that pads.
-  EXPECT_EQ(picture.pixels.flatten(1).slice(1, 2).min().item<int>(), 255);
-  EXPECT_EQ(picture.mask.flatten().slice(0, 0, 2).sum().item<int>(), 2);
-  EXPECT_EQ(picture.mask.sum().item<int>(), 2);
+  EXPECT_EQ(image.pixels.flatten(1).slice(1, 2).min().item<int>(), 255);
+  EXPECT_EQ(image.mask.flatten().slice(0, 0, 2).sum().item<int>(), 2);
+  EXPECT_EQ(image.mask.sum().item<int>(), 2);
 }
 
 TEST(TextPixels, GiveTheTokensBack) {
@@ -70,8 +70,8 @@ TEST(TextPixels, GiveTheTokensBack) {
 
 TEST(TextPixels, LeaveWhatPadsOut) {
   const TextPixels pixels = bytes_of(4);
-  const TextPicture picture = pixels.draw(Ids{97, 257, 98});
-  EXPECT_EQ(pixels.ids_of(picture.pixels), (Ids{97, 98}));
+  const TextImage image = pixels.draw(Ids{97, 257, 98});
+  EXPECT_EQ(pixels.ids_of(image.pixels), (Ids{97, 98}));
 }
 
 TEST(TextPixels, EndEveryTextAlsoAtTheLimit) {
@@ -83,12 +83,12 @@ TEST(TextPixels, EndEveryTextAlsoAtTheLimit) {
   EXPECT_EQ(pixels.encode("abcdefgh"), (Ids{97, 98, 99, 256}));
 }
 
-TEST(TextPixels, MaxTokensShortensPictureAndMaskAlike) {
+TEST(TextPixels, MaxTokensShortensImageAndMaskAlike) {
   const TextPixels pixels = bytes_of(4, 5);
-  const TextPicture picture = pixels.draw(pixels.encode("abcdefgh"));
-  EXPECT_EQ(picture.mask.sum().item<int>(), 5);
-  EXPECT_EQ(pixels.ids_of(picture.pixels), (Ids{97, 98, 99, 100}));
-  EXPECT_EQ(picture.pixels[2].flatten()[5].item<int>(), 1);  // 257 pads.
+  const TextImage image = pixels.draw(pixels.encode("abcdefgh"));
+  EXPECT_EQ(image.mask.sum().item<int>(), 5);
+  EXPECT_EQ(pixels.ids_of(image.pixels), (Ids{97, 98, 99, 100}));
+  EXPECT_EQ(image.pixels[2].flatten()[5].item<int>(), 1);  // 257 pads.
   EXPECT_THROW(bytes_of(4, 17), ConfigError);
   EXPECT_THROW(pixels.draw(Ids(6, 1)), ConfigError);
 }
@@ -111,7 +111,7 @@ TEST(TextData, JoinsPromptAndAnswer) {
       chat);
 }
 
-TEST(TextData, GivesTextsAsPictures) {
+TEST(TextData, GivesTextsAsImages) {
   const TempDir folder;
   const std::string path =
       folder.write("a.json", R"([{"prompt": "one", "answer": "two"}])");

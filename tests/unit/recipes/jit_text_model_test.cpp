@@ -2,7 +2,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/jit/text_model.h"
+#include "lockstep/models/jit/text_model.h"
 
 namespace lockstep {
 namespace {
@@ -72,7 +72,7 @@ TEST(JitTextModel, GivesAGradientToWhatTakesPart) {
   for (const bool has_condition : {false, true}) {
     JitText model(kSmall);
     set_all_random(model);
-    JitTextInput input{.pictures = torch::randn({2, 3, 16, 16}),
+    JitTextInput input{.images = torch::randn({2, 3, 16, 16}),
                        .times = torch::tensor({3, 999})};
     if (has_condition) input.condition = torch::rand({2, 3, 16, 16});
     model.forward(input).square().sum().backward();
@@ -99,7 +99,7 @@ TEST(JitTextModel, APatchCountsWhenAnyOfItsPixelsDoes) {
   JitText model(kSmall);
   set_all_random(model);
   const torch::NoGradGuard no_grad;
-  JitTextInput input{.pictures = torch::randn({1, 3, 16, 16}),
+  JitTextInput input{.images = torch::randn({1, 3, 16, 16}),
                      .times = torch::tensor({500}),
                      .mask = first_pixels(5)};
   const auto first = model.forward(input);
@@ -108,8 +108,8 @@ TEST(JitTextModel, APatchCountsWhenAnyOfItsPixelsDoes) {
   EXPECT_EQ(first.slice(2, 4).abs().max().item<float>(), 0);
   EXPECT_EQ(first.slice(3, 8).abs().max().item<float>(), 0);
   // What does not count is not seen.
-  input.pictures = input.pictures.clone();
-  input.pictures.slice(2, 4).normal_();
+  input.images = input.images.clone();
+  input.images.slice(2, 4).normal_();
   EXPECT_TRUE(torch::equal(model.forward(input), first));
   // A mask of all is as none.
   input.mask = first_pixels(256);
@@ -121,7 +121,7 @@ TEST(JitTextModel, APatchCountsWhenAnyOfItsPixelsDoes) {
 TEST(JitTextModel, IsNumbersWhereNothingCounts) {
   JitText model(kSmall);
   set_all_random(model);
-  const auto made = model.forward({.pictures = torch::randn({1, 3, 16, 16}),
+  const auto made = model.forward({.images = torch::randn({1, 3, 16, 16}),
                                    .times = torch::tensor({500}),
                                    .mask = first_pixels(0)});
   EXPECT_EQ(made.abs().max().item<float>(), 0);
@@ -136,7 +136,7 @@ TEST(JitTextModel, SeesTheCondition) {
   JitText model(kSmall);
   set_all_random(model);
   const torch::NoGradGuard no_grad;
-  JitTextInput input{.pictures = torch::randn({1, 3, 16, 16}),
+  JitTextInput input{.images = torch::randn({1, 3, 16, 16}),
                      .times = torch::tensor({500}),
                      .condition = torch::rand({1, 3, 16, 16}),
                      .mask = first_pixels(20)};

@@ -5,11 +5,11 @@
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/cli/command_line.h"
 #include "lockstep/comm/world.h"
 #include "lockstep/data/image.h"
 #include "lockstep/recipes/jit/text_recipe.h"
 #include "lockstep/tensor/seed.h"
-#include "lockstep/train/command_line.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -173,7 +173,7 @@ TEST(JitTextRecipe, EvaluatesLossAndTokensAtFixedTimes) {
   const World world =
       World::from_environment({.device = DeviceChoice::kCpu}, {});
   const Metrics metrics = sums.result(world);
-  // It predicts black: what is lost is the picture, and no byte is 0.
+  // It predicts black: what is lost is the image, and no byte is 0.
   const auto clean = batch[0].to(at::kDouble) / 255;
   const double black =
       ((clean.square() * batch[1].unsqueeze(1)).sum() / batch[1].sum())
@@ -209,16 +209,16 @@ TEST(JitTextRecipe, ContinuesAPrompt) {
   }
 }
 
-TEST(JitTextRecipe, WritesTextsAndTheirPictures) {
+TEST(JitTextRecipe, WritesTextsAndTheirImages) {
   Ready ready({kGenerated, "--enable_condition", "--num_texts=2"});
   ready.set_all_random();
   EXPECT_EQ(ready.recipe.facts().num_sample_items, 2);
   const auto sample = ready.data.train->get(3, 0);
   const auto files = ready.recipe.render(torch::stack({sample[0], sample[0]}));
   EXPECT_EQ(files.size(), 6U);
-  const auto& picture =
+  const auto& file =
       file_named(files, "texts/step{step}{weights}/generated_1.png");
-  const Image image = decode_image(picture.bytes);
+  const Image image = decode_image(file.bytes);
   EXPECT_EQ(image.width, 8);
   // Red is the lowest digit: the first letter.
   EXPECT_EQ(image.pixels[0], sample[0][2][0][0].item<uint8_t>());

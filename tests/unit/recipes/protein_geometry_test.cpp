@@ -3,9 +3,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "lockstep/recipes/protein/generated.h"
-#include "lockstep/recipes/protein/torsion.h"
-#include "lockstep/recipes/protein/vocabulary.h"
+#include "lockstep/datasets/proteins/generated.h"
+#include "lockstep/models/protein/torsion.h"
+#include "lockstep/models/protein/vocabulary.h"
 
 namespace lockstep {
 namespace {

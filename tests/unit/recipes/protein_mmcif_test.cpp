@@ -5,7 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/recipes/protein/structure.h"
+#include "lockstep/datasets/proteins/structure.h"
 #include "support/protein_files.h"
 
 namespace lockstep {

@@ -6,12 +6,12 @@
 #include <sstream>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/protein/graph.h"
-#include "lockstep/recipes/protein/inference.h"
-#include "lockstep/recipes/protein/losses.h"
-#include "lockstep/recipes/protein/masking.h"
-#include "lockstep/recipes/protein/model.h"
-#include "lockstep/recipes/protein/vocabulary.h"
+#include "lockstep/models/protein/graph.h"
+#include "lockstep/models/protein/inference.h"
+#include "lockstep/models/protein/losses.h"
+#include "lockstep/models/protein/masking.h"
+#include "lockstep/models/protein/model.h"
+#include "lockstep/models/protein/vocabulary.h"
 
 namespace lockstep {
 namespace {

@@ -6,9 +6,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/recipes/protein/generated.h"
-#include "lockstep/recipes/protein/open_sets.h"
-#include "lockstep/recipes/protein/prepare.h"
+#include "lockstep/datasets/proteins/generated.h"
+#include "lockstep/datasets/proteins/open_sets.h"
+#include "lockstep/datasets/proteins/prepare.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/protein/generated.h"
-#include "lockstep/recipes/protein/structure.h"
+#include "lockstep/datasets/proteins/generated.h"
+#include "lockstep/datasets/proteins/structure.h"
 #include "lockstep/tensor/random_stream.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"

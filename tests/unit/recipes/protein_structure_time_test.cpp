@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/recipes/protein/structure.h"
+#include "lockstep/datasets/proteins/structure.h"
 #include "support/cpu_time.h"
 #include "support/protein_files.h"
 

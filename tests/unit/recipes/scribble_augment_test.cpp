@@ -5,9 +5,9 @@
 #include <set>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/scribble/augment.h"
-#include "lockstep/recipes/scribble/distance_map.h"
-#include "lockstep/recipes/scribble/samples.h"
+#include "lockstep/datasets/voc/augment.h"
+#include "lockstep/datasets/voc/distance_map.h"
+#include "lockstep/datasets/voc/samples.h"
 #include "support/images.h"
 
 namespace lockstep {
@@ -29,11 +29,11 @@ Image marks(int width, int height) {
 uint8_t level_of(uint8_t label) { return static_cast<uint8_t>(label * 10); }
 
 Image painted(const Image& map) {
-  Image picture = make_image(map.width, map.height, 3);
-  for (size_t i = 0; i < picture.pixels.size(); ++i) {
-    picture.pixels[i] = level_of(map.pixels[i / 3]);
+  Image image = make_image(map.width, map.height, 3);
+  for (size_t i = 0; i < image.pixels.size(); ++i) {
+    image.pixels[i] = level_of(map.pixels[i / 3]);
   }
-  return picture;
+  return image;
 }
 
 // Whether all pixels within 4 of this one have its label: then neither blur nor
@@ -60,14 +60,14 @@ Image to_image(const at::Tensor& map) {
   return image;
 }
 
-TEST(ScribbleAugment, PictureAndMapsStayRegistered) {
+TEST(ScribbleAugment, ImageAndMapsStayRegistered) {
   const Image map = marks(150, 110);
-  const Image picture = painted(map);
+  const Image image = painted(map);
   int64_t num_checked = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const AugmentDraws draws = draw_augmentation({.side = 120}, seed);
     const Augmentation way(size_of(map), 120, draws);
-    const at::Tensor levels = way.picture(picture);
+    const at::Tensor levels = way.image(image);
     const Image labels = to_image(way.map(map));
     for (int y = 0; y < 120; ++y) {
       for (int x = 0; x < 120; ++x) {
@@ -88,7 +88,7 @@ TEST(ScribbleAugment, PictureAndMapsStayRegistered) {
 TEST(ScribbleAugment, PaddingHasMeanColourAndNoLabel) {
   const Image map = marks(60, 50);
   const Augmentation way(size_of(map), 100, AugmentDraws{});
-  const at::Tensor picture = way.picture(painted(map));
+  const at::Tensor image = way.image(painted(map));
   const at::Tensor labels = way.map(map);
   // 20 and 25 pixels come first.
   EXPECT_EQ(labels[24][50].item<int>(), kPaddingLevel);
@@ -97,7 +97,7 @@ TEST(ScribbleAugment, PaddingHasMeanColourAndNoLabel) {
   EXPECT_EQ(labels[74][79].item<int>(), map.pixels.back());
   EXPECT_EQ(labels[75][79].item<int>(), kPaddingLevel);
   for (int c = 0; c < 3; ++c) {
-    EXPECT_EQ(picture[c][0][0].item<int>(), kPaddingColour[size_t(c)]);
+    EXPECT_EQ(image[c][0][0].item<int>(), kPaddingColour[size_t(c)]);
   }
 }
 
@@ -110,14 +110,14 @@ TEST(ScribbleAugment, WithoutDrawsTheMiddleIsCutOut) {
       crop(map, {.left = 55, .top = 35, .width = 40, .height = 40}).pixels);
 }
 
-TEST(ScribbleAugment, MirrorTurnsPictureAndMapAround) {
+TEST(ScribbleAugment, MirrorTurnsImageAndMapAround) {
   const Image map = marks(150, 110);
   const ImageSize size = size_of(map);
   const Augmentation plain(size, 200, AugmentDraws{});
   const Augmentation mirrored(size, 200, AugmentDraws{.is_mirrored = true});
   EXPECT_TRUE(at::equal(mirrored.map(map), plain.map(map).flip({1})));
-  EXPECT_TRUE(at::equal(mirrored.picture(painted(map)),
-                        plain.picture(painted(map)).flip({2})));
+  EXPECT_TRUE(at::equal(mirrored.image(painted(map)),
+                        plain.image(painted(map)).flip({2})));
 }
 
 TEST(ScribbleAugment, DrawsHaveTheRightRangesAndChances) {
@@ -158,12 +158,12 @@ TEST(ScribbleAugment, EveryPlaceOfACropIsDrawn) {
   EXPECT_EQ(corners, (std::set<int>{0, 1, 2, 3, 5, 6, 7, 8}));
 }
 
-TEST(ScribbleAugment, TinyAndNarrowPicturesAreTaken) {
+TEST(ScribbleAugment, TinyAndNarrowImagesAreTaken) {
   for (const ImageSize size : {ImageSize{1, 1}, {3, 200}, {200, 2}}) {
-    const Image picture = testing::test_picture(size.width, size.height);
+    const Image image = testing::test_image(size.width, size.height);
     for (uint64_t seed = 0; seed < 30; ++seed) {
       const Augmentation way(size, 64, draw_augmentation({}, seed));
-      EXPECT_EQ(way.picture(picture).numel(), 3 * 64 * 64);
+      EXPECT_EQ(way.image(image).numel(), 3 * 64 * 64);
     }
   }
   EXPECT_THROW(Augmentation({4, 4}, 0, AugmentDraws{}), ConfigError);

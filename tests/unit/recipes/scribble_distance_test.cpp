@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "lockstep/recipes/scribble/distance_map.h"
+#include "lockstep/datasets/voc/distance_map.h"
 
 namespace lockstep {
 namespace {
@@ -82,7 +82,7 @@ TEST(ScribbleDistance, OutlineMapRisesOnBothSides) {
   EXPECT_EQ(map.row(1)[1], 14);
 }
 
-TEST(ScribbleDistance, TheEdgeOfThePictureIsAnOutlineOfObjects) {
+TEST(ScribbleDistance, TheEdgeOfTheImageIsAnOutlineOfObjects) {
   Image labels = make_image(7, 7, 1);
   std::fill(labels.pixels.begin(), labels.pixels.end(), uint8_t{1});
   const Image map = outline_distance_map(labels, 100);

@@ -1,11 +1,11 @@
-// Whole pictures by windows, and how well they were segmented.
+// Whole images by windows, and how well they were segmented.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <cmath>
 
+#include "lockstep/models/deeplab/windows.h"
 #include "lockstep/recipes/scribble/confusion.h"
-#include "lockstep/recipes/scribble/windows.h"
 
 namespace lockstep {
 namespace {
@@ -29,36 +29,36 @@ at::Tensor pixels(const at::Tensor& windows) {
 
 TEST(Windows, ShowEveryPixelAtItsPlace) {
   torch::manual_seed(1);
-  const at::Tensor picture = torch::randn({3, 50, 71});
-  const at::Tensor found = segment_by_windows(picture, pixels,
+  const at::Tensor image = torch::randn({3, 50, 71});
+  const at::Tensor found = segment_by_windows(image, pixels,
                                               {.window = 30,
                                                .base_side = 71,
                                                .scales = {1.0},
                                                .num_classes = 3,
                                                .batch_size = 4});
-  EXPECT_TRUE(torch::allclose(found, picture.softmax(0), 1e-5, 1e-6));
+  EXPECT_TRUE(torch::allclose(found, image.softmax(0), 1e-5, 1e-6));
 }
 
 // Smaller than a window: the padding around it is cut off again.
-TEST(Windows, SurroundSmallPictures) {
+TEST(Windows, SurroundSmallImages) {
   torch::manual_seed(2);
-  const at::Tensor picture = torch::randn({3, 17, 30});
-  const at::Tensor found = segment_by_windows(picture, pixels,
+  const at::Tensor image = torch::randn({3, 17, 30});
+  const at::Tensor found = segment_by_windows(image, pixels,
                                               {.window = 30,
                                                .base_side = 30,
                                                .scales = {1.0},
                                                .num_classes = 3,
                                                .batch_size = 4});
-  EXPECT_TRUE(torch::allclose(found, picture.softmax(0), 1e-5, 1e-6));
+  EXPECT_TRUE(torch::allclose(found, image.softmax(0), 1e-5, 1e-6));
 }
 
 TEST(Windows, AverageOverTheScales) {
   // Left and right halves: at every scale the same away from their border.
-  at::Tensor picture = torch::zeros({3, 40, 60});
-  picture[0].slice(1, 0, 30) = 4;
-  picture[2].slice(1, 30, 60) = 4;
+  at::Tensor image = torch::zeros({3, 40, 60});
+  image[0].slice(1, 0, 30) = 4;
+  image[2].slice(1, 30, 60) = 4;
   const at::Tensor found = segment_by_windows(
-      picture, pixels,
+      image, pixels,
       {.window = 30, .base_side = 60, .num_classes = 3, .batch_size = 4});
   EXPECT_TRUE(torch::allclose(found.sum(0), torch::ones({40, 60}), 1e-4, 1e-5));
   const at::Tensor classes = found.argmax(0);

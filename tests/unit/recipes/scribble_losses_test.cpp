@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/recipes/scribble/lorm.h"
-#include "lockstep/recipes/scribble/losses.h"
+#include "lockstep/models/deeplab/lorm.h"
+#include "lockstep/models/deeplab/losses.h"
 #include "lockstep/tensor/autocast.h"
 
 namespace lockstep {

@@ -8,8 +8,8 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/module_state.h"
-#include "lockstep/recipes/scribble/model.h"
-#include "lockstep/recipes/scribble/weights.h"
+#include "lockstep/models/deeplab/model.h"
+#include "lockstep/models/deeplab/weights.h"
 #include "support/temp_dir.h"
 #include "unit/recipes/scribble_names.h"
 
@@ -136,15 +136,15 @@ TEST(ScribbleModel, ComputesTheSameInChannelsLast) {
   const auto net = make_net("deeplabv3p_lorm", 18);
   net->eval();
   const torch::NoGradGuard no_grad;
-  const Tensor pictures = torch::randn({2, 3, 65, 65});
-  const ScribbleOutput expected = net->forward(pictures);
+  const Tensor images = torch::randn({2, 3, 65, 65});
+  const ScribbleOutput expected = net->forward(images);
   for (Tensor& parameter : net->parameters()) {
     if (parameter.dim() == 4) {
       parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
     }
   }
   const ScribbleOutput out =
-      net->forward(pictures.contiguous(at::MemoryFormat::ChannelsLast));
+      net->forward(images.contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_LT((out.logits - expected.logits).norm().item<double>(),
             1e-5 * expected.logits.norm().item<double>());
   EXPECT_TRUE(out.logits.is_contiguous(at::MemoryFormat::ChannelsLast));
@@ -171,12 +171,12 @@ TEST(ScribbleModel, DropsFeaturesInTrainingOnly) {
   at::set_num_threads(1);
   const auto net = make_net("deeplabv3p", 18);
   const torch::NoGradGuard no_grad;
-  const Tensor pictures = torch::randn({3, 3, 33, 33});
-  EXPECT_FALSE(torch::equal(net->forward(pictures).logits,
-                            net->forward(pictures).logits));
+  const Tensor images = torch::randn({3, 3, 33, 33});
+  EXPECT_FALSE(
+      torch::equal(net->forward(images).logits, net->forward(images).logits));
   net->eval();
-  EXPECT_TRUE(torch::equal(net->forward(pictures).logits,
-                           net->forward(pictures).logits));
+  EXPECT_TRUE(
+      torch::equal(net->forward(images).logits, net->forward(images).logits));
 }
 
 TEST(ScribbleModel, CountsItsWork) {

@@ -8,10 +8,10 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/data/label_map.h"
-#include "lockstep/recipes/scribble/distance_map.h"
-#include "lockstep/recipes/scribble/generated.h"
-#include "lockstep/recipes/scribble/prepare.h"
-#include "lockstep/recipes/scribble/voc_set.h"
+#include "lockstep/datasets/voc/distance_map.h"
+#include "lockstep/datasets/voc/generated.h"
+#include "lockstep/datasets/voc/prepare.h"
+#include "lockstep/datasets/voc/voc_set.h"
 #include "support/images.h"
 #include "support/temp_dir.h"
 
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::TempDir;
 
-// A small data set of generated pictures in VOC's layout, without distances.
+// A small data set of generated images in VOC's layout, without distances.
 class VocTree {
  public:
   VocTree() {
@@ -33,13 +33,13 @@ class VocTree {
     const auto train = generated_scribbles(ScribbleMode::kScribblePseudo);
     const auto truths = generated_truths();
     for (int64_t i = 0; i < 3; ++i) {
-      const LabelledPicture item = train->read(i);
+      const LabelledImage item = train->read(i);
       const std::string name = "t" + std::to_string(i);
-      write_picture(name, item.picture);
+      write_image(name, item.image);
       write_png(scribble(name), item.labels);
       write_png(pseudo(name), item.pseudo);
-      const LabelledPicture judged = truths->read(i);
-      write_picture("v" + std::to_string(i), judged.picture);
+      const LabelledImage judged = truths->read(i);
+      write_image("v" + std::to_string(i), judged.image);
       write(truth("v" + std::to_string(i)),
             encode_palette_png(judged.labels, voc_palette()));
     }
@@ -85,9 +85,9 @@ class VocTree {
   }
 
  private:
-  void write_picture(const std::string& name, const Image& picture) const {
+  void write_image(const std::string& name, const Image& image) const {
     write(folder() / "JPEGImages" / (name + ".jpg"),
-          testing::encode_jpeg(picture, testing::JpegKind::kBaseline));
+          testing::encode_jpeg(image, testing::JpegKind::kBaseline));
   }
 
   TempDir temp_;
@@ -162,7 +162,7 @@ TEST(ScribbleSet, DrawsComeFromTheSeedAlone) {
   EXPECT_FALSE(at::equal(a[0], first->get(2, 10)[0]));
 }
 
-TEST(ScribbleSet, ValidatesOnCentresAndEvaluatesWholePictures) {
+TEST(ScribbleSet, ValidatesOnCentresAndEvaluatesWholeImages) {
   const VocTree tree;
   const auto config = tree.config(ScribbleMode::kScribbleOnly);
   const auto validation = open_scribble_sets(config).validation;
@@ -173,7 +173,7 @@ TEST(ScribbleSet, ValidatesOnCentresAndEvaluatesWholePictures) {
   EXPECT_EQ(centre[1][0][0].item<int>(),
             truth.row((truth.height - 64) / 2)[(truth.width - 64) / 2]);
 
-  const auto whole = open_whole_pictures(config);
+  const auto whole = open_whole_images(config);
   ASSERT_EQ(whole->size(), 3);
   EXPECT_EQ(whole->name(2), "v2");
   std::vector<Sample> samples = {whole->get(0, 0), whole->get(1, 0)};
@@ -201,7 +201,7 @@ TEST(ScribbleSet, WithoutTruthsThereIsNoValidation) {
   fs::remove_all(tree.folder() / "SegmentationClassAug");
   EXPECT_EQ(open_scribble_sets(config).validation, nullptr);
   EXPECT_TRUE(
-      contains(error_of<ConfigError>([&] { open_whole_pictures(config); }),
+      contains(error_of<ConfigError>([&] { open_whole_images(config); }),
                "SegmentationClassAug"));
 }
 
@@ -292,7 +292,7 @@ TEST(ScribblePrepare, RefusesWhatItCannotDo) {
   EXPECT_THROW(tree.prepare({"--lambda_s", "-1"}), ConfigError);
   EXPECT_THROW(tree.prepare({"more"}), ConfigError);
   EXPECT_TRUE(contains(tree.prepare({"--help"}), "--distancemap_c"));
-  tree.write(tree.pseudo("t1"), "no picture");
+  tree.write(tree.pseudo("t1"), "no image");
   EXPECT_TRUE(contains(error_of<FormatError>([&] { tree.prepare(); }),
                        tree.pseudo("t1").string()));
   fs::remove_all(tree.folder() / "bmp_ws_train_aug_dataset");
@@ -310,8 +310,8 @@ TEST(GeneratedScribbles, AreTheSameEveryTimeAndAgreeWithThemselves) {
   int64_t num_mistakes = 0;
   std::array<int64_t, kGeneratedClasses> marked = {};
   for (int64_t i = 0; i < source->size(); ++i) {
-    const LabelledPicture item = source->read(i);
-    EXPECT_EQ(item.picture.pixels, source->read(i).picture.pixels);
+    const LabelledImage item = source->read(i);
+    EXPECT_EQ(item.image.pixels, source->read(i).image.pixels);
     for (size_t k = 0; k < item.labels.pixels.size(); ++k) {
       const uint8_t label = item.labels.pixels[k];
       ++num_pixels;
@@ -346,7 +346,7 @@ TEST(GeneratedScribbles, OpenLikeAFolder) {
   const ScribbleSets sets = open_scribble_sets(config);
   EXPECT_EQ(sets.train->get(3, 1)[4].size(0), 65);
   EXPECT_EQ(sets.validation->size(), kGeneratedToValidate);
-  EXPECT_EQ(open_whole_pictures(config)->name(0), "val_0000");
+  EXPECT_EQ(open_whole_images(config)->name(0), "val_0000");
   EXPECT_THROW(
       open_scribble_sets({.dataset_path = kBuiltinScribble, .num_classes = 3}),
       ConfigError);

@@ -4,10 +4,10 @@
 #include <map>
 
 #include "lockstep/base/error.h"
-#include "lockstep/recipes/atlas/vggt_frozen.h"
+#include "lockstep/engine/precision.h"
+#include "lockstep/models/vggt/frozen.h"
 #include "lockstep/tensor/autocast.h"
 #include "lockstep/tensor/device.h"
-#include "lockstep/train/precision.h"
 #include "support/random_vggt.h"
 #include "support/seen_operations.h"
 
@@ -222,8 +222,8 @@ TEST_F(VggtTest, TheFirstViewIsNotLikeTheOthers) {
   EXPECT_TRUE(torch::allclose(tokens[0][1], tokens[0][2], 1e-4, 1e-5));
 }
 
-// The heads take 8 pictures at a time.
-TEST_F(VggtTest, ManyPicturesAtOnceGiveWhatEachGivesAlone) {
+// The heads take 8 images at a time.
+TEST_F(VggtTest, ManyImagesAtOnceGiveWhatEachGivesAlone) {
   const torch::NoGradGuard no_grad;
   const auto net = make_tiny();
   const Tensor images = torch::rand({9, 2, 3, 28, 28});
@@ -349,7 +349,7 @@ TEST_F(VggtTest, FrozenConvolutionsMayUseTf32InATrainingThatDoesNot) {
   EXPECT_TRUE(allows_tf32_convolutions());
 }
 
-TEST_F(VggtTest, RefusesPicturesThatPatchesDoNotFill) {
+TEST_F(VggtTest, RefusesImagesThatPatchesDoNotFill) {
   const auto net = make_tiny();
   const std::string words =
       refusal([&] { net->forward(torch::rand({1, 2, 3, 28, 30})); });

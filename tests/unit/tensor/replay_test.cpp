@@ -1,15 +1,15 @@
-#include "lockstep/tensor/replay.h"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+
+#include "lockstep/tensor/cuda_graph_cache.h"
 
 namespace lockstep {
 namespace {
 
-TEST(Replay, CallsTheFunctionWhereNothingCanBeRecorded) {
+TEST(CudaGraphCache, CallsTheFunctionWhereNothingCanBeRecorded) {
   const torch::NoGradGuard no_grad;
   int num_calls = 0;
-  Replay replay([&](const at::Tensor& x) {
+  CudaGraphCache replay([&](const at::Tensor& x) {
     ++num_calls;
     return std::vector<at::Tensor>{x * 2, at::Tensor()};
   });

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "lockstep/kernels/qk_norm_rope.h"
 #include "lockstep/kernels/token_norm.h"
-#include "lockstep/kernels/turned_heads.h"
 
 namespace lockstep {
 namespace {
@@ -59,7 +59,7 @@ Tensor turned(const Tensor& x, const Tensor& angles) {
   return out;
 }
 
-HeadRotations rotations_of(const Tensor& angles) {
+RopeTable rotations_of(const Tensor& angles) {
   const auto halves = angles.chunk(2, 1);
   const Tensor& u = halves[0];
   const Tensor& v = halves[1];
@@ -67,14 +67,14 @@ HeadRotations rotations_of(const Tensor& angles) {
           .sines = torch::cat({-u, u, -v, v}, 1).sin().unsqueeze(1)};
 }
 
-TEST(TurnedHeads, QueriesAndKeysAreNormalisedAndTurnedByTheirPlaces) {
+TEST(QkNormRope, QueriesAndKeysAreNormalisedAndTurnedByTheirPlaces) {
   torch::manual_seed(2);
   const Tensor angles = 3 * torch::randn({3, 4}, at::kDouble);
   const Tensor qkv = torch::randn({2, 6, 3, 2, 8}, at::kDouble);
   const Tensor before = qkv.clone();
   const HeadNorms norms{.of_queries = make_norm(8, at::kDouble),
                         .of_keys = make_norm(8, at::kDouble)};
-  const QueriesAndKeys out = norm_and_turn(qkv, norms, rotations_of(angles));
+  const QueriesAndKeys out = qk_norm_rope(qkv, norms, rotations_of(angles));
   EXPECT_TRUE(torch::allclose(
       out.queries,
       turned(normed(before.select(2, 0), norms.of_queries), angles), 1e-10,

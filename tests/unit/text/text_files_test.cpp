@@ -77,10 +77,10 @@ TEST(TextFiles, SayWhereAFileIsDamaged) {
 
 TEST(TextFiles, SayWhatIsUsable) {
   const TempDir folder;
-  folder.write("picture.png", "x");
+  folder.write("image.png", "x");
   folder.write("empty.txt", "\n\n");
-  EXPECT_FALSE(holds_texts(folder.path() / "picture.png"));
-  EXPECT_THROW(read_text_files(folder.path() / "picture.png"), ConfigError);
+  EXPECT_FALSE(holds_texts(folder.path() / "image.png"));
+  EXPECT_THROW(read_text_files(folder.path() / "image.png"), ConfigError);
   EXPECT_THROW(read_text_files(folder.path() / "absent"), ConfigError);
   EXPECT_THROW(read_text_files(folder.path() / "empty.txt"), ConfigError);
 }

@@ -68,7 +68,7 @@ TEST_F(CsvFileTest, OddNamesAreQuoted) {
             "1,1,2,3,\n2,,,,4\n");
 }
 
-TEST_F(CsvFileTest, PicturesAndNotesMakeNoRow) {
+TEST_F(CsvFileTest, ImagesAndNotesMakeNoRow) {
   CsvFile file(path_, metrics_);
   file.record({.step = 1, .texts = {{.title = "note", .text = "x"}}});
   EXPECT_EQ(text(), "step\n");

@@ -79,7 +79,7 @@ TEST(MetricsFile, AFolderThatIsNotThereIsAnError) {
   EXPECT_THROW(MetricsFile("/no/such/folder/metrics.jsonl", {}), IoError);
 }
 
-TEST(MetricsFile, PicturesAndNotesMakeNoLine) {
+TEST(MetricsFile, ImagesAndNotesMakeNoLine) {
   const TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
   MetricsFile(path, {}).record(

@@ -71,7 +71,7 @@ TEST_F(PlotTrackerTest, GoingOnBeginsWithTheKeptMetrics) {
   EXPECT_NE(svg().find(">lowest 0.125 at step 6<"), std::string::npos);
 }
 
-TEST_F(PlotTrackerTest, ARunWithoutValuesHasNoPictures) {
+TEST_F(PlotTrackerTest, ARunWithoutValuesHasNoImages) {
   PlotTracker tracker(config());
   tracker.finish(0);
   EXPECT_FALSE(is_drawn());

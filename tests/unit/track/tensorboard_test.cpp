@@ -96,13 +96,13 @@ TEST(TensorBoard, AFullDiskLeavesWholeEventsAndLaterOnesFollow) {
   EXPECT_NE(events.back().find("behind"), std::string::npos);
 }
 
-TEST(TensorBoard, APictureThatIsNoneIsAnErrorAndWritesNothing) {
+TEST(TensorBoard, AImageThatIsNoneIsAnErrorAndWritesNothing) {
   const TempDir folder;
   TensorBoardTracker tracker({.folder = folder.path()});
   const auto path = folder.path() / names_in(folder.path())[0];
   EXPECT_THROW(tracker.record({.step = 1,
                                .metrics = {{"a", 1}},
-                               .pictures = {{.title = "p", .png = "JPEG"}}}),
+                               .images = {{.title = "p", .png = "JPEG"}}}),
                FormatError);
   EXPECT_EQ(events_in(path).size(), kFirstEvents);
 }

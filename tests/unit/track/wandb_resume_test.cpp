@@ -40,11 +40,11 @@ Record values(int64_t step, const std::string& name, double value,
       .step = step, .unix_time = kStart + seconds, .metrics = {{name, value}}};
 }
 
-// Steps 1 to 4, each 10 s, with a picture at 2 and 4 and validation at 2.
+// Steps 1 to 4, each 10 s, with a image at 2 and 4 and validation at 2.
 void record_four_steps(Tracker& tracker) {
   for (int step = 1; step <= 4; ++step) {
     Record record = values(step, "train/loss", 1.0 / step, 10.0 * step);
-    if (step % 2 == 0) record.pictures = {{"samples", one_pixel()}};
+    if (step % 2 == 0) record.images = {{"samples", one_pixel()}};
     tracker.record(record);
     if (step == 2) tracker.record(values(2, "val/loss", 7, 25));
   }
@@ -77,7 +77,7 @@ TEST(WandbResume, TheSameRunGoesOnWithoutFoldingBack) {
   EXPECT_EQ(tracker.run_id(), id);
   EXPECT_EQ(tracker.note(), "");
   EXPECT_EQ(files_of(run_folder / "files").size(), 1)
-      << "the picture of step 4 is dropped";
+      << "the image of step 4 is dropped";
   tracker.record(values(3, "train/loss", 9, 1005));
   tracker.finish(0);
   const auto records = records_of(run_folder);

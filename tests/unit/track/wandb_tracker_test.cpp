@@ -32,7 +32,7 @@ WandbConfig config_in(const TempDir& folder) {
   return config;
 }
 
-std::string picture_bytes() {
+std::string image_bytes() {
   const std::vector<uint8_t> pixels(6 * 4 * 3, 9);
   return encode_png({.width = 6, .height = 4, .pixels = pixels});
 }
@@ -158,11 +158,10 @@ TEST(WandbTracker, NumbersThatJsonLacksStandBare) {
   EXPECT_EQ(row.at("c"), "-Infinity");
 }
 
-TEST(WandbTracker, PicturesAreFilesWithTheirSize) {
+TEST(WandbTracker, ImagesAreFilesWithTheirSize) {
   const TempDir folder;
   WandbTracker tracker(config_in(folder), {});
-  tracker.record(
-      {.step = 5, .pictures = {{"samples/cfg 2*", picture_bytes()}}});
+  tracker.record({.step = 5, .images = {{"samples/cfg 2*", image_bytes()}}});
   tracker.finish(0);
   const auto records = records_of(tracker.folder());
   const auto row = history_of(records).at(0);
@@ -173,10 +172,10 @@ TEST(WandbTracker, PicturesAreFilesWithTheirSize) {
   EXPECT_EQ(row.at("samples/cfg 2*.path"), "\"" + path + "\"");
   EXPECT_EQ(row.at("samples/cfg 2*.format"), "\"png\"");
   EXPECT_EQ(row.at("samples/cfg 2*.size"),
-            std::to_string(picture_bytes().size()));
+            std::to_string(image_bytes().size()));
   EXPECT_EQ(row.at("samples/cfg 2*.width"), "6");
   EXPECT_EQ(row.at("samples/cfg 2*.height"), "4");
-  EXPECT_EQ(read_file(tracker.folder() / "files" / path), picture_bytes());
+  EXPECT_EQ(read_file(tracker.folder() / "files" / path), image_bytes());
   ASSERT_EQ(kinds_of(records)[3], "files") << "before the history";
   EXPECT_EQ(records[3].files().files(0).path(), path);
 }
@@ -185,9 +184,9 @@ TEST(WandbTracker, NoTitleLeadsOutOfTheFolder) {
   const TempDir folder;
   WandbTracker tracker(config_in(folder), {});
   tracker.record({.step = 5,
-                  .pictures = {{"../../../x", picture_bytes()},
-                               {"/etc/y", picture_bytes()},
-                               {"", picture_bytes()}}});
+                  .images = {{"../../../x", image_bytes()},
+                             {"/etc/y", image_bytes()},
+                             {"", image_bytes()}}});
   tracker.finish(0);
   const auto rows = history_of(records_of(tracker.folder()));
   for (const auto& [key, value] : rows.at(0)) {
@@ -277,20 +276,20 @@ TEST(WandbTracker, AFullDiskCostsOnlyTheStepsOfItsTime) {
   EXPECT_EQ(rows[2].at("a"), "4");
 }
 
-TEST(WandbTracker, APictureThatCannotBeWrittenCostsOnlyItself) {
+TEST(WandbTracker, AImageThatCannotBeWrittenCostsOnlyItself) {
   const TempDir folder;
   WandbTracker tracker(config_in(folder), {});
-  // A file stands where the picture's folder must be made.
+  // A file stands where the image's folder must be made.
   const auto files = tracker.folder() / "files";
   folder.write("blocker", "");
   fs::rename(folder.path() / "blocker", files / "media");
-  EXPECT_THROW(tracker.record({.step = 1,
-                               .metrics = {{"a", 1}},
-                               .pictures = {{"p", picture_bytes()}}}),
-               IoError);
+  EXPECT_THROW(
+      tracker.record(
+          {.step = 1, .metrics = {{"a", 1}}, .images = {{"p", image_bytes()}}}),
+      IoError);
   fs::remove(files / "media");
   tracker.record(
-      {.step = 2, .metrics = {{"a", 2}}, .pictures = {{"p", picture_bytes()}}});
+      {.step = 2, .metrics = {{"a", 2}}, .images = {{"p", image_bytes()}}});
   tracker.finish(0);
   const auto rows = history_of(records_of(tracker.folder()));
   ASSERT_EQ(rows.size(), 2);

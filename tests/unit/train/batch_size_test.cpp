@@ -1,4 +1,4 @@
-#include "lockstep/train/batch_size.h"
+#include "lockstep/engine/batch_size.h"
 
 #include <gtest/gtest.h>
 

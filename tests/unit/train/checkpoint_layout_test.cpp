@@ -1,4 +1,4 @@
-#include "lockstep/train/checkpoint_layout.h"
+#include "lockstep/run/checkpoint_layout.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

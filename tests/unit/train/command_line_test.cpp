@@ -1,4 +1,4 @@
-#include "lockstep/train/command_line.h"
+#include "lockstep/cli/command_line.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

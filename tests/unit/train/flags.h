@@ -6,7 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/parse.h"
-#include "lockstep/train/train_config.h"
+#include "lockstep/engine/train_config.h"
 
 namespace lockstep::testing {
 

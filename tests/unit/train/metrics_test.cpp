@@ -1,4 +1,4 @@
-#include "lockstep/train/metrics.h"
+#include "lockstep/engine/metrics.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

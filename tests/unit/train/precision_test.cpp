@@ -1,4 +1,4 @@
-#include "lockstep/train/precision.h"
+#include "lockstep/engine/precision.h"
 
 #include <gtest/gtest.h>
 

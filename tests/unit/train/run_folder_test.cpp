@@ -1,4 +1,4 @@
-#include "lockstep/train/run_folder.h"
+#include "lockstep/run/run_folder.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-#include "lockstep/train/run_state.h"
+#include "lockstep/run/run_state.h"
 
 #include <gtest/gtest.h>
 
-#include "lockstep/train/state_tree.h"
+#include "lockstep/run/state_tree.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/train/save_failures.h"
+#include "lockstep/run/save_failures.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/train/startup_text.h"
+#include "lockstep/cli/startup_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/train/train_config.h"
+#include "lockstep/engine/train_config.h"
 
 #include <gtest/gtest.h>
 

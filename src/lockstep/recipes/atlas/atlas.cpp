@@ -10,7 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/image_ops.h"
-#include "lockstep/recipes/atlas/prepare_program.h"
+#include "lockstep/datasets/episodes/prepare_program.h"
 
 namespace lockstep {
 namespace {
@@ -37,13 +37,13 @@ bool is_builtin(const std::string& data_dir) {
 
 }  // namespace
 
-RecipeFacts AtlasRecipe::facts() const {
+TaskInfo AtlasRecipe::facts() const {
   const fs::path log = settings_.log_file
                            ? fs::path(*settings_.log_file)
                            : fs::path(settings_.log_dir) / log_name_;
-  RecipeFacts facts{
+  TaskInfo facts{
       .name = "atlas",
-      .summary = "actions of a robot from pictures and a sentence",
+      .summary = "actions of a robot from images and a sentence",
       .subject = fmt::format("{} and {}{}", settings_.encoders.vggt_checkpoint,
                              settings_.encoders.lang_encoder_name, data_text_),
       .files = {.epoch_checkpoint = "checkpoint_epoch_{epoch}.pt",
@@ -56,7 +56,7 @@ RecipeFacts AtlasRecipe::facts() const {
                           "--freeze_vggt true --freeze_lang_encoder true"},
       // token_query, and the heads of a VGGT that is trained.
       .has_unused_parameters = true,
-      .shapes = BatchShapes::kVarying,
+      .shapes = BatchShapes::kDynamic,
       .sync_batch_norm = settings_.encoders.use_pointnet,
       .num_inputs = has_observation_ ? 1 : 0};
   facts.frozen = frozen_;
@@ -98,7 +98,7 @@ std::shared_ptr<const Dataset> AtlasRecipe::make_set(
       .source = std::move(source),
       .encoders = encoders_,
       .use_wrist_camera = settings_.frames.use_wrist_camera};
-  if (!uses_cache()) return std::make_shared<PictureFrames>(config);
+  if (!uses_cache()) return std::make_shared<ImageFrames>(config);
   cached_.push_back(std::make_shared<CachedFrames>(config));
   return cached_.back();
 }
@@ -151,12 +151,12 @@ DataSets AtlasRecipe::open_eval_data(const TrainConfig& common) {
 void AtlasRecipe::prepare_sampling(const TrainConfig& /*common*/) {
   if (settings_.workspace.empty() || settings_.instruction.empty()) {
     throw ConfigError(
-        "--workspace PICTURE and --instruction TEXT are missing: what the "
+        "--workspace IMAGE and --instruction TEXT are missing: what the "
         "robot sees and is told to do");
   }
   if (settings_.frames.use_wrist_camera && settings_.wrist.empty()) {
     throw ConfigError(
-        "--wrist PICTURE is missing: this model was trained with two views "
+        "--wrist IMAGE is missing: this model was trained with two views "
         "(use_wrist_camera)");
   }
   if (settings_.gripper_range == "minus_one_one") {
@@ -187,12 +187,12 @@ void AtlasRecipe::move_encoders() {
   are_encoders_moved_ = true;
 }
 
-DataWork AtlasRecipe::work_on_data(const Share& share) {
+CacheProgress AtlasRecipe::fill_cache(const Shard& share) {
   if (cached_.empty()) return {};
   if (work_ != nullptr) return work_->step();
   move_encoders();
   const auto cache = std::make_shared<FeatureCache>(
-      settings_.cache_dir, FeatureKeys{.pictures = encoders_->picture_key(),
+      settings_.cache_dir, FeatureKeys{.images = encoders_->image_key(),
                                        .sentences = encoders_->sentence_key()});
   for (const auto& set : cached_) set->use(cache);
   work_ = std::make_unique<FeatureWork>(
@@ -215,7 +215,7 @@ AtlasInput AtlasRecipe::input_of(const Batch& batch) {
     input.mask = batch[kLanguageMask];
   } else {
     move_encoders();
-    input.views = encoders_->see(batch[kPictures]);
+    input.views = encoders_->see(batch[kImages]);
     input.language = encoders_->read(batch[kIds], batch[kIdMask]);
     input.mask = batch[kIdMask];
   }

@@ -1,4 +1,4 @@
-// The recipe atlas: actions of a robot from two pictures and a sentence,
+// The recipe atlas: actions of a robot from two images and a sentence,
 // learned from demonstrations on top of two frozen giants.
 #pragma once
 
@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/recipes/atlas/encoders.h"
-#include "lockstep/recipes/atlas/feature_work.h"
-#include "lockstep/recipes/atlas/frame_set.h"
-#include "lockstep/recipes/atlas/frame_source.h"
-#include "lockstep/recipes/atlas/losses.h"
-#include "lockstep/recipes/atlas/model.h"
-#include "lockstep/train/recipe.h"
+#include "lockstep/datasets/episodes/feature_work.h"
+#include "lockstep/datasets/episodes/frame_set.h"
+#include "lockstep/datasets/episodes/frame_source.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/models/atlas/encoders.h"
+#include "lockstep/models/atlas/losses.h"
+#include "lockstep/models/atlas/model.h"
 
 namespace lockstep {
 
@@ -53,13 +53,13 @@ struct AtlasSettings {
 class AtlasRecipe final : public Recipe {
  public:
   void describe(Options& options, TrainConfig& common) override;
-  void settle_defaults(const Options& options, TrainConfig& common) override;
-  RecipeFacts facts() const override;
+  void resolve_defaults(const Options& options, TrainConfig& common) override;
+  TaskInfo facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   DataSets open_eval_data(const TrainConfig& common) override;
   void prepare_sampling(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
-  DataWork work_on_data(const Share& share) override;
+  CacheProgress fill_cache(const Shard& share) override;
   Loss loss(const Batch& batch, SampleRandom& random) override;
   void evaluate(const Batch& batch, SampleRandom& random,
                 MetricSums& sums) override;

@@ -172,7 +172,7 @@ void AtlasRecipe::describe_data(Options& options) {
               "to validate on",
               details("val_fraction", {.minimum = 0, .maximum = 0.9}));
   options.add("image_size", settings_.encoders.image_size,
-              "side of the pictures in pixels",
+              "side of the images in pixels",
               details("image_size", {.minimum = 14}));
   options.add("use_wrist_camera", frames.use_wrist_camera,
               "two views: workspace and wrist", details("use_wrist_camera"));
@@ -259,14 +259,15 @@ void AtlasRecipe::describe_sample(Options& options) {
               "validate on",
               once());
   options.add("workspace", settings_.workspace,
-              "picture of the workspace, for `lockstep sample`", once());
+              "image of the workspace, for `lockstep sample`", once());
   options.add("wrist", settings_.wrist,
-              "picture of the wrist camera, for `lockstep sample`", once());
+              "image of the wrist camera, for `lockstep sample`", once());
   options.add("instruction", settings_.instruction,
               "what to do, for `lockstep sample`", once());
 }
 
-void AtlasRecipe::settle_defaults(const Options& options, TrainConfig& common) {
+void AtlasRecipe::resolve_defaults(const Options& options,
+                                   TrainConfig& common) {
   if (settings_.file.action_dim != 7) {
     throw ConfigError(fmt::format(
         "action_dim {}: an action has 7 numbers (x, y, z, roll, pitch, yaw, "

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "lockstep/recipes/pictures/grid.h"
-#include "lockstep/recipes/pictures/picture_sets.h"
-#include "lockstep/recipes/pictures/pixels.h"
-#include "lockstep/train/score.h"
+#include "lockstep/datasets/images/image_sets.h"
+#include "lockstep/fid/image_score.h"
+#include "lockstep/recipes/images/grid.h"
+#include "lockstep/recipes/images/pixels.h"
 
 namespace lockstep {
 namespace {
@@ -42,24 +42,24 @@ void DitRecipe::describe(Options& options, TrainConfig& common) {
   options.add("depth", model.depth, "blocks", size);
   options.add("heads", model.num_heads, "heads of attention", size);
   options.add("patch", model.patch, "pixels of a patch's side", size);
-  options.add("img_size", model.image_size, "pixels of a picture's side", size);
+  options.add("img_size", model.image_size, "pixels of a image's side", size);
   options.add("class_dropout", settings_.class_dropout,
-              "how often a picture is shown without its class",
+              "how often a image is shown without its class",
               {.minimum = 0, .maximum = 1, .group = "DiT"});
   options.add("cfg_scales", settings_.cfg_scales,
               "weights of guidance; a sampling shows all classes with each",
               {.minimum = 0, .group = "DiT"});
   options.add("sample_steps", settings_.sample_steps,
-              "steps from noise to a picture", size);
+              "steps from noise to a image", size);
   options.add("num_classes", settings_.num_classes,
-              "classes of pictures; unset: as many as the data have", size);
-  describe_picture_sampling(options, "DiT", settings_.sampling);
+              "classes of images; unset: as many as the data have", size);
+  describe_image_sampling(options, "DiT", settings_.sampling);
   describe_score(options, common.score);
   options.add("fid_cfg_scale", settings_.fid_cfg_scale,
-              "weight of guidance of pictures that are scored",
+              "weight of guidance of images that are scored",
               {.minimum = 0, .group = "Score"});
   options.add("fid_steps", settings_.fid_steps,
-              "steps from noise to a picture that is scored",
+              "steps from noise to a image that is scored",
               {.minimum = 1, .group = "Score"});
 }
 
@@ -67,11 +67,11 @@ int64_t DitRecipe::items_per_scale() const {
   return items_of_sampling(settings_.sampling, settings_.model.num_classes);
 }
 
-RecipeFacts DitRecipe::facts() const {
+TaskInfo DitRecipe::facts() const {
   const auto num_scales = static_cast<int64_t>(settings_.cfg_scales.size());
   return {.name = "dit",
-          .summary = "pictures by class from noise: DiT and rectified flow",
-          .subject = fmt::format("DiT on pictures of {} classes",
+          .summary = "images by class from noise: DiT and rectified flow",
+          .subject = fmt::format("DiT on images of {} classes",
                                  settings_.model.num_classes),
           .files = {.checkpoint = "model.pth"},
           .keys = {.model = {{.key = "model"}},
@@ -90,12 +90,12 @@ RecipeFacts DitRecipe::facts() const {
 
 DataSets DitRecipe::open_data(const TrainConfig& common) {
   check_dit_config(settings_.model);
-  PictureSets sets =
-      open_picture_sets(common.data_path, settings_.model.image_size);
+  ImageSets sets =
+      open_image_sets(common.data_path, settings_.model.image_size);
   // The run's settings keep it: sampling then needs no data.
   settings_.num_classes = classes_of(sets, settings_.num_classes);
   prepare_sampling(common);
-  num_scored_ = common.score.num_pictures;
+  num_scored_ = common.score.num_images;
   return std::move(sets.data);
 }
 
@@ -106,7 +106,7 @@ void DitRecipe::prepare_sampling(const TrainConfig& common) {
   }
   check_dit_config(settings_.model);
   settings_.model.num_classes = *settings_.num_classes;
-  check_picture_sampling(settings_.sampling, settings_.model.num_classes);
+  check_image_sampling(settings_.sampling, settings_.model.num_classes);
 }
 
 std::shared_ptr<torch::nn::Module> DitRecipe::make_model() {
@@ -116,13 +116,13 @@ std::shared_ptr<torch::nn::Module> DitRecipe::make_model() {
 
 Loss DitRecipe::loss(const Batch& batch, SampleRandom& random) {
   const auto dtype = model_->dtype();
-  const at::Tensor pictures = as_levels(batch[0], dtype);
+  const at::Tensor images = as_levels(batch[0], dtype);
   const at::Tensor is_dropped = random.uniform({}) < settings_.class_dropout;
   const FlowDraws draws = {
       .times = random.normal({}, dtype).sigmoid(),
-      .noise = random.normal(pictures.sizes().slice(1), dtype),
+      .noise = random.normal(images.sizes().slice(1), dtype),
       .labels = batch[1].masked_fill(is_dropped, settings_.model.num_classes)};
-  return {.sum = flow_losses(*model_, pictures, draws).sum()};
+  return {.sum = flow_losses(*model_, images, draws).sum()};
 }
 
 FlowStart DitRecipe::start_of(const std::vector<int64_t>& classes,
@@ -170,10 +170,10 @@ std::vector<OutputFile> DitRecipe::render(const at::Tensor& items) {
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string scale = scale_text(settings_.cfg_scales.at(i));
     const auto more =
-        picture_files({.name = "images/step{step}_cfg" + scale + "{weights}",
-                       .title = "Images/cfg" + scale + "{weights}",
-                       .courses = parts[i]},
-                      settings_.sampling, settings_.model.num_classes);
+        image_files({.name = "images/step{step}_cfg" + scale + "{weights}",
+                     .title = "Images/cfg" + scale + "{weights}",
+                     .trajectories = parts[i]},
+                    settings_.sampling, settings_.model.num_classes);
     files.insert(files.end(), more.begin(), more.end());
   }
   return files;

@@ -1,25 +1,25 @@
-// The recipe dit: pictures by class, from noise by a rectified flow.
+// The recipe dit: images by class, from noise by a rectified flow.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "lockstep/recipes/dit/flow.h"
-#include "lockstep/recipes/dit/model.h"
-#include "lockstep/recipes/pictures/sampling.h"
-#include "lockstep/train/recipe.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/models/dit/flow.h"
+#include "lockstep/models/dit/model.h"
+#include "lockstep/recipes/images/sampling.h"
 
 namespace lockstep {
 
 struct DitSettings {
   DitConfig model = {};
-  // How often a picture is shown without its class, for guidance.
+  // How often a image is shown without its class, for guidance.
   double class_dropout = 0.1;
   std::vector<double> cfg_scales = {1.0, 2.5, 5.0};
   int64_t sample_steps = 50;
-  PictureSampling sampling = {};
-  // Of pictures that are scored.
+  ImageSampling sampling = {};
+  // Of images that are scored.
   double fid_cfg_scale = 5.0;
   int64_t fid_steps = 25;
   // Unset: as many as the data have.
@@ -29,7 +29,7 @@ struct DitSettings {
 class DitRecipe final : public Recipe {
  public:
   void describe(Options& options, TrainConfig& common) override;
-  RecipeFacts facts() const override;
+  TaskInfo facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   void prepare_sampling(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;

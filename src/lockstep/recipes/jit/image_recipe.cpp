@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "lockstep/recipes/pictures/grid.h"
-#include "lockstep/recipes/pictures/picture_sets.h"
-#include "lockstep/recipes/pictures/pixels.h"
-#include "lockstep/train/score.h"
+#include "lockstep/datasets/images/image_sets.h"
+#include "lockstep/fid/image_score.h"
+#include "lockstep/recipes/images/grid.h"
+#include "lockstep/recipes/images/pixels.h"
 
 namespace lockstep {
 namespace {
 
-constexpr const char* kGroup = "JiT, pictures";
+constexpr const char* kGroup = "JiT, images";
 constexpr int64_t kSampleSteps = 50;
 
 }  // namespace
@@ -19,7 +19,7 @@ constexpr int64_t kSampleSteps = 50;
 void JitImageRecipe::describe(Options& options, TrainConfig& common) {
   describe_model(options);
   describe_flow(options);
-  describe_picture_sampling(options, kGroup, settings_.sampling);
+  describe_image_sampling(options, kGroup, settings_.sampling);
   describe_score(options, common.score);
 }
 
@@ -33,7 +33,7 @@ void JitImageRecipe::describe_model(Options& options) {
               "blocks",
               share);
   options.add("num_classes", settings_.num_classes,
-              "classes of pictures; unset: as many as the data have",
+              "classes of images; unset: as many as the data have",
               {.aliases = {"class_num"}, .minimum = 1, .group = kGroup});
 }
 
@@ -52,9 +52,9 @@ void JitImageRecipe::describe_flow(Options& options) {
               "velocities are divided by no less than this",
               {.minimum = 1e-6, .maximum = 1, .group = kGroup});
   options.add("label_drop_prob", settings_.label_drop_prob,
-              "how often a picture is shown without its class", share);
+              "how often a image is shown without its class", share);
   options.add("sampling_method", settings_.sampling_method,
-              "steps from noise to a picture; heun evaluates twice in each",
+              "steps from noise to a image; heun evaluates twice in each",
               {.choices = {"heun", "euler"}, .group = kGroup});
   options.add("cfg", settings_.cfg,
               "weight of guidance; 1: none. The paper's: 2.9 for B, 2.4 for L, "
@@ -63,11 +63,11 @@ void JitImageRecipe::describe_flow(Options& options) {
   options.add("interval_min", settings_.interval.low,
               "guidance begins behind this time; 0: at once", share);
   options.add("interval_max", settings_.interval.high,
-              "guidance ends at this time; 1 is the picture", share);
+              "guidance ends at this time; 1 is the image", share);
 }
 
-void JitImageRecipe::settle_defaults(const Options& options,
-                                     TrainConfig& common) {
+void JitImageRecipe::resolve_defaults(const Options& options,
+                                      TrainConfig& common) {
   const auto settle = [&](std::string_view name, auto& setting, auto value) {
     if (!options.was_given(name)) setting = std::move(value);
   };
@@ -96,11 +96,11 @@ JitImageConfig JitImageRecipe::model_config() const {
   return config;
 }
 
-RecipeFacts JitImageRecipe::facts() const {
+TaskInfo JitImageRecipe::facts() const {
   return {
       .name = "jit",
-      .summary = "pictures by class from noise: JiT",
-      .subject = fmt::format("{} on pictures of {} classes", shared_.model,
+      .summary = "images by class from noise: JiT",
+      .subject = fmt::format("{} on images of {} classes", shared_.model,
                              num_classes_),
       .files = {.checkpoint = "checkpoint_epoch_{epoch}.pth",
                 .best = "best_model.pth"},
@@ -119,11 +119,11 @@ RecipeFacts JitImageRecipe::facts() const {
 
 DataSets JitImageRecipe::open_data(const TrainConfig& common) {
   check_jit_image_config(model_config());
-  PictureSets sets = open_picture_sets(common.data_path, shared_.image_size);
+  ImageSets sets = open_image_sets(common.data_path, shared_.image_size);
   // The run's settings keep it: sampling then needs no data.
   settings_.num_classes = classes_of(sets, settings_.num_classes);
   prepare_sampling(common);
-  num_scored_ = common.score.num_pictures;
+  num_scored_ = common.score.num_images;
   return std::move(sets.data);
 }
 
@@ -134,7 +134,7 @@ void JitImageRecipe::prepare_sampling(const TrainConfig& common) {
   }
   check_jit_image_config(model_config());
   num_classes_ = *settings_.num_classes;
-  check_picture_sampling(settings_.sampling, num_classes_);
+  check_image_sampling(settings_.sampling, num_classes_);
 }
 
 std::shared_ptr<torch::nn::Module> JitImageRecipe::make_model() {
@@ -144,20 +144,21 @@ std::shared_ptr<torch::nn::Module> JitImageRecipe::make_model() {
 
 Loss JitImageRecipe::loss(const Batch& batch, SampleRandom& random) {
   const auto dtype = model_->dtype();
-  const at::Tensor pictures = as_levels(batch[0], dtype);
+  const at::Tensor images = as_levels(batch[0], dtype);
   // In the paper's order: label, time, noise.
   const at::Tensor is_dropped = random.uniform({}) < settings_.label_drop_prob;
   const at::Tensor normal = random.normal({}, dtype);
   const JitImageDraws draws = {
       .times = (settings_.p_mean + settings_.p_std * normal).sigmoid(),
-      .noise = random.normal(pictures.sizes().slice(1), dtype),
+      .noise = random.normal(images.sizes().slice(1), dtype),
       .labels = batch[1].masked_fill(is_dropped, num_classes_)};
-  return {.sum = jit_image_losses(*model_, pictures, draws, settings_.objective)
-                     .sum()};
+  return {
+      .sum =
+          jit_image_losses(*model_, images, draws, settings_.objective).sum()};
 }
 
-at::Tensor JitImageRecipe::make_pictures(const std::vector<int64_t>& classes,
-                                         SampleRandom& random) {
+at::Tensor JitImageRecipe::make_images(const std::vector<int64_t>& classes,
+                                       SampleRandom& random) {
   const JitImageConfig& config = model_->config();
   const at::Tensor noise = random.normal(
       {config.channels, config.image_size, config.image_size}, model_->dtype());
@@ -185,22 +186,22 @@ at::Tensor JitImageRecipe::sample(std::span<const int64_t> items,
   for (const int64_t item : items) {
     classes.push_back(class_of_item(settings_.sampling, num_classes_, item));
   }
-  return make_pictures(classes, random);
+  return make_images(classes, random);
 }
 
 std::vector<OutputFile> JitImageRecipe::render(const at::Tensor& items) {
   const std::string scale = scale_text(settings_.cfg);
-  return picture_files({.name = "images/step{step}_cfg" + scale + "{weights}",
-                        .title = "Images/cfg" + scale + "{weights}",
-                        .courses = items.unsqueeze(1)},
-                       settings_.sampling, num_classes_);
+  return image_files({.name = "images/step{step}_cfg" + scale + "{weights}",
+                      .title = "Images/cfg" + scale + "{weights}",
+                      .trajectories = items.unsqueeze(1)},
+                     settings_.sampling, num_classes_);
 }
 
 at::Tensor JitImageRecipe::generate(std::span<const int64_t> items,
                                     SampleRandom& random) {
   std::vector<int64_t> classes;
   for (const int64_t item : items) classes.push_back(item % num_classes_);
-  return make_pictures(classes, random);
+  return make_images(classes, random);
 }
 
 }  // namespace lockstep

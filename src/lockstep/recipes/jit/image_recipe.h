@@ -1,4 +1,4 @@
-// The recipe jit on pictures: by class, from noise, as in the paper of JiT.
+// The recipe jit on images: by class, from noise, as in the paper of JiT.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/recipes/jit/image_flow.h"
-#include "lockstep/recipes/jit/image_model.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/models/jit/image_flow.h"
+#include "lockstep/models/jit/image_model.h"
+#include "lockstep/recipes/images/sampling.h"
 #include "lockstep/recipes/jit/shared.h"
-#include "lockstep/recipes/pictures/sampling.h"
-#include "lockstep/train/recipe.h"
 
 namespace lockstep {
 
@@ -22,25 +22,25 @@ struct JitImageSettings {
   double p_mean = -0.8;
   double p_std = 0.8;
   JitObjective objective = {};
-  // How often a picture is shown without its class, for guidance.
+  // How often a image is shown without its class, for guidance.
   double label_drop_prob = 0.1;
   std::string sampling_method = "heun";
   double cfg = 2.9;
   GuidanceInterval interval = {.low = 0.1, .high = 1};
-  PictureSampling sampling = {};
+  ImageSampling sampling = {};
   // Unset: as many as the data have.
   std::optional<int64_t> num_classes = {};
 };
 
-// describe() adds what is of pictures alone. The settings in `shared`, which
+// describe() adds what is of images alone. The settings in `shared`, which
 // outlives this object, are described by who owns it.
 class JitImageRecipe final : public Recipe {
  public:
   explicit JitImageRecipe(const JitShared& shared) : shared_(shared) {}
 
   void describe(Options& options, TrainConfig& common) override;
-  void settle_defaults(const Options& options, TrainConfig& common) override;
-  RecipeFacts facts() const override;
+  void resolve_defaults(const Options& options, TrainConfig& common) override;
+  TaskInfo facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   void prepare_sampling(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
@@ -55,8 +55,8 @@ class JitImageRecipe final : public Recipe {
   void describe_model(Options& options);
   void describe_flow(Options& options);
   JitImageConfig model_config() const;
-  at::Tensor make_pictures(const std::vector<int64_t>& classes,
-                           SampleRandom& random);
+  at::Tensor make_images(const std::vector<int64_t>& classes,
+                         SampleRandom& random);
 
   const JitShared& shared_;
   JitImageSettings settings_;

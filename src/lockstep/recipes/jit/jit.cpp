@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/cifar10.h"
+#include "lockstep/datasets/images/cifar10.h"
 #include "lockstep/text/text_files.h"
 
 namespace lockstep {
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kText = "text";
-constexpr const char* kPictures = "pictures";
+constexpr const char* kImages = "images";
 
 bool has_folders(const fs::path& path) {
   std::error_code error;
@@ -29,13 +29,13 @@ bool has_folders(const fs::path& path) {
 // wrong.
 std::string kind_of_data(const std::string& path) {
   if (path.starts_with("builtin:")) {
-    return path == "builtin:text" ? kText : kPictures;
+    return path == "builtin:text" ? kText : kImages;
   }
   std::error_code error;
   if (!fs::is_directory(path, error)) return kText;
   const bool is_text =
       holds_texts(path) && !has_folders(path) && !find_cifar10(path);
-  return is_text ? kText : kPictures;
+  return is_text ? kText : kImages;
 }
 
 void set_defaults(TrainConfig& common) {
@@ -53,16 +53,16 @@ void set_defaults(TrainConfig& common) {
   common.records.wandb_project = "jit-diffusion";
 }
 
-// Those of text are set_defaults(), those of pictures
-// JitImageRecipe::settle_defaults().
+// Those of text are set_defaults(), those of images
+// JitImageRecipe::resolve_defaults().
 void show_defaults_by_kind(Options& options) {
-  options.show_default("lr_schedule", "cosine; pictures: constant");
-  options.show_default("beta2", "0.999; pictures: 0.95");
-  options.show_default("weight_decay", "0.01; pictures: 0");
-  options.show_default("max_grad_norm", "1; pictures: 0");
-  options.show_default("ema_decay", "none; pictures: 0.9999 0.9996");
-  options.show_default("drop_last", "false; pictures: true");
-  options.show_default("precision", "fp32; pictures: auto");
+  options.show_default("lr_schedule", "cosine; images: constant");
+  options.show_default("beta2", "0.999; images: 0.95");
+  options.show_default("weight_decay", "0.01; images: 0");
+  options.show_default("max_grad_norm", "1; images: 0");
+  options.show_default("ema_decay", "none; images: 0.9999 0.9996");
+  options.show_default("drop_last", "false; images: true");
+  options.show_default("precision", "fp32; images: auto");
 }
 
 }  // namespace
@@ -75,17 +75,16 @@ void JitRecipe::describe(Options& options, TrainConfig& common) {
   options.add("model", shared_.model,
               "the model's size B, L or H and its patches: JiT-B/4",
               {.group = group});
-  options.add("img_size", shared_.image_size, "pixels of a picture's side",
-              size);
+  options.add("img_size", shared_.image_size, "pixels of a image's side", size);
   options.add(
       "data_kind", data_kind_,
       "what the data are; auto: text for files that end in .json, "
-      ".jsonl or .txt and folders of them, else pictures, which have defaults "
+      ".jsonl or .txt and folders of them, else images, which have defaults "
       "of their own for what is not given",
-      {.choices = {"auto", kText, kPictures}, .group = group});
+      {.choices = {"auto", kText, kImages}, .group = group});
   options.add(
       "sample_steps", shared_.sample_steps,
-      "steps from noise to a sample; unset: 50 for pictures, 20 for "
+      "steps from noise to a sample; unset: 50 for images, 20 for "
       "text",
       {.aliases = {"num_sampling_steps"}, .minimum = 1, .group = group});
   options.add("dim", shared_.width, "width of a token; unset: by --model",
@@ -99,29 +98,29 @@ void JitRecipe::describe(Options& options, TrainConfig& common) {
               {.minimum = 0, .group = "Optimizer"});
   options.add_alias("save_every_epochs", "save_interval");
   options.add_alias("log_every", "log_interval");
-  pictures_.describe(options, common);
+  images_.describe(options, common);
   text_.describe(options, common);
 }
 
-void JitRecipe::settle_defaults(const Options& options, TrainConfig& common) {
+void JitRecipe::resolve_defaults(const Options& options, TrainConfig& common) {
   if (data_kind_ == "auto") data_kind_ = kind_of_data(common.data_path);
-  recipe().settle_defaults(options, common);
+  recipe().resolve_defaults(options, common);
 }
 
 const Recipe& JitRecipe::recipe() const {
-  if (data_kind_ == kPictures) return pictures_;
+  if (data_kind_ == kImages) return images_;
   return text_;
 }
 
 Recipe& JitRecipe::recipe() {
-  if (data_kind_ == kPictures) return pictures_;
+  if (data_kind_ == kImages) return images_;
   return text_;
 }
 
-RecipeFacts JitRecipe::facts() const {
-  RecipeFacts facts = recipe().facts();
+TaskInfo JitRecipe::facts() const {
+  TaskInfo facts = recipe().facts();
   facts.name = "jit";
-  facts.summary = "pictures by class, or text as pixels, from noise: JiT";
+  facts.summary = "images by class, or text as pixels, from noise: JiT";
   return facts;
 }
 
@@ -134,7 +133,7 @@ DataSets JitRecipe::open_data(const TrainConfig& common) {
     throw ConfigError(fmt::format(
         "--data_path {}: there is no such data; usable are text "
         "(.json, .jsonl, .txt, or a folder of such files), a folder with one "
-        "sub-folder of pictures per class, the folder of CIFAR-10, "
+        "sub-folder of images per class, the folder of CIFAR-10, "
         "builtin:text and builtin:shapes",
         path));
   }

@@ -1,14 +1,14 @@
-// The recipe jit: Just image Transformers, on pictures by class or, as a
+// The recipe jit: Just image Transformers, on images by class or, as a
 // language model whose tokens are pixels, on text.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "lockstep/engine/recipe.h"
 #include "lockstep/recipes/jit/image_recipe.h"
 #include "lockstep/recipes/jit/shared.h"
 #include "lockstep/recipes/jit/text_recipe.h"
-#include "lockstep/train/recipe.h"
 
 namespace lockstep {
 
@@ -21,8 +21,8 @@ class JitRecipe final : public Recipe {
   JitRecipe& operator=(const JitRecipe&) = delete;
 
   void describe(Options& options, TrainConfig& common) override;
-  void settle_defaults(const Options& options, TrainConfig& common) override;
-  RecipeFacts facts() const override;
+  void resolve_defaults(const Options& options, TrainConfig& common) override;
+  TaskInfo facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   void prepare_sampling(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
@@ -43,7 +43,7 @@ class JitRecipe final : public Recipe {
 
   JitShared shared_;
   std::string data_kind_ = "auto";
-  JitImageRecipe pictures_{shared_};
+  JitImageRecipe images_{shared_};
   JitTextRecipe text_{shared_};
 };
 

@@ -12,7 +12,7 @@ struct JitShared {
   std::string model = "JiT-B/4";
   int64_t image_size = 64;
   std::optional<int64_t> sample_steps =
-      {};  // Unset: 50 for pictures, 20 for text.
+      {};  // Unset: 50 for images, 20 for text.
   // Unset: by the name of the model.
   std::optional<int64_t> width = {};
   std::optional<int64_t> depth = {};

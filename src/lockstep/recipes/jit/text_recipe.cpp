@@ -9,7 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/diffusion/ddim.h"
 #include "lockstep/formats/png.h"
-#include "lockstep/recipes/jit/variant.h"
+#include "lockstep/models/jit/variant.h"
 #include "lockstep/text/bpe_tokenizer.h"
 #include "lockstep/text/byte_tokenizer.h"
 
@@ -19,8 +19,8 @@ namespace {
 constexpr int64_t kSampleSteps = 20;
 constexpr std::array<int64_t, 5> kScoredTimes = {100, 300, 500, 700, 900};
 
-at::Tensor as_bytes(const at::Tensor& pictures) {
-  return (pictures.clamp(0, 1) * 255).round().to(at::kByte);
+at::Tensor as_bytes(const at::Tensor& images) {
+  return (images.clamp(0, 1) * 255).round().to(at::kByte);
 }
 
 // a of every sample, [B, 1, 1, 1].
@@ -29,7 +29,7 @@ at::Tensor clean_parts(const at::Tensor& times, at::ScalarType dtype) {
       .view({-1, 1, 1, 1});
 }
 
-// Blue comes first in pictures of text, red in files.
+// Blue comes first in images of text, red in files.
 std::string png_of(const at::Tensor& pixels) {
   const at::Tensor rows = pixels.flip(0).permute({1, 2, 0}).contiguous();
   return encode_png(
@@ -50,7 +50,7 @@ void JitTextRecipe::describe(Options& options, TrainConfig& /*common*/) {
               "tokens of a text at most; unset: all pixels",
               {.minimum = 1, .group = group});
   options.add("enable_condition", settings_.enable_condition,
-              "prompts are pictures of their own, answers are generated",
+              "prompts are images of their own, answers are generated",
               {.group = group});
   options.add("cond_img_size", settings_.cond_img_size,
               "pixels of a prompt's side; must equal img_size",
@@ -59,7 +59,7 @@ void JitTextRecipe::describe(Options& options, TrainConfig& /*common*/) {
               "prompts and answers in the words of Qwen's chats",
               {.group = group});
   options.add("predict_clean", settings_.predict_clean,
-              "the model predicts the clean picture; there is no other kind",
+              "the model predicts the clean image; there is no other kind",
               {.group = group});
   options.add("prompt", settings_.prompt,
               "what samplings answer (with enable_condition) or continue",
@@ -93,13 +93,13 @@ TextShape JitTextRecipe::text_shape() const {
           .uses_chat_template = settings_.use_chat_template};
 }
 
-RecipeFacts JitTextRecipe::facts() const {
+TaskInfo JitTextRecipe::facts() const {
   const auto condition = settings_.enable_condition ? TextCondition::kPrompt
                                                     : TextCondition::kNone;
   const int64_t num_pixels = shared_.image_size * shared_.image_size;
   return {
       .name = "jit",
-      .summary = "pictures or texts from noise: JiT, prediction of pixels",
+      .summary = "images or texts from noise: JiT, prediction of pixels",
       .subject =
           fmt::format("{} on text, tokens of {}", shared_.model,
                       settings_.tokenizer_path.value_or("one byte each")),
@@ -126,7 +126,7 @@ void JitTextRecipe::check_settings() const {
   }
   if (!settings_.predict_clean) {
     throw ConfigError(
-        "--predict_clean false: this model predicts the clean picture only");
+        "--predict_clean false: this model predicts the clean image only");
   }
 }
 
@@ -142,7 +142,7 @@ void JitTextRecipe::open_pixels() {
       tokenizer, TextPixelsConfig{.image_size = shared_.image_size,
                                   .max_tokens = settings_.max_tokens});
   // A prompt that leaves no room shows now.
-  if (settings_.prompt) prompt_picture(*settings_.prompt);
+  if (settings_.prompt) prompt_image(*settings_.prompt);
 }
 
 DataSets JitTextRecipe::open_data(const TrainConfig& common) {
@@ -188,7 +188,7 @@ JitTextRecipe::Noisy JitTextRecipe::noisy(const Batch& batch,
   const auto dtype = model_->dtype();
   Noisy made{.clean = batch[0].to(dtype) / 255, .mask = batch[1].to(dtype)};
   const at::Tensor a = clean_parts(times, dtype);
-  made.input = {.pictures = a * made.clean + (1 - a) * noise,
+  made.input = {.images = a * made.clean + (1 - a) * noise,
                 .times = times,
                 .mask = batch[1]};
   if (settings_.enable_condition) {
@@ -254,7 +254,7 @@ std::optional<std::string> JitTextRecipe::prompt_of(int64_t item) const {
 }
 
 // As a condition with the end, as in training; to be continued without.
-TextPicture JitTextRecipe::prompt_picture(const std::string& prompt) const {
+TextImage JitTextRecipe::prompt_image(const std::string& prompt) const {
   TextShape shape = text_shape();
   if (shape.is_conditional) {
     return pixels_->draw(pixels_->encode(prompt_text(prompt, shape)));
@@ -290,22 +290,21 @@ at::Tensor JitTextRecipe::sample(std::span<const int64_t> items,
                                  SampleRandom& random) {
   const int64_t side = shared_.image_size;
   const at::Tensor noise = random.normal({3, side, side}, model_->dtype());
-  std::vector<at::Tensor> pictures;
+  std::vector<at::Tensor> images;
   std::vector<at::Tensor> masks;
   for (const int64_t item : items) {
     const auto prompt = prompt_of(item);
-    const TextPicture picture =
-        prompt ? prompt_picture(*prompt) : pixels_->draw({});
-    pictures.push_back(picture.pixels);
-    masks.push_back(picture.mask);
+    const TextImage image = prompt ? prompt_image(*prompt) : pixels_->draw({});
+    images.push_back(image.pixels);
+    masks.push_back(image.mask);
   }
-  const at::Tensor prompts = torch::stack(pictures).to(noise.options()) / 255;
+  const at::Tensor prompts = torch::stack(images).to(noise.options()) / 255;
   JitTextInput input;
   if (settings_.enable_condition) input.condition = prompts;
   const at::Tensor known = torch::stack(masks).to(noise.device());
   input.mask = sampled_mask(known);
   const Denoiser denoise = [&](const at::Tensor& x, int64_t time) {
-    input.pictures = x;
+    input.images = x;
     input.times = torch::full({x.size(0)}, time, x.options().dtype(at::kLong));
     return model_->forward(input);
   };
@@ -338,7 +337,7 @@ std::vector<OutputFile> JitTextRecipe::render(const at::Tensor& items) {
         {.name = name + ".png", .bytes = png_of(items[i]), .title = title});
     if (settings_.enable_condition) {
       files.push_back({.name = name + "_condition.png",
-                       .bytes = png_of(prompt_picture(prompt.value()).pixels),
+                       .bytes = png_of(prompt_image(prompt.value()).pixels),
                        .title = title + "_condition"});
       all += fmt::format("[{}] {}\n{}\n\n", i, *prompt, text);
     } else {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/datasets/texts/text_data.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/models/jit/text_model.h"
 #include "lockstep/recipes/jit/shared.h"
-#include "lockstep/recipes/jit/text_data.h"
-#include "lockstep/recipes/jit/text_model.h"
-#include "lockstep/train/recipe.h"
 
 namespace lockstep {
 
@@ -34,7 +34,7 @@ class JitTextRecipe final : public Recipe {
   explicit JitTextRecipe(JitShared& shared) : shared_(shared) {}
 
   void describe(Options& options, TrainConfig& common) override;
-  RecipeFacts facts() const override;
+  TaskInfo facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   void prepare_sampling(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
@@ -60,7 +60,7 @@ class JitTextRecipe final : public Recipe {
   Noisy noisy(const Batch& batch, const at::Tensor& times,
               const at::Tensor& noise) const;
   std::optional<std::string> prompt_of(int64_t item) const;
-  TextPicture prompt_picture(const std::string& prompt) const;
+  TextImage prompt_image(const std::string& prompt) const;
 
   JitShared& shared_;
   JitTextSettings settings_;

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
-#include "lockstep/recipes/protein/losses.h"
-#include "lockstep/recipes/protein/torsion.h"
-#include "lockstep/recipes/protein/vocabulary.h"
+#include "lockstep/models/protein/losses.h"
+#include "lockstep/models/protein/torsion.h"
+#include "lockstep/models/protein/vocabulary.h"
 
 namespace lockstep {
 namespace {

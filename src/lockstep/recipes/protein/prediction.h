@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/recipes/protein/cache_file.h"
-#include "lockstep/recipes/protein/inference.h"
-#include "lockstep/train/recipe.h"
+#include "lockstep/datasets/proteins/cache_file.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/models/protein/inference.h"
 
 namespace lockstep {
 

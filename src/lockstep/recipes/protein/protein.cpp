@@ -5,12 +5,12 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/recipes/protein/inference.h"
-#include "lockstep/recipes/protein/open_sets.h"
+#include "lockstep/datasets/proteins/open_sets.h"
+#include "lockstep/datasets/proteins/prepare.h"
+#include "lockstep/models/protein/inference.h"
+#include "lockstep/models/protein/torsion.h"
+#include "lockstep/models/protein/vocabulary.h"
 #include "lockstep/recipes/protein/prediction.h"
-#include "lockstep/recipes/protein/prepare.h"
-#include "lockstep/recipes/protein/torsion.h"
-#include "lockstep/recipes/protein/vocabulary.h"
 
 namespace lockstep {
 namespace {
@@ -80,7 +80,7 @@ void ProteinRecipe::describe(Options& options, TrainConfig& common) {
               {.group = group, .once = true});
 }
 
-RecipeFacts ProteinRecipe::facts() const {
+TaskInfo ProteinRecipe::facts() const {
   return {
       .name = "protein",
       .summary = "side chains from backbones: hidden fragments, chi1",
@@ -94,7 +94,7 @@ RecipeFacts ProteinRecipe::facts() const {
                .val_losses = "val_losses"},
       .memory_remedies = {"--batch_size 2", "--max_residues 512",
                           "--hidden_dim 128"},
-      .shapes = BatchShapes::kVarying,
+      .shapes = BatchShapes::kDynamic,
       .num_inputs = inputs_ ? inputs_->size() : 0};
 }
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/recipes/protein/losses.h"
-#include "lockstep/recipes/protein/masking.h"
-#include "lockstep/recipes/protein/model.h"
-#include "lockstep/train/recipe.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/models/protein/losses.h"
+#include "lockstep/models/protein/masking.h"
+#include "lockstep/models/protein/model.h"
 
 namespace lockstep {
 
@@ -31,7 +31,7 @@ struct ProteinSettings {
 class ProteinRecipe final : public Recipe {
  public:
   void describe(Options& options, TrainConfig& common) override;
-  RecipeFacts facts() const override;
+  TaskInfo facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   DataSets open_eval_data(const TrainConfig& common) override;
   void prepare_sampling(const TrainConfig& common) override;

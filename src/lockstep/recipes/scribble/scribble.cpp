@@ -9,14 +9,14 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
-#include "lockstep/recipes/scribble/prepare.h"
-#include "lockstep/recipes/scribble/weights.h"
+#include "lockstep/datasets/voc/prepare.h"
+#include "lockstep/models/deeplab/weights.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kShownPictures = 4;
-// The generated pictures are small.
+constexpr int64_t kShownImages = 4;
+// The generated images are small.
 constexpr int64_t kGeneratedSide = 97;
 
 void set_defaults(TrainConfig& common) {
@@ -25,7 +25,7 @@ void set_defaults(TrainConfig& common) {
   common.epochs = 50;
   common.batch_size = 16;
   common.workers = 4;
-  // A step of one picture has too few values for a BatchNorm.
+  // A step of one image has too few values for a BatchNorm.
   common.drop_last = true;
   common.precision = "auto16";
   common.seed = 1000;
@@ -135,22 +135,22 @@ void ScribbleRecipe::describe_loss(Options& options) {
 void ScribbleRecipe::describe_evaluation(Options& options) {
   const std::string group = "Scribble, evaluation";
   options.add("eval_scales", settings_.windows.scales,
-              "sizes at which whole pictures are segmented",
+              "sizes at which whole images are segmented",
               {.minimum = 0.01, .group = group});
   options.add("eval_base_size", settings_.windows.base_side,
-              "pixels of a picture's longer side at scale 1",
+              "pixels of a image's longer side at scale 1",
               {.minimum = 1, .group = group});
   options.add("save_path", settings_.save_path,
-              "eval: folder for the segmented pictures, and its name with .txt "
+              "eval: folder for the segmented images, and its name with .txt "
               "for the results; empty: none",
               {.group = group, .once = true});
   options.add("images", settings_.images,
-              "sample: a picture or a folder of pictures to segment",
+              "sample: a image or a folder of images to segment",
               {.group = group, .once = true});
 }
 
-void ScribbleRecipe::settle_defaults(const Options& options,
-                                     TrainConfig& common) {
+void ScribbleRecipe::resolve_defaults(const Options& options,
+                                      TrainConfig& common) {
   if (!is_generated(common)) return;
   if (!options.was_given("crop_size")) {
     settings_.data.augment.side = kGeneratedSide;
@@ -160,7 +160,7 @@ void ScribbleRecipe::settle_defaults(const Options& options,
   }
 }
 
-RecipeFacts ScribbleRecipe::facts() const {
+TaskInfo ScribbleRecipe::facts() const {
   return {
       .name = "scribble",
       .summary = "segmentation learned from scribbles: dilated ResNet and LoRM",
@@ -182,13 +182,13 @@ RecipeFacts ScribbleRecipe::facts() const {
       .memory_remedies = {"--batchsize 4", "--crop_size 321"},
       .has_unused_parameters =
           has_lorm(settings_.model) && settings_.weights.l_lorm == 0,
-      .shapes = BatchShapes::kEqual,
+      .shapes = BatchShapes::kStatic,
       .sync_batch_norm = true,
       .flops_per_sample = 3 * scribble_forward_flops(
                                   settings_.model, settings_.data.augment.side),
       .num_sample_items =
-          shown_ == nullptr ? 0 : std::min(kShownPictures, shown_->size()),
-      .num_inputs = own_pictures_.size()};
+          shown_ == nullptr ? 0 : std::min(kShownImages, shown_->size()),
+      .num_inputs = own_images_.size()};
 }
 
 double ScribbleRecipe::pseudo_weight() const {
@@ -254,7 +254,7 @@ DataSets ScribbleRecipe::open_data(const TrainConfig& common) {
   const ScribbleSets sets = open_scribble_sets(settings_.data);
   shown_ = sets.validation;
   data_text_ = fmt::format(
-      ": {} pictures to train, {} to validate{}", sets.train->size(),
+      ": {} images to train, {} to validate{}", sets.train->size(),
       shown_ ? shown_->size() : 0,
       shown_ ? "" : " (that takes val.txt and a folder SegmentationClassAug)");
   return {.train = sets.train, .validation = sets.validation};
@@ -266,7 +266,7 @@ DataSets ScribbleRecipe::open_eval_data(const TrainConfig& common) {
   std::string& place = settings_.save_path;
   while (place.size() > 1 && place.ends_with('/')) place.pop_back();
   if (!place.empty()) make_output_folder(place);
-  whole_ = open_whole_pictures(settings_.data);
+  whole_ = open_whole_images(settings_.data);
   return {.validation = whole_};
 }
 
@@ -274,9 +274,9 @@ void ScribbleRecipe::prepare_sampling(const TrainConfig& /*common*/) {
   settle_sizes();
   if (settings_.images.empty()) {
     throw ConfigError(
-        "nothing to segment: --images gives a picture or a folder of them");
+        "nothing to segment: --images gives a image or a folder of them");
   }
-  own_pictures_ = OwnPictures(settings_.images);
+  own_images_ = OwnImages(settings_.images);
 }
 
 std::shared_ptr<torch::nn::Module> ScribbleRecipe::make_model() {

@@ -1,4 +1,4 @@
-// The recipe scribble: pictures cut into classes, learned from strokes.
+// The recipe scribble: images cut into classes, learned from strokes.
 #pragma once
 
 #include <memory>
@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/datasets/voc/voc_set.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/models/deeplab/model.h"
+#include "lockstep/models/deeplab/windows.h"
 #include "lockstep/recipes/scribble/confusion.h"
-#include "lockstep/recipes/scribble/model.h"
-#include "lockstep/recipes/scribble/own_pictures.h"
-#include "lockstep/recipes/scribble/voc_set.h"
-#include "lockstep/recipes/scribble/windows.h"
-#include "lockstep/train/recipe.h"
+#include "lockstep/recipes/scribble/own_images.h"
 
 namespace lockstep {
 
@@ -33,15 +33,15 @@ struct ScribbleSettings {
   std::string model_path = "None";
   ScribbleWeights weights = {};
   WindowsConfig windows = {};
-  std::string save_path = {};  // Of evaluated pictures.
+  std::string save_path = {};  // Of evaluated images.
   std::string images = {};     // The user's own.
 };
 
 class ScribbleRecipe final : public Recipe {
  public:
   void describe(Options& options, TrainConfig& common) override;
-  void settle_defaults(const Options& options, TrainConfig& common) override;
-  RecipeFacts facts() const override;
+  void resolve_defaults(const Options& options, TrainConfig& common) override;
+  TaskInfo facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   DataSets open_eval_data(const TrainConfig& common) override;
   void prepare_sampling(const TrainConfig& common) override;
@@ -65,10 +65,10 @@ class ScribbleRecipe final : public Recipe {
   double pseudo_weight() const;
   void check_weights() const;
   void settle_sizes();
-  at::Tensor normalised(const at::Tensor& pictures);
+  at::Tensor normalised(const at::Tensor& images);
   void evaluate_centres(const Batch& batch, MetricSums& sums);
-  // Classes [H, W], uint8, of a picture, uint8 [3, H, W].
-  at::Tensor segment(const at::Tensor& picture);
+  // Classes [H, W], uint8, of a image, uint8 [3, H, W].
+  at::Tensor segment(const at::Tensor& image);
 
   ScribbleSettings settings_;
   std::shared_ptr<ScribbleNet> model_;
@@ -77,9 +77,9 @@ class ScribbleRecipe final : public Recipe {
   // What the model begins with.
   std::optional<std::string> first_weights_;
   std::string data_text_;
-  std::shared_ptr<const Dataset> shown_;  // Whose pictures samplings show.
+  std::shared_ptr<const Dataset> shown_;  // Whose images samplings show.
   std::shared_ptr<const WholeSamples> whole_;
-  OwnPictures own_pictures_;
+  OwnImages own_images_;
   SegmentationScores scores_;  // Of the last evaluation.
 };
 

@@ -8,8 +8,8 @@
 #include "lockstep/base/files.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/data/label_map.h"
-#include "lockstep/recipes/pictures/grid.h"
-#include "lockstep/recipes/scribble/losses.h"
+#include "lockstep/models/deeplab/losses.h"
+#include "lockstep/recipes/images/grid.h"
 #include "lockstep/recipes/scribble/scribble.h"
 
 namespace lockstep {
@@ -37,7 +37,7 @@ LossTerm term(const char* name, double weight, const LossSum& loss) {
 }  // namespace
 
 // uint8 [B, 3, H, W] -> ImageNet's mean 0 and deviation 1.
-at::Tensor ScribbleRecipe::normalised(const at::Tensor& pictures) {
+at::Tensor ScribbleRecipe::normalised(const at::Tensor& images) {
   const at::TensorOptions options = model_->parameters()[0].options();
   if (!mean_.defined() || mean_.device() != options.device() ||
       mean_.dtype() != options.dtype()) {
@@ -47,7 +47,7 @@ at::Tensor ScribbleRecipe::normalised(const at::Tensor& pictures) {
                  .view({3, 1, 1})
                  .to(options);
   }
-  return ((pictures.to(options.dtype()) - mean_) * scale_)
+  return ((images.to(options.dtype()) - mean_) * scale_)
       .contiguous(at::MemoryFormat::ChannelsLast);
 }
 
@@ -96,12 +96,12 @@ void ScribbleRecipe::evaluate_centres(const Batch& batch, MetricSums& sums) {
                                                 settings_.model.num_classes));
 }
 
-at::Tensor ScribbleRecipe::segment(const at::Tensor& picture) {
+at::Tensor ScribbleRecipe::segment(const at::Tensor& image) {
   const Segment by_model = [&](const at::Tensor& windows) {
     return resize_maps(model_->forward(windows).logits, windows.size(2),
                        windows.size(3));
   };
-  return segment_by_windows(normalised(picture.unsqueeze(0)).squeeze(0),
+  return segment_by_windows(normalised(image.unsqueeze(0)).squeeze(0),
                             by_model, settings_.windows)
       .argmax(0)
       .to(at::kByte);
@@ -150,18 +150,18 @@ std::vector<OutputFile> ScribbleRecipe::result_files(
   return {{.name = path.string(), .bytes = text}};
 }
 
-// Of each the picture, the truth and what was found.
+// Of each the image, the truth and what was found.
 at::Tensor ScribbleRecipe::sample(std::span<const int64_t> items,
                                   SampleRandom& /*random*/) {
   std::vector<at::Tensor> rows;
   for (const int64_t item : items) {
     // Items beyond the last keep ranks in step.
     const Sample shown = shown_->get(item % shown_->size(), 0);
-    const at::Tensor picture =
+    const at::Tensor image =
         shown[0].to(model_->parameters()[0].device()).unsqueeze(0);
-    const ScribbleOutput output = model_->forward(normalised(picture));
+    const ScribbleOutput output = model_->forward(normalised(image));
     const at::Tensor classes =
-        resize_maps(output.logits, picture.size(2), picture.size(3))
+        resize_maps(output.logits, image.size(2), image.size(3))
             .argmax(1)
             .squeeze(0)
             .to(at::kByte);
@@ -175,15 +175,15 @@ at::Tensor ScribbleRecipe::sample(std::span<const int64_t> items,
 std::vector<OutputFile> ScribbleRecipe::render(const at::Tensor& items) {
   const Grid grid = make_grid(items.flatten(0, 1).unsqueeze(1), {.columns = 3});
   return {{.name = "images/step{step}.png",
-           .bytes = last_picture(grid),
+           .bytes = last_image(grid),
            .title = "label_scribble&pred_seg"}};
 }
 
 std::vector<OutputFile> ScribbleRecipe::predict(int64_t input) {
-  const Image picture = own_pictures_.read(input);
+  const Image image = own_images_.read(input);
   const at::Tensor classes =
-      segment(to_tensor(picture).to(model_->parameters()[0].device()));
-  return segmentation_files(own_pictures_.name(input), picture,
+      segment(to_tensor(image).to(model_->parameters()[0].device()));
+  return segmentation_files(own_images_.name(input), image,
                             as_image(classes));
 }
 

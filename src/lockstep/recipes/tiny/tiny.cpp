@@ -4,7 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/image.h"
-#include "lockstep/recipes/tiny/picture_data.h"
+#include "lockstep/datasets/images/tiny_images.h"
 
 namespace lockstep {
 namespace {
@@ -28,7 +28,7 @@ class TinyNet : public torch::nn::Module {
                       torch::nn::Conv2dOptions(width, width, 3).padding(1)));
     dropout = register_module("dropout", torch::nn::Dropout(config.dropout));
     last = register_module(
-        "last", torch::nn::Linear(width * 16, PictureData::kNumClasses));
+        "last", torch::nn::Linear(width * 16, ImageData::kNumClasses));
   }
 
   at::Tensor forward(at::Tensor x) {
@@ -52,26 +52,25 @@ void TinyRecipe::describe(Options& options, TrainConfig& common) {
               {.minimum = 1, .group = "Tiny"});
   options.add("dropout", config_.dropout, "probability of dropout",
               {.minimum = 0, .maximum = 0.99, .group = "Tiny"});
-  options.add("augment", config_.augment, "shift and brighten the pictures",
+  options.add("augment", config_.augment, "shift and brighten the images",
               {.group = "Tiny"});
   options.add("noise", config_.noise,
-              "deviation of the noise that the loss adds to the pictures",
+              "deviation of the noise that the loss adds to the images",
               {.minimum = 0, .group = "Tiny"});
   options.add("train_samples", config_.train_samples,
-              "pictures to train on, generated",
-              {.minimum = 0, .group = "Tiny"});
+              "images to train on, generated", {.minimum = 0, .group = "Tiny"});
   options.add("val_samples", config_.val_samples,
-              "pictures to validate on, generated",
+              "images to validate on, generated",
               {.minimum = 0, .group = "Tiny"});
 }
 
-RecipeFacts TinyRecipe::facts() const {
+TaskInfo TinyRecipe::facts() const {
   return {.name = "tiny",
-          .summary = "image classifier on generated pictures, for a first look",
+          .summary = "image classifier on generated images, for a first look",
           .best_metric = "accuracy",
           .better = Better::kHigher,
           .memory_remedies = {"--batch_size 16", "--width 4"},
-          .num_sample_items = kSamplesPerClass * PictureData::kNumClasses};
+          .num_sample_items = kSamplesPerClass * ImageData::kNumClasses};
 }
 
 DataSets TinyRecipe::open_data(const TrainConfig& common) {
@@ -81,13 +80,13 @@ DataSets TinyRecipe::open_data(const TrainConfig& common) {
                       "--data_path builtin:bars");
   }
   DataSets data;
-  data.train = std::make_shared<PictureData>(
-      PictureConfig{.num_samples = config_.train_samples,
-                    .size = kPixels,
-                    .seed = 1,
-                    .augment = config_.augment});
+  data.train = std::make_shared<ImageData>(
+      ImageConfig{.num_samples = config_.train_samples,
+                  .size = kPixels,
+                  .seed = 1,
+                  .augment = config_.augment});
   if (config_.val_samples > 0) {
-    data.validation = std::make_shared<PictureData>(PictureConfig{
+    data.validation = std::make_shared<ImageData>(ImageConfig{
         .num_samples = config_.val_samples, .size = kPixels, .seed = 2});
   }
   return data;
@@ -99,10 +98,10 @@ std::shared_ptr<torch::nn::Module> TinyRecipe::make_model() {
 }
 
 Loss TinyRecipe::loss(const Batch& batch, SampleRandom& random) {
-  const at::Tensor& pictures = batch[0];
+  const at::Tensor& images = batch[0];
   const at::Tensor noise =
-      random.normal(pictures.sizes().slice(1), pictures.scalar_type());
-  const at::Tensor logits = net_->forward(pictures + config_.noise * noise);
+      random.normal(images.sizes().slice(1), images.scalar_type());
+  const at::Tensor logits = net_->forward(images + config_.noise * noise);
   return {.sum = torch::nn::functional::cross_entropy(
               logits, batch[1],
               torch::nn::functional::CrossEntropyFuncOptions().reduction(
@@ -127,44 +126,44 @@ at::Tensor TinyRecipe::sample(std::span<const int64_t> items,
                               SampleRandom& random) {
   std::vector<int64_t> classes;
   for (const int64_t item : items) {
-    classes.push_back(item % PictureData::kNumClasses);
+    classes.push_back(item % ImageData::kNumClasses);
   }
   const auto weights = net_->first->weight;
   const at::Tensor labels =
       torch::tensor(classes, torch::kLong).to(weights.device());
-  at::Tensor pictures =
+  at::Tensor images =
       0.3 * random.normal({1, kPixels, kPixels}, weights.scalar_type());
   const torch::AutoGradMode with_gradients(true);
   for (int step = 0; step < kDreamSteps; ++step) {
-    pictures = pictures.detach().requires_grad_();
+    images = images.detach().requires_grad_();
     const at::Tensor wanted =
-        net_->forward(pictures).gather(1, labels.unsqueeze(1)).sum();
+        net_->forward(images).gather(1, labels.unsqueeze(1)).sum();
     // Smoothed: single pixels would win over the shape.
     const at::Tensor slope =
-        torch::avg_pool2d(torch::autograd::grad({wanted}, {pictures})[0], 5,
+        torch::avg_pool2d(torch::autograd::grad({wanted}, {images})[0], 5,
                           /*stride=*/1, /*padding=*/2);
     const at::Tensor size = slope.flatten(1).norm(2, 1).view({-1, 1, 1, 1});
-    pictures = pictures + slope / (size + 1e-8);
+    images = images + slope / (size + 1e-8);
   }
-  return pictures.detach().to(torch::kFloat);
+  return images.detach().to(torch::kFloat);
 }
 
 // One row per class.
 std::vector<OutputFile> TinyRecipe::render(const at::Tensor& items) {
-  const int64_t columns = items.size(0) / PictureData::kNumClasses;
+  const int64_t columns = items.size(0) / ImageData::kNumClasses;
   if (columns == 0) return {};
-  const at::Tensor used = items.slice(0, 0, columns * PictureData::kNumClasses);
+  const at::Tensor used = items.slice(0, 0, columns * ImageData::kNumClasses);
   const at::Tensor low = used.amin({1, 2, 3}, true);
   const at::Tensor high = used.amax({1, 2, 3}, true);
   const at::Tensor grid =
       ((used - low) / (high - low + 1e-8) * 255)
           .round()
           .to(torch::kByte)
-          .view({columns, PictureData::kNumClasses, kPixels, kPixels})
+          .view({columns, ImageData::kNumClasses, kPixels, kPixels})
           .permute({1, 2, 0, 3})
           .contiguous();
   Image image{.width = static_cast<int>(columns * kPixels),
-              .height = static_cast<int>(PictureData::kNumClasses * kPixels),
+              .height = static_cast<int>(ImageData::kNumClasses * kPixels),
               .channels = 1};
   const auto* begin = grid.const_data_ptr<uint8_t>();
   image.pixels.assign(begin, begin + grid.numel());

@@ -1,11 +1,11 @@
-// The smallest recipe: an image classifier on generated pictures.
+// The smallest recipe: an image classifier on generated images.
 //
 // It shows every part of the interface and trains in seconds on a CPU.
 #pragma once
 
 #include <memory>
 
-#include "lockstep/train/recipe.h"
+#include "lockstep/engine/recipe.h"
 
 namespace lockstep {
 
@@ -23,7 +23,7 @@ class TinyNet;
 class TinyRecipe final : public Recipe {
  public:
   void describe(Options& options, TrainConfig& common) override;
-  RecipeFacts facts() const override;
+  TaskInfo facts() const override;
   DataSets open_data(const TrainConfig& common) override;
   std::shared_ptr<torch::nn::Module> make_model() override;
   Loss loss(const Batch& batch, SampleRandom& random) override;

@@ -1,0 +1,70 @@
+// The command line of a recipe: common settings, its own, and their texts.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/config/options.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/engine/train_config.h"
+
+namespace lockstep {
+
+enum class Command { kTrain, kEval, kSample };
+
+// Settings point into this object: it stays where it is.
+class CommandLine {
+ public:
+  CommandLine(Command command, Recipe& recipe);
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // Reads flags and files and checks them. A text to print instead of working
+  // (--help, --print-config), or nothing. Throws ConfigError.
+  std::optional<std::string> parse(const std::vector<std::string>& arguments,
+                                   const Environment& environment);
+
+  Command command() const { return command_; }
+  const std::vector<std::string>& arguments() const { return arguments_; }
+  const TrainConfig& config() const { return config_; }
+  const Options& options() const { return options_; }
+  // What the run folder keeps: all settings as YAML, and whose run it is.
+  std::string config_text() const;
+  // Of eval and sample.
+  const std::string& checkpoint() const { return checkpoint_; }
+  std::optional<int64_t> average() const { return average_; }
+  bool scores() const { return scores_; }  // Of eval.
+  // A restart of the job that made the run folder.
+  bool owns_folder() const { return owns_folder_; }
+  // The file whose settings a resumed run has taken over; else empty.
+  const std::string& settings_source() const { return settings_source_; }
+  // Why these are not the settings in the run folder's config, for a warning.
+  const std::string& settings_note() const { return settings_note_; }
+
+ private:
+  void shorten_for_dry_run();
+  void drop_beaten_settings();
+  void resume_after_restart(const Environment& environment);
+  void take_over_settings(const std::vector<std::string>& arguments);
+  bool apply_saved_settings(const std::string& from,
+                            const std::filesystem::path& folder);
+
+  Command command_;
+  Recipe& recipe_;
+  std::string recipe_name_;
+  std::vector<std::string> arguments_;
+  std::string job_line_;
+  std::string settings_source_;
+  std::string settings_note_;
+  bool owns_folder_ = false;
+  TrainConfig config_;
+  std::string checkpoint_;
+  std::optional<int64_t> average_;
+  bool scores_ = false;
+  Options options_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// The commands on a recipe, for one rank of any number.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/track/console.h"
+
+namespace lockstep {
+
+struct CommandContext {
+  ConsoleOutput output = {};
+  Environment environment = {};
+};
+
+// Each takes what stands behind the recipe's name and returns the exit code.
+// Throw Error; nothing is written before the whole input was checked.
+int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                  const CommandContext& context);
+int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                 const CommandContext& context);
+int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                   const CommandContext& context);
+int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                    const CommandContext& context);
+
+}  // namespace lockstep

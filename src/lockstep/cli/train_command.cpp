@@ -1,0 +1,421 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lockstep/base/divide.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/files.h"
+#include "lockstep/cli/commands.h"
+#include "lockstep/cli/startup_text.h"
+#include "lockstep/comm/explain.h"
+#include "lockstep/config/render.h"
+#include "lockstep/engine/init_weights.h"
+#include "lockstep/engine/loop.h"
+#include "lockstep/optim/lr_scaling.h"
+#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/checkpoints.h"
+#include "lockstep/run/records.h"
+#include "lockstep/run/run_folder.h"
+#include "lockstep/run/session.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kBlrBatch = 256;
+
+std::optional<int64_t> steps_per_epoch_limit(const TrainConfig& config,
+                                             int64_t all_steps) {
+  if (config.overfit_batches) return *config.overfit_batches;
+  if (!config.limit_train_batches) return std::nullopt;
+  const double limit = *config.limit_train_batches;
+  if (limit >= 1) return static_cast<int64_t>(limit);
+  return std::max<int64_t>(
+      1, std::llround(limit * static_cast<double>(all_steps)));
+}
+
+StepPlanConfig plan_of(const TrainConfig& config, const BatchSize& batch,
+                       const Dataset& data) {
+  StepPlanConfig plan{.num_samples = data.size(),
+                      .global_batch = batch.effective(),
+                      .micro_batch = batch.per_process,
+                      .seed = static_cast<uint64_t>(config.seed),
+                      .drop_last = config.drop_last,
+                      .lengths = data.lengths(),
+                      .repeat_first_epoch = config.overfit_batches.has_value()};
+  const int64_t all = divide_up(plan.num_samples, plan.global_batch);
+  plan.max_steps_per_epoch = steps_per_epoch_limit(config, all);
+  return plan;
+}
+
+ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan,
+                           int64_t total_steps) {
+  const OptimizationConfig& optimization = config.optimization;
+  const int64_t per_epoch = plan.steps_per_epoch();
+  ScheduleConfig schedule{
+      .kind = optimization.lr_schedule == "plateau" ? "constant"
+                                                    : optimization.lr_schedule,
+      .warmup_updates = optimization.warmup_steps,
+      .total_updates = total_steps,
+      .min_lr = optimization.min_lr,
+      .step_updates = optimization.lr_step_epochs * per_epoch,
+      .gamma = optimization.lr_gamma};
+  if (optimization.warmup_epochs > 0) {
+    schedule.warmup_updates = std::llround(optimization.warmup_epochs *
+                                           static_cast<double>(per_epoch));
+  }
+  // A run that ends in its warm-up has no course behind it.
+  schedule.total_updates =
+      std::max(schedule.total_updates, schedule.warmup_updates + 1);
+  check_schedule(schedule);
+  return schedule;
+}
+
+// For a run that stands at `state`: with another batch size than before the
+// steps that are left differ.
+LoopConfig loop_config(const Session& session, const TrainConfig& config,
+                       const RunState& state) {
+  const int num_processes = session.world().size();
+  const OptimizationConfig& optimization = config.optimization;
+  LoopConfig loop{
+      .config = config,
+      .batch = session.batch(),
+      .plan = plan_of(config, session.batch(), *session.data().train),
+      .base_lr = optimization.blr
+                     ? *optimization.blr *
+                           static_cast<double>(session.batch().effective()) /
+                           kBlrBatch
+                     : scaled_lr(optimization.lr,
+                                 parse_lr_scaling(optimization.lr_scaling),
+                                 num_processes),
+      .data = session.data(),
+      .folder = config.save_dir};
+  const StepPlan plan(loop.plan, Shard{0, num_processes});
+  loop.total_steps = config.n_steps.value_or(
+      state.step + plan.steps_until(state.position, config.epochs));
+  loop.schedule = schedule_of(config, plan, loop.total_steps);
+  return loop;
+}
+
+std::string lr_text(const LoopConfig& loop, int num_processes) {
+  const OptimizationConfig& optimization = loop.config.optimization;
+  if (optimization.blr) {
+    return fmt::format("learning rate {:g} = {:g} x effective batch {} / {}",
+                       loop.base_lr, *optimization.blr, loop.batch.effective(),
+                       kBlrBatch);
+  }
+  return scaling_text(optimization.lr,
+                      parse_lr_scaling(optimization.lr_scaling), num_processes);
+}
+
+// "dit: 32477221 parameters to train; DiT on images of 10 classes"
+std::string model_text(Learner& learner) {
+  int64_t count = 0;
+  for (const auto& parameter : learner.model().parameters()) {
+    if (parameter.requires_grad()) count += parameter.numel();
+  }
+  const TaskInfo& facts = learner.facts();
+  return fmt::format("{}: {} parameters to train{}{}", facts.name, count,
+                     facts.subject.empty() ? "" : "; ", facts.subject);
+}
+
+void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
+  const World& world = session.world();
+  Console& console = session.console();
+  console.info(setup_text(world));
+  const std::string on_cpu =
+      cpu_text(world.device(), loop.config.device, session.facts().name,
+               session.environment());
+  if (!on_cpu.empty()) console.info(on_cpu);
+  console.info(batch_size_text(loop.batch));
+  console.info(lr_text(loop, world.size()));
+  const int64_t samples = loop.plan.num_samples;
+  const StepPlan plan(loop.plan, Shard{world.rank(), world.size()});
+  console.info(fmt::format(
+      "{} training samples, {} steps per epoch, {} warm-up steps, precision {}",
+      samples, plan.steps_per_epoch(), loop.schedule.warmup_updates,
+      learner.precision().name));
+  console.info(model_text(learner));
+  if (loop.schedule.warmup_updates >= loop.total_steps &&
+      loop.schedule.warmup_updates > 0) {
+    console.info(fmt::format(
+        "note: the warm-up of {} steps is not shorter than the run of {}: the "
+        "learning rate stays below its value; a smaller {} shortens it",
+        loop.schedule.warmup_updates, loop.total_steps,
+        warmup_flag(loop.config.optimization)));
+  }
+  if (loop.batch.per_process * world.size() > samples) {
+    console.info(fmt::format(
+        "note: a batch of {} per process is larger than the share of a process "
+        "({} of {} samples): every step takes the whole data set",
+        loop.batch.per_process, samples / world.size(), samples));
+  }
+  const std::string note = score_note(loop.config.score);
+  if (loop.config.score.every && session.facts().num_scored_items > 0 &&
+      !note.empty()) {
+    console.info(note);
+  }
+}
+
+// Decided and reported by rank 0 alone, before anything is written.
+void check_folder(const World& world, const CommandLine& line,
+                  const FileNames& names) {
+  world.run_on_rank0_and_broadcast([&] {
+    const TrainConfig& config = line.config();
+    check_folder_place(config.save_dir);
+    if (!line.owns_folder()) {
+      check_folder_is_free(config.save_dir, config, names);
+    }
+  });
+}
+
+// What a run holds until its end, on the rank that writes.
+struct OpenRun {
+  FileDescriptor lock = {};
+  std::unique_ptr<RunRecords> records = {};
+};
+
+void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
+  const TrainConfig& config = line.config();
+  const FileNames& names = session.facts().files;
+  session.world().run_on_rank0_and_broadcast([&] {
+    const std::filesystem::path folder = config.save_dir;
+    make_folder(folder);
+    if (config.fast_dev_run) {
+      session.console().open_log(folder / "fast_dev_run.log");
+      return;
+    }
+    run.lock = lock_run_folder(folder);
+    open_run_folder(folder, config, names, line.config_text());
+    // A recipe may keep its logs in a folder of their own.
+    const auto log = folder / names.log;
+    make_output_folder(log.parent_path());
+    session.console().open_log(log);
+  });
+}
+
+int finish(StopRequest stopped_for, Checkpoints& checkpoints, Console& console,
+           const TrainConfig& config) {
+  const std::string lost = checkpoints.finish();
+  if (stopped_for != StopRequest::kNone && !lost.empty() &&
+      !checkpoints.has_any()) {
+    console.error(fmt::format(
+        "stopped by {}; the {} was not written and {} holds no other: the run "
+        "cannot be resumed",
+        signal_text(stopped_for), lost, config.save_dir));
+    return exit_code_of(stopped_for);
+  }
+  if (stopped_for != StopRequest::kNone) {
+    console.info(fmt::format(
+        "stopped by {}; {}go on with --resume latest --save_dir {}",
+        signal_text(stopped_for),
+        lost.empty()
+            ? ""
+            : fmt::format("the {} was not written, older ones are: ", lost),
+        config.save_dir));
+    return exit_code_of(stopped_for);
+  }
+  if (!lost.empty()) {
+    throw IoError(fmt::format(
+        "the training is done, but its {} could not be written: see the errors "
+        "above",
+        lost));
+  }
+  console.info(config.fast_dev_run
+                   ? "fast_dev_run: everything works; nothing was saved"
+                   : "done; everything is in " + config.save_dir);
+  return 0;
+}
+
+// What came after the checkpoint that a run goes on from is not lost.
+void leave_newer_behind(Session& session, const CheckpointsConfig& files,
+                        const RunState& state) {
+  session.world().run_on_rank0_and_broadcast([&] {
+    const auto aside =
+        set_aside(files.folder, newer_checkpoints(files, state.step));
+    if (aside.empty()) return;
+    session.console().info(fmt::format(
+        "checkpoints behind step {} and the metrics so far are kept in {}",
+        state.step, aside.string()));
+  });
+}
+
+// The best model of a run that goes on may have been left behind, or lie in
+// another folder. Where it is not to be had the next validation begins anew.
+void settle_best(Session& session, const CheckpointsConfig& files,
+                 const std::string& resume, RunState& state) {
+  const bool is_there =
+      !state.best.value || session.world().run_on_rank0_and_broadcast([&] {
+        return keep_best(files, resume, state.best.step) ? 1 : 0;
+      }) != 0;
+  if (is_there) return;
+  session.console().info(fmt::format(
+      "the best model so far, of step {}, is not in {}: the next validation "
+      "counts as the best",
+      state.best.step, files.folder.string()));
+  state.best = {};
+}
+
+// Without `records` on a rank that writes none.
+StopRequest run_loop(Session& session, TrainLoop& loop,
+                     Checkpoints& checkpoints, const RunState& state,
+                     RunRecords* records, StopSignals& signals) {
+  const auto record = [&](Record now) {
+    if (records != nullptr) records->record(std::move(now));
+  };
+  StopRequest stopped_for = StopRequest::kNone;
+  session.with_memory_report(
+      [&] { return fmt::format("step {}", loop.step() + 1); },
+      [&] {
+        stopped_for = loop.run(
+            state,
+            {.save =
+                 [&](const RunState& now, const SaveRequest& request) {
+                   checkpoints.save(now, request);
+                 },
+             .has_lost_best = [&] { return checkpoints.has_lost_best(); },
+             .record = record},
+            signals);
+      });
+  return stopped_for;
+}
+
+RunRecordsConfig records_config(const Session& session,
+                                const CommandLine& line) {
+  return {.folder = line.config().save_dir,
+          .recipe = session.facts().name,
+          .choices = line.config().records,
+          .settings_json = to_json(line.options()),
+          .settings_yaml = to_yaml(line.options()),
+          .arguments = line.arguments(),
+          .environment = session.environment()};
+}
+
+// A checkpoint is written before the score of its step.
+KeptRecords kept_records(const RunState& state, const std::string& score) {
+  KeptRecords kept{.last_step = state.step};
+  if (state.due.scoring) kept.redone = score;
+  if (state.due.validation) kept.redone = "val/";
+  return kept;
+}
+
+// Rank 0 alone writes records. A collective.
+void open_records(Session& session, const CommandLine& line,
+                  const std::optional<KeptRecords>& resumed, OpenRun& run) {
+  if (line.config().fast_dev_run) return;
+  session.world().run_on_rank0_and_broadcast([&] {
+    RunRecordsConfig config = records_config(session, line);
+    if (resumed) config.resumed = *resumed;
+    run.records = std::make_unique<RunRecords>(config, session.console());
+  });
+}
+
+CheckpointsConfig checkpoints_config(const Session& session,
+                                     const CommandLine& line, double base_lr) {
+  const TrainConfig& config = line.config();
+  return {
+      .folder = config.save_dir,
+      .recipe = session.facts().name,
+      .names = session.facts().files,
+      .keys = session.facts().keys,
+      .keep_last = config.keep_last,
+      .global_batch = session.batch().effective(),
+      .base_lr = base_lr,
+      .seed = static_cast<uint64_t>(config.seed),
+      .num_samples = session.data().train->size(),
+      .config_yaml = to_yaml(line.options()),
+      .settings = settings_tree(line.options()),
+      .is_dry_run = config.fast_dev_run,
+      .save_required = config.save_required,
+      .status = TrainingStatusWriter::from_environment(session.environment())};
+}
+
+// From here on the launcher waits for a checkpoint after Ctrl-C.
+void announce_training(const CheckpointsConfig& files, int64_t step,
+                       std::optional<int64_t> saved_step) {
+  if (files.is_dry_run) return;
+  TrainingStatusWriter status = files.status;
+  status.start(step, saved_step);
+}
+
+int train(Session& session, Recipe& recipe, const CommandLine& line,
+          StopSignals& signals, OpenRun& run) {
+  const TrainConfig& config = line.config();
+  const World& world = session.world();
+  Console& console = session.console();
+  // Throws before anything is written.
+  const double base_lr = loop_config(session, config, {}).base_lr;
+  check_records(records_config(session, line));
+  if (session.facts().sync_batch_norm) {
+    check_batch_norm(session.batch(), session.data().train->size(), config);
+  }
+  check_folder(world, line, session.facts().files);
+  const CheckpointsConfig files = checkpoints_config(session, line, base_lr);
+  std::optional<Tree> checkpoint;
+  if (config.resume) {
+    checkpoint = find_checkpoint(*config.resume, files, world, console);
+  }
+  const auto learner = session.make_learner(
+      checkpoint ? layout_of(*checkpoint, world) : std::nullopt);
+  RunState state;
+  const bool is_resumed = checkpoint.has_value();
+  if (checkpoint) {
+    state = restore(*checkpoint, *learner, files, world, console);
+    checkpoint.reset();
+  } else if (config.init_from) {
+    init_weights(config, *learner, world, console);
+  }
+  session.with_memory_report([] { return "preparing the data"; },
+                             [&] { session.fill_caches(); });
+  LoopConfig loop_settings = loop_config(session, config, state);
+  loop_settings.status = files.status;
+  TrainLoop loop(recipe, *learner, world, console, loop_settings);
+  if (!line.settings_note().empty() && world.is_main()) {
+    console.warn(line.settings_note());
+  }
+  if (!line.settings_source().empty()) {
+    console.info("settings are those of " + line.settings_source() +
+                 ", with the flags of this command over them");
+  }
+  open_folder(session, line, run);
+  if (config.resume) leave_newer_behind(session, files, state);
+  if (is_resumed) settle_best(session, files, *config.resume, state);
+  std::optional<KeptRecords> kept;
+  if (is_resumed) kept = kept_records(state, loop.score_name());
+  open_records(session, line, kept, run);
+  say_hello(session, loop_settings, *learner);
+  signals.arm(world.status());
+  announce_training(files, state.step,
+                    is_resumed ? std::optional(state.step) : std::nullopt);
+  Checkpoints checkpoints(files, *learner, world, console);
+  const StopRequest stopped_for =
+      run_loop(session, loop, checkpoints, state, run.records.get(), signals);
+  // What it says of the samples it writes comes before the run's last line.
+  if (run.records) run.records->wait();
+  session.report_bad_samples();
+  return finish(stopped_for, checkpoints, console, config);
+}
+
+}  // namespace
+
+int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
+                  const CommandContext& context) {
+  CommandLine line(Command::kTrain, recipe);
+  if (const auto text = line.parse(arguments, context.environment)) {
+    context.output.out(*text);
+    return 0;
+  }
+  StopSignals signals;
+  Session session(recipe, line, context.output, context.environment);
+  OpenRun run;
+  try {
+    const int code = train(session, recipe, line, signals, run);
+    if (run.records) run.records->finish(code);
+    return code;
+  } catch (const std::exception& error) {
+    session.console().log_error(error_text(error));
+    if (run.records) run.records->finish(exit_code(error));
+    throw;
+  }
+}
+
+}  // namespace lockstep

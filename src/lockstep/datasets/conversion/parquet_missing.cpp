@@ -1,0 +1,53 @@
+// Stands in for parquet_file.cpp where the library is missing.
+#include "lockstep/base/error.h"
+#include "lockstep/datasets/conversion/parquet_file.h"
+
+namespace lockstep {
+namespace {
+
+[[noreturn]] void refuse(const std::string& path) {
+  throw ConfigError("cannot read '" + path +
+                    "': this lockstep-prepare was built without Arrow. Install "
+                    "the Python package pyarrow into the environment of torch "
+                    "and build again: pip install pyarrow && ./lockstep.sh "
+                    "build");
+}
+
+}  // namespace
+
+struct ParquetFile::Impl {};
+
+ParquetFile::ParquetFile(const std::filesystem::path& path) {
+  refuse(path.string());
+}
+
+ParquetFile::~ParquetFile() = default;
+
+const std::vector<std::string>& ParquetFile::columns() const { refuse(""); }
+
+size_t ParquetFile::num_rows() const { refuse(""); }
+
+std::vector<double> ParquetFile::numbers(const std::string& /*column*/) const {
+  refuse("");
+}
+
+std::vector<std::string> ParquetFile::texts(
+    const std::string& /*column*/) const {
+  refuse("");
+}
+
+std::vector<std::vector<std::string>> ParquetFile::text_lists(
+    const std::string& /*column*/) const {
+  refuse("");
+}
+
+std::vector<Action> ParquetFile::actions(const std::string& /*column*/) const {
+  refuse("");
+}
+
+void ParquetFile::images(std::span<const std::string> /*columns*/,
+                         const Rows& /*rows*/, const TakeBytes& /*take*/) {
+  refuse("");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,71 @@
+// A folder of images as a data set.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/data/dataset.h"
+
+namespace lockstep {
+
+// Files that end in .jpg, .jpeg or .png (in any case), at any depth, by folder
+// and then by name: torchvision's order.
+std::vector<std::filesystem::path> images_below(
+    const std::filesystem::path& folder);
+
+// How a image of any size becomes a square.
+enum class Fit {
+  kAdmCrop,  // The centre square; see center_crop_adm().
+  kStretch,  // All of it, by Filter::kBicubic; proportions change.
+};
+
+struct ImageFolderConfig {
+  int image_size = 256;  // Width and height of a sample.
+  Fit fit = Fit::kAdmCrop;
+  bool random_flip = false;  // Mirrors every second sample, left to right.
+  // Lets libjpeg shrink while it decodes, as long as the image stays at least
+  // as large as image_size. Up to twice as fast; levels differ by about 3 of
+  // 255 on average, as between two good filters. Off: Pillow's pixels.
+  bool fast_decode = true;
+};
+
+// Images in class folders, in the order of torchvision's ImageFolder: each
+// sub-folder is a class, numbered in the order of names, and holds its images
+// at any depth. A folder without sub-folders is one class. Files that end in
+// .jpg, .jpeg or .png (in any case) count, others do not.
+//
+// A sample is {uint8 [3, image_size, image_size], int64 label}. Immutable; safe
+// to use from several threads.
+class ImageFolder final : public Dataset {
+ public:
+  // Reads the names of all files. Throws ConfigError when the path is no
+  // folder, or it or a class is without images; IoError when a folder cannot
+  // be read.
+  explicit ImageFolder(const std::filesystem::path& folder,
+                       ImageFolderConfig config = {});
+
+  int64_t size() const override { return int64_t(files_.size()); }
+  // Throws FormatError or IoError with the file's path.
+  Sample get(int64_t index, uint64_t seed) const override;
+
+  const std::vector<std::string>& classes() const { return classes_; }
+  const std::filesystem::path& path(int64_t index) const {
+    return files_.at(size_t(index)).path;
+  }
+  int64_t label(int64_t index) const { return files_.at(size_t(index)).label; }
+
+ private:
+  struct File {
+    std::filesystem::path path;
+    int64_t label = 0;
+  };
+
+  void add_class(const std::filesystem::path& folder);
+
+  ImageFolderConfig config_;
+  std::vector<std::string> classes_;
+  std::vector<File> files_;
+};
+
+}  // namespace lockstep

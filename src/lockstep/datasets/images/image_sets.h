@@ -1,0 +1,30 @@
+// Images by class, to train on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lockstep/engine/recipe.h"
+
+namespace lockstep {
+
+struct ImageSets {
+  DataSets data = {};
+  int64_t num_classes = 0;
+};
+
+// Samples are {uint8 [3, side, side], int64 label}; those to train on are
+// mirrored at random. The path is one of
+//   builtin:shapes              generated
+//   a folder of CIFAR-10        either layout; test_batch is for validation
+//   a folder of class folders   of images; every 20th is for validation,
+//                               unless there are train/CLASS and val/CLASS
+// Throws ConfigError for any other, FormatError and IoError for damaged files.
+ImageSets open_image_sets(const std::string& path, int64_t side);
+
+// The classes of a model of these images: those of the sets, or `asked`.
+// Throws ConfigError when the sets have more.
+int64_t classes_of(const ImageSets& sets, std::optional<int64_t> asked);
+
+}  // namespace lockstep

@@ -1,0 +1,127 @@
+#include "lockstep/engine/evaluation.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/base/divide.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/tensor/seed.h"
+
+namespace lockstep {
+namespace {
+
+// No epoch of training has this number: draws of samplings are their own.
+constexpr int64_t kSamplingEpoch = -2;
+
+// Of the rank that has the most, so that all ranks count alike.
+int64_t most_batches(const Dataset& data, const World& world,
+                     const EvaluationConfig& config) {
+  const int64_t all =
+      divide_up(divide_up(data.size(), world.size()), config.batch_size);
+  if (!config.limit_batches) return all;
+  const double limit = *config.limit_batches;
+  return std::min(all, limit < 1 ? static_cast<int64_t>(std::ceil(
+                                       limit * static_cast<double>(all)))
+                                 : static_cast<int64_t>(limit));
+}
+
+// Rank r's k-th row is item k * size + r.
+at::Tensor in_order(const std::vector<at::Tensor>& shares, int64_t num_items) {
+  return torch::stack(shares, 1).flatten(0, 1).slice(0, 0, num_items);
+}
+
+}  // namespace
+
+std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
+                                const std::shared_ptr<const Dataset>& data,
+                                const World& world,
+                                const EvaluationConfig& config,
+                                const GoOn& go_on) {
+  const Learner::Inference inference(learner);
+  const Loader loader(data, world,
+                      {.batch_size = config.batch_size,
+                       .workers = config.workers,
+                       .seed = config.seed,
+                       .shuffle = false,
+                       .uneven = Uneven::kExact});
+  const int64_t total = most_batches(*data, world, config);
+  MetricSums sums;
+  Batches batches = loader.epoch(0);
+  for (int64_t done = 0; done < total; ++done) {
+    world.status().set_phase(Phase::kEvaluating);
+    if (!go_on(done, total)) return std::nullopt;
+    const auto batch = batches.next();
+    if (!batch) continue;
+    SampleRandom random(batch->seeds);
+    recipe.evaluate(learner.prepared(*batch), random, sums);
+  }
+  Metrics metrics = sums.result(world);
+  for (auto& metric : recipe.derive(sums.counts(world))) {
+    metrics.push_back(std::move(metric));
+  }
+  return metrics;
+}
+
+SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,
+                        c10::Device device) {
+  std::vector<int64_t> seeds;
+  for (const int64_t item : items) {
+    seeds.push_back(
+        static_cast<int64_t>(sample_seed(seed, kSamplingEpoch, item)));
+  }
+  return SampleRandom(torch::tensor(seeds, torch::kLong).to(device));
+}
+
+bool make_share(const World& world, const SamplingConfig& config,
+                const MakeItems& make, const GoOn& go_on) {
+  const int64_t share = divide_up(config.num_items, world.size());
+  const int64_t total = divide_up(share, config.batch_size);
+  for (int64_t done = 0; done < total; ++done) {
+    world.status().set_phase(Phase::kSampling);
+    if (!go_on(done, total)) return false;
+    std::vector<int64_t> items;
+    const int64_t end = std::min((done + 1) * config.batch_size, share);
+    for (int64_t k = done * config.batch_size; k < end; ++k) {
+      items.push_back(k * world.size() + world.rank());
+    }
+    SampleRandom random = item_draws(items, config.seed, world.device());
+    std::optional<EmaScope> scope;
+    if (config.average != nullptr) scope.emplace(*config.average);
+    make(items, random);
+  }
+  return true;
+}
+
+std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
+                                       const World& world,
+                                       const SamplingConfig& config,
+                                       const GoOn& go_on) {
+  const Learner::Inference inference(learner);
+  std::vector<at::Tensor> parts;
+  const auto make = [&](const std::vector<int64_t>& items,
+                        SampleRandom& random) {
+    parts.push_back(recipe.sample(items, random));
+  };
+  if (!make_share(world, config, make, go_on)) return std::nullopt;
+  const auto shares = world.all_gather(torch::cat(parts).contiguous());
+  if (!world.is_main()) return at::Tensor();
+  return in_order(shares, config.num_items).to(at::kCPU);
+}
+
+std::vector<OutputFile> render_items(Recipe& recipe, const at::Tensor& items,
+                                     std::optional<int64_t> average) {
+  std::string weights;
+  if (average) weights = "_ema";
+  if (average.value_or(0) > 0) weights += std::to_string(*average + 1);
+  std::vector<OutputFile> files = recipe.render(items);
+  for (OutputFile& file : files) {
+    file.name = replace_all(file.name, "{weights}", weights);
+    file.title = replace_all(file.title, "{weights}", weights);
+  }
+  return files;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+// Validation and sampling, spread over all ranks: no rank waits while another
+// one works.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "lockstep/comm/world.h"
+#include "lockstep/engine/learner.h"
+#include "lockstep/engine/recipe.h"
+
+namespace lockstep {
+
+// Between two batches, equally often on every rank, with the number of batches
+// done and of all: false ends the work.
+using GoOn = std::function<bool(int64_t done, int64_t total)>;
+
+struct EvaluationConfig {
+  int64_t batch_size = 1;
+  int workers = 0;
+  uint64_t seed = 0;
+  // Batches per process; below 1 a part of them. Unset: all.
+  std::optional<double> limit_batches = {};
+};
+
+// Every sample once, with the same draws each time. No value when `go_on` ended
+// it. A collective.
+std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
+                                const std::shared_ptr<const Dataset>& data,
+                                const World& world,
+                                const EvaluationConfig& config,
+                                const GoOn& go_on);
+
+// The draws of numbered items: the same ones whoever makes an item.
+SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,
+                        c10::Device device);
+
+struct SamplingConfig {
+  int64_t num_items = 1;
+  int64_t batch_size = 1;
+  uint64_t seed = 0;
+  // Sample with this average in place of the weights. Between two batches the
+  // weights are their own, so that `go_on` may save them.
+  const Ema* average = nullptr;
+};
+
+// Makes this rank's share of the items, a batch at a time: every rank equally
+// many, so that the last ones of some are beyond num_items. False when `go_on`
+// ended it.
+using MakeItems =
+    std::function<void(const std::vector<int64_t>&, SampleRandom&)>;
+bool make_share(const World& world, const SamplingConfig& config,
+                const MakeItems& make, const GoOn& go_on);
+
+// All items in order, on rank 0; an undefined tensor on the others. Each rank
+// makes its share. No value when `go_on` ended it. A collective.
+std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
+                                       const World& world,
+                                       const SamplingConfig& config,
+                                       const GoOn& go_on);
+
+// The files of a sampling with the weights, or with the moving average of this
+// number, counted from 0.
+std::vector<OutputFile> render_items(Recipe& recipe, const at::Tensor& items,
+                                     std::optional<int64_t> average);
+
+}  // namespace lockstep

@@ -1,0 +1,89 @@
+#include "lockstep/engine/init_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/run_folder.h"
+
+namespace lockstep {
+namespace {
+
+// Files may hold thousands of tensors that are not the model's.
+constexpr size_t kMaxUnexpected = 10;
+
+// A name per line.
+std::string listed(const std::vector<std::string>& names, size_t limit) {
+  const size_t count = std::min(names.size(), limit);
+  std::string lines;
+  for (size_t i = 0; i < count; ++i) lines += "\n  " + names[i];
+  if (count < names.size()) {
+    lines += fmt::format("\n  and {} more", names.size() - count);
+  }
+  return lines;
+}
+
+std::string loaded_text(const std::string& file, const LoadReport& report) {
+  return fmt::format("weights of {}: {} of {} tensors loaded", file,
+                     report.num_loaded, report.num_own());
+}
+
+std::string partial_text(const LoadReport& report) {
+  std::string text;
+  if (!report.mismatched.empty()) {
+    text += "\nskipped, the shapes differ (initial values stay):" +
+            listed(report.mismatched, report.mismatched.size());
+  }
+  if (!report.missing.empty()) {
+    text += "\nnot in the file (initial values stay):" +
+            listed(report.missing, report.missing.size());
+  }
+  if (!report.unexpected.empty()) {
+    text += "\nin the file, but not in the model:" +
+            listed(report.unexpected, kMaxUnexpected);
+  }
+  return text;
+}
+
+void check_report(const TrainConfig& config, const LoadReport& report) {
+  const std::string& file = *config.init_from;
+  if (report.num_loaded == 0) {
+    throw ConfigError(fmt::format(
+        "--init_from {}: none of its weights fits the model{}. Was it saved by "
+        "a different model or configuration?",
+        file, report.text()));
+  }
+  if (config.ignore_mismatched_sizes || report.mismatched.empty()) return;
+  throw ConfigError(fmt::format(
+      "--init_from {}: {} of the model's {} tensors have another shape in the "
+      "file:{}\nSet the sizes of the model that saved it, or load only what "
+      "fits with --ignore_mismatched_sizes (for a new head, such as another "
+      "number of classes)",
+      file, report.mismatched.size(), report.num_own(),
+      listed(report.mismatched, report.mismatched.size())));
+}
+
+}  // namespace
+
+void init_weights(const TrainConfig& config, Learner& learner,
+                  const World& world, Console& console) {
+  const std::string& file = *config.init_from;
+  require_file("--init_from", file);
+  const Tree tree = load_checkpoint(file);
+  const LoadReport report = load_module_state(
+      learner.model(), find_weights(tree, learner.facts().keys, file),
+      Strictness::kWhatFits);
+  check_report(config, report);
+  learner.restart_averages();
+  if (report.is_complete()) {
+    console.info(loaded_text(file, report));
+  } else if (world.is_main()) {
+    console.warn(loaded_text(file, report) + partial_text(report));
+  }
+}
+
+}  // namespace lockstep

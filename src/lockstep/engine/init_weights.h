@@ -1,0 +1,19 @@
+// --init_from: a new training that begins with the weights of a file.
+#pragma once
+
+#include "lockstep/comm/world.h"
+#include "lockstep/engine/learner.h"
+#include "lockstep/engine/train_config.h"
+#include "lockstep/track/console.h"
+
+namespace lockstep {
+
+// Copies the weights of config.init_from into the model; moving averages begin
+// with them. Every rank reads the file; rank 0 logs how many tensors were
+// loaded and warns with the names of those that were not. Throws ConfigError
+// when nothing fits, and when shapes differ unless
+// config.ignore_mismatched_sizes.
+void init_weights(const TrainConfig& config, Learner& learner,
+                  const World& world, Console& console);
+
+}  // namespace lockstep

@@ -1,0 +1,307 @@
+#include "lockstep/engine/learner.h"
+
+#include <torch/torch.h>
+
+#include <set>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/frozen.h"
+#include "lockstep/optim/gradient_step.h"
+#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/tensor/autocast.h"
+
+namespace lockstep {
+namespace {
+
+OptimizerConfig optimizer_config(const OptimizationConfig& config) {
+  return {.lr = config.lr,
+          .beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .eps = config.eps,
+          .weight_decay = config.weight_decay,
+          .momentum = config.momentum,
+          .nesterov = config.nesterov};
+}
+
+std::vector<at::Tensor> all_parameters(
+    const std::vector<ParameterGroup>& groups) {
+  std::vector<at::Tensor> parameters;
+  for (const ParameterGroup& group : groups) {
+    parameters.insert(parameters.end(), group.parameters.begin(),
+                      group.parameters.end());
+  }
+  return parameters;
+}
+
+std::vector<std::string> names_of(const std::vector<at::Tensor>& parameters,
+                                  const torch::nn::Module& model) {
+  const auto named = model.named_parameters();
+  std::vector<std::string> names;
+  for (const at::Tensor& parameter : parameters) {
+    for (const auto& item : named) {
+      if (!item.value().is_same(parameter)) continue;
+      names.push_back(item.key());
+      break;  // A tied parameter has more names; one is enough.
+    }
+  }
+  return names;
+}
+
+// A layout saved while other parameters were trained does not fit: settings
+// such as jit's --enable_condition decide which are.
+std::optional<BucketLayout> fitting(std::optional<BucketLayout> layout,
+                                    const torch::nn::Module& model) {
+  if (!layout) return {};
+  std::set<const c10::TensorImpl*> trained;  // A tied parameter counts once.
+  for (const at::Tensor& parameter : model.parameters()) {
+    if (parameter.requires_grad())
+      trained.insert(parameter.unsafeGetTensorImpl());
+  }
+  size_t num_saved = 0;
+  for (const auto& bucket : *layout) num_saved += bucket.size();
+  if (num_saved != trained.size()) layout.reset();
+  return layout;
+}
+
+}  // namespace
+
+Learner::Learner(Recipe& recipe, const World& world,
+                 const LearnerConfig& config)
+    : recipe_(recipe),
+      world_(world),
+      config_(config),
+      facts_(recipe.facts()),
+      model_(recipe.make_model()) {
+  model_->to(world.device(), config.precision.dtype);
+  if (facts_.sync_batch_norm) connect_sync_batch_norms(*model_, world);
+  train_except_frozen(*model_);
+  auto groups = recipe.parameter_groups(*model_);
+  parameters_ = all_parameters(groups);
+  if (parameters_.empty()) {
+    throw ConfigError("the model has no parameter to train");
+  }
+  ddp_ = std::make_unique<DdpEngine>(
+      model_, world,
+      DdpConfig{.find_unused_parameters = facts_.has_unused_parameters,
+                .bucket_layout = fitting(config.bucket_layout, *model_)});
+  optimizer_ = make_optimizer(config.optimization.optimizer, std::move(groups),
+                              optimizer_config(config.optimization));
+  if (config.precision.scales_loss) {
+    scaler_.emplace(GradScalerConfig{}, world.device());
+  }
+  for (const double decay : config.optimization.ema_decay) {
+    averages_.emplace_back(
+        parameters_,
+        EmaConfig{.decay = decay, .warmup = config.optimization.ema_warmup});
+  }
+  const auto options = at::TensorOptions().device(world.device());
+  skipped_ = torch::zeros({}, options.dtype(at::kFloat));
+  skipped_in_a_row_ = torch::zeros({}, options.dtype(at::kFloat));
+  gradient_norm_ = torch::zeros({}, options.dtype(at::kFloat));
+}
+
+Learner::~Learner() = default;
+
+std::vector<std::string> Learner::parameter_names() const {
+  return names_of(parameters_, *model_);
+}
+
+std::vector<std::string> trained_names(Recipe& recipe,
+                                       torch::nn::Module& model) {
+  return names_of(all_parameters(recipe.parameter_groups(model)), model);
+}
+
+Batch Learner::prepared(Batch batch) const {
+  if (config_.precision.dtype == at::kFloat) return batch;
+  for (at::Tensor& tensor : batch.tensors) {
+    if (tensor.is_floating_point()) tensor = tensor.to(config_.precision.dtype);
+  }
+  return batch;
+}
+
+// As sums over samples, whose mean is the sum of all terms.
+Loss Learner::joined(const std::vector<LossTerm>& terms,
+                     const Batch& batch) const {
+  std::vector<at::Tensor> counts;
+  for (const LossTerm& term : terms) {
+    counts.push_back(term.normaliser.detach().to(at::kDouble));
+  }
+  counts.push_back(
+      torch::full({}, static_cast<double>(batch.size()), counts[0].options()));
+  at::Tensor totals = torch::stack(counts);
+  if (batch.is_filler) totals.zero_();
+  world_.all_reduce(totals);
+  const at::Tensor samples = totals[-1];
+  Loss loss;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const at::Tensor count = totals[static_cast<int64_t>(i)];
+    const at::Tensor share =
+        torch::where(count > 0, samples / count, torch::zeros_like(count));
+    const at::Tensor sum = terms[i].sum * share.to(terms[i].sum.dtype());
+    loss.parts.emplace_back(terms[i].name, sum);
+    const at::Tensor weighted = sum * terms[i].weight;
+    loss.sum = loss.sum.defined() ? loss.sum + weighted : weighted;
+  }
+  return loss;
+}
+
+// Loss, its parts and the normaliser, in doubles so that long sums stay exact
+// enough.
+at::Tensor Learner::loss_row(const Loss& loss, const Batch& batch) {
+  std::vector<at::Tensor> row = {loss.sum.detach()};
+  part_names_.clear();
+  for (const auto& [name, value] : loss.parts) {
+    part_names_.push_back(name);
+    row.push_back(value.detach());
+  }
+  row.push_back(has_own_normaliser_
+                    ? loss.normaliser.detach()
+                    : torch::full({}, static_cast<double>(batch.size()),
+                                  row[0].options().dtype(at::kDouble)));
+  return torch::stack(row).to(at::kDouble);
+}
+
+// The number of samples is exact. A normaliser of the recipe's own is known
+// when all micro-batches have come: until then a typical one stands for it,
+// which correction() replaces by the true one.
+double Learner::expected_normaliser(int64_t num_samples) const {
+  const auto samples = static_cast<double>(num_samples);
+  return has_own_normaliser_ ? samples * facts_.normaliser_per_sample : samples;
+}
+
+void Learner::forward(const Batch& batch, Part part, int64_t num_samples) {
+  ddp_->set_gradient_sync(part == Part::kLast);
+  ddp_->before_forward();
+  const Batch inputs = prepared(batch);
+  SampleRandom random(batch.seeds);
+  Loss loss;
+  {
+    const Autocast autocast(world_.device().type(), config_.precision.autocast);
+    loss = recipe_.loss(inputs, random);
+  }
+  if (!loss.terms.empty()) loss = joined(loss.terms, batch);
+  has_own_normaliser_ = loss.normaliser.defined();
+  // DDP averages over ranks; the sums of all ranks belong to one step.
+  const double factor =
+      batch.is_filler ? 0 : world_.size() / expected_normaliser(num_samples);
+  scaled_loss_ = loss.sum * factor;
+  if (scaler_) scaled_loss_ = scaler_->scale(scaled_loss_);
+  ddp_->after_forward({&scaled_loss_});
+
+  at::Tensor row = loss_row(loss, batch);
+  if (batch.is_filler) row.zero_();
+  step_sums_ = step_sums_.defined() ? step_sums_.add_(row) : row;
+}
+
+void Learner::backward() {
+  scaled_loss_.backward();
+  scaled_loss_.reset();
+}
+
+std::optional<at::Tensor> Learner::correction(int64_t num_samples) {
+  std::optional<at::Tensor> inverse;
+  if (scaler_) inverse = scaler_->inverse_scale();
+  if (!has_own_normaliser_) return inverse;
+  at::Tensor total = step_sums_[-1].clone();
+  world_.all_reduce(total);
+  // A step without anything to score has no gradient.
+  const at::Tensor factor =
+      torch::where(total > 0, expected_normaliser(num_samples) / total,
+                   torch::zeros_like(total))
+          .to(config_.precision.dtype);
+  return inverse ? *inverse * factor : factor;
+}
+
+void Learner::restart_averages() {
+  for (Ema& average : averages_) {
+    average.load({.averages = average.parameters(), .num_updates = 0});
+  }
+}
+
+void Learner::update(double lr, int64_t num_samples) {
+  const GradientReport report = prepare_gradients(
+      parameters_, correction(num_samples), config_.optimization.max_grad_norm);
+  optimizer_->set_lr(lr);
+  optimizer_->step_and_clear(report.found_inf);
+  if (scaler_) scaler_->update(report.found_inf);
+  for (Ema& average : averages_) average.update();
+  gradient_norm_ = report.norm;
+  count_step(report.found_inf);
+}
+
+// A skipped step has taught nothing: its loss does not count.
+void Learner::count_step(const at::Tensor& found_inf) {
+  skipped_.add_(found_inf);
+  skipped_in_a_row_.add_(1).mul_(found_inf);
+  step_sums_.masked_fill_(found_inf.to(at::kBool), 0);
+  total_sums_ =
+      total_sums_.defined() ? total_sums_.add_(step_sums_) : step_sums_;
+  step_sums_.reset();
+}
+
+Progress Learner::take_progress() {
+  const auto columns = static_cast<int64_t>(part_names_.size()) + 2;
+  if (!total_sums_.defined()) {
+    total_sums_ =
+        torch::zeros({columns}, skipped_.options().dtype(at::kDouble));
+  }
+  world_.all_reduce(total_sums_);
+  const at::Tensor scale =
+      scaler_ ? scaler_->scale_tensor() : torch::ones_like(skipped_);
+  // One read for everything.
+  const at::Tensor values =
+      torch::cat({total_sums_, torch::stack({gradient_norm_, skipped_,
+                                             skipped_in_a_row_, scale})
+                                   .to(at::kDouble)})
+          .to(at::kCPU);
+  const auto* value = values.const_data_ptr<double>();
+  const double weight = value[columns - 1];
+  Progress progress{.loss = value[0] / weight, .loss_weight = weight};
+  for (size_t i = 0; i < part_names_.size(); ++i) {
+    progress.parts.emplace_back(part_names_[i], value[i + 1] / weight);
+  }
+  progress.gradient_norm = value[columns];
+  progress.skipped_steps = static_cast<int64_t>(value[columns + 1]);
+  progress.skipped_in_a_row = static_cast<int64_t>(value[columns + 2]);
+  progress.loss_scale = value[columns + 3];
+  skipped_.zero_();
+  total_sums_.reset();
+  return progress;
+}
+
+at::Tensor Learner::running_sums() const {
+  const at::Tensor skipped =
+      torch::stack({skipped_, skipped_in_a_row_}).to(at::kDouble);
+  return total_sums_.defined() ? torch::cat({total_sums_, skipped}) : skipped;
+}
+
+void Learner::set_running_sums(const at::Tensor& sums) {
+  const at::Tensor own = sums.to(world_.device());
+  const int64_t columns = own.size(0) - 2;
+  if (columns > 0) total_sums_ = own.slice(0, 0, columns).clone();
+  skipped_.copy_(own[columns]);
+  skipped_in_a_row_.copy_(own[columns + 1]);
+}
+
+struct Learner::Inference::Guards {
+  torch::NoGradGuard no_grad;
+  Autocast autocast;
+};
+
+Learner::Inference::Inference(Learner& learner)
+    : learner_(learner),
+      guards_(new Guards{
+          .no_grad = {},
+          .autocast = Autocast(learner.world_.device().type(),
+                               learner.config_.precision.autocast)}) {
+  learner_.model_->eval();
+  // Running statistics are each rank's own since the last forward; those of
+  // rank 0 are the model's.
+  for (at::Tensor& buffer : learner_.model_->buffers()) {
+    learner_.world_.broadcast(buffer);
+  }
+}
+
+Learner::Inference::~Inference() { train_except_frozen(*learner_.model_); }
+
+}  // namespace lockstep

@@ -1,0 +1,130 @@
+// Model, optimizer and what belongs to them: how one optimizer step is made.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/comm/world.h"
+#include "lockstep/engine/precision.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/optim/ema.h"
+#include "lockstep/optim/grad_scaler.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/parallel/ddp_engine.h"
+
+namespace lockstep {
+
+struct LearnerConfig {
+  OptimizationConfig optimization = {};
+  Precision precision = {};
+  // Of the run that this one continues.
+  std::optional<BucketLayout> bucket_layout = {};
+};
+
+// What was learned since the last look, equal on every rank.
+struct Progress {
+  double loss = 0;         // Mean of the steps that counted; NaN when none did.
+  double loss_weight = 0;  // The sum of the normalisers.
+  std::vector<std::pair<std::string, double>> parts = {};
+  double gradient_norm = 0;      // Of the last step.
+  int64_t skipped_steps = 0;     // Gradient not finite: weights unchanged.
+  int64_t skipped_in_a_row = 0;  // Up to the last step.
+  double loss_scale = 1;
+};
+
+// The names of the parameters that a recipe trains.
+std::vector<std::string> trained_names(Recipe& recipe,
+                                       torch::nn::Module& model);
+
+// One step:  for each micro-batch { forward(); backward(); }  then update().
+// Gradients are those of (sum of all losses) / (sum of all normalisers), over
+// micro-batches and ranks, also when these differ in size. Nothing is read back
+// from the device before take_progress().
+class Learner {
+ public:
+  // Makes the model; a collective.
+  Learner(Recipe& recipe, const World& world, const LearnerConfig& config);
+  ~Learner();
+  Learner(const Learner&) = delete;
+  Learner& operator=(const Learner&) = delete;
+
+  enum class Part { kBeforeLast, kLast };
+  // `num_samples`: of the step, all ranks together. Gradients travel with the
+  // last micro-batch of a step only.
+  void forward(const Batch& batch, Part part, int64_t num_samples);
+  void backward();
+  void update(double lr, int64_t num_samples);
+
+  // A collective that waits for the device.
+  Progress take_progress();
+
+  // What take_progress() will tell of, on this rank alone: for checkpoints, so
+  // that a resumed run logs the same numbers.
+  at::Tensor running_sums() const;
+  void set_running_sums(const at::Tensor& sums);
+
+  // Model in eval mode, no gradients, autocast, rank 0's buffers: what
+  // evaluation and sampling run in. Back to training at its end. A collective.
+  class Inference {
+   public:
+    explicit Inference(Learner& learner);
+    ~Inference();
+    Inference(const Inference&) = delete;
+    Inference& operator=(const Inference&) = delete;
+
+   private:
+    struct Guards;
+    Learner& learner_;
+    std::unique_ptr<Guards> guards_;
+  };
+
+  // Inputs in the model's type.
+  Batch prepared(Batch batch) const;
+
+  const TaskInfo& facts() const { return facts_; }
+  torch::nn::Module& model() { return *model_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  std::vector<Ema>& averages() { return averages_; }
+  // After the weights were set from outside.
+  void restart_averages();
+  // Of the tensors in each average.
+  std::vector<std::string> parameter_names() const;
+  GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+  const Precision& precision() const { return config_.precision; }
+  // A collective.
+  BucketLayout bucket_layout() { return ddp_->bucket_layout(); }
+
+ private:
+  double expected_normaliser(int64_t num_samples) const;
+  std::optional<at::Tensor> correction(int64_t num_samples);
+  void count_step(const at::Tensor& found_inf);
+  // A collective.
+  Loss joined(const std::vector<LossTerm>& terms, const Batch& batch) const;
+  at::Tensor loss_row(const Loss& loss, const Batch& batch);
+
+  Recipe& recipe_;
+  World world_;
+  LearnerConfig config_;
+  TaskInfo facts_;
+  std::shared_ptr<torch::nn::Module> model_;
+  std::unique_ptr<DdpEngine> ddp_;
+  std::vector<at::Tensor> parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::optional<GradScaler> scaler_;
+  std::vector<Ema> averages_;
+
+  at::Tensor scaled_loss_;  // Between forward and backward.
+  bool has_own_normaliser_ = false;
+  std::vector<std::string> part_names_;
+  at::Tensor step_sums_;   // Of this step: loss, parts, normaliser.
+  at::Tensor total_sums_;  // Of the steps since take_progress().
+  at::Tensor skipped_;
+  at::Tensor skipped_in_a_row_;
+  at::Tensor gradient_norm_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+// Metrics of an evaluation: sums that every rank adds to, exact over ranks.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/engine/loss.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+class World;
+
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+// Whole numbers by name, each a tensor of int64 on the CPU.
+using MetricCounts = std::map<std::string, at::Tensor>;
+
+// No value when there is no such metric.
+const double* find_metric(const Metrics& metrics, std::string_view name);
+
+// Collects values on the device; nothing is read back before result().
+class MetricSums {
+ public:
+  // `values`: one per sample or a sum, of any shape; `count`: what they are
+  // divided by in the end. Values per sample give a result that does not depend
+  // on how the samples were spread over ranks and batches.
+  void add(const std::string& name, const at::Tensor& values, double count);
+  // The same with a count that is known on the device only.
+  void add(const std::string& name, const at::Tensor& values,
+           const at::Tensor& count);
+
+  // A term of a loss under its name. All terms together, weighted, are "loss";
+  // one that has nothing to score counts 0 there.
+  void add_term(const LossTerm& term);
+
+  // Counts of any shape, int64, that are added up element by element: a
+  // confusion matrix, say.
+  void add_counts(const std::string& name, const at::Tensor& counts);
+
+  // Sum of all values of all ranks, rounded once (so the order does not
+  // matter), over the sum of all counts. A collective; equal on every rank. A
+  // metric whose count is 0 is NaN.
+  Metrics result(const World& world) const;
+
+  // Of all batches and ranks. A collective; equal on every rank.
+  MetricCounts counts(const World& world) const;
+
+ private:
+  struct Column {
+    std::vector<at::Tensor> values = {};
+    std::vector<at::Tensor> counts = {};
+    std::optional<double> weight = {};  // Of a term of the loss.
+  };
+  Column& column(const std::string& name);
+
+  std::vector<std::string> names_;
+  std::map<std::string, Column> columns_;
+  MetricCounts counts_;  // On the device, until counts().
+};
+
+// The sum of the numbers as if computed without rounding, then rounded once.
+double exact_sum(const std::vector<double>& values);
+
+}  // namespace lockstep

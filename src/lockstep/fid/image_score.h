@@ -1,0 +1,70 @@
+// How good generated images are: the Frechet distance between their features
+// and those of real ones, measured by all ranks together.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lockstep/comm/world.h"
+#include "lockstep/engine/evaluation.h"
+#include "lockstep/engine/learner.h"
+#include "lockstep/engine/recipe.h"
+
+namespace lockstep {
+
+// Adds the flags of scores. For recipes that generate images.
+void describe_score(Options& options, ScoreConfig& score);
+
+// What to say at the start of a run that scores; empty for an FID.
+std::string score_note(const ScoreConfig& score);
+
+class FeatureNet;
+struct FeatureStatistics;
+
+struct ImageScoreConfig {
+  ScoreConfig score = {};
+  std::shared_ptr<const Dataset> reference = {};
+  // Statistics of the reference are kept here; empty: nowhere.
+  std::filesystem::path folder = {};
+  int64_t num_images = 2;  // At least 2.
+  // Of the reference; unset: all of it.
+  std::optional<int64_t> max_reference = {};
+  int64_t batch_size = 1;
+  int workers = 0;
+  uint64_t seed = 0;
+};
+
+class ImageScore {
+ public:
+  // Throws ConfigError or FormatError for files that are of no use.
+  ImageScore(const World& world, ImageScoreConfig config);
+  ~ImageScore();
+  ImageScore(const ImageScore&) = delete;
+  ImageScore& operator=(const ImageScore&) = delete;
+
+  // "fid", or "fd_builtin" without Inception's weights.
+  std::string name() const;
+
+  // Of images that the weights make, or `average` in their place; equal on
+  // all ranks. No value when `go_on` ended it. A collective.
+  std::optional<double> measure(Recipe& recipe, Learner& learner,
+                                const Ema* average, const GoOn& go_on);
+
+ private:
+  bool find_reference(const GoOn& go_on);
+  bool load_reference();
+  void keep_reference() const;
+  std::string fingerprint() const;
+  std::filesystem::path cache() const;
+
+  World world_;
+  ImageScoreConfig config_;
+  std::unique_ptr<FeatureNet> net_;
+  bool has_reference_ = false;
+  // On rank 0.
+  std::unique_ptr<FeatureStatistics> reference_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// What qk_norm_rope.cpp asks of qk_norm_rope.cu. No torch header: both sides
+// include it.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/kernels/token_norm_request.h"
+
+namespace lockstep {
+
+constexpr int64_t kMaxTurnedHead = 128;
+
+struct QkNormRopeRequest {
+  void* qkv = nullptr;  // [tokens, 3, heads, size]
+  // Of queries, of keys; [size] each.
+  const void* weight[2] = {};
+  const void* bias[2] = {};
+  float eps[2] = {};
+  const float* cosines = nullptr;  // [places, size]
+  const float* sines = nullptr;
+  int64_t num_tokens = 0;
+  int64_t num_places = 0;
+  int num_heads = 0;
+  int size = 0;  // A multiple of 4, at most kMaxTurnedHead.
+  HalfType type = HalfType::kBfloat16;  // Of qkv, weights and biases.
+};
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+// Images as numbers that VGGT makes of them.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/models/vggt/vggt.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+class FrozenVggt;
+class WeightFiles;
+
+struct VisionConfig {
+  // "vggt_tiny": a small net of fixed random weights; or a file or folder of
+  // weights, whose sizes say how large the net is; or a name of the hub.
+  std::string model = "vggt_tiny";
+  std::string setting = "vggt_checkpoint";  // Of messages.
+  at::Device device = at::kCPU;
+  // Of the aggregator; heads are always float32.
+  at::ScalarType precision = at::kFloat;
+  VggtWants wants = {};
+  // Where the hash of large files is remembered; empty: nowhere.
+  std::filesystem::path notes = {};
+};
+
+// The sizes of a net from the shapes of its weights. Throws ConfigError when
+// they are not of a VGGT.
+VggtConfig vggt_config_of(const WeightFiles& files);
+
+// Not safe for use by several threads at once.
+class VisionEncoder {
+ public:
+  // Reads sizes only: weights are loaded by what needs them first. Throws
+  // ConfigError, FormatError and IoError.
+  explicit VisionEncoder(
+      const VisionConfig& config,
+      const Environment& environment = process_environment());
+  ~VisionEncoder();
+
+  const VggtConfig& sizes() const { return net_->config(); }
+  int64_t token_size() const { return 2 * sizes().width; }
+
+  // The net with its weights, for who trains it.
+  std::shared_ptr<Vggt> net();
+
+  // images [B, S, 3, H, W], 0 .. 1. Without gradients.
+  VggtGeometry encode(const at::Tensor& images);
+
+  // Of the weights alone, in any precision.
+  std::string weights_hash() const;
+
+ private:
+  void load();
+
+  VisionConfig config_;
+  std::shared_ptr<Vggt> net_;
+  std::unique_ptr<WeightFiles> files_;  // Null for presets.
+  std::unique_ptr<FrozenVggt> frozen_;  // Made by encode().
+  bool is_loaded_ = false;
+};
+
+}  // namespace lockstep

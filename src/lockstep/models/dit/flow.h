@@ -1,0 +1,51 @@
+// Rectified flow: straight lines from images to noise, and the way back.
+//
+// The point z_t = (1 - t) x + t z lies on the line from a image x at t = 0 to
+// noise z at t = 1. The model learns the velocity z - x; sampling walks against
+// it from noise to a image.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/models/dit/model.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+// One row per image.
+struct FlowDraws {
+  at::Tensor times = {};   // [B], 0 to 1.
+  at::Tensor noise = {};   // Shaped as the images.
+  at::Tensor labels = {};  // int64 [B].
+};
+
+// The mean squared error of the velocities of each image, [B]. Images are
+// [B, C, S, S] from -1 to 1.
+at::Tensor flow_losses(Dit& model, const at::Tensor& images,
+                       const FlowDraws& draws);
+
+struct FlowStart {
+  at::Tensor noise = {};   // [B, C, S, S].
+  at::Tensor labels = {};  // int64 [B].
+  // Weight of classifier-free guidance, [B]: 1 follows the class alone, more
+  // goes further away from what no class would give.
+  at::Tensor guidance = {};
+};
+
+struct FlowSteps {
+  int64_t count = 50;
+  int64_t max_frames = 26;  // At least 2.
+};
+
+// The numbers of the steps after which a frame is taken: 0 (the noise) first,
+// `count` (the image) last, evenly spaced but for the last, at most
+// max_frames.
+std::vector<int64_t> frame_steps(const FlowSteps& steps);
+
+// Euler's method. The course as frames [B, frames, C, S, S], uint8, the last
+// one the image.
+at::Tensor sample_flow(Dit& model, const FlowStart& start,
+                       const FlowSteps& steps);
+
+}  // namespace lockstep

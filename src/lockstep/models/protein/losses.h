@@ -1,0 +1,39 @@
+// How wrong a guess of fragments and torsions is.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/models/protein/decoder.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+// A torsion that many bins off is near.
+constexpr int64_t kNearTorsionBins = 2;
+
+struct ProteinTargets {
+  at::Tensor fragments = {};  // int64 [B, M].
+  at::Tensor is_hidden = {};  // bool [B, M]: fragments that are scored.
+  at::Tensor torsions = {};   // int64 [B, M]: bins; -1: not scored.
+};
+
+// The cross entropies of what is scored, added up per protein: [B].
+struct ProteinLosses {
+  at::Tensor fragments = {};
+  at::Tensor torsions = {};
+};
+
+ProteinLosses protein_losses(const FragmentLogits& logits,
+                             const ProteinTargets& targets);
+
+// How many of the scored ones are right, per protein: int64 [B].
+struct ProteinHits {
+  at::Tensor fragments = {};
+  at::Tensor torsions = {};       // In the very bin.
+  at::Tensor near_torsions = {};  // At most two bins off, around the circle.
+};
+
+ProteinHits protein_hits(const FragmentLogits& logits,
+                         const ProteinTargets& targets);
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+#include "lockstep/models/protein/model.h"
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/models/protein/torsion.h"
+#include "lockstep/models/protein/vocabulary.h"
+
+namespace lockstep {
+
+void check_protein_config(const ProteinConfig& config) {
+  if (config.width % config.num_heads != 0) {
+    throw ConfigError(fmt::format(
+        "--hidden_dim {} is no multiple of --num_heads {}: heads share it",
+        config.width, config.num_heads));
+  }
+  if (config.width % 2 != 0) {
+    throw ConfigError(fmt::format(
+        "--hidden_dim {} is odd: sines and cosines of places take half each",
+        config.width));
+  }
+  if (kNumTorsionBins % config.num_torsion_bins != 0) {
+    throw ConfigError(fmt::format(
+        "--num_torsion_bins {} does not divide {}, the bins of the data",
+        config.num_torsion_bins, kNumTorsionBins));
+  }
+}
+
+ProteinModel::ProteinModel(const ProteinConfig& config) {
+  check_protein_config(config);
+  encoder_ = register_module(
+      "encoder", std::make_shared<BackboneEncoder>(BackboneEncoderConfig{
+                     .width = config.width,
+                     .depth = config.encoder_depth,
+                     .num_neighbours = config.num_neighbours,
+                     .dropout = config.dropout}));
+  decoder_ = register_module(
+      "decoder", std::make_shared<FragmentDecoder>(FragmentDecoderConfig{
+                     .width = config.width,
+                     .depth = config.decoder_depth,
+                     .num_heads = config.num_heads,
+                     .vocabulary = kNumFragments,
+                     .num_torsion_bins = config.num_torsion_bins,
+                     .dropout = config.dropout}));
+}
+
+FragmentLogits ProteinModel::forward(const ProteinInput& input) {
+  return decode(input, encode(input));
+}
+
+at::ScalarType ProteinModel::dtype() const {
+  return parameters().front().scalar_type();
+}
+
+at::Tensor ProteinModel::encode(const ProteinInput& input) {
+  return encoder_->forward(input.coords, input.lengths);
+}
+
+FragmentLogits ProteinModel::decode(const ProteinInput& input,
+                                    const at::Tensor& residues) {
+  const auto places = [](const at::Tensor& of) {
+    return at::arange(of.size(1), of.options().dtype(at::kLong));
+  };
+  // A protein without fragments keeps its first place, so that attention has
+  // something to look at; nothing there is scored.
+  const DecoderMasks masks = {
+      .is_fragment =
+          input.fragments.ne(kPadFragment) | places(input.fragments).eq(0),
+      .is_residue = places(residues) < input.lengths.unsqueeze(1)};
+  return decoder_->forward(input.fragments, residues, masks);
+}
+
+}  // namespace lockstep

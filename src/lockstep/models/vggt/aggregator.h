@@ -1,0 +1,65 @@
+// VGGT's trunk: tokens of all images of a scene, by turns within a image
+// and over all of them.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "lockstep/models/vggt/block.h"
+#include "lockstep/models/vggt/config.h"
+#include "lockstep/models/vggt/tables.h"
+#include "lockstep/models/vggt/vit.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+// Tokens [B, S, P, width] behind the two blocks of a layer. P: the camera's,
+// the registers, the patches. The heads see both side by side.
+struct VggtLayer {
+  at::Tensor frame = {};
+  at::Tensor global = {};
+};
+
+class VggtAggregator : public torch::nn::Module {
+ public:
+  explicit VggtAggregator(const VggtConfig& config);
+
+  // images [B, S, 3, H, W], 0 .. 1. Only the layers that are wanted are kept.
+  // Computes in the type of the weights; tokens are float32, or more.
+  std::map<int64_t, VggtLayer> forward(const at::Tensor& images,
+                                       const std::set<int64_t>& wanted);
+
+  // What the first block sees of the patches, [B * S, N, width].
+  at::Tensor patch_tokens(const at::Tensor& images);
+
+ private:
+  struct Colours {
+    at::Tensor mean = {};
+    at::Tensor deviation = {};
+  };
+  friend Colours moved_to(const Colours& colours,
+                          const at::TensorOptions& options) {
+    return {.mean = colours.mean.to(options),
+            .deviation = colours.deviation.to(options)};
+  }
+
+  at::Tensor first_tokens(const at::Tensor& images);
+  const RopeTable& rotations_of(const GridSize& grid);
+  at::ScalarType wide_type() const;
+
+  VggtConfig config_;
+  at::Tensor camera_token_;
+  at::Tensor register_token_;
+  std::shared_ptr<VggtVit> patch_embed_;
+  std::vector<std::shared_ptr<VggtBlock>> frame_blocks_;
+  std::vector<std::shared_ptr<VggtBlock>> global_blocks_;
+  TablePerSize<RopeTable> rotations_;
+  TablePerSize<Colours> colours_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// Where the cameras of a scene stood, guessed and corrected a few times.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <vector>
+
+#include "lockstep/models/vggt/block.h"
+#include "lockstep/models/vggt/config.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+class VggtCameraHead : public torch::nn::Module {
+ public:
+  explicit VggtCameraHead(const VggtConfig& config);
+
+  // Camera tokens of the last layer [B, S, 2 * width] -> [B, S, 9]: translation
+  // (3), quaternion (4), fields of view (2, not negative), after the last
+  // iteration. Computes in the type of the weights.
+  at::Tensor forward(const at::Tensor& tokens);
+
+ private:
+  // What one iteration adds to the guess that `embedded` stands for.
+  at::Tensor correction(const at::Tensor& tokens, const at::Tensor& embedded);
+
+  VggtConfig config_;
+  at::Tensor empty_pose_tokens_;
+  std::vector<std::shared_ptr<VggtBlock>> trunk_;
+  std::shared_ptr<BareLayerNorm> token_norm_;
+  std::shared_ptr<BareLayerNorm> trunk_norm_;
+  std::shared_ptr<BareLinear> embed_pose_;
+  std::shared_ptr<BareLinear> modulation_;
+  std::shared_ptr<VggtMlp> pose_branch_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,83 @@
+// Where a patch lies, as numbers: tables that depend on sizes alone.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lockstep/kernels/qk_norm_rope.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+struct GridSize {
+  int64_t height = 0;
+  int64_t width = 0;
+  bool operator==(const GridSize&) const = default;
+};
+
+struct HeadRotationsConfig {
+  GridSize grid = {};       // Patches.
+  int64_t num_special = 0;  // Tokens before them; all are at (0, 0).
+  int64_t head_size = 64;   // The first half turns by the row.
+  double frequency = 100;
+};
+
+// How queries and keys are turned by the places of their tokens. In double, on
+// the CPU. Patches count from 1.
+RopeTable make_head_rotations(const HeadRotationsConfig& config);
+
+// Sines and cosines of where a pixel lies in its image, for a map's channels:
+// the first half of them depends on the column, the second on the row.
+struct MapWaves {
+  at::Tensor of_column = {};  // [channels / 2, 1, width]
+  at::Tensor of_row = {};     // [channels / 2, height, 1]
+};
+
+// In double, on the CPU. aspect: width / height of the image, whose diagonal
+// has length 2.
+MapWaves make_map_waves(const GridSize& map, int64_t channels, double aspect);
+
+// Adds the waves to maps [F, channels, height, width], in place.
+void add_map_waves(const at::Tensor& maps, const MapWaves& waves);
+
+RopeTable moved_to(const RopeTable& rotations,
+                   const at::TensorOptions& options);
+MapWaves moved_to(const MapWaves& waves, const at::TensorOptions& options);
+
+// A table for every size, type and device that was asked for; made once. Not
+// thread-safe.
+template <typename Table>
+class TablePerSize {
+ public:
+  struct Key {
+    GridSize size = {};
+    // Where the table depends on them.
+    int64_t channels = 0;
+    GridSize aspect = {};
+    c10::ScalarType dtype = c10::ScalarType::Float;
+    c10::Device device = c10::Device(c10::DeviceType::CPU);
+    bool operator==(const Key&) const = default;
+  };
+
+  const Table& get(const Key& key, const std::function<Table()>& make) {
+    for (const auto& [known, table] : tables_) {
+      if (known == key) return *table;
+    }
+    tables_.emplace_back(
+        key, std::make_unique<Table>(moved_to(
+                 make(), at::TensorOptions(key.device).dtype(key.dtype))));
+    return *tables_.back().second;
+  }
+
+ private:
+  // Pointers, so that what was given out stays where it is.
+  std::vector<std::pair<Key, std::unique_ptr<Table>>> tables_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+#include "lockstep/models/vggt/vit.h"
+
+#include <ATen/ATen.h>
+
+namespace lockstep {
+namespace {
+
+constexpr double kNormEps = 1e-6;
+
+}  // namespace
+
+class VggtVit::PatchEmbed : public torch::nn::Module {
+ public:
+  explicit PatchEmbed(const VggtConfig& config)
+      : proj_(
+            register_module("proj", std::make_shared<BareConv2d>(BareConvConfig{
+                                        .in = 3,
+                                        .out = config.width,
+                                        .kernel = config.patch,
+                                        .stride = config.patch}))) {}
+
+  // [F, width, height, width of the grid]
+  at::Tensor forward(const at::Tensor& images) {
+    return proj_->forward(images);
+  }
+
+ private:
+  std::shared_ptr<BareConv2d> proj_;
+};
+
+VggtVit::VggtVit(const VggtConfig& config) : config_(config) {
+  const int64_t width = config.width;
+  const int64_t side = config.image_size / config.patch;
+  cls_token_ = register_parameter("cls_token", bare_tensor({1, 1, width}));
+  pos_embed_ =
+      register_parameter("pos_embed", bare_tensor({1, 1 + side * side, width}));
+  register_tokens_ = register_parameter(
+      "register_tokens", bare_tensor({1, config.num_registers, width}));
+  // For training with masks; it is in files and nothing here uses it.
+  register_parameter("mask_token", bare_tensor({1, width}));
+  patch_embed_ =
+      register_module("patch_embed", std::make_shared<PatchEmbed>(config));
+  blocks_ = register_blocks(
+      *this, "blocks", config.vit_depth,
+      {.width = width, .num_heads = config.num_heads, .norm_eps = kNormEps});
+  norm_ =
+      register_module("norm", std::make_shared<BareLayerNorm>(width, kNormEps));
+}
+
+at::Tensor VggtVit::places_of(const GridSize& grid) const {
+  const int64_t side = config_.image_size / config_.patch;
+  if (grid == GridSize{side, side}) return pos_embed_;
+  const int64_t width = config_.width;
+  const at::ScalarType dtype = pos_embed_.scalar_type();
+  const at::Tensor of_patches = pos_embed_.slice(1, 1)
+                                    .to(at::promote_types(dtype, at::kFloat))
+                                    .reshape({1, side, side, width})
+                                    .permute({0, 3, 1, 2});
+  const at::Tensor resized =
+      at::_upsample_bicubic2d_aa(of_patches, {grid.height, grid.width},
+                                 /*align_corners=*/false)
+          .to(dtype);
+  return at::cat({pos_embed_.slice(1, 0, 1),
+                  resized.permute({0, 2, 3, 1}).reshape({1, -1, width})},
+                 1);
+}
+
+at::Tensor VggtVit::forward(const at::Tensor& images) {
+  const at::Tensor maps = patch_embed_->forward(images);
+  const at::ScalarType wide = at::promote_types(maps.scalar_type(), at::kFloat);
+  const at::Tensor places = places_of({maps.size(2), maps.size(3)});
+  const at::Tensor patches =
+      maps.flatten(2).transpose(1, 2).to(wide) + places.slice(1, 1);
+  const auto of_all = [&](const at::Tensor& token) {
+    return token.expand({images.size(0), -1, -1});
+  };
+  // Registers have no place.
+  at::Tensor x = at::cat({of_all(cls_token_ + places.slice(1, 0, 1)).to(wide),
+                          of_all(register_tokens_).to(wide), patches},
+                         1);
+  for (const auto& block : blocks_) x = block->forward(x);
+  const TokenNorm& norm = norm_->norm();
+  return at::layer_norm(x, norm.weight.sizes(), norm.weight.to(wide),
+                        norm.bias.to(wide), norm.eps)
+      .slice(1, 1 + config_.num_registers);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+// What VGGT makes of a image's patches before images meet: DINOv2's vision
+// transformer with registers.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <vector>
+
+#include "lockstep/models/vggt/block.h"
+#include "lockstep/models/vggt/config.h"
+#include "lockstep/models/vggt/tables.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+class VggtVit : public torch::nn::Module {
+ public:
+  explicit VggtVit(const VggtConfig& config);
+
+  // Normalised images [F, 3, H, W] -> tokens of their patches, row by row,
+  // [F, N, width], in float32 or more.
+  at::Tensor forward(const at::Tensor& images);
+
+ private:
+  class PatchEmbed;
+
+  // [1, 1 + N, width]: of the class token and of the patches.
+  at::Tensor places_of(const GridSize& grid) const;
+
+  VggtConfig config_;
+  at::Tensor cls_token_;
+  at::Tensor pos_embed_;
+  at::Tensor register_tokens_;
+  std::shared_ptr<PatchEmbed> patch_embed_;
+  std::vector<std::shared_ptr<VggtBlock>> blocks_;
+  std::shared_ptr<BareLayerNorm> norm_;
+};
+
+}  // namespace lockstep

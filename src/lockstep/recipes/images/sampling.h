@@ -1,0 +1,48 @@
+// Which images a sampling shows, and as which files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/config/options.h"
+#include "lockstep/engine/recipe.h"
+#include "lockstep/tensor/tensor.h"
+
+namespace lockstep {
+
+struct ImageSampling {
+  std::vector<int64_t> classes = {};  // Empty: the first ten there are.
+  int64_t copies = 10;                // Of each class: a row of the grid.
+  std::string files = "grid";         // Or "single".
+};
+
+void describe_image_sampling(Options& options, const std::string& group,
+                             ImageSampling& sampling);
+
+// Throws ConfigError for a class that the data have not.
+void check_image_sampling(const ImageSampling& sampling, int64_t num_classes);
+
+// Items of one sampling: all copies of all classes that it shows.
+int64_t items_of_sampling(const ImageSampling& sampling, int64_t num_classes);
+
+// The class of an item of a sampling: class by class, copy by copy, and from
+// the beginning again behind the last.
+int64_t class_of_item(const ImageSampling& sampling, int64_t num_classes,
+                      int64_t item);
+
+// Courses [classes x copies, frames, C, S, S], uint8, as files whose names
+// begin with `name`: one grid, with a animation of its frames when there are
+// several, or a image each: {name}/class{c}_{k}.png. `title` is what trackers
+// call the grid.
+struct NamedCourses {
+  std::string name = {};
+  std::string title = {};
+  at::Tensor trajectories = {};
+};
+
+std::vector<OutputFile> image_files(const NamedCourses& named,
+                                    const ImageSampling& sampling,
+                                    int64_t num_classes);
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+// Files in the layout of a recipe's original project, written and read.
+#pragma once
+
+#include "lockstep/checkpoint/tree.h"
+#include "lockstep/config/options.h"
+#include "lockstep/engine/learner.h"
+#include "lockstep/run/checkpoint_keys.h"
+#include "lockstep/run/run_state.h"
+
+namespace lockstep {
+
+// Adds the model's parts to the checkpoint. Throws InternalError for a
+// parameter that belongs to no part.
+void put_model(Tree& checkpoint, const torch::nn::Module& model,
+               const CheckpointKeys& keys);
+
+// The same for moving averages, whose tensors the checkpoint also has
+// elsewhere: a file holds shared memory once.
+void put_averages(Tree& checkpoint, Learner& learner,
+                  const CheckpointKeys& keys);
+
+// Epoch, step, losses, best value.
+void put_course(Tree& checkpoint, const RunState& state,
+                const CheckpointKeys& keys);
+
+// All settings by name.
+Tree settings_tree(const Options& options);
+
+// The weights that a file holds, by the model's names: under the recipe's keys,
+// under those that programs commonly use, or the file itself is the dict. Names
+// may begin with "module.". Throws FormatError with the file's keys when there
+// are none; `path` is for the message.
+Tree find_weights(const TreeView& file, const CheckpointKeys& keys,
+                  const std::string& path);
+
+// Moving average `index`, by the names of the model's parameters. Throws
+// ConfigError when the file has no such average.
+Tree find_average(const TreeView& file, const CheckpointKeys& keys,
+                  int64_t index, const std::vector<std::string>& names);
+
+}  // namespace lockstep

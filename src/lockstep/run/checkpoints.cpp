@@ -1,0 +1,416 @@
+#include "lockstep/run/checkpoints.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint/folder.h"
+#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/run_folder.h"
+#include "lockstep/run/state_tree.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+CheckpointQuery query_of(const CheckpointsConfig& config) {
+  CheckpointQuery query{.folder = config.folder,
+                        .patterns = {file_pattern(config.names.checkpoint)},
+                        .step_key = "lockstep.state.step"};
+  if (!config.names.epoch_checkpoint.empty()) {
+    query.patterns.push_back(file_pattern(config.names.epoch_checkpoint));
+  }
+  return query;
+}
+
+CheckpointQuery query_of_all(const CheckpointsConfig& config) {
+  CheckpointQuery query = query_of(config);
+  query.patterns.push_back(config.names.best);
+  if (!config.names.last.empty()) query.patterns.push_back(config.names.last);
+  return query;
+}
+
+// Empty when there is none.
+std::string find_latest(const CheckpointsConfig& config, Console& console) {
+  const CheckpointQuery query = query_of_all(config);
+  int num_damaged = 0;
+  const auto latest = find_latest_valid(
+      query, [&](const fs::path& path, const std::string& reason) {
+        ++num_damaged;
+        console.warn(fmt::format("{} is left out: {}", path.string(), reason));
+      });
+  if (!latest && num_damaged > 0) {
+    throw FormatError(fmt::format(
+        "--resume latest: no checkpoint of {} is whole; --overwrite starts "
+        "anew, or resume from a file elsewhere",
+        config.folder.string()));
+  }
+  return latest ? latest->path.string() : std::string();
+}
+
+// A second name of the same file, put in place at once: nothing is written
+// twice. Why it could not be; no value when it could.
+std::optional<std::string> link_file(const fs::path& file,
+                                     const fs::path& name) {
+  const fs::path temporary = name.string() + ".partial.linked";
+  std::error_code error;
+  fs::remove(temporary, error);
+  fs::create_hard_link(file, temporary, error);
+  if (error)
+    fs::copy_file(file, temporary, error);  // Not every disk has links.
+  if (!error) fs::rename(temporary, name, error);
+  if (!error) return std::nullopt;
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
+  return error.message();
+}
+
+// Throws unless the checkpoint was trained on the frozen nets that are there.
+void check_frozen(const Tree& checkpoint, const FrozenNets& frozen) {
+  const auto own = TreeView(checkpoint).find("lockstep");
+  const auto saved = own ? own->find("frozen") : std::nullopt;
+  if (!saved) return;
+  for (const auto& [name, hash] : frozen) {
+    const auto other = saved->find(name);
+    if (!other || other->as_string() == hash) continue;
+    throw ConfigError(fmt::format(
+        "the checkpoint was trained on other weights of {} than those that are "
+        "there now (hash {:.12} then, {:.12} now): take those, or train anew "
+        "with --init_from",
+        name, other->as_string(), hash));
+  }
+}
+
+// Of the end of an epoch, or of any step.
+const std::string& name_of(const RunState& state, const FileNames& names) {
+  const bool is_epoch = state.position.sample == 0 && state.position.epoch > 0;
+  return is_epoch && !names.epoch_checkpoint.empty() ? names.epoch_checkpoint
+                                                     : names.checkpoint;
+}
+
+void warn_of_other_bits(const TreeView& own, const CheckpointsConfig& config,
+                        const World& world, Console& console) {
+  const int64_t ranks = own.at("world_size").as_int();
+  const int64_t threads = own.at("threads").as_int();
+  const int64_t batch = own.at("global_batch").as_int();
+  if (own.at("state").at("sample").as_int() > 0 &&
+      (own.at("seed").as_int() != static_cast<int64_t>(config.seed) ||
+       own.at("num_samples").as_int() != config.num_samples)) {
+    console.warn(fmt::format(
+        "saved in the middle of an epoch of {} samples in the order of seed "
+        "{}, "
+        "resumed with {} and {}: in the rest of this epoch samples are missed "
+        "or seen twice",
+        own.at("num_samples").as_int(), own.at("seed").as_int(),
+        config.num_samples, config.seed));
+  }
+  if (ranks == world.size() && batch == config.global_batch &&
+      threads == at::get_num_threads()) {
+    return;
+  }
+  console.warn(fmt::format(
+      "saved with {} processes, effective batch {} and {} threads, resumed "
+      "with {}, {} and {}: every remaining sample of the epoch is still seen "
+      "once, but the bits will differ",
+      ranks, batch, threads, world.size(), config.global_batch,
+      at::get_num_threads()));
+}
+
+}  // namespace
+
+std::optional<Tree> find_checkpoint(const std::string& resume,
+                                    const CheckpointsConfig& config,
+                                    const World& world, Console& console) {
+  const std::string path = world.run_on_rank0_and_broadcast([&] {
+    if (resume == "latest") return find_latest(config, console);
+    if (fs::is_regular_file(resume)) return resume;
+    if (fs::is_directory(resume)) {
+      throw ConfigError(fmt::format(
+          "--resume {} is a folder: use --resume latest --save_dir {}", resume,
+          resume));
+    }
+    throw ConfigError(fmt::format(
+        "--resume {}: there is no such file; --resume latest takes the newest "
+        "checkpoint of --save_dir {}",
+        resume, config.folder.string()));
+  });
+  if (path.empty()) {
+    console.info(fmt::format("{} holds no checkpoint: starting from nothing",
+                             config.folder.string()));
+    return std::nullopt;
+  }
+  Tree tree = load_checkpoint(path);
+  if (tree.find("lockstep") == nullptr) {
+    throw ConfigError(fmt::format(
+        "--resume {}: the file holds weights but not where a run of Lockstep "
+        "stood; --init_from takes the weights for a new run",
+        path));
+  }
+  const std::string& recipe = tree.at("lockstep").at("recipe").as_string();
+  if (recipe != config.recipe) {
+    throw ConfigError(
+        fmt::format("--resume {}: a checkpoint of the recipe {}, not of {}",
+                    path, recipe, config.recipe));
+  }
+  console.info("resuming from " + path);
+  return tree;
+}
+
+std::vector<fs::path> newer_checkpoints(const CheckpointsConfig& config,
+                                        int64_t step) {
+  std::vector<fs::path> newer;
+  for (const CheckpointFile& file : list_checkpoints(query_of_all(config))) {
+    if (file.step > step) newer.push_back(file.path);
+  }
+  return newer;
+}
+
+bool keep_best(const CheckpointsConfig& config, const std::string& resume,
+               int64_t step) {
+  const fs::path best = config.folder / config.names.best;
+  std::vector<CheckpointFile> files = list_checkpoints(query_of_all(config));
+  if (resume != "latest") {
+    const fs::path path = resume;
+    CheckpointQuery query = query_of(config);
+    query.folder = path.has_parent_path() ? path.parent_path() : ".";
+    query.patterns = {path.filename().string()};
+    for (CheckpointFile& file : list_checkpoints(query)) files.push_back(file);
+  }
+  std::erase_if(files,
+                [&](const CheckpointFile& file) { return file.step != step; });
+  if (std::ranges::any_of(files, [&](const CheckpointFile& file) {
+        return file.path == best;
+      })) {
+    return true;
+  }
+  return !files.empty() && !link_file(files.front().path, best);
+}
+
+int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
+                     const WeightsTarget& target) {
+  require_file("--checkpoint", path);
+  const Tree tree = load_checkpoint(path);
+  check_frozen(tree, target.frozen);
+  load_module_state(target.model,
+                    find_weights(tree, target.keys, path.string()));
+  if (average) {
+    load_module_state(
+        target.model,
+        find_average(tree, target.keys, *average, target.averaged),
+        Strictness::kWhatFits);
+  }
+  const auto own = TreeView(tree).find("lockstep");
+  return own ? own->at("state").at("step").as_int() : 0;
+}
+
+std::optional<BucketLayout> layout_of(const Tree& checkpoint,
+                                      const World& world) {
+  const TreeView own = checkpoint.at("lockstep");
+  if (own.at("world_size").as_int() != world.size()) return std::nullopt;
+  return read_bucket_layout(own.at("bucket_layout"));
+}
+
+RunState restore(const Tree& checkpoint, Learner& learner,
+                 const CheckpointsConfig& config, const World& world,
+                 Console& console) {
+  const TreeView own = checkpoint.at("lockstep");
+  check_frozen(checkpoint, learner.facts().frozen);
+  load_module_state(learner.model(),
+                    find_weights(checkpoint, config.keys, "the checkpoint"));
+  const std::string& optimizer = config.keys.optimizer;
+  load_optimizer(learner.optimizer(), optimizer.empty()
+                                          ? own.at("optimizer")
+                                          : checkpoint.at(optimizer));
+  if (learner.scaler() != nullptr) {
+    if (const auto scaler = own.find("scaler")) {
+      load_scaler(*learner.scaler(), *scaler);
+    }
+  }
+  const TreeView averages = own.at("ema");
+  if (averages.as_list().size() != learner.averages().size()) {
+    throw ConfigError(fmt::format(
+        "the checkpoint has {} moving averages and --ema_decay asks for {}: "
+        "resume with the same --ema_decay",
+        averages.as_list().size(), learner.averages().size()));
+  }
+  for (size_t i = 0; i < learner.averages().size(); ++i) {
+    load_ema(learner.averages()[i], learner.parameter_names(),
+             averages.at(static_cast<int64_t>(i)));
+  }
+  if (own.at("world_size").as_int() == world.size()) {
+    load_generators(world, own.at("generators"));
+    if (const auto sums = own.find("running_sums")) {
+      learner.set_running_sums(sums->at(world.rank()).as_tensor());
+    }
+  }
+  if (world.is_main()) warn_of_other_bits(own, config, world, console);
+  return read_run_state(own.at("state"));
+}
+
+Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
+                         const World& world, Console& console)
+    : config_(std::move(config)),
+      learner_(learner),
+      world_(world),
+      console_(console),
+      saver_({.on_saved = [this](const fs::path& path) { note_saved(path); },
+              .on_error =
+                  [this](const fs::path& path, const std::string& error) {
+                    note_failed(path, error);
+                  }}) {}
+
+// Beside what the original project writes: all that an exact resume needs.
+Tree Checkpoints::own_tree(const RunState& state) {
+  Tree own = Tree::dict();
+  own["version"] = 1;
+  own["recipe"] = config_.recipe;
+  own["state"] = run_state_tree(state);
+  own["world_size"] = world_.size();
+  own["threads"] = at::get_num_threads();
+  own["global_batch"] = config_.global_batch;
+  own["seed"] = static_cast<int64_t>(config_.seed);
+  own["num_samples"] = config_.num_samples;
+  own["config"] = config_.config_yaml;
+  Tree frozen = Tree::dict();
+  for (const auto& [name, hash] : learner_.facts().frozen) frozen[name] = hash;
+  own["frozen"] = std::move(frozen);
+  own["bucket_layout"] = bucket_layout_tree(learner_.bucket_layout());
+  own["generators"] = generators_tree(world_);
+  Tree averages = Tree::list();
+  for (const Ema& ema : learner_.averages()) {
+    averages.push_back(ema_tree(ema, learner_.parameter_names()));
+  }
+  own["ema"] = std::move(averages);
+  if (learner_.scaler() != nullptr) {
+    own["scaler"] = scaler_tree(*learner_.scaler());
+  }
+  own["running_sums"] = gathered_tree(learner_.running_sums(), world_);
+  return own;
+}
+
+Tree Checkpoints::make_tree(const RunState& state) {
+  const CheckpointKeys& keys = config_.keys;
+  Tree own = own_tree(state);
+  Tree tree = Tree::dict();
+  put_course(tree, state, keys);
+  put_model(tree, learner_.model(), keys);
+  put_averages(tree, learner_, keys);
+  Tree optimizer = optimizer_tree(learner_.optimizer());
+  if (keys.optimizer.empty()) {
+    own["optimizer"] = std::move(optimizer);
+  } else {
+    tree[keys.optimizer] = std::move(optimizer);
+  }
+  if (!keys.scheduler.empty()) {
+    tree[keys.scheduler] =
+        scheduler_tree(learner_.optimizer(), state, config_.base_lr);
+  }
+  if (!keys.scaler.empty()) {
+    tree[keys.scaler] = learner_.scaler() != nullptr
+                            ? scaler_tree(*learner_.scaler())
+                            : Tree::dict();
+  }
+  if (!keys.settings.empty()) tree[keys.settings] = config_.settings;
+  tree["lockstep"] = std::move(own);
+  return tree;
+}
+
+void Checkpoints::save(const RunState& state, const SaveRequest& request) {
+  const Tree tree = make_tree(state);
+  if (!config_.save_required) {
+    if (world_.is_main()) write(state, request, tree);
+    return;
+  }
+  world_.run_on_rank0_and_broadcast([&] {
+    write(state, request, tree);
+    failures_.require_saves(config_.folder);
+  });
+}
+
+void Checkpoints::write(const RunState& state, const SaveRequest& request,
+                        const Tree& tree) {
+  config_.status.start_save();
+  const std::string name = request.as_checkpoint
+                               ? file_name(name_of(state, config_.names),
+                                           state.step, state.position.epoch)
+                               : config_.names.best;
+  saver_.wait();  // Its thread reads the request before.
+  request_ = request;
+  step_ = state.step;
+  saver_.save(config_.folder / name, tree);
+  // What ends here must be whole, and after a failed save the next one decides
+  // whether to go on; else training goes on beside the writing.
+  if (request.is_last || (config_.save_required && failures_.in_a_row() > 0)) {
+    saver_.wait();
+  }
+}
+
+// The following run on the writing thread: training does not wait for them.
+void Checkpoints::note_saved(const fs::path& path) {
+  config_.status.note_saved(step_);
+  const auto link = [&](const std::string& name) {
+    if (name.empty() || path.filename() == name) return true;
+    const auto problem = link_file(path, config_.folder / name);
+    if (problem) {
+      console_.error(fmt::format("{} was not written: {}",
+                                 (config_.folder / name).string(), *problem));
+    }
+    return !problem;
+  };
+  failures_.note_saved(step_);
+  if (request_.as_checkpoint) {
+    has_lost_checkpoint_ = false;
+    link(config_.names.last);
+  }
+  if (request_.as_best) has_lost_best_ = !link(config_.names.best);
+  if (request_.as_checkpoint) remove_old_files(path);
+}
+
+void Checkpoints::note_failed(const fs::path& path, const std::string& error) {
+  if (request_.as_checkpoint) has_lost_checkpoint_ = true;
+  if (request_.as_best) has_lost_best_ = true;
+  console_.error(failures_.note_failed(
+      {.path = path, .error = error, .has_older = has_any()}));
+}
+
+bool Checkpoints::has_any() const {
+  try {
+    return has_checkpoints(config_.folder, config_.names);
+  } catch (const fs::filesystem_error&) {
+    return false;  // What cannot be looked at cannot be resumed either.
+  }
+}
+
+void Checkpoints::remove_old_files(const fs::path& saved) {
+  if (config_.keep_last == 0) return;
+  try {
+    remove_old(query_of(config_),
+               {.keep_last = static_cast<size_t>(config_.keep_last),
+                .keep = {config_.names.best},
+                .known_sound = saved});
+  } catch (const Error& error) {
+    console_.warn(error.what());
+  }
+}
+
+bool Checkpoints::has_lost_best() {
+  return world_.run_on_rank0_and_broadcast([&] {
+    // Whether a best model that is being written will be lost, nobody knows.
+    if (request_.as_best) saver_.wait();
+    return has_lost_best_ ? 1 : 0;
+  }) != 0;
+}
+
+std::string Checkpoints::finish() {
+  if (!world_.is_main()) return "";
+  saver_.wait();
+  if (has_lost_checkpoint_) return "last checkpoint";
+  return has_lost_best_ ? "best model" : "";
+}
+
+}  // namespace lockstep

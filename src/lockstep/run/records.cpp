@@ -1,0 +1,136 @@
+#include "lockstep/run/records.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/run/run_folder.h"
+#include "lockstep/track/csv_file.h"
+#include "lockstep/track/metrics_file.h"
+#include "lockstep/track/output_files.h"
+#include "lockstep/track/plot_tracker.h"
+#include "lockstep/track/tensorboard.h"
+#include "lockstep/track/wandb_tracker.h"
+
+namespace lockstep {
+namespace {
+
+using Trackers = std::vector<std::unique_ptr<Tracker>>;
+
+WandbConfig wandb_config(const RunRecordsConfig& config) {
+  const RecordsConfig& choices = config.choices;
+  WandbConfig wandb{.project = choices.wandb_project,
+                    .name = choices.wandb_name,
+                    .entity = choices.wandb_entity,
+                    .notes = choices.wandb_notes,
+                    .config_json = config.settings_json,
+                    .program = "lockstep train " + config.recipe,
+                    .arguments = config.arguments,
+                    .state_file = config.folder / kWandbFile};
+  if (!choices.wandb_tags.empty()) wandb.tags = choices.wandb_tags;
+  return with_environment(std::move(wandb), config.environment);
+}
+
+// Null: there shall be none.
+std::unique_ptr<Tracker> make_wandb(const RunRecordsConfig& config,
+                                    Console& console) {
+  const WandbConfig wandb = wandb_config(config);
+  if (!config.choices.use_wandb || wandb.mode == WandbMode::kDisabled) {
+    return nullptr;
+  }
+  auto tracker = std::make_unique<WandbTracker>(wandb, config.resumed);
+  if (!tracker->note().empty()) console.warn(tracker->note());
+  console.info(wandb.mode == WandbMode::kOnline
+                   ? wandb_sync_hint(tracker->folder())
+                   : "wandb: offline run in " + tracker->folder().string());
+  return tracker;
+}
+
+std::unique_ptr<Tracker> make_board(const RunRecordsConfig& config,
+                                    const std::filesystem::path& metrics) {
+  if (!config.choices.tensorboard) return nullptr;
+  auto board = std::make_unique<TensorBoardTracker>(
+      TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
+                        .kept = config.resumed,
+                        .metrics = metrics});
+  if (!config.resumed) {
+    board->record(
+        {.unix_time = static_cast<double>(unix_seconds()),
+         .texts = {{.title = "config",
+                    .text = "```yaml\n" + config.settings_yaml + "```\n"}}});
+  }
+  return board;
+}
+
+Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
+  const std::filesystem::path metrics = config.folder / kMetricsFile;
+  Trackers trackers;
+  const auto add = [&](const auto& make) {
+    try {
+      if (auto tracker = make()) trackers.push_back(std::move(tracker));
+    } catch (const IoError& error) {
+      // A run that goes on is worth more than its records.
+      if (!config.resumed) throw;
+      console.error(fmt::format("{}; training goes on without this record",
+                                error.what()));
+    }
+  };
+  // The first: the others begin with what it keeps of an earlier part.
+  add([&] {
+    return std::make_unique<MetricsFile>(
+        metrics, config.resumed.value_or(KeptRecords{}));
+  });
+  add([&] {
+    return std::make_unique<CsvFile>(config.folder / kMetricsTable, metrics);
+  });
+  add([&] {
+    return std::make_unique<OutputFiles>(OutputFilesConfig{
+        .folder = config.folder,
+        .on_written = [&console](const std::filesystem::path& path) {
+          console.info("samples: " + path.string());
+        }});
+  });
+  add([&] { return make_board(config, metrics); });
+  add([&] { return make_wandb(config, console); });
+  add([&] {
+    return std::make_unique<PlotTracker>(
+        PlotConfig{.folder = config.folder,
+                   .title = config.recipe + ": " + config.folder.string(),
+                   .metrics = metrics});
+  });
+  return trackers;
+}
+
+}  // namespace
+
+void check_records(const RunRecordsConfig& config) {
+  if (!config.choices.use_wandb) return;
+  const WandbConfig wandb = wandb_config(config);
+  check_wandb_names(wandb);
+  if (wandb.mode == WandbMode::kDisabled) return;
+  const auto folder =
+      wandb.folder.value_or(std::filesystem::current_path()) / "wandb";
+  if (const auto problem = folder_problem(folder)) {
+    throw ConfigError(
+        fmt::format("--use_wandb needs the folder {}: {}; set WANDB_DIR to a "
+                    "folder that can be written, or say --no_use_wandb",
+                    folder.string(), *problem));
+  }
+}
+
+RunRecords::RunRecords(const RunRecordsConfig& config, Console& console)
+    : console_(console),
+      recorder_(std::make_unique<Recorder>(
+          RecorderConfig{.on_problem =
+                             [&console](const std::string& problem) {
+                               console.error(problem);
+                             }},
+          make_trackers(config, console))) {
+  console_.listen([this](Level level, const std::string& lines) {
+    recorder_->console({.is_error = level != Level::kInfo, .text = lines});
+  });
+}
+
+RunRecords::~RunRecords() { console_.listen({}); }
+
+}  // namespace lockstep

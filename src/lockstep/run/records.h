@@ -1,0 +1,54 @@
+// The records of a run: which trackers there are, and what they begin with.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/engine/train_config.h"
+#include "lockstep/track/console.h"
+#include "lockstep/track/recorder.h"
+
+namespace lockstep {
+
+struct RunRecordsConfig {
+  std::filesystem::path folder = {};  // Of the run.
+  std::string recipe = {};
+  RecordsConfig choices = {};
+  std::string settings_json = {};
+  std::string settings_yaml = {};
+  std::vector<std::string> arguments = {};
+  Environment environment = {};
+  std::optional<KeptRecords> resumed = {};  // Of a run that goes on.
+};
+
+// Before anything is written. Throws ConfigError for settings or variables of
+// the environment that cannot be honoured.
+void check_records(const RunRecordsConfig& config);
+
+// For the rank that writes. Hears the console until its end, which must come
+// before the console's.
+class RunRecords {
+ public:
+  // Throws IoError.
+  RunRecords(const RunRecordsConfig& config, Console& console);
+  ~RunRecords();
+  RunRecords(const RunRecords&) = delete;
+  RunRecords& operator=(const RunRecords&) = delete;
+
+  // Never waits for a file.
+  void record(Record record) { recorder_->record(std::move(record)); }
+  // Waits until all that was recorded before is written.
+  void wait() { recorder_->wait(); }
+  // Waits until everything is written.
+  void finish(int exit_code) { recorder_->finish(exit_code); }
+
+ private:
+  Console& console_;
+  std::unique_ptr<Recorder> recorder_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+#include "lockstep/run/save_failures.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kRule =
+    "======================================================================";
+
+}  // namespace
+
+void SaveFailures::note_saved(int64_t step) {
+  in_a_row_ = 0;
+  saved_step_ = step;
+}
+
+std::string SaveFailures::note_failed(const FailedSave& save) {
+  ++in_a_row_;
+  const std::string left =
+      !save.has_older ? "the run has no checkpoint on disk"
+      : saved_step_   ? fmt::format("the newest checkpoint is that of step {}",
+                                    *saved_step_)
+                      : "the older checkpoints stay";
+  const std::string text = fmt::format("{} was not written: {}; {}",
+                                       save.path.string(), save.error, left);
+  if (in_a_row_ < kTooMany) return text;
+  return fmt::format(
+      "{}\n{}\nTHE LAST {} SAVES HAVE FAILED: if the run ends now, {}.\n"
+      "Make room on the disk of {}, or repair it, then send SIGUSR1 to save at "
+      "once. With --save_required a run ends here.\n{}",
+      text, kRule, in_a_row_.load(),
+      !save.has_older ? "all of it is lost"
+      : saved_step_   ? fmt::format("all behind step {} is lost", *saved_step_)
+                      : "all since it was resumed is lost",
+      save.path.parent_path().string(), kRule);
+}
+
+void SaveFailures::require_saves(const std::filesystem::path& folder) const {
+  if (in_a_row_ < kTooMany) return;
+  throw IoError(fmt::format(
+      "--save_required: the last {} saves have failed, see the errors above; "
+      "make room on the disk of {}, or repair it, and resume",
+      in_a_row_.load(), folder.string()));
+}
+
+}  // namespace lockstep

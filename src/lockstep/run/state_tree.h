@@ -1,0 +1,49 @@
+// The parts of a training as trees for checkpoints, in the layout of Python's
+// state_dict() where Python has the thing too.
+#pragma once
+
+#include "lockstep/checkpoint/tree.h"
+#include "lockstep/comm/world.h"
+#include "lockstep/optim/ema.h"
+#include "lockstep/optim/grad_scaler.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/parallel/bucket_layout.h"
+#include "lockstep/run/run_state.h"
+
+namespace lockstep {
+
+// torch.optim's layout: {"state": {i: {...}}, "param_groups": [...]}.
+Tree optimizer_tree(const Optimizer& optimizer);
+void load_optimizer(Optimizer& optimizer, const TreeView& tree);
+
+// torch.amp.GradScaler's layout.
+Tree scaler_tree(const GradScaler& scaler);
+void load_scaler(GradScaler& scaler, const TreeView& tree);
+
+// {"num_updates": n, "state_dict": {name: tensor}}.
+Tree ema_tree(const Ema& ema, const std::vector<std::string>& names);
+void load_ema(Ema& ema, const std::vector<std::string>& names,
+              const TreeView& tree);
+
+// torch.optim.lr_scheduler's: what LambdaLR and its kin, and ReduceLROnPlateau
+// where that is what decides, read back.
+Tree scheduler_tree(const Optimizer& optimizer, const RunState& state,
+                    double base_lr);
+
+Tree numbers_tree(const std::vector<double>& numbers);
+
+Tree run_state_tree(const RunState& state);
+RunState read_run_state(const TreeView& tree);
+
+Tree bucket_layout_tree(const BucketLayout& layout);
+BucketLayout read_bucket_layout(const TreeView& tree);
+
+// One tensor of every rank, in rank order, on the CPU. A collective.
+Tree gathered_tree(const at::Tensor& tensor, const World& world);
+
+// The states of torch's generators on every rank, in rank order. A collective.
+Tree generators_tree(const World& world);
+// This rank's; the tree must be of as many ranks.
+void load_generators(const World& world, const TreeView& tree);
+
+}  // namespace lockstep

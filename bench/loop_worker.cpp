@@ -15,9 +15,9 @@
 
 #include "lockstep/cli/command_line.h"
 #include "lockstep/cli/commands.h"
-#include "lockstep/data/loader.h"
 #include "lockstep/data/step_plan.h"
-#include "lockstep/optim/optimizer.h"
+#include "lockstep/loader.h"
+#include "lockstep/optimizer.h"
 #include "lockstep/program.h"
 #include "lockstep/recipes/tiny/tiny.h"
 

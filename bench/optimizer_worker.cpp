@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
-#include "lockstep/optim/optimizer.h"
+#include "lockstep/error.h"
+#include "lockstep/optimizer.h"
 #include "lockstep/program.h"
 
 namespace {

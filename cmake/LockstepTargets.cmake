@@ -1,12 +1,15 @@
 # lockstep_library(), lockstep_program() and lockstep_test(): one call per folder or test.
 
-# One folder, one static library. DEPS is all that the folder may include (tools/check_layers.py
-# reads it here and checks every #include). A folder that names TORCH lies below the torch line.
+# One folder, one static library. PUBLIC are its headers in include/lockstep, which are installed. DEPS is
+# all that the folder may include (tools/check_layers.py reads it here and checks every #include). A folder
+# that names TORCH lies below the torch line.
 function(lockstep_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;HEADERS;DEPS;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;PUBLIC;DEPS;LINK")
   add_library(lockstep_${name} STATIC ${arg_SOURCES})
+  target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  list(TRANSFORM arg_PUBLIC PREPEND ${PROJECT_SOURCE_DIR}/include/lockstep/)
   target_sources(lockstep_${name} PUBLIC FILE_SET HEADERS
-    BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${arg_HEADERS})
+    BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${arg_PUBLIC})
   set_target_properties(lockstep_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   list(TRANSFORM arg_DEPS PREPEND lockstep_)
   target_link_libraries(lockstep_${name} PUBLIC lockstep_options ${arg_DEPS} PRIVATE ${arg_LINK})

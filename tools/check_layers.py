@@ -10,7 +10,7 @@ import re
 from source_tree import code_files, numbered_lines, run_check
 
 LIBRARY = re.compile(r"^lockstep_library\((\w+)([^)]*)\)", re.MULTILINE)
-KEYWORDS = {"TORCH", "SOURCES", "HEADERS", "DEPS", "LINK"}
+KEYWORDS = {"TORCH", "SOURCES", "PUBLIC", "DEPS", "LINK"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[>"]')
 TORCH = ("torch/", "ATen/", "c10/")
 THIRD_PARTY = ("fmt/", "nlohmann/", "CLI/", "spdlog/", "yaml-cpp/", "google/protobuf/", "isa-l/", "openssl/", "png.h",

@@ -2,10 +2,10 @@
 //
 //   05_sample_from_cpp RECIPE CHECKPOINT FOLDER [FLAGS OF lockstep sample]
 //   05_sample_from_cpp dit runs/dit/model.pth stars --ema 0 --classes 7
-#include <lockstep/base/error.h>
-#include <lockstep/engine/sampler.h>
+#include <lockstep/error.h>
 #include <lockstep/program.h>
 #include <lockstep/recipes/registry.h>
+#include <lockstep/sampler.h>
 
 #include <filesystem>
 #include <fstream>

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
-#include "lockstep/kernels/fingerprint.h"
-#include "lockstep/parallel/ddp.h"
+#include "lockstep/ddp.h"
+#include "lockstep/error.h"
+#include "lockstep/fingerprint.h"
 #include "support/ranks.h"
 
 namespace lockstep {

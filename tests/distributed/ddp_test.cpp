@@ -1,4 +1,4 @@
-#include "lockstep/parallel/ddp.h"
+#include "lockstep/ddp.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -6,8 +6,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
-#include "lockstep/base/error.h"
-#include "lockstep/kernels/fingerprint.h"
+#include "lockstep/error.h"
+#include "lockstep/fingerprint.h"
 #include "support/ranks.h"
 
 namespace lockstep {

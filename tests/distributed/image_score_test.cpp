@@ -8,8 +8,8 @@
 #include "distributed/training.h"
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
-#include "lockstep/engine/sampler.h"
 #include "lockstep/recipes/registry.h"
+#include "lockstep/sampler.h"
 #include "support/images.h"
 
 namespace lockstep::testing {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep::testing {
 

@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "distributed/original_layouts.h"
-#include "lockstep/tensor/random_stream.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/random_stream.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 namespace {

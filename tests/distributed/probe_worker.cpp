@@ -2,9 +2,9 @@
 #include <unistd.h>
 
 #include "distributed/probe_recipe.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/error.h"
 #include "lockstep/program.h"
 
 int main(int count, char** values) {

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/base/error.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/error.h"
+#include "lockstep/world.h"
 #include "support/ranks.h"
 
 namespace lockstep {

@@ -1,11 +1,11 @@
 // Statistics over ranks are those of one process with the joined batch.
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/sync_batch_norm.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
-#include "lockstep/parallel/ddp.h"
+#include "lockstep/ddp.h"
+#include "lockstep/error.h"
 #include "support/norm_comparison.h"
 #include "support/ranks.h"
 

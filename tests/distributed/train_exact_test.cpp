@@ -8,8 +8,8 @@
 #include "distributed/probe_recipe.h"
 #include "distributed/training.h"
 #include "lockstep/config/parse.h"
-#include "lockstep/data/sampler.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/distributed_sampler.h"
+#include "lockstep/seed.h"
 #include "support/tree_equal.h"
 
 namespace lockstep::testing {

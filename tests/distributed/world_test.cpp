@@ -1,10 +1,10 @@
-#include "lockstep/comm/world.h"
+#include "lockstep/world.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "support/ranks.h"
 
 namespace lockstep {

@@ -14,10 +14,10 @@
 #include <string>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/status.h"
 #include "lockstep/base/training_status.h"
+#include "lockstep/error.h"
 
 namespace {
 

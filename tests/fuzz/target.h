@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/byte_source.h"
 
 namespace lockstep::fuzz {

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/host_copy.h"
-#include "lockstep/checkpoint/saver.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint_saver.h"
 #include "lockstep/tensor/device.h"
 #include "support/temp_dir.h"
 

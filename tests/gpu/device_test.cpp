@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/comm/world.h"
-#include "lockstep/data/loader.h"
-#include "lockstep/kernels/fingerprint.h"
-#include "lockstep/parallel/ddp.h"
+#include "lockstep/ddp.h"
+#include "lockstep/fingerprint.h"
+#include "lockstep/loader.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 namespace {

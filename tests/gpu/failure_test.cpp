@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "support/ranks.h"
 
 namespace lockstep {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/kernels/fingerprint.h"
-#include "lockstep/parallel/ddp.h"
+#include "lockstep/ddp.h"
+#include "lockstep/fingerprint.h"
 #include "support/ranks.h"
 
 namespace lockstep {

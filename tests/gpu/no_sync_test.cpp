@@ -6,9 +6,9 @@
 #include <torch/torch.h>
 
 #include "lockstep/cli/command_line.h"
-#include "lockstep/data/loader.h"
 #include "lockstep/data/step_plan.h"
 #include "lockstep/engine/learner.h"
+#include "lockstep/loader.h"
 #include "lockstep/recipes/jit/image_recipe.h"
 #include "lockstep/recipes/protein/protein.h"
 #include "lockstep/recipes/scribble/scribble.h"

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/sample_random.h"
+#include "lockstep/seed.h"
 #include "lockstep/tensor/device.h"
-#include "lockstep/tensor/sample_random.h"
-#include "lockstep/tensor/seed.h"
 
 namespace lockstep {
 namespace {

@@ -4,9 +4,9 @@
 #include <map>
 #include <sstream>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/data/image_ops.h"
+#include "lockstep/error.h"
 #include "support/images.h"
 #include "support/process.h"
 #include "support/temp_dir.h"

@@ -4,10 +4,10 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/files.h"
-#include "lockstep/optim/ema.h"
+#include "lockstep/ema.h"
 #include "lockstep/optim/grad_scaler.h"
 #include "lockstep/optim/gradient_step.h"
-#include "lockstep/optim/optimizer.h"
+#include "lockstep/optimizer.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

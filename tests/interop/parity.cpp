@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint_file.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

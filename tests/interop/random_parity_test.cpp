@@ -4,9 +4,9 @@
 
 #include <numeric>
 
-#include "lockstep/tensor/random_stream.h"
-#include "lockstep/tensor/sample_random.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/random_stream.h"
+#include "lockstep/sample_random.h"
+#include "lockstep/seed.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "lockstep/data/sampler.h"
+#include "lockstep/distributed_sampler.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

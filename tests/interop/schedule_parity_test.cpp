@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "lockstep/optim/plateau.h"
-#include "lockstep/optim/schedule.h"
+#include "lockstep/schedule.h"
 #include "support/process.h"
 
 namespace lockstep {

@@ -97,7 +97,7 @@ class Layers(SampleTree):
 
     def test_accepts_includes_of_dependencies_and_theirs(self):
         self.write("src/lockstep/comm/a.cpp",
-                   '#include <torch/torch.h>\n#include "lockstep/base/error.h"\n')
+                   '#include <torch/torch.h>\n#include "lockstep/error.h"\n')
         self.write("src/lockstep/net/a.cpp", "#include <fmt/format.h>\nwait_for_exit();\n")
         self.write("src/lockstep/app/main.cpp", '#include "lockstep/comm/a.h"\nstd::cout << 1;\n')
         self.assert_fine()

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/comm/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep::testing {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/checkpoint/tree.h"
+#include "lockstep/checkpoint_tree.h"
 
 namespace lockstep::testing {
 

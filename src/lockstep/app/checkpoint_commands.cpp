@@ -9,13 +9,13 @@
 #include <optional>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint/file.h"
-#include "lockstep/checkpoint/module_state.h"
-#include "lockstep/config/options.h"
+#include "lockstep/checkpoint_file.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/error.h"
+#include "lockstep/module_state.h"
+#include "lockstep/options.h"
 #include "lockstep/recipes/registry.h"
 #include "lockstep/run/checkpoint_layout.h"
 

@@ -1,8 +1,8 @@
 #include "lockstep/app/flags_document.h"
 
 #include "lockstep/cli/command_line.h"
-#include "lockstep/config/options.h"
 #include "lockstep/config/render.h"
+#include "lockstep/options.h"
 #include "lockstep/recipes/registry.h"
 
 namespace lockstep {

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
 #include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/front.h"
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/plan.h"

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/printable.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/datasets/conversion/prepare.h"
+#include "lockstep/error.h"
 #include "lockstep/track/console.h"
 
 namespace lockstep {

@@ -4,11 +4,11 @@
 #include <cstdlib>
 
 #include "lockstep/base/crash_handler.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
 #include "lockstep/base/printable.h"
 #include "lockstep/comm/explain.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/error.h"
 #include "lockstep/program.h"
 
 namespace lockstep {

@@ -8,11 +8,11 @@
 
 #include "lockstep/app/checkpoint_commands.h"
 #include "lockstep/app/flags_document.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 #include "lockstep/recipes/registry.h"
 

@@ -5,9 +5,9 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/regular_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/status_memory.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

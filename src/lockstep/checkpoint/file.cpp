@@ -1,12 +1,11 @@
-#include "lockstep/checkpoint/file.h"
-
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/host_copy.h"
 #include "lockstep/checkpoint/record.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/torch_file.h"
 
 namespace lockstep {

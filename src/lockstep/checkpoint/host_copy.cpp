@@ -5,8 +5,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/memory_copy.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/device.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lockstep/checkpoint/tree.h"
+#include "lockstep/checkpoint_tree.h"
 
 namespace lockstep {
 

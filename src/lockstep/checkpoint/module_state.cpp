@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/module_state.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

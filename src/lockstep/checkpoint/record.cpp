@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/storage_read.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,7 @@
 // Torch tensors to records of files, and back.
 #pragma once
 
-#include "lockstep/checkpoint/tree.h"
+#include "lockstep/checkpoint_tree.h"
 #include "lockstep/formats/value.h"
 
 namespace lockstep {

@@ -1,5 +1,3 @@
-#include "lockstep/checkpoint/saver.h"
-
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -7,6 +5,7 @@
 #include "lockstep/base/signal_mask.h"
 #include "lockstep/checkpoint/host_copy.h"
 #include "lockstep/checkpoint/record.h"
+#include "lockstep/checkpoint_saver.h"
 #include "lockstep/formats/torch_file.h"
 
 namespace lockstep {

@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/workers.h"
 #include "lockstep/checkpoint/record.h"
 #include "lockstep/checkpoint/storage_read.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/sha256.h"
 #include "lockstep/formats/torch_file.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/module_state.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace torch::nn {

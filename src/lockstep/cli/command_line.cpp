@@ -6,10 +6,10 @@
 #include <array>
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
+#include "lockstep/error.h"
 #include "lockstep/run/run_folder.h"
 
 namespace lockstep {

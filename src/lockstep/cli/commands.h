@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 #include "lockstep/track/console.h"
 
 namespace lockstep {

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/task_place.h"
-#include "lockstep/engine/train_config.h"
+#include "lockstep/error.h"
+#include "lockstep/train_config.h"
 
 namespace lockstep {
 namespace {

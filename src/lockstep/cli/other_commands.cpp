@@ -3,12 +3,12 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/divide.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/comm/place.h"
 #include "lockstep/engine/evaluation.h"
+#include "lockstep/error.h"
 #include "lockstep/fid/image_score.h"
 #include "lockstep/run/checkpoints.h"
 #include "lockstep/run/run_folder.h"

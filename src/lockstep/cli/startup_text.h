@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

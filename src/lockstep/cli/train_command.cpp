@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "lockstep/base/divide.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/startup_text.h"
@@ -11,6 +10,7 @@
 #include "lockstep/config/render.h"
 #include "lockstep/engine/init_weights.h"
 #include "lockstep/engine/loop.h"
+#include "lockstep/error.h"
 #include "lockstep/optim/lr_scaling.h"
 #include "lockstep/run/checkpoint_layout.h"
 #include "lockstep/run/checkpoints.h"

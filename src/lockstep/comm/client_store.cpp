@@ -2,7 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -10,9 +10,9 @@
 #include <array>
 #include <memory>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/net/address.h"
 
 namespace lockstep {

@@ -4,9 +4,9 @@
 
 #include <limits>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/task_place.h"
+#include "lockstep/error.h"
 #include "lockstep/net/job_secret.h"
 
 namespace lockstep {

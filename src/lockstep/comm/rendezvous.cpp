@@ -7,10 +7,10 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/client_store.h"
 #include "lockstep/comm/store_barrier.h"
+#include "lockstep/error.h"
 #include "lockstep/net/address.h"
 
 namespace lockstep {

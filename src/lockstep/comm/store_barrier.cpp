@@ -5,8 +5,8 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/explain.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

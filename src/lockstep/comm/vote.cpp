@@ -2,9 +2,9 @@
 
 #include <ATen/ops/full.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/comm/vote_channel.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

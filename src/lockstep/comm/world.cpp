@@ -1,4 +1,4 @@
-#include "lockstep/comm/world.h"
+#include "lockstep/world.h"
 
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
@@ -9,7 +9,6 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/comm/gloo_backend.h"
@@ -19,6 +18,7 @@
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/vote_channel.h"
 #include "lockstep/comm/world_impl.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "lockstep/comm/place.h"
 #include "lockstep/comm/store_barrier.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

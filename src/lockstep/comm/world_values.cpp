@@ -8,9 +8,9 @@
 #include <charconv>
 #include <cstring>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/comm/world_impl.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/config/scalar_text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/config/options.h"
+#include "lockstep/options.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "lockstep/config/options.h"
+#include "lockstep/options.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cctype>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/config/scalar_text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/config/options.h"
+#include "lockstep/options.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/config/options.h"
+#include "lockstep/options.h"
 
 namespace lockstep {
 

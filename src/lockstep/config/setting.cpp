@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/utf8.h"
 #include "lockstep/config/scalar_text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <system_error>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/config/scalar_text.h"
 #include "lockstep/config/yaml_tree.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

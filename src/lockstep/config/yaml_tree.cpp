@@ -10,9 +10,9 @@
 #include <sstream>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/utf8.h"
 #include "lockstep/config/scalar_text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

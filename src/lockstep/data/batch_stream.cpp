@@ -6,9 +6,9 @@
 
 #include <system_error>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/explain.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/error.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 namespace {

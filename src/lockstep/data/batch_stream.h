@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "lockstep/data/loader.h"
+#include "lockstep/loader.h"
 
 namespace lockstep {
 

@@ -1,9 +1,9 @@
-#include "lockstep/data/dataset.h"
+#include "lockstep/dataset.h"
 
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

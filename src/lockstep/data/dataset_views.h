@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/dataset.h"
 
 namespace lockstep {
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/image_codecs.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

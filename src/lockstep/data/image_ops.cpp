@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_codecs.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

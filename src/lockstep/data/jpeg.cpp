@@ -13,8 +13,8 @@
 #include <array>
 #include <csetjmp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_codecs.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

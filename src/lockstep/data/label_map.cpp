@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/data/image_codecs.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 
 namespace lockstep {

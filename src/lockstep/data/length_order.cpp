@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lockstep/tensor/random_stream.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/random_stream.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 namespace {

@@ -1,9 +1,9 @@
-#include "lockstep/data/loader.h"
+#include "lockstep/loader.h"
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/batch_stream.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_codecs.h"
 #include "lockstep/data/packed_pixel.h"
 #include "lockstep/data/vector_clones.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,9 +5,9 @@
 #include <numbers>
 #include <span>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/opencv_ops.h"
 #include "lockstep/data/packed_pixel.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -11,8 +11,8 @@
 #include <csetjmp>
 #include <cstring>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_codecs.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_codecs.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/data/vector_clones.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,12 +1,11 @@
-#include "lockstep/data/sampler.h"
-
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/randperm.h>
 #include <fmt/format.h>
 
 #include <numeric>
 
-#include "lockstep/base/error.h"
+#include "lockstep/distributed_sampler.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

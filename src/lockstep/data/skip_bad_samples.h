@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/dataset.h"
 
 namespace lockstep {
 

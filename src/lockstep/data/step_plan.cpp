@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "lockstep/base/divide.h"
-#include "lockstep/base/error.h"
 #include "lockstep/data/length_order.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 StepPlan::StepPlan(const StepPlanConfig& config, Shard share)

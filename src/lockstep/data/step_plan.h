@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/data/batch.h"
-#include "lockstep/data/sampler.h"
+#include "lockstep/batch.h"
+#include "lockstep/distributed_sampler.h"
 
 namespace lockstep {
 

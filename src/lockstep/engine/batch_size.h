@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "lockstep/config/options.h"
-#include "lockstep/engine/train_config.h"
+#include "lockstep/options.h"
+#include "lockstep/train_config.h"
 
 namespace lockstep {
 

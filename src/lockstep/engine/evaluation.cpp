@@ -7,8 +7,8 @@
 
 #include "lockstep/base/divide.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/data/loader.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/loader.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 namespace {

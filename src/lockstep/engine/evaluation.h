@@ -5,9 +5,9 @@
 #include <functional>
 #include <optional>
 
-#include "lockstep/comm/world.h"
 #include "lockstep/engine/learner.h"
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
+#include "lockstep/module_state.h"
 #include "lockstep/run/checkpoint_layout.h"
 #include "lockstep/run/run_folder.h"
 

@@ -1,10 +1,10 @@
 // --init_from: a new training that begins with the weights of a file.
 #pragma once
 
-#include "lockstep/comm/world.h"
 #include "lockstep/engine/learner.h"
-#include "lockstep/engine/train_config.h"
 #include "lockstep/track/console.h"
+#include "lockstep/train_config.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

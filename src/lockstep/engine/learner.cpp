@@ -4,10 +4,10 @@
 
 #include <set>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/optim/frozen.h"
 #include "lockstep/optim/gradient_step.h"
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/autocast.h"
 
 namespace lockstep {

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/comm/world.h"
+#include "lockstep/ema.h"
 #include "lockstep/engine/precision.h"
-#include "lockstep/engine/recipe.h"
-#include "lockstep/optim/ema.h"
 #include "lockstep/optim/grad_scaler.h"
-#include "lockstep/optim/optimizer.h"
+#include "lockstep/optimizer.h"
 #include "lockstep/parallel/ddp_engine.h"
+#include "lockstep/recipe.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

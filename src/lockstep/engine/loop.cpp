@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/run/run_folder.h"
 
 namespace lockstep {

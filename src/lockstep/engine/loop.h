@@ -6,16 +6,16 @@
 #include <memory>
 
 #include "lockstep/base/training_status.h"
-#include "lockstep/data/loader.h"
 #include "lockstep/data/step_plan.h"
 #include "lockstep/engine/batch_size.h"
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/step_timer.h"
 #include "lockstep/fid/image_score.h"
-#include "lockstep/optim/schedule.h"
+#include "lockstep/loader.h"
 #include "lockstep/run/run_state.h"
 #include "lockstep/run/stop_signals.h"
+#include "lockstep/schedule.h"
 #include "lockstep/track/console.h"
 #include "lockstep/track/tracker.h"
 

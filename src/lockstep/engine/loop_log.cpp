@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/engine/loop.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

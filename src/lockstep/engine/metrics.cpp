@@ -1,4 +1,4 @@
-#include "lockstep/engine/metrics.h"
+#include "lockstep/metrics.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "lockstep/base/error.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/error.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 namespace {

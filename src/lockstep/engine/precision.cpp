@@ -5,9 +5,9 @@
 
 #include <cstdlib>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
+#include "lockstep/seed.h"
 #include "lockstep/tensor/device.h"
-#include "lockstep/tensor/seed.h"
 
 namespace lockstep {
 namespace {

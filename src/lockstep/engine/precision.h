@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/config/options.h"
-#include "lockstep/engine/recipe.h"
-#include "lockstep/engine/train_config.h"
+#include "lockstep/options.h"
+#include "lockstep/recipe.h"
+#include "lockstep/train_config.h"
 
 namespace lockstep {
 

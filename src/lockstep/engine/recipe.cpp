@@ -1,8 +1,8 @@
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

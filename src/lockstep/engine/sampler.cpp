@@ -1,4 +1,4 @@
-#include "lockstep/engine/sampler.h"
+#include "lockstep/sampler.h"
 
 #include <torch/torch.h>
 

@@ -1,8 +1,8 @@
-#include "lockstep/engine/train_config.h"
+#include "lockstep/train_config.h"
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "lockstep/tensor/random_stream.h"
+#include "lockstep/random_stream.h"
 
 namespace lockstep {
 namespace {

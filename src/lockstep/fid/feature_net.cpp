@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/fid/builtin_features.h"
 #include "lockstep/fid/inception.h"
 #include "lockstep/formats/tensor_record.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

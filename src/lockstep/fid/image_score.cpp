@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "lockstep/base/divide.h"
-#include "lockstep/base/error.h"
-#include "lockstep/data/loader.h"
+#include "lockstep/error.h"
 #include "lockstep/fid/feature_net.h"
 #include "lockstep/fid/frechet.h"
 #include "lockstep/fid/statistics_file.h"
+#include "lockstep/loader.h"
 
 namespace lockstep {
 namespace {

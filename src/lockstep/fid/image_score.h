@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/comm/world.h"
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint/file.h"
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/crc32.h"
 #include "lockstep/formats/tensor_record.h"
+#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

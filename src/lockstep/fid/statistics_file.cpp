@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/record.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/crc32.h"
 #include "lockstep/formats/npz.h"
 

@@ -7,8 +7,8 @@
 #include <limits>
 #include <optional>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

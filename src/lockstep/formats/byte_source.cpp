@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

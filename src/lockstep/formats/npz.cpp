@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/byte_reader.h"
 #include "lockstep/formats/zip_reader.h"
 #include "lockstep/formats/zip_writer.h"

@@ -2,8 +2,8 @@
 #include <array>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/pickle_node.h"
 #include "lockstep/formats/sign.h"
 

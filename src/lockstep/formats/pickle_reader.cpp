@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/big_int.h"
 #include "lockstep/formats/pickle_node.h"
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/big_int.h"
 
 namespace lockstep {

@@ -10,7 +10,7 @@
 #include <csetjmp>
 #include <cstring>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/byte_reader.h"
 #include "lockstep/formats/safetensors_header.h"
 

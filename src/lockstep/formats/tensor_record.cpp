@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/sign.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/pickle_reader.h"
 #include "lockstep/formats/pickle_writer.h"
 #include "lockstep/formats/torch_legacy.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/pickle_reader.h"
 
 namespace lockstep {

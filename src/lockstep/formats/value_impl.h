@@ -1,7 +1,7 @@
 // The templates of value.h.
 #pragma once
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/value.h"
 
 namespace lockstep {

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

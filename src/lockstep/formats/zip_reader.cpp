@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/byte_reader.h"
 #include "lockstep/formats/crc32.h"
 #include "lockstep/formats/zip_layout.h"

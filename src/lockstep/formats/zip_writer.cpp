@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <concepts>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/crc32.h"
 #include "lockstep/formats/zip_layout.h"
 

@@ -1,12 +1,12 @@
-#include "lockstep/kernels/fingerprint.h"
+#include "lockstep/fingerprint.h"
 
 #include <ATen/Parallel.h>
 
 #include <atomic>
 #include <cstring>
 
+#include "lockstep/seed.h"
 #include "lockstep/tensor/cuda_library.h"
-#include "lockstep/tensor/seed.h"
 
 namespace lockstep {
 namespace {

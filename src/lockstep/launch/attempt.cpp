@@ -12,9 +12,9 @@
 #include <csignal>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/process_activity.h"
 
 namespace lockstep {

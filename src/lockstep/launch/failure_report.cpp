@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/printable.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 #include <csignal>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/control.h"
 #include "lockstep/launch/guard.h"
 #include "lockstep/launch/job_watch.h"

@@ -5,10 +5,10 @@
 #include <array>
 #include <string_view>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/nvml.h"
 #include "lockstep/base/signal_mask.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/spawn.h"
 #include "lockstep/launch/worker_environment.h"
 

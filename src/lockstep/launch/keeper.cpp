@@ -12,11 +12,11 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/environment.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/events.h"
 #include "lockstep/launch/job_store.h"

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -1,9 +1,9 @@
 #include "lockstep/launch/log_folder.h"
 
 #include "lockstep/base/crash_handler.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/task_place.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdint>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

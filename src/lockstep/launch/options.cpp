@@ -6,8 +6,8 @@
 #include <cctype>
 #include <csignal>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/option_table.h"
 
 namespace lockstep {

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/gpu_setting.h"
 #include "lockstep/base/library_settings.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/gpu_bus.h"
 #include "lockstep/launch/nesting.h"
 #include "lockstep/launch/port.h"

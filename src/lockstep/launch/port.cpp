@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/listeners.h"
 #include "lockstep/net/address.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/options.h"
 
 namespace lockstep {

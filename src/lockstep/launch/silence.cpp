@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/worker.h"
 
 namespace lockstep {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/processes.h"
 
 namespace lockstep {

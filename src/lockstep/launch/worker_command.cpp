@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/gpus.h"
 #include "lockstep/launch/option_table.h"
 #include "lockstep/launch/program_flags.h"

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/program.h"
 
 namespace lockstep {

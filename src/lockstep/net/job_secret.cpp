@@ -8,8 +8,8 @@
 #include <array>
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/net/address.h"
 #include "lockstep/net/socket_owner.h"
 #include "lockstep/net/store_engine.h"

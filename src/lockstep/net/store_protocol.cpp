@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "lockstep/optim/ema.h"
+#include "lockstep/ema.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_lerp.h>
@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/optim/shape_text.h"
 #include "lockstep/optim/tensor_groups.h"
 

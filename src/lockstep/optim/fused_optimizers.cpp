@@ -5,9 +5,9 @@
 #include <ATen/ops/_fused_sgd.h>
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/optim/optimizer.h"
+#include "lockstep/error.h"
+#include "lockstep/optimizer.h"
 
 namespace lockstep {
 namespace {

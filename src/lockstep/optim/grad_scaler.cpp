@@ -7,7 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/optim/tensor_groups.h"
 
 namespace lockstep {

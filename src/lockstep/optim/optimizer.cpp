@@ -1,4 +1,4 @@
-#include "lockstep/optim/optimizer.h"
+#include "lockstep/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
@@ -10,8 +10,8 @@
 #include <cmath>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/optim/shape_text.h"
 
 namespace lockstep {

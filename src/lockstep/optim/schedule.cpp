@@ -1,4 +1,4 @@
-#include "lockstep/optim/schedule.h"
+#include "lockstep/schedule.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <numbers>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

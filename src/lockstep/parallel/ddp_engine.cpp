@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/explain.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/ddp_state.h"
 #include "lockstep/parallel/sink.h"
 

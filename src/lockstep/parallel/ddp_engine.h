@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/world.h"
 #include "lockstep/parallel/bucket_layout.h"
 #include "lockstep/parallel/gradient_hook.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/tensor/tensor.h"
+#include "lockstep/world.h"
 
 namespace torch::nn {
 class Module;

@@ -3,8 +3,8 @@
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/explain.h"
+#include "lockstep/error.h"
 #include "lockstep/parallel/ddp_state.h"
 
 namespace lockstep {

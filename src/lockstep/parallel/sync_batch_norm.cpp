@@ -1,4 +1,4 @@
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/sync_batch_norm.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <array>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 
 #define STB_TRUETYPE_IMPLEMENTATION
 #define STBTT_STATIC

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/recipes/atlas/atlas.h"
 #include "lockstep/recipes/dit/dit.h"
 #include "lockstep/recipes/jit/jit.h"

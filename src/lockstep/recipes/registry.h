@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

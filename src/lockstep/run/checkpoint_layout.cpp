@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/error.h"
+#include "lockstep/module_state.h"
 #include "lockstep/run/state_tree.h"
 
 namespace lockstep {

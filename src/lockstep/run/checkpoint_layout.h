@@ -1,9 +1,9 @@
 // Files in the layout of a recipe's original project, written and read.
 #pragma once
 
-#include "lockstep/checkpoint/tree.h"
-#include "lockstep/config/options.h"
+#include "lockstep/checkpoint_tree.h"
 #include "lockstep/engine/learner.h"
+#include "lockstep/options.h"
 #include "lockstep/run/checkpoint_keys.h"
 #include "lockstep/run/run_state.h"
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/folder.h"
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
+#include "lockstep/module_state.h"
 #include "lockstep/run/checkpoint_layout.h"
 #include "lockstep/run/run_folder.h"
 #include "lockstep/run/state_tree.h"

@@ -7,13 +7,13 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/checkpoint/saver.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/checkpoint_saver.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/loop.h"
 #include "lockstep/run/run_state.h"
 #include "lockstep/run/save_failures.h"
 #include "lockstep/track/console.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

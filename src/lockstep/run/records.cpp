@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/run/run_folder.h"
 #include "lockstep/track/csv_file.h"
 #include "lockstep/track/metrics_file.h"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/engine/train_config.h"
 #include "lockstep/track/console.h"
 #include "lockstep/track/recorder.h"
+#include "lockstep/train_config.h"
 
 namespace lockstep {
 

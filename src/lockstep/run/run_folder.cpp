@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/folder.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lockstep/base/files.h"
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "lockstep/data/step_plan.h"
-#include "lockstep/engine/metrics.h"
+#include "lockstep/metrics.h"
 #include "lockstep/optim/plateau.h"
 
 namespace lockstep {

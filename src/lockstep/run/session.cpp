@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/cli/startup_text.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "lockstep/cli/command_line.h"
-#include "lockstep/comm/world.h"
 #include "lockstep/data/skip_bad_samples.h"
 #include "lockstep/engine/batch_size.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/precision.h"
 #include "lockstep/track/console.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

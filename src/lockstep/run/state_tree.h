@@ -2,13 +2,13 @@
 // state_dict() where Python has the thing too.
 #pragma once
 
-#include "lockstep/checkpoint/tree.h"
-#include "lockstep/comm/world.h"
-#include "lockstep/optim/ema.h"
+#include "lockstep/checkpoint_tree.h"
+#include "lockstep/ema.h"
 #include "lockstep/optim/grad_scaler.h"
-#include "lockstep/optim/optimizer.h"
+#include "lockstep/optimizer.h"
 #include "lockstep/parallel/bucket_layout.h"
 #include "lockstep/run/run_state.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "lockstep/base/status.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <sstream>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/gpu_setting.h"
 #include "lockstep/base/nvml.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/cuda_driver.h"
 #include "lockstep/tensor/cuda_library.h"
 

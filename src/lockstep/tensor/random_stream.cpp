@@ -1,8 +1,8 @@
-#include "lockstep/tensor/random_stream.h"
+#include "lockstep/random_stream.h"
 
 #include <string>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/draw.h"
 
 namespace lockstep {

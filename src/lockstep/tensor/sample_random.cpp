@@ -1,4 +1,4 @@
-#include "lockstep/tensor/sample_random.h"
+#include "lockstep/sample_random.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/cuda_library.h"
 #include "lockstep/tensor/draw.h"
 

@@ -1,4 +1,4 @@
-#include "lockstep/tensor/seed.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 

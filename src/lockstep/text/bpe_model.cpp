@@ -5,8 +5,8 @@
 #include <queue>
 #include <tuple>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

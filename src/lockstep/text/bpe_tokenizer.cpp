@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "lockstep/text/added_tokens.h"
 #include "lockstep/text/bpe_model.h"
 #include "lockstep/text/pattern.h"

@@ -6,8 +6,8 @@
 
 #include <array>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

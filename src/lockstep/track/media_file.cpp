@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 #include "lockstep/formats/sha256.h"
 

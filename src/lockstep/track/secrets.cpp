@@ -4,8 +4,8 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/environment.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 #include "lockstep/track/metrics_file.h"
 #include "lockstep/track/tfevents.pb.h"

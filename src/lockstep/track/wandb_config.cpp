@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 #include "lockstep/track/secrets.h"
 #include "lockstep/track/system_metrics.h"
 #include "lockstep/track/wandb.pb.h"

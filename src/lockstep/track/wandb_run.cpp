@@ -8,9 +8,9 @@
 #include <random>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/track/wandb_config.h"
 
 namespace lockstep {

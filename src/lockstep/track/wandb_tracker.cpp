@@ -9,7 +9,7 @@
 #include <exception>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/track/media_file.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/zip_reader.h"
 #include "lockstep/formats/zip_writer.h"
 #include "support/temp_dir.h"

@@ -1,4 +1,4 @@
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <csignal>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

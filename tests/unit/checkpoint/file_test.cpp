@@ -1,13 +1,12 @@
-#include "lockstep/checkpoint/file.h"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <atomic>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "support/cpu_time.h"
 #include "support/temp_dir.h"
 #include "support/tree_equal.h"

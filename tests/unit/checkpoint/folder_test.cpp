@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint_file.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

@@ -1,9 +1,9 @@
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/module_state.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "support/tree_equal.h"
 
 namespace lockstep {

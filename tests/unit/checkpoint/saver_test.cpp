@@ -1,12 +1,11 @@
-#include "lockstep/checkpoint/saver.h"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <atomic>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint_saver.h"
+#include "lockstep/error.h"
 #include "support/temp_dir.h"
 #include "support/tree_equal.h"
 

@@ -4,11 +4,11 @@
 
 #include <fstream>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weight_files.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

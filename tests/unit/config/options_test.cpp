@@ -1,4 +1,4 @@
-#include "lockstep/config/options.h"
+#include "lockstep/options.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
-#include "lockstep/config/options.h"
+#include "lockstep/error.h"
+#include "lockstep/options.h"
 
 namespace lockstep {
 

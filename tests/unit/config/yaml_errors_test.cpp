@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/error.h"
 #include "support/cpu_time.h"
 #include "unit/config/sample_settings.h"
 

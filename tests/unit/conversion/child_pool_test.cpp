@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

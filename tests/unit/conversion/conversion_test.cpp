@@ -7,8 +7,8 @@
 
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

@@ -5,8 +5,8 @@
 
 #include <limits>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 

@@ -2,10 +2,10 @@
 // missing.
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/conversion/hdf5_file.h"
 #include "lockstep/datasets/conversion/parquet_file.h"
 #include "lockstep/datasets/conversion/video_file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

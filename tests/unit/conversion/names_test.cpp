@@ -2,11 +2,11 @@
 
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/conversion/episode_name.h"
 #include "lockstep/datasets/conversion/lerobot_meta.h"
 #include "lockstep/datasets/conversion/lerobot_path.h"
 #include "lockstep/datasets/conversion/libero_names.h"
+#include "lockstep/error.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

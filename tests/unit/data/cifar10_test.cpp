@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/dataset_views.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/error.h"
+#include "lockstep/seed.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
 

@@ -1,11 +1,11 @@
-#include "lockstep/datasets/images/image_folder.h"
+#include "lockstep/image_folder.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_ops.h"
-#include "lockstep/data/loader.h"
+#include "lockstep/error.h"
+#include "lockstep/loader.h"
 #include "support/images.h"
 #include "support/temp_dir.h"
 

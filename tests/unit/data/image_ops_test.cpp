@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "support/images.h"
 
 // That the levels are those of Pillow: tests/interop/image_parity_test.cpp.

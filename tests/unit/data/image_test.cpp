@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "support/images.h"
 #include "support/temp_dir.h"
 

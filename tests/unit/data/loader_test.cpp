@@ -1,4 +1,4 @@
-#include "lockstep/data/loader.h"
+#include "lockstep/loader.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

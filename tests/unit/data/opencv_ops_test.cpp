@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "support/images.h"
 
 namespace lockstep {
@@ -48,8 +48,7 @@ TEST(OpenCvOps, AWindowIsTheSameAsACropOfTheWhole) {
         << round;
 
     const Tile blurred = blur_5x5(whole, all_of(scaling.to));
-    const Tile around =
-        scale_linear(image, scaling, grown(box, 2, scaling.to));
+    const Tile around = scale_linear(image, scaling, grown(box, 2, scaling.to));
     EXPECT_EQ(blur_5x5(around, box).image.pixels,
               crop(blurred.image, box).pixels);
   }
@@ -61,10 +60,9 @@ TEST(OpenCvOps, FactorOneAndNoAngleChangeNothing) {
   EXPECT_EQ(scale_linear(image, scaling, all_of(scaling.to)).image.pixels,
             image.pixels);
   const Rotation rotation(size_of(image), 0);
-  EXPECT_EQ(
-      rotation.linear(whole_tile(image), all_of(size_of(image)), kBorder)
-          .image.pixels,
-      image.pixels);
+  EXPECT_EQ(rotation.linear(whole_tile(image), all_of(size_of(image)), kBorder)
+                .image.pixels,
+            image.pixels);
 }
 
 TEST(OpenCvOps, ImagesOfAnySizeAreTaken) {

@@ -1,11 +1,10 @@
-#include "lockstep/data/sampler.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "lockstep/base/error.h"
+#include "lockstep/distributed_sampler.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_ops.h"
-#include "lockstep/data/loader.h"
-#include "lockstep/datasets/images/image_folder.h"
+#include "lockstep/error.h"
+#include "lockstep/image_folder.h"
+#include "lockstep/loader.h"
 #include "support/images.h"
 #include "support/temp_dir.h"
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "lockstep/base/error.h"
-#include "lockstep/tensor/random_stream.h"
+#include "lockstep/error.h"
+#include "lockstep/random_stream.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

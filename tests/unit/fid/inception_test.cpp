@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

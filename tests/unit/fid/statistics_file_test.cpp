@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/checkpoint/record.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/npz.h"
 #include "support/temp_dir.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/npz.h"
 #include "lockstep/formats/pickle_reader.h"
 #include "lockstep/formats/pickle_writer.h"

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <random>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/torch_file.h"
 #include "support/file_size_limit.h"
 #include "support/process.h"

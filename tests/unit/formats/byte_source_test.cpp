@@ -6,8 +6,8 @@
 #include <atomic>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/byte_reader.h"
 #include "lockstep/formats/byte_storage.h"
 #include "lockstep/formats/crc32.h"

@@ -7,8 +7,8 @@
 #include <functional>
 #include <random>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/npz.h"
 #include "lockstep/formats/pickle_reader.h"
 #include "lockstep/formats/pickle_writer.h"

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/pickle_reader.h"
 #include "lockstep/formats/pickle_writer.h"
 #include "unit/formats/sample_values.h"

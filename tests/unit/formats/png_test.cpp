@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

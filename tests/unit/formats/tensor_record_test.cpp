@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "unit/formats/sample_values.h"
 
 namespace lockstep {

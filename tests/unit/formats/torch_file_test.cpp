@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/byte_reader.h"
 #include "lockstep/formats/zip_writer.h"
 #include "support/temp_dir.h"

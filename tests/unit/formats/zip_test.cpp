@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/byte_reader.h"
 #include "lockstep/formats/zip_reader.h"
 #include "lockstep/formats/zip_writer.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/gpu_bus.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/spawn.h"

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/option_table.h"
 
 namespace lockstep {

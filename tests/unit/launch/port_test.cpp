@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/listeners.h"
 #include "lockstep/net/address.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/option_table.h"
 
 namespace lockstep {

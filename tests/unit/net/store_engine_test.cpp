@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

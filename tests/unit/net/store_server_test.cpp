@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/net/address.h"
 #include "lockstep/net/store_client.h"
 #include "support/process.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/nn/attention.h"
 #include "lockstep/nn/embedding.h"
 #include "lockstep/nn/mlp.h"

@@ -1,9 +1,9 @@
-#include "lockstep/optim/ema.h"
+#include "lockstep/ema.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/optim/lr_scaling.h"
 #include "lockstep/optim/plateau.h"
-#include "lockstep/optim/schedule.h"
+#include "lockstep/schedule.h"
 
 namespace lockstep {
 namespace {

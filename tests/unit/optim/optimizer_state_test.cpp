@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
-#include "lockstep/optim/optimizer.h"
+#include "lockstep/error.h"
+#include "lockstep/optimizer.h"
 
 namespace lockstep {
 namespace {

@@ -1,9 +1,9 @@
-#include "lockstep/optim/optimizer.h"
+#include "lockstep/optimizer.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

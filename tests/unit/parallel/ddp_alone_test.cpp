@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
-#include "lockstep/parallel/ddp.h"
+#include "lockstep/ddp.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,9 +1,9 @@
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/sync_batch_norm.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

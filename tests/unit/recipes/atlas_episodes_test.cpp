@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/datasets/episodes/episodes.h"
+#include "lockstep/error.h"
 #include "support/images.h"
 #include "support/temp_dir.h"
 

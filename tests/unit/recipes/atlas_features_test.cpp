@@ -3,15 +3,15 @@
 
 #include <fstream>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weight_files.h"
+#include "lockstep/checkpoint_file.h"
 #include "lockstep/datasets/episodes/feature_cache.h"
 #include "lockstep/datasets/episodes/feature_file.h"
 #include "lockstep/datasets/episodes/feature_work.h"
 #include "lockstep/datasets/episodes/frame_set.h"
 #include "lockstep/datasets/episodes/reach.h"
+#include "lockstep/error.h"
 #include "lockstep/models/atlas/encoders.h"
 #include "support/temp_dir.h"
 

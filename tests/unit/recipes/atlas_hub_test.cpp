@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/atlas/hub.h"
 #include "support/temp_dir.h"
 

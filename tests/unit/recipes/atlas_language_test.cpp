@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "lockstep/models/atlas/language.h"
 #include "support/temp_dir.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/llama/llama.h"
 #include "support/temp_dir.h"
 

@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/episodes/prepare_program.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/datasets/episodes/episodes.h"
 #include "lockstep/datasets/episodes/reach.h"
+#include "lockstep/error.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

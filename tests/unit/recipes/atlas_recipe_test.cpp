@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/cli/command_line.h"
+#include "lockstep/error.h"
 #include "lockstep/recipes/atlas/atlas.h"
 #include "support/temp_dir.h"
 #include "unit/recipes/batch_of.h"

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "lockstep/data/batch.h"
-#include "lockstep/data/dataset.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/batch.h"
+#include "lockstep/dataset.h"
+#include "lockstep/seed.h"
 
 namespace lockstep::testing {
 

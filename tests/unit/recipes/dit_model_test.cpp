@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/dit/model.h"
 
 namespace lockstep {

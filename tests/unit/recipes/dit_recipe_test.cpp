@@ -3,12 +3,12 @@
 
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/cli/command_line.h"
 #include "lockstep/data/image.h"
 #include "lockstep/datasets/images/image_sets.h"
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
+#include "lockstep/error.h"
 #include "lockstep/models/dit/flow.h"
 #include "lockstep/recipes/dit/dit.h"
 #include "lockstep/recipes/images/grid.h"

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/cli/command_line.h"
 #include "lockstep/data/image.h"
+#include "lockstep/error.h"
 #include "lockstep/recipes/jit/image_recipe.h"
 #include "unit/recipes/batch_of.h"
 

@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/cli/command_line.h"
 #include "lockstep/config/render.h"
+#include "lockstep/error.h"
 #include "lockstep/recipes/jit/jit.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"

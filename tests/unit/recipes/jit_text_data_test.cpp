@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/texts/generated_text.h"
 #include "lockstep/datasets/texts/text_data.h"
+#include "lockstep/error.h"
 #include "lockstep/models/jit/text_pixels.h"
 #include "lockstep/text/byte_tokenizer.h"
 #include "support/temp_dir.h"

@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/cli/command_line.h"
-#include "lockstep/comm/world.h"
 #include "lockstep/data/image.h"
+#include "lockstep/error.h"
 #include "lockstep/recipes/jit/text_recipe.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/seed.h"
+#include "lockstep/world.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

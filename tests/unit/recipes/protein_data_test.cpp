@@ -8,12 +8,12 @@
 #include <set>
 #include <thread>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint_file.h"
 #include "lockstep/datasets/proteins/cache_file.h"
 #include "lockstep/datasets/proteins/open_sets.h"
 #include "lockstep/datasets/proteins/protein_set.h"
+#include "lockstep/error.h"
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"
 #include "support/protein_files.h"

@@ -3,9 +3,9 @@
 
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/datasets/proteins/structure.h"
+#include "lockstep/error.h"
 #include "support/protein_files.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/protein/graph.h"
 #include "lockstep/models/protein/inference.h"
 #include "lockstep/models/protein/losses.h"

@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/datasets/proteins/generated.h"
 #include "lockstep/datasets/proteins/open_sets.h"
 #include "lockstep/datasets/proteins/prepare.h"
+#include "lockstep/error.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
 

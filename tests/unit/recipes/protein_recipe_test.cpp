@@ -3,13 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/cli/command_line.h"
-#include "lockstep/comm/world.h"
 #include "lockstep/datasets/proteins/structure.h"
+#include "lockstep/error.h"
 #include "lockstep/models/protein/vocabulary.h"
 #include "lockstep/recipes/protein/protein.h"
+#include "lockstep/world.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
 #include "unit/recipes/batch_of.h"

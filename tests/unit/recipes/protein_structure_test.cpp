@@ -4,10 +4,10 @@
 #include <numbers>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/proteins/generated.h"
 #include "lockstep/datasets/proteins/structure.h"
-#include "lockstep/tensor/random_stream.h"
+#include "lockstep/error.h"
+#include "lockstep/random_stream.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
 

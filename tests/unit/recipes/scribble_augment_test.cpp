@@ -4,10 +4,10 @@
 #include <cmath>
 #include <set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/voc/augment.h"
 #include "lockstep/datasets/voc/distance_map.h"
 #include "lockstep/datasets/voc/samples.h"
+#include "lockstep/error.h"
 #include "support/images.h"
 
 namespace lockstep {

@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <functional>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/data/label_map.h"
 #include "lockstep/datasets/voc/distance_map.h"
 #include "lockstep/datasets/voc/generated.h"
 #include "lockstep/datasets/voc/prepare.h"
 #include "lockstep/datasets/voc/voc_set.h"
+#include "lockstep/error.h"
 #include "support/images.h"
 #include "support/temp_dir.h"
 

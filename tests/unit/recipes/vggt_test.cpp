@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "lockstep/base/error.h"
 #include "lockstep/engine/precision.h"
+#include "lockstep/error.h"
 #include "lockstep/models/vggt/frozen.h"
 #include "lockstep/tensor/autocast.h"
 #include "lockstep/tensor/device.h"

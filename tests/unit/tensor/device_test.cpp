@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/cuda_driver.h"
 #include "lockstep/tensor/cuda_library.h"
 

@@ -1,4 +1,4 @@
-#include "lockstep/kernels/fingerprint.h"
+#include "lockstep/fingerprint.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

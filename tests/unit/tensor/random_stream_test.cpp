@@ -1,4 +1,4 @@
-#include "lockstep/tensor/random_stream.h"
+#include "lockstep/random_stream.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "lockstep/base/error.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/error.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 namespace {

@@ -1,13 +1,13 @@
-#include "lockstep/tensor/sample_random.h"
+#include "lockstep/sample_random.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <cmath>
 
-#include "lockstep/base/error.h"
-#include "lockstep/tensor/random_stream.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/error.h"
+#include "lockstep/random_stream.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 namespace {

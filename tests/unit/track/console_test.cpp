@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

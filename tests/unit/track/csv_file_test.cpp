@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/track/metrics_file.h"
 #include "support/file_size_limit.h"
 #include "support/temp_dir.h"

@@ -4,8 +4,8 @@
 
 #include <future>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "lockstep/track/output_files.h"
 #include "support/temp_dir.h"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/track/tfrecord.h"
 #include "support/file_size_limit.h"
 #include "support/temp_dir.h"

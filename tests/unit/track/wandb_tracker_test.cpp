@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 #include "support/file_size_limit.h"
 #include "support/temp_dir.h"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "lockstep/recipes/atlas/atlas.h"
 #include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/recipes/tiny/tiny.h"

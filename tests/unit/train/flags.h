@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/config/parse.h"
-#include "lockstep/engine/train_config.h"
+#include "lockstep/error.h"
+#include "lockstep/train_config.h"
 
 namespace lockstep::testing {
 

@@ -1,4 +1,4 @@
-#include "lockstep/engine/metrics.h"
+#include "lockstep/metrics.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -7,7 +7,7 @@
 #include <bit>
 #include <random>
 
-#include "lockstep/comm/world.h"
+#include "lockstep/world.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/engine/train_config.h"
+#include "lockstep/train_config.h"
 
 #include <gtest/gtest.h>
 

@@ -17,9 +17,9 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/signals.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

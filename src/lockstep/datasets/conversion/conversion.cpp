@@ -12,10 +12,10 @@
 #include <set>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/datasets/conversion/episode_name.h"
 #include "lockstep/datasets/conversion/local_parquet.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/lzf.h"
 
 namespace lockstep {

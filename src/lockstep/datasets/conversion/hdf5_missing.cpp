@@ -1,6 +1,6 @@
 // Stands in for hdf5_file.cpp where the library is missing.
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/conversion/hdf5_file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

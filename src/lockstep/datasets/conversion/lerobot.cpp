@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/datasets/conversion/lerobot_meta.h"
 #include "lockstep/datasets/conversion/lerobot_path.h"
@@ -12,6 +11,7 @@
 #include "lockstep/datasets/conversion/parquet_file.h"
 #include "lockstep/datasets/conversion/source.h"
 #include "lockstep/datasets/conversion/video_file.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 
 namespace lockstep {

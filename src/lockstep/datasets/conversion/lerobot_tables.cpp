@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/conversion/parquet_file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

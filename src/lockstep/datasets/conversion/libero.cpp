@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <span>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/datasets/conversion/episode_name.h"
 #include "lockstep/datasets/conversion/hdf5_file.h"
 #include "lockstep/datasets/conversion/libero_names.h"
 #include "lockstep/datasets/conversion/source.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 
 namespace lockstep {

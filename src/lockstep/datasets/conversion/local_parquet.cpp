@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/datasets/conversion/parquet_file.h"
 #include "lockstep/datasets/conversion/source.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

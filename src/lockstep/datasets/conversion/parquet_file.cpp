@@ -9,8 +9,8 @@
 #include <numeric>
 #include <optional>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 // Stands in for parquet_file.cpp where the library is missing.
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/conversion/parquet_file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -11,13 +11,13 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/config/options.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/datasets/conversion/conversion.h"
 #include "lockstep/datasets/conversion/source.h"
+#include "lockstep/error.h"
+#include "lockstep/options.h"
 
 namespace lockstep {
 namespace {

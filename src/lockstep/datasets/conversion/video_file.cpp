@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 extern "C" {
 #include <libavcodec/avcodec.h>

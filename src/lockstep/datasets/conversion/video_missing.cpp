@@ -1,6 +1,6 @@
 // Stands in for video_file.cpp where the libraries are missing.
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/conversion/video_file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 

@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/utf8.h"
 #include "lockstep/base/workers.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/datasets/episodes/foreign_sets.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

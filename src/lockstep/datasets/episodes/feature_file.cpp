@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <span>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weight_files.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/crc32.h"
 
 namespace lockstep {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/sampler.h"
 #include "lockstep/datasets/episodes/feature_cache.h"
 #include "lockstep/datasets/episodes/frame_set.h"
-#include "lockstep/engine/recipe.h"
+#include "lockstep/distributed_sampler.h"
 #include "lockstep/models/atlas/encoders.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

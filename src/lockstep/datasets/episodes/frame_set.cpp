@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/workers.h"
 #include "lockstep/data/image_ops.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/sha256.h"
 
 namespace lockstep {

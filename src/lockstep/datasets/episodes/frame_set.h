@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/dataset.h"
 #include "lockstep/datasets/episodes/feature_cache.h"
 #include "lockstep/datasets/episodes/frame_source.h"
 #include "lockstep/models/atlas/encoders.h"

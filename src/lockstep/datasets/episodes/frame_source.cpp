@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/episodes/reach.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/sha256.h"
 
 namespace lockstep {

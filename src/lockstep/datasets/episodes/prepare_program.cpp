@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

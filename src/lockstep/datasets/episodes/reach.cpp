@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/new_file.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/tensor/random_stream.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/error.h"
+#include "lockstep/random_stream.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/pickle_reader.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/dataset.h"
 
 namespace lockstep {
 

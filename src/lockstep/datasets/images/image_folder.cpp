@@ -1,4 +1,4 @@
-#include "lockstep/datasets/images/image_folder.h"
+#include "lockstep/image_folder.h"
 
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cctype>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/data/image_ops.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/error.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/dataset_views.h"
 #include "lockstep/datasets/images/cifar10.h"
-#include "lockstep/datasets/images/image_folder.h"
 #include "lockstep/datasets/images/shapes.h"
+#include "lockstep/error.h"
+#include "lockstep/image_folder.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

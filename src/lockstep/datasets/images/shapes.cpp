@@ -7,8 +7,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "lockstep/tensor/random_stream.h"
-#include "lockstep/tensor/seed.h"
+#include "lockstep/random_stream.h"
+#include "lockstep/seed.h"
 
 namespace lockstep {
 namespace {

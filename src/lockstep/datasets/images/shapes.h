@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/dataset.h"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/dataset.h"
 
 namespace lockstep {
 

@@ -10,8 +10,8 @@
 #include <system_error>
 #include <utility>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/torch_file.h"
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

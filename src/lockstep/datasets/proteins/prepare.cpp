@@ -11,14 +11,14 @@
 #include <system_error>
 
 #include "lockstep/base/atomic_file.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/workers.h"
-#include "lockstep/config/options.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/datasets/proteins/open_sets.h"
-#include "lockstep/tensor/random_stream.h"
+#include "lockstep/error.h"
+#include "lockstep/options.h"
+#include "lockstep/random_stream.h"
 
 namespace lockstep {
 namespace {

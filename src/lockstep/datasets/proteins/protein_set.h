@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/dataset.h"
 #include "lockstep/datasets/proteins/cache_file.h"
 #include "lockstep/datasets/proteins/generated.h"
 

@@ -11,10 +11,10 @@
 #include <set>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/datasets/proteins/coordinate_file.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/gzip.h"
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <numeric>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/dataset_views.h"
 #include "lockstep/datasets/texts/generated_text.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

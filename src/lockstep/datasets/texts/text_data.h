@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/dataset.h"
-#include "lockstep/engine/recipe.h"
+#include "lockstep/dataset.h"
 #include "lockstep/models/jit/text_pixels.h"
+#include "lockstep/recipe.h"
 #include "lockstep/text/text_files.h"
 
 namespace lockstep {

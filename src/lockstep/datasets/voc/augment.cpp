@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
-#include "lockstep/tensor/random_stream.h"
+#include "lockstep/error.h"
+#include "lockstep/random_stream.h"
 
 namespace lockstep {
 namespace {

@@ -7,18 +7,18 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/workers.h"
-#include "lockstep/config/options.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/data/label_map.h"
 #include "lockstep/datasets/voc/distance_map.h"
 #include "lockstep/datasets/voc/voc_files.h"
 #include "lockstep/datasets/voc/voc_set.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/png.h"
+#include "lockstep/options.h"
 
 namespace lockstep {
 namespace {

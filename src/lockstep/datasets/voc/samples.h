@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/data/dataset.h"
 #include "lockstep/data/image.h"
+#include "lockstep/dataset.h"
 #include "lockstep/datasets/voc/augment.h"
 
 namespace lockstep {

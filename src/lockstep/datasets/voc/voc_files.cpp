@@ -4,9 +4,9 @@
 
 #include <unordered_set>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/label_map.h"
 #include "lockstep/datasets/voc/distance_map.h"
 #include "lockstep/datasets/voc/generated.h"
 #include "lockstep/datasets/voc/voc_files.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/dataset.h"
 #include "lockstep/datasets/voc/augment.h"
 #include "lockstep/datasets/voc/samples.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/sha256.h"
 
 namespace lockstep {

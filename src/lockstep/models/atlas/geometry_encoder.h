@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {

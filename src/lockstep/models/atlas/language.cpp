@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/checkpoint/weight_files.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/sha256.h"
 #include "lockstep/models/atlas/hub.h"
 #include "lockstep/text/bpe_tokenizer.h"

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "lockstep/base/error.h"
 #include "lockstep/checkpoint/weight_files.h"
+#include "lockstep/error.h"
 #include "lockstep/models/atlas/hub.h"
 #include "lockstep/models/vggt/frozen.h"
 #include "lockstep/nn/bare.h"

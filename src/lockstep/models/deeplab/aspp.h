@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {

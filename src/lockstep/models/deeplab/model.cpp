@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/models/deeplab/lorm.h"
 
 namespace lockstep {

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {

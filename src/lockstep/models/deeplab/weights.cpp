@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/base/error.h"
-#include "lockstep/checkpoint/file.h"
-#include "lockstep/checkpoint/module_state.h"
+#include "lockstep/checkpoint_file.h"
+#include "lockstep/error.h"
 #include "lockstep/models/deeplab/model.h"
+#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/nn/attention.h"
 #include "lockstep/nn/condition.h"
 #include "lockstep/nn/embedding.h"

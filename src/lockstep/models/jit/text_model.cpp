@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/nn/linear.h"
 
 namespace lockstep {

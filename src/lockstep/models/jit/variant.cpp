@@ -6,7 +6,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/utf8.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

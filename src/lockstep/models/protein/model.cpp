@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"
 

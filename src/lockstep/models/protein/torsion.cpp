@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/tensor/autocast.h"
 
 namespace lockstep {

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/datasets/episodes/prepare_program.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -10,10 +10,10 @@
 #include "lockstep/datasets/episodes/feature_work.h"
 #include "lockstep/datasets/episodes/frame_set.h"
 #include "lockstep/datasets/episodes/frame_source.h"
-#include "lockstep/engine/recipe.h"
 #include "lockstep/models/atlas/encoders.h"
 #include "lockstep/models/atlas/losses.h"
 #include "lockstep/models/atlas/model.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/recipes/atlas/atlas.h"
 
 namespace lockstep {

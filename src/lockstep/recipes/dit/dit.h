@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/engine/recipe.h"
 #include "lockstep/models/dit/flow.h"
 #include "lockstep/models/dit/model.h"
+#include "lockstep/recipe.h"
 #include "lockstep/recipes/images/sampling.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lockstep/base/error.h"
+#include "lockstep/error.h"
 #include "lockstep/recipes/images/grid.h"
 
 namespace lockstep {

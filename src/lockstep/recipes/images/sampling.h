@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/config/options.h"
-#include "lockstep/engine/recipe.h"
+#include "lockstep/options.h"
+#include "lockstep/recipe.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/engine/recipe.h"
 #include "lockstep/models/jit/image_flow.h"
 #include "lockstep/models/jit/image_model.h"
+#include "lockstep/recipe.h"
 #include "lockstep/recipes/images/sampling.h"
 #include "lockstep/recipes/jit/shared.h"
 

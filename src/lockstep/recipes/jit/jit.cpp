@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/datasets/images/cifar10.h"
+#include "lockstep/error.h"
 #include "lockstep/text/text_files.h"
 
 namespace lockstep {

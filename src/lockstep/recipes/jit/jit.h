@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 #include "lockstep/recipes/jit/image_recipe.h"
 #include "lockstep/recipes/jit/shared.h"
 #include "lockstep/recipes/jit/text_recipe.h"

@@ -6,8 +6,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/base/error.h"
 #include "lockstep/diffusion/ddim.h"
+#include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 #include "lockstep/models/jit/variant.h"
 #include "lockstep/text/bpe_tokenizer.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lockstep/datasets/texts/text_data.h"
-#include "lockstep/engine/recipe.h"
 #include "lockstep/models/jit/text_model.h"
+#include "lockstep/recipe.h"
 #include "lockstep/recipes/jit/shared.h"
 
 namespace lockstep {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lockstep/datasets/proteins/cache_file.h"
-#include "lockstep/engine/recipe.h"
 #include "lockstep/models/protein/inference.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/datasets/proteins/open_sets.h"
 #include "lockstep/datasets/proteins/prepare.h"
+#include "lockstep/error.h"
 #include "lockstep/models/protein/inference.h"
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/engine/recipe.h"
 #include "lockstep/models/protein/losses.h"
 #include "lockstep/models/protein/masking.h"
 #include "lockstep/models/protein/model.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

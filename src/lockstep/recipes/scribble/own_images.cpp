@@ -1,9 +1,9 @@
 #include "lockstep/recipes/scribble/own_images.h"
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/data/label_map.h"
-#include "lockstep/datasets/images/image_folder.h"
+#include "lockstep/error.h"
+#include "lockstep/image_folder.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/data/image.h"
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/files.h"
 #include "lockstep/datasets/voc/prepare.h"
+#include "lockstep/error.h"
 #include "lockstep/models/deeplab/weights.h"
 
 namespace lockstep {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "lockstep/datasets/voc/voc_set.h"
-#include "lockstep/engine/recipe.h"
 #include "lockstep/models/deeplab/model.h"
 #include "lockstep/models/deeplab/windows.h"
+#include "lockstep/recipe.h"
 #include "lockstep/recipes/scribble/confusion.h"
 #include "lockstep/recipes/scribble/own_images.h"
 

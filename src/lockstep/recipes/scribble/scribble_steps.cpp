@@ -101,8 +101,8 @@ at::Tensor ScribbleRecipe::segment(const at::Tensor& image) {
     return resize_maps(model_->forward(windows).logits, windows.size(2),
                        windows.size(3));
   };
-  return segment_by_windows(normalised(image.unsqueeze(0)).squeeze(0),
-                            by_model, settings_.windows)
+  return segment_by_windows(normalised(image.unsqueeze(0)).squeeze(0), by_model,
+                            settings_.windows)
       .argmax(0)
       .to(at::kByte);
 }
@@ -183,8 +183,7 @@ std::vector<OutputFile> ScribbleRecipe::predict(int64_t input) {
   const Image image = own_images_.read(input);
   const at::Tensor classes =
       segment(to_tensor(image).to(model_->parameters()[0].device()));
-  return segmentation_files(own_images_.name(input), image,
-                            as_image(classes));
+  return segmentation_files(own_images_.name(input), image, as_image(classes));
 }
 
 }  // namespace lockstep

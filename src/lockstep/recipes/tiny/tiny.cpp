@@ -2,9 +2,9 @@
 
 #include <torch/torch.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/data/image.h"
 #include "lockstep/datasets/images/tiny_images.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

@@ -9,10 +9,10 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/comm/world.h"
-#include "lockstep/data/batch.h"
-#include "lockstep/data/dataset.h"
-#include "lockstep/data/sampler.h"
+#include "lockstep/world.h"
+#include "lockstep/batch.h"
+#include "lockstep/dataset.h"
+#include "lockstep/distributed_sampler.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/checkpoint/tree.h"
+#include "lockstep/checkpoint_tree.h"
 
 namespace lockstep {
 

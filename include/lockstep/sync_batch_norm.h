@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "lockstep/comm/world.h"
+#include "lockstep/world.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/optim/parameter_group.h"
+#include "lockstep/parameter_group.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {

@@ -13,16 +13,16 @@
 #include <vector>
 
 #include "lockstep/base/workers.h"
-#include "lockstep/config/options.h"
-#include "lockstep/data/batch.h"
-#include "lockstep/data/dataset.h"
-#include "lockstep/data/sampler.h"
-#include "lockstep/engine/loss.h"
-#include "lockstep/engine/metrics.h"
-#include "lockstep/engine/train_config.h"
-#include "lockstep/optim/parameter_group.h"
+#include "lockstep/options.h"
+#include "lockstep/batch.h"
+#include "lockstep/dataset.h"
+#include "lockstep/distributed_sampler.h"
+#include "lockstep/loss.h"
+#include "lockstep/metrics.h"
+#include "lockstep/train_config.h"
+#include "lockstep/parameter_group.h"
 #include "lockstep/run/checkpoint_keys.h"
-#include "lockstep/tensor/sample_random.h"
+#include "lockstep/sample_random.h"
 
 namespace torch::nn {
 class Module;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/engine/recipe.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/engine/loss.h"
+#include "lockstep/loss.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {

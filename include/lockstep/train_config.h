@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/config/options.h"
+#include "lockstep/options.h"
 #include "lockstep/tensor/device.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/checkpoint/tree.h"
+#include "lockstep/checkpoint_tree.h"
 
 namespace torch::nn {
 class Module;

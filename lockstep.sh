@@ -25,8 +25,10 @@ help() {
 usage: ./lockstep.sh COMMAND
 
   demo                   build what is needed, train a small model on two ranks and draw with it
-  test [--fast] [ARGS]   build and run all tests; ARGS go to ctest, for example -R Sampler
-                         --fast leaves out slow tests, GPU tests, sanitizers and fuzzing
+  test [--fast | --all] [ARGS]
+                         build and run all tests; ARGS go to ctest, for example -R Sampler
+                         --fast leaves out slow tests, GPU tests, GCC, sanitizers and fuzzing
+                         --all adds the whole tree under GCC, ASan/UBSan and TSan (hours)
   fuzz [SECONDS] [NAME]  feed damaged files and settings to the readers, 300 s each, or to
                          one of them; what is learned stays in build/fuzz-corpus
   build [PRESET] [-D..]  build a preset of CMakePresets.json (release when none is named)
@@ -190,16 +192,30 @@ build_and_test() {
   fi
 }
 
+# A build without tests: what counts is that it compiles.
+build_as_test() {
+  lock "$ROOT/build/.lock" "build/"
+  configure "$1"
+  if compile "$1"; then PASSED=$((PASSED + 1)); else FAILED=$((FAILED + 1)); fi
+  unlock
+}
+
 test_all() {
-  local fast=0 jobs="${LOCKSTEP_TEST_JOBS:-2}" without='^gpu$'
-  if [[ "${1:-}" == --fast ]]; then
-    fast=1
-    without='^(gpu|slow)$'
-    shift
-  fi
+  local extent=usual jobs="${LOCKSTEP_TEST_JOBS:-2}" without='^gpu$'
+  case "${1:-}" in
+    --fast)
+      extent=fast
+      without='^(gpu|slow)$'
+      shift
+      ;;
+    --all)
+      extent=all
+      shift
+      ;;
+  esac
   set_up
   build_and_test release release -j "$jobs" -LE "$without" "$@"
-  if ((fast == 0)); then
+  if [[ $extent != fast ]]; then
     if has_gpu; then
       run_tests release gpu -j 1 -L '^gpu$' "$@"
     else
@@ -211,6 +227,12 @@ test_all() {
     else
       note "no clang++-19 with libFuzzer here: the fuzz targets are left out"
     fi
+    CXX=g++ build_as_test gcc-base
+  fi
+  if [[ $extent == all ]]; then
+    CXX=g++ build_and_test gcc gcc -j "$jobs" -LE "$without" "$@"
+    build_and_test dev dev -j "$jobs" -LE "$without" "$@"
+    TSAN_OPTIONS=ignore_noninstrumented_modules=1 build_and_test tsan tsan -j "$jobs" -LE "$without" "$@"
   fi
   local report
   for report in "${FAILED_REPORTS[@]}"; do show_failed "$report"; done

@@ -37,6 +37,7 @@ libgtest-dev        required  file    /usr/include/gtest/gtest.h
 clang-19            optional  command clang++-19
 libclang-rt-19-dev  optional  file    /usr/lib/llvm-19/lib/clang/19/lib/linux
 clang-format-19     optional  command clang-format-19
+clang-tidy-19       optional  command clang-tidy-19
 mold                optional  command mold
 ccache              optional  command ccache
 ca-certificates     optional  file    /etc/ssl/certs/ca-certificates.crt

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-SOURCE_FOLDERS = ("src", "tests", "bench", "examples")
+SOURCE_FOLDERS = ("include", "src", "tests", "bench", "examples")
 CODE_SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
 LEFT_OUT = {"build", ".git", ".cache", "__pycache__"}
 

@@ -101,7 +101,8 @@ class Symbols(SampleTree):
     source = "namespace lockstep { Shape::~Shape() {} Square::~Square() {} int area(int w) { return w; } }\n"
 
     def test_accepts_what_public_headers_declare(self):
-        done = self.build(self.header, self.source + "namespace lockstep { int hidden() { return 1; } }\n")
+        done = self.build(self.header + "struct LOCKSTEP_EXPORT Plain { int a = 0; };",
+                          self.source + "namespace lockstep { int hidden() { return 1; } }\n")
         self.assertEqual((done.returncode, done.stdout), (0, "3 names exported\n"))
 
     def test_finds_names_that_no_public_header_declares(self):

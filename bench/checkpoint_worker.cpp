@@ -16,8 +16,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/environment.h"
-#include "lockstep/checkpoint_file.h"
-#include "lockstep/checkpoint_saver.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/program.h"
 #include "lockstep/tensor/device.h"
 

@@ -2,18 +2,15 @@
 
 # One folder, one static library. PUBLIC are its headers in include/lockstep, which are installed. DEPS is
 # all that the folder may include (tools/check_layers.py reads it here and checks every #include). A folder
-# that names TORCH lies below the torch line.
+# that names TORCH lies below the torch line. What a folder links, liblockstep links too.
 function(lockstep_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;PUBLIC;DEPS;LINK")
   add_library(lockstep_${name} STATIC ${arg_SOURCES})
-  target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
-  list(TRANSFORM arg_PUBLIC PREPEND ${PROJECT_SOURCE_DIR}/include/lockstep/)
-  target_sources(lockstep_${name} PUBLIC FILE_SET HEADERS
-    BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${arg_PUBLIC})
-  set_target_properties(lockstep_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   list(TRANSFORM arg_DEPS PREPEND lockstep_)
   target_link_libraries(lockstep_${name} PUBLIC lockstep_options ${arg_DEPS} PRIVATE ${arg_LINK})
-  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LIBRARIES ${name})
+  list(TRANSFORM arg_PUBLIC PREPEND ${PROJECT_SOURCE_DIR}/include/lockstep/)
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_PUBLIC_HEADERS ${arg_PUBLIC})
   if(arg_TORCH)
     target_link_libraries(lockstep_${name} PUBLIC Libtorch::cpu)
     lockstep_use_torch_pch(lockstep_${name})
@@ -25,12 +22,13 @@ function(lockstep_use_torch_pch target)
   target_precompile_headers(${target} REUSE_FROM lockstep_torch_pch)
 endfunction()
 
-# A program above the torch line links the folders it names, a TORCH one links liblockstep.
+# A program of this tree, which may use private code: it links the folders it names, a TORCH one all of them.
+# Programs that use only the public headers link Lockstep::lockstep.
 function(lockstep_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;DEPS;LINK")
   add_executable(${name} ${arg_SOURCES})
   if(arg_TORCH)
-    target_link_libraries(${name} PRIVATE lockstep_shared ${arg_LINK})
+    target_link_libraries(${name} PRIVATE lockstep_internal ${arg_LINK})
     lockstep_use_torch_pch(${name})
   else()
     list(TRANSFORM arg_DEPS PREPEND lockstep_)

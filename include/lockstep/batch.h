@@ -1,12 +1,12 @@
 // What a loader gives, and what it is asked for.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
-
-#include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 

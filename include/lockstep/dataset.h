@@ -1,10 +1,12 @@
 // A data set: numbered samples, each a few tensors.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/tensor/tensor.h"
+#include "lockstep/export.h"
 
 namespace lockstep {
 
@@ -12,7 +14,7 @@ using Sample = std::vector<at::Tensor>;
 
 // One data set serves all worker threads: get() must be safe to call from
 // several at once.
-class Dataset {
+class LOCKSTEP_EXPORT Dataset {
  public:
   virtual ~Dataset() = default;
 
@@ -32,7 +34,7 @@ class Dataset {
 };
 
 // Tensors whose first dimension counts the samples.
-class TensorDataset final : public Dataset {
+class LOCKSTEP_EXPORT TensorDataset final : public Dataset {
  public:
   // Throws ConfigError when the first dimensions differ.
   explicit TensorDataset(std::vector<at::Tensor> tensors);

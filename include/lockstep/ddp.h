@@ -11,16 +11,117 @@
 // lie in buckets.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "lockstep/parallel/ddp_engine.h"
-#include "lockstep/parallel/output_tensors.h"
+#include "lockstep/export.h"
+#include "lockstep/output_tensors.h"
+#include "lockstep/world.h"
+
+namespace torch::nn {
+class Module;
+}
+namespace c10d {
+class GradBucket;
+}
+namespace c10::ivalue {
+struct Future;
+}
 
 namespace lockstep {
+
+// Per bucket the positions of its parameters among those that take part, in the
+// order of their gradients. Part of a run's numeric state: from three ranks on,
+// another layout adds in another order and changes the last bits.
+using BucketLayout = std::vector<std::vector<size_t>>;
+
+// Gets a bucket of this rank's gradients, not divided yet, and returns a future
+// of the averaged tensor (or list of one). Runs on the thread of the backward
+// pass; must start the same collectives on every rank. Include
+// <torch/csrc/distributed/c10d/comm.hpp> to write one.
+using GradientFuture = c10::intrusive_ptr<c10::ivalue::Future>;
+using GradientHook = std::function<GradientFuture(c10d::GradBucket&)>;
+
+// How gradients travel.
+enum class Compression { kNone, kFp16, kBf16 };
+
+struct DdpConfig {
+  // Rank 0's buffers (running statistics) are copied to all ranks before each
+  // forward.
+  bool broadcast_buffers = true;
+  // Search the graph for parameters that take no part in a step. Costs time;
+  // needed when the set of used parameters changes between steps or ranks.
+  bool find_unused_parameters = false;
+  // Promise that every step uses the same parameters in the same way. Not with
+  // no_sync().
+  bool static_graph = false;
+  // Gradients live inside the buckets: no copies, less memory.
+  bool gradient_as_bucket_view = true;
+  // Unset: buckets of 25 MiB, the first of 1 MiB.
+  std::optional<double> bucket_cap_mb = {};
+  // Full names of parameters and buffers that are left alone on every rank.
+  std::set<std::string, std::less<>> ignored = {};
+  Compression compression = Compression::kNone;
+  // An own way to average a bucket, instead of `compression`.
+  GradientHook gradient_hook = {};
+  // From bucket_layout() of the run that this one continues.
+  std::optional<BucketLayout> bucket_layout = {};
+};
+
+struct JoinConfig {
+  // Divide by the number of ranks at the start, or by those that still have
+  // inputs.
+  bool divide_by_initial_world_size = true;
+  // Throw on every rank as soon as one has no more inputs, instead of going on
+  // without it.
+  bool throw_on_early_end = false;
+};
+
+// What DistributedDataParallel does around a forward pass, independent of the
+// module's type.
+class LOCKSTEP_EXPORT DdpEngine {
+ public:
+  // Checks that all ranks hold the same parameters and gives them rank 0's
+  // values. Throws ConfigError for a module that cannot be trained so, or when
+  // ranks hold different ones.
+  DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
+            DdpConfig config);
+  ~DdpEngine();
+  DdpEngine(const DdpEngine&) = delete;
+  DdpEngine& operator=(const DdpEngine&) = delete;
+
+  void before_forward();
+  // May replace the tensors by ones behind the sink node.
+  void after_forward(const std::vector<at::Tensor*>& outputs);
+
+  // Throws ConfigError with static_graph, a combination that libtorch 2.11 gets
+  // wrong.
+  void set_gradient_sync(bool enabled);
+  bool gradient_sync() const;
+
+  // Runs `steps`; then stands in for this rank until every rank has finished
+  // its own steps.
+  void join(const std::function<void()>& steps, const JoinConfig& config);
+
+  // A collective: every rank must call it. Valid between steps.
+  BucketLayout bucket_layout();
+
+  const World& world() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // While it lives, gradients are summed on this rank alone; the first backward
 // of a forward after it averages the sum. For gradient accumulation.

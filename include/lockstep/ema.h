@@ -1,10 +1,12 @@
 // Exponential moving averages of parameters.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/tensor/tensor.h"
+#include "lockstep/export.h"
 
 namespace lockstep {
 
@@ -26,7 +28,7 @@ struct EmaState {
 // follow the same parameters. Equal to Python's AveragedModel with
 // get_ema_multi_avg_fn, bit for bit. Tensors of integers (counters of buffers)
 // are copied, not averaged. Not thread-safe; never waits for the device.
-class Ema {
+class LOCKSTEP_EXPORT Ema {
  public:
   explicit Ema(std::vector<at::Tensor> parameters, EmaConfig config = {});
 
@@ -64,7 +66,7 @@ class Ema {
 // own bits again. Values are copied and storage stays, so that modules,
 // optimizers and DDP keep what they refer to; it needs memory for one more copy
 // of the parameters. Scopes nest. Neither step nor update inside.
-class EmaScope {
+class LOCKSTEP_EXPORT EmaScope {
  public:
   explicit EmaScope(const Ema& ema);
   ~EmaScope();

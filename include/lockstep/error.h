@@ -9,69 +9,71 @@
 #include <stdexcept>
 #include <string>
 
+#include "lockstep/export.h"
+
 namespace lockstep {
 
-class Error : public std::runtime_error {
+class LOCKSTEP_EXPORT Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 // The user can fix it: a bad flag, environment variable or setting.
-class ConfigError : public Error {
+class LOCKSTEP_EXPORT ConfigError : public Error {
  public:
   using Error::Error;
 };
 
 // A file, folder or socket of this machine failed.
-class IoError : public Error {
+class LOCKSTEP_EXPORT IoError : public Error {
  public:
   using Error::Error;
 };
 
 // The bytes of a file are not what they should be.
-class FormatError : public Error {
+class LOCKSTEP_EXPORT FormatError : public Error {
  public:
   using Error::Error;
 };
 
 // Another rank failed, left or disagrees; the group cannot be used again.
-class PeerError : public Error {
+class LOCKSTEP_EXPORT PeerError : public Error {
  public:
   using Error::Error;
 };
 
 // Nothing failed yet, but the deadline passed. The group is unusable after it.
-class TimeoutError : public PeerError {
+class LOCKSTEP_EXPORT TimeoutError : public PeerError {
  public:
   using PeerError::PeerError;
 };
 
 // The GPU, its driver or its memory.
-class DeviceError : public Error {
+class LOCKSTEP_EXPORT DeviceError : public Error {
  public:
   using Error::Error;
 };
 
 // A bug in Lockstep.
-class InternalError : public Error {
+class LOCKSTEP_EXPORT InternalError : public Error {
  public:
   using Error::Error;
 };
 
 // Exit codes of the programs: 2 Config, 3 Io, 4 Format, 5 Peer, 6 Timeout, 7
 // Device, 70 Internal, 1 anything else.
-int exit_code(const std::exception& error);
+LOCKSTEP_EXPORT int exit_code(const std::exception& error);
 constexpr int kPeerExitCode = 5;
 constexpr int kTimeoutExitCode = 6;
 
 // "TimeoutError", for error files; the type's own name for errors of other
 // libraries.
-std::string kind_name(const std::exception& error);
+LOCKSTEP_EXPORT std::string kind_name(const std::exception& error);
 
 // Throws InternalError. For conditions that only a bug can break, never for
 // user input.
-[[noreturn]] void internal_error(const char* file, int line,
-                                 const std::string& what);
+[[noreturn]] LOCKSTEP_EXPORT void internal_error(const char* file, int line,
+                                                 const std::string& what);
 
 }  // namespace lockstep
 

@@ -6,15 +6,17 @@
 // 2^-64).
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/tensor/tensor.h"
+#include "lockstep/export.h"
 
 namespace lockstep {
 
 // Depends on the order of the tensors, their bytes, shapes excluded. Waits for
 // the device.
-uint64_t fingerprint(const std::vector<at::Tensor>& tensors);
+LOCKSTEP_EXPORT uint64_t fingerprint(const std::vector<at::Tensor>& tensors);
 
 }  // namespace lockstep

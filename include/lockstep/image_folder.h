@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "lockstep/dataset.h"
+#include "lockstep/export.h"
 
 namespace lockstep {
 
 // Files that end in .jpg, .jpeg or .png (in any case), at any depth, by folder
 // and then by name: torchvision's order.
-std::vector<std::filesystem::path> images_below(
+LOCKSTEP_EXPORT std::vector<std::filesystem::path> images_below(
     const std::filesystem::path& folder);
 
 // How a image of any size becomes a square.
@@ -37,7 +38,7 @@ struct ImageFolderConfig {
 //
 // A sample is {uint8 [3, image_size, image_size], int64 label}. Immutable; safe
 // to use from several threads.
-class ImageFolder final : public Dataset {
+class LOCKSTEP_EXPORT ImageFolder final : public Dataset {
  public:
   // Reads the names of all files. Throws ConfigError when the path is no
   // folder, or it or a class is without images; IoError when a folder cannot

@@ -1,11 +1,11 @@
 // What a recipe's loss of a batch consists of.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 

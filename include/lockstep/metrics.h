@@ -1,14 +1,16 @@
 // Metrics of an evaluation: sums that every rank adds to, exact over ranks.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lockstep/export.h"
 #include "lockstep/loss.h"
-#include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
@@ -20,10 +22,11 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 using MetricCounts = std::map<std::string, at::Tensor>;
 
 // No value when there is no such metric.
-const double* find_metric(const Metrics& metrics, std::string_view name);
+LOCKSTEP_EXPORT const double* find_metric(const Metrics& metrics,
+                                          std::string_view name);
 
 // Collects values on the device; nothing is read back before result().
-class MetricSums {
+class LOCKSTEP_EXPORT MetricSums {
  public:
   // `values`: one per sample or a sum, of any shape; `count`: what they are
   // divided by in the end. Values per sample give a result that does not depend
@@ -63,6 +66,6 @@ class MetricSums {
 };
 
 // The sum of the numbers as if computed without rounding, then rounded once.
-double exact_sum(const std::vector<double>& values);
+LOCKSTEP_EXPORT double exact_sum(const std::vector<double>& values);
 
 }  // namespace lockstep

@@ -7,6 +7,8 @@
 // owns its state. Nothing here waits for the device.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,10 +16,17 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/parameter_group.h"
-#include "lockstep/tensor/tensor.h"
+#include "lockstep/export.h"
 
 namespace lockstep {
+
+// Parameters that are trained with the same settings.
+struct ParameterGroup {
+  std::string name = {};
+  std::vector<at::Tensor> parameters = {};
+  double lr_scale = 1;                      // times the optimizer's lr
+  std::optional<double> weight_decay = {};  // none: the optimizer's own
+};
 
 // What a checkpoint keeps. It maps to Python's optimizer.state_dict() so:
 //   parameters[i]  -> state_dict["state"][i], under the same names: "step"
@@ -35,7 +44,7 @@ struct OptimizerState {
   std::vector<std::map<std::string, double>> groups = {};
 };
 
-class Optimizer {
+class LOCKSTEP_EXPORT Optimizer {
  public:
   virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
@@ -117,7 +126,7 @@ struct AdamConfig {
 };
 
 // What Adam and AdamW share; they differ in how weights decay.
-class AdamFamily : public Optimizer {
+class LOCKSTEP_EXPORT AdamFamily : public Optimizer {
  protected:
   enum class Decay { kInGradient, kDecoupled };
   AdamFamily(std::vector<ParameterGroup> groups, const AdamConfig& config,
@@ -131,13 +140,13 @@ class AdamFamily : public Optimizer {
   Decay decay_;
 };
 
-class AdamW final : public AdamFamily {
+class LOCKSTEP_EXPORT AdamW final : public AdamFamily {
  public:
   explicit AdamW(std::vector<ParameterGroup> groups, AdamConfig config = {});
   explicit AdamW(std::vector<at::Tensor> parameters, AdamConfig config = {});
 };
 
-class Adam final : public AdamFamily {
+class LOCKSTEP_EXPORT Adam final : public AdamFamily {
  public:
   explicit Adam(std::vector<ParameterGroup> groups, AdamConfig config = {});
   explicit Adam(std::vector<at::Tensor> parameters, AdamConfig config = {});
@@ -153,7 +162,7 @@ struct SgdConfig {
   bool nesterov = false;
 };
 
-class Sgd final : public Optimizer {
+class LOCKSTEP_EXPORT Sgd final : public Optimizer {
  public:
   explicit Sgd(std::vector<ParameterGroup> groups, SgdConfig config = {});
   explicit Sgd(std::vector<at::Tensor> parameters, SgdConfig config = {});
@@ -179,8 +188,8 @@ struct OptimizerConfig {
 };
 
 // "adamw", "adam" or "sgd"; throws ConfigError for anything else.
-std::unique_ptr<Optimizer> make_optimizer(std::string_view kind,
-                                          std::vector<ParameterGroup> groups,
-                                          const OptimizerConfig& config);
+LOCKSTEP_EXPORT std::unique_ptr<Optimizer> make_optimizer(
+    std::string_view kind, std::vector<ParameterGroup> groups,
+    const OptimizerConfig& config);
 
 }  // namespace lockstep

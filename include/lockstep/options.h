@@ -5,17 +5,139 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
-#include "lockstep/config/setting.h"
-#include "lockstep/config/value.h"
+#include "lockstep/export.h"
 
 namespace lockstep {
+
+// What a setting may hold. All code between the user's text and the variable
+// works on one form, a list of scalars: a plain variable has one, an optional
+// none or one, a vector any number.
+enum class ScalarKind { kBool, kInteger, kNumber, kText };
+using SettingScalar = std::variant<bool, int64_t, double, std::string>;
+using SettingValue = std::vector<SettingScalar>;
+
+enum class ValueShape { kOne, kOptional, kList };
+
+// Reads and writes one variable of the program.
+struct Binding {
+  ScalarKind kind = ScalarKind::kText;
+  ValueShape shape = ValueShape::kOne;
+  std::function<SettingValue()> read = {};
+  std::function<void(const SettingValue&)> write = {};
+};
+
+namespace internal {
+
+template <typename T>
+constexpr bool kIsScalar =
+    std::is_same_v<T, bool> || std::is_same_v<T, int64_t> ||
+    std::is_same_v<T, double> || std::is_same_v<T, std::string>;
+
+template <typename T>
+constexpr ScalarKind kKindOf =
+    std::is_same_v<T, bool>      ? ScalarKind::kBool
+    : std::is_same_v<T, int64_t> ? ScalarKind::kInteger
+    : std::is_same_v<T, double>  ? ScalarKind::kNumber
+                                 : ScalarKind::kText;
+
+template <typename T>
+struct Bind {
+  static_assert(kIsScalar<T>,
+                "a setting is a bool, int64_t, double or std::string, a "
+                "std::optional of those, or a std::vector of the last three");
+  static Binding to(T& target) {
+    return {kKindOf<T>, ValueShape::kOne,
+            [&target] { return SettingValue{SettingScalar(target)}; },
+            [&target](const SettingValue& value) {
+              target = std::get<T>(value.front());
+            }};
+  }
+};
+
+template <typename T>
+struct Bind<std::optional<T>> {
+  static_assert(kIsScalar<T>, "an optional of bool, int64_t, double or text");
+  static Binding to(std::optional<T>& target) {
+    return {kKindOf<T>, ValueShape::kOptional,
+            [&target] {
+              return target ? SettingValue{SettingScalar(*target)}
+                            : SettingValue{};
+            },
+            [&target](const SettingValue& value) {
+              target.reset();
+              if (!value.empty()) target = std::get<T>(value.front());
+            }};
+  }
+};
+
+template <typename T>
+struct Bind<std::vector<T>> {
+  static_assert(kIsScalar<T> && !std::is_same_v<T, bool>,
+                "a vector of int64_t, double or text");
+  static Binding to(std::vector<T>& target) {
+    return {kKindOf<T>, ValueShape::kList,
+            [&target] { return SettingValue(target.begin(), target.end()); },
+            [&target](const SettingValue& value) {
+              target.clear();
+              for (const SettingScalar& item : value) {
+                target.push_back(std::get<T>(item));
+              }
+            }};
+  }
+};
+
+}  // namespace internal
+
+// The target must outlive the binding.
+template <typename T>
+Binding bind_value(T& target) {
+  return internal::Bind<T>::to(target);
+}
+
+struct OptionDetails {
+  // Other flag names of the same meaning, without dashes.
+  std::vector<std::string> aliases = {};
+  // YAML path when it is not the name: "data.batch_size".
+  std::string key = {};
+  // Allowed values of a text or integer (or of each item of a list).
+  std::vector<std::string> choices = {};
+  std::optional<double> minimum = {};  // Of a number.
+  std::optional<double> maximum = {};
+  std::string group = {};  // Heading in help and docs.
+  // Text for help when the default is computed ("all GPUs").
+  std::string shown_default = {};
+  // Belongs to one start of the program: to_yaml() leaves it out.
+  bool once = false;
+  // While that other setting has a value and this one was not given, this one
+  // follows from it: to_yaml() leaves it out.
+  std::string follows = {};
+};
+
+// Where a setting has its value from.
+enum class Source { kDefault, kFile, kFlag };
+
+struct LOCKSTEP_EXPORT Setting {
+  std::string name = {};
+  std::string help = {};
+  OptionDetails details = {};
+  Binding binding = {};
+  SettingValue default_value = {};
+  Source source = Source::kDefault;
+
+  // The YAML path.
+  const std::string& key() const;
+};
 
 // A checked value that is about to go into the variable of a setting.
 struct Assignment {
@@ -26,7 +148,7 @@ struct Assignment {
 
 // Settings, each bound to a variable that outlives this object. Values at the
 // time of binding are the defaults.
-class Options {
+class LOCKSTEP_EXPORT Options {
  public:
   // T: bool, int64_t, double, std::string, std::optional of those,
   // std::vector<int64_t|double|std::string>. Names consist of letters, digits,

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "lockstep/export.h"
+
 namespace lockstep {
 
 class Recipe;
@@ -14,7 +16,7 @@ struct CommandContext;
 // else 0. A crash leaves its stack for the launcher's report, or on stderr.
 //
 //   int main() { return lockstep::run_program([] { ... }); }
-int run_program(const std::function<void()>& body);
+LOCKSTEP_EXPORT int run_program(const std::function<void()>& body);
 
 // The whole main() of a program that is one recipe: the flags of lockstep
 // train, and its exit codes. A first word "train", "eval", "sample" or
@@ -25,7 +27,7 @@ int run_program(const std::function<void()>& body);
 //     MyRecipe recipe;
 //     return lockstep::recipe_main(count, values, recipe);
 //   }
-int recipe_main(int count, char** values, Recipe& recipe);
+LOCKSTEP_EXPORT int recipe_main(int count, char** values, Recipe& recipe);
 
 // The streams and the environment of this process, for commands on recipes.
 CommandContext process_context();

@@ -7,22 +7,23 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "lockstep/base/workers.h"
-#include "lockstep/options.h"
 #include "lockstep/batch.h"
+#include "lockstep/checkpoint_keys.h"
 #include "lockstep/dataset.h"
 #include "lockstep/distributed_sampler.h"
+#include "lockstep/export.h"
 #include "lockstep/loss.h"
 #include "lockstep/metrics.h"
+#include "lockstep/optimizer.h"
+#include "lockstep/options.h"
+#include "lockstep/random.h"
 #include "lockstep/train_config.h"
-#include "lockstep/parameter_group.h"
-#include "lockstep/run/checkpoint_keys.h"
-#include "lockstep/sample_random.h"
 
 namespace torch::nn {
 class Module;
@@ -111,7 +112,7 @@ struct OutputFile {
   bool is_shown = false;
 };
 
-class Recipe {
+class LOCKSTEP_EXPORT Recipe {
  public:
   virtual ~Recipe() = default;
 
@@ -192,8 +193,9 @@ class Recipe {
 
   // `lockstep prepare`: makes data ready once, before training. Returns what it
   // did, for the console. Default: there is nothing to prepare.
-  virtual std::string prepare(const std::vector<std::string>& arguments,
-                              const ShowProgress& progress);
+  virtual std::string prepare(
+      const std::vector<std::string>& arguments,
+      const std::function<void(int64_t done, int64_t total)>& progress);
 };
 
 }  // namespace lockstep

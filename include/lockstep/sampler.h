@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/export.h"
 #include "lockstep/recipe.h"
 
 namespace lockstep {
 
-class Sampler {
+class LOCKSTEP_EXPORT Sampler {
  public:
   // The settings are those that the checkpoint was trained with; `flags` are
   // those of `lockstep sample`: {"--ema", "0", "--classes", "7"}. Throws

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "lockstep/export.h"
+
 namespace lockstep {
 
 struct ScheduleConfig {
@@ -17,7 +19,7 @@ struct ScheduleConfig {
 };
 
 // Throws ConfigError for settings that make no sense.
-void check_schedule(const ScheduleConfig& config);
+LOCKSTEP_EXPORT void check_schedule(const ScheduleConfig& config);
 
 // The learning rate of update k = 1, 2, ... With W = warmup_updates, s = k-1-W
 // and S = total_updates-W:
@@ -26,6 +28,7 @@ void check_schedule(const ScheduleConfig& config);
 //   cosine   min + (base - min) * 0.5 * (1 + cos(pi * s / S))
 //   step     base * gamma ^ floor((k-1) / step_updates)
 // Beyond total_updates linear and cosine stay at min_lr. Checks its settings.
-double lr_at(const ScheduleConfig& config, double base_lr, int64_t update);
+LOCKSTEP_EXPORT double lr_at(const ScheduleConfig& config, double base_lr,
+                             int64_t update);
 
 }  // namespace lockstep

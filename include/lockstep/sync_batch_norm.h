@@ -11,14 +11,15 @@
 // the start. Until its tree is converted it is a plain BatchNorm.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <torch/nn/cloneable.h>
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
 #include <optional>
 
+#include "lockstep/export.h"
 #include "lockstep/world.h"
-#include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
@@ -29,7 +30,8 @@ struct BatchNormConfig {
 
 // Parameters, buffers and their meaning are those of torch.nn.BatchNorm:
 // weight, bias, running_mean, running_var (unbiased), num_batches_tracked.
-class SyncBatchNormImpl : public torch::nn::Cloneable<SyncBatchNormImpl> {
+class LOCKSTEP_EXPORT SyncBatchNormImpl
+    : public torch::nn::Cloneable<SyncBatchNormImpl> {
  public:
   explicit SyncBatchNormImpl(int64_t num_features,
                              const BatchNormConfig& config = {});
@@ -63,6 +65,7 @@ TORCH_MODULE(SyncBatchNorm);
 
 // Connects every SyncBatchNorm of the tree; in a world of one they stay plain.
 // Throws ConfigError for a BatchNorm of libtorch in the tree, by its name.
-void connect_sync_batch_norms(torch::nn::Module& root, const World& world);
+LOCKSTEP_EXPORT void connect_sync_batch_norms(torch::nn::Module& root,
+                                              const World& world);
 
 }  // namespace lockstep

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "lockstep/base/environment.h"
+#include "lockstep/device.h"
+#include "lockstep/export.h"
 #include "lockstep/options.h"
-#include "lockstep/tensor/device.h"
 
 namespace lockstep {
 
@@ -117,20 +119,23 @@ struct TrainConfig {
 
 // The flag that sets the warm-up of this run: "--warmup_steps" or
 // "--warmup_epochs".
-const char* warmup_flag(const OptimizationConfig& optimization);
+LOCKSTEP_EXPORT const char* warmup_flag(const OptimizationConfig& optimization);
 
 // Of --device: "auto", "cpu" or "cuda".
-DeviceChoice parse_device_choice(const std::string& name);
+LOCKSTEP_EXPORT DeviceChoice parse_device_choice(const std::string& name);
 
 // Binds every common setting.
-void describe_common(Options& options, TrainConfig& config);
+LOCKSTEP_EXPORT void describe_common(Options& options, TrainConfig& config);
 
 // What no single setting shows: contradictions. Throws ConfigError.
-void check_config(const TrainConfig& config, const Options& options);
+LOCKSTEP_EXPORT void check_config(const TrainConfig& config,
+                                  const Options& options);
 
 // A world that was launched is as the environment says; words that say
 // otherwise are an error. Without an environment the words give a world of
 // one.
-void check_launch_words(const LaunchWords& words, const Environment& env);
+LOCKSTEP_EXPORT void check_launch_words(
+    const LaunchWords& words,
+    const std::map<std::string, std::string, std::less<>>& env);
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 // returns at once.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
@@ -13,23 +14,25 @@
 #include <concepts>
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
-#include "lockstep/base/environment.h"
-#include "lockstep/base/status.h"
-#include "lockstep/comm/vote.h"
-#include "lockstep/tensor/device.h"
-#include "lockstep/tensor/tensor.h"
+#include "lockstep/device.h"
+#include "lockstep/export.h"
 
 namespace c10d {
 class ProcessGroup;
 }
 
 namespace lockstep {
+
+class StatusWriter;
+class Vote;
 
 struct WorldConfig {
   DeviceChoice device = DeviceChoice::kAuto;
@@ -43,7 +46,7 @@ enum class ReduceOp { kSum, kMean, kMin, kMax };
 // A handle: copies share one world. Collectives must be called by all ranks in
 // one order, from one thread. They throw PeerError when another rank is gone,
 // TimeoutError when one does not come; the world is unusable after that.
-class World {
+class LOCKSTEP_EXPORT World {
  public:
   // Reads torchrun's variables; one process when there are none. Takes the
   // device, connects to all ranks and checks that they agree, so that errors
@@ -51,8 +54,10 @@ class World {
   // Call it once per process, before anything of CUDA; keep the World and copy
   // it.
   static World from_environment(const WorldConfig& config = {});
-  static World from_environment(const WorldConfig& config,
-                                const Environment& environment);
+  // The same with these variables in place of the process's.
+  static World from_environment(
+      const WorldConfig& config,
+      const std::map<std::string, std::string, std::less<>>& environment);
 
   // No moves: a World that was moved from would be none.
   World(const World&) = default;
@@ -99,19 +104,17 @@ class World {
   // is not awaited.
   void barrier(std::optional<std::chrono::milliseconds> limit = {}) const;
 
-  // A decision that all ranks share; see vote.h. Every rank must make the same
-  // votes.
-  Vote make_vote() const;
-
   // Leaves the group in good order: waits a short while for the others, then
   // closes. Called by the last handle's destructor too (unless an error is
   // being thrown).
   void close() const;
 
-  // For the layers above: c10d's group of all ranks, and this rank's status
-  // page.
+  // For the layers above: c10d's group of all ranks, this rank's status page
+  // (base/status.h), and a decision that all ranks share (comm/vote.h), of
+  // which every rank must make the same.
   const c10::intrusive_ptr<c10d::ProcessGroup>& group() const;
   StatusWriter& status() const;
+  Vote make_vote() const;
 
  private:
   struct Impl;
@@ -126,10 +129,10 @@ class World {
 };
 
 namespace detail {
-std::string to_text(int64_t value);
-std::string to_text(double value);
-void from_text(const std::string& text, int64_t& value);
-void from_text(const std::string& text, double& value);
+LOCKSTEP_EXPORT std::string to_text(int64_t value);
+LOCKSTEP_EXPORT std::string to_text(double value);
+LOCKSTEP_EXPORT void from_text(const std::string& text, int64_t& value);
+LOCKSTEP_EXPORT void from_text(const std::string& text, double& value);
 }  // namespace detail
 
 template <typename Action>

@@ -7,7 +7,7 @@
 
 #include "distributed/training.h"
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 
 namespace lockstep::testing {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "distributed/training.h"
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/data/image.h"
 #include "support/cifar10_files.h"
 

@@ -6,6 +6,8 @@
 
 #include <csignal>
 
+#include "lockstep/base/status.h"
+#include "lockstep/comm/vote.h"
 #include "lockstep/lockstep.h"
 
 // Outside of a namespace, so that the report has a plain name.

@@ -12,9 +12,8 @@
 #include <random>
 
 #include "distributed/training.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/folder.h"
-#include "lockstep/checkpoint_file.h"
-#include "lockstep/checkpoint_saver.h"
 #include "support/tree_equal.h"
 
 namespace lockstep::testing {

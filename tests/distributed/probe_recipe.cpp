@@ -9,8 +9,7 @@
 #include <fstream>
 
 #include "distributed/original_layouts.h"
-#include "lockstep/random_stream.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "distributed/training.h"
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/datasets/proteins/cache_file.h"
 #include "lockstep/datasets/proteins/generated.h"
 #include "support/tree_equal.h"

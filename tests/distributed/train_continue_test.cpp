@@ -5,7 +5,7 @@
 
 #include "distributed/training.h"
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "support/tree_equal.h"
 
 namespace lockstep::testing {

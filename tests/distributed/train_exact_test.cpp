@@ -9,7 +9,7 @@
 #include "distributed/training.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/distributed_sampler.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 #include "support/tree_equal.h"
 
 namespace lockstep::testing {

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 
 namespace lockstep::testing {
 namespace {

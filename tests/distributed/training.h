@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint_tree.h"
+#include "lockstep/checkpoint.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

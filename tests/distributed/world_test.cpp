@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/comm/vote.h"
 #include "lockstep/error.h"
 #include "support/ranks.h"
 

@@ -1,10 +1,10 @@
 // Checkpoints of tensors on a GPU.
+#include "lockstep/checkpoint.h"
+
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "lockstep/checkpoint/host_copy.h"
-#include "lockstep/checkpoint_file.h"
-#include "lockstep/checkpoint_saver.h"
 #include "lockstep/tensor/device.h"
 #include "support/temp_dir.h"
 

@@ -1,4 +1,6 @@
 // One process and one GPU: device, fingerprint, loader.
+#include "lockstep/tensor/device.h"
+
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 

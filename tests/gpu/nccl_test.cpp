@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/comm/vote.h"
 #include "lockstep/ddp.h"
 #include "lockstep/fingerprint.h"
 #include "support/ranks.h"

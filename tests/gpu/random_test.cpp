@@ -1,9 +1,9 @@
 // Random draws on a GPU equal those on the CPU, bit for bit.
+#include "lockstep/random.h"
+
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/sample_random.h"
-#include "lockstep/seed.h"
 #include "lockstep/tensor/device.h"
 
 namespace lockstep {

@@ -4,9 +4,9 @@
 #include <torch/torch.h>
 
 #include "interop/parity.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/models/atlas/losses.h"
 #include "lockstep/models/atlas/model.h"
-#include "lockstep/module_state.h"
 
 namespace lockstep::testing {
 namespace {

@@ -4,12 +4,11 @@
 
 #include <numeric>
 
+#include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/record.h"
 #include "lockstep/checkpoint/weight_files.h"
-#include "lockstep/checkpoint_file.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/npz.h"
-#include "lockstep/module_state.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 #include "support/tree_equal.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/fid/feature_net.h"
 #include "lockstep/fid/frechet.h"
 #include "support/process.h"

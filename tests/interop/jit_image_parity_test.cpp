@@ -5,9 +5,9 @@
 #include <torch/torch.h>
 
 #include "interop/parity.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/models/jit/image_flow.h"
 #include "lockstep/models/jit/image_model.h"
-#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

@@ -5,9 +5,9 @@
 #include <torch/torch.h>
 
 #include "interop/parity.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/diffusion/ddim.h"
 #include "lockstep/models/jit/text_model.h"
-#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "distributed/training.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "support/tree_equal.h"
 
 namespace lockstep {

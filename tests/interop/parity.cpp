@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

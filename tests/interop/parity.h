@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lockstep/checkpoint_tree.h"
+#include "lockstep/checkpoint.h"
 
 namespace torch::nn {
 class Module;

@@ -10,7 +10,7 @@
 #include "lockstep/datasets/proteins/cache_file.h"
 #include "lockstep/datasets/proteins/generated.h"
 #include "lockstep/models/protein/vocabulary.h"
-#include "lockstep/random_stream.h"
+#include "lockstep/random.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/models/protein/inference.h"
 #include "lockstep/models/protein/losses.h"
 #include "lockstep/models/protein/model.h"
 #include "lockstep/models/protein/vocabulary.h"
-#include "lockstep/module_state.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

@@ -4,9 +4,7 @@
 
 #include <numeric>
 
-#include "lockstep/random_stream.h"
-#include "lockstep/sample_random.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

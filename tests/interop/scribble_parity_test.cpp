@@ -5,10 +5,9 @@
 #include <torch/torch.h>
 
 #include "interop/parity.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/models/deeplab/model.h"
 #include "lockstep/models/deeplab/weights.h"
-#include "lockstep/module_state.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 

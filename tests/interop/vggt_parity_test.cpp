@@ -4,8 +4,8 @@
 #include <torch/torch.h>
 
 #include "interop/parity.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/models/vggt/vggt.h"
-#include "lockstep/module_state.h"
 #include "support/random_vggt.h"
 
 namespace lockstep {

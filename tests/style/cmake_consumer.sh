@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build to a temporary prefix, copies three examples away from this tree,
-# builds them against the installed package, and runs them with the installed launcher.
+# Installs a build to a temporary prefix and moves it, copies three examples away from this
+# tree, builds them against the installed package, and runs them with the installed launcher.
 # usage: cmake_consumer.sh CMAKE BUILD-FOLDER EXAMPLES-FOLDER COMPILER
 set -euo pipefail
 
@@ -8,8 +8,14 @@ cmake="$1" build="$2" examples="$3" compiler="$4"
 temporary="$(mktemp -d)"
 trap 'rm -rf "$temporary"' EXIT
 
-"$cmake" --install "$build" --prefix "$temporary/prefix" > /dev/null
+"$cmake" --install "$build" --prefix "$temporary/installed" > /dev/null
+mv "$temporary/installed" "$temporary/prefix"
 python3 -B "$examples/../tools/check_binaries.py" "$temporary/prefix"
+# The public headers and nothing else; no path or warning flag of this build in the package.
+diff -r "$examples/../include" "$temporary/prefix/include"
+if grep -rnE -e "$build|$(realpath "$examples/..")|$temporary|-W(all|error|extra)" "$temporary/prefix"/lib*/cmake; then
+  exit 1
+fi
 cp -r "$examples/04_cmake_consumer" "$temporary/consumer"
 cd "$temporary/consumer"
 "$cmake" -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \

@@ -83,24 +83,97 @@ class Binaries(SampleTree):
         self.assert_found("no programs or libraries")
 
 
+class Symbols(SampleTree):
+    check = "check_symbols.py"
+
+    def build(self, header, source):
+        self.write("include/lockstep/a.h", "#define LOCKSTEP_EXPORT __attribute__((visibility(\"default\")))\n"
+                   "namespace lockstep {\n" + header + "\n}\n")
+        self.write("a.cpp", '#include "include/lockstep/a.h"\n' + source)
+        subprocess.run(["g++", "-shared", "-fPIC", "-fvisibility=hidden", self.root / "a.cpp", "-o",
+                        self.root / "liba.so"], check=True)
+        return subprocess.run([ROOT / "tools" / self.check, self.root / "liba.so", self.root],
+                              capture_output=True, text=True)
+
+    header = ("struct LOCKSTEP_EXPORT Shape { virtual ~Shape(); };\n"
+              "struct LOCKSTEP_EXPORT Square final : Shape { ~Square() override; };\n"
+              "LOCKSTEP_EXPORT int area(int width);")
+    source = "namespace lockstep { Shape::~Shape() {} Square::~Square() {} int area(int w) { return w; } }\n"
+
+    def test_accepts_what_public_headers_declare(self):
+        done = self.build(self.header + "struct LOCKSTEP_EXPORT Plain { int a = 0; };",
+                          self.source + "namespace lockstep { int hidden() { return 1; } }\n")
+        self.assertEqual((done.returncode, done.stdout), (0, "3 names exported\n"))
+
+    def test_finds_names_that_no_public_header_declares(self):
+        done = self.build(self.header, self.source + "namespace lockstep { LOCKSTEP_EXPORT int other() { return 1; } }\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("lockstep::other(): exported", done.stdout)
+
+    def test_finds_declared_names_that_the_library_lacks(self):
+        done = self.build(self.header + "LOCKSTEP_EXPORT const char* name();", self.source)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("name: declared with LOCKSTEP_EXPORT", done.stdout)
+
+
+class OneFile(SampleTree):
+    """tools/all_headers.py, as style.headers_compile_together uses it."""
+
+    def compiles(self):
+        source = self.root / "all.cpp"
+        subprocess.run([ROOT / "tools" / "all_headers.py", self.root, source], check=True)
+        return subprocess.run(["g++", "-fsyntax-only", "-I", self.root / "include", "-I", self.root / "src", source],
+                              capture_output=True).returncode == 0
+
+    def test_finds_two_types_of_one_name(self):
+        self.write("include/lockstep/a.h", "namespace lockstep { struct Box { int a; }; }\n")
+        self.write("src/lockstep/plot/b.h", "namespace lockstep::plot { struct Box { float b; }; }\n")
+        self.assertTrue(self.compiles())
+        self.write("src/lockstep/plot/deep/c.h", "namespace lockstep { struct Box { float b; }; }\n")
+        self.assertFalse(self.compiles())
+
+
 class Layers(SampleTree):
     check = "check_layers.py"
 
     def setUp(self):
         super().setUp()
-        self.library("base", "HEADERS error.h")
+        self.library("base", "SOURCES a.cpp PUBLIC error.h")
         self.library("net", "DEPS base")
-        self.library("comm", "TORCH DEPS net")
+        self.library("comm", "TORCH PUBLIC world.h DEPS net")
+        self.library("data", "TORCH DEPS comm")
+        self.library("data/files", "DEPS base")
 
     def library(self, name, text):
-        self.write(f"src/lockstep/{name}/CMakeLists.txt", f"lockstep_library({name} {text})\n")
+        self.write(f"src/lockstep/{name}/CMakeLists.txt", f"lockstep_library({Path(name).name} {text})\n")
 
     def test_accepts_includes_of_dependencies_and_theirs(self):
         self.write("src/lockstep/comm/a.cpp",
                    '#include <torch/torch.h>\n#include "lockstep/error.h"\n')
         self.write("src/lockstep/net/a.cpp", "#include <fmt/format.h>\nwait_for_exit();\n")
         self.write("src/lockstep/app/main.cpp", '#include "lockstep/comm/a.h"\nstd::cout << 1;\n')
+        self.write("include/lockstep/world.h", '#include <c10/core/Device.h>\n#include "lockstep/error.h"\n')
         self.assert_fine()
+
+    def test_finds_private_headers_in_public_ones(self):
+        self.write("include/lockstep/world.h", '#include "lockstep/comm/vote.h"\n')
+        self.assert_found("include/lockstep/world.h:1: a public header may not include lockstep/comm/vote.h")
+
+    def test_takes_a_public_header_for_its_folder(self):
+        self.write("src/lockstep/net/a.cpp", '#include "lockstep/world.h"\n')
+        self.write("include/lockstep/error.h", '#include <fmt/format.h>\n#include "lockstep/world.h"\n')
+        self.assert_found("net/a.cpp:1: net may not include comm", "error.h:1: a header above the torch line",
+                          "error.h:2: base may not include comm")
+
+    def test_finds_public_headers_that_nobody_installs(self):
+        self.write("src/lockstep/net/a.cpp", '#include "lockstep/other.h"\n')
+        self.assert_found("no lockstep_library() lists other.h under PUBLIC")
+
+    def test_takes_the_library_of_the_deepest_folder(self):
+        self.write("src/lockstep/data/files/a.cpp", '#include "lockstep/net/a.h"\n#include <ATen/ATen.h>\n')
+        self.write("src/lockstep/data/a.cpp", '#include "lockstep/data/files/a.h"\n')
+        self.assert_found("files/a.cpp:1: files may not include net", "files/a.cpp:2: files lies above the torch line",
+                          "data/a.cpp:1: data may not include files")
 
     def test_finds_an_include_against_the_direction(self):
         self.write("src/lockstep/base/a.h", '\n#include "lockstep/net/socket.h"\n')

@@ -11,12 +11,11 @@
 
 #include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/error.h"
-#include "lockstep/module_state.h"
 #include "lockstep/options.h"
-#include "lockstep/recipes/registry.h"
+#include "lockstep/registry.h"
 #include "lockstep/run/checkpoint_layout.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include "lockstep/cli/command_line.h"
 #include "lockstep/config/render.h"
 #include "lockstep/options.h"
-#include "lockstep/recipes/registry.h"
+#include "lockstep/registry.h"
 
 namespace lockstep {
 

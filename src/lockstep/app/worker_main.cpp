@@ -14,7 +14,7 @@
 #include "lockstep/cli/commands.h"
 #include "lockstep/error.h"
 #include "lockstep/lockstep.h"
-#include "lockstep/recipes/registry.h"
+#include "lockstep/registry.h"
 
 namespace lockstep {
 namespace {

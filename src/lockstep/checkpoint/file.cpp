@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/host_copy.h"
 #include "lockstep/checkpoint/record.h"
-#include "lockstep/checkpoint_file.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"

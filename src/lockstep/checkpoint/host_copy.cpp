@@ -7,6 +7,7 @@
 
 #include "lockstep/checkpoint/memory_copy.h"
 #include "lockstep/error.h"
+#include "lockstep/formats/value.h"
 #include "lockstep/tensor/device.h"
 
 namespace lockstep {

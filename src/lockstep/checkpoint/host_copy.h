@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lockstep/checkpoint_tree.h"
+#include "lockstep/checkpoint.h"
 
 namespace lockstep {
 

@@ -1,5 +1,3 @@
-#include "lockstep/module_state.h"
-
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
@@ -9,6 +7,8 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/checkpoint.h"
+#include "lockstep/checkpoint/record.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -69,6 +69,23 @@ std::string list_text(const char* title, const std::vector<std::string>& names,
   return text + join(shown, ", ") + " and " + more + " more";
 }
 
+template <typename Tensor>
+const BasicValue<Tensor>& state_dict_in(const BasicValue<Tensor>& file) {
+  using Node = BasicValue<Tensor>;
+  const auto holds_tensors = [](const Node& value) {
+    const auto* dict = value.template get_if<typename Node::Dict>();
+    return dict != nullptr &&
+           std::ranges::any_of(*dict, [](const typename Node::Entry& entry) {
+             return entry.value.template is<Tensor>();
+           });
+  };
+  for (const char* key : kCommonKeys) {
+    const Node* found = file.find(key);
+    if (found != nullptr && holds_tensors(*found)) return *found;
+  }
+  return file;
+}
+
 }  // namespace
 
 NamedWeights named_tensors(const torch::nn::Module& module) {
@@ -110,25 +127,9 @@ std::string wrapper_prefix(const std::vector<std::string>& names) {
   return prefix;
 }
 
-template <typename Tensor>
-const BasicValue<Tensor>& find_state_dict(const BasicValue<Tensor>& file) {
-  using Node = BasicValue<Tensor>;
-  const auto holds_tensors = [](const Node& value) {
-    const auto* dict = value.template get_if<typename Node::Dict>();
-    return dict != nullptr &&
-           std::ranges::any_of(*dict, [](const typename Node::Entry& entry) {
-             return entry.value.template is<Tensor>();
-           });
-  };
-  for (const char* key : kCommonKeys) {
-    const Node* found = file.find(key);
-    if (found != nullptr && holds_tensors(*found)) return *found;
-  }
-  return file;
-}
+const Tree& find_state_dict(const Tree& file) { return state_dict_in(file); }
 
-template const Tree& find_state_dict(const Tree& file);
-template const Value& find_state_dict(const Value& file);
+const Value& find_value_dict(const Value& file) { return state_dict_in(file); }
 
 Tree module_state(const torch::nn::Module& module) {
   Tree::Dict state;

@@ -1,7 +1,7 @@
 // Torch tensors to records of files, and back.
 #pragma once
 
-#include "lockstep/checkpoint_tree.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/formats/value.h"
 
 namespace lockstep {
@@ -21,5 +21,8 @@ at::ScalarType to_scalar_type(DType dtype);
 
 // A contiguous copy of one tensor; a checksum is not compared. Throws IoError.
 at::Tensor copy_of(const TensorRecord& record);
+
+// As find_state_dict().
+const Value& find_value_dict(const Value& file);
 
 }  // namespace lockstep

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "lockstep/base/signal_mask.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/host_copy.h"
 #include "lockstep/checkpoint/record.h"
-#include "lockstep/checkpoint_saver.h"
 #include "lockstep/formats/torch_file.h"
 
 namespace lockstep {

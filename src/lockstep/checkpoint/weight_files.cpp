@@ -51,7 +51,7 @@ NamedTensors tensors_of(const ByteSource& source) {
   }
   const Value whole = read_torch_file(source);
   NamedTensors tensors;
-  for (const auto& entry : BasicView(find_state_dict(whole)).as_dict()) {
+  for (const auto& entry : BasicView(find_value_dict(whole)).as_dict()) {
     const auto* name = entry.key.get_if<std::string>();
     const auto* tensor = entry.value.get_if<TensorRecord>();
     if (name != nullptr && tensor != nullptr) {

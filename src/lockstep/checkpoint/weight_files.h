@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/module_state.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace torch::nn {

@@ -8,6 +8,7 @@
 #include "lockstep/base/memory_cgroup.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/explain.h"
+#include "lockstep/tensor/device.h"
 
 namespace lockstep {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "lockstep/comm/nccl_backend.h"
 #include "lockstep/comm/recorded_backend.h"
+#include "lockstep/export.h"
 
 // The size of ProcessGroupNCCL::Options follows nccl.h: it must be the wheel's.
 static_assert(NCCL_VERSION_CODE == NCCL_VERSION(2, 28, 9),
@@ -88,7 +89,7 @@ using RecordedNccl = Recorded<c10d::ProcessGroupNCCL, PolledCompletion>;
 
 extern "C" {
 
-void lockstep_cuda_make_nccl_backend(
+LOCKSTEP_EXPORT void lockstep_cuda_make_nccl_backend(
     const lockstep::NcclRequest& request,
     c10::intrusive_ptr<c10d::Backend>& backend) {
   auto options = c10d::ProcessGroupNCCL::Options::create();
@@ -100,7 +101,7 @@ void lockstep_cuda_make_nccl_backend(
       request.place.rank, request.place.world_size, std::move(options));
 }
 
-const char* lockstep_cuda_last_nccl_error() {
+LOCKSTEP_EXPORT const char* lockstep_cuda_last_nccl_error() {
   return ncclGetLastError(nullptr);
 }
 

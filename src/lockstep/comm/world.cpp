@@ -16,9 +16,11 @@
 #include "lockstep/comm/nccl_backend.h"
 #include "lockstep/comm/network.h"
 #include "lockstep/comm/rendezvous.h"
+#include "lockstep/comm/vote.h"
 #include "lockstep/comm/vote_channel.h"
 #include "lockstep/comm/world_impl.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/device.h"
 
 namespace lockstep {
 namespace {

@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "lockstep/base/status.h"
 #include "lockstep/comm/place.h"
 #include "lockstep/comm/store_barrier.h"
 #include "lockstep/world.h"

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "lockstep/base/status.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/comm/world_impl.h"
 #include "lockstep/error.h"

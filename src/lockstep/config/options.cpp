@@ -8,6 +8,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/config/scalar_text.h"
+#include "lockstep/config/setting.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

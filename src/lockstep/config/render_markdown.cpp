@@ -3,6 +3,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/config/groups.h"
 #include "lockstep/config/render.h"
+#include "lockstep/config/setting.h"
 
 namespace lockstep {
 namespace {

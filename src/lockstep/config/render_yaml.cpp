@@ -4,6 +4,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/config/render.h"
 #include "lockstep/config/scalar_text.h"
+#include "lockstep/config/setting.h"
 
 namespace lockstep {
 namespace {

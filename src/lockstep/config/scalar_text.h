@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/config/value.h"
+#include "lockstep/options.h"
 
 namespace lockstep {
 

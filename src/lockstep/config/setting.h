@@ -1,48 +1,13 @@
-// One setting: its names, its meaning, its limits and the variable behind it.
+// Settings as text: names, what a user may write, and refusals.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "lockstep/config/value.h"
+#include "lockstep/options.h"
 
 namespace lockstep {
-
-struct OptionDetails {
-  // Other flag names of the same meaning, without dashes.
-  std::vector<std::string> aliases = {};
-  // YAML path when it is not the name: "data.batch_size".
-  std::string key = {};
-  // Allowed values of a text or integer (or of each item of a list).
-  std::vector<std::string> choices = {};
-  std::optional<double> minimum = {};  // Of a number.
-  std::optional<double> maximum = {};
-  std::string group = {};  // Heading in help and docs.
-  // Text for help when the default is computed ("all GPUs").
-  std::string shown_default = {};
-  // Belongs to one start of the program: to_yaml() leaves it out.
-  bool once = false;
-  // While that other setting has a value and this one was not given, this one
-  // follows from it: to_yaml() leaves it out.
-  std::string follows = {};
-};
-
-// Where a setting has its value from.
-enum class Source { kDefault, kFile, kFlag };
-
-struct Setting {
-  std::string name = {};
-  std::string help = {};
-  OptionDetails details = {};
-  Binding binding = {};
-  SettingValue default_value = {};
-  Source source = Source::kDefault;
-
-  // The YAML path.
-  const std::string& key() const;
-};
 
 // The one spelling that names are compared by: '-' becomes '_'.
 std::string normalized(std::string_view name);

@@ -10,6 +10,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/config/scalar_text.h"
+#include "lockstep/config/setting.h"
 #include "lockstep/config/yaml_tree.h"
 #include "lockstep/error.h"
 

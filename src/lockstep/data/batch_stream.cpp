@@ -8,7 +8,7 @@
 
 #include "lockstep/comm/explain.h"
 #include "lockstep/error.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

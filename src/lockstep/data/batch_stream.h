@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "lockstep/base/status.h"
 #include "lockstep/loader.h"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "lockstep/random_stream.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -3,6 +3,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "lockstep/base/status.h"
 #include "lockstep/data/batch_stream.h"
 
 namespace lockstep {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lockstep/random_stream.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

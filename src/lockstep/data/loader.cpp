@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/base/status.h"
 #include "lockstep/data/batch_stream.h"
 #include "lockstep/error.h"
 
@@ -44,7 +45,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const World& world,
                LoaderConfig config)
     : Loader(std::move(dataset), Shard{world.rank(), world.size()},
              world.device(), config) {
-  status_ = world.status();
+  status_ = std::make_shared<StatusWriter>(world.status());
 }
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, Shard share,
@@ -52,7 +53,8 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, Shard share,
     : dataset_(std::move(dataset)),
       device_(device),
       config_(config),
-      sampler_(size_of(dataset_), share, sampler_config(config)) {
+      sampler_(size_of(dataset_), share, sampler_config(config)),
+      status_(std::make_shared<StatusWriter>()) {
   check(config_);
 }
 
@@ -108,6 +110,12 @@ Batches stream_batches(std::shared_ptr<const Dataset> dataset,
       config.device, status));
 }
 
+Batches stream_batches(std::shared_ptr<const Dataset> dataset,
+                       RequestSequence requests, const StreamConfig& config) {
+  return stream_batches(std::move(dataset), std::move(requests), config,
+                        StatusWriter());
+}
+
 Batches Loader::epoch(int64_t number, int64_t first_batch) const {
   if (first_batch < 0 || first_batch > batches_per_epoch()) {
     throw ConfigError(fmt::format(
@@ -124,7 +132,7 @@ Batches Loader::epoch(int64_t number, int64_t first_batch) const {
        .workers = config_.workers,
        .prefetch_batches = config_.prefetch_batches,
        .device = device_},
-      status_);
+      *status_);
 }
 
 }  // namespace lockstep

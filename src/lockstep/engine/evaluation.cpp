@@ -6,9 +6,10 @@
 #include <cmath>
 
 #include "lockstep/base/divide.h"
+#include "lockstep/base/status.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/loader.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

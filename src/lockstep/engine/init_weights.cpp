@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
-#include "lockstep/module_state.h"
 #include "lockstep/run/checkpoint_layout.h"
 #include "lockstep/run/run_folder.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "lockstep/error.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 #include "lockstep/tensor/device.h"
 
 namespace lockstep {

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "lockstep/base/workers.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/tensor/device.h"
 
 namespace lockstep {
 namespace {

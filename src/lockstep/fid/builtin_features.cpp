@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "lockstep/random_stream.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

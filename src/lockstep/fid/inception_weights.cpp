@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/crc32.h"
 #include "lockstep/formats/tensor_record.h"
-#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

@@ -18,8 +18,8 @@
 #include <variant>
 #include <vector>
 
-#include "lockstep/formats/boxed.h"
 #include "lockstep/formats/pickle_reader.h"
+#include "lockstep/value.h"
 
 namespace lockstep::pickle {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 #include "lockstep/tensor/cuda_library.h"
 
 namespace lockstep {

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "lockstep/export.h"
+
 namespace {
 
 __device__ uint64_t mix_bits(uint64_t value) {
@@ -54,8 +56,9 @@ void check(cudaError_t status) {
 }  // namespace
 
 // Runs on the legacy default stream after everything queued on the device.
-extern "C" uint64_t lockstep_cuda_hash_words(const void* bytes,
-                                             int64_t num_bytes, int device) {
+extern "C" LOCKSTEP_EXPORT uint64_t lockstep_cuda_hash_words(const void* bytes,
+                                                             int64_t num_bytes,
+                                                             int device) {
   constexpr int kThreads = 256;
   constexpr int64_t kMaxBlocks = 1024;
   check(cudaSetDevice(device));

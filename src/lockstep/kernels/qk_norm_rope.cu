@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "lockstep/export.h"
 #include "lockstep/kernels/qk_norm_rope_request.h"
 #include "lockstep/kernels/warp.cuh"
 
@@ -83,8 +84,8 @@ __global__ void turn(QkNormRopeRequest request) {
 }  // namespace
 
 // Queues it on a stream of the current device.
-extern "C" void lockstep_cuda_turn_heads(const QkNormRopeRequest* request,
-                                         void* stream) {
+extern "C" LOCKSTEP_EXPORT void lockstep_cuda_turn_heads(
+    const QkNormRopeRequest* request, void* stream) {
   const int64_t count = request->num_tokens * 2 * request->num_heads;
   const auto grid =
       static_cast<unsigned>((count + kHeadsPerBlock - 1) / kHeadsPerBlock);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "lockstep/export.h"
 #include "lockstep/kernels/token_norm_request.h"
 #include "lockstep/kernels/warp.cuh"
 
@@ -72,8 +73,8 @@ __global__ void norm_rows(TokenNormRequest request) {
 }  // namespace
 
 // Queues the norm on a stream of the current device.
-extern "C" void lockstep_cuda_norm_tokens(const TokenNormRequest* request,
-                                          void* stream) {
+extern "C" LOCKSTEP_EXPORT void lockstep_cuda_norm_tokens(
+    const TokenNormRequest* request, void* stream) {
   const auto grid = static_cast<unsigned>(
       (request->num_rows + kRowsPerBlock - 1) / kRowsPerBlock);
   const auto queue = static_cast<cudaStream_t>(stream);

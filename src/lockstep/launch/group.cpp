@@ -18,7 +18,7 @@ struct StreamWish {
   const char* log_name;
   ConsoleStream* console;
   const std::vector<std::string>* filters;
-  LogFile* filtered;
+  WorkerLogFile* filtered;
   LogLosses* losses;
 };
 
@@ -68,7 +68,7 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
   target.nccl_prefix = "[rank" + std::to_string(rank) + "]:";
   if (has_tee) {
     target.prefix = line_prefix(plan, rank);
-    target.log = std::make_unique<LogFile>(log_path, wish.losses);
+    target.log = std::make_unique<WorkerLogFile>(log_path, wish.losses);
   }
   if (filters) {
     target.filters = *wish.filters;
@@ -81,11 +81,11 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
   return endpoint;
 }
 
-std::unique_ptr<LogFile> open_filtered(const std::vector<std::string>& filters,
-                                       const std::filesystem::path& path,
-                                       LogLosses* losses) {
+std::unique_ptr<WorkerLogFile> open_filtered(
+    const std::vector<std::string>& filters, const std::filesystem::path& path,
+    LogLosses* losses) {
   if (filters.empty()) return nullptr;
-  return std::make_unique<LogFile>(path, losses);
+  return std::make_unique<WorkerLogFile>(path, losses);
 }
 
 CpuList cpus_of(const Plan& plan, int rank) {

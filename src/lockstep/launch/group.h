@@ -25,8 +25,8 @@ struct GroupPlace {
 
 struct WorkerGroup {
   std::vector<Worker> workers;
-  std::unique_ptr<LogFile> filtered_stdout;  // --duplicate-stdout-filters
-  std::unique_ptr<LogFile> filtered_stderr;
+  std::unique_ptr<WorkerLogFile> filtered_stdout;  // --duplicate-stdout-filters
+  std::unique_ptr<WorkerLogFile> filtered_stderr;
 };
 
 // Throws ProgramError when the program cannot be executed and IoError when the

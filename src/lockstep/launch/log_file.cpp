@@ -38,10 +38,10 @@ std::string LogLosses::summary() const {
       reason_);
 }
 
-LogFile::LogFile(std::filesystem::path path, LogLosses* losses)
+WorkerLogFile::WorkerLogFile(std::filesystem::path path, LogLosses* losses)
     : path_(std::move(path)), file_(open_log_file(path_)), losses_(losses) {}
 
-void LogFile::write(std::string_view line) {
+void WorkerLogFile::write(std::string_view line) {
   std::string text = is_cut_ ? "\n" : "";
   if (missing_ > 0) {
     text += fmt::format("[lockstep: {} line{} missing here]\n", missing_,
@@ -56,7 +56,7 @@ void LogFile::write(std::string_view line) {
   if (losses_ != nullptr) losses_->add(path_, errno_text());
 }
 
-bool LogFile::append(std::string_view text) {
+bool WorkerLogFile::append(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(file_.get(), text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;

@@ -31,11 +31,11 @@ class LogLosses {
 
 // Appends whole lines to a file. A line that cannot be written is counted and
 // dropped; the next one is tried again, and says how many are missing.
-class LogFile {
+class WorkerLogFile {
  public:
   // `losses` is not owned; nullptr: nobody counts. Throws IoError when the file
   // cannot be opened.
-  LogFile(std::filesystem::path path, LogLosses* losses);
+  WorkerLogFile(std::filesystem::path path, LogLosses* losses);
 
   void write(std::string_view line);
 

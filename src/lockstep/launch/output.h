@@ -20,10 +20,11 @@ namespace lockstep {
 struct OutputTarget {
   ConsoleStream* console = nullptr;  // not owned; nullptr: not shown
   std::string prefix;                // of lines on the console
-  std::string nccl_prefix;       // of NCCL's own lines when there is no prefix
-  std::unique_ptr<LogFile> log;  // nullptr: no log file
+  std::string nccl_prefix;  // of NCCL's own lines when there is no prefix
+  std::unique_ptr<WorkerLogFile> log;  // nullptr: no log file
   std::vector<std::string> filters;
-  LogFile* filtered = nullptr;  // not owned; lines with one of the filters
+  WorkerLogFile* filtered =
+      nullptr;                  // not owned; lines with one of the filters
   std::string filtered_prefix;  // of lines there
 };
 

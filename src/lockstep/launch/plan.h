@@ -18,7 +18,7 @@ namespace lockstep {
 
 struct Plan {
   RunOptions options;
-  Command command;
+  ProgramCommand command;
   int num_processes = 1;
   VisibleGpus gpus;
   bool is_for_cpus = false;          // the user says that no GPU is meant

@@ -81,12 +81,12 @@ std::string find_executable(const std::string& program,
        kNotFound);
 }
 
-Command find_command(const RunOptions& options,
-                     const Environment& environment) {
-  Command command{.file = "",
-                  .arguments = {},
-                  .title = options.program,
-                  .is_python = false};
+ProgramCommand find_command(const RunOptions& options,
+                            const Environment& environment) {
+  ProgramCommand command{.file = "",
+                         .arguments = {},
+                         .title = options.program,
+                         .is_python = false};
   const bool is_script = options.run_path || (!options.no_python &&
                                               options.program.ends_with(".py"));
   if (options.module || is_script) {
@@ -112,7 +112,8 @@ Command find_command(const RunOptions& options,
   return command;
 }
 
-std::vector<std::string> arguments_for(const Command& command, int local_rank) {
+std::vector<std::string> arguments_for(const ProgramCommand& command,
+                                       int local_rank) {
   std::vector<std::string> result;
   for (const std::string& argument : command.arguments) {
     result.push_back(
@@ -121,7 +122,7 @@ std::vector<std::string> arguments_for(const Command& command, int local_rank) {
   return result;
 }
 
-ProgramError exec_error(const Command& command, int error_number) {
+ProgramError exec_error(const ProgramCommand& command, int error_number) {
   std::string why = std::strerror(error_number);
   if (error_number == ENOENT) {
     why += "; the file exists, the interpreter in its first line may not";

@@ -22,7 +22,7 @@ class ProgramError : public ConfigError {
   int exit_code_;
 };
 
-struct Command {
+struct ProgramCommand {
   std::string file;                    // with its folder
   std::vector<std::string> arguments;  // from argv[0] on
   std::string title;                   // PROGRAM as the user wrote it
@@ -35,12 +35,14 @@ std::string find_executable(const std::string& program,
                             const Environment& environment);
 
 // Searches PATH. Throws ProgramError.
-Command find_command(const RunOptions& options, const Environment& environment);
+ProgramCommand find_command(const RunOptions& options,
+                            const Environment& environment);
 
 // The arguments of one worker: "${local_rank}" is replaced.
-std::vector<std::string> arguments_for(const Command& command, int local_rank);
+std::vector<std::string> arguments_for(const ProgramCommand& command,
+                                       int local_rank);
 
 // The error for a program that the kernel refuses to execute.
-ProgramError exec_error(const Command& command, int error_number);
+ProgramError exec_error(const ProgramCommand& command, int error_number);
 
 }  // namespace lockstep

@@ -5,7 +5,8 @@
 
 namespace lockstep {
 
-std::string python_exit_advice(const Command& command, const Failure& failure) {
+std::string python_exit_advice(const ProgramCommand& command,
+                               const Failure& failure) {
   if (!command.is_python || failure.error || failure.exit_code != -SIGABRT) {
     return "";
   }

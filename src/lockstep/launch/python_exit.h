@@ -12,6 +12,7 @@ namespace lockstep {
 // running. When one of them drops a tensor that Python knows, it waits for the
 // interpreter's lock, is ended by the interpreter instead, and aborts the
 // process. The cause and the remedy when a failure looks like that, else empty.
-std::string python_exit_advice(const Command& command, const Failure& failure);
+std::string python_exit_advice(const ProgramCommand& command,
+                               const Failure& failure);
 
 }  // namespace lockstep

@@ -53,7 +53,8 @@ std::filesystem::path own_folder() {
 
 void become_worker(const std::string& worker,
                    std::span<const std::string> arguments) {
-  Command command{.file = worker, .arguments = {worker}, .title = worker};
+  ProgramCommand command{
+      .file = worker, .arguments = {worker}, .title = worker};
   command.arguments.insert(command.arguments.end(), arguments.begin(),
                            arguments.end());
   std::vector<char*> words;

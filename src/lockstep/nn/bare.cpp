@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/random_stream.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

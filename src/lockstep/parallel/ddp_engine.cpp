@@ -1,5 +1,3 @@
-#include "lockstep/parallel/ddp_engine.h"
-
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/grad_mode.h>
@@ -10,8 +8,9 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/explain.h"
+#include "lockstep/ddp.h"
 #include "lockstep/error.h"
-#include "lockstep/parallel/ddp_state.h"
+#include "lockstep/parallel/ddp_impl.h"
 #include "lockstep/parallel/sink.h"
 
 namespace lockstep {
@@ -104,12 +103,12 @@ std::unordered_map<size_t, std::string> names_by_position(
 
 }  // namespace
 
-DdpEngine::DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
-                     DdpConfig config)
+DdpEngine::Impl::Impl(std::shared_ptr<torch::nn::Module> module, World world,
+                      DdpConfig config)
     : module_(std::move(module)),
       world_(std::move(world)),
       config_(std::move(config)),
-      state_(std::make_shared<State>()) {
+      state_(std::make_shared<DdpState>()) {
   if (module_ == nullptr) {
     throw ConfigError("DistributedDataParallel got no module (a null pointer)");
   }
@@ -128,11 +127,9 @@ DdpEngine::DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
   register_hook();
 }
 
-DdpEngine::~DdpEngine() = default;
-
 // Every rank compares with rank 0 and every rank learns the outcome: none waits
 // for one that has refused.
-void DdpEngine::agree_with_other_ranks() {
+void DdpEngine::Impl::agree_with_other_ranks() {
   if (world_.size() == 1) return;
   const std::string own =
       describe(config_) + describe(*module_, config_.ignored);
@@ -148,7 +145,7 @@ void DdpEngine::agree_with_other_ranks() {
   sync_module(/*from=*/0);
 }
 
-void DdpEngine::sync_module(int from) {
+void DdpEngine::Impl::sync_module(int from) {
   std::vector<at::Tensor> tensors = all_parameters(*module_, config_.ignored);
   if (config_.broadcast_buffers) {
     const auto buffers = all_buffers(*module_, config_.ignored);
@@ -157,8 +154,8 @@ void DdpEngine::sync_module(int from) {
   broadcast_all(tensors, from);
 }
 
-void DdpEngine::broadcast_all(const std::vector<at::Tensor>& tensors,
-                              int from) {
+void DdpEngine::Impl::broadcast_all(const std::vector<at::Tensor>& tensors,
+                                    int from) {
   try {
     c10d::broadcast_coalesced(state_->group, tensors, kBroadcastBytes, from);
   } catch (const std::exception& error) {
@@ -167,7 +164,7 @@ void DdpEngine::broadcast_all(const std::vector<at::Tensor>& tensors,
   }
 }
 
-BucketLayout DdpEngine::first_layout(
+BucketLayout DdpEngine::Impl::first_layout(
     const TrainedParameters& parameters) const {
   if (config_.bucket_layout) {
     check_layout(*config_.bucket_layout, parameters.tensors.size());
@@ -190,7 +187,7 @@ BucketLayout DdpEngine::first_layout(
   return layout;
 }
 
-void DdpEngine::build_reducer(const TrainedParameters& parameters) {
+void DdpEngine::Impl::build_reducer(const TrainedParameters& parameters) {
   const int64_t cap = cap_bytes(config_);
   const int64_t first_cap =
       config_.bucket_cap_mb ? cap : c10d::kDefaultFirstBucketBytes;
@@ -217,7 +214,7 @@ void DdpEngine::build_reducer(const TrainedParameters& parameters) {
   }
 }
 
-void DdpEngine::register_hook() {
+void DdpEngine::Impl::register_hook() {
   GradientHook hook = config_.gradient_hook;
   if (config_.compression != Compression::kNone) {
     hook = compress_gradients(
@@ -230,7 +227,7 @@ void DdpEngine::register_hook() {
       std::make_unique<BucketHook>(std::move(hook)));
 }
 
-void DdpEngine::before_forward() {
+void DdpEngine::Impl::before_forward() {
   world_.status().set_phase(Phase::kForward);
   note_memory();
   const bool grad_enabled = at::GradMode::is_enabled();
@@ -254,7 +251,7 @@ void DdpEngine::before_forward() {
 }
 
 // Reading it costs some microseconds: once a second is enough.
-void DdpEngine::note_memory() {
+void DdpEngine::Impl::note_memory() {
   const int64_t now = monotonic_ns();
   if (seconds_between(state_->memory_noted_ns, now) < 1) return;
   state_->memory_noted_ns = now;
@@ -262,12 +259,12 @@ void DdpEngine::note_memory() {
                              device_memory_in_use(state_->device));
 }
 
-bool DdpEngine::will_sync_buffers() const {
+bool DdpEngine::Impl::will_sync_buffers() const {
   return state_->sync_buffers_next && config_.broadcast_buffers &&
          !state_->buffers.empty() && world_.size() > 1;
 }
 
-void DdpEngine::after_forward(const std::vector<at::Tensor*>& outputs) {
+void DdpEngine::Impl::after_forward(const std::vector<at::Tensor*>& outputs) {
   const bool searches = config_.find_unused_parameters && !config_.static_graph;
   if (at::GradMode::is_enabled() && state_->sync_gradients) {
     state_->sync_buffers_next = true;
@@ -289,10 +286,10 @@ void DdpEngine::after_forward(const std::vector<at::Tensor*>& outputs) {
   if (at::GradMode::is_enabled()) world_.status().set_phase(Phase::kBackward);
 }
 
-void DdpEngine::run_sink(const std::vector<at::Tensor*>& outputs) {
+void DdpEngine::Impl::run_sink(const std::vector<at::Tensor*>& outputs) {
   if (config_.static_graph) {
     // The first backward of a static graph reduces everything at its end.
-    *state_->on_backward = [weak = std::weak_ptr<State>(state_)] {
+    *state_->on_backward = [weak = std::weak_ptr<DdpState>(state_)] {
       const auto state = weak.lock();
       if (state == nullptr) {
         throw ConfigError(
@@ -316,7 +313,7 @@ void DdpEngine::run_sink(const std::vector<at::Tensor*>& outputs) {
   for (size_t i = 0; i < tracked.size(); ++i) *tracked[i] = passed[i];
 }
 
-void DdpEngine::set_gradient_sync(bool enabled) {
+void DdpEngine::Impl::set_gradient_sync(bool enabled) {
   if (!enabled && config_.static_graph) {
     throw ConfigError(
         "no_sync() cannot be used with static_graph: libtorch 2.11 stops "
@@ -325,9 +322,9 @@ void DdpEngine::set_gradient_sync(bool enabled) {
   state_->sync_gradients = enabled;
 }
 
-bool DdpEngine::gradient_sync() const { return state_->sync_gradients; }
+bool DdpEngine::Impl::gradient_sync() const { return state_->sync_gradients; }
 
-BucketLayout DdpEngine::bucket_layout() {
+BucketLayout DdpEngine::Impl::bucket_layout() {
   // The rebuild that the next forward would do; until then the old layout is
   // still there.
   if (state_->reducer->should_rebuild_buckets()) {
@@ -337,7 +334,7 @@ BucketLayout DdpEngine::bucket_layout() {
 }
 
 // The Reducer counts parameters; a user knows names.
-void DdpEngine::explain_reducer_error(const std::exception& error) const {
+void DdpEngine::Impl::explain_reducer_error(const std::exception& error) const {
   constexpr std::string_view kMark = "did not receive grad for rank ";
   const std::string text = error_text(error);
   const auto mark = text.find(kMark);
@@ -363,5 +360,33 @@ void DdpEngine::explain_reducer_error(const std::exception& error) const {
       "find_unused_parameters",
       world_.rank(), unused.empty() ? text : lockstep::join(unused, ", ")));
 }
+
+DdpEngine::DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
+                     DdpConfig config)
+    : impl_(std::make_unique<Impl>(std::move(module), std::move(world),
+                                   std::move(config))) {}
+
+DdpEngine::~DdpEngine() = default;
+
+void DdpEngine::before_forward() { impl_->before_forward(); }
+
+void DdpEngine::after_forward(const std::vector<at::Tensor*>& outputs) {
+  impl_->after_forward(outputs);
+}
+
+void DdpEngine::set_gradient_sync(bool enabled) {
+  impl_->set_gradient_sync(enabled);
+}
+
+bool DdpEngine::gradient_sync() const { return impl_->gradient_sync(); }
+
+void DdpEngine::join(const std::function<void()>& steps,
+                     const JoinConfig& config) {
+  impl_->join(steps, config);
+}
+
+BucketLayout DdpEngine::bucket_layout() { return impl_->bucket_layout(); }
+
+const World& DdpEngine::world() const { return impl_->world(); }
 
 }  // namespace lockstep

@@ -5,18 +5,18 @@
 
 #include "lockstep/comm/explain.h"
 #include "lockstep/error.h"
-#include "lockstep/parallel/ddp_state.h"
+#include "lockstep/parallel/ddp_impl.h"
 
 namespace lockstep {
 
-at::Tensor DdpEngine::reduce_flag(double value) {
+at::Tensor DdpEngine::Impl::reduce_flag(double value) {
   at::Tensor flag = at::full({1}, value, at::TensorOptions(state_->device));
   world_.all_reduce(flag);
   return flag;
 }
 
-void DdpEngine::join(const std::function<void()>& steps,
-                     const JoinConfig& config) {
+void DdpEngine::Impl::join(const std::function<void()>& steps,
+                           const JoinConfig& config) {
   if (world_.size() == 1) return steps();
   if (config_.static_graph) {
     throw ConfigError("join() cannot be used with static_graph; turn it off");
@@ -47,7 +47,7 @@ void DdpEngine::join(const std::function<void()>& steps,
 }
 
 // Tells ranks that have ended that this one goes on.
-void DdpEngine::notify_join() {
+void DdpEngine::Impl::notify_join() {
   if (!state_->join) return;
   std::vector<at::Tensor> ones{
       at::full({1}, 1.0, at::TensorOptions(state_->device))};
@@ -62,17 +62,17 @@ void DdpEngine::notify_join() {
       work, state_->join->divide_by_initial_world_size);
 }
 
-void DdpEngine::announce_gradient_sync() {
+void DdpEngine::Impl::announce_gradient_sync() {
   std::vector<at::Tensor> flag{at::full({1}, state_->sync_gradients ? 1.0 : 0.0,
                                         at::TensorOptions(state_->device))};
   state_->group->allreduce(flag);
 }
 
-bool DdpEngine::peers_sync_gradients() {
+bool DdpEngine::Impl::peers_sync_gradients() {
   return reduce_flag(0).item<float>() != 0;
 }
 
-int DdpEngine::highest_rank_of(bool candidate) {
+int DdpEngine::Impl::highest_rank_of(bool candidate) {
   at::Tensor rank =
       at::full({1}, candidate ? world_.rank() : -1,
                at::TensorOptions(state_->device).dtype(at::kLong));
@@ -81,7 +81,7 @@ int DdpEngine::highest_rank_of(bool candidate) {
 }
 
 // The collectives of one forward and backward, with gradients of zero.
-void DdpEngine::shadow_step() {
+void DdpEngine::Impl::shadow_step() {
   state_->reducer->rebuild_buckets();
   if (will_sync_buffers()) {
     broadcast_all(state_->buffers, highest_rank_of(false));

@@ -1,29 +1,16 @@
-// What happens to a full bucket of gradients: how it is averaged over the
-// ranks.
+// Gradient hooks: how a full bucket of gradients is averaged over the ranks.
 #pragma once
 
 #include <c10/core/ScalarType.h>
 #include <c10/util/intrusive_ptr.h>
 
-#include <functional>
+#include "lockstep/ddp.h"
 
 namespace c10d {
-class GradBucket;
 class ProcessGroup;
-}  // namespace c10d
-namespace c10::ivalue {
-struct Future;
 }
 
 namespace lockstep {
-
-using GradientFuture = c10::intrusive_ptr<c10::ivalue::Future>;
-
-// Gets a bucket of this rank's gradients, not divided yet, and returns a future
-// of the averaged tensor (or list of one). Runs on the thread of the backward
-// pass; must start the same collectives on every rank. Include
-// <torch/csrc/distributed/c10d/comm.hpp> to write one.
-using GradientHook = std::function<GradientFuture(c10d::GradBucket&)>;
 
 // Sends the gradients as fp16 or bf16: half the bytes, rounded gradients. Equal
 // to Python's fp16_compress_hook and bf16_compress_hook.

@@ -29,7 +29,7 @@ struct Line {
   double width = 1;
 };
 
-struct Box {
+struct Rectangle {
   Point corner = {};  // The upper left one.
   double width = 0;
   double height = 0;
@@ -52,7 +52,7 @@ struct Label {
   Align align = Align::kLeft;
 };
 
-using Shape = std::variant<Line, Box, Disc, Label>;
+using Shape = std::variant<Line, Rectangle, Disc, Label>;
 
 // Later shapes cover earlier ones; the ground is white.
 struct Drawing {

@@ -19,14 +19,14 @@ constexpr Color kGrid = {.red = 232, .green = 234, .blue = 237};
 constexpr Color kAxis = {.red = 154, .green = 160, .blue = 166};
 
 // On whole pixels a line of one pixel is sharp.
-Box horizontal(double left, double y, double width, const Color& color) {
+Rectangle horizontal(double left, double y, double width, const Color& color) {
   return {.corner = {std::round(left), std::round(y)},
           .width = std::round(width),
           .height = 1,
           .color = color};
 }
 
-Box vertical(double x, double top, double height, const Color& color) {
+Rectangle vertical(double x, double top, double height, const Color& color) {
   return {.corner = {std::round(x), std::round(top)},
           .width = 1,
           .height = std::round(height),

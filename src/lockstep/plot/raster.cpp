@@ -47,7 +47,7 @@ class Raster {
         mask_(size_t(width_) * size_t(height_), 0) {}
 
   void operator()(const Line& line);
-  void operator()(const Box& box);
+  void operator()(const Rectangle& box);
   void operator()(const Disc& disc);
   void operator()(const Label& label);
 
@@ -133,7 +133,7 @@ void Raster::operator()(const Line& line) {
   }
 }
 
-void Raster::operator()(const Box& box) {
+void Raster::operator()(const Rectangle& box) {
   const double right = box.corner.x + box.width;
   const double bottom = box.corner.y + box.height;
   const Range rows = touched(box.corner.y, bottom, height_);

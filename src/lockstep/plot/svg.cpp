@@ -62,7 +62,7 @@ struct Writer {
     text += "\"/>\n";
   }
 
-  void operator()(const Box& box) {
+  void operator()(const Rectangle& box) {
     text += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
         "{}/>\n",

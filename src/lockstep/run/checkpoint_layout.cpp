@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
-#include "lockstep/module_state.h"
 #include "lockstep/run/state_tree.h"
 
 namespace lockstep {

@@ -1,10 +1,10 @@
 // Files in the layout of a recipe's original project, written and read.
 #pragma once
 
-#include "lockstep/checkpoint_tree.h"
+#include "lockstep/checkpoint.h"
+#include "lockstep/checkpoint_keys.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/options.h"
-#include "lockstep/run/checkpoint_keys.h"
 #include "lockstep/run/run_state.h"
 
 namespace lockstep {

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 
+#include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/folder.h"
-#include "lockstep/checkpoint_file.h"
 #include "lockstep/error.h"
-#include "lockstep/module_state.h"
 #include "lockstep/run/checkpoint_layout.h"
 #include "lockstep/run/run_folder.h"
 #include "lockstep/run/state_tree.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/checkpoint_saver.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/loop.h"
 #include "lockstep/run/run_state.h"

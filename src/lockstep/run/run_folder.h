@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
 #include "lockstep/recipe.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lockstep/base/status.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/cli/startup_text.h"
 #include "lockstep/comm/explain.h"

@@ -2,7 +2,7 @@
 // state_dict() where Python has the thing too.
 #pragma once
 
-#include "lockstep/checkpoint_tree.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/ema.h"
 #include "lockstep/optim/grad_scaler.h"
 #include "lockstep/optimizer.h"

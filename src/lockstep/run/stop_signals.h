@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "lockstep/base/status.h"
+#include "lockstep/comm/vote.h"
 #include "lockstep/world.h"
 
 namespace lockstep {

@@ -6,6 +6,8 @@
 
 #include <memory>
 
+#include "lockstep/export.h"
+
 namespace {
 
 using at::cuda::CUDAGraph;
@@ -25,8 +27,9 @@ extern "C" {
 
 // Records what the body launches on the current device. Null when something in
 // it cannot be recorded. The graph that it shares memory with may be null.
-void* lockstep_cuda_record_graph(void (*body)(void*), void* context,
-                                 void* shares_memory) {
+LOCKSTEP_EXPORT void* lockstep_cuda_record_graph(void (*body)(void*),
+                                                 void* context,
+                                                 void* shares_memory) {
   auto graph = std::make_unique<CUDAGraph>();
   c10::cuda::getCurrentCUDAStream().synchronize();
   const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
@@ -49,11 +52,11 @@ void* lockstep_cuda_record_graph(void (*body)(void*), void* context,
 }
 
 // Queues it on the current stream.
-void lockstep_cuda_replay_graph(void* graph) {
+LOCKSTEP_EXPORT void lockstep_cuda_replay_graph(void* graph) {
   static_cast<CUDAGraph*>(graph)->replay();
 }
 
-void lockstep_cuda_free_graph(void* graph) {
+LOCKSTEP_EXPORT void lockstep_cuda_free_graph(void* graph) {
   delete static_cast<CUDAGraph*>(graph);
 }
 

@@ -14,17 +14,28 @@ struct CudaLibrary {
   std::string problem;
 };
 
-// The CUDA parts lie beside liblockstep itself.
-std::filesystem::path own_folder() {
+constexpr const char* kFile = "liblockstep_cuda.so";
+
+// Beside liblockstep, or beside the folder of a program that holds this code
+// itself. Empty when it is in neither place.
+std::filesystem::path find_file() {
+  namespace fs = std::filesystem;
   Dl_info info{};
   dladdr(reinterpret_cast<void*>(&find_cuda_symbol), &info);
-  return std::filesystem::path(info.dli_fname).parent_path();
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  for (const fs::path& folder :
+       {fs::path(info.dli_fname).parent_path(),
+        program.parent_path().parent_path() / LOCKSTEP_LIBRARY_FOLDER}) {
+    if (fs::exists(folder / kFile, ignored)) return folder / kFile;
+  }
+  return {};
 }
 
 CudaLibrary load() {
   CudaLibrary library;
-  const auto path = own_folder() / "liblockstep_cuda.so";
-  if (!std::filesystem::exists(path)) {
+  const std::filesystem::path path = find_file();
+  if (path.empty()) {
     library.problem =
         "this build has no CUDA parts (liblockstep_cuda.so is missing): build "
         "again with a CUDA 13 compiler, ./lockstep.sh build says what it lacks";

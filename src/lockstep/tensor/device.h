@@ -1,4 +1,4 @@
-// Which device a process computes on.
+// The device that a process computes on.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -7,14 +7,9 @@
 #include <string>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/device.h"
 
 namespace lockstep {
-
-enum class DeviceChoice {
-  kAuto,  // CUDA when there is a usable GPU, else the CPU.
-  kCpu,
-  kCuda,  // An error when there is no usable GPU.
-};
 
 // The GPUs of this process, as CUDA_VISIBLE_DEVICES leaves them; 0 when they
 // cannot be used.

@@ -8,9 +8,11 @@
 #include <array>
 #include <cstdio>
 
+#include "lockstep/export.h"
+
 extern "C" {
 
-int lockstep_cuda_runtime_version() {
+LOCKSTEP_EXPORT int lockstep_cuda_runtime_version() {
   int version = 0;
   C10_CUDA_CHECK(cudaRuntimeGetVersion(&version));
   return version;
@@ -18,12 +20,12 @@ int lockstep_cuda_runtime_version() {
 
 // Makes the context too, so that a broken GPU shows at start and not in the
 // first step.
-void lockstep_cuda_set_device(int index) {
+LOCKSTEP_EXPORT void lockstep_cuda_set_device(int index) {
   at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index), /*force=*/true);
 }
 
-const char* lockstep_cuda_device_uuid(int index) {
+LOCKSTEP_EXPORT const char* lockstep_cuda_device_uuid(int index) {
   thread_local std::array<char, 40> text{};
   cudaDeviceProp properties{};
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
@@ -34,14 +36,14 @@ const char* lockstep_cuda_device_uuid(int index) {
   return text.data();
 }
 
-int64_t lockstep_cuda_memory_in_use(int index) {
+LOCKSTEP_EXPORT int64_t lockstep_cuda_memory_in_use(int index) {
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(
       static_cast<c10::DeviceIndex>(index));
   return stats.reserved_bytes[0].current;
 }
 
 // used, peak, free and total bytes.
-void lockstep_cuda_memory(int index, int64_t* values) {
+LOCKSTEP_EXPORT void lockstep_cuda_memory(int index, int64_t* values) {
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(
       static_cast<c10::DeviceIndex>(index));
   size_t free_bytes = 0;
@@ -53,20 +55,20 @@ void lockstep_cuda_memory(int index, int64_t* values) {
   values[3] = static_cast<int64_t>(total_bytes);
 }
 
-const char* lockstep_cuda_device_name(int index) {
+LOCKSTEP_EXPORT const char* lockstep_cuda_device_name(int index) {
   thread_local cudaDeviceProp properties{};
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
   return properties.name;
 }
 
-int lockstep_cuda_compute_major(int index) {
+LOCKSTEP_EXPORT int lockstep_cuda_compute_major(int index) {
   int major = 0;
   C10_CUDA_CHECK(
       cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index));
   return major;
 }
 
-void lockstep_cuda_synchronize(int index) {
+LOCKSTEP_EXPORT void lockstep_cuda_synchronize(int index) {
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
   c10::cuda::device_synchronize();
 }

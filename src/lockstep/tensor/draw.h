@@ -143,13 +143,13 @@ template <typename Draw>
 LOCKSTEP_HOST_DEVICE void fill_block(const DrawRequest& request,
                                      const Draw& draw, int64_t sample,
                                      int64_t block) {
-  using Value = typename Draw::Value;
-  Value values[Draw::kPerBlock];
+  using Number = typename Draw::Value;
+  Number values[Draw::kPerBlock];
   draw(static_cast<uint64_t>(request.seeds[sample]), request.stream,
        static_cast<uint64_t>(block), values);
   const int64_t first = block * Draw::kPerBlock;
-  Value* out =
-      static_cast<Value*>(request.out) + sample * request.num_values + first;
+  Number* out =
+      static_cast<Number*>(request.out) + sample * request.num_values + first;
   for (int i = 0; i < Draw::kPerBlock; ++i) {
     if (first + i < request.num_values) out[i] = values[i];
   }

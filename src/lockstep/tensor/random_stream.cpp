@@ -1,8 +1,9 @@
-#include "lockstep/random_stream.h"
-
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "lockstep/error.h"
+#include "lockstep/random.h"
 #include "lockstep/tensor/draw.h"
 
 namespace lockstep {
@@ -12,9 +13,10 @@ RandomStream::RandomStream(uint64_t seed, uint64_t stream)
 
 uint32_t RandomStream::bits() {
   if (num_words_ % 4 == 0) {
-    block_ = philox_block(seed_, stream_, num_words_ / 4);
+    const auto block = philox_block(seed_, stream_, num_words_ / 4);
+    std::copy(std::begin(block.words), std::end(block.words), block_.begin());
   }
-  return block_.words[num_words_++ % 4];
+  return block_[num_words_++ % 4];
 }
 
 uint64_t RandomStream::double_bits() {

@@ -1,5 +1,3 @@
-#include "lockstep/sample_random.h"
-
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/error.h"
+#include "lockstep/random.h"
 #include "lockstep/tensor/cuda_library.h"
 #include "lockstep/tensor/draw.h"
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "lockstep/export.h"
 #include "lockstep/tensor/draw.h"
 
 namespace {
@@ -40,8 +41,8 @@ void launch(const DrawRequest& request, Draw draw, cudaStream_t stream) {
 }  // namespace
 
 // Queues the draws on a stream of the current device.
-extern "C" void lockstep_cuda_fill_draws(const DrawRequest* request,
-                                         void* stream) {
+extern "C" LOCKSTEP_EXPORT void lockstep_cuda_fill_draws(
+    const DrawRequest* request, void* stream) {
   lockstep::with_draw(*request, [&](auto draw) {
     launch(*request, draw, static_cast<cudaStream_t>(stream));
   });

@@ -1,4 +1,4 @@
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 

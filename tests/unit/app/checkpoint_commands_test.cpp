@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/zip_reader.h"
 #include "lockstep/formats/zip_writer.h"

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "support/cpu_time.h"
 #include "support/temp_dir.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {

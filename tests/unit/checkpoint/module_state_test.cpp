@@ -1,8 +1,7 @@
-#include "lockstep/module_state.h"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "support/tree_equal.h"
 

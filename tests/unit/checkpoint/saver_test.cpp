@@ -3,8 +3,7 @@
 
 #include <atomic>
 
-#include "lockstep/checkpoint_file.h"
-#include "lockstep/checkpoint_saver.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "support/temp_dir.h"
 #include "support/tree_equal.h"

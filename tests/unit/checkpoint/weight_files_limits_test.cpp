@@ -6,8 +6,8 @@
 
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/weight_files.h"
-#include "lockstep/checkpoint_file.h"
 #include "lockstep/error.h"
 #include "support/temp_dir.h"
 

@@ -5,7 +5,7 @@
 
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "lockstep/nn/bare.h"
 #include "support/temp_dir.h"

@@ -30,7 +30,7 @@ class FewEpisodes final : public EpisodeSource {
   std::string group(size_t /*episode*/) const override { return group_name; }
   void read(size_t episode, EpisodeWriter& writer) override {
     if (episode == 3) throw FormatError("damaged");
-    writer.add_image(Camera::kWorkspace, "\x89PNG\r\n\x1a\n");
+    writer.add_image(EpisodeCamera::kWorkspace, "\x89PNG\r\n\x1a\n");
     if (crashing.contains(episode)) _exit(7);
     while (hanging.contains(episode)) pause();
     writer.set_sentence(sentence);

@@ -27,8 +27,8 @@ size_t num_entries(const fs::path& folder) {
 class Writer : public ::testing::Test {
  protected:
   void fill(EpisodeWriter& writer, const std::string& sentence = "lift it") {
-    writer.add_image(Camera::kWorkspace, kPng);
-    writer.add_image(Camera::kWrist, kJpeg);
+    writer.add_image(EpisodeCamera::kWorkspace, kPng);
+    writer.add_image(EpisodeCamera::kWrist, kJpeg);
     writer.set_actions(actions_);
     writer.set_sentence(sentence);
   }
@@ -97,16 +97,16 @@ TEST_F(Writer, RefusesWhatMakesNoEpisode) {
             "there are no frames");
   EXPECT_EQ(error_of([&](EpisodeWriter& writer) {
               fill(writer);
-              writer.add_image(Camera::kWorkspace, kPng);
+              writer.add_image(EpisodeCamera::kWorkspace, kPng);
             }),
             "2 workspace images, but 1 of the wrist");
   EXPECT_EQ(error_of([](EpisodeWriter& writer) {
               writer.set_sentence("a");
-              writer.add_image(Camera::kWorkspace, kPng);
+              writer.add_image(EpisodeCamera::kWorkspace, kPng);
             }),
             "0 actions for 1 frames");
   EXPECT_EQ(error_of([](EpisodeWriter& writer) {
-              writer.add_image(Camera::kWrist, "GIF89a");
+              writer.add_image(EpisodeCamera::kWrist, "GIF89a");
             }),
             "image 0 of wrist is neither PNG nor JPEG");
   EXPECT_EQ(error_of([](EpisodeWriter& writer) { writer.set_sentence(" "); }),
@@ -122,7 +122,7 @@ TEST_F(Writer, RefusesWhatMakesNoEpisode) {
 
 TEST_F(Writer, NeedsNoWristViews) {
   EXPECT_EQ(error_of([&](EpisodeWriter& writer) {
-              writer.add_image(Camera::kWorkspace, kPng);
+              writer.add_image(EpisodeCamera::kWorkspace, kPng);
               writer.set_actions(actions_);
               writer.set_sentence("a");
             }),

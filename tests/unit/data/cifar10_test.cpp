@@ -5,7 +5,7 @@
 
 #include "lockstep/data/dataset_views.h"
 #include "lockstep/error.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
 

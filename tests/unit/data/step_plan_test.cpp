@@ -7,7 +7,7 @@
 #include <set>
 
 #include "lockstep/error.h"
-#include "lockstep/random_stream.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -37,7 +37,7 @@ TEST(LogFile, LinesThatAFullDiskTakesAreCountedAndReportedOnce) {
   const Console terminal;
   ConsoleStream console(terminal.write_end.get());
   LogLosses losses(console);
-  LogFile log(path, &losses);
+  WorkerLogFile log(path, &losses);
   EXPECT_EQ(losses.summary(), "");
   {
     const FileSizeLimit limit(10);
@@ -62,8 +62,8 @@ TEST(LogFile, LossesOfSeveralFilesAreAddedUp) {
   const Console terminal;
   ConsoleStream console(terminal.write_end.get());
   LogLosses losses(console);
-  LogFile first(folder.path() / "a", &losses);
-  LogFile second(folder.path() / "b", &losses);
+  WorkerLogFile first(folder.path() / "a", &losses);
+  WorkerLogFile second(folder.path() / "b", &losses);
   const FileSizeLimit limit(0);
   first.write("x\n");
   second.write("x\n");

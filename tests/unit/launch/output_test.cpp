@@ -24,9 +24,9 @@ Feed make_feed() {
 TEST(OutputStream, WritesLogAndFilteredLines) {
   const TempDir folder;
   Feed feed = make_feed();
-  LogFile filtered(folder.path() / "filtered", nullptr);
+  WorkerLogFile filtered(folder.path() / "filtered", nullptr);
   OutputTarget target;
-  target.log = std::make_unique<LogFile>(folder.path() / "log", nullptr);
+  target.log = std::make_unique<WorkerLogFile>(folder.path() / "log", nullptr);
   target.filters = {"loss"};
   target.filtered = &filtered;
   target.filtered_prefix = "[default1]:";

@@ -12,7 +12,8 @@ namespace {
 using Arguments = std::vector<std::string>;
 using testing::TempDir;
 
-Command command_for(const Arguments& arguments, Environment environment = {}) {
+ProgramCommand command_for(const Arguments& arguments,
+                           Environment environment = {}) {
   environment.emplace("PATH", "/usr/bin:/bin");
   return find_command(parse_run_options(arguments, environment), environment);
 }
@@ -28,7 +29,7 @@ int code_for(const std::string& program) {
 }
 
 TEST(Program, IsSearchedOnPath) {
-  const Command command = command_for({"true", "a"});
+  const ProgramCommand command = command_for({"true", "a"});
   EXPECT_TRUE(command.file.ends_with("/true"));
   EXPECT_EQ(command.arguments, (Arguments{"true", "a"}));
 }
@@ -36,7 +37,7 @@ TEST(Program, IsSearchedOnPath) {
 TEST(Program, APythonFileRunsUnderPython) {
   const TempDir folder;
   const auto script = folder.write("train.py", "");
-  const Command command = command_for({script, "--lr", "1"});
+  const ProgramCommand command = command_for({script, "--lr", "1"});
   EXPECT_TRUE(command.file.ends_with("/python3"));
   EXPECT_EQ(command.arguments,
             (Arguments{"python3", "-u", script, "--lr", "1"}));
@@ -52,7 +53,7 @@ TEST(Program, AModuleRunsUnderPython) {
 TEST(Program, RunPathRunsAnyFileInPython) {
   const TempDir folder;
   const auto script = folder.write("train", "");
-  const Command command = command_for({"--run-path", script, "x"});
+  const ProgramCommand command = command_for({"--run-path", script, "x"});
   ASSERT_EQ(command.arguments.size(), 6u);
   EXPECT_EQ(command.arguments[2], "-c");
   EXPECT_EQ(command.arguments[4], script);
@@ -85,7 +86,8 @@ TEST(Program, MissingAndUnusableOnesHaveTheCodesOfAShell) {
 }
 
 TEST(Program, LocalRankIsPutIntoArguments) {
-  const Command command = command_for({"true", "--out=${local_rank}.log"});
+  const ProgramCommand command =
+      command_for({"true", "--out=${local_rank}.log"});
   EXPECT_EQ(arguments_for(command, 3), (Arguments{"true", "--out=3.log"}));
 }
 

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-const Command kPython = {
+const ProgramCommand kPython = {
     .file = "", .arguments = {}, .title = "p.py", .is_python = true};
 
 Failure abort_at_exit() {
@@ -25,7 +25,7 @@ TEST(PythonExit, AnAbortOfGloosThreadNamesTheRemedy) {
 }
 
 TEST(PythonExit, OtherFailuresGetNoAdvice) {
-  Command other = kPython;
+  ProgramCommand other = kPython;
   other.is_python = false;
   EXPECT_EQ(python_exit_advice(other, abort_at_exit()), "");
   Failure failure = abort_at_exit();

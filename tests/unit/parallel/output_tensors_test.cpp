@@ -1,4 +1,4 @@
-#include "lockstep/parallel/output_tensors.h"
+#include "lockstep/output_tensors.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

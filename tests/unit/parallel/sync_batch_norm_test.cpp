@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/base/environment.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

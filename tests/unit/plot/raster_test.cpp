@@ -37,7 +37,7 @@ TEST(Raster, AnEmptyDrawingIsWhite) { EXPECT_EQ(sum(darkness({})), 0); }
 
 TEST(Raster, ABoxCoversItsAreaWithSmoothEdges) {
   const auto dark =
-      darkness({Box{.corner = {2.5, 3}, .width = 4, .height = 2}});
+      darkness({Rectangle{.corner = {2.5, 3}, .width = 4, .height = 2}});
   EXPECT_EQ(at(dark, 4, 3), 255);
   EXPECT_NEAR(at(dark, 2, 3), 128, 1);
   EXPECT_NEAR(at(dark, 6, 4), 128, 1);
@@ -94,7 +94,7 @@ TEST(Raster, TextsAreDrawnWhereTheyShould) {
 TEST(Raster, WhatLiesOutsideIsCutOff) {
   const auto dark =
       darkness({Line{.points = {{-50, 10}, {90, 10}}, .width = 2},
-                Box{{-9, -9}, 5, 5, kBlack}, Disc{{100, 5}, 9, kBlack},
+                Rectangle{{-9, -9}, 5, 5, kBlack}, Disc{{100, 5}, 9, kBlack},
                 Label{.at = {-30, 300}, .text = "far away"}});
   EXPECT_NEAR(sum(dark), 2 * kSide, 0.1);
 }
@@ -125,7 +125,7 @@ TEST(Svg, TextsAreTextsAndCannotBreakTheFile) {
               .height = 6,
               .shapes = {Label{.text = "a<b>&\"\x01\xff"},
                          Line{.points = {{1, 2}, {3, 4}}, .width = 2.5},
-                         Disc{.color = {255, 0, 16, 0.5}}, Box{}}});
+                         Disc{.color = {255, 0, 16, 0.5}}, Rectangle{}}});
   EXPECT_NE(svg.find(">a&lt;b&gt;&amp;&quot; \xef\xbf\xbd</text>"),
             std::string::npos);
   EXPECT_NE(svg.find("points=\"1.0,2.0 3.0,4.0 \""), std::string::npos);

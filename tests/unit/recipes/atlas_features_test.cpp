@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "lockstep/base/files.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/weight_files.h"
-#include "lockstep/checkpoint_file.h"
 #include "lockstep/datasets/episodes/feature_cache.h"
 #include "lockstep/datasets/episodes/feature_file.h"
 #include "lockstep/datasets/episodes/feature_work.h"

@@ -7,7 +7,7 @@
 
 #include "lockstep/batch.h"
 #include "lockstep/dataset.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep::testing {
 

@@ -7,8 +7,8 @@
 #include "lockstep/cli/command_line.h"
 #include "lockstep/data/image.h"
 #include "lockstep/error.h"
+#include "lockstep/random.h"
 #include "lockstep/recipes/jit/text_recipe.h"
-#include "lockstep/seed.h"
 #include "lockstep/world.h"
 #include "support/temp_dir.h"
 

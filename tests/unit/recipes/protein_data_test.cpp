@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "lockstep/base/files.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/datasets/proteins/cache_file.h"
 #include "lockstep/datasets/proteins/open_sets.h"
 #include "lockstep/datasets/proteins/protein_set.h"

@@ -36,9 +36,9 @@ TEST(ProteinVocabulary, IsThatOfTheOriginal) {
 }
 
 TEST(Torsion, HasTheSignOfTheConvention) {
-  const Point a = {1, 0, 0};
-  const Point b = {0, 0, 0};
-  const Point c = {0, 0, 1};
+  const Point3 a = {1, 0, 0};
+  const Point3 b = {0, 0, 0};
+  const Point3 c = {0, 0, 1};
   EXPECT_NEAR(dihedral(a, b, c, {1, 0, 1}), 0, 1e-12);
   EXPECT_NEAR(dihedral(a, b, c, {0, 1, 1}), kPi / 2, 1e-12);
   EXPECT_NEAR(dihedral(a, b, c, {0, -1, 1}), -kPi / 2, 1e-12);
@@ -47,11 +47,11 @@ TEST(Torsion, HasTheSignOfTheConvention) {
 }
 
 TEST(Torsion, PlacesAtomsSoThatTheyAreMeasuredAgain) {
-  const Point a = {0.3, -1.2, 0.4};
-  const Point b = {1.1, 0.2, -0.1};
-  const Point c = {2.0, 0.9, 1.0};
+  const Point3 a = {0.3, -1.2, 0.4};
+  const Point3 b = {1.1, 0.2, -0.1};
+  const Point3 c = {2.0, 0.9, 1.0};
   for (double torsion = -3; torsion < 3.1; torsion += 0.37) {
-    const Point d =
+    const Point3 d =
         place_atom(a, b, c, {.length = 1.5, .angle = 1.9, .torsion = torsion});
     EXPECT_NEAR(dihedral(a, b, c, d), torsion, 1e-9);
     EXPECT_NEAR(distance(c, d), 1.5, 1e-9);

@@ -7,7 +7,7 @@
 #include "lockstep/datasets/proteins/generated.h"
 #include "lockstep/datasets/proteins/structure.h"
 #include "lockstep/error.h"
-#include "lockstep/random_stream.h"
+#include "lockstep/random.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
 

@@ -5,11 +5,10 @@
 #include <sstream>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "lockstep/models/deeplab/model.h"
 #include "lockstep/models/deeplab/weights.h"
-#include "lockstep/module_state.h"
 #include "support/temp_dir.h"
 #include "unit/recipes/scribble_names.h"
 

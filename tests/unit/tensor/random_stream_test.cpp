@@ -1,5 +1,3 @@
-#include "lockstep/random_stream.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/error.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -1,8 +1,8 @@
-#include "lockstep/seed.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
+
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

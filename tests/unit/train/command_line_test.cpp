@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "lockstep/recipes/atlas/atlas.h"
 #include "lockstep/recipes/scribble/scribble.h"

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "lockstep/base/environment.h"
 #include "unit/train/flags.h"
 
 namespace lockstep {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <random>
 
+#include "lockstep/base/environment.h"
 #include "lockstep/world.h"
 
 namespace lockstep {

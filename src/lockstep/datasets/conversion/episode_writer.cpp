@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPartial = ".partial-";
 
-const char* camera_name(Camera camera) {
-  return camera == Camera::kWorkspace ? "workspace" : "wrist";
+const char* camera_name(EpisodeCamera camera) {
+  return camera == EpisodeCamera::kWorkspace ? "workspace" : "wrist";
 }
 
 // ".png" or ".jpg"; empty for other bytes.
@@ -74,11 +74,11 @@ EpisodeWriter::~EpisodeWriter() {
   if (!folder_.empty()) remove_folder(folder_);
 }
 
-size_t& EpisodeWriter::num_images(Camera camera) {
-  return camera == Camera::kWorkspace ? num_workspace_ : num_wrist_;
+size_t& EpisodeWriter::num_images(EpisodeCamera camera) {
+  return camera == EpisodeCamera::kWorkspace ? num_workspace_ : num_wrist_;
 }
 
-void EpisodeWriter::add_image(Camera camera, std::string_view bytes) {
+void EpisodeWriter::add_image(EpisodeCamera camera, std::string_view bytes) {
   size_t& number = num_images(camera);
   const std::string_view ending = ending_of(bytes);
   if (ending.empty()) {
@@ -93,7 +93,7 @@ void EpisodeWriter::add_image(Camera camera, std::string_view bytes) {
   show_progress();
 }
 
-void EpisodeWriter::copy_image(Camera camera, const fs::path& file) {
+void EpisodeWriter::copy_image(EpisodeCamera camera, const fs::path& file) {
   const auto bytes = try_read_file(file);
   if (!bytes) {
     throw FormatError(fmt::format("'{}' cannot be read", file.string()));

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-enum class Camera { kWorkspace, kWrist };
+enum class EpisodeCamera { kWorkspace, kWrist };
 
 // Collects an episode in a hidden folder ".partial-..." beside its place;
 // commit() gives it its name. Destroyed without commit(): the hidden folder is
@@ -32,10 +32,10 @@ class EpisodeWriter {
 
   // The next image of a camera: the bytes of a PNG or JPEG file, written as
   // they are.
-  void add_image(Camera camera, std::string_view bytes);
+  void add_image(EpisodeCamera camera, std::string_view bytes);
 
   // The images of a camera are files that exist, copied with their names.
-  void copy_image(Camera camera, const std::filesystem::path& file);
+  void copy_image(EpisodeCamera camera, const std::filesystem::path& file);
 
   // For sources that read long before the next image.
   void show_progress() const;
@@ -48,7 +48,7 @@ class EpisodeWriter {
   void commit();
 
  private:
-  size_t& num_images(Camera camera);
+  size_t& num_images(EpisodeCamera camera);
   void check_parts() const;
 
   std::filesystem::path place_;

@@ -132,8 +132,8 @@ class LerobotSource final : public EpisodeSource {
   }
 
  private:
-  static Camera camera_at(size_t index) {
-    return index == 0 ? Camera::kWorkspace : Camera::kWrist;
+  static EpisodeCamera camera_at(size_t index) {
+    return index == 0 ? EpisodeCamera::kWorkspace : EpisodeCamera::kWrist;
   }
 
   // 2.x: a file per episode.
@@ -251,7 +251,7 @@ class LerobotSource final : public EpisodeSource {
   void copy_images(DataFile& data, const Rows& rows,
                    EpisodeWriter& writer) const {
     std::vector<std::string> columns;
-    std::vector<Camera> cameras;
+    std::vector<EpisodeCamera> cameras;
     for (size_t i = 0; i < meta_.cameras.size(); ++i) {
       if (meta_.cameras[i].is_video) continue;
       columns.push_back(meta_.cameras[i].column);

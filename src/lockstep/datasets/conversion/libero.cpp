@@ -23,7 +23,7 @@ struct Demo {
 
 // The images of one camera in one demonstration.
 struct ImageSet {
-  Camera camera = Camera::kWorkspace;
+  EpisodeCamera camera = EpisodeCamera::kWorkspace;
   std::string dataset = {};
   size_t num_frames = 0;
   int height = 0;
@@ -69,7 +69,7 @@ std::string name_of_demo(const fs::path& input, const fs::path& file,
   return episode_name(replace_all(text, "/", "-") + "-" + demo);
 }
 
-ImageSet checked_images(const Hdf5File& file, Camera camera,
+ImageSet checked_images(const Hdf5File& file, EpisodeCamera camera,
                         const std::string& dataset) {
   constexpr size_t kMostSide = 8192;
   const Hdf5Shape shape = file.shape(dataset);
@@ -138,7 +138,7 @@ class LiberoSource final : public EpisodeSource {
     const std::vector<std::string> observed = file.members(demo.group + "/obs");
     for (size_t i = 0; i < config_.cameras.size(); ++i) {
       const ImageSet set = checked_images(
-          file, i == 0 ? Camera::kWorkspace : Camera::kWrist,
+          file, i == 0 ? EpisodeCamera::kWorkspace : EpisodeCamera::kWrist,
           demo.group + "/obs/" + find_camera(observed, config_.cameras[i]));
       copy_images(file, set, writer);
     }

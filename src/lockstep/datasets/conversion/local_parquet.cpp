@@ -83,9 +83,9 @@ class LocalParquetSource final : public EpisodeSource {
     for (const fs::path& file : entries_of(folder / "images")) {
       const std::string name = file.filename().string();
       if (name.starts_with("workspace_")) {
-        writer.copy_image(Camera::kWorkspace, file);
+        writer.copy_image(EpisodeCamera::kWorkspace, file);
       } else if (name.starts_with("wrist_")) {
-        writer.copy_image(Camera::kWrist, file);
+        writer.copy_image(EpisodeCamera::kWrist, file);
       }
     }
   }

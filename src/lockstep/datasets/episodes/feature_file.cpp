@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <span>
 
+#include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/weight_files.h"
-#include "lockstep/checkpoint_file.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/crc32.h"
 

@@ -12,8 +12,7 @@
 #include "lockstep/base/new_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
-#include "lockstep/random_stream.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/error.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "lockstep/random_stream.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/torch_file.h"
 #include "lockstep/models/protein/torsion.h"

@@ -9,8 +9,7 @@
 #include <string_view>
 
 #include "lockstep/models/protein/vocabulary.h"
-#include "lockstep/random_stream.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {
@@ -96,9 +95,9 @@ double draw_chi1(std::string_view residue, size_t basin, Draw& draw) {
 }
 
 struct Backbone {
-  Point n = {};
-  Point ca = {};
-  Point c = {};
+  Point3 n = {};
+  Point3 ca = {};
+  Point3 c = {};
 };
 
 // The next residue behind one with this psi.
@@ -122,10 +121,10 @@ GeneratedResidue add_atoms(const Backbone& bone, const std::string& type,
                                      {.name = "CA", .place = bone.ca},
                                      {.name = "C", .place = bone.c}}};
   // Opposite to the next N.
-  const Point o = place_atom(bone.n, bone.ca, bone.c,
-                             {.length = 1.231,
-                              .angle = radians(120.1),
-                              .torsion = psi + std::numbers::pi});
+  const Point3 o = place_atom(bone.n, bone.ca, bone.c,
+                              {.length = 1.231,
+                               .angle = radians(120.1),
+                               .torsion = psi + std::numbers::pi});
   residue.atoms.push_back({.name = "O", .place = o});
   return residue;
 }
@@ -139,16 +138,17 @@ void add_side_chain(const Backbone& bone, size_t basin, Draw& draw,
                     GeneratedResidue& residue) {
   if (residue.type == "GLY") return;
   // Left-handed amino acids: seen so, CB is where natural ones have it.
-  const Point cb = place_atom(
+  const Point3 cb = place_atom(
       bone.c, bone.n, bone.ca,
       {.length = 1.53, .angle = radians(110.5), .torsion = radians(-122.6)});
   residue.atoms.push_back({.name = "CB", .place = cb});
   const std::string_view last = chi1_atom(residue.type);
   if (last.empty()) return;
-  const Point x = place_atom(bone.n, bone.ca, cb,
-                             {.length = length_to(last),
-                              .angle = radians(112),
-                              .torsion = draw_chi1(residue.type, basin, draw)});
+  const Point3 x =
+      place_atom(bone.n, bone.ca, cb,
+                 {.length = length_to(last),
+                  .angle = radians(112),
+                  .torsion = draw_chi1(residue.type, basin, draw)});
   residue.atoms.push_back({.name = std::string(last), .place = x});
 }
 

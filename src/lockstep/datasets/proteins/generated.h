@@ -19,7 +19,7 @@ struct GeneratedChainConfig {
 
 struct GeneratedAtom {
   std::string name = {};  // "CA"
-  Point place = {};
+  Point3 place = {};
 };
 
 struct GeneratedResidue {

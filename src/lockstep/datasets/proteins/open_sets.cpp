@@ -15,8 +15,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/workers.h"
 #include "lockstep/error.h"
-#include "lockstep/random_stream.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -18,7 +18,7 @@
 #include "lockstep/datasets/proteins/open_sets.h"
 #include "lockstep/error.h"
 #include "lockstep/options.h"
-#include "lockstep/random_stream.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

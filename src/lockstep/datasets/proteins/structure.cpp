@@ -272,7 +272,7 @@ int64_t count_chain_breaks(const std::vector<float>& backbone, double limit) {
   constexpr size_t kResidue = 12;  // Numbers.
   const auto ca = [&backbone](size_t residue) {
     const size_t first = residue * kResidue + 3;
-    return Point{backbone[first], backbone[first + 1], backbone[first + 2]};
+    return Point3{backbone[first], backbone[first + 1], backbone[first + 2]};
   };
   int64_t breaks = 0;
   for (size_t i = 1; i < backbone.size() / kResidue; ++i) {

@@ -3,8 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "lockstep/random_stream.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

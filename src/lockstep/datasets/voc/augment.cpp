@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "lockstep/error.h"
-#include "lockstep/random_stream.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "lockstep/datasets/voc/distance_map.h"
-#include "lockstep/random_stream.h"
-#include "lockstep/seed.h"
+#include "lockstep/random.h"
 
 namespace lockstep {
 namespace {

@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/checkpoint_file.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "lockstep/models/deeplab/model.h"
-#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lockstep/sample_random.h"
+#include "lockstep/random.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {

@@ -13,50 +13,50 @@ namespace {
 constexpr double kPi = std::numbers::pi;
 constexpr double kBinWidth = 2 * kPi / kNumTorsionBins;
 
-Point minus(const Point& a, const Point& b) {
+Point3 minus(const Point3& a, const Point3& b) {
   return {a[0] - b[0], a[1] - b[1], a[2] - b[2]};
 }
 
-double dot(const Point& a, const Point& b) {
+double dot(const Point3& a, const Point3& b) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-Point cross(const Point& a, const Point& b) {
+Point3 cross(const Point3& a, const Point3& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2],
           a[0] * b[1] - a[1] * b[0]};
 }
 
-Point unit(const Point& a) {
+Point3 unit(const Point3& a) {
   const double length = std::sqrt(dot(a, a));
   return {a[0] / length, a[1] / length, a[2] / length};
 }
 
 }  // namespace
 
-double distance(const Point& a, const Point& b) {
-  const Point between = minus(a, b);
+double distance(const Point3& a, const Point3& b) {
+  const Point3 between = minus(a, b);
   return std::sqrt(dot(between, between));
 }
 
-double dihedral(const Point& a, const Point& b, const Point& c,
-                const Point& d) {
-  const Point first = minus(b, a);
-  const Point axis = minus(c, b);
-  const Point last = minus(d, c);
-  const Point left = cross(first, axis);
-  const Point right = cross(axis, last);
+double dihedral(const Point3& a, const Point3& b, const Point3& c,
+                const Point3& d) {
+  const Point3 first = minus(b, a);
+  const Point3 axis = minus(c, b);
+  const Point3 last = minus(d, c);
+  const Point3 left = cross(first, axis);
+  const Point3 right = cross(axis, last);
   const double sine = std::sqrt(dot(axis, axis)) * dot(first, right);
   return std::atan2(sine, dot(left, right));
 }
 
 // The frame of the bond b-c: along it, within the plane of a, and across.
-Point place_atom(const Point& a, const Point& b, const Point& c,
-                 const BondPlace& bond) {
-  const Point along = unit(minus(c, b));
-  const Point across = unit(cross(minus(b, a), along));
-  const Point within = cross(across, along);
+Point3 place_atom(const Point3& a, const Point3& b, const Point3& c,
+                  const BondPlace& bond) {
+  const Point3 along = unit(minus(c, b));
+  const Point3 across = unit(cross(minus(b, a), along));
+  const Point3 within = cross(across, along);
   const double radius = bond.length * std::sin(bond.angle);
-  Point place = c;
+  Point3 place = c;
   for (size_t i = 0; i < 3; ++i) {
     place[i] += -bond.length * std::cos(bond.angle) * along[i] +
                 radius * std::cos(bond.torsion) * within[i] +

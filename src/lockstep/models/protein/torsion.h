@@ -6,13 +6,14 @@
 
 namespace lockstep {
 
-using Point = std::array<double, 3>;
+using Point3 = std::array<double, 3>;
 
-double distance(const Point& a, const Point& b);
+double distance(const Point3& a, const Point3& b);
 
 // The angle of torsion about the bond b-c, in (-pi, pi]; positive when, seen
 // along the bond, d is clockwise of a. 0 where three points lie on a line.
-double dihedral(const Point& a, const Point& b, const Point& c, const Point& d);
+double dihedral(const Point3& a, const Point3& b, const Point3& c,
+                const Point3& d);
 
 // The place of d for a bond c-d of that length, the angle b-c-d and the torsion
 // a-b-c-d, both in radians.
@@ -21,8 +22,8 @@ struct BondPlace {
   double angle = 0;
   double torsion = 0;
 };
-Point place_atom(const Point& a, const Point& b, const Point& c,
-                 const BondPlace& bond);
+Point3 place_atom(const Point3& a, const Point3& b, const Point3& c,
+                  const BondPlace& bond);
 
 constexpr int64_t kNumTorsionBins = 72;
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/workers.h"
 #include "lockstep/datasets/episodes/feature_work.h"
 #include "lockstep/datasets/episodes/frame_set.h"
 #include "lockstep/datasets/episodes/frame_source.h"

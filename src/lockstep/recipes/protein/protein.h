@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/workers.h"
 #include "lockstep/models/protein/losses.h"
 #include "lockstep/models/protein/masking.h"
 #include "lockstep/models/protein/model.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/workers.h"
 #include "lockstep/datasets/voc/voc_set.h"
 #include "lockstep/models/deeplab/model.h"
 #include "lockstep/models/deeplab/windows.h"

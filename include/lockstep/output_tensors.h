@@ -9,6 +9,8 @@
 //   }
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <array>
 #include <map>
 #include <optional>
@@ -18,8 +20,6 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
-#include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
@@ -75,7 +75,7 @@ void visit_output(Output& output, Visit&& visit) {
     static_assert(sizeof(T) == 0,
                   "DistributedDataParallel does not know where the tensors of "
                   "this output are: write visit_tensors() beside its type "
-                  "(see lockstep/parallel/output_tensors.h)");
+                  "(see lockstep/output_tensors.h)");
   }
 }
 

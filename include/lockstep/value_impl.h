@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lockstep/error.h"
-#include "lockstep/formats/value.h"
+#include "lockstep/value.h"
 
 namespace lockstep {
 
@@ -108,43 +108,6 @@ template <typename Tensor>
 std::optional<BasicView<Tensor>> BasicView<Tensor>::find(int64_t key) const {
   if (node_->find(key) == nullptr) return std::nullopt;
   return at(key);
-}
-
-template <typename To, typename From, typename Convert>
-BasicValue<To> map_tensors(const BasicValue<From>& value,
-                           const Convert& convert) {
-  using Old = BasicValue<From>;
-  using New = BasicValue<To>;
-  const auto map_list = [&](const typename Old::List& items) {
-    typename New::List mapped;
-    mapped.reserve(items.size());
-    for (const Old& item : items) {
-      mapped.push_back(map_tensors<To>(item, convert));
-    }
-    return mapped;
-  };
-  return std::visit(
-      [&](const auto& data) -> New {
-        using T = std::decay_t<decltype(data)>;
-        if constexpr (std::same_as<T, typename Old::Slot>) {
-          return New(To(convert(unboxed(data))));
-        } else if constexpr (std::same_as<T, typename Old::List>) {
-          return New(map_list(data));
-        } else if constexpr (std::same_as<T, typename Old::Tuple>) {
-          return New::tuple(map_list(data.items));
-        } else if constexpr (std::same_as<T, typename Old::Dict>) {
-          typename New::Dict mapped;
-          mapped.reserve(data.size());
-          for (const auto& entry : data) {
-            mapped.push_back({map_tensors<To>(entry.key, convert),
-                              map_tensors<To>(entry.value, convert)});
-          }
-          return New(std::move(mapped));
-        } else {
-          return New(data);
-        }
-      },
-      value.data());
 }
 
 }  // namespace lockstep

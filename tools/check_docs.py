@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Checks texts: links and their anchors lead somewhere, pages named in sources exist,
-quoted programs are those of the examples, the README is short, sources are ASCII, nothing
-is left for later, and no path or package index of one machine is written down.
+quoted programs are those of the examples, drawings of the layers are true, the README is
+short, sources are ASCII, nothing is left for later, and no path or package index of one
+machine is written down.
 
 <!-- text of PATH --> in front of a code block says that the block is that file without
-the comment at its top.
+the comment at its top. <!-- layers --> in front of one says that it draws the layers of
+src/lockstep: each folder stands below those in the DEPS of its lockstep_library(), and above
+the torch line unless it says TORCH.
 """
 
 import functools
@@ -18,6 +21,9 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 QUOTE = re.compile(r"<!-- text of (\S+) -->\n+```\w*\n(.*?)```", re.DOTALL)
 ELSEWHERE = re.compile(r"^(https?:|mailto:)")
 PAGE = re.compile(r"(?<![\w/])docs/[\w./-]+\.md\b")
+LAYERS = re.compile(r"<!-- layers -->\n+```\n(.*?)```", re.DOTALL)
+LIBRARY = re.compile(r"^lockstep_library\((\w+)([^)]*)\)", re.MULTILINE)
+DEPS = re.compile(r"\bDEPS\b([a-z_\s]*)")
 HEADING = re.compile(r"^#+ +(.*)$")
 README_LINES = 120
 LEFT_FOR_LATER = re.compile(r"\b(TO[D]O|FIX[M]E)\b")
@@ -70,6 +76,22 @@ def quote_problems(root, path):
             yield f"{path.relative_to(root)}: the quoted text of {source} is not what the file holds"
 
 
+def layer_problems(root, path):
+    for drawing in LAYERS.findall(path.read_text(encoding="utf-8")):
+        rows, torch_line = {}, 0
+        for number, line in enumerate(drawing.splitlines(), start=1):
+            if line.startswith("--"):
+                torch_line = number
+            rows.update(dict.fromkeys(line.split("|")[0].split(), number))
+        for cmake in files(root, ("CMakeLists.txt",), ("src",)):
+            for name, body in LIBRARY.findall(cmake.read_text(encoding="utf-8")):
+                deps = " ".join(DEPS.findall(body)).split()
+                wrong = [dep for dep in deps if rows.get(dep, 0) >= rows.get(name, 0)]
+                if wrong or (rows.get(name, 0) > torch_line) != ("TORCH" in body.split()):
+                    yield (f"{path.relative_to(root)}: {name} stands wrongly in the drawing of the layers"
+                           f" (DEPS: {' '.join(deps)})")
+
+
 def length_problems(readme):
     lines = len(numbered_lines(readme)) if readme.exists() else 0
     return [f"README.md: {lines} lines, at most {README_LINES}"] if lines > README_LINES else []
@@ -79,6 +101,7 @@ def check(root):
     problems = []
     for path in files(root, (".md",)):
         problems += quote_problems(root, path)
+        problems += layer_problems(root, path)
     for path in files(root, TEXTS):
         in_code = False
         for number, line in numbered_lines(path):

@@ -170,6 +170,14 @@ class Docs(SampleTree):
         self.write("src/a.cpp", "// See docs/" + "b.md.\n")
         self.assert_found("src/a.cpp:1: there is no page docs/" + "b.md")
 
+    def test_finds_folders_drawn_in_the_wrong_layer(self):
+        self.write("src/lockstep/a/CMakeLists.txt", "lockstep_library(a\n  SOURCES a.cpp)\n")
+        self.write("src/lockstep/b/CMakeLists.txt", "lockstep_library(b TORCH\n  SOURCES b.cpp\n  DEPS a)\n")
+        self.write("a.md", "<!-- layers -->\n```\na | one\n-----\nb | two\n```\n")
+        self.assert_fine()
+        self.write("a.md", "<!-- layers -->\n```\na b | one\n-----\n```\n")
+        self.assert_found("a.md: b stands wrongly in the drawing of the layers (DEPS: a)")
+
     def test_finds_a_long_readme(self):
         self.write("README.md", "\n" * 121)
         self.assert_found("README.md: 121 lines, at most 120")

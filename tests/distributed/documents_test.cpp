@@ -58,17 +58,18 @@ TEST_P(Documents, CommandsWorkInTheirOrder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllCommands, Documents,
-                         ::testing::Values("README.md", "docs/training.md",
-                                           "docs/checkpoints.md",
-                                           "docs/records.md",
-                                           "docs/adding-a-recipe.md",
-                                           "docs/reproducibility.md"));
+INSTANTIATE_TEST_SUITE_P(
+    AllCommands, Documents,
+    ::testing::Values("README.md", "docs/tutorial/first-training.md",
+                      "docs/tutorial/adding-a-recipe.md",
+                      "docs/how-to/training.md", "docs/how-to/checkpoints.md",
+                      "docs/how-to/records.md",
+                      "docs/explanation/reproducibility.md"));
 
 // Those are alternatives to each other: a folder for each.
 TEST(GuideCommands, WorkWithTheRecipesThatExist) {
-  for (const char* document :
-       {"docs/from-the-guides.md", "docs/from-the-guides.zh-CN.md"}) {
+  for (const char* document : {"docs/how-to/from-the-guides.md",
+                               "docs/how-to/from-the-guides.zh-CN.md"}) {
     const auto commands = commands_of(document);
     EXPECT_GE(commands.size(), 2u) << document;
     for (const std::string& command : commands) {

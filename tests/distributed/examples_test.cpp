@@ -65,7 +65,7 @@ TEST(Examples, OwnTraining) {
   EXPECT_GT(accuracies.back(), 0.9);
 }
 
-// What docs/adding-a-recipe.md does with it, in the same order.
+// What docs/tutorial/adding-a-recipe.md does with it, in the same order.
 TEST(Examples, OwnRecipe) {
   const testing::TempDir folder;
   const auto ring = [&](int num_processes, const Words& flags) {

@@ -1,4 +1,4 @@
-// Every command that docs/from-the-guides.md gives for a recipe works.
+// Every command that docs/how-to/from-the-guides.md gives for a recipe works.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 // for none.
 Words commands_of(const std::string& document, const std::string& recipe) {
   static const std::regex ours(R"(([A-Z_]+=\S+ )*(lockstep|bash scripts/).*)");
-  std::ifstream file(SOURCE_FOLDER "/docs/" + document);
+  std::ifstream file(SOURCE_FOLDER "/docs/how-to/" + document);
   Words commands;
   bool is_section = false;
   bool is_code = false;

@@ -220,8 +220,8 @@ class Docs(SampleTree):
     check = "check_docs.py"
 
     def test_accepts_links_that_lead_somewhere(self):
-        self.write("docs/a.md", "[b](b.md#part) [c](https://example.org) `[d](e)`\n")
-        self.write("docs/b.md", "# Part\n")
+        self.write("a.md", "[b](b.md#one-part) [c](https://example.org) `[d](e)`\n")
+        self.write("b.md", "# One `part`\n")
         self.assert_fine()
 
     def test_finds_quoted_programs_that_are_not_those_of_the_examples(self):
@@ -232,8 +232,28 @@ class Docs(SampleTree):
         self.assert_found("README.md: the quoted text of a.cpp")
 
     def test_finds_dead_links(self):
-        self.write("README.md", "\n[b](docs/b.md)\n")
-        self.assert_found("README.md:2: the link to docs/b.md")
+        self.write("README.md", "\n[b](a/b.md)\n")
+        self.assert_found("README.md:2: the link to a/b.md")
+
+    def test_finds_links_to_missing_headings(self):
+        self.write("a.md", "# Exit codes\n[one](#exit-codes) [two](#signals)\n")
+        self.assert_found("a.md:2: #signals: that page has no such heading")
+
+    def test_finds_names_of_missing_pages(self):
+        self.write("src/a.cpp", "// See docs/" + "b.md.\n")
+        self.assert_found("src/a.cpp:1: there is no page docs/" + "b.md")
+
+    def test_finds_folders_drawn_in_the_wrong_layer(self):
+        self.write("src/lockstep/a/CMakeLists.txt", "lockstep_library(a\n  SOURCES a.cpp)\n")
+        self.write("src/lockstep/b/CMakeLists.txt", "lockstep_library(b TORCH\n  SOURCES b.cpp\n  DEPS a)\n")
+        self.write("a.md", "<!-- layers -->\n```\na | one\n-----\nb | two\n```\n")
+        self.assert_fine()
+        self.write("a.md", "<!-- layers -->\n```\na b | one\n-----\n```\n")
+        self.assert_found("a.md: b stands wrongly in the drawing of the layers (DEPS: a)")
+
+    def test_finds_a_long_readme(self):
+        self.write("README.md", "\n" * 121)
+        self.assert_found("README.md: 121 lines, at most 120")
 
     def test_finds_other_letters_in_sources(self):
         self.write("src/a.cpp", "// caf\u00e9\n")

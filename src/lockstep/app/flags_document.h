@@ -1,4 +1,4 @@
-// docs/flags.md, from the recipes' own descriptions.
+// docs/reference/flags.md, from the recipes' own descriptions.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The frame around a program's main(): errors become words, an error file and
-// an exit code.
+// Wraps a program's main(): errors become a message, an error file and an exit
+// code.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,6 @@
 namespace lockstep {
 
 class Recipe;
-struct CommandContext;
 
 // Runs `body`. On an error: writes its text to stderr with the rank in front,
 // tells the launcher (error file), and returns the exit code of base/error.h;
@@ -28,8 +27,5 @@ LOCKSTEP_EXPORT int run_program(const std::function<void()>& body);
 //     return lockstep::recipe_main(count, values, recipe);
 //   }
 LOCKSTEP_EXPORT int recipe_main(int count, char** values, Recipe& recipe);
-
-// The streams and the environment of this process, for commands on recipes.
-CommandContext process_context();
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// The recipes by name.
+// The recipes of this library, by name.
 #pragma once
 
 #include <memory>

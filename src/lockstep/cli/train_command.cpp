@@ -5,18 +5,19 @@
 #include "lockstep/base/divide.h"
 #include "lockstep/base/files.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/session.h"
 #include "lockstep/cli/startup_text.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
+#include "lockstep/engine/common_settings.h"
 #include "lockstep/engine/init_weights.h"
 #include "lockstep/engine/loop.h"
 #include "lockstep/error.h"
 #include "lockstep/optim/lr_scaling.h"
-#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/checkpoint_sections.h"
 #include "lockstep/run/checkpoints.h"
 #include "lockstep/run/records.h"
 #include "lockstep/run/run_folder.h"
-#include "lockstep/run/session.h"
 
 namespace lockstep {
 namespace {
@@ -72,8 +73,9 @@ ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan,
 
 // For a run that stands at `state`: with another batch size than before the
 // steps that are left differ.
-LoopConfig loop_config(const Session& session, const TrainConfig& config,
+LoopConfig loop_config(const Session& session, const Settings& settings,
                        const RunState& state) {
+  const TrainConfig& config = settings.common;
   const int num_processes = session.world().size();
   const OptimizationConfig& optimization = config.optimization;
   LoopConfig loop{
@@ -88,6 +90,9 @@ LoopConfig loop_config(const Session& session, const TrainConfig& config,
                                  parse_lr_scaling(optimization.lr_scaling),
                                  num_processes),
       .data = session.data(),
+      .reference = session.reference(),
+      .files = settings.files,
+      .layout = settings.checkpoint,
       .folder = config.save_dir};
   const StepPlan plan(loop.plan, Shard{0, num_processes});
   loop.total_steps = config.n_steps.value_or(
@@ -108,23 +113,22 @@ std::string lr_text(const LoopConfig& loop, int num_processes) {
 }
 
 // "dit: 32477221 parameters to train; DiT on images of 10 classes"
-std::string model_text(Learner& learner) {
+std::string model_text(const Session& session, Learner& learner) {
   int64_t count = 0;
   for (const auto& parameter : learner.model().parameters()) {
     if (parameter.requires_grad()) count += parameter.numel();
   }
-  const TaskInfo& facts = learner.facts();
-  return fmt::format("{}: {} parameters to train{}{}", facts.name, count,
-                     facts.subject.empty() ? "" : "; ", facts.subject);
+  const std::string& subject = session.info().subject;
+  return fmt::format("{}: {} parameters to train{}{}", session.recipe(), count,
+                     subject.empty() ? "" : "; ", subject);
 }
 
 void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
   const World& world = session.world();
   Console& console = session.console();
   console.info(setup_text(world));
-  const std::string on_cpu =
-      cpu_text(world.device(), loop.config.device, session.facts().name,
-               session.environment());
+  const std::string on_cpu = cpu_text(world.device(), loop.config.device,
+                                      session.recipe(), session.environment());
   if (!on_cpu.empty()) console.info(on_cpu);
   console.info(batch_size_text(loop.batch));
   console.info(lr_text(loop, world.size()));
@@ -134,7 +138,7 @@ void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
       "{} training samples, {} steps per epoch, {} warm-up steps, precision {}",
       samples, plan.steps_per_epoch(), loop.schedule.warmup_updates,
       learner.precision().name));
-  console.info(model_text(learner));
+  console.info(model_text(session, learner));
   if (loop.schedule.warmup_updates >= loop.total_steps &&
       loop.schedule.warmup_updates > 0) {
     console.info(fmt::format(
@@ -150,8 +154,8 @@ void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
         loop.batch.per_process, samples / world.size(), samples));
   }
   const std::string note = score_note(loop.config.score);
-  if (loop.config.score.every && session.facts().num_scored_items > 0 &&
-      !note.empty()) {
+  if (loop.config.score.every && !note.empty() &&
+      ability<ImageScoring>(session.task()) != nullptr) {
     console.info(note);
   }
 }
@@ -176,7 +180,7 @@ struct OpenRun {
 
 void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
   const TrainConfig& config = line.config();
-  const FileNames& names = session.facts().files;
+  const FileNames& names = line.settings().files;
   session.world().run_on_rank0_and_broadcast([&] {
     const std::filesystem::path folder = config.save_dir;
     make_folder(folder);
@@ -282,7 +286,7 @@ StopRequest run_loop(Session& session, TrainLoop& loop,
 RunRecordsConfig records_config(const Session& session,
                                 const CommandLine& line) {
   return {.folder = line.config().save_dir,
-          .recipe = session.facts().name,
+          .recipe = session.recipe(),
           .choices = line.config().records,
           .settings_json = to_json(line.options()),
           .settings_yaml = to_yaml(line.options()),
@@ -314,9 +318,9 @@ CheckpointsConfig checkpoints_config(const Session& session,
   const TrainConfig& config = line.config();
   return {
       .folder = config.save_dir,
-      .recipe = session.facts().name,
-      .names = session.facts().files,
-      .keys = session.facts().keys,
+      .recipe = session.recipe(),
+      .names = line.settings().files,
+      .keys = line.settings().checkpoint,
       .keep_last = config.keep_last,
       .global_batch = session.batch().effective(),
       .base_lr = base_lr,
@@ -337,18 +341,18 @@ void announce_training(const CheckpointsConfig& files, int64_t step,
   status.start(step, saved_step);
 }
 
-int train(Session& session, Recipe& recipe, const CommandLine& line,
-          StopSignals& signals, OpenRun& run) {
+int train(Session& session, const CommandLine& line, StopSignals& signals,
+          OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   Console& console = session.console();
   // Throws before anything is written.
-  const double base_lr = loop_config(session, config, {}).base_lr;
+  const double base_lr = loop_config(session, line.settings(), {}).base_lr;
   check_records(records_config(session, line));
-  if (session.facts().sync_batch_norm) {
+  if (session.info().sync_batch_norm) {
     check_batch_norm(session.batch(), session.data().train->size(), config);
   }
-  check_folder(world, line, session.facts().files);
+  check_folder(world, line, line.settings().files);
   const CheckpointsConfig files = checkpoints_config(session, line, base_lr);
   std::optional<Tree> checkpoint;
   if (config.resume) {
@@ -362,13 +366,13 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
     state = restore(*checkpoint, *learner, files, world, console);
     checkpoint.reset();
   } else if (config.init_from) {
-    init_weights(config, *learner, world, console);
+    init_weights(config, files.keys, *learner, world, console);
   }
   session.with_memory_report([] { return "preparing the data"; },
-                             [&] { session.fill_caches(); });
-  LoopConfig loop_settings = loop_config(session, config, state);
+                             [&] { session.fill_cache(); });
+  LoopConfig loop_settings = loop_config(session, line.settings(), state);
   loop_settings.status = files.status;
-  TrainLoop loop(recipe, *learner, world, console, loop_settings);
+  TrainLoop loop(session.task(), *learner, world, console, loop_settings);
   if (!line.settings_note().empty() && world.is_main()) {
     console.warn(line.settings_note());
   }
@@ -399,7 +403,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
 
 int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
                   const CommandContext& context) {
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   if (const auto text = line.parse(arguments, context.environment)) {
     context.output.out(*text);
     return 0;
@@ -408,7 +412,7 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
   Session session(recipe, line, context.output, context.environment);
   OpenRun run;
   try {
-    const int code = train(session, recipe, line, signals, run);
+    const int code = train(session, line, signals, run);
     if (run.records) run.records->finish(code);
     return code;
   } catch (const std::exception& error) {

@@ -29,12 +29,12 @@ PlateauConfig plateau_config(const LoopConfig& setup, const TaskInfo& facts) {
 }
 
 // A dry run scores a few images, and keeps nothing of it.
-ImageScoreConfig image_score_config(const LoopConfig& setup,
-                                    const TaskInfo& facts, int world_size) {
+ImageScoreConfig image_score_config(const LoopConfig& setup, int64_t num_images,
+                                    int world_size) {
   ImageScoreConfig config{.score = setup.config.score,
-                          .reference = setup.data.reference,
+                          .reference = setup.reference,
                           .folder = setup.folder,
-                          .num_images = facts.num_scored_items,
+                          .num_images = num_images,
                           .batch_size = setup.batch.per_process,
                           .workers = static_cast<int>(setup.config.workers),
                           .seed = setup.plan.seed};
@@ -48,21 +48,21 @@ ImageScoreConfig image_score_config(const LoopConfig& setup,
 
 }  // namespace
 
-TrainLoop::TrainLoop(Recipe& recipe, Learner& learner, const World& world,
+TrainLoop::TrainLoop(Task& task, Learner& learner, const World& world,
                      Console& console, LoopConfig config)
-    : recipe_(recipe),
+    : task_(task),
+      sampling_(ability<Sampling>(task)),
+      scoring_(ability<ImageScoring>(task)),
       learner_(learner),
       world_(world),
       console_(console),
       setup_(std::move(config)),
-      facts_(recipe.facts()),
+      facts_(task.info()),
       plan_(setup_.plan, Shard{world.rank(), world.size()}),
       plateau_(plateau_config(setup_, facts_)),
       timer_(world.device(), world.status()),
       status_(setup_.status) {
-  if (setup_.config.score.every && facts_.num_scored_items > 0) {
-    prepare_score();
-  }
+  if (setup_.config.score.every && scoring_ != nullptr) prepare_score();
 }
 
 TrainLoop::~TrainLoop() = default;
@@ -166,13 +166,14 @@ void TrainLoop::note_due_work(const Step& step) {
   state_.due.validation = setup_.data.validation != nullptr &&
                           (due(config.val_every, config.val_every_epochs) ||
                            (is_last && validates));
-  state_.due.sampling = facts_.num_sample_items > 0 && config.sample_every &&
+  state_.due.sampling = sampling_ != nullptr && sampling_->num_items() > 0 &&
+                        config.sample_every &&
                         (state_.step % *config.sample_every == 0 || is_last);
   // Not at the end of any run: thousands of images take their time.
-  state_.due.scoring = facts_.num_scored_items > 0 && config.score.every &&
+  state_.due.scoring = scoring_ != nullptr && config.score.every &&
                        state_.step % *config.score.every == 0;
   // Where ends of epochs have names of their own, both are kept.
-  const bool has_epoch_files = !facts_.files.epoch_checkpoint.empty();
+  const bool has_epoch_files = !setup_.files.epoch_checkpoint.empty();
   state_.due.saving =
       (due(config.save_every, config.save_every_epochs) ||
        (has_epoch_files && due_epoch(config.save_every_epochs))) &&
@@ -222,29 +223,30 @@ GoOn TrainLoop::go_on(const char* label, Activity activity) {
 }
 
 bool TrainLoop::validate() {
-  const auto metrics =
-      evaluate(recipe_, learner_, setup_.data.validation, world_,
+  const auto evaluation =
+      evaluate(task_, learner_, setup_.data.validation, world_,
                {.batch_size = setup_.batch.per_process,
                 .workers = static_cast<int>(setup_.config.workers),
                 .seed = setup_.plan.seed,
                 .limit_batches = setup_.config.limit_val_batches},
                go_on("validate", Activity::kValidation));
-  if (!metrics) return false;
+  if (!evaluation) return false;
+  const Metrics& metrics = evaluation->metrics;
   std::string text = fmt::format("validation at step {}:", state_.step);
   Metrics records;
-  for (const auto& [name, value] : *metrics) {
+  for (const auto& [name, value] : metrics) {
     text += fmt::format(" {} {:.6g}", name, value);
     records.emplace_back("val/" + name, value);
   }
   console_.info(text);
   record(std::move(records));
-  const double* loss = find_metric(*metrics, "loss");
-  const double* metric = find_metric(*metrics, facts_.best_metric);
+  const double* loss = find_metric(metrics, "loss");
+  const double* metric = find_metric(metrics, facts_.best_metric);
   LOCKSTEP_CHECK(metric != nullptr,
                  "evaluate() gives no " + facts_.best_metric);
   state_.val_losses.add(loss != nullptr ? *loss : *metric,
-                        kept_losses(facts_.keys.val_losses));
-  observe(*metric, *metrics);
+                        kept_losses(setup_.layout.val_losses));
+  observe(*metric, metrics);
   return true;
 }
 
@@ -293,7 +295,7 @@ void TrainLoop::observe(double metric, const Metrics& metrics) {
 
 bool TrainLoop::sample() {
   if (!sample_with(std::nullopt)) return false;
-  if (!facts_.samples_averages) return true;
+  if (!sampling_->samples_averages()) return true;
   for (size_t i = 0; i < learner_.averages().size(); ++i) {
     if (!sample_with(static_cast<int64_t>(i))) return false;
   }
@@ -302,11 +304,11 @@ bool TrainLoop::sample() {
 
 bool TrainLoop::sample_with(std::optional<int64_t> average) {
   const auto items = sample_items(
-      recipe_, learner_, world_,
+      *sampling_, learner_, world_,
       {.num_items =
            setup_.config.fast_dev_run
-               ? std::min<int64_t>(facts_.num_sample_items, world_.size())
-               : facts_.num_sample_items,
+               ? std::min<int64_t>(sampling_->num_items(), world_.size())
+               : sampling_->num_items(),
        .batch_size = setup_.batch.per_process,
        .seed = setup_.plan.seed,
        .average = average
@@ -315,13 +317,14 @@ bool TrainLoop::sample_with(std::optional<int64_t> average) {
       go_on("sample", Activity::kSampling));
   if (!items) return false;
   if (!world_.is_main() || setup_.config.fast_dev_run) return true;
-  record_samples(render_items(recipe_, *items, average));
+  record_samples(render_items(*sampling_, *items, average));
   return true;
 }
 
 void TrainLoop::prepare_score() {
   score_ = std::make_unique<ImageScore>(
-      world_, image_score_config(setup_, facts_, world_.size()));
+      world_,
+      image_score_config(setup_, scoring_->num_images(), world_.size()));
 }
 
 // With the first average where there is one: it is what samples are made with.
@@ -331,13 +334,13 @@ bool TrainLoop::score() {
   if (!score_) prepare_score();
   const auto& averages = learner_.averages();
   const auto value = score_->measure(
-      recipe_, learner_, averages.empty() ? nullptr : averages.data(),
+      *scoring_, learner_, averages.empty() ? nullptr : averages.data(),
       go_on("score", Activity::kScoring));
   if (!value) return false;
   if (is_dry) return true;
   console_.info(fmt::format("{} at step {}: {:.4f} ({} images{})",
                             score_->name(), state_.step, *value,
-                            facts_.num_scored_items,
+                            scoring_->num_images(),
                             averages.empty() ? "" : ", moving average"));
   record({{score_->name(), *value}});
   return true;

@@ -6,15 +6,18 @@
 #include <memory>
 
 #include "lockstep/base/training_status.h"
+#include "lockstep/checkpoint_layout.h"
 #include "lockstep/data/step_plan.h"
 #include "lockstep/engine/batch_size.h"
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/step_timer.h"
 #include "lockstep/fid/image_score.h"
+#include "lockstep/image_scoring.h"
 #include "lockstep/loader.h"
 #include "lockstep/run/run_state.h"
 #include "lockstep/run/stop_signals.h"
+#include "lockstep/sampling.h"
 #include "lockstep/schedule.h"
 #include "lockstep/track/console.h"
 #include "lockstep/track/tracker.h"
@@ -29,6 +32,10 @@ struct LoopConfig {
   double base_lr = 0;       // Scaled for the number of processes.
   int64_t total_steps = 0;  // Of the whole run, for the display.
   DataSets data = {};
+  // What generated images are scored against; null: none.
+  std::shared_ptr<const Dataset> reference = {};
+  FileNames files = {};
+  CheckpointLayout layout = {};
   std::filesystem::path folder = {};
   TrainingStatusWriter status = {};  // For the launcher.
 };
@@ -53,8 +60,8 @@ class TrainLoop {
  public:
   // Throws ConfigError, IoError or FormatError for files of scores that are of
   // no use. A collective.
-  TrainLoop(Recipe& recipe, Learner& learner, const World& world,
-            Console& console, LoopConfig config);
+  TrainLoop(Task& task, Learner& learner, const World& world, Console& console,
+            LoopConfig config);
   ~TrainLoop();
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
@@ -98,7 +105,9 @@ class TrainLoop {
   void say_nothing_to_train() const;
   void show_times();
 
-  Recipe& recipe_;
+  Task& task_;
+  Sampling* sampling_;     // Null: none.
+  ImageScoring* scoring_;  // Null: none.
   Learner& learner_;
   World world_;
   Console& console_;

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/engine/common_settings.h"
 #include "lockstep/engine/loop.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/device.h"
@@ -101,7 +102,7 @@ void TrainLoop::finish_epoch(int64_t epoch) {
                               epoch + 1, setup_.config.epochs, loss,
                               learner_.optimizer().lr()));
   }
-  state_.train_losses.add(loss, kept_losses(facts_.keys.train_losses));
+  state_.train_losses.add(loss, kept_losses(setup_.layout.train_losses));
   record({{"train/epoch_loss", loss}});
   // Without a validation set the training loss is all there is to judge by.
   if (setup_.data.validation == nullptr) observe(loss, {{"loss", loss}});

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/folder.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
-#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/checkpoint_sections.h"
 #include "lockstep/run/run_folder.h"
 #include "lockstep/run/state_tree.h"
 
@@ -293,10 +293,10 @@ Tree Checkpoints::own_tree(const RunState& state) {
 }
 
 Tree Checkpoints::make_tree(const RunState& state) {
-  const CheckpointKeys& keys = config_.keys;
+  const CheckpointLayout& keys = config_.keys;
   Tree own = own_tree(state);
   Tree tree = Tree::dict();
-  put_course(tree, state, keys);
+  put_progress(tree, state, keys);
   put_model(tree, learner_.model(), keys);
   put_averages(tree, learner_, keys);
   Tree optimizer = optimizer_tree(learner_.optimizer());

@@ -6,7 +6,8 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
-#include "lockstep/recipe.h"
+#include "lockstep/checkpoint_layout.h"
+#include "lockstep/train_config.h"
 
 namespace lockstep {
 

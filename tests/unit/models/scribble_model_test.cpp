@@ -11,7 +11,7 @@
 #include "lockstep/models/deeplab/weights.h"
 #include "lockstep/module_state.h"
 #include "support/temp_dir.h"
-#include "unit/recipes/scribble_names.h"
+#include "unit/models/scribble_names.h"
 
 namespace lockstep {
 namespace {

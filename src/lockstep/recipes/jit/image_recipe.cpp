@@ -4,9 +4,9 @@
 #include <torch/torch.h>
 
 #include "lockstep/datasets/images/image_sets.h"
+#include "lockstep/diffusion/pixels.h"
 #include "lockstep/fid/image_score.h"
 #include "lockstep/recipes/images/grid.h"
-#include "lockstep/recipes/images/pixels.h"
 
 namespace lockstep {
 namespace {

@@ -56,13 +56,13 @@ Point place_atom(const Point& a, const Point& b, const Point& c,
   const Point across = unit(cross(minus(b, a), along));
   const Point within = cross(across, along);
   const double radius = bond.length * std::sin(bond.angle);
-  Point place = c;
+  Point position = c;
   for (size_t i = 0; i < 3; ++i) {
-    place[i] += -bond.length * std::cos(bond.angle) * along[i] +
-                radius * std::cos(bond.torsion) * within[i] +
-                radius * std::sin(bond.torsion) * across[i];
+    position[i] += -bond.length * std::cos(bond.angle) * along[i] +
+                   radius * std::cos(bond.torsion) * within[i] +
+                   radius * std::sin(bond.torsion) * across[i];
   }
-  return place;
+  return position;
 }
 
 int64_t torsion_bin(double angle) {

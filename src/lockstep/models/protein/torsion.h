@@ -14,8 +14,8 @@ double distance(const Point& a, const Point& b);
 // along the bond, d is clockwise of a. 0 where three points lie on a line.
 double dihedral(const Point& a, const Point& b, const Point& c, const Point& d);
 
-// The place of d for a bond c-d of that length, the angle b-c-d and the torsion
-// a-b-c-d, both in radians.
+// The position of d for a bond c-d of that length, the angle b-c-d and the
+// torsion a-b-c-d, both in radians.
 struct BondPlace {
   double length = 0;
   double angle = 0;

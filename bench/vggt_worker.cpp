@@ -13,7 +13,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/lockstep.h"
 #include "lockstep/models/vggt/frozen.h"
-#include "lockstep/nn/bare.h"
+#include "lockstep/nn/weights.h"
 #include "lockstep/tensor/device.h"
 
 namespace {
@@ -48,10 +48,10 @@ std::shared_ptr<lockstep::Vggt> make_net(const Case& one) {
   auto net = std::make_shared<lockstep::Vggt>(
       one.preset == "tiny" ? tiny() : lockstep::vggt_preset(one.preset));
   const at::TensorOptions options(one.device);
-  lockstep::give_memory(
+  lockstep::materialize(
       *net->aggregator(),
       options.dtype(one.device.is_cuda() ? at::kBFloat16 : at::kFloat));
-  lockstep::give_memory(*net, options.dtype(at::kFloat));
+  lockstep::materialize(*net, options.dtype(at::kFloat));
   for (const auto& item : net->named_parameters()) {
     at::Tensor value = item.value();
     if (value.dim() > 1) {
@@ -88,7 +88,7 @@ void measure(lockstep::FrozenVggt& net, const Case& one, int64_t batch) {
   fmt::print(
       "{{\"batch\": {}, \"rate\": {:.3f}, \"recorded\": {}, \"peak_bytes\": "
       "{}}}\n",
-      batch, rates[kBlocks / 2], net.replay().num_recorded(),
+      batch, rates[kBlocks / 2], net.graphs().num_recorded(),
       lockstep::device_memory(one.device).peak_bytes);
 }
 

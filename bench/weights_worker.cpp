@@ -25,6 +25,7 @@
 #include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/weight_files.h"
 #include "lockstep/models/llama/llama.h"
+#include "lockstep/nn/weights.h"
 #include "lockstep/program.h"
 #include "lockstep/tensor/device.h"
 
@@ -181,7 +182,7 @@ void measure_load(const Words& words) {
 }
 
 void fill_on_device(Llama& model, c10::Device device) {
-  lockstep::give_memory(model,
+  lockstep::materialize(model,
                         torch::TensorOptions(device).dtype(at::kBFloat16));
   const torch::NoGradGuard no_grad;
   for (torch::Tensor& parameter : model.parameters()) {

@@ -64,22 +64,20 @@ TEST(GpuVggt, QkNormRopeEqualThoseOfTheCpu) {
   for (const Half& half : kHalves) {
     for (const int64_t size : {8, 24, 64, 128}) {
       const Tensor angles = torch::randn({7, 1, size / 4});
-      const RopeTable rotations{
-          .cosines =
-              torch::cat({angles, angles, 2 * angles, 2 * angles}, 2).cos(),
-          .sines =
+      const RopeTable table{
+          .pairs = RopePairs::kAxialHalves,
+          .cos = torch::cat({angles, angles, 2 * angles, 2 * angles}, 2).cos(),
+          .sin =
               torch::cat({-angles, angles, -2 * angles, 2 * angles}, 2).sin()};
-      const HeadNorms norms{.of_queries = make_norm(size, half.type),
-                            .of_keys = make_norm(size, half.type)};
+      const QkNorms norms{.queries = make_norm(size, half.type),
+                          .keys = make_norm(size, half.type)};
       const Tensor qkv = torch::randn({2, 21, 3, 5, size}).to(half.type);
       const Tensor moved = qkv.to(device);
-      const QueriesAndKeys expected = qk_norm_rope(qkv, norms, rotations);
-      const QueriesAndKeys out =
-          qk_norm_rope(moved,
-                       {.of_queries = on_gpu(norms.of_queries),
-                        .of_keys = on_gpu(norms.of_keys)},
-                       {.cosines = rotations.cosines.to(device),
-                        .sines = rotations.sines.to(device)});
+      const QueriesAndKeys expected = qk_norm_rope(qkv, norms, table);
+      const auto options = at::TensorOptions(device).dtype(at::kFloat);
+      const QueriesAndKeys out = qk_norm_rope(
+          moved, {.queries = on_gpu(norms.queries), .keys = on_gpu(norms.keys)},
+          moved_to(table, options));
       EXPECT_LT(difference(out.queries, expected.queries), half.tolerance);
       EXPECT_LT(difference(out.keys, expected.keys), half.tolerance);
       EXPECT_TRUE(out.queries.is_alias_of(moved));
@@ -110,7 +108,7 @@ TEST(GpuVggt, ReplayedLaunchesGiveWhatCallsGive) {
       EXPECT_LT(difference(ours.depth, theirs.depth), 1e-3) << round;
     }
   }
-  EXPECT_EQ(frozen.replay().num_recorded(), 2U);
+  EXPECT_EQ(frozen.graphs().num_recorded(), 2U);
 }
 
 // TF32 keeps 10 bits of a factor: what it changes is far above the roundings of
@@ -141,7 +139,7 @@ TEST(GpuVggt, FrozenHeadsUseTf32InATrainingThatDoesNot) {
     const Tensor points = frozen.forward(images).points;
     EXPECT_LT(difference(points, rough), effect / 4) << call;
   }
-  EXPECT_EQ(frozen.replay().num_recorded(), 1U);
+  EXPECT_EQ(frozen.graphs().num_recorded(), 1U);
   // The training's own convolutions are exact again.
   EXPECT_LT(difference(net->forward(images, wants).points, exact), effect / 4);
 }

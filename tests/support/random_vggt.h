@@ -7,21 +7,21 @@
 #include <memory>
 
 #include "lockstep/models/vggt/vggt.h"
-#include "lockstep/nn/bare.h"
+#include "lockstep/nn/weights.h"
 
 namespace lockstep::testing {
 
 inline std::shared_ptr<Vggt> random_vggt(const VggtConfig& config) {
-  auto net = std::make_shared<Vggt>(config);
-  give_memory(*net, at::TensorOptions());
+  auto model = std::make_shared<Vggt>(config);
+  materialize(*model, at::TensorOptions());
   const torch::NoGradGuard no_grad;
-  for (torch::Tensor& value : net->parameters()) {
+  for (torch::Tensor& value : model->parameters()) {
     const double spread =
         value.dim() > 1 ? 1 / std::sqrt(static_cast<double>(value[0].numel()))
                         : 0.5;
     value.copy_(spread * torch::randn(value.sizes()));
   }
-  return net;
+  return model;
 }
 
 }  // namespace lockstep::testing

@@ -33,7 +33,7 @@ struct DdimConfig {
   Correction correct = {};  // Unset: x_t stays.
 };
 
-// From noise to a image: each step goes to a' x + (1 - a') n, with x the
+// From noise to an image: each step goes to a' x + (1 - a') n, with x the
 // prediction and n the noise that x_t then contains. The last step gives the
 // prediction itself.
 at::Tensor sample_ddim(const Denoiser& denoise, const at::Tensor& noise,

@@ -20,13 +20,12 @@ using lockstep::kWarp;
 using lockstep::sum_of_warp;
 
 constexpr int kHeadsPerBlock = 8;
-// Two channels are a pair.
-constexpr int kPairsPerLane = lockstep::kMaxTurnedHead / 2 / kWarp;
+constexpr int kPairsPerLane = lockstep::kMaxRopeHeadSize / 2 / kWarp;
 
 // A warp takes a head of a token's query or key; a lane has both channels of
-// the pairs that it turns.
+// the pairs that it rotates.
 template <typename Half>
-__global__ void turn(QkNormRopeRequest request) {
+__global__ void norm_and_rotate(QkNormRopeRequest request) {
   const int lane = threadIdx.x % kWarp;
   const int64_t index =
       int64_t{blockIdx.x} * kHeadsPerBlock + threadIdx.x / kWarp;
@@ -39,7 +38,7 @@ __global__ void turn(QkNormRopeRequest request) {
   const int quarter = size / 4;
   Half* x = static_cast<Half*>(request.qkv) +
             (token * 3 * heads + within) * static_cast<int64_t>(size);
-  const int64_t place = token % request.num_places * size;
+  const int64_t position = token % request.num_positions * size;
 
   int channel[kPairsPerLane];
   float first[kPairsPerLane] = {};
@@ -74,29 +73,31 @@ __global__ void turn(QkNormRopeRequest request) {
                      static_cast<float>(bias[a]);
     const float vb = second[i] * inverse * static_cast<float>(weight[b]) +
                      static_cast<float>(bias[b]);
-    x[a] = static_cast<Half>(va * request.cosines[place + a] +
-                             vb * request.sines[place + a]);
-    x[b] = static_cast<Half>(vb * request.cosines[place + b] +
-                             va * request.sines[place + b]);
+    x[a] = static_cast<Half>(va * request.cos[position + a] +
+                             vb * request.sin[position + a]);
+    x[b] = static_cast<Half>(vb * request.cos[position + b] +
+                             va * request.sin[position + b]);
   }
 }
 
 }  // namespace
 
 // Queues it on a stream of the current device.
-extern "C" LOCKSTEP_EXPORT void lockstep_cuda_turn_heads(
+extern "C" LOCKSTEP_EXPORT void lockstep_cuda_qk_norm_rope(
     const QkNormRopeRequest* request, void* stream) {
   const int64_t count = request->num_tokens * 2 * request->num_heads;
   const auto grid =
       static_cast<unsigned>((count + kHeadsPerBlock - 1) / kHeadsPerBlock);
   const auto queue = static_cast<cudaStream_t>(stream);
   if (request->type == HalfType::kFloat16) {
-    turn<__half><<<grid, kHeadsPerBlock * kWarp, 0, queue>>>(*request);
+    norm_and_rotate<__half>
+        <<<grid, kHeadsPerBlock * kWarp, 0, queue>>>(*request);
   } else {
-    turn<__nv_bfloat16><<<grid, kHeadsPerBlock * kWarp, 0, queue>>>(*request);
+    norm_and_rotate<__nv_bfloat16>
+        <<<grid, kHeadsPerBlock * kWarp, 0, queue>>>(*request);
   }
   const cudaError_t status = cudaGetLastError();
   if (status == cudaSuccess) return;
-  throw std::runtime_error(std::string("CUDA error in turned heads: ") +
+  throw std::runtime_error(std::string("CUDA error in qk_norm_rope: ") +
                            cudaGetErrorString(status));
 }

@@ -8,20 +8,20 @@
 
 namespace lockstep {
 
-constexpr int64_t kMaxTurnedHead = 128;
+constexpr int64_t kMaxRopeHeadSize = 128;
 
 struct QkNormRopeRequest {
   void* qkv = nullptr;  // [tokens, 3, heads, size]
-  // Of queries, of keys; [size] each.
+  // For queries and for keys, [size] each.
   const void* weight[2] = {};
   const void* bias[2] = {};
   float eps[2] = {};
-  const float* cosines = nullptr;  // [places, size]
-  const float* sines = nullptr;
+  const float* cos = nullptr;  // [positions, size]
+  const float* sin = nullptr;
   int64_t num_tokens = 0;
-  int64_t num_places = 0;
+  int64_t num_positions = 0;
   int num_heads = 0;
-  int size = 0;  // A multiple of 4, at most kMaxTurnedHead.
+  int size = 0;  // A multiple of 4, at most kMaxRopeHeadSize.
   HalfType type = HalfType::kBfloat16;  // Of qkv, weights and biases.
 };
 

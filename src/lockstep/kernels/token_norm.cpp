@@ -19,7 +19,7 @@ bool is_packed(const at::Tensor& tensor) {
          reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % kAlignment == 0;
 }
 
-bool has_kernel(const at::Tensor& x, const TokenNorm& norm) {
+bool has_token_norm_kernel(const at::Tensor& x, const TokenNorm& norm) {
   const at::ScalarType type = norm.weight.scalar_type();
   return x.is_cuda() && x.scalar_type() == at::kFloat &&
          (type == at::kHalf || type == at::kBFloat16) && x.numel() > 0 &&
@@ -56,7 +56,7 @@ bool any_takes_gradient(at::TensorList tensors) {
 }
 
 at::Tensor norm_tokens(const at::Tensor& x, const TokenNorm& norm) {
-  if (has_kernel(x, norm)) return norm_on_cuda(x, norm);
+  if (has_token_norm_kernel(x, norm)) return norm_on_cuda(x, norm);
   const at::ScalarType type = norm.weight.scalar_type();
   const at::ScalarType wide = at::promote_types(x.scalar_type(), type);
   return at::layer_norm(x.to(wide), {x.size(-1)}, norm.weight.to(wide),

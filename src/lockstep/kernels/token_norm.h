@@ -1,5 +1,4 @@
-// LayerNorm of tokens that keep more bits than the weights of the net they
-// pass.
+// LayerNorm of tokens that have more bits than its weights.
 #pragma once
 
 #include "lockstep/tensor/tensor.h"

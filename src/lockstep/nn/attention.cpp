@@ -1,49 +1,175 @@
 #include "lockstep/nn/attention.h"
 
 #include <ATen/ATen.h>
+#include <torch/nn/init.h>
 
-#include "lockstep/nn/linear.h"
-#include "lockstep/nn/rope.h"
+#include "lockstep/kernels/qk_norm_rope.h"
+#include "lockstep/nn/weights.h"
 
 namespace lockstep {
 
-SelfAttention::SelfAttention(const AttentionConfig& config) : config_(config) {
-  const int64_t width = config.width;
-  if (config.qk_norm == QkNorm::kRms) {
-    const int64_t size = width / config.num_heads;
-    q_norm_ = register_module("q_norm", std::make_shared<RmsNorm>(size));
-    k_norm_ = register_module("k_norm", std::make_shared<RmsNorm>(size));
+// [B, N, heads, size] each; keys and values may have fewer heads.
+struct Attention::Heads {
+  at::Tensor queries = {};
+  at::Tensor keys = {};
+  at::Tensor values = {};
+  // [B, N, 3, heads, size]. Set instead of queries and keys for QkNorm::kLayer,
+  // whose kernel takes all in one.
+  at::Tensor packed = {};
+};
+
+Attention::Attention(const AttentionConfig& config)
+    : config_(config),
+      head_size_(config.head_size.value_or(config.width / config.num_heads)) {
+  switch (config.names) {
+    case AttentionNames::kTimm:
+      register_packed();
+      register_norms();
+      break;
+    case AttentionNames::kJit:
+      register_norms();
+      register_packed();
+      break;
+    case AttentionNames::kTorch: register_in_proj(); break;
+    case AttentionNames::kLlama: register_separate(); break;
   }
-  qkv_ = register_module("qkv", torch::nn::Linear(width, 3 * width));
-  proj_ = register_module("proj", torch::nn::Linear(width, width));
+  const auto out_name = [&] {
+    switch (config.names) {
+      case AttentionNames::kTorch: return "out_proj";
+      case AttentionNames::kLlama: return "o_proj";
+      default: return "proj";
+    }
+  }();
+  out_ = register_module(out_name, Linear(config.num_heads * head_size_,
+                                          config.width, config.proj_bias));
+  if (config.names == AttentionNames::kTorch &&
+      !UninitialisedWeights::in_scope()) {
+    torch::nn::init::zeros_(out_->bias);
+  }
 }
 
-at::Tensor SelfAttention::forward(const at::Tensor& tokens,
-                                  const at::Tensor& rotations) {
-  const int64_t batch = tokens.size(0);
-  const int64_t count = tokens.size(1);
-  auto qkv = apply_linear(qkv_, tokens)
-                 .view({batch, count, 3, config_.num_heads,
-                        config_.width / config_.num_heads})
-                 .unbind(2);  // [B, N, heads, size] each.
-  if (q_norm_) {
-    qkv[0] = q_norm_->forward(qkv[0]);
-    qkv[1] = k_norm_->forward(qkv[1]);
+void Attention::register_packed() {
+  const Linear qkv = register_module(
+      "qkv", Linear(config_.width, 3 * config_.width, config_.qkv_bias));
+  qkv_weight_ = qkv->weight;
+  qkv_bias_ = qkv->bias;
+}
+
+void Attention::register_in_proj() {
+  const int64_t width = config_.width;
+  qkv_weight_ =
+      register_parameter("in_proj_weight", new_weight({3 * width, width}));
+  qkv_bias_ = register_parameter("in_proj_bias", new_weight({3 * width}));
+  if (UninitialisedWeights::in_scope()) return;
+  torch::nn::init::xavier_uniform_(qkv_weight_);
+  torch::nn::init::zeros_(qkv_bias_);
+}
+
+void Attention::register_separate() {
+  const int64_t num_kv_heads = config_.num_kv_heads.value_or(config_.num_heads);
+  const auto add = [&](const char* name, int64_t num_heads) {
+    return register_module(
+        name, Linear(config_.width, num_heads * head_size_, config_.qkv_bias));
+  };
+  q_proj_ = add("q_proj", config_.num_heads);
+  k_proj_ = add("k_proj", num_kv_heads);
+  v_proj_ = add("v_proj", num_kv_heads);
+}
+
+void Attention::register_norms() {
+  switch (config_.qk_norm) {
+    case QkNorm::kNone: return;
+    case QkNorm::kRms:
+      q_rms_norm_ =
+          register_module("q_norm", RmsNorm(RmsNormConfig{head_size_}));
+      k_rms_norm_ =
+          register_module("k_norm", RmsNorm(RmsNormConfig{head_size_}));
+      return;
+    case QkNorm::kLayer:
+      q_layer_norm_ = register_module("q_norm", LayerNorm(head_size_));
+      k_layer_norm_ = register_module("k_norm", LayerNorm(head_size_));
+      return;
   }
-  if (rotations.defined()) {
-    const at::Tensor of_all_heads = rotations.unsqueeze(1);
-    qkv[0] = apply_rope(qkv[0], of_all_heads);
-    qkv[1] = apply_rope(qkv[1], of_all_heads);
+}
+
+at::Tensor Attention::forward(const at::Tensor& x,
+                              const AttentionInput& input) {
+  Heads heads = project(x);
+  norm_and_rotate(heads, input.rope);
+  return attend(heads, input);
+}
+
+at::Tensor Attention::cross_attend(const at::Tensor& x,
+                                   const at::Tensor& context,
+                                   const std::optional<at::Tensor>& mask) {
+  const int64_t width = config_.width;
+  const at::Tensor q = at::linear(x, qkv_weight_.slice(0, 0, width),
+                                  qkv_bias_.slice(0, 0, width));
+  const at::Tensor kv = at::linear(context, qkv_weight_.slice(0, width),
+                                   qkv_bias_.slice(0, width))
+                            .unflatten(-1, {2, config_.num_heads, head_size_});
+  return attend({.queries = q.unflatten(-1, {config_.num_heads, head_size_}),
+                 .keys = kv.select(2, 0),
+                 .values = kv.select(2, 1)},
+                {.mask = mask});
+}
+
+Attention::Heads Attention::project(const at::Tensor& x) {
+  if (!q_proj_.is_empty()) {
+    const auto in_heads = [&](const at::Tensor& y) {
+      return y.unflatten(-1, {-1, head_size_});
+    };
+    return {.queries = in_heads(q_proj_->forward(x)),
+            .keys = in_heads(k_proj_->forward(x)),
+            .values = in_heads(v_proj_->forward(x))};
   }
-  // Products of queries and keys are summed in float32 also under bf16
-  // autocast; only what is multiplied has fewer bits.
+  const at::Tensor packed =
+      at::linear(x, qkv_weight_, qkv_bias_)
+          .unflatten(-1, {3, config_.num_heads, head_size_});
+  if (config_.qk_norm == QkNorm::kLayer) {
+    return {.values = packed.select(2, 2), .packed = packed};
+  }
+  const auto parts = packed.unbind(2);
+  return {.queries = parts[0], .keys = parts[1], .values = parts[2]};
+}
+
+void Attention::norm_and_rotate(Heads& heads, const RopeTable* rope) {
+  if (heads.packed.defined()) {
+    const QueriesAndKeys rotated = qk_norm_rope(
+        heads.packed,
+        {.queries = q_layer_norm_->norm(), .keys = k_layer_norm_->norm()},
+        *rope);
+    heads.queries = rotated.queries;
+    heads.keys = rotated.keys;
+    return;
+  }
+  if (!q_rms_norm_.is_empty()) {
+    heads.queries = q_rms_norm_->forward(heads.queries);
+    heads.keys = k_rms_norm_->forward(heads.keys);
+  }
+  if (rope != nullptr) {
+    heads.queries = apply_rope(heads.queries, *rope);
+    heads.keys = apply_rope(heads.keys, *rope);
+  }
+}
+
+at::Tensor Attention::attend(const Heads& heads, const AttentionInput& input) {
+  // Scores are summed in float32 also under bf16 autocast. Heads stay where
+  // they lie: the fast kernels take any strides but the last.
   const at::Tensor mixed = at::scaled_dot_product_attention(
-      qkv[0].transpose(1, 2), qkv[1].transpose(1, 2), qkv[2].transpose(1, 2),
-      /*attn_mask=*/{}, is_training() ? config_.attn_dropout : 0);
-  const at::Tensor projected = apply_linear(
-      proj_, mixed.transpose(1, 2).reshape({batch, count, config_.width}));
-  if (config_.proj_dropout == 0) return projected;
-  return at::dropout(projected, config_.proj_dropout, is_training());
+      all_heads(heads.queries), all_heads(heads.keys), all_heads(heads.values),
+      input.mask, is_training() ? config_.attn_dropout : 0, input.is_causal);
+  const at::Tensor out = out_->forward(mixed.transpose(1, 2).flatten(2));
+  if (config_.proj_dropout == 0) return out;
+  return at::dropout(out, config_.proj_dropout, is_training());
+}
+
+// [B, N, heads or kv heads, size] -> [B, heads, N, size]
+at::Tensor Attention::all_heads(const at::Tensor& x) const {
+  const int64_t group = config_.num_heads / x.size(2);
+  const at::Tensor by_head = x.transpose(1, 2);
+  if (group == 1) return by_head;
+  return by_head.unsqueeze(2).expand({-1, -1, group, -1, -1}).flatten(1, 2);
 }
 
 }  // namespace lockstep

@@ -1,44 +1,97 @@
-// Attention of tokens to each other.
+// Multi-head attention.
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/nn/modules/linear.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "lockstep/kernels/rope.h"
+#include "lockstep/nn/linear.h"
 #include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
-enum class QkNorm { kNone, kRms };
+// Names of the parameters in checkpoints, in the order of registration.
+enum class AttentionNames {
+  kTimm,   // qkv, q_norm, k_norm, proj
+  kJit,    // q_norm, k_norm, qkv, proj
+  kTorch,  // in_proj_weight, in_proj_bias, out_proj: nn.MultiheadAttention
+  kLlama,  // q_proj, k_proj, v_proj, o_proj
+};
+
+// Normalisation of queries and keys, each head by itself.
+enum class QkNorm {
+  kNone,
+  kRms,
+  // LayerNorm, followed by rope: on a GPU in one kernel (qk_norm_rope). For
+  // packed projections only.
+  kLayer,
+};
 
 struct AttentionConfig {
   int64_t width = 384;
-  int64_t num_heads = 6;  // Divides the width.
-  // Of queries and keys, each head by itself.
+  int64_t num_heads = 6;
+  // Unset: as many as heads. Fewer: neighbouring heads share keys and values.
+  // For AttentionNames::kLlama only.
+  std::optional<int64_t> num_kv_heads = {};
+  std::optional<int64_t> head_size = {};  // Unset: width / num_heads.
+  AttentionNames names = AttentionNames::kTimm;
+  Bias qkv_bias = Bias::kYes;
+  Bias proj_bias = Bias::kYes;
   QkNorm qk_norm = QkNorm::kNone;
-  double attn_dropout = 0;  // Of the weights of attention.
-  double proj_dropout = 0;  // Of what leaves.
+  double attn_dropout = 0;  // Of attention weights.
+  double proj_dropout = 0;  // Of the output.
 };
 
-// All tokens to all tokens. Parameters are named as in timm: q_norm, k_norm,
-// qkv, proj.
-class SelfAttention : public torch::nn::Module {
- public:
-  explicit SelfAttention(const AttentionConfig& config);
+struct AttentionInput {
+  const RopeTable* rope = nullptr;
+  // bool, true where a key is attended to, or float, added to the scores;
+  // broadcast to [B, heads, N, keys].
+  std::optional<at::Tensor> mask = {};
+  bool is_causal = false;
+};
 
-  // [B, N, width] -> the same. Queries and keys are turned by rotations (see
-  // rope.h) when there are any.
-  at::Tensor forward(const at::Tensor& tokens,
-                     const at::Tensor& rotations = {});
+class Attention : public torch::nn::Module {
+ public:
+  explicit Attention(const AttentionConfig& config);
+
+  // Self-attention, [B, N, width] -> the same. With a rope of P positions N is
+  // a multiple of P: positions repeat.
+  at::Tensor forward(const at::Tensor& x, const AttentionInput& input = {});
+
+  // Queries from x [B, N, width], keys and values from context [B, M, width].
+  // For packed projections without norm and rope.
+  at::Tensor cross_attend(const at::Tensor& x, const at::Tensor& context,
+                          const std::optional<at::Tensor>& mask);
 
  private:
+  struct Heads;
+
+  void register_packed();
+  void register_in_proj();
+  void register_separate();
+  void register_norms();
+
+  Heads project(const at::Tensor& x);
+  void norm_and_rotate(Heads& heads, const RopeTable* rope);
+  at::Tensor attend(const Heads& heads, const AttentionInput& input);
+  at::Tensor all_heads(const at::Tensor& x) const;
+
   AttentionConfig config_;
-  std::shared_ptr<RmsNorm> q_norm_;
-  std::shared_ptr<RmsNorm> k_norm_;
-  torch::nn::Linear qkv_{nullptr};
-  torch::nn::Linear proj_{nullptr};
+  int64_t head_size_;
+  at::Tensor qkv_weight_;  // Packed: [3 * width, width].
+  at::Tensor qkv_bias_;
+  Linear q_proj_{nullptr};
+  Linear k_proj_{nullptr};
+  Linear v_proj_{nullptr};
+  RmsNorm q_rms_norm_{nullptr};
+  RmsNorm k_rms_norm_{nullptr};
+  LayerNorm q_layer_norm_{nullptr};
+  LayerNorm k_layer_norm_{nullptr};
+  Linear out_{nullptr};
 };
 
 }  // namespace lockstep

@@ -1,21 +1,23 @@
-// Layers of torch's nn.TransformerDecoderLayer, by its parameters: tokens look
-// at each other, at others, and think for themselves.
+// torch's nn.TransformerDecoderLayer with GELU: self-attention, cross-attention
+// and feed-forward, with the same parameters.
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/normalization.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "lockstep/nn/attention.h"
+#include "lockstep/nn/linear.h"
+#include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
 enum class NormPlace {
-  kPreNorm,   // norm_first: of what a part gets.
-  kPostNorm,  // Of the sum that a part gives.
+  kPreNorm,   // norm_first: of the input of each part.
+  kPostNorm,  // Of the sum with the output of each part.
 };
 
 struct DecoderLayerConfig {
@@ -26,21 +28,19 @@ struct DecoderLayerConfig {
   NormPlace norm = NormPlace::kPostNorm;
 };
 
-// bool [B, 1, 1, keys], true where a key is; undefined: all are. A row without
-// any key has no meaning.
+// bool [B, 1, 1, keys], true where a key is attended to; unset: all are. Each
+// row must have one.
 struct DecoderLayerMasks {
-  at::Tensor own = {};
-  at::Tensor others = {};
+  std::optional<at::Tensor> self = {};
+  std::optional<at::Tensor> cross = {};
 };
-
-class MultiheadAttention;
 
 class DecoderLayer : public torch::nn::Module {
  public:
   explicit DecoderLayer(const DecoderLayerConfig& config);
 
-  // x [B, N, width], others [B, M, width] -> [B, N, width]
-  at::Tensor forward(at::Tensor x, const at::Tensor& others,
+  // x [B, N, width], context [B, M, width] -> [B, N, width]
+  at::Tensor forward(at::Tensor x, const at::Tensor& context,
                      const DecoderLayerMasks& masks);
 
  private:
@@ -48,13 +48,13 @@ class DecoderLayer : public torch::nn::Module {
   at::Tensor feed_forward(const at::Tensor& x);
 
   DecoderLayerConfig config_;
-  std::shared_ptr<MultiheadAttention> self_attn_;
-  std::shared_ptr<MultiheadAttention> cross_attn_;
-  torch::nn::Linear linear1_{nullptr};
-  torch::nn::Linear linear2_{nullptr};
-  torch::nn::LayerNorm norm1_{nullptr};
-  torch::nn::LayerNorm norm2_{nullptr};
-  torch::nn::LayerNorm norm3_{nullptr};
+  std::shared_ptr<Attention> self_attn_;
+  std::shared_ptr<Attention> cross_attn_;
+  Linear linear1_{nullptr};
+  Linear linear2_{nullptr};
+  LayerNorm norm1_{nullptr};
+  LayerNorm norm2_{nullptr};
+  LayerNorm norm3_{nullptr};
 };
 
 }  // namespace lockstep

@@ -1,48 +1,52 @@
 #include "lockstep/nn/embedding.h"
 
-#include <ATen/ATen.h>
+#include <ATen/ops/embedding.h>
+#include <torch/nn/init.h>
 
-#include <cmath>
-
-#include "lockstep/error.h"
+#include "lockstep/nn/weights.h"
 
 namespace lockstep {
 namespace {
 
-// base^(-i / count) for i = 0 ... count - 1
-at::Tensor falling_frequencies(double base, int64_t count,
-                               at::TensorOptions options) {
-  return at::exp(at::arange(count, options) *
-                 (-std::log(base) / static_cast<double>(count)));
-}
-
-// [side] -> [side, width / 2]
-at::Tensor axis_embedding(const at::Tensor& places, int64_t width) {
-  const at::Tensor angles = at::outer(
-      places, falling_frequencies(10000, width / 4, places.options()));
-  return at::cat({angles.sin(), angles.cos()}, 1);
-}
+constexpr double kDeviation = 0.02;
 
 }  // namespace
 
-at::Tensor grid_position_embedding(int64_t side, int64_t width) {
-  if (width % 4 != 0) {
-    throw ConfigError("the width " + std::to_string(width) +
-                      " must be a multiple of 4: a quarter of it each is sine "
-                      "and cosine of row and column");
-  }
-  const at::Tensor axis = axis_embedding(at::arange(side, at::kDouble), width);
-  const at::Tensor columns = axis.unsqueeze(0).expand({side, side, width / 2});
-  const at::Tensor rows = axis.unsqueeze(1).expand({side, side, width / 2});
-  return at::cat({columns, rows}, 2).view({side * side, width}).to(at::kFloat);
+EmbeddingImpl::EmbeddingImpl(int64_t num_embeddings, int64_t width) {
+  weight = register_parameter("weight", new_weight({num_embeddings, width}));
+  if (!UninitialisedWeights::in_scope()) torch::nn::init::normal_(weight);
 }
 
-at::Tensor time_embedding(const at::Tensor& t,
-                          const TimeEmbeddingConfig& config) {
-  const at::Tensor angles =
-      t.unsqueeze(1) *
-      falling_frequencies(config.max_period, config.width / 2, t.options());
-  return at::cat({angles.cos(), angles.sin()}, 1);
+at::Tensor EmbeddingImpl::forward(const at::Tensor& ids) {
+  return at::embedding(weight, ids);
+}
+
+LabelEmbedder::LabelEmbedder(const LabelEmbedderConfig& config) {
+  table_ = register_module(config.name,
+                           Embedding(config.num_classes + 1, config.width));
+  torch::nn::init::normal_(table_->weight, 0, kDeviation);
+}
+
+at::Tensor LabelEmbedder::forward(const at::Tensor& labels) {
+  return table_->forward(labels);
+}
+
+TimeEmbedder::TimeEmbedder(const TimeEmbedderConfig& config) : config_(config) {
+  mlp_ = register_module("mlp", std::make_shared<Mlp>(MlpConfig{
+                                    .width = config.waves.width,
+                                    .hidden = config.width,
+                                    .out = config.width,
+                                    .activation = Activation::kSilu,
+                                    .names = {.first = "0", .last = "2"}}));
+  for (const auto& layer : mlp_->children()) {
+    auto* linear = layer->as<Linear>();
+    torch::nn::init::normal_(linear->weight, 0, kDeviation);
+    torch::nn::init::zeros_(linear->bias);
+  }
+}
+
+at::Tensor TimeEmbedder::forward(const at::Tensor& times) {
+  return mlp_->forward(time_embedding(times, config_.waves));
 }
 
 }  // namespace lockstep

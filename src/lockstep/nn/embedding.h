@@ -1,23 +1,64 @@
-// Places and times as vectors, by sines and cosines.
+// Vectors for tokens, for class labels and for times.
 #pragma once
 
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lockstep/nn/mlp.h"
+#include "lockstep/nn/sinusoidal_embedding.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
-// [side * side, width], row by row: the first half of a vector is of the
-// column, the second of the row, each sines and then cosines of
-// place / 10000^(i / (width / 4)). Throws ConfigError unless 4 divides width.
-at::Tensor grid_position_embedding(int64_t side, int64_t width);
+// torch::nn::Embedding whose weights may come later (weights.h).
+class EmbeddingImpl : public torch::nn::Module {
+ public:
+  EmbeddingImpl(int64_t num_embeddings, int64_t width);
 
-struct TimeEmbeddingConfig {
-  int64_t width = 256;  // Even.
-  double max_period = 10000;
+  // int64 [...] -> [..., width]
+  at::Tensor forward(const at::Tensor& ids);
+
+  at::Tensor weight;
+};
+TORCH_MODULE(Embedding);
+
+struct LabelEmbedderConfig {
+  std::string name = "embedding";  // Of the table.
+  int64_t num_classes = 10;        // One more stands for "no class".
+  int64_t width = 384;
 };
 
-// t [B] -> [B, width] in t's type: cosines and then sines of
-// t / max_period^(i / (width / 2)).
-at::Tensor time_embedding(const at::Tensor& t,
-                          const TimeEmbeddingConfig& config);
+// A vector for every label, int64 [B] -> [B, width]; from N(0, 0.02^2).
+class LabelEmbedder : public torch::nn::Module {
+ public:
+  explicit LabelEmbedder(const LabelEmbedderConfig& config);
+
+  at::Tensor forward(const at::Tensor& labels);
+
+ private:
+  Embedding table_{nullptr};
+};
+
+struct TimeEmbedderConfig {
+  TimeEmbeddingConfig waves = {};
+  int64_t width = 384;
+};
+
+// Sines and cosines through two layers with a SiLU between them: t [B] ->
+// [B, width]. Parameters: mlp.0, mlp.2, from N(0, 0.02^2).
+class TimeEmbedder : public torch::nn::Module {
+ public:
+  explicit TimeEmbedder(const TimeEmbedderConfig& config);
+
+  at::Tensor forward(const at::Tensor& times);
+
+ private:
+  TimeEmbedderConfig config_;
+  std::shared_ptr<Mlp> mlp_;
+};
 
 }  // namespace lockstep

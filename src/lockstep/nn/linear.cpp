@@ -2,10 +2,21 @@
 
 #include <ATen/ops/linear.h>
 
+#include "lockstep/nn/init.h"
+#include "lockstep/nn/weights.h"
+
 namespace lockstep {
 
-at::Tensor apply_linear(const torch::nn::Linear& layer, const at::Tensor& x) {
-  return at::linear(x, layer->weight, layer->bias);
+LinearImpl::LinearImpl(int64_t in, int64_t out, Bias has_bias) {
+  weight = register_parameter("weight", new_weight({out, in}));
+  if (has_bias == Bias::kYes) {
+    bias = register_parameter("bias", new_weight({out}));
+  }
+  if (!UninitialisedWeights::in_scope()) init_uniform(weight, bias);
+}
+
+at::Tensor LinearImpl::forward(const at::Tensor& x) {
+  return at::linear(x, weight, bias);
 }
 
 }  // namespace lockstep

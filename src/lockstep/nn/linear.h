@@ -1,15 +1,29 @@
 // Linear layers, applied in one pass.
 #pragma once
 
-#include <torch/nn/modules/linear.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
 
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
-// What layer->forward(x) gives. That of libtorch's C++ adds the bias in a
-// second pass unless x has two dimensions; here the product adds it, as in
-// Python.
-at::Tensor apply_linear(const torch::nn::Linear& layer, const at::Tensor& x);
+enum class Bias { kNo, kYes };
+
+// torch::nn::Linear, with the same names and initial weights. forward() of
+// libtorch's C++ adds the bias in a second pass unless x has two dimensions;
+// here the product adds it, as in Python.
+class LinearImpl : public torch::nn::Module {
+ public:
+  LinearImpl(int64_t in, int64_t out, Bias has_bias = Bias::kYes);
+
+  at::Tensor forward(const at::Tensor& x);
+
+  at::Tensor weight;  // [out, in]
+  at::Tensor bias;    // [out], or undefined and not registered.
+};
+TORCH_MODULE(Linear);
 
 }  // namespace lockstep

@@ -2,32 +2,44 @@
 
 #include <ATen/ATen.h>
 
-#include "lockstep/nn/linear.h"
-
 namespace lockstep {
 
-Mlp::Mlp(const MlpConfig& config) {
-  fc1_ = register_module("fc1", torch::nn::Linear(config.width, config.hidden));
-  fc2_ = register_module("fc2", torch::nn::Linear(config.hidden, config.width));
+Mlp::Mlp(const MlpConfig& config) : config_(config) {
+  const MlpNames& names = config.names;
+  const bool is_packed =
+      config.activation == Activation::kSwiGlu && names.up.empty();
+  first_ = register_module(
+      names.first,
+      Linear(config.width, is_packed ? 2 * config.hidden : config.hidden,
+             config.bias));
+  if (!names.up.empty()) {
+    up_ = register_module(names.up,
+                          Linear(config.width, config.hidden, config.bias));
+  }
+  last_ = register_module(
+      names.last,
+      Linear(config.hidden, config.out.value_or(config.width), config.bias));
 }
 
-at::Tensor Mlp::forward(const at::Tensor& tokens) {
-  return apply_linear(fc2_, at::gelu(apply_linear(fc1_, tokens), "tanh"));
-}
-
-SwiGlu::SwiGlu(const SwiGluConfig& config) : config_(config) {
-  w12_ = register_module("w12",
-                         torch::nn::Linear(config.width, 2 * config.hidden));
-  w3_ = register_module("w3", torch::nn::Linear(config.hidden, config.width));
-}
-
-at::Tensor SwiGlu::forward(const at::Tensor& tokens) {
-  const auto half = apply_linear(w12_, tokens).chunk(2, -1);
-  at::Tensor hidden = at::silu(half[0]) * half[1];
+at::Tensor Mlp::forward(const at::Tensor& x) {
+  at::Tensor hidden = activated(x);
   if (config_.dropout != 0) {
     hidden = at::dropout(hidden, config_.dropout, is_training());
   }
-  return apply_linear(w3_, hidden);
+  return last_->forward(hidden);
+}
+
+at::Tensor Mlp::activated(const at::Tensor& x) {
+  const at::Tensor first = first_->forward(x);
+  switch (config_.activation) {
+    case Activation::kGelu: return at::gelu(first);
+    case Activation::kGeluTanh: return at::gelu(first, "tanh");
+    case Activation::kSilu: return at::silu(first);
+    case Activation::kSwiGlu: break;
+  }
+  if (!up_.is_empty()) return at::silu(first) * up_->forward(x);
+  const auto halves = first.chunk(2, -1);
+  return at::silu(halves[0]) * halves[1];
 }
 
 }  // namespace lockstep

@@ -1,47 +1,57 @@
-// What a token does by itself: two linear layers with a bend between them.
+// Feed-forward layers of transformers.
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/nn/modules/linear.h>
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
-struct MlpConfig {
-  int64_t width = 384;  // Of tokens that come and go.
-  int64_t hidden = 1536;
+enum class Activation {
+  kGelu,
+  kGeluTanh,  // GELU in its tanh approximation.
+  kSilu,
+  kSwiGlu,  // silu(a) * b of two projections a and b.
 };
 
-// GELU in its tanh form. Parameters are named as in timm: fc1, fc2.
+// Names of the layers in checkpoints.
+struct MlpNames {
+  std::string first = "fc1";
+  std::string last = "fc2";
+  // SwiGLU: the layer of b. Empty: the first layer computes a and b, in this
+  // order.
+  std::string up = {};
+};
+
+struct MlpConfig {
+  int64_t width = 384;
+  int64_t hidden = 1536;
+  std::optional<int64_t> out = {};  // Unset: the width.
+  Activation activation = Activation::kGelu;
+  double dropout = 0;  // Before the last layer.
+  Bias bias = Bias::kYes;
+  MlpNames names = {};
+};
+
+// Linear, activation, linear.
 class Mlp : public torch::nn::Module {
  public:
   explicit Mlp(const MlpConfig& config);
 
-  at::Tensor forward(const at::Tensor& tokens);
+  at::Tensor forward(const at::Tensor& x);
 
  private:
-  torch::nn::Linear fc1_{nullptr};
-  torch::nn::Linear fc2_{nullptr};
-};
+  at::Tensor activated(const at::Tensor& x);
 
-struct SwiGluConfig {
-  int64_t width = 384;
-  int64_t hidden = 1024;
-  double dropout = 0;  // Of what the second layer gets.
-};
-
-// w3(silu(a) * b), a and b the halves of w12(x) in this order.
-class SwiGlu : public torch::nn::Module {
- public:
-  explicit SwiGlu(const SwiGluConfig& config);
-
-  at::Tensor forward(const at::Tensor& tokens);
-
- private:
-  SwiGluConfig config_;
-  torch::nn::Linear w12_{nullptr};
-  torch::nn::Linear w3_{nullptr};
+  MlpConfig config_;
+  Linear first_{nullptr};
+  Linear up_{nullptr};
+  Linear last_{nullptr};
 };
 
 }  // namespace lockstep

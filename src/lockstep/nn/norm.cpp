@@ -2,30 +2,47 @@
 
 #include <ATen/ATen.h>
 
+#include "lockstep/nn/weights.h"
+
 namespace lockstep {
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain,
-                    double min_length) {
+LayerNormImpl::LayerNormImpl(int64_t size, double eps)
+    : norm_{.weight = register_parameter("weight", new_weight({size})),
+            .bias = register_parameter("bias", new_weight({size})),
+            .eps = eps} {
+  if (UninitialisedWeights::in_scope()) return;
+  const at::NoGradGuard no_grad;
+  norm_.weight.fill_(1);
+  norm_.bias.zero_();
+}
+
+at::Tensor LayerNormImpl::forward(const at::Tensor& x) {
+  return norm_tokens(x, norm_);
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   const int64_t size = x.size(-1);
-  // The fused kernel adds under the root where the definition takes the
-  // larger: the same but for lengths near min_length.
-  return at::rms_norm(x, size, gain.expand({size}),
-                      min_length * min_length / static_cast<double>(size));
-}
-
-RmsNorm::RmsNorm(int64_t size, double eps) : eps_(eps) {
-  weight_ = register_parameter("weight", at::ones({size}));
-}
-
-at::Tensor RmsNorm::forward(const at::Tensor& x) {
+  if (!weight.defined()) return at::rms_norm(x, size, /*weight=*/{}, eps);
   // The fused kernel takes one type for both.
-  return at::rms_norm(x.to(weight_.scalar_type()), weight_.sizes(), weight_,
-                      eps_);
+  const at::ScalarType type =
+      at::promote_types(x.scalar_type(), weight.scalar_type());
+  const at::Tensor scale = weight.to(type);
+  return at::rms_norm(x.to(type), size,
+                      scale.numel() == size ? scale : scale.expand({size}),
+                      eps);
 }
 
-at::Tensor modulate(const at::Tensor& x, const Modulation& modulation) {
-  return x * (1 + modulation.scale.unsqueeze(1)) +
-         modulation.shift.unsqueeze(1);
+RmsNormImpl::RmsNormImpl(const RmsNormConfig& config) : eps_(config.eps) {
+  weight_ = config.has_scalar_weight
+                ? register_parameter("g", new_weight({1}))
+                : register_parameter("weight", new_weight({config.size}));
+  if (UninitialisedWeights::in_scope()) return;
+  const at::NoGradGuard no_grad;
+  weight_.fill_(1);
+}
+
+at::Tensor RmsNormImpl::forward(const at::Tensor& x) {
+  return rms_norm(x, weight_, eps_);
 }
 
 }  // namespace lockstep

@@ -1,25 +1,45 @@
-// Normalisation of tokens, and what conditions do to them.
+// Normalisation over the last dimension.
 #pragma once
 
 #include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
 
 #include <cstdint>
 
+#include "lockstep/kernels/token_norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
-// x / ||x|| * sqrt(D) * gain over the last dimension, of size D; vectors not
-// longer than about min_length become shorter. gain: one number, or D of them.
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain,
-                    double min_length = 1e-12);
-
-// x / sqrt(mean(x^2) + eps) * weight over the last dimension; the weight has
-// its size. Computed and answered in the weight's type, also of an x with fewer
-// bits.
-class RmsNorm : public torch::nn::Module {
+// torch::nn::LayerNorm. x may have more bits than the weights: see
+// norm_tokens().
+class LayerNormImpl : public torch::nn::Module {
  public:
-  explicit RmsNorm(int64_t size, double eps = 1e-6);
+  explicit LayerNormImpl(int64_t size, double eps = 1e-5);
+
+  at::Tensor forward(const at::Tensor& x);
+
+  const TokenNorm& norm() const { return norm_; }
+
+ private:
+  TokenNorm norm_;
+};
+TORCH_MODULE(LayerNorm);
+
+// x / sqrt(mean(x^2) + eps) * weight, computed and answered in the wider type
+// of x and weight. weight: one number per channel, a single number, or
+// undefined for 1.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
+
+struct RmsNormConfig {
+  int64_t size = 384;
+  double eps = 1e-6;
+  bool has_scalar_weight = false;  // One number for all channels, called g.
+};
+
+class RmsNormImpl : public torch::nn::Module {
+ public:
+  explicit RmsNormImpl(const RmsNormConfig& config);
 
   at::Tensor forward(const at::Tensor& x);
 
@@ -27,14 +47,6 @@ class RmsNorm : public torch::nn::Module {
   double eps_;
   at::Tensor weight_;
 };
-
-// Shift and scale of every token of a sample: x [B, N, D], others [B, D].
-struct Modulation {
-  at::Tensor shift = {};
-  at::Tensor scale = {};
-};
-
-// x * (1 + scale) + shift
-at::Tensor modulate(const at::Tensor& x, const Modulation& modulation);
+TORCH_MODULE(RmsNorm);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ struct PatchLayout {
 };
 
 // [B, side * side, patch * patch * C] -> [B, C, S, S]: patches row by row,
-// inside of one its rows, columns and then channels.
+// values of a patch by row, column and then channel.
 at::Tensor join_patches(const at::Tensor& patches, const PatchLayout& layout);
 
 }  // namespace lockstep

@@ -7,7 +7,9 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
-#include "lockstep/nn/bare.h"
+#include "lockstep/nn/linear.h"
+#include "lockstep/nn/norm.h"
+#include "lockstep/nn/weights.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -19,13 +21,13 @@ using torch::Tensor;
 
 struct Net : torch::nn::Module {
   Net() {
-    register_module("linear", linear);
-    register_module("norm", norm);
+    const UninitialisedWeights weights_come_later;
+    linear = register_module("linear", Linear(300, 200));
+    norm = register_module("norm", LayerNorm(200));
     count = register_buffer("count", torch::zeros({}, at::kLong));
   }
-  std::shared_ptr<BareLinear> linear = std::make_shared<BareLinear>(300, 200);
-  std::shared_ptr<BareLayerNorm> norm =
-      std::make_shared<BareLayerNorm>(200, 1e-5);
+  Linear linear{nullptr};
+  LayerNorm norm{nullptr};
   Tensor count;
 };
 

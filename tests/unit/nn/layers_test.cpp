@@ -4,46 +4,52 @@
 #include <cmath>
 
 #include "lockstep/error.h"
+#include "lockstep/nn/adaln.h"
 #include "lockstep/nn/attention.h"
-#include "lockstep/nn/embedding.h"
 #include "lockstep/nn/mlp.h"
 #include "lockstep/nn/norm.h"
 #include "lockstep/nn/patches.h"
-#include "lockstep/nn/rope.h"
+#include "lockstep/nn/rope_tables.h"
+#include "lockstep/nn/sinusoidal_embedding.h"
 
 namespace lockstep {
 namespace {
 
-TEST(RmsNorm, GivesTokensOfLengthRootOfTheirWidth) {
+TEST(RmsNorm, DividesByTheRootOfTheMeanSquareAndWeighsChannels) {
+  RmsNorm norm(RmsNormConfig{.size = 8, .eps = 0.5});
+  const torch::NoGradGuard no_grad;
+  norm->parameters()[0].uniform_(-2, 2);
+  const auto x = torch::randn({2, 3, 8}) * 7;
+  const auto expected = x / (x.square().mean(-1, true) + 0.5).sqrt() *
+                        norm->named_parameters()["weight"];
+  EXPECT_TRUE(torch::allclose(norm->forward(x), expected, 1e-6, 1e-6));
+}
+
+TEST(RmsNorm, TakesOneWeightForAllChannelsOrNone) {
   const auto x = torch::randn({2, 3, 16}) * 7;
-  const auto y = rms_norm(x, torch::full({1}, 0.5));
-  EXPECT_TRUE(torch::allclose(y.norm(2, -1), torch::full({2, 3}, 0.5 * 4)));
+  RmsNorm norm(RmsNormConfig{.size = 16, .has_scalar_weight = true});
+  const torch::NoGradGuard no_grad;
+  norm->named_parameters()["g"].fill_(0.5);
+  EXPECT_TRUE(torch::allclose(norm->forward(x).norm(2, -1),
+                              torch::full({2, 3}, 0.5 * 4)));
+  EXPECT_TRUE(torch::allclose(rms_norm(x, {}, 1e-6).norm(2, -1),
+                              torch::full({2, 3}, 4.0F)));
 }
 
 TEST(RmsNorm, OfZerosIsZeroAndHasAFiniteGradient) {
   const auto x = torch::zeros({1, 1, 4}, torch::requires_grad());
-  const auto y = rms_norm(x, torch::ones({4}));
+  const auto y = rms_norm(x, torch::ones({4}), 1e-24 / 4);
   y.sum().backward();
   EXPECT_EQ(y.abs().sum().item<float>(), 0);
   EXPECT_TRUE(x.grad().isfinite().all().item<bool>());
 }
 
-TEST(RmsNormLayer, DividesByTheRootOfTheMeanSquareAndWeighsChannels) {
-  RmsNorm norm(8, /*eps=*/0.5);
-  const torch::NoGradGuard no_grad;
-  norm.parameters()[0].uniform_(-2, 2);
-  const auto x = torch::randn({2, 3, 8}) * 7;
-  const auto expected = x / (x.square().mean(-1, true) + 0.5).sqrt() *
-                        norm.named_parameters()["weight"];
-  EXPECT_TRUE(torch::allclose(norm.forward(x), expected, 1e-6, 1e-6));
-}
-
-TEST(RmsNormLayer, ComputesInTheTypeOfItsWeight) {
-  RmsNorm norm(16);
+TEST(RmsNorm, ComputesInTheWiderType) {
+  RmsNorm norm(RmsNormConfig{.size = 16});
   const auto x = torch::randn({4, 16}).to(torch::kBFloat16);
-  const auto y = norm.forward(x);
+  const auto y = norm->forward(x);
   EXPECT_EQ(y.scalar_type(), torch::kFloat);
-  EXPECT_TRUE(torch::equal(y, norm.forward(x.to(torch::kFloat))));
+  EXPECT_TRUE(torch::equal(y, norm->forward(x.to(torch::kFloat))));
 }
 
 TEST(Modulate, ScalesAndShiftsAllTokensOfASample) {
@@ -59,11 +65,12 @@ TEST(GridPositionEmbedding, HasTheColumnInTheFirstHalfAndTheRowInTheSecond) {
   const auto table = grid_position_embedding(/*side=*/3, /*width=*/8);
   ASSERT_EQ(table.sizes(), (std::vector<int64_t>{9, 8}));
   // Row 1, column 2; frequencies 1 and 1/100.
-  const auto place = table[5];
+  const auto position = table[5];
   const std::vector<double> expected = {
       std::sin(2), std::sin(0.02), std::cos(2), std::cos(0.02),
       std::sin(1), std::sin(0.01), std::cos(1), std::cos(0.01)};
-  EXPECT_TRUE(torch::allclose(place, torch::tensor(expected).to(at::kFloat)));
+  EXPECT_TRUE(
+      torch::allclose(position, torch::tensor(expected).to(at::kFloat)));
 }
 
 TEST(GridPositionEmbedding, RefusesAWidthThatFourDoesNotDivide) {
@@ -80,51 +87,11 @@ TEST(TimeEmbedding, HasCosinesFirst) {
              .to(at::kFloat)));
 }
 
-TEST(GridRope, TurnsByTheRowFirstAndThenByTheColumn) {
-  const auto table =
-      grid_rotations({.side = 3, .head_size = 8, .num_context = 2});
-  ASSERT_EQ(table.sizes(), (std::vector<int64_t>{11, 4}));
-  EXPECT_TRUE(torch::equal(table.slice(0, 0, 2),
-                           torch::ones({2, 4}, torch::kComplexDouble)));
-  // Row 1, column 2; speeds 1 and 1/100.
-  const auto angles = torch::tensor({1.0, 0.01, 2.0, 0.02}, torch::kDouble);
-  EXPECT_TRUE(torch::allclose(torch::view_as_real(table[2 + 5]),
-                              torch::stack({angles.cos(), angles.sin()}, 1)));
-}
-
-TEST(GridRope, TurnsNeighbouringChannels) {
-  const double angle = 0.3;
-  const auto turn = torch::polar(torch::ones({1, 2}, torch::kDouble),
-                                 torch::tensor({{angle, 0.0}}, torch::kDouble));
-  const auto x = torch::tensor({{1.0, 2.0, 3.0, 4.0}}, torch::kDouble);
-  const double c = std::cos(angle);
-  const double s = std::sin(angle);
-  EXPECT_TRUE(torch::allclose(
-      apply_rope(x, turn),
-      torch::tensor({{c - 2 * s, 2 * c + s, 3.0, 4.0}}, torch::kDouble)));
-}
-
-TEST(GridRope, ProductsDependOnDistancesAlone) {
-  const auto table = grid_rotations({.side = 4, .head_size = 8});
-  const auto q = torch::randn({8}, torch::kDouble);
-  const auto k = torch::randn({8}, torch::kDouble);
-  const auto product = [&](int64_t from, int64_t to) {
-    return (apply_rope(q.unsqueeze(0), table.slice(0, from, from + 1)) *
-            apply_rope(k.unsqueeze(0), table.slice(0, to, to + 1)))
-        .sum()
-        .item<double>();
-  };
-  // One row down, two columns to the right.
-  EXPECT_NEAR(product(0, 6), product(9, 15), 1e-12);
-  EXPECT_GT(std::abs(product(0, 6) - product(0, 9)), 1e-6);
-}
-
-TEST(GridRope, RefusesHeadsThatFourDoesNotDivide) {
-  EXPECT_THROW(grid_rotations({.side = 2, .head_size = 6}), ConfigError);
-}
-
 TEST(SwiGlu, GatesTheSecondHalfByTheFirst) {
-  SwiGlu mlp({.width = 4, .hidden = 3});
+  Mlp mlp({.width = 4,
+           .hidden = 3,
+           .activation = Activation::kSwiGlu,
+           .names = {.first = "w12", .last = "w3"}});
   const auto x = torch::randn({2, 4});
   const auto all = mlp.named_parameters();
   const auto both = torch::linear(x, all["w12.weight"], all["w12.bias"]);
@@ -134,24 +101,43 @@ TEST(SwiGlu, GatesTheSecondHalfByTheFirst) {
   EXPECT_TRUE(torch::allclose(mlp.forward(x), expected, 1e-5, 1e-6));
 }
 
+TEST(SwiGlu, IsTheSameWithItsHalvesInTwoLayers) {
+  Mlp packed({.width = 4, .hidden = 3, .activation = Activation::kSwiGlu});
+  Mlp separate({.width = 4,
+                .hidden = 3,
+                .activation = Activation::kSwiGlu,
+                .names = {.first = "gate", .last = "down", .up = "up"}});
+  const torch::NoGradGuard no_grad;
+  const auto from = packed.named_parameters();
+  auto to = separate.named_parameters();
+  for (const char* kind : {".weight", ".bias"}) {
+    const std::string end = kind;
+    to["gate" + end].copy_(from["fc1" + end].slice(0, 0, 3));
+    to["up" + end].copy_(from["fc1" + end].slice(0, 3));
+    to["down" + end].copy_(from["fc2" + end]);
+  }
+  const auto x = torch::randn({2, 4});
+  EXPECT_TRUE(torch::allclose(packed.forward(x), separate.forward(x)));
+}
+
 TEST(Dropout, ActsWhileTrainingOnly) {
-  SwiGlu mlp({.width = 8, .hidden = 6, .dropout = 0.5});
-  SelfAttention weights({.width = 8, .num_heads = 2, .attn_dropout = 0.5});
-  SelfAttention leaving({.width = 8, .num_heads = 2, .proj_dropout = 0.5});
+  Mlp mlp({.width = 8, .hidden = 6, .dropout = 0.5});
+  Attention weights({.width = 8, .num_heads = 2, .attn_dropout = 0.5});
+  Attention output({.width = 8, .num_heads = 2, .proj_dropout = 0.5});
   const auto x = torch::randn({2, 5, 8});
   const auto repeats = [&](auto& layer) {
     return torch::equal(layer.forward(x), layer.forward(x));
   };
-  EXPECT_FALSE(repeats(mlp) || repeats(weights) || repeats(leaving));
+  EXPECT_FALSE(repeats(mlp) || repeats(weights) || repeats(output));
   for (torch::nn::Module* layer :
-       std::initializer_list<torch::nn::Module*>{&mlp, &weights, &leaving}) {
+       std::initializer_list<torch::nn::Module*>{&mlp, &weights, &output}) {
     layer->eval();
   }
-  EXPECT_TRUE(repeats(mlp) && repeats(weights) && repeats(leaving));
+  EXPECT_TRUE(repeats(mlp) && repeats(weights) && repeats(output));
 }
 
 TEST(JoinPatches, PutsRowsColumnsAndChannelsOfAPatchInThisOrder) {
-  // A number for each place: patch, row, column, channel.
+  // A number for each position: patch, row, column, channel.
   const auto patches = torch::arange(4 * 4 * 2).view({1, 4, 8});
   const auto image = join_patches(patches, {.patch = 2, .channels = 2})[0];
   ASSERT_EQ(image.sizes(), (std::vector<int64_t>{2, 4, 4}));
@@ -160,8 +146,8 @@ TEST(JoinPatches, PutsRowsColumnsAndChannelsOfAPatchInThisOrder) {
   EXPECT_EQ(image[0][0][3].item<int64_t>(), 1 * 8 + 0 * 4 + 1 * 2 + 0);
 }
 
-TEST(SelfAttention, IsTheWeightedMeanOfTheValuesOfEachHead) {
-  SelfAttention attention({.width = 8, .num_heads = 2});
+TEST(Attention, IsTheWeightedMeanOfTheValuesOfEachHead) {
+  Attention attention({.width = 8, .num_heads = 2});
   const auto x = torch::randn({2, 5, 8});
   const auto parameters = attention.named_parameters();
   const auto qkv =
@@ -181,13 +167,12 @@ TEST(SelfAttention, IsTheWeightedMeanOfTheValuesOfEachHead) {
   EXPECT_TRUE(torch::allclose(attention.forward(x), expected, 1e-5, 1e-6));
 }
 
-TEST(SelfAttention, NormsAndTurnsQueriesAndKeysOfEachHead) {
-  SelfAttention attention(
-      {.width = 16, .num_heads = 2, .qk_norm = QkNorm::kRms});
+TEST(Attention, NormsAndRotatesQueriesAndKeysOfEachHead) {
+  Attention attention({.width = 16, .num_heads = 2, .qk_norm = QkNorm::kRms});
   const torch::NoGradGuard no_grad;
   for (auto& parameter : attention.parameters()) parameter.normal_(0, 0.5);
-  const auto rotations =
-      grid_rotations({.side = 2, .head_size = 8, .num_context = 1});
+  const RopeTable rope = grid_rope_table(
+      {.rows = 2, .columns = 2, .head_size = 8, .num_context = 1});
   const auto x = torch::randn({2, 5, 16});
   const auto all = attention.named_parameters();
   const auto qkv = torch::linear(x, all["qkv.weight"], all["qkv.bias"])
@@ -197,7 +182,7 @@ TEST(SelfAttention, NormsAndTurnsQueriesAndKeysOfEachHead) {
     const auto part = qkv.select(2, which).select(2, head);
     const auto normed = part / (part.square().mean(-1, true) + 1e-6).sqrt() *
                         all[norm + ".weight"];
-    return apply_rope(normed, rotations);
+    return apply_rope(normed.unsqueeze(2), rope).squeeze(2);
   };
   std::vector<at::Tensor> heads;
   for (int64_t head = 0; head < 2; ++head) {
@@ -210,9 +195,69 @@ TEST(SelfAttention, NormsAndTurnsQueriesAndKeysOfEachHead) {
   }
   const auto expected = torch::linear(torch::cat(heads, 2).to(torch::kFloat),
                                       all["proj.weight"], all["proj.bias"]);
-  EXPECT_TRUE(
-      torch::allclose(attention.forward(x, rotations.to(torch::kComplexFloat)),
-                      expected, 1e-4, 1e-5));
+  const RopeTable float_rope = moved_to(rope, torch::kFloat);
+  EXPECT_TRUE(torch::allclose(attention.forward(x, {.rope = &float_rope}),
+                              expected, 1e-4, 1e-5));
+}
+
+void copy_parameters(const torch::nn::Module& from, torch::nn::Module& to) {
+  const torch::NoGradGuard no_grad;
+  const auto sources = from.parameters();
+  const auto targets = to.parameters();
+  ASSERT_EQ(sources.size(), targets.size());
+  for (size_t i = 0; i < sources.size(); ++i) targets[i].copy_(sources[i]);
+}
+
+TEST(Attention, IsTorchsWithTorchsNames) {
+  torch::nn::MultiheadAttention theirs(
+      torch::nn::MultiheadAttentionOptions(8, 2));
+  Attention ours({.width = 8, .num_heads = 2, .names = AttentionNames::kTorch});
+  ASSERT_EQ(ours.named_parameters().keys(), theirs->named_parameters().keys());
+  copy_parameters(*theirs, ours);
+  const auto x = torch::randn({2, 5, 8});
+  const auto context = torch::randn({2, 3, 8});
+  const auto expected = [&](const at::Tensor& keys) {
+    const auto k = keys.transpose(0, 1);
+    return std::get<0>(theirs->forward(x.transpose(0, 1), k, k))
+        .transpose(0, 1);
+  };
+  EXPECT_TRUE(torch::allclose(ours.forward(x), expected(x), 1e-5, 1e-6));
+  EXPECT_TRUE(torch::allclose(ours.cross_attend(x, context, {}),
+                              expected(context), 1e-5, 1e-6));
+}
+
+TEST(Attention, HeadsMayShareKeysAndValues) {
+  const AttentionConfig config{.width = 8,
+                               .num_heads = 4,
+                               .num_kv_heads = 2,
+                               .names = AttentionNames::kLlama};
+  Attention grouped(config);
+  AttentionConfig full = config;
+  full.num_kv_heads = {};
+  Attention all(full);
+  const torch::NoGradGuard no_grad;
+  const auto from = grouped.named_parameters();
+  for (auto& item : all.named_parameters()) {
+    const at::Tensor& source = from[item.key()];
+    if (source.size(0) == item.value().size(0)) {
+      item.value().copy_(source);
+    } else {
+      item.value().copy_(
+          source.unflatten(0, {2, 2}).repeat_interleave(2, 0).flatten(0, 1));
+    }
+  }
+  const auto x = torch::randn({2, 5, 8});
+  EXPECT_TRUE(torch::allclose(grouped.forward(x, {.is_causal = true}),
+                              all.forward(x, {.is_causal = true}), 1e-5, 1e-6));
+}
+
+TEST(Attention, MaskedKeysAreNotSeen) {
+  Attention attention({.width = 8, .num_heads = 2});
+  const auto x = torch::randn({1, 5, 8});
+  const auto mask = torch::tensor({true, true, true, false, false});
+  EXPECT_TRUE(torch::allclose(
+      attention.forward(x, {.mask = mask.view({1, 1, 1, 5})}).slice(1, 0, 3),
+      attention.forward(x.slice(1, 0, 3)), 1e-5, 1e-6));
 }
 
 }  // namespace

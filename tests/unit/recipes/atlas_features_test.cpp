@@ -243,12 +243,12 @@ TEST(FeatureCache, OtherSettingsAndWeightsHaveOtherKeys) {
 // The weights of vggt_tiny as a file of their own.
 void write_tiny_weights(const fs::path& path, double factor) {
   VisionEncoder encoder({.model = "vggt_tiny"});
-  const auto net = encoder.net();
+  const auto model = encoder.model();
   Tree tree = Tree::dict();
-  for (const auto& item : net->named_parameters()) {
+  for (const auto& item : model->named_parameters()) {
     tree[item.key()] = item.value().detach() * factor;
   }
-  for (const auto& item : net->named_buffers()) {
+  for (const auto& item : model->named_buffers()) {
     tree[item.key()] = item.value().detach().clone();
   }
   tree["track_head.weight"] = torch::ones({2});

@@ -12,11 +12,11 @@ namespace {
 
 TEST(WindowPlaces, OverlapByAThirdAndEndWithTheLength) {
   using Places = std::vector<int64_t>;
-  EXPECT_EQ(window_places(465, 465), (Places{0}));
-  EXPECT_EQ(window_places(466, 465), (Places{0, 1}));
-  EXPECT_EQ(window_places(775, 465), (Places{0, 310}));
-  EXPECT_EQ(window_places(776, 465), (Places{0, 310, 311}));
-  EXPECT_EQ(window_places(1024, 465), (Places{0, 310, 559}));
+  EXPECT_EQ(window_positions(465, 465), (Places{0}));
+  EXPECT_EQ(window_positions(466, 465), (Places{0, 1}));
+  EXPECT_EQ(window_positions(775, 465), (Places{0, 310}));
+  EXPECT_EQ(window_positions(776, 465), (Places{0, 310, 311}));
+  EXPECT_EQ(window_positions(1024, 465), (Places{0, 310, 559}));
 }
 
 // Logits that are the pixels themselves.

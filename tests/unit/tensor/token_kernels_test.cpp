@@ -1,4 +1,4 @@
-// Norms of tokens and turned heads, where there is no kernel for them.
+// Norms of tokens and QK-norm with rope, where there is no kernel for them.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -40,7 +40,7 @@ TEST(TokenNorm, ComputesWithTheBitsOfTheTokensAndAnswersInTheTypeOfTheWeights) {
 }
 
 // Every pair of channels by itself, with sines and cosines.
-Tensor turned(const Tensor& x, const Tensor& angles) {
+Tensor rotated(const Tensor& x, const Tensor& angles) {
   const int64_t quarter = x.size(-1) / 4;
   Tensor out = x.clone();
   for (int64_t token = 0; token < x.size(1); ++token) {
@@ -59,29 +59,29 @@ Tensor turned(const Tensor& x, const Tensor& angles) {
   return out;
 }
 
-RopeTable rotations_of(const Tensor& angles) {
+RopeTable axial_table(const Tensor& angles) {
   const auto halves = angles.chunk(2, 1);
   const Tensor& u = halves[0];
   const Tensor& v = halves[1];
-  return {.cosines = torch::cat({u, u, v, v}, 1).cos().unsqueeze(1),
-          .sines = torch::cat({-u, u, -v, v}, 1).sin().unsqueeze(1)};
+  return {.pairs = RopePairs::kAxialHalves,
+          .cos = torch::cat({u, u, v, v}, 1).cos().unsqueeze(1),
+          .sin = torch::cat({-u, u, -v, v}, 1).sin().unsqueeze(1)};
 }
 
-TEST(QkNormRope, QueriesAndKeysAreNormalisedAndTurnedByTheirPlaces) {
+TEST(QkNormRope, QueriesAndKeysAreNormalisedAndRotatedByTheirPositions) {
   torch::manual_seed(2);
   const Tensor angles = 3 * torch::randn({3, 4}, at::kDouble);
   const Tensor qkv = torch::randn({2, 6, 3, 2, 8}, at::kDouble);
   const Tensor before = qkv.clone();
-  const HeadNorms norms{.of_queries = make_norm(8, at::kDouble),
-                        .of_keys = make_norm(8, at::kDouble)};
-  const QueriesAndKeys out = qk_norm_rope(qkv, norms, rotations_of(angles));
+  const QkNorms norms{.queries = make_norm(8, at::kDouble),
+                      .keys = make_norm(8, at::kDouble)};
+  const QueriesAndKeys out = qk_norm_rope(qkv, norms, axial_table(angles));
   EXPECT_TRUE(torch::allclose(
-      out.queries,
-      turned(normed(before.select(2, 0), norms.of_queries), angles), 1e-10,
-      1e-12));
-  EXPECT_TRUE(torch::allclose(
-      out.keys, turned(normed(before.select(2, 1), norms.of_keys), angles),
+      out.queries, rotated(normed(before.select(2, 0), norms.queries), angles),
       1e-10, 1e-12));
+  EXPECT_TRUE(torch::allclose(
+      out.keys, rotated(normed(before.select(2, 1), norms.keys), angles), 1e-10,
+      1e-12));
   EXPECT_TRUE(torch::equal(qkv.select(2, 2), before.select(2, 2)));
 }
 

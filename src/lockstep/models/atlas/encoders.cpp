@@ -41,7 +41,7 @@ std::optional<at::ScalarType> language_type(const EncoderSettings& settings) {
 void check_encoder_settings(const EncoderSettings& settings) {
   if (settings.point_stride > settings.image_size) {
     throw ConfigError(
-        fmt::format("point_stride {} leaves no point of a image of {} pixels",
+        fmt::format("point_stride {} leaves no point of an image of {} pixels",
                     settings.point_stride, settings.image_size));
   }
 }
@@ -129,7 +129,7 @@ std::vector<std::pair<std::string, std::string>> Encoders::frozen() const {
 
 std::shared_ptr<torch::nn::Module> Encoders::trained_vision() {
   if (settings_.freeze_vggt) return nullptr;
-  trained_vision_ = vision_->net();
+  trained_vision_ = vision_->model();
   return trained_vision_;
 }
 

@@ -61,7 +61,7 @@ class Encoders {
   // ids int64 [B, T], mask bool [B, T] -> [B, T, language size]
   at::Tensor read(const at::Tensor& ids, const at::Tensor& mask);
 
-  // All that features of a image, and of a sentence, depend on besides the
+  // All that features of an image, and of a sentence, depend on besides the
   // image or the sentence itself; known after move_to().
   std::string image_key() const;
   std::string sentence_key() const;

@@ -3,21 +3,17 @@
 #include <torch/torch.h>
 
 #include "lockstep/nn/decoder_layer.h"
-#include "lockstep/nn/linear.h"
+#include "lockstep/nn/norm.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kFeedForwardRatio = 4;
 
-torch::nn::LayerNorm make_norm(int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
-}
-
 torch::nn::Sequential make_projection(int64_t inputs,
                                       const FusionConfig& config) {
   return torch::nn::Sequential(torch::nn::Linear(inputs, config.width),
-                               make_norm(config.width),
+                               LayerNorm(config.width),
                                torch::nn::Dropout(config.dropout));
 }
 
@@ -37,9 +33,9 @@ MultimodalFusion::MultimodalFusion(const FusionConfig& config) {
                            .dropout = config.dropout,
                            .norm = NormPlace::kPreNorm}));
   }
-  output_norm_ = register_module("output_norm", make_norm(config.width));
-  output_proj_ = register_module("output_proj",
-                                 torch::nn::Linear(config.width, config.width));
+  output_norm_ = register_module("output_norm", LayerNorm(config.width));
+  output_proj_ =
+      register_module("output_proj", Linear(config.width, config.width));
 }
 
 at::Tensor MultimodalFusion::forward(const at::Tensor& language,
@@ -49,11 +45,11 @@ at::Tensor MultimodalFusion::forward(const at::Tensor& language,
   const at::Tensor seen = geom_proj_->forward(geometry);
   const at::Tensor keys = mask.unsqueeze(1).unsqueeze(1);
   for (const auto& layer : *layers_) {
-    x = layer->as<DecoderLayer>()->forward(x, seen, {.own = keys});
+    x = layer->as<DecoderLayer>()->forward(x, seen, {.self = keys});
   }
   const at::Tensor count = mask.sum(1, /*keepdim=*/true);
   x = x.masked_fill(mask.logical_not().unsqueeze(-1), 0).sum(1) / count;
-  return apply_linear(output_proj_, output_norm_->forward(x));
+  return output_proj_->forward(output_norm_->forward(x));
 }
 
 }  // namespace lockstep

@@ -1,14 +1,14 @@
-// A sentence that looks at what the cameras see.
+// Cross-attention of a sentence to the geometry of the views.
 #pragma once
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/normalization.h>
 
 #include <cstdint>
 
+#include "lockstep/nn/linear.h"
+#include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -22,8 +22,8 @@ struct FusionConfig {
   double dropout = 0.1;
 };
 
-// Padded tokens are looked at by none and do not count in the mean, so that a
-// result does not depend on the other sentences of its batch.
+// Padding is masked in attention and in the mean, so that a result does not
+// depend on the other sentences of its batch.
 class MultimodalFusion : public torch::nn::Module {
  public:
   explicit MultimodalFusion(const FusionConfig& config);
@@ -37,8 +37,8 @@ class MultimodalFusion : public torch::nn::Module {
   torch::nn::Sequential lang_proj_{nullptr};
   torch::nn::Sequential geom_proj_{nullptr};
   torch::nn::ModuleList layers_{nullptr};
-  torch::nn::LayerNorm output_norm_{nullptr};
-  torch::nn::Linear output_proj_{nullptr};
+  LayerNorm output_norm_{nullptr};
+  Linear output_proj_{nullptr};
 };
 
 }  // namespace lockstep

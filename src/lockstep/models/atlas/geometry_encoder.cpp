@@ -4,22 +4,20 @@
 
 #include <vector>
 
-#include "lockstep/nn/linear.h"
+#include "lockstep/nn/norm.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kPoseSize = 9;
+constexpr int64_t kViewPoseSize = 9;
 
 torch::nn::Conv1d conv1x1(int64_t inputs, int64_t outputs) {
   return torch::nn::Conv1d(torch::nn::Conv1dOptions(inputs, outputs, 1));
 }
 
 torch::nn::Sequential make_perceptron(int64_t inputs, int64_t outputs) {
-  return torch::nn::Sequential(
-      torch::nn::Linear(inputs, outputs),
-      torch::nn::LayerNorm(torch::nn::LayerNormOptions({outputs})),
-      torch::nn::GELU());
+  return torch::nn::Sequential(torch::nn::Linear(inputs, outputs),
+                               LayerNorm(outputs), torch::nn::GELU());
 }
 
 // A convolution of one point is a linear layer, and rows of points lie as the
@@ -60,15 +58,14 @@ GeometryEncoder::GeometryEncoder(const GeometryConfig& config)
     width += half;
   }
   if (config.use_pose) {
-    pose_encoder_ =
-        register_module("pose_encoder", make_perceptron(kPoseSize, quarter));
+    pose_encoder_ = register_module("pose_encoder",
+                                    make_perceptron(kViewPoseSize, quarter));
     width += quarter;
   }
   // As in the original: parts that already have the output's width stay as they
   // are, for example tokens and points without the pose.
   if (width != config.outputs) {
-    final_proj_ =
-        register_module("final_proj", torch::nn::Linear(width, config.outputs));
+    final_proj_ = register_module("final_proj", Linear(width, config.outputs));
   }
 }
 
@@ -86,7 +83,7 @@ at::Tensor GeometryEncoder::forward(const ViewFeatures& views) {
   }
   for (auto& part : parts) part = part.to(type);
   const at::Tensor joined = at::cat(parts, -1);
-  return final_proj_.is_empty() ? joined : apply_linear(final_proj_, joined);
+  return final_proj_.is_empty() ? joined : final_proj_->forward(joined);
 }
 
 }  // namespace lockstep

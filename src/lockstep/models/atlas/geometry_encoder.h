@@ -5,11 +5,11 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
-#include <torch/nn/modules/linear.h>
 
 #include <cstdint>
 #include <memory>
 
+#include "lockstep/nn/linear.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/tensor.h"
 
@@ -62,7 +62,7 @@ class GeometryEncoder : public torch::nn::Module {
   torch::nn::Sequential token_pooler_{nullptr};
   std::shared_ptr<PointNet> pointnet_;
   torch::nn::Sequential pose_encoder_{nullptr};
-  torch::nn::Linear final_proj_{nullptr};  // Empty: the widths are equal.
+  Linear final_proj_{nullptr};  // Empty: the widths are equal.
 };
 
 }  // namespace lockstep

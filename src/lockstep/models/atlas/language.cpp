@@ -10,6 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/sha256.h"
 #include "lockstep/models/atlas/hub.h"
+#include "lockstep/nn/weights.h"
 #include "lockstep/text/bpe_tokenizer.h"
 #include "lockstep/text/byte_tokenizer.h"
 
@@ -18,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTiny = "llama_tiny";
-constexpr uint64_t kTinySeed = 20'240'418;
+constexpr const char* kTinyLlama = "llama_tiny";
+constexpr uint64_t kTinyLlamaSeed = 20'240'418;
 constexpr const char* kPrefix = "model.";
 
 // Published files are of the model with its head, or of the model alone.
@@ -60,7 +61,7 @@ void check_file(const fs::path& folder, const char* name,
 LanguageEncoder::LanguageEncoder(const LanguageConfig& config,
                                  const Environment& environment)
     : config_(config) {
-  if (config.model == kTiny) {
+  if (config.model == kTinyLlama) {
     open_tiny();
   } else {
     open_folder(environment);
@@ -89,7 +90,7 @@ LanguageEncoder::LanguageEncoder(const LanguageConfig& config,
 LanguageEncoder::~LanguageEncoder() = default;
 
 void LanguageEncoder::open_tiny() {
-  model_ = std::make_shared<Llama>(llama_preset(kTiny));
+  model_ = std::make_shared<Llama>(llama_preset(kTinyLlama));
   tokenizer_ = std::make_shared<ByteTokenizer>();
   tokenizer_files_ = "bytes";
 }
@@ -145,12 +146,12 @@ at::Tensor LanguageEncoder::encode(const at::Tensor& ids,
 
 Llama& LanguageEncoder::model() {
   if (is_loaded_) return *model_;
-  // Weights are of no pass.
+  // Weights outlive the pass, which may be one in inference mode.
   const c10::InferenceMode with_gradients(false);
   if (files_ == nullptr) {
-    give_memory(*model_, at::TensorOptions(config_.device)
+    materialize(*model_, at::TensorOptions(config_.device)
                              .dtype(config_.precision.value_or(at::kFloat)));
-    fill_randomly(*model_, kTinySeed);
+    fill_randomly(*model_, kTinyLlamaSeed);
   } else {
     FillConfig fill = fill_config(*files_, config_);
     ignore_tables(fill, *files_);
@@ -167,7 +168,7 @@ const std::shared_ptr<Llama>& LanguageEncoder::shared_model() {
 
 std::string LanguageEncoder::hash() const {
   const std::string weights = files_ == nullptr
-                                  ? fmt::format("random {}", kTinySeed)
+                                  ? fmt::format("random {}", kTinyLlamaSeed)
                                   : files_->content_hash(config_.notes);
   return sha256_of(fmt::format(
       "{}\n{}\n{}\n{}\n{}\n", describe(model_->config()), weights,

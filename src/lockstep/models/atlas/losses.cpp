@@ -5,14 +5,14 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kPoseSize = 6;
+constexpr int64_t kActionPoseSize = 6;
 
 at::Tensor pose_of(const at::Tensor& actions) {
-  return actions.slice(1, 0, kPoseSize);
+  return actions.slice(1, 0, kActionPoseSize);
 }
 
 at::Tensor gripper_of(const at::Tensor& actions) {
-  return actions.slice(1, kPoseSize);
+  return actions.slice(1, kActionPoseSize);
 }
 
 double middle_of(GripperRange range) {

@@ -4,6 +4,8 @@
 #include <torch/torch.h>
 
 #include "lockstep/error.h"
+#include "lockstep/nn/linear.h"
+#include "lockstep/nn/norm.h"
 
 namespace lockstep {
 namespace {
@@ -12,14 +14,9 @@ constexpr int64_t kPoseSize = 6;
 constexpr int64_t kHidden = 512;
 constexpr int64_t kNarrow = 256;
 
-torch::nn::LayerNorm make_norm(int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
-}
-
 torch::nn::Sequential make_end(int64_t outputs) {
-  return torch::nn::Sequential(torch::nn::Linear(kNarrow, kNarrow),
-                               torch::nn::ReLU(),
-                               torch::nn::Linear(kNarrow, outputs));
+  return torch::nn::Sequential(Linear(kNarrow, kNarrow), torch::nn::ReLU(),
+                               Linear(kNarrow, outputs));
 }
 
 }  // namespace
@@ -35,13 +32,12 @@ void check_atlas_config(const AtlasModelConfig& config) {
 
 ActionHead::ActionHead(int64_t width, double dropout, GripperRange range)
     : range_(range) {
-  shared_layers_ =
-      register_module("shared_layers",
-                      torch::nn::Sequential(
-                          torch::nn::Linear(width, kHidden), make_norm(kHidden),
-                          torch::nn::GELU(), torch::nn::Dropout(dropout),
-                          torch::nn::Linear(kHidden, kNarrow),
-                          make_norm(kNarrow), torch::nn::GELU()));
+  shared_layers_ = register_module(
+      "shared_layers",
+      torch::nn::Sequential(Linear(width, kHidden), LayerNorm(kHidden),
+                            torch::nn::GELU(), torch::nn::Dropout(dropout),
+                            Linear(kHidden, kNarrow), LayerNorm(kNarrow),
+                            torch::nn::GELU()));
   pose_head_ = register_module("pose_head", make_end(kPoseSize));
   gripper_head_ = register_module("gripper_head", make_end(1));
 }

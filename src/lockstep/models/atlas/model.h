@@ -1,5 +1,5 @@
-// The part of atlas that learns: from what frozen nets say of images and a
-// sentence to the next action of a robot.
+// The trained part of atlas: from frozen features of images and a sentence to
+// the next action of a robot.
 //
 // Parameters have the names and shapes of the original project.
 #pragma once

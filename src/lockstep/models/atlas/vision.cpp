@@ -9,13 +9,13 @@
 #include "lockstep/error.h"
 #include "lockstep/models/atlas/hub.h"
 #include "lockstep/models/vggt/frozen.h"
-#include "lockstep/nn/bare.h"
+#include "lockstep/nn/weights.h"
 
 namespace lockstep {
 namespace {
 
-constexpr const char* kTiny = "vggt_tiny";
-constexpr uint64_t kTinySeed = 20'250'314;
+constexpr const char* kTinyVggt = "vggt_tiny";
+constexpr uint64_t kTinyVggtSeed = 20'250'314;
 constexpr const char* kAggregator = "aggregator.";
 constexpr const char* kTrackHead = "track_head.";
 
@@ -64,8 +64,8 @@ std::array<int64_t, 4> dpt_layers_of(int64_t depth) {
   return layers;
 }
 
-// One part of the net in its precision; the rest stays as it is.
-void fill_part(Vggt& net, const WeightFiles& files, FillConfig fill,
+// One part of the model in its precision; the rest stays as it is.
+void fill_part(Vggt& model, const WeightFiles& files, FillConfig fill,
                bool is_aggregator) {
   const auto belongs = [is_aggregator](const std::string& name) {
     return name.starts_with(kAggregator) == is_aggregator;
@@ -79,7 +79,7 @@ void fill_part(Vggt& net, const WeightFiles& files, FillConfig fill,
     if (!belongs(name)) fill.ignored_prefixes.push_back(name);
   }
   fill.ignored_prefixes.push_back(kTrackHead);
-  fill_module(net, files, fill);
+  fill_module(model, files, fill);
 }
 
 }  // namespace
@@ -90,9 +90,9 @@ VggtConfig vggt_config_of(const WeightFiles& files) {
   VggtConfig config;
   config.width = shapes.side(vit + "cls_token", 2);
   config.patch = shapes.side(vit + "patch_embed.proj.weight", 2);
-  const auto places =
+  const auto positions =
       static_cast<double>(shapes.side(vit + "pos_embed", 1) - 1);
-  config.image_size = std::llround(std::sqrt(places)) * config.patch;
+  config.image_size = std::llround(std::sqrt(positions)) * config.patch;
   config.vit_depth = shapes.count(vit + "blocks.", "norm1.weight");
   config.depth = shapes.count("aggregator.frame_blocks.", "norm1.weight");
   const int64_t head_size =
@@ -115,50 +115,50 @@ VggtConfig vggt_config_of(const WeightFiles& files) {
 VisionEncoder::VisionEncoder(const VisionConfig& config,
                              const Environment& environment)
     : config_(config) {
-  if (config.model == kTiny) {
-    net_ = std::make_shared<Vggt>(vggt_preset(kTiny));
+  if (config.model == kTinyVggt) {
+    model_ = std::make_shared<Vggt>(vggt_preset(kTinyVggt));
   } else {
     files_ = std::make_unique<WeightFiles>(
         find_model(config.model, config.setting, environment));
-    net_ = std::make_shared<Vggt>(vggt_config_of(*files_));
+    model_ = std::make_shared<Vggt>(vggt_config_of(*files_));
   }
-  net_->eval();
+  model_->eval();
 }
 
 VisionEncoder::~VisionEncoder() = default;
 
 void VisionEncoder::load() {
   if (is_loaded_) return;
-  // Weights are of no pass.
+  // Weights outlive the pass, which may be one in inference mode.
   const c10::InferenceMode with_gradients(false);
   if (files_ == nullptr) {
-    give_memory(*net_, at::TensorOptions(config_.device).dtype(at::kFloat));
-    fill_randomly(*net_, kTinySeed);
-    net_->aggregator()->to(config_.precision);
+    materialize(*model_, at::TensorOptions(config_.device).dtype(at::kFloat));
+    fill_randomly(*model_, kTinyVggtSeed);
+    model_->aggregator()->to(config_.precision);
   } else {
     FillConfig fill{.device = config_.device, .dtype = config_.precision};
-    fill_part(*net_, *files_, fill, /*is_aggregator=*/true);
+    fill_part(*model_, *files_, fill, /*is_aggregator=*/true);
     fill.dtype = at::kFloat;
-    fill_part(*net_, *files_, fill, /*is_aggregator=*/false);
+    fill_part(*model_, *files_, fill, /*is_aggregator=*/false);
   }
   is_loaded_ = true;
 }
 
-std::shared_ptr<Vggt> VisionEncoder::net() {
+std::shared_ptr<Vggt> VisionEncoder::model() {
   load();
-  return net_;
+  return model_;
 }
 
 VggtGeometry VisionEncoder::encode(const at::Tensor& images) {
   load();
   if (frozen_ == nullptr) {
-    frozen_ = std::make_unique<FrozenVggt>(net_, config_.wants);
+    frozen_ = std::make_unique<FrozenVggt>(model_, config_.wants);
   }
   return frozen_->forward(images);
 }
 
 std::string VisionEncoder::weights_hash() const {
-  return files_ == nullptr ? fmt::format("{} {}", config_.model, kTinySeed)
+  return files_ == nullptr ? fmt::format("{} {}", config_.model, kTinyVggtSeed)
                            : files_->content_hash(config_.notes);
 }
 

@@ -1,4 +1,4 @@
-// Images as numbers that VGGT makes of them.
+// Features of images, by VGGT.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ class FrozenVggt;
 class WeightFiles;
 
 struct VisionConfig {
-  // "vggt_tiny": a small net of fixed random weights; or a file or folder of
-  // weights, whose sizes say how large the net is; or a name of the hub.
+  // "vggt_tiny": a small model of fixed random weights; or a file or folder
+  // of weights, whose shapes give the sizes; or a name of the hub.
   std::string model = "vggt_tiny";
   std::string setting = "vggt_checkpoint";  // Of messages.
   at::Device device = at::kCPU;
@@ -28,7 +28,7 @@ struct VisionConfig {
   std::filesystem::path notes = {};
 };
 
-// The sizes of a net from the shapes of its weights. Throws ConfigError when
+// The sizes of a model from the shapes of its weights. Throws ConfigError when
 // they are not of a VGGT.
 VggtConfig vggt_config_of(const WeightFiles& files);
 
@@ -42,11 +42,11 @@ class VisionEncoder {
       const Environment& environment = process_environment());
   ~VisionEncoder();
 
-  const VggtConfig& sizes() const { return net_->config(); }
+  const VggtConfig& sizes() const { return model_->config(); }
   int64_t token_size() const { return 2 * sizes().width; }
 
-  // The net with its weights, for who trains it.
-  std::shared_ptr<Vggt> net();
+  // The model with its weights, for training.
+  std::shared_ptr<Vggt> model();
 
   // images [B, S, 3, H, W], 0 .. 1. Without gradients.
   VggtGeometry encode(const at::Tensor& images);
@@ -58,7 +58,7 @@ class VisionEncoder {
   void load();
 
   VisionConfig config_;
-  std::shared_ptr<Vggt> net_;
+  std::shared_ptr<Vggt> model_;
   std::unique_ptr<WeightFiles> files_;  // Null for presets.
   std::unique_ptr<FrozenVggt> frozen_;  // Made by encode().
   bool is_loaded_ = false;

@@ -16,7 +16,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Foreground pixels: `pixels` [R] are places within their image, image
+// Foreground pixels: `pixels` [R] are positions within their image, image
 // after image, `counts` of each.
 struct Foreground final : torch::CustomClassHolder {
   Tensor pixels;
@@ -222,16 +222,17 @@ Lorm::Lorm(const LormConfig& config)
 
 LossSum Lorm::forward(const Tensor& features, const Tensor& classes) {
   const Tensor mask = foreground_mask(classes, features);
-  const Tensor places = mask.view(-1).nonzero().squeeze(1);
+  const Tensor positions = mask.view(-1).nonzero().squeeze(1);
   const Tensor counts = mask.sum(1).cpu();
   auto front = c10::make_intrusive<Foreground>();
-  front->pixels = places.remainder(mask.size(1));
+  front->pixels = positions.remainder(mask.size(1));
   front->counts.assign(counts.data_ptr<int64_t>(),
                        counts.data_ptr<int64_t>() + counts.numel());
   front->block_entries = config_.block_entries;
   const Tensor x = pixel_rows(features);
   // Only foreground pixels ask.
-  const Tensor asking = x.reshape({-1, config_.width}).index_select(0, places);
+  const Tensor asking =
+      x.reshape({-1, config_.width}).index_select(0, positions);
   const Tensor query =
       at::linear(asking, query_conv_->weight.flatten(1), query_conv_->bias);
   const Tensor key = pixel_rows(key_conv_->forward(features));

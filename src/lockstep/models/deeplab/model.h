@@ -1,4 +1,4 @@
-// The nets of the recipe scribble: a dilated ResNet with the heads of
+// The models of the recipe scribble: a dilated ResNet with the heads of
 // DeepLab v2 and v3+, with and without LoRM.
 //
 // Parameters have the names and shapes of the original project, whose state

@@ -88,9 +88,9 @@ torch::nn::Conv2d conv3x3(int64_t inputs, int64_t outputs, int64_t stride,
                                .bias(false));
 }
 
-class Block : public torch::nn::Module {
+class ResidualBlock : public torch::nn::Module {
  public:
-  explicit Block(const BlockConfig& config) {
+  explicit ResidualBlock(const BlockConfig& config) {
     if (config.is_bottleneck) {
       add(1, conv1x1(config.inputs, config.width, config.stride));
       add(2, conv3x3(config.width, config.width, 1, config.dilation));
@@ -133,7 +133,7 @@ class Block : public torch::nn::Module {
 torch::nn::Sequential make_layer(const std::vector<BlockConfig>& blocks) {
   torch::nn::Sequential layer;
   for (const BlockConfig& block : blocks) {
-    layer->push_back(std::make_shared<Block>(block));
+    layer->push_back(std::make_shared<ResidualBlock>(block));
   }
   return layer;
 }

@@ -27,7 +27,7 @@ struct TrunkWidths {
 // Throws ConfigError unless layers is 18, 34, 50, 101 or 152.
 TrunkWidths trunk_widths(int64_t layers);
 
-// Pixels of one side of the features of a image.
+// Pixels of one side of the features of an image.
 struct TrunkSides {
   int64_t stem = 0;  // after the first convolution
   int64_t low = 0;   // a fourth

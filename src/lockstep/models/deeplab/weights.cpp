@@ -58,7 +58,7 @@ bool may_be_missing(std::string_view name) {
 
 }  // namespace
 
-std::string load_scribble_weights(ScribbleNet& net,
+std::string load_scribble_weights(ScribbleNet& model,
                                   const std::filesystem::path& path) {
   Tensors given = read_tensors(path);
   std::erase_if(given,
@@ -68,20 +68,20 @@ std::string load_scribble_weights(ScribbleNet& net,
   Tree::Dict state;
   for (const auto& [name, tensor] : given) state.push_back({name, tensor});
   if (is_trunk_only) {
-    const Tree own = module_state(net);
+    const Tree own = module_state(model);
     for (const auto& entry : *own.get_if<Tree::Dict>()) {
       const auto& name = *entry.key.get_if<std::string>();
       if (may_be_missing(name) && !given.contains(name)) state.push_back(entry);
     }
   }
   try {
-    load_module_state(net, Tree(std::move(state)));
+    load_module_state(model, Tree(std::move(state)));
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format(
         "--model_path {} does not fit --model_type {} --layers {} --numclasses "
         "{}: {}",
-        path.string(), net.config().type, net.config().layers,
-        net.config().num_classes, error.what()));
+        path.string(), model.config().type, model.config().layers,
+        model.config().num_classes, error.what()));
   }
   return is_trunk_only ? "ImageNet weights of the trunk"
                        : "weights of the whole net";

@@ -11,10 +11,10 @@ class ScribbleNet;
 // Loads a file of --model_path: torchvision's ImageNet weights of the ResNet
 // (.pth, .pt, .safetensors; its last layer `fc` is left out, the heads stay as
 // they are), or a checkpoint of this recipe or of the original with the weights
-// of the whole net, told apart by names. Returns what it was, in words.
+// of the whole model, distinguished by names. Returns which it was, in words.
 // Throws IoError, FormatError for a damaged file or one without weights, and
-// ConfigError with names for weights of another net; then nothing is loaded.
-std::string load_scribble_weights(ScribbleNet& net,
+// ConfigError with names for weights of another model; then nothing is loaded.
+std::string load_scribble_weights(ScribbleNet& model,
                                   const std::filesystem::path& path);
 
 }  // namespace lockstep

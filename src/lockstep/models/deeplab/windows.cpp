@@ -37,8 +37,8 @@ at::Tensor resized(const at::Tensor& maps, const std::vector<int64_t>& size) {
 at::Tensor at_one_scale(const at::Tensor& image, const Segment& segment,
                         const WindowsConfig& config) {
   const int64_t side = config.window;
-  const auto rows = window_places(image.size(1), side);
-  const auto columns = window_places(image.size(2), side);
+  const auto rows = window_positions(image.size(1), side);
+  const auto columns = window_positions(image.size(2), side);
   std::vector<at::Tensor> windows;
   for (const int64_t top : rows) {
     for (const int64_t left : columns) {
@@ -69,14 +69,14 @@ at::Tensor at_one_scale(const at::Tensor& image, const Segment& segment,
 
 }  // namespace
 
-std::vector<int64_t> window_places(int64_t length, int64_t window) {
+std::vector<int64_t> window_positions(int64_t length, int64_t window) {
   const int64_t stride = divide_up(2 * window, 3);
-  std::vector<int64_t> places;
-  for (int64_t place = 0; place + window < length; place += stride) {
-    places.push_back(place);
+  std::vector<int64_t> positions;
+  for (int64_t position = 0; position + window < length; position += stride) {
+    positions.push_back(position);
   }
-  places.push_back(length - window);
-  return places;
+  positions.push_back(length - window);
+  return positions;
 }
 
 at::Tensor segment_by_windows(const at::Tensor& image, const Segment& segment,

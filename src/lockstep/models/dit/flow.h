@@ -1,8 +1,8 @@
 // Rectified flow: straight lines from images to noise, and the way back.
 //
-// The point z_t = (1 - t) x + t z lies on the line from a image x at t = 0 to
+// The point z_t = (1 - t) x + t z lies on the line from an image x at t = 0 to
 // noise z at t = 1. The model learns the velocity z - x; sampling walks against
-// it from noise to a image.
+// it from noise to an image.
 #pragma once
 
 #include <cstdint>

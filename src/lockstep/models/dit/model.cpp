@@ -4,14 +4,11 @@
 #include <torch/torch.h>
 
 #include "lockstep/error.h"
-#include "lockstep/nn/attention.h"
-#include "lockstep/nn/condition.h"
+#include "lockstep/nn/adaln.h"
+#include "lockstep/nn/conv.h"
 #include "lockstep/nn/embedding.h"
-#include "lockstep/nn/init.h"
-#include "lockstep/nn/linear.h"
-#include "lockstep/nn/mlp.h"
-#include "lockstep/nn/norm.h"
 #include "lockstep/nn/patches.h"
+#include "lockstep/nn/sinusoidal_embedding.h"
 
 namespace lockstep {
 namespace {
@@ -20,25 +17,31 @@ constexpr int64_t kTimeWidth = 256;
 constexpr double kMaxPeriod = 10;
 constexpr int64_t kMlpRatio = 4;
 
-class ScalarNorm : public torch::nn::Module {
- public:
-  ScalarNorm() : g_(register_parameter("g", torch::ones({1}))) {}
-  at::Tensor forward(const at::Tensor& x) { return rms_norm(x, g_); }
+// eps keeps vectors shorter than about 1e-12 short.
+RmsNormConfig norm_config(const DitConfig& config) {
+  constexpr double kMinLength = 1e-12;
+  return {.size = config.width,
+          .eps = kMinLength * kMinLength / static_cast<double>(config.width),
+          .has_scalar_weight = true};
+}
 
- private:
-  at::Tensor g_;
-};
+AdaLnBlockConfig block_config(const DitConfig& config) {
+  return {.norm = norm_config(config),
+          .attention = {.width = config.width, .num_heads = config.num_heads},
+          .mlp = {.width = config.width,
+                  .hidden = kMlpRatio * config.width,
+                  .activation = Activation::kGeluTanh}};
+}
 
 }  // namespace
 
 class Dit::PatchEmbedder : public torch::nn::Module {
  public:
   explicit PatchEmbedder(const DitConfig& config) {
-    proj_ = register_module(
-        "proj",
-        torch::nn::Conv2d(torch::nn::Conv2dOptions(config.channels,
-                                                   config.width, config.patch)
-                              .stride(config.patch)));
+    proj_ = register_module("proj", Conv2d(ConvConfig{.in = config.channels,
+                                                      .out = config.width,
+                                                      .kernel = config.patch,
+                                                      .stride = config.patch}));
     torch::nn::init::xavier_uniform_(proj_->weight.flatten(1));
     torch::nn::init::zeros_(proj_->bias);
   }
@@ -49,69 +52,7 @@ class Dit::PatchEmbedder : public torch::nn::Module {
   }
 
  private:
-  torch::nn::Conv2d proj_{nullptr};
-};
-
-class Dit::Block : public torch::nn::Module {
- public:
-  explicit Block(const DitConfig& config) {
-    const int64_t width = config.width;
-    norm1_ = register_module("norm1", std::make_shared<ScalarNorm>());
-    attn_ = register_module(
-        "attn", std::make_shared<SelfAttention>(AttentionConfig{
-                    .width = width, .num_heads = config.num_heads}));
-    norm2_ = register_module("norm2", std::make_shared<ScalarNorm>());
-    mlp_ = register_module(
-        "mlp", std::make_shared<Mlp>(
-                   MlpConfig{.width = width, .hidden = kMlpRatio * width}));
-    reset_linear_layers(*this);
-    modulation_ =
-        register_module("adaLN_modulation", make_modulation(width, 6));
-  }
-
-  // x [B, N, D], condition [B, D]
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& condition) {
-    const auto part = modulation_->forward(condition).chunk(6, 1);
-    const at::Tensor attended = attn_->forward(
-        modulate(norm1_->forward(x), {.shift = part[0], .scale = part[1]}));
-    const at::Tensor y = x + part[2].unsqueeze(1) * attended;
-    const at::Tensor thought = mlp_->forward(
-        modulate(norm2_->forward(y), {.shift = part[3], .scale = part[4]}));
-    return y + part[5].unsqueeze(1) * thought;
-  }
-
- private:
-  std::shared_ptr<ScalarNorm> norm1_;
-  std::shared_ptr<SelfAttention> attn_;
-  std::shared_ptr<ScalarNorm> norm2_;
-  std::shared_ptr<Mlp> mlp_;
-  torch::nn::Sequential modulation_{nullptr};
-};
-
-class Dit::FinalLayer : public torch::nn::Module {
- public:
-  explicit FinalLayer(const DitConfig& config) {
-    norm_ = register_module("norm_final", std::make_shared<ScalarNorm>());
-    linear_ = register_module(
-        "linear", torch::nn::Linear(config.width, config.patch * config.patch *
-                                                      config.channels));
-    torch::nn::init::zeros_(linear_->weight);
-    torch::nn::init::zeros_(linear_->bias);
-    modulation_ =
-        register_module("adaLN_modulation", make_modulation(config.width, 2));
-  }
-
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& condition) {
-    const auto part = modulation_->forward(condition).chunk(2, 1);
-    return apply_linear(
-        linear_,
-        modulate(norm_->forward(x), {.shift = part[1], .scale = part[0]}));
-  }
-
- private:
-  std::shared_ptr<ScalarNorm> norm_;
-  torch::nn::Linear linear_{nullptr};
-  torch::nn::Sequential modulation_{nullptr};
+  Conv2d proj_{nullptr};
 };
 
 void check_dit_config(const DitConfig& config) {
@@ -174,10 +115,13 @@ Dit::Dit(const DitConfig& config) : config_(config) {
                                             .width = config.width}));
   blocks_ = register_module("blocks", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.depth; ++i) {
-    blocks_->push_back(std::make_shared<Block>(config));
+    blocks_->push_back(std::make_shared<AdaLnBlock>(block_config(config)));
   }
-  final_layer_ =
-      register_module("final_layer", std::make_shared<FinalLayer>(config));
+  final_layer_ = register_module(
+      "final_layer", std::make_shared<AdaLnFinalLayer>(AdaLnFinalLayerConfig{
+                         .norm = norm_config(config),
+                         .out = config.patch * config.patch * config.channels,
+                         .order = ModulationOrder::kScaleShift}));
 }
 
 at::Tensor Dit::forward(const at::Tensor& images, const at::Tensor& times,
@@ -191,7 +135,7 @@ at::Tensor Dit::forward(const at::Tensor& images, const at::Tensor& times,
                                           {patches.size(0), -1, -1})},
                             1);
   for (const auto& block : *blocks_) {
-    x = block->as<Block>()->forward(x, condition);
+    x = block->as<AdaLnBlock>()->forward(x, condition);
   }
   x = x.slice(1, 0, num_patches);
   return join_patches(final_layer_->forward(x, condition),

@@ -1,4 +1,4 @@
-// DiT: a transformer over patches of a image that predicts the velocity of a
+// DiT: a transformer over patches of an image that predicts the velocity of a
 // rectified flow (arXiv 2212.09748, registers 2309.16588).
 //
 // Parameters have the names and shapes of the Python project Just-a-DiT, whose
@@ -36,6 +36,7 @@ void check_dit_config(const DitConfig& config);
 // Multiplications and additions of one forward pass of one image.
 double dit_forward_flops(const DitConfig& config);
 
+class AdaLnFinalLayer;
 class LabelEmbedder;
 class TimeEmbedder;
 
@@ -53,8 +54,6 @@ class Dit : public torch::nn::Module {
 
  private:
   class PatchEmbedder;
-  class Block;
-  class FinalLayer;
 
   DitConfig config_;
   at::Tensor register_tokens_;
@@ -63,7 +62,7 @@ class Dit : public torch::nn::Module {
   std::shared_ptr<TimeEmbedder> t_embedder_;
   std::shared_ptr<LabelEmbedder> y_embedder_;
   torch::nn::ModuleList blocks_{nullptr};
-  std::shared_ptr<FinalLayer> final_layer_;
+  std::shared_ptr<AdaLnFinalLayer> final_layer_;
 };
 
 }  // namespace lockstep

@@ -4,15 +4,12 @@
 #include <torch/torch.h>
 
 #include "lockstep/error.h"
-#include "lockstep/nn/attention.h"
-#include "lockstep/nn/condition.h"
+#include "lockstep/nn/adaln.h"
+#include "lockstep/nn/conv.h"
 #include "lockstep/nn/embedding.h"
-#include "lockstep/nn/init.h"
-#include "lockstep/nn/linear.h"
-#include "lockstep/nn/mlp.h"
-#include "lockstep/nn/norm.h"
 #include "lockstep/nn/patches.h"
-#include "lockstep/nn/rope.h"
+#include "lockstep/nn/rope_tables.h"
+#include "lockstep/nn/sinusoidal_embedding.h"
 
 namespace lockstep {
 namespace {
@@ -22,20 +19,38 @@ constexpr int64_t kTimeWidth = 256;
 // Two thirds of four times the width, rounded down.
 int64_t hidden_width(int64_t width) { return 8 * width / 3; }
 
+// Dropout is in the middle half of the blocks only.
+AdaLnBlockConfig block_config(const JitImageConfig& config, int64_t number) {
+  const int64_t quarter = config.depth / 4;
+  const bool is_middle = number >= quarter && number < 3 * quarter;
+  const double proj_dropout = is_middle ? config.proj_dropout : 0;
+  return {.norm = {.size = config.width},
+          .attention = {.width = config.width,
+                        .num_heads = config.num_heads,
+                        .names = AttentionNames::kJit,
+                        .qk_norm = QkNorm::kRms,
+                        .attn_dropout = is_middle ? config.attn_dropout : 0,
+                        .proj_dropout = proj_dropout},
+          .mlp = {.width = config.width,
+                  .hidden = hidden_width(config.width),
+                  .activation = Activation::kSwiGlu,
+                  .dropout = proj_dropout,
+                  .names = {.first = "w12", .last = "w3"}}};
+}
+
 }  // namespace
 
 class JitImage::PatchEmbedder : public torch::nn::Module {
  public:
   explicit PatchEmbedder(const JitImageConfig& config) {
-    using torch::nn::Conv2dOptions;
-    proj1_ = register_module(
-        "proj1",
-        torch::nn::Conv2d(
-            Conv2dOptions(config.channels, config.bottleneck, config.patch)
-                .stride(config.patch)
-                .bias(false)));
-    proj2_ = register_module("proj2", torch::nn::Conv2d(Conv2dOptions(
-                                          config.bottleneck, config.width, 1)));
+    proj1_ =
+        register_module("proj1", Conv2d(ConvConfig{.in = config.channels,
+                                                   .out = config.bottleneck,
+                                                   .kernel = config.patch,
+                                                   .stride = config.patch,
+                                                   .bias = Bias::kNo}));
+    proj2_ = register_module("proj2", Conv2d(ConvConfig{.in = config.bottleneck,
+                                                        .out = config.width}));
     torch::nn::init::xavier_uniform_(proj1_->weight.flatten(1));
     torch::nn::init::xavier_uniform_(proj2_->weight.flatten(1));
     torch::nn::init::zeros_(proj2_->bias);
@@ -51,92 +66,19 @@ class JitImage::PatchEmbedder : public torch::nn::Module {
   }
 
  private:
-  torch::nn::Conv2d proj1_{nullptr};
-  torch::nn::Conv2d proj2_{nullptr};
+  Conv2d proj1_{nullptr};
+  Conv2d proj2_{nullptr};
 };
 
-class JitImage::Block : public torch::nn::Module {
+class JitImage::Transformer : public torch::nn::Module {
  public:
-  Block(const JitImageConfig& config, int64_t number) {
-    const int64_t width = config.width;
-    const int64_t quarter = config.depth / 4;
-    const bool is_middle = number >= quarter && number < 3 * quarter;
-    const double proj_dropout = is_middle ? config.proj_dropout : 0;
-    norm1_ = register_module("norm1", std::make_shared<RmsNorm>(width));
-    attn_ = register_module(
-        "attn", std::make_shared<SelfAttention>(AttentionConfig{
-                    .width = width,
-                    .num_heads = config.num_heads,
-                    .qk_norm = QkNorm::kRms,
-                    .attn_dropout = is_middle ? config.attn_dropout : 0,
-                    .proj_dropout = proj_dropout}));
-    norm2_ = register_module("norm2", std::make_shared<RmsNorm>(width));
-    mlp_ = register_module("mlp", std::make_shared<SwiGlu>(SwiGluConfig{
-                                      .width = width,
-                                      .hidden = hidden_width(width),
-                                      .dropout = proj_dropout}));
-    reset_linear_layers(*this);
-    modulation_ =
-        register_module("adaLN_modulation", make_modulation(width, 6));
-  }
-
-  // x [B, N, D], condition [B, D]
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& condition,
-                     const at::Tensor& rotations) {
-    const auto part = modulation_->forward(condition).chunk(6, 1);
-    const at::Tensor attended = attn_->forward(
-        modulate(norm1_->forward(x), {.shift = part[0], .scale = part[1]}),
-        rotations);
-    const at::Tensor y = x + part[2].unsqueeze(1) * attended;
-    const at::Tensor thought = mlp_->forward(
-        modulate(norm2_->forward(y), {.shift = part[3], .scale = part[4]}));
-    return y + part[5].unsqueeze(1) * thought;
-  }
-
- private:
-  std::shared_ptr<RmsNorm> norm1_;
-  std::shared_ptr<SelfAttention> attn_;
-  std::shared_ptr<RmsNorm> norm2_;
-  std::shared_ptr<SwiGlu> mlp_;
-  torch::nn::Sequential modulation_{nullptr};
-};
-
-class JitImage::FinalLayer : public torch::nn::Module {
- public:
-  explicit FinalLayer(const JitImageConfig& config) {
-    norm_ =
-        register_module("norm_final", std::make_shared<RmsNorm>(config.width));
-    linear_ = register_module(
-        "linear", torch::nn::Linear(config.width, config.patch * config.patch *
-                                                      config.channels));
-    torch::nn::init::zeros_(linear_->weight);
-    torch::nn::init::zeros_(linear_->bias);
-    modulation_ =
-        register_module("adaLN_modulation", make_modulation(config.width, 2));
-  }
-
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& condition) {
-    const auto part = modulation_->forward(condition).chunk(2, 1);
-    return apply_linear(
-        linear_,
-        modulate(norm_->forward(x), {.shift = part[0], .scale = part[1]}));
-  }
-
- private:
-  std::shared_ptr<RmsNorm> norm_;
-  torch::nn::Linear linear_{nullptr};
-  torch::nn::Sequential modulation_{nullptr};
-};
-
-class JitImage::Net : public torch::nn::Module {
- public:
-  explicit Net(const JitImageConfig& config) : config_(config) {
+  explicit Transformer(const JitImageConfig& config) : config_(config) {
     const int64_t width = config.width;
     const int64_t side = config.image_size / config.patch;
     pos_embed_ = register_parameter(
         "pos_embed", grid_position_embedding(side, width).unsqueeze(0),
         /*requires_grad=*/false);
-    context_places_ =
+    context_positions_ =
         register_parameter("in_context_posemb",
                            0.02 * torch::randn({1, config.num_context, width}));
     t_embedder_ = register_module(
@@ -151,10 +93,13 @@ class JitImage::Net : public torch::nn::Module {
         register_module("x_embedder", std::make_shared<PatchEmbedder>(config));
     blocks_ = register_module("blocks", torch::nn::ModuleList());
     for (int64_t i = 0; i < config.depth; ++i) {
-      blocks_->push_back(std::make_shared<Block>(config, i));
+      blocks_->push_back(std::make_shared<AdaLnBlock>(block_config(config, i)));
     }
-    final_layer_ =
-        register_module("final_layer", std::make_shared<FinalLayer>(config));
+    final_layer_ = register_module(
+        "final_layer",
+        std::make_shared<AdaLnFinalLayer>(AdaLnFinalLayerConfig{
+            .norm = {.size = width},
+            .out = config.patch * config.patch * config.channels}));
   }
 
   at::Tensor forward(const at::Tensor& images, const at::Tensor& times,
@@ -162,14 +107,16 @@ class JitImage::Net : public torch::nn::Module {
     const at::Tensor label = y_embedder_->forward(labels);
     const at::Tensor condition = t_embedder_->forward(times) + label;
     at::Tensor x = x_embedder_->forward(images) + pos_embed_;
-    const at::Tensor all_rotations = rotations_on(x.device());
-    at::Tensor rotations = all_rotations.slice(0, config_.num_context);
+    const RopeTable& whole_rope = rope_on(x.device());
+    const RopeTable patch_rope = slice_positions(
+        whole_rope, config_.num_context, whole_rope.complex.size(0));
+    const RopeTable* rope = &patch_rope;
     for (size_t i = 0; i < blocks_->size(); ++i) {
       if (static_cast<int64_t>(i) == config_.context_start) {
-        x = torch::cat({label.unsqueeze(1) + context_places_, x}, 1);
-        rotations = all_rotations;
+        x = torch::cat({label.unsqueeze(1) + context_positions_, x}, 1);
+        rope = &whole_rope;
       }
-      x = blocks_[i]->as<Block>()->forward(x, condition, rotations);
+      x = blocks_[i]->as<AdaLnBlock>()->forward(x, condition, rope);
     }
     x = x.slice(1, config_.num_context);
     return join_patches(final_layer_->forward(x, condition),
@@ -181,28 +128,30 @@ class JitImage::Net : public torch::nn::Module {
  private:
   // Neither a parameter nor a buffer: state dicts do not hold it. Made when the
   // model is first used on a device, in its precision.
-  const at::Tensor& rotations_on(at::Device device) {
-    const at::ScalarType type = c10::toComplexType(dtype());
-    if (!rotations_.defined() || rotations_.device() != device ||
-        rotations_.scalar_type() != type) {
-      rotations_ =
-          grid_rotations({.side = config_.image_size / config_.patch,
-                          .head_size = config_.width / config_.num_heads,
-                          .num_context = config_.num_context})
-              .to(device, type);
+  const RopeTable& rope_on(at::Device device) {
+    const at::Tensor& table = rope_.complex;
+    if (!table.defined() || table.device() != device ||
+        table.scalar_type() != c10::toComplexType(dtype())) {
+      const int64_t side = config_.image_size / config_.patch;
+      rope_ = moved_to(
+          grid_rope_table({.rows = side,
+                           .columns = side,
+                           .head_size = config_.width / config_.num_heads,
+                           .num_context = config_.num_context}),
+          at::TensorOptions(device).dtype(dtype()));
     }
-    return rotations_;
+    return rope_;
   }
 
   JitImageConfig config_;
-  at::Tensor rotations_;
+  RopeTable rope_;
   at::Tensor pos_embed_;
-  at::Tensor context_places_;
+  at::Tensor context_positions_;
   std::shared_ptr<TimeEmbedder> t_embedder_;
   std::shared_ptr<LabelEmbedder> y_embedder_;
   std::shared_ptr<PatchEmbedder> x_embedder_;
   torch::nn::ModuleList blocks_{nullptr};
-  std::shared_ptr<FinalLayer> final_layer_;
+  std::shared_ptr<AdaLnFinalLayer> final_layer_;
 };
 
 JitImageConfig jit_image_config(const JitVariant& variant, int64_t image_size,
@@ -259,14 +208,14 @@ double jit_image_forward_flops(const JitImageConfig& config) {
 
 JitImage::JitImage(const JitImageConfig& config) : config_(config) {
   check_jit_image_config(config);
-  net_ = register_module("net", std::make_shared<Net>(config));
+  transformer_ = register_module("net", std::make_shared<Transformer>(config));
 }
 
 at::Tensor JitImage::forward(const at::Tensor& images, const at::Tensor& times,
                              const at::Tensor& labels) {
-  return net_->forward(images, times, labels);
+  return transformer_->forward(images, times, labels);
 }
 
-at::ScalarType JitImage::dtype() const { return net_->dtype(); }
+at::ScalarType JitImage::dtype() const { return transformer_->dtype(); }
 
 }  // namespace lockstep

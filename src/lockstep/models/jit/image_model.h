@@ -2,9 +2,9 @@
 // the clean one (arXiv 2511.13720).
 //
 // Parameters have the names, shapes and order of the paper's code, whose state
-// dicts it reads and writes. Part of the model are patches that pass a
-// bottleneck, fixed places and rotary ones, norms of queries and keys, and
-// tokens of the class that join the patches on the way.
+// dicts it reads and writes. It has a bottleneck in the patch embedding, fixed
+// and rotary position embeddings, QK-norm, and class tokens that join the
+// patches on the way.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -59,12 +59,10 @@ class JitImage : public torch::nn::Module {
 
  private:
   class PatchEmbedder;
-  class Block;
-  class FinalLayer;
-  class Net;
+  class Transformer;
 
   JitImageConfig config_;
-  std::shared_ptr<Net> net_;
+  std::shared_ptr<Transformer> transformer_;  // "net" in checkpoints.
 };
 
 }  // namespace lockstep

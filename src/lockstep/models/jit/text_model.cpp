@@ -6,17 +6,15 @@
 #include <cmath>
 
 #include "lockstep/error.h"
-#include "lockstep/nn/linear.h"
+#include "lockstep/nn/attention.h"
+#include "lockstep/nn/mlp.h"
+#include "lockstep/nn/norm.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kChannels = 3;
-constexpr double kMinRoot = 1e-6;  // Of the mean square that is divided by.
-
-torch::nn::Linear linear_without_bias(int64_t in, int64_t out) {
-  return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(false));
-}
+constexpr double kNormEps = 1e-12;
 
 // [B, C, S, S] -> [B, N, C * patch * patch], patches row by row.
 at::Tensor patchify(const at::Tensor& images, int64_t patch) {
@@ -48,8 +46,8 @@ at::Tensor valid_patches(const at::Tensor& mask, int64_t patch) {
   return patchify(mask.unsqueeze(1).ne(0), patch).any(2);
 }
 
-// bool [B, 1, 1, keys] of what is attended to. Where nothing counts all is
-// attended to: a softmax over nothing is no number.
+// bool [B, 1, 1, keys], true where a key is attended to. Where no patch counts
+// all are attended to: a softmax over nothing is NaN.
 at::Tensor key_mask(const at::Tensor& valid, int64_t num_conditions) {
   at::Tensor keys = valid;
   if (num_conditions > 0) {
@@ -64,7 +62,9 @@ at::Tensor key_mask(const at::Tensor& valid, int64_t num_conditions) {
 
 }  // namespace
 
-// RMS norm, and a scale and shift by time.
+// RMS norm, then a scale and a shift that depend on time. Unlike in adaln.h
+// both halves of a block share them, there is no gate, and the scale is
+// bounded.
 class JitText::AdaLn : public torch::nn::Module {
  public:
   // Of every token of a sample, [B, 1, D] each.
@@ -88,16 +88,14 @@ class JitText::AdaLn : public torch::nn::Module {
   }
 
   static at::Tensor apply(const at::Tensor& x, const Factors& factors) {
-    const at::Tensor normed =
-        at::rms_norm(x, x.size(-1), /*weight=*/{}, kMinRoot * kMinRoot);
+    const at::Tensor normed = rms_norm(x, /*weight=*/{}, kNormEps);
     return torch::addcmul(factors.shift.to(x.scalar_type()), normed,
                           factors.gain.to(x.scalar_type()));
   }
 
  private:
   static torch::nn::Sequential make_mlp(int64_t width) {
-    return torch::nn::Sequential(torch::nn::SiLU(),
-                                 torch::nn::Linear(width, width));
+    return torch::nn::Sequential(torch::nn::SiLU(), Linear(width, width));
   }
 
   at::Tensor weight_;
@@ -105,66 +103,27 @@ class JitText::AdaLn : public torch::nn::Module {
   torch::nn::Sequential shift_mlp_{nullptr};
 };
 
-class JitText::Attention : public torch::nn::Module {
- public:
-  explicit Attention(const JitTextConfig& config) : config_(config) {
-    qkv_ = register_module("qkv",
-                           linear_without_bias(config.width, 3 * config.width));
-    proj_ =
-        register_module("proj", torch::nn::Linear(config.width, config.width));
-  }
-
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& keys) {
-    const auto qkv = apply_linear(qkv_, x)
-                         .view({x.size(0), x.size(1), 3, config_.num_heads,
-                                config_.width / config_.num_heads})
-                         .permute({2, 0, 3, 1, 4})  // [3, B, heads, N, size]
-                         .unbind(0);
-    std::optional<at::Tensor> mask;
-    if (keys.defined()) mask = keys.expand({-1, -1, x.size(1), -1});
-    const at::Tensor mixed =
-        at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask);
-    return apply_linear(proj_, mixed.transpose(1, 2).reshape(x.sizes()));
-  }
-
- private:
-  JitTextConfig config_;
-  torch::nn::Linear qkv_{nullptr};
-  torch::nn::Linear proj_{nullptr};
-};
-
-// SwiGLU: silu(first half) * second half. Between its layers the original has
-// one without parameters and a dropout of 0, hence the numbers.
-class JitText::Mlp : public torch::nn::Module {
- public:
-  explicit Mlp(const JitTextConfig& config) {
-    const int64_t hidden = config.mlp_ratio * config.width;
-    in_ = register_module("0", torch::nn::Linear(config.width, 2 * hidden));
-    out_ = register_module("3", torch::nn::Linear(hidden, config.width));
-  }
-
-  at::Tensor forward(const at::Tensor& x) {
-    const auto halves = apply_linear(in_, x).chunk(2, -1);
-    return apply_linear(out_, torch::silu(halves[0]) * halves[1]);
-  }
-
- private:
-  torch::nn::Linear in_{nullptr};
-  torch::nn::Linear out_{nullptr};
-};
-
 class JitText::Block : public torch::nn::Module {
  public:
   explicit Block(const JitTextConfig& config) {
-    attn_ = register_module("attn", std::make_shared<Attention>(config));
-    mlp_ = register_module("mlp", std::make_shared<Mlp>(config));
+    attn_ = register_module("attn", std::make_shared<Attention>(AttentionConfig{
+                                        .width = config.width,
+                                        .num_heads = config.num_heads,
+                                        .qkv_bias = Bias::kNo}));
+    // The original is a Sequential whose layers 1 and 2 have no parameters.
+    mlp_ = register_module("mlp", std::make_shared<Mlp>(MlpConfig{
+                                      .width = config.width,
+                                      .hidden = config.mlp_ratio * config.width,
+                                      .activation = Activation::kSwiGlu,
+                                      .names = {.first = "0", .last = "3"}}));
     ada_ln_ = register_module("adaLN", std::make_shared<AdaLn>(config.width));
   }
 
   at::Tensor forward(const at::Tensor& x, const at::Tensor& time,
-                     const at::Tensor& keys) {
+                     const std::optional<at::Tensor>& mask) {
     const AdaLn::Factors factors = ada_ln_->factors(time);
-    const at::Tensor y = x + attn_->forward(AdaLn::apply(x, factors), keys);
+    const at::Tensor y =
+        x + attn_->forward(AdaLn::apply(x, factors), {.mask = mask});
     return y + mlp_->forward(AdaLn::apply(y, factors));
   }
 
@@ -244,22 +203,21 @@ JitText::JitText(const JitTextConfig& config) : config_(config) {
   cond_pos_embed_h_ = table("cond_pos_embed_h");
   cond_pos_embed_w_ = table("cond_pos_embed_w");
   patch_embed_ =
-      register_module("patch_embed", linear_without_bias(values, config.width));
+      register_module("patch_embed", Linear(values, config.width, Bias::kNo));
   time_embed_ = register_module("time_embed",
                                 std::make_shared<TimeEmbedding>(config.width));
   condition_embed_ = register_module("condition_embed",
-                                     linear_without_bias(values, config.width));
+                                     Linear(values, config.width, Bias::kNo));
   blocks_ = register_module("blocks", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.depth; ++i) {
     blocks_->push_back(std::make_shared<Block>(config));
   }
-  output_proj_ =
-      register_module("output_proj", torch::nn::Linear(config.width, values));
+  output_proj_ = register_module("output_proj", Linear(config.width, values));
   // The original cuts these at 2, a hundred deviations.
   for (const auto& module : modules(/*include_self=*/false)) {
-    if (auto* linear = module->as<torch::nn::LinearImpl>()) {
+    if (auto* linear = module->as<Linear>()) {
       torch::nn::init::normal_(linear->weight, 0, 0.02);
-      if (linear->options.bias()) torch::nn::init::zeros_(linear->bias);
+      if (linear->bias.defined()) torch::nn::init::zeros_(linear->bias);
     }
   }
 }
@@ -271,9 +229,8 @@ void JitText::freeze_conditions() {
 }
 
 at::Tensor JitText::forward(const JitTextInput& input) {
-  at::Tensor x =
-      apply_linear(patch_embed_, patchify(input.images, config_.patch)) +
-      grid_of(pos_embed_h_, pos_embed_w_);
+  at::Tensor x = patch_embed_->forward(patchify(input.images, config_.patch)) +
+                 grid_of(pos_embed_h_, pos_embed_w_);
   const int64_t num_patches = x.size(1);
   if (input.condition.defined()) {
     const at::Tensor front =
@@ -282,17 +239,17 @@ at::Tensor JitText::forward(const JitTextInput& input) {
     x = torch::cat({front, x}, 1);
   }
   at::Tensor valid;
-  at::Tensor keys;
+  std::optional<at::Tensor> mask;
   if (input.mask.defined()) {
     valid = valid_patches(input.mask, config_.patch);
-    keys = key_mask(valid, x.size(1) - num_patches);
+    mask = key_mask(valid, x.size(1) - num_patches)
+               .expand({-1, -1, x.size(1), -1});
   }
   const at::Tensor time = time_embed_->forward(input.times);
   for (const auto& block : *blocks_) {
-    x = block->as<Block>()->forward(x, time, keys);
+    x = block->as<Block>()->forward(x, time, mask);
   }
-  at::Tensor clean =
-      apply_linear(output_proj_, x.slice(1, x.size(1) - num_patches));
+  at::Tensor clean = output_proj_->forward(x.slice(1, x.size(1) - num_patches));
   if (valid.defined()) clean = clean * valid.unsqueeze(2);
   return unpatchify(clean, config_);
 }

@@ -9,11 +9,11 @@
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
-#include <torch/nn/modules/linear.h>
 
 #include <cstdint>
 #include <memory>
 
+#include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -65,8 +65,6 @@ class JitText : public torch::nn::Module {
 
  private:
   class AdaLn;
-  class Attention;
-  class Mlp;
   class Block;
   class TimeEmbedding;
 
@@ -75,11 +73,11 @@ class JitText : public torch::nn::Module {
   at::Tensor pos_embed_w_;
   at::Tensor cond_pos_embed_h_;
   at::Tensor cond_pos_embed_w_;
-  torch::nn::Linear patch_embed_{nullptr};
+  Linear patch_embed_{nullptr};
   std::shared_ptr<TimeEmbedding> time_embed_;
-  torch::nn::Linear condition_embed_{nullptr};
+  Linear condition_embed_{nullptr};
   torch::nn::ModuleList blocks_{nullptr};
-  torch::nn::Linear output_proj_{nullptr};
+  Linear output_proj_{nullptr};
 };
 
 }  // namespace lockstep

@@ -21,7 +21,7 @@ TextPixels::TextPixels(std::shared_ptr<const Tokenizer> tokenizer,
       limit_(config.max_tokens.value_or(side_ * side_)) {
   if (limit_ < 1 || limit_ > side_ * side_) {
     throw ConfigError(fmt::format(
-        "--max_tokens {}: a image of --img_size {} holds 1 to {} tokens",
+        "--max_tokens {}: an image of --img_size {} holds 1 to {} tokens",
         limit_, side_, side_ * side_));
   }
 }

@@ -1,4 +1,4 @@
-// Tokens as the pixels of a image, and back.
+// Tokens as the pixels of an image, and back.
 //
 // A token's number in base 256 is its colour: the lowest digit red, then green,
 // then blue. Images hold blue first, as those of the Python project PixelDLM,
@@ -34,7 +34,7 @@ class TextPixels {
              const TextPixelsConfig& config);
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  int64_t limit() const { return limit_; }  // Tokens of a image at most.
+  int64_t limit() const { return limit_; }  // Tokens of an image at most.
 
   // The text's tokens and the one that ends it; of a text that is too long the
   // first ones, the last of which becomes the end.

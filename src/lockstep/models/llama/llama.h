@@ -1,5 +1,5 @@
-// The language model LLaMA without its last layer: what it thinks of a text,
-// not which word comes next.
+// The language model LLaMA without its last layer: hidden states of a text, no
+// logits.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -7,25 +7,20 @@
 #include <memory>
 #include <vector>
 
+#include "lockstep/kernels/rope.h"
 #include "lockstep/models/llama/llama_config.h"
-#include "lockstep/nn/bare.h"
+#include "lockstep/nn/embedding.h"
+#include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
 class LlamaLayer;
-class LlamaNorm;
 
-// The turns of queries and keys at places 0, 1, ...: [T, head_size] each.
-struct LlamaRotations {
-  at::Tensor cos = {};
-  at::Tensor sin = {};
-};
-
-// Parameters are named as published, without the prefix "model.". They are born
-// without memory (nn/bare.h). It computes in their type; means of norms and
-// angles are float32, as with transformers. Not safe for use by several threads
-// at once.
+// Parameters are named as published, without the prefix "model.". They have
+// no memory until they are loaded (nn/weights.h). It computes in their type;
+// means of norms and angles are float32, as in transformers. Not safe for use
+// by several threads at once.
 class Llama : public torch::nn::Module {
  public:
   explicit Llama(const LlamaConfig& config);
@@ -34,21 +29,18 @@ class Llama : public torch::nn::Module {
 
   // ids: int64 [B, T]. mask: bool [B, T], true where a token is; undefined: all
   // are. A token sees itself and the tokens before it. Gives the hidden state
-  // after the last norm, [B, T, hidden_size]; what stands at padding means
-  // nothing.
+  // after the last norm, [B, T, hidden_size]; values at padding are
+  // arbitrary.
   at::Tensor forward(const at::Tensor& ids, const at::Tensor& mask = {});
 
  private:
-  const LlamaRotations& rotations_of(const at::Tensor& hidden);
+  const RopeTable& rope_of(const at::Tensor& hidden);
 
   LlamaConfig config_;
-  std::shared_ptr<BareEmbedding> embed_tokens_;
+  Embedding embed_tokens_{nullptr};
   std::vector<std::shared_ptr<LlamaLayer>> layers_;
-  std::shared_ptr<LlamaNorm> norm_;
-  LlamaRotations rotations_;  // As many places as were needed last.
+  RmsNorm norm_{nullptr};
+  RopeTable rope_;  // Grows to the longest text.
 };
-
-// How fast each pair of a head turns, float32 [head_size / 2].
-at::Tensor llama_speeds(const LlamaConfig& config);
 
 }  // namespace lockstep

@@ -9,9 +9,10 @@
 
 namespace lockstep {
 
-// Longer contexts by slower turning, as of LLaMA 3.1: pairs that turn less than
-// low_factor times within the old context turn `factor` times slower, those
-// that turn more than high_factor times stay, those between are mixed.
+// Longer contexts by lower rope frequencies, as in LLaMA 3.1: pairs that rotate
+// less than low_factor times within the old context rotate `factor` times
+// slower, those that rotate more than high_factor times stay, those between are
+// interpolated.
 struct LlamaRopeScaling {
   double factor = 8;
   double low_factor = 1;

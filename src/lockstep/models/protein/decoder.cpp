@@ -6,19 +6,15 @@
 
 #include "lockstep/nn/decoder_layer.h"
 #include "lockstep/nn/init.h"
-#include "lockstep/nn/linear.h"
+#include "lockstep/nn/norm.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kNumStoredPlaces = 1000;
+constexpr int64_t kNumStoredPositions = 1000;
 constexpr int64_t kFeedForwardRatio = 4;
 
-torch::nn::LayerNorm make_norm(int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
-}
-
-// Sines at even places, cosines at odd ones: [1, count, width].
+// Sines in even channels, cosines in odd ones: [1, count, width].
 at::Tensor wave_table(int64_t count, int64_t width) {
   const at::Tensor rates =
       at::exp(torch::arange(0, width, 2, torch::kFloat) *
@@ -37,10 +33,10 @@ at::Tensor wave_table(int64_t count, int64_t width) {
 class FragmentDecoder::Positions : public torch::nn::Module {
  public:
   explicit Positions(int64_t width) {
-    table_ = register_buffer("pe", wave_table(kNumStoredPlaces, width));
+    table_ = register_buffer("pe", wave_table(kNumStoredPositions, width));
   }
 
-  // The table of a checkpoint has 1000 places; more are made when needed.
+  // The table of a checkpoint has 1000 positions; more are made when needed.
   at::Tensor first(int64_t count) {
     if (count <= table_.size(1)) return table_.slice(1, 0, count);
     if (!longer_.defined() || longer_.size(1) < count ||
@@ -72,7 +68,7 @@ class FragmentDecoder::Layers : public torch::nn::Module {
                      const DecoderMasks& masks) {
     for (const auto& layer : *layers_) {
       x = layer->as<DecoderLayer>()->forward(
-          x, residues, {.own = masks.is_fragment, .others = masks.is_residue});
+          x, residues, {.self = masks.is_fragment, .cross = masks.is_residue});
     }
     return x;
   }
@@ -86,37 +82,35 @@ class FragmentDecoder::Head : public torch::nn::Module {
  public:
   Head(const FragmentDecoderConfig& config, int64_t num_outputs)
       : dropout_(config.dropout) {
-    norm_ = register_module("0", make_norm(config.width));
-    first_ =
-        register_module("1", torch::nn::Linear(config.width, config.width));
-    last_ = register_module("4", torch::nn::Linear(config.width, num_outputs));
+    norm_ = register_module("0", LayerNorm(config.width));
+    first_ = register_module("1", Linear(config.width, config.width));
+    last_ = register_module("4", Linear(config.width, num_outputs));
   }
 
   at::Tensor forward(const at::Tensor& x) {
-    at::Tensor y = at::gelu(apply_linear(first_, norm_->forward(x)));
+    at::Tensor y = at::gelu(first_->forward(norm_->forward(x)));
     if (dropout_ > 0) y = at::dropout(y, dropout_, is_training());
-    return apply_linear(last_, y);
+    return last_->forward(y);
   }
 
  private:
   double dropout_;
-  torch::nn::LayerNorm norm_{nullptr};
-  torch::nn::Linear first_{nullptr};
-  torch::nn::Linear last_{nullptr};
+  LayerNorm norm_{nullptr};
+  Linear first_{nullptr};
+  Linear last_{nullptr};
 };
 
 FragmentDecoder::FragmentDecoder(const FragmentDecoderConfig& config)
     : config_(config) {
-  embedding_ =
-      register_module("fragment_embedding",
-                      torch::nn::Embedding(config.vocabulary, config.width));
+  embedding_ = register_module("fragment_embedding",
+                               Embedding(config.vocabulary, config.width));
   torch::nn::init::normal_(embedding_->weight, 0, 0.02);
   positions_ =
       register_module("pos_encoder", std::make_shared<Positions>(config.width));
   layers_ =
       register_module("transformer_layers", std::make_shared<Layers>(config));
-  encoder_proj_ = register_module(
-      "encoder_proj", torch::nn::Linear(config.width, config.width));
+  encoder_proj_ =
+      register_module("encoder_proj", Linear(config.width, config.width));
   type_head_ = register_module(
       "type_head", std::make_shared<Head>(config, config.vocabulary));
   torsion_head_ = register_module(
@@ -133,7 +127,7 @@ FragmentLogits FragmentDecoder::forward(const at::Tensor& fragments,
   const auto for_all = [](const at::Tensor& mask) {
     return mask.unsqueeze(1).unsqueeze(1);
   };
-  x = layers_->forward(x, apply_linear(encoder_proj_, residues),
+  x = layers_->forward(x, encoder_proj_->forward(residues),
                        {.is_fragment = for_all(masks.is_fragment),
                         .is_residue = for_all(masks.is_residue)});
   return {.fragments = type_head_->forward(x),

@@ -1,5 +1,5 @@
-// A transformer over fragments of side chains that looks at residues: which
-// fragment belongs to a place, and how it is turned.
+// A transformer over fragments of side chains with cross-attention to residues:
+// which fragment belongs to a position, and its torsion.
 //
 // Parameters have the names and shapes of the Python project protein_mdm, whose
 // layers are torch's nn.TransformerDecoderLayer. Attention goes both ways.
@@ -7,12 +7,12 @@
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
-#include <torch/nn/modules/embedding.h>
-#include <torch/nn/modules/linear.h>
 
 #include <cstdint>
 #include <memory>
 
+#include "lockstep/nn/embedding.h"
+#include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -51,10 +51,10 @@ class FragmentDecoder : public torch::nn::Module {
   class Head;
 
   FragmentDecoderConfig config_;
-  torch::nn::Embedding embedding_{nullptr};
+  Embedding embedding_{nullptr};
   std::shared_ptr<Positions> positions_;
   std::shared_ptr<Layers> layers_;
-  torch::nn::Linear encoder_proj_{nullptr};
+  Linear encoder_proj_{nullptr};
   std::shared_ptr<Head> type_head_;
   std::shared_ptr<Head> torsion_head_;
 };

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/nn/linear.h"
+#include "lockstep/nn/norm.h"
 
 namespace lockstep {
 namespace {
@@ -19,25 +20,24 @@ class Perceptron : public torch::nn::Module {
  public:
   Perceptron(int64_t inputs, int64_t width, double dropout)
       : dropout_(dropout) {
-    first = register_module("0", torch::nn::Linear(inputs, width));
-    norm_ = register_module(
-        "1", torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})));
-    last = register_module("4", torch::nn::Linear(width, width));
+    first = register_module("0", Linear(inputs, width));
+    norm_ = register_module("1", LayerNorm(width));
+    last = register_module("4", Linear(width, width));
   }
 
-  // What is between the linear layers; takes x as its own.
-  at::Tensor bend(const at::Tensor& x) {
+  // What is between the linear layers.
+  at::Tensor activate(const at::Tensor& x) {
     at::Tensor y = norm_->forward(x).relu_();
     if (dropout_ > 0) y = at::dropout(y, dropout_, is_training());
     return y;
   }
 
-  torch::nn::Linear first{nullptr};
-  torch::nn::Linear last{nullptr};
+  Linear first{nullptr};
+  Linear last{nullptr};
 
  private:
   double dropout_;
-  torch::nn::LayerNorm norm_{nullptr};
+  LayerNorm norm_{nullptr};
 };
 
 }  // namespace
@@ -45,16 +45,15 @@ class Perceptron : public torch::nn::Module {
 class BackboneEncoder::AngleEncoder : public torch::nn::Module {
  public:
   AngleEncoder() {
-    proj_ =
-        register_module("proj", torch::nn::Linear(kNumAngleParts, kAngleWidth));
+    proj_ = register_module("proj", Linear(kNumAngleParts, kAngleWidth));
   }
 
   at::Tensor forward(const at::Tensor& angles) {
-    return apply_linear(proj_, angles);
+    return proj_->forward(angles);
   }
 
  private:
-  torch::nn::Linear proj_{nullptr};
+  Linear proj_{nullptr};
 };
 
 class BackboneEncoder::DistanceEncoder : public torch::nn::Module {
@@ -97,8 +96,8 @@ class BackboneEncoder::GraphLayer : public torch::nn::Module {
                      const ProteinGraph& graph) {
     const at::Tensor heard = messages(nodes, edges, graph);
     const at::Tensor both =
-        apply_linear(update_->first, at::cat({nodes, heard}, -1));
-    return apply_linear(update_->last, update_->bend(both));
+        update_->first->forward(at::cat({nodes, heard}, -1));
+    return update_->last->forward(update_->activate(both));
   }
 
  private:
@@ -114,10 +113,10 @@ class BackboneEncoder::GraphLayer : public torch::nn::Module {
     const at::Tensor inner =
         at::linear(edges, weight.slice(1, width)).add_(of_sender.unsqueeze(2));
     const at::Tensor sums =
-        sum_incoming(messages_->bend(inner.view({-1, width})), graph);
+        sum_incoming(messages_->activate(inner.view({-1, width})), graph);
     const at::Tensor num_incoming =
         graph.offsets.slice(0, 0, graph.num_nodes() + 1).diff().unsqueeze(1);
-    const torch::nn::Linear& last = messages_->last;
+    const Linear& last = messages_->last;
     return (at::linear(sums, last->weight) + num_incoming * last->bias)
         .view(nodes.sizes());
   }
@@ -132,14 +131,12 @@ BackboneEncoder::BackboneEncoder(const BackboneEncoderConfig& config)
       register_module("dihedral_encoder", std::make_shared<AngleEncoder>());
   distances_ =
       register_module("rbf_encoder", std::make_shared<DistanceEncoder>());
-  node_proj_ = register_module("node_proj",
-                               torch::nn::Linear(kAngleWidth, config.width));
+  node_proj_ = register_module("node_proj", Linear(kAngleWidth, config.width));
   layers_ = register_module("gnn_layers", torch::nn::ModuleList());
   norms_ = register_module("layer_norms", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.depth; ++i) {
     layers_->push_back(std::make_shared<GraphLayer>(config));
-    norms_->push_back(
-        torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.width})));
+    norms_->push_back(LayerNorm(config.width));
   }
 }
 
@@ -149,12 +146,12 @@ at::Tensor BackboneEncoder::forward(const at::Tensor& coords,
       nearest_residues(coords, lengths, config_.num_neighbours);
   const at::Tensor edges =
       at::cat({distances_->forward(graph.distances), graph.directions}, -1);
-  at::Tensor nodes = apply_linear(
-      node_proj_, angles_->forward(backbone_angles(coords, lengths)));
+  at::Tensor nodes =
+      node_proj_->forward(angles_->forward(backbone_angles(coords, lengths)));
   for (size_t i = 0; i < layers_->size(); ++i) {
     const at::Tensor more =
         layers_->ptr<GraphLayer>(i)->forward(nodes, edges, graph);
-    nodes = norms_->ptr<torch::nn::LayerNormImpl>(i)->forward(more + nodes);
+    nodes = norms_->ptr<LayerNormImpl>(i)->forward(more + nodes);
   }
   return nodes;
 }

@@ -5,12 +5,12 @@
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
-#include <torch/nn/modules/linear.h>
 
 #include <cstdint>
 #include <memory>
 
 #include "lockstep/models/protein/graph.h"
+#include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -38,7 +38,7 @@ class BackboneEncoder : public torch::nn::Module {
   BackboneEncoderConfig config_;
   std::shared_ptr<AngleEncoder> angles_;
   std::shared_ptr<DistanceEncoder> distances_;
-  torch::nn::Linear node_proj_{nullptr};
+  Linear node_proj_{nullptr};
   torch::nn::ModuleList layers_{nullptr};
   torch::nn::ModuleList norms_{nullptr};
 };

@@ -40,24 +40,24 @@ at::Tensor shifted(const at::Tensor& rows, int64_t by) {
   return at::roll(rows, {-by}, {1});
 }
 
-at::Tensor places_of(const at::Tensor& coords) {
+at::Tensor positions_of(const at::Tensor& coords) {
   return at::arange(coords.size(1), coords.options().dtype(at::kLong));
 }
 
-// A distance's bits in the upper half order like the distance, the place in the
-// lower half decides between equals: no two keys are equal, so that every
+// A distance's bits in the upper half order like the distance, the position in
+// the lower half decides between equals: no two keys are equal, so that every
 // selection algorithm finds the same.
 at::Tensor distance_keys(const at::Tensor& ca, const at::Tensor& lengths) {
-  const at::Tensor places = places_of(ca);
+  const at::Tensor positions = positions_of(ca);
   at::Tensor squared;
   for (const at::Tensor& axis : ca.to(at::kFloat).unbind(-1)) {
     const at::Tensor part = (axis.unsqueeze(2) - axis.unsqueeze(1)).square_();
     squared = squared.defined() ? squared.add_(part) : part;
   }
   at::Tensor keys = squared.view(at::kInt).to(at::kLong);
-  keys.bitwise_left_shift_(32).bitwise_or_(places);
-  const at::Tensor is_real = places < lengths.unsqueeze(1);
-  const at::Tensor is_self = places.unsqueeze(1) == places;
+  keys.bitwise_left_shift_(32).bitwise_or_(positions);
+  const at::Tensor is_real = positions < lengths.unsqueeze(1);
+  const at::Tensor is_self = positions.unsqueeze(1) == positions;
   const at::Tensor is_none =
       is_self | ~(is_real.unsqueeze(2) & is_real.unsqueeze(1));
   return keys.masked_fill_(is_none, std::numeric_limits<int64_t>::max());
@@ -148,9 +148,10 @@ at::Tensor backbone_angles(const at::Tensor& coords,
   const AngleParts phi = dihedral(shifted(c, -1), n, ca, c);
   const AngleParts psi = dihedral(n, ca, c, next_n);
   const AngleParts omega = dihedral(ca, c, next_n, shifted(ca, 1));
-  const at::Tensor places = places_of(coords);
-  const at::Tensor lacks_previous = (places == 0).expand({coords.size(0), -1});
-  const at::Tensor lacks_next = places >= (lengths.unsqueeze(1) - 1);
+  const at::Tensor positions = positions_of(coords);
+  const at::Tensor lacks_previous =
+      (positions == 0).expand({coords.size(0), -1});
+  const at::Tensor lacks_next = positions >= (lengths.unsqueeze(1) - 1);
   const at::Tensor is_missing =
       at::stack({lacks_previous, lacks_next, lacks_next}, -1);
   const at::Tensor sines = at::stack({phi.sine, psi.sine, omega.sine}, -1)
@@ -174,7 +175,7 @@ ProteinGraph nearest_residues(const at::Tensor& coords,
   ProteinGraph graph;
   graph.is_edge = keys != std::numeric_limits<int64_t>::max();
   graph.neighbours = at::where(graph.is_edge, keys.bitwise_and(0xffffffff),
-                               places_of(coords).view({1, -1, 1}));
+                               positions_of(coords).view({1, -1, 1}));
   const at::Tensor targets =
       ca.gather(1, graph.neighbours.view({batch, -1, 1}).expand({-1, -1, 3}))
           .view({batch, length, count, 3});

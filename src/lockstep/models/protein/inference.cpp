@@ -12,7 +12,7 @@ FragmentGuess guess_fragments(ProteinModel& model, const ProteinInput& input,
                               int64_t num_iterations) {
   const at::Tensor is_fragment = input.fragments.ne(kPadFragment);
   const at::Tensor count = is_fragment.sum(1, /*keepdim=*/true);
-  const at::Tensor places =
+  const at::Tensor positions =
       at::arange(input.fragments.size(1), count.options());
   ProteinInput shown = input;
   shown.fragments = is_fragment.to(at::kLong) * kMaskFragment;
@@ -41,7 +41,7 @@ FragmentGuess guess_fragments(ProteinModel& model, const ProteinInput& input,
         rank, std::optional<bool>(true), /*dim=*/1, /*descending=*/true));
     const at::Tensor num_kept = (count * step).div(num_iterations, "floor");
     const at::Tensor is_kept =
-        at::zeros_like(is_fragment).scatter(1, order, places < num_kept);
+        at::zeros_like(is_fragment).scatter(1, order, positions < num_kept);
     shown.fragments =
         at::where(is_kept, ids, is_fragment.to(at::kLong) * kMaskFragment);
     guess.torsions = at::where(is_fragment, logits.torsions.argmax(-1),

@@ -17,7 +17,7 @@ struct FragmentGuess {
 
 // Begins with every fragment hidden; of input.fragments only the number of
 // each protein counts. After step k of `num_iterations` the k / num_iterations
-// of the places where the model is surest are kept for good and shown to the
+// of the positions where the model is surest are kept for good and shown to the
 // next step; of equally sure ones the first. Always the most likely fragment,
 // so nothing is random; marks such as PAD are never chosen. Torsions are those
 // of the last step.

@@ -31,9 +31,9 @@ at::Tensor hide_blocks(const at::Tensor& is_fragment, SampleRandom& random) {
       (random.uniform({kNumBlocks}, at::kDouble) * num_starts)
           .to(at::kLong)
           .unsqueeze(2);
-  const at::Tensor places = at::arange(is_fragment.size(1), count.options());
+  const at::Tensor positions = at::arange(is_fragment.size(1), count.options());
   const at::Tensor is_inside =
-      (places >= starts) & (places < starts + kBlockSize);
+      (positions >= starts) & (positions < starts + kBlockSize);
   return is_inside.any(1) & is_fragment;
 }
 

@@ -17,7 +17,7 @@ void check_protein_config(const ProteinConfig& config) {
   }
   if (config.width % 2 != 0) {
     throw ConfigError(fmt::format(
-        "--hidden_dim {} is odd: sines and cosines of places take half each",
+        "--hidden_dim {} is odd: sines and cosines of positions take half each",
         config.width));
   }
   if (kNumTorsionBins % config.num_torsion_bins != 0) {
@@ -59,15 +59,15 @@ at::Tensor ProteinModel::encode(const ProteinInput& input) {
 
 FragmentLogits ProteinModel::decode(const ProteinInput& input,
                                     const at::Tensor& residues) {
-  const auto places = [](const at::Tensor& of) {
+  const auto positions = [](const at::Tensor& of) {
     return at::arange(of.size(1), of.options().dtype(at::kLong));
   };
-  // A protein without fragments keeps its first place, so that attention has
-  // something to look at; nothing there is scored.
+  // A protein without fragments keeps its first position, so that attention has
+  // a key; nothing there is scored.
   const DecoderMasks masks = {
       .is_fragment =
-          input.fragments.ne(kPadFragment) | places(input.fragments).eq(0),
-      .is_residue = places(residues) < input.lengths.unsqueeze(1)};
+          input.fragments.ne(kPadFragment) | positions(input.fragments).eq(0),
+      .is_residue = positions(residues) < input.lengths.unsqueeze(1)};
   return decoder_->forward(input.fragments, residues, masks);
 }
 

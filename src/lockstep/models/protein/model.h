@@ -1,5 +1,5 @@
 // Side chains of a protein from its backbone: which fragments they consist of
-// and how they are turned. The model of the recipe protein.
+// and their torsions. The model of the recipe protein.
 #pragma once
 
 #include <torch/nn/module.h>

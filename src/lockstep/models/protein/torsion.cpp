@@ -56,13 +56,13 @@ Point3 place_atom(const Point3& a, const Point3& b, const Point3& c,
   const Point3 across = unit(cross(minus(b, a), along));
   const Point3 within = cross(across, along);
   const double radius = bond.length * std::sin(bond.angle);
-  Point3 place = c;
+  Point3 position = c;
   for (size_t i = 0; i < 3; ++i) {
-    place[i] += -bond.length * std::cos(bond.angle) * along[i] +
-                radius * std::cos(bond.torsion) * within[i] +
-                radius * std::sin(bond.torsion) * across[i];
+    position[i] += -bond.length * std::cos(bond.angle) * along[i] +
+                   radius * std::cos(bond.torsion) * within[i] +
+                   radius * std::sin(bond.torsion) * across[i];
   }
-  return place;
+  return position;
 }
 
 int64_t torsion_bin(double angle) {

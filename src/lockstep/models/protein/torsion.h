@@ -15,8 +15,8 @@ double distance(const Point3& a, const Point3& b);
 double dihedral(const Point3& a, const Point3& b, const Point3& c,
                 const Point3& d);
 
-// The place of d for a bond c-d of that length, the angle b-c-d and the torsion
-// a-b-c-d, both in radians.
+// The position of d for a bond c-d of that length, the angle b-c-d and the
+// torsion a-b-c-d, both in radians.
 struct BondPlace {
   double length = 0;
   double angle = 0;

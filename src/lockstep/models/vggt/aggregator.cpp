@@ -2,10 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include "lockstep/nn/rope_tables.h"
+#include "lockstep/nn/weights.h"
+
 namespace lockstep {
 namespace {
 
-// Those of ImageNet, in the precision that they were trained with.
+// ImageNet's, in the precision that weights were trained with.
 constexpr std::array<float, 3> kColourMean = {0.485F, 0.456F, 0.406F};
 constexpr std::array<float, 3> kColourDeviation = {0.229F, 0.224F, 0.225F};
 
@@ -13,8 +16,8 @@ at::Tensor per_channel(const std::array<float, 3>& values) {
   return at::tensor(values).view({3, 1, 1});
 }
 
-// token [1, 2, n, width] -> [B * S, n, width]: the first is of the first
-// image of a scene, the second of all others.
+// token [1, 2, n, width] -> [B * S, n, width]: the first for the first image of
+// a scene, the second for all others.
 at::Tensor of_images(const at::Tensor& token, int64_t batch,
                      int64_t num_views) {
   const int64_t count = token.size(2);
@@ -31,13 +34,13 @@ at::Tensor of_images(const at::Tensor& token, int64_t batch,
 VggtAggregator::VggtAggregator(const VggtConfig& config) : config_(config) {
   const int64_t width = config.width;
   camera_token_ =
-      register_parameter("camera_token", bare_tensor({1, 2, 1, width}));
+      register_parameter("camera_token", new_weight({1, 2, 1, width}));
   register_token_ = register_parameter(
-      "register_token", bare_tensor({1, 2, config.num_registers, width}));
+      "register_token", new_weight({1, 2, config.num_registers, width}));
   patch_embed_ =
       register_module("patch_embed", std::make_shared<VggtVit>(config));
   const VggtBlockConfig block{
-      .width = width, .num_heads = config.num_heads, .has_places = true};
+      .width = width, .num_heads = config.num_heads, .has_rope = true};
   frame_blocks_ = register_blocks(*this, "frame_blocks", config.depth, block);
   global_blocks_ = register_blocks(*this, "global_blocks", config.depth, block);
 }
@@ -67,22 +70,24 @@ at::ScalarType VggtAggregator::wide_type() const {
   return at::promote_types(camera_token_.scalar_type(), at::kFloat);
 }
 
-const RopeTable& VggtAggregator::rotations_of(const GridSize& grid) {
-  return rotations_.get(
+const RopeTable& VggtAggregator::rope_of(const GridSize& grid) {
+  return ropes_.get(
       {.size = grid, .dtype = wide_type(), .device = camera_token_.device()},
       [&] {
-        return make_head_rotations(
-            {.grid = grid,
-             .num_special = num_special_tokens(config_),
-             .head_size = config_.width / config_.num_heads,
-             .frequency = config_.rope_frequency});
+        return grid_rope_table({.rows = grid.height,
+                                .columns = grid.width,
+                                .head_size = config_.width / config_.num_heads,
+                                .num_context = num_special_tokens(config_),
+                                .first_position = 1,
+                                .theta = config_.rope_frequency,
+                                .pairs = RopePairs::kAxialHalves});
       });
 }
 
 std::map<int64_t, VggtLayer> VggtAggregator::forward(
     const at::Tensor& images, const std::set<int64_t>& wanted) {
-  const RopeTable& rotations = rotations_of(
-      {images.size(3) / config_.patch, images.size(4) / config_.patch});
+  const RopeTable& rope =
+      rope_of({images.size(3) / config_.patch, images.size(4) / config_.patch});
   at::Tensor tokens = first_tokens(images);
   const int64_t num_tokens = tokens.size(1);
   const std::vector<int64_t> within = {-1, num_tokens, config_.width};
@@ -94,8 +99,8 @@ std::map<int64_t, VggtLayer> VggtAggregator::forward(
   for (int64_t i = 0; i < config_.depth; ++i) {
     const auto index = static_cast<size_t>(i);
     const at::Tensor frame =
-        frame_blocks_[index]->forward(tokens.view(within), &rotations);
-    tokens = global_blocks_[index]->forward(frame.view(over_all), &rotations);
+        frame_blocks_[index]->forward(tokens.view(within), &rope);
+    tokens = global_blocks_[index]->forward(frame.view(over_all), &rope);
     if (wanted.contains(i)) {
       layers[i] = {.frame = frame.view(shape), .global = tokens.view(shape)};
     }

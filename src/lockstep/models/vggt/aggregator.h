@@ -1,5 +1,5 @@
-// VGGT's trunk: tokens of all images of a scene, by turns within a image
-// and over all of them.
+// VGGT's trunk: attention within each image of a scene alternates with
+// attention over all its images.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -18,8 +18,8 @@
 
 namespace lockstep {
 
-// Tokens [B, S, P, width] behind the two blocks of a layer. P: the camera's,
-// the registers, the patches. The heads see both side by side.
+// Tokens [B, S, P, width] after the two blocks of a layer: the camera's, the
+// registers, the patches. Heads see both, concatenated.
 struct VggtLayer {
   at::Tensor frame = {};
   at::Tensor global = {};
@@ -34,7 +34,7 @@ class VggtAggregator : public torch::nn::Module {
   std::map<int64_t, VggtLayer> forward(const at::Tensor& images,
                                        const std::set<int64_t>& wanted);
 
-  // What the first block sees of the patches, [B * S, N, width].
+  // Tokens of the patches before the first block, [B * S, N, width].
   at::Tensor patch_tokens(const at::Tensor& images);
 
  private:
@@ -49,7 +49,7 @@ class VggtAggregator : public torch::nn::Module {
   }
 
   at::Tensor first_tokens(const at::Tensor& images);
-  const RopeTable& rotations_of(const GridSize& grid);
+  const RopeTable& rope_of(const GridSize& grid);
   at::ScalarType wide_type() const;
 
   VggtConfig config_;
@@ -58,7 +58,7 @@ class VggtAggregator : public torch::nn::Module {
   std::shared_ptr<VggtVit> patch_embed_;
   std::vector<std::shared_ptr<VggtBlock>> frame_blocks_;
   std::vector<std::shared_ptr<VggtBlock>> global_blocks_;
-  TablePerSize<RopeTable> rotations_;
+  TablePerSize<RopeTable> ropes_;
   TablePerSize<Colours> colours_;
 };
 

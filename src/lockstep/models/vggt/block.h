@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/kernels/qk_norm_rope.h"
-#include "lockstep/nn/bare.h"
+#include "lockstep/nn/attention.h"
+#include "lockstep/nn/mlp.h"
+#include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -18,60 +19,25 @@ struct VggtBlockConfig {
   int64_t width = 1024;
   int64_t num_heads = 16;
   double norm_eps = 1e-5;
-  // Queries and keys are normalised, each head by itself, and turned.
-  bool has_places = false;
+  bool has_rope = false;  // With QK-norm.
 };
 
-class VggtAttention : public torch::nn::Module {
- public:
-  explicit VggtAttention(const VggtBlockConfig& config);
-
-  // [B, N, width] -> the same. With rotations, of P tokens, N is a multiple of
-  // P: tokens of several images, one after the other.
-  at::Tensor forward(const at::Tensor& tokens, const RopeTable* rotations);
-
- private:
-  VggtBlockConfig config_;
-  std::shared_ptr<BareLinear> qkv_;
-  std::shared_ptr<BareLayerNorm> q_norm_;
-  std::shared_ptr<BareLayerNorm> k_norm_;
-  std::shared_ptr<BareLinear> proj_;
-};
-
-struct VggtMlpConfig {
-  int64_t in = 1024;
-  int64_t hidden = 4096;
-  int64_t out = 1024;
-};
-
-class VggtMlp : public torch::nn::Module {
- public:
-  explicit VggtMlp(const VggtMlpConfig& config);
-
-  at::Tensor forward(const at::Tensor& x);
-
- private:
-  std::shared_ptr<BareLinear> fc1_;
-  std::shared_ptr<BareLinear> fc2_;
-};
-
-// Pre-norm, each branch scaled by a number per channel. Branches compute in the
-// type of the weights; tokens that pass by keep float32, or more: 72 blocks
-// that round to bfloat16 are four times as far from the truth.
+// Pre-norm with layer scale. Branches compute in the type of the weights; the
+// residual stream is float32 or wider: rounded to bfloat16, the error after 72
+// blocks is four times as large.
 class VggtBlock : public torch::nn::Module {
  public:
   explicit VggtBlock(const VggtBlockConfig& config);
 
-  at::Tensor forward(const at::Tensor& tokens,
-                     const RopeTable* rotations = nullptr);
+  at::Tensor forward(const at::Tensor& tokens, const RopeTable* rope = nullptr);
 
  private:
   class LayerScale;
-  std::shared_ptr<BareLayerNorm> norm1_;
-  std::shared_ptr<VggtAttention> attn_;
+  LayerNorm norm1_{nullptr};
+  std::shared_ptr<Attention> attn_;
   std::shared_ptr<LayerScale> ls1_;
-  std::shared_ptr<BareLayerNorm> norm2_;
-  std::shared_ptr<VggtMlp> mlp_;
+  LayerNorm norm2_{nullptr};
+  std::shared_ptr<Mlp> mlp_;
   std::shared_ptr<LayerScale> ls2_;
 };
 

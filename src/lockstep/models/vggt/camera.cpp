@@ -2,37 +2,34 @@
 
 #include <ATen/ATen.h>
 
+#include "lockstep/nn/weights.h"
+
 namespace lockstep {
 namespace {
 
 constexpr int64_t kPoseSize = 9;
 constexpr int64_t kFieldOfView = 7;  // Where it begins.
-constexpr double kNormEps = 1e-5;
 constexpr double kPlainNormEps = 1e-6;
 
 }  // namespace
 
 VggtCameraHead::VggtCameraHead(const VggtConfig& config) : config_(config) {
   const int64_t width = 2 * config.width;
-  const auto norm = [&] {
-    return std::make_shared<BareLayerNorm>(width, kNormEps);
-  };
   empty_pose_tokens_ =
-      register_parameter("empty_pose_tokens", bare_tensor({1, 1, kPoseSize}));
+      register_parameter("empty_pose_tokens", new_weight({1, 1, kPoseSize}));
   trunk_ = register_blocks(*this, "trunk", config.camera_depth,
                            {.width = width, .num_heads = config.num_heads});
-  token_norm_ = register_module("token_norm", norm());
-  trunk_norm_ = register_module("trunk_norm", norm());
-  embed_pose_ = register_module("embed_pose",
-                                std::make_shared<BareLinear>(kPoseSize, width));
-  // Files number it behind its activation.
+  token_norm_ = register_module("token_norm", LayerNorm(width));
+  trunk_norm_ = register_module("trunk_norm", LayerNorm(width));
+  embed_pose_ = register_module("embed_pose", Linear(kPoseSize, width));
+  // Checkpoints number it after its activation.
   modulation_ = register_module("poseLN_modulation",
                                 std::make_shared<torch::nn::Module>())
-                    ->register_module(
-                        "1", std::make_shared<BareLinear>(width, 3 * width));
+                    ->register_module("1", Linear(width, 3 * width));
   pose_branch_ = register_module(
-      "pose_branch", std::make_shared<VggtMlp>(VggtMlpConfig{
-                         .in = width, .hidden = width / 2, .out = kPoseSize}));
+      "pose_branch",
+      std::make_shared<Mlp>(
+          MlpConfig{.width = width, .hidden = width / 2, .out = kPoseSize}));
 }
 
 at::Tensor VggtCameraHead::correction(const at::Tensor& tokens,
@@ -60,7 +57,7 @@ at::Tensor VggtCameraHead::forward(const at::Tensor& tokens) {
     pose = pose.detach();
     pose = pose + correction(normed, embed_pose_->forward(pose));
   }
-  // Only what leaves is bent; corrections see the guess as it is.
+  // Only the result is rectified; corrections see the guess as it is.
   return at::cat(
       {pose.slice(2, 0, kFieldOfView), at::relu(pose.slice(2, kFieldOfView))},
       2);

@@ -1,4 +1,4 @@
-// Where the cameras of a scene stood, guessed and corrected a few times.
+// Poses of a scene's cameras, by iterative refinement.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -22,17 +22,17 @@ class VggtCameraHead : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& tokens);
 
  private:
-  // What one iteration adds to the guess that `embedded` stands for.
+  // What one iteration adds to the pose that was embedded.
   at::Tensor correction(const at::Tensor& tokens, const at::Tensor& embedded);
 
   VggtConfig config_;
   at::Tensor empty_pose_tokens_;
   std::vector<std::shared_ptr<VggtBlock>> trunk_;
-  std::shared_ptr<BareLayerNorm> token_norm_;
-  std::shared_ptr<BareLayerNorm> trunk_norm_;
-  std::shared_ptr<BareLinear> embed_pose_;
-  std::shared_ptr<BareLinear> modulation_;
-  std::shared_ptr<VggtMlp> pose_branch_;
+  LayerNorm token_norm_{nullptr};
+  LayerNorm trunk_norm_{nullptr};
+  Linear embed_pose_{nullptr};
+  Linear modulation_{nullptr};
+  std::shared_ptr<Mlp> pose_branch_;
 };
 
 }  // namespace lockstep

@@ -52,7 +52,7 @@ void check_vggt_config(const VggtConfig& config) {
   require_at_least("camera_iterations", config.camera_iterations, 1);
   require_at_least("dpt_hidden", config.dpt_hidden, 1);
   require_multiple("image_size", config.image_size, config.patch);
-  // Rows and columns turn half a head each, in pairs of channels.
+  // Rows and columns rotate half of a head each, in pairs of channels.
   require_multiple("width", config.width, 4 * config.num_heads);
   // Sines and cosines of row and column take a quarter each.
   require_multiple("dpt_features", config.dpt_features, 8);

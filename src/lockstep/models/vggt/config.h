@@ -1,4 +1,4 @@
-// Sizes of VGGT, the net that sees geometry in images of a scene.
+// Sizes of VGGT.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 namespace lockstep {
 
 struct VggtConfig {
-  // Side of the images that places were learnt for. Others are taken too when
-  // their sides are multiples of the patch.
+  // Side of the images that position embeddings were learnt for. Others work
+  // too when their sides are multiples of the patch.
   int64_t image_size = 518;
   int64_t patch = 14;
   int64_t width = 1024;
@@ -20,7 +20,7 @@ struct VggtConfig {
   double rope_frequency = 100;
   int64_t camera_depth = 4;
   int64_t camera_iterations = 4;
-  // The heads that draw maps: channels, and the layers that they look at.
+  // DPT heads: channels, and the layers that they take tokens from.
   int64_t dpt_features = 256;
   int64_t dpt_hidden = 32;  // Of the last convolution but one.
   std::array<int64_t, 4> dpt_outs = {256, 512, 1024, 1024};
@@ -34,7 +34,7 @@ VggtConfig vggt_preset(const std::string& name);
 // Throws ConfigError for sizes that do not fit together.
 void check_vggt_config(const VggtConfig& config);
 
-// Tokens of a image before its patches: the camera's and the registers.
+// Tokens of an image before its patches: the camera's and the registers.
 int64_t num_special_tokens(const VggtConfig& config);
 
 }  // namespace lockstep

@@ -8,10 +8,9 @@
 namespace lockstep {
 namespace {
 
-constexpr double kNormEps = 1e-5;
 constexpr int64_t kImagesAtOnce = 8;
 
-BareConvConfig conv3x3(int64_t in, int64_t out) {
+ConvConfig conv3x3(int64_t in, int64_t out) {
   return {.in = in, .out = out, .kernel = 3, .padding = 1};
 }
 
@@ -24,11 +23,9 @@ GridSize size_of(const at::Tensor& maps) {
   return {maps.size(2), maps.size(3)};
 }
 
-template <typename Layer>
-std::shared_ptr<Layer> add_layer(torch::nn::Module& module,
-                                 const std::string& name,
-                                 const BareConvConfig& config) {
-  return module.register_module(name, std::make_shared<Layer>(config));
+Conv2d add_conv(torch::nn::Module& module, const std::string& name,
+                const ConvConfig& config) {
+  return module.register_module(name, Conv2d(config));
 }
 
 std::shared_ptr<torch::nn::Module> add_group(torch::nn::Module& module,
@@ -43,19 +40,17 @@ std::shared_ptr<torch::nn::Module> add_group(torch::nn::Module& module,
 class VggtDptHead::ResidualUnit : public torch::nn::Module {
  public:
   explicit ResidualUnit(int64_t features)
-      : conv1_(
-            add_layer<BareConv2d>(*this, "conv1", conv3x3(features, features))),
-        conv2_(add_layer<BareConv2d>(*this, "conv2",
-                                     conv3x3(features, features))) {}
+      : conv1_(add_conv(*this, "conv1", conv3x3(features, features))),
+        conv2_(add_conv(*this, "conv2", conv3x3(features, features))) {}
 
   at::Tensor forward(const at::Tensor& x) {
-    const at::Tensor bent = at::relu(x);
-    return conv2_->forward(conv1_->forward(bent).relu_()).add_(bent);
+    const at::Tensor rectified = at::relu(x);
+    return conv2_->forward(conv1_->forward(rectified).relu_()).add_(rectified);
   }
 
  private:
-  std::shared_ptr<BareConv2d> conv1_;
-  std::shared_ptr<BareConv2d> conv2_;
+  Conv2d conv1_;
+  Conv2d conv2_;
 };
 
 class VggtDptHead::FusionBlock : public torch::nn::Module {
@@ -63,8 +58,7 @@ class VggtDptHead::FusionBlock : public torch::nn::Module {
   enum class Place { kCoarsest, kOther };
 
   FusionBlock(int64_t features, Place place) {
-    out_conv_ = add_layer<BareConv2d>(*this, "out_conv",
-                                      {.in = features, .out = features});
+    out_conv_ = add_conv(*this, "out_conv", {.in = features, .out = features});
     if (place == Place::kOther) {
       unit1_ = register_module("resConfUnit1",
                                std::make_shared<ResidualUnit>(features));
@@ -84,28 +78,29 @@ class VggtDptHead::FusionBlock : public torch::nn::Module {
   }
 
  private:
-  std::shared_ptr<BareConv2d> out_conv_;
+  Conv2d out_conv_{nullptr};
   std::shared_ptr<ResidualUnit> unit1_;
   std::shared_ptr<ResidualUnit> unit2_;
 };
 
 VggtDptHead::VggtDptHead(const VggtConfig& config, DptValues kind)
     : config_(config), kind_(kind) {
-  norm_ = register_module(
-      "norm", std::make_shared<BareLayerNorm>(2 * config.width, kNormEps));
+  norm_ = register_module("norm", LayerNorm(2 * config.width));
   const auto projects = add_group(*this, "projects");
   for (size_t i = 0; i < projects_.size(); ++i) {
-    projects_[i] = add_layer<BareConv2d>(
-        *projects, std::to_string(i),
-        {.in = 2 * config.width, .out = config.dpt_outs[i]});
+    projects_[i] =
+        add_conv(*projects, std::to_string(i),
+                 {.in = 2 * config.width, .out = config.dpt_outs[i]});
   }
   const auto resize = add_group(*this, "resize_layers");
   const auto& outs = config.dpt_outs;
-  enlarge4_ = add_layer<BareConvTranspose2d>(
-      *resize, "0", {.in = outs[0], .out = outs[0], .kernel = 4, .stride = 4});
-  enlarge2_ = add_layer<BareConvTranspose2d>(
-      *resize, "1", {.in = outs[1], .out = outs[1], .kernel = 2, .stride = 2});
-  halve_ = add_layer<BareConv2d>(
+  enlarge4_ = resize->register_module(
+      "0", ConvTranspose2d(ConvConfig{
+               .in = outs[0], .out = outs[0], .kernel = 4, .stride = 4}));
+  enlarge2_ = resize->register_module(
+      "1", ConvTranspose2d(ConvConfig{
+               .in = outs[1], .out = outs[1], .kernel = 2, .stride = 2}));
+  halve_ = add_conv(
       *resize, "3",
       {.in = outs[3], .out = outs[3], .kernel = 3, .stride = 2, .padding = 1});
   register_scratch();
@@ -115,10 +110,10 @@ void VggtDptHead::register_scratch() {
   const int64_t features = config_.dpt_features;
   const auto scratch = add_group(*this, "scratch");
   for (size_t i = 0; i < narrow_.size(); ++i) {
-    BareConvConfig conv = conv3x3(config_.dpt_outs[i], features);
+    ConvConfig conv = conv3x3(config_.dpt_outs[i], features);
     conv.bias = Bias::kNo;
-    narrow_[i] = add_layer<BareConv2d>(
-        *scratch, "layer" + std::to_string(i + 1) + "_rn", conv);
+    narrow_[i] =
+        add_conv(*scratch, "layer" + std::to_string(i + 1) + "_rn", conv);
   }
   for (size_t i = 0; i < fusion_.size(); ++i) {
     fusion_[i] = scratch->register_module(
@@ -127,12 +122,11 @@ void VggtDptHead::register_scratch() {
             features, i + 1 == fusion_.size() ? FusionBlock::Place::kCoarsest
                                               : FusionBlock::Place::kOther));
   }
-  output1_ = add_layer<BareConv2d>(*scratch, "output_conv1",
-                                   conv3x3(features, features / 2));
+  output1_ =
+      add_conv(*scratch, "output_conv1", conv3x3(features, features / 2));
   const auto output2 = add_group(*scratch, "output_conv2");
-  output2_ = add_layer<BareConv2d>(*output2, "0",
-                                   conv3x3(features / 2, config_.dpt_hidden));
-  output3_ = add_layer<BareConv2d>(
+  output2_ = add_conv(*output2, "0", conv3x3(features / 2, config_.dpt_hidden));
+  output3_ = add_conv(
       *output2, "2",
       {.in = config_.dpt_hidden, .out = kind_ == DptValues::kPoints ? 4 : 2});
 }

@@ -1,5 +1,5 @@
-// A number or a few for every pixel, drawn from tokens of four layers (a dense
-// prediction transformer's head).
+// The head of a dense prediction transformer: values for every pixel from the
+// tokens of four layers.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -12,7 +12,8 @@
 #include "lockstep/models/vggt/aggregator.h"
 #include "lockstep/models/vggt/config.h"
 #include "lockstep/models/vggt/tables.h"
-#include "lockstep/nn/bare.h"
+#include "lockstep/nn/conv.h"
+#include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -52,17 +53,17 @@ class VggtDptHead : public torch::nn::Module {
 
   VggtConfig config_;
   DptValues kind_;
-  std::shared_ptr<BareLayerNorm> norm_;
-  std::array<std::shared_ptr<BareConv2d>, 4> projects_;
+  LayerNorm norm_{nullptr};
+  std::array<Conv2d, 4> projects_ = {nullptr, nullptr, nullptr, nullptr};
   // Four times and twice as large, as it is, half as large.
-  std::shared_ptr<BareConvTranspose2d> enlarge4_;
-  std::shared_ptr<BareConvTranspose2d> enlarge2_;
-  std::shared_ptr<BareConv2d> halve_;
-  std::array<std::shared_ptr<BareConv2d>, 4> narrow_;
+  ConvTranspose2d enlarge4_{nullptr};
+  ConvTranspose2d enlarge2_{nullptr};
+  Conv2d halve_{nullptr};
+  std::array<Conv2d, 4> narrow_ = {nullptr, nullptr, nullptr, nullptr};
   std::array<std::shared_ptr<FusionBlock>, 4> fusion_;
-  std::shared_ptr<BareConv2d> output1_;
-  std::shared_ptr<BareConv2d> output2_;
-  std::shared_ptr<BareConv2d> output3_;
+  Conv2d output1_{nullptr};
+  Conv2d output2_{nullptr};
+  Conv2d output3_{nullptr};
   TablePerSize<MapWaves> waves_;
 };
 

@@ -7,26 +7,26 @@
 namespace lockstep {
 namespace {
 
-std::vector<at::Tensor> in_a_row(const VggtGeometry& geometry) {
+std::vector<at::Tensor> as_list(const VggtGeometry& geometry) {
   return {geometry.tokens, geometry.pose,
           geometry.points, geometry.points_confidence,
           geometry.depth,  geometry.depth_confidence};
 }
 
-VggtGeometry of_row(const std::vector<at::Tensor>& row) {
-  return {.tokens = row[0],
-          .pose = row[1],
-          .points = row[2],
-          .points_confidence = row[3],
-          .depth = row[4],
-          .depth_confidence = row[5]};
+VggtGeometry from_list(const std::vector<at::Tensor>& list) {
+  return {.tokens = list[0],
+          .pose = list[1],
+          .points = list[2],
+          .points_confidence = list[3],
+          .depth = list[4],
+          .depth_confidence = list[5]};
 }
 
-// The heads' maps have their channels together. Kernels want weights to lie
-// alike, else each call copies them.
-void lay_out_weights(Vggt& net) {
+// The heads' maps are channels-last. Weights must be too, else each call copies
+// them.
+void lay_out_weights(Vggt& model) {
   for (const char* head : {"point_head", "depth_head"}) {
-    for (at::Tensor& weight : net.named_children()[head]->parameters()) {
+    for (at::Tensor& weight : model.named_children()[head]->parameters()) {
       if (weight.dim() != 4) continue;
       weight.set_data(weight.contiguous(at::MemoryFormat::ChannelsLast));
     }
@@ -35,22 +35,23 @@ void lay_out_weights(Vggt& net) {
 
 }  // namespace
 
-FrozenVggt::FrozenVggt(std::shared_ptr<Vggt> net, const VggtWants& wants)
-    : net_(std::move(net)), replay_([model = net_, wants](const auto& images) {
-        return in_a_row(model->forward(images, wants));
+FrozenVggt::FrozenVggt(std::shared_ptr<Vggt> model, const VggtWants& wants)
+    : model_(std::move(model)),
+      graphs_([model = model_, wants](const auto& images) {
+        return as_list(model->forward(images, wants));
       }) {
   const at::NoGradGuard no_grad;
-  net_->eval();
-  for (at::Tensor& parameter : net_->parameters()) {
+  model_->eval();
+  for (at::Tensor& parameter : model_->parameters()) {
     parameter.requires_grad_(false);
   }
-  lay_out_weights(*net_);
+  lay_out_weights(*model_);
 }
 
 VggtGeometry FrozenVggt::forward(const at::Tensor& images) {
   const at::NoGradGuard no_grad;
   const Tf32Convolutions as_in_the_original;
-  return of_row(replay_(images));
+  return from_list(graphs_(images));
 }
 
 }  // namespace lockstep

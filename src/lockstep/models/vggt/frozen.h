@@ -1,4 +1,4 @@
-// A VGGT that is not trained, prepared for many calls.
+// A VGGT for inference.
 #pragma once
 
 #include <memory>
@@ -11,23 +11,23 @@ namespace lockstep {
 
 class FrozenVggt {
  public:
-  // The net has its weights, on their device; it gets no gradients from here
-  // on, and weights may not move. Weights of convolutions are laid out for
-  // their kernels; names, shapes and values stay.
-  FrozenVggt(std::shared_ptr<Vggt> net, const VggtWants& wants);
+  // The model has its weights, on their device; parameters require no gradient
+  // from here on and must not be moved. Weights of convolutions become
+  // channels-last; names, shapes and values stay.
+  FrozenVggt(std::shared_ptr<Vggt> model, const VggtWants& wants);
 
   // As Vggt::forward(), without gradients. On a GPU convolutions, most of the
   // heads' work, run in TF32 as in the original, whatever precision the
-  // training sets; a shape's launches are recorded at its second call (see
+  // training sets; the launches of a shape are captured at its second call (see
   // CudaGraphCache).
   VggtGeometry forward(const at::Tensor& images);
 
-  const Vggt& net() const { return *net_; }
-  const CudaGraphCache& replay() const { return replay_; }
+  const Vggt& model() const { return *model_; }
+  const CudaGraphCache& graphs() const { return graphs_; }
 
  private:
-  std::shared_ptr<Vggt> net_;
-  CudaGraphCache replay_;
+  std::shared_ptr<Vggt> model_;
+  CudaGraphCache graphs_;
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Where a patch lies, as numbers: tables that depend on sizes alone.
+// Position tables of VGGT: they depend on sizes alone.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/kernels/qk_norm_rope.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -21,19 +20,8 @@ struct GridSize {
   bool operator==(const GridSize&) const = default;
 };
 
-struct HeadRotationsConfig {
-  GridSize grid = {};       // Patches.
-  int64_t num_special = 0;  // Tokens before them; all are at (0, 0).
-  int64_t head_size = 64;   // The first half turns by the row.
-  double frequency = 100;
-};
-
-// How queries and keys are turned by the places of their tokens. In double, on
-// the CPU. Patches count from 1.
-RopeTable make_head_rotations(const HeadRotationsConfig& config);
-
-// Sines and cosines of where a pixel lies in its image, for a map's channels:
-// the first half of them depends on the column, the second on the row.
+// Sinusoidal embedding of a pixel's position in its image: the first half of
+// the channels encodes the column, the second the row.
 struct MapWaves {
   at::Tensor of_column = {};  // [channels / 2, 1, width]
   at::Tensor of_row = {};     // [channels / 2, height, 1]
@@ -46,8 +34,6 @@ MapWaves make_map_waves(const GridSize& map, int64_t channels, double aspect);
 // Adds the waves to maps [F, channels, height, width], in place.
 void add_map_waves(const at::Tensor& maps, const MapWaves& waves);
 
-RopeTable moved_to(const RopeTable& rotations,
-                   const at::TensorOptions& options);
 MapWaves moved_to(const MapWaves& waves, const at::TensorOptions& options);
 
 // A table for every size, type and device that was asked for; made once. Not

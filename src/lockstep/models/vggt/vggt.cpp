@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "lockstep/error.h"
+#include "lockstep/nn/weights.h"
 #include "lockstep/tensor/autocast.h"
 
 namespace lockstep {
@@ -27,6 +28,7 @@ at::Tensor mean_token(const VggtLayer& layer) {
 }  // namespace
 
 Vggt::Vggt(const VggtConfig& config) : config_(checked(config)) {
+  const UninitialisedWeights weights_come_later;
   aggregator_ =
       register_module("aggregator", std::make_shared<VggtAggregator>(config));
   camera_head_ =
@@ -72,20 +74,20 @@ VggtGeometry Vggt::forward(const at::Tensor& images, const VggtWants& wants) {
     out.pose = camera_head_->forward(
         at::cat({layer.frame.select(2, 0), layer.global.select(2, 0)}, 2));
   }
-  std::array<VggtLayer, 4> of_maps;
+  std::array<VggtLayer, 4> map_layers;
   if (wants.points || wants.depth) {
-    for (size_t i = 0; i < of_maps.size(); ++i) {
-      of_maps[i] = layers.at(config_.dpt_layers[i]);
+    for (size_t i = 0; i < map_layers.size(); ++i) {
+      map_layers[i] = layers.at(config_.dpt_layers[i]);
     }
   }
   const GridSize image = {images.size(3), images.size(4)};
   if (wants.points) {
-    DptMaps maps = point_head_->forward(of_maps, image);
+    DptMaps maps = point_head_->forward(map_layers, image);
     out.points = maps.values;
     out.points_confidence = maps.confidence;
   }
   if (wants.depth) {
-    DptMaps maps = depth_head_->forward(of_maps, image);
+    DptMaps maps = depth_head_->forward(map_layers, image);
     out.depth = maps.values;
     out.depth_confidence = maps.confidence;
   }

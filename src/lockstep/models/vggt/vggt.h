@@ -1,8 +1,8 @@
-// VGGT: from images of a scene to where its cameras stood and where every
-// pixel lies.
+// VGGT (arXiv 2503.11651): camera poses, depth and 3-D points from images of a
+// scene.
 //
 // Names and shapes of parameters are the published ones (the track head is left
-// out). All are bare until they get their numbers (nn/bare.h).
+// out). They have no memory until they are loaded (nn/weights.h).
 #pragma once
 
 #include <torch/nn/module.h>
@@ -42,7 +42,7 @@ class Vggt : public torch::nn::Module {
   explicit Vggt(const VggtConfig& config);
 
   // images [B, S, 3, H, W], 0 .. 1, S views of each scene. Throws ConfigError
-  // for sides that are no multiples of the patch.
+  // for sides that are not multiples of the patch.
   VggtGeometry forward(const at::Tensor& images, const VggtWants& wants = {});
 
   const VggtConfig& config() const { return config_; }

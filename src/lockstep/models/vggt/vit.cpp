@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include "lockstep/nn/conv.h"
+#include "lockstep/nn/weights.h"
+
 namespace lockstep {
 namespace {
 
@@ -12,12 +15,11 @@ constexpr double kNormEps = 1e-6;
 class VggtVit::PatchEmbed : public torch::nn::Module {
  public:
   explicit PatchEmbed(const VggtConfig& config)
-      : proj_(
-            register_module("proj", std::make_shared<BareConv2d>(BareConvConfig{
-                                        .in = 3,
-                                        .out = config.width,
-                                        .kernel = config.patch,
-                                        .stride = config.patch}))) {}
+      : proj_(register_module("proj",
+                              Conv2d(ConvConfig{.in = 3,
+                                                .out = config.width,
+                                                .kernel = config.patch,
+                                                .stride = config.patch}))) {}
 
   // [F, width, height, width of the grid]
   at::Tensor forward(const at::Tensor& images) {
@@ -25,29 +27,28 @@ class VggtVit::PatchEmbed : public torch::nn::Module {
   }
 
  private:
-  std::shared_ptr<BareConv2d> proj_;
+  Conv2d proj_;
 };
 
 VggtVit::VggtVit(const VggtConfig& config) : config_(config) {
   const int64_t width = config.width;
   const int64_t side = config.image_size / config.patch;
-  cls_token_ = register_parameter("cls_token", bare_tensor({1, 1, width}));
+  cls_token_ = register_parameter("cls_token", new_weight({1, 1, width}));
   pos_embed_ =
-      register_parameter("pos_embed", bare_tensor({1, 1 + side * side, width}));
+      register_parameter("pos_embed", new_weight({1, 1 + side * side, width}));
   register_tokens_ = register_parameter(
-      "register_tokens", bare_tensor({1, config.num_registers, width}));
-  // For training with masks; it is in files and nothing here uses it.
-  register_parameter("mask_token", bare_tensor({1, width}));
+      "register_tokens", new_weight({1, config.num_registers, width}));
+  // For training with masks; in checkpoints, but not used here.
+  register_parameter("mask_token", new_weight({1, width}));
   patch_embed_ =
       register_module("patch_embed", std::make_shared<PatchEmbed>(config));
   blocks_ = register_blocks(
       *this, "blocks", config.vit_depth,
       {.width = width, .num_heads = config.num_heads, .norm_eps = kNormEps});
-  norm_ =
-      register_module("norm", std::make_shared<BareLayerNorm>(width, kNormEps));
+  norm_ = register_module("norm", LayerNorm(width, kNormEps));
 }
 
-at::Tensor VggtVit::places_of(const GridSize& grid) const {
+at::Tensor VggtVit::positions_of(const GridSize& grid) const {
   const int64_t side = config_.image_size / config_.patch;
   if (grid == GridSize{side, side}) return pos_embed_;
   const int64_t width = config_.width;
@@ -68,16 +69,17 @@ at::Tensor VggtVit::places_of(const GridSize& grid) const {
 at::Tensor VggtVit::forward(const at::Tensor& images) {
   const at::Tensor maps = patch_embed_->forward(images);
   const at::ScalarType wide = at::promote_types(maps.scalar_type(), at::kFloat);
-  const at::Tensor places = places_of({maps.size(2), maps.size(3)});
+  const at::Tensor positions = positions_of({maps.size(2), maps.size(3)});
   const at::Tensor patches =
-      maps.flatten(2).transpose(1, 2).to(wide) + places.slice(1, 1);
-  const auto of_all = [&](const at::Tensor& token) {
+      maps.flatten(2).transpose(1, 2).to(wide) + positions.slice(1, 1);
+  const auto for_all = [&](const at::Tensor& token) {
     return token.expand({images.size(0), -1, -1});
   };
-  // Registers have no place.
-  at::Tensor x = at::cat({of_all(cls_token_ + places.slice(1, 0, 1)).to(wide),
-                          of_all(register_tokens_).to(wide), patches},
-                         1);
+  // Registers have no position.
+  at::Tensor x =
+      at::cat({for_all(cls_token_ + positions.slice(1, 0, 1)).to(wide),
+               for_all(register_tokens_).to(wide), patches},
+              1);
   for (const auto& block : blocks_) x = block->forward(x);
   const TokenNorm& norm = norm_->norm();
   return at::layer_norm(x, norm.weight.sizes(), norm.weight.to(wide),

@@ -1,5 +1,5 @@
-// What VGGT makes of a image's patches before images meet: DINOv2's vision
-// transformer with registers.
+// DINOv2's vision transformer with registers, which embeds the patches of each
+// image for VGGT.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -25,8 +25,8 @@ class VggtVit : public torch::nn::Module {
  private:
   class PatchEmbed;
 
-  // [1, 1 + N, width]: of the class token and of the patches.
-  at::Tensor places_of(const GridSize& grid) const;
+  // [1, 1 + N, width]: position embeddings of the class token and the patches.
+  at::Tensor positions_of(const GridSize& grid) const;
 
   VggtConfig config_;
   at::Tensor cls_token_;
@@ -34,7 +34,7 @@ class VggtVit : public torch::nn::Module {
   at::Tensor register_tokens_;
   std::shared_ptr<PatchEmbed> patch_embed_;
   std::vector<std::shared_ptr<VggtBlock>> blocks_;
-  std::shared_ptr<BareLayerNorm> norm_;
+  LayerNorm norm_{nullptr};
 };
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/recipes/images/grid.h"
-#include "lockstep/recipes/images/pixels.h"
+#include "lockstep/diffusion/pixels.h"
 
 namespace lockstep {
 

@@ -306,7 +306,7 @@ TEST_F(VggtTest, AFrozenNetGivesTheSameAndTakesNoGradient) {
   const Shapes shapes = shapes_of(*net);
   const VggtGeometry expected = net->forward(images);
   FrozenVggt frozen(net, {.points = true, .pose = true});
-  EXPECT_EQ(shapes_of(frozen.net()), shapes);
+  EXPECT_EQ(shapes_of(frozen.model()), shapes);
   for (const Tensor& parameter : net->parameters()) {
     EXPECT_FALSE(parameter.requires_grad());
   }

@@ -10,7 +10,7 @@
 #include "lockstep/models/deeplab/model.h"
 #include "lockstep/models/deeplab/weights.h"
 #include "support/temp_dir.h"
-#include "unit/recipes/scribble_names.h"
+#include "unit/models/scribble_names.h"
 
 namespace lockstep {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/models/llama/llama.h"
+#include "lockstep/nn/weights.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -60,7 +61,7 @@ LlamaConfig read(const Json& json) {
 
 std::shared_ptr<Llama> tiny() {
   auto model = std::make_shared<Llama>(llama_preset("llama_tiny"));
-  give_memory(*model, at::kDouble);
+  materialize(*model, at::kDouble);
   fill_randomly(*model, 5);
   return model;
 }

@@ -2,7 +2,7 @@
 //
 // It describes its settings and builds a task from them: data, model, loss and
 // metrics. Processes, collectives, files, signals and records are the trainer's
-// work. docs/adding-a-recipe.md writes one.
+// work. docs/tutorial/adding-a-recipe.md writes one.
 #pragma once
 
 #include <memory>

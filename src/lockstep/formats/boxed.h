@@ -1,5 +1,5 @@
 // A value on the heap that is copied as the value itself would be: for large
-// alternatives of a variant, whose size is that of the largest one.
+// alternatives of a variant, since a variant is as large as its largest one.
 #pragma once
 
 #include <memory>

@@ -28,7 +28,7 @@
 
 namespace lockstep {
 
-// A whole number that 64 bits with a sign cannot hold.
+// An integer outside the range of int64_t.
 struct BigInt {
   std::string decimal;  // "-18446744073709551616"
   bool operator==(const BigInt&) const = default;
@@ -111,7 +111,7 @@ class BasicValue {
     }
   }
 
-  // The value of a key; null when there is none or this is no dict.
+  // The value of a key; null when there is none or this is not a dict.
   const BasicValue* find(std::string_view key) const {
     return find_key<std::string>(key);
   }
@@ -162,14 +162,14 @@ class BasicView {
   std::optional<BasicView> find(int64_t key) const;
 
   bool as_bool() const { return get<bool>("a bool"); }
-  int64_t as_int() const { return get<int64_t>("a whole number"); }
-  double as_double() const;  // whole numbers too
+  int64_t as_int() const { return get<int64_t>("an integer"); }
+  double as_double() const;  // integers too
   const std::string& as_string() const { return get<std::string>("a string"); }
   const Tensor& as_tensor() const { return get<Tensor>("a tensor"); }
   const typename Node::Dict& as_dict() const {
     return get<typename Node::Dict>("a dict");
   }
-  // Of a list or a tuple.
+  // For lists and tuples.
   const typename Node::List& as_list() const;
 
  private:
@@ -202,7 +202,7 @@ template <typename To, typename From, typename Convert>
 BasicValue<To> map_tensors(const BasicValue<From>& value,
                            const Convert& convert);
 
-// "a whole number", by the index of a value's alternative.
+// "an integer", by the index of a value's alternative.
 std::string_view kind_text(size_t alternative);
 [[noreturn]] void throw_missing(const std::string& path);
 [[noreturn]] void throw_wrong_kind(const std::string& path,

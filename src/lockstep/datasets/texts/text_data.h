@@ -16,7 +16,7 @@ namespace lockstep {
 
 // How a prompt and its answer become texts.
 struct TextShape {
-  bool is_conditional = false;  // The prompt is a image of its own.
+  bool is_conditional = false;  // The prompt is a separate image.
   bool uses_chat_template = false;
 };
 
@@ -47,7 +47,7 @@ class TextDataset final : public Dataset {
   Sample get(int64_t index, uint64_t seed) const override;
 
   const TextSource& source() const { return *source_; }
-  // Of what is to be written, with the end.
+  // Length of the text to be written, with its end token.
   int64_t num_tokens(int64_t index) const;
 
  private:
@@ -58,19 +58,19 @@ class TextDataset final : public Dataset {
 
 struct TextSets {
   DataSets data = {};
-  // Of the first texts that are not trained on, for samplings; of those that
-  // are where there are no others.
+  // From the first validation texts, for sampling; from training texts where
+  // there are no others.
   std::vector<std::string> prompts = {};
-  // Of the longest of these texts.
+  // Length of the longest of these texts.
   int64_t num_tokens = 0;
 };
 
 constexpr int64_t kMaxShownPrompts = 64;
 
 // The path is "builtin:text", generated sentences, or as read_text_files()
-// takes it. Of a folder "train" the folder "val" beside it is for validation,
-// else every 100th text. Throws ConfigError for any other path and for texts
-// without a prompt where conditions are asked for.
+// takes it. A folder "val" beside a folder "train" is for validation, otherwise
+// every 100th text. Throws ConfigError for any other path and for texts without
+// a prompt where conditions are asked for.
 TextSets open_text_sets(const std::string& path,
                         const std::shared_ptr<const TextPixels>& pixels,
                         const TextShape& shape);

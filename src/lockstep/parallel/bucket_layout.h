@@ -1,4 +1,4 @@
-// Which parameters travel together.
+// Which parameters are reduced together.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ class Module;
 
 namespace lockstep {
 
-// How gradients travel.
+// Gradient compression.
 enum class Compression { kNone, kFp16, kBf16 };
 
 struct DdpConfig {
@@ -44,7 +44,7 @@ struct DdpConfig {
   // Full names of parameters and buffers that are left alone on every rank.
   NameSet ignored = {};
   Compression compression = Compression::kNone;
-  // An own way to average a bucket, instead of `compression`.
+  // Custom averaging of a bucket, instead of `compression`.
   GradientHook gradient_hook = {};
   // From bucket_layout() of the run that this one continues.
   std::optional<BucketLayout> bucket_layout = {};

@@ -17,7 +17,7 @@ struct OptionDetails {
   std::string key = {};
   // Allowed values of a text or integer (or of each item of a list).
   std::vector<std::string> choices = {};
-  std::optional<double> minimum = {};  // Of a number.
+  std::optional<double> minimum = {};  // For numbers.
   std::optional<double> maximum = {};
   std::string group = {};  // Heading in help and docs.
   // Text for help when the default is computed ("all GPUs").

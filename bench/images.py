@@ -19,7 +19,7 @@ import peers
 
 PEER = [peers.peer_python(), str(peers.ROOT / "bench" / "python" / "images_worker.py")]
 ROUNDS = 2
-# Blocks of ours: the first ones warm up, PyTorch's times as many as are left.
+# Blocks of Lockstep: the first ones warm up, PyTorch's times as many as are left.
 NUM_WARM_BLOCKS = 2
 NUM_BLOCKS = 5
 COMMON = {"channels": 3, "classes": 10}

@@ -45,7 +45,7 @@ def make_batch(options):
     like = {"dtype": torch.uint8, "device": options.device}
     pixels = torch.randint(0, 256, (shape[0], 3, *shape[1:]), **like)
     labels = torch.randint(0, 21, shape, **like)
-    # Of a image 3 % are scribbles; the middle is an object.
+    # 3 % of an image are scribbles; the middle is an object.
     labels[torch.rand(shape, device=options.device) > 0.03] = reference.IGNORED
     pseudo = torch.zeros(shape, **like)
     middle = slice(options.size // 4, 3 * options.size // 4)

@@ -25,14 +25,16 @@ BasicValue<Tensor>& BasicValue<Tensor>::make_key(const Wanted& key) {
   if (const BasicValue* found = find(key)) {
     return const_cast<BasicValue&>(*found);
   }
-  LOCKSTEP_CHECK(is_null() || is<Dict>(), "a key of what is no dict");
+  LOCKSTEP_CHECK(is_null() || is<Dict>(),
+                 "a key of a value that is not a dict");
   if (is_null()) data_ = Dict{};
   return std::get<Dict>(data_).emplace_back(Entry{key, {}}).value;
 }
 
 template <typename Tensor>
 void BasicValue<Tensor>::push_back(BasicValue value) {
-  LOCKSTEP_CHECK(is_null() || is<List>(), "an item of what is no list");
+  LOCKSTEP_CHECK(is_null() || is<List>(),
+                 "an item of a value that is not a list");
   if (is_null()) data_ = List{};
   std::get<List>(data_).push_back(std::move(value));
 }

@@ -94,8 +94,8 @@ TEST(AtlasTraining, LearnsToReach) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto errors = metric(run.folder, "val/pose_l2_error");
   ASSERT_EQ(errors.size(), 8U);
-  // The best constant action has 0.31 and 0.53. The tiny nets, which nobody has
-  // trained, let positions through only dimly.
+  // The best constant action has 0.31 and 0.53. The tiny encoders, which nobody
+  // has trained, let positions through only dimly.
   EXPECT_LT(errors.back(), 0.3);
   EXPECT_GT(metric(run.folder, "val/gripper_accuracy").back(), 0.7);
   // What the guide shows of a run, and its files.

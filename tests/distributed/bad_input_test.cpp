@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 struct Mistake {
   Words flags = {};
-  std::vector<std::string> parts = {};  // Of the message.
+  std::vector<std::string> parts = {};  // Expected in the message.
   int exit_code = 2;
   std::string recipe = "tiny";
   int world = 1;

@@ -130,7 +130,7 @@ TEST(Ddp, RefusesAnotherModuleOnAnotherRank) {
       ADD_FAILURE() << "no error";
     } catch (const ConfigError& error) {
       EXPECT_EQ(std::string(error.what()),
-                "rank 1 has another module or DdpConfig than rank 0: "
+                "rank 1 has a different module or DdpConfig than rank 0: "
                 "'parameter weight [3, 4] float trained' there and 'parameter "
                 "weight [2, 4] float trained' on rank 0. Build the same module "
                 "with the same settings on every rank");

@@ -53,6 +53,19 @@ class DiskFault : public ::testing::Test {
     return run(command_of(training), options(training));
   }
 
+  // Sends SIGTERM to a training in its third step.
+  ProcessResult stop_by_signal() const {
+    const Training paused = training(1, {"--pause_in=train", "--pause_call=3",
+                                         "--record", temp_.path().string()});
+    Process process(command_of(paused), options(paused));
+    EXPECT_TRUE(
+        wait_for([&] { return fs::exists(temp_.path() / "paused_0"); }, 30));
+    process.send(SIGTERM);
+    ProcessResult result = process.wait();
+    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+    return result;
+  }
+
   // Whole ones; fails the test when another file of such a name is there.
   std::vector<int64_t> saved_steps() const {
     std::vector<int64_t> steps;
@@ -182,28 +195,14 @@ TEST_F(DiskFault, ThatGoesAwayDuringTheRunIsForgiven) {
 
 TEST_F(DiskFault, WhenStoppedBySignalIsSaidAndTheSignalIsTheExitCode) {
   set_faults("write ENOSPC 0 */checkpoint_step_[!2].pt.partial.*\n");
-  const Training paused = training(1, {"--pause_in=train", "--pause_call=3",
-                                       "--record", temp_.path().string()});
-  Process process(command_of(paused), options(paused));
-  ASSERT_TRUE(
-      wait_for([&] { return fs::exists(temp_.path() / "paused_0"); }, 30));
-  process.send(SIGTERM);
-  const ProcessResult result = process.wait();
-  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  const ProcessResult result = stop_by_signal();
   expect_in(result.out, "the last checkpoint was not written, older ones are");
   EXPECT_EQ(saved_steps(), Steps{2});
 }
 
 TEST_F(DiskFault, WhenStoppedWithoutAnyCheckpointSaysThatNothingIsLeft) {
   set_faults("write ENOSPC 0 *.pt.partial.*\n");
-  const Training paused = training(1, {"--pause_in=train", "--pause_call=3",
-                                       "--record", temp_.path().string()});
-  Process process(command_of(paused), options(paused));
-  ASSERT_TRUE(
-      wait_for([&] { return fs::exists(temp_.path() / "paused_0"); }, 30));
-  process.send(SIGTERM);
-  const ProcessResult result = process.wait();
-  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  const ProcessResult result = stop_by_signal();
   expect_in(result.err, "the run cannot be resumed");
   expect_not_in(result.out, "--resume latest");
 }

@@ -2,10 +2,13 @@
 // to do.
 #include <gtest/gtest.h>
 
+#include "support/messages.h"
 #include "support/process.h"
 
 namespace lockstep {
 namespace {
+
+using testing::expect_in;
 
 testing::ProcessResult train(const std::string& fault, int rank,
                              const std::vector<std::string>& options = {}) {
@@ -17,10 +20,6 @@ testing::ProcessResult train(const std::string& fault, int rank,
                                 .folder = "",
                                 .timeout_seconds = 60,
                                 .ignored_signals = {}});
-}
-
-void expect_in(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << " not in:\n" << text;
 }
 
 TEST(Faults, NoFaultNoReport) {
@@ -50,7 +49,7 @@ TEST(Faults, ARankThatThrowsIsTheRootCause) {
 }
 
 TEST(Faults, TheCauseIsNamedAlthoughItsVictimsEndFirst) {
-  // Rank 0 hosts the store and lets go of it before it has told why.
+  // Rank 0 hosts the store and closes it before it has reported why.
   for (int turn = 0; turn < 10; ++turn) {
     const auto result =
         testing::run({LOCKSTEP_PROGRAM, "run", "--nproc-per-node=2",

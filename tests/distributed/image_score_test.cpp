@@ -1,4 +1,4 @@
-// What recipes that draw images share: scores, samplings, damaged files.
+// Common to recipes that generate images: scores, sampling, damaged files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -199,7 +199,7 @@ TEST(ImageScores, ThatFailLoseNoCheckpointAndAreDoneAgain) {
   EXPECT_EQ(metric(data.folder(), "fd_builtin"), scores);
 }
 
-// Of the images that dit draws after some steps.
+// For the images that dit generates after some steps.
 double score_after(int steps) {
   const TempDir temp;
   const std::string count = std::to_string(steps);
@@ -272,7 +272,7 @@ TEST(Sampler, MakesTheFilesOfLockstepSample) {
                                       "sampled_seed_0_ema_0" / files[0].name));
 }
 
-// Of which three are damaged.
+// Three of them are damaged.
 void write_damaged_set(const TempDir& temp) {
   write_set(temp, test_image(20, 18));
   fs::create_symlink("4.jpg", temp.path() / "data" / "b" / "4.jpg");

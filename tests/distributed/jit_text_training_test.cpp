@@ -15,7 +15,7 @@ struct Pair {
   const char* answer;
 };
 
-// Of one patch of tokens and of many.
+// With one patch of tokens and with many.
 constexpr Pair kPairs[] = {
     {"What is the colour of the sky?",
      "It is blue, and grey when it rains on us."},

@@ -31,7 +31,7 @@ struct ProbeConfig {
   // Training samples that make the loss NaN, or memory run out.
   std::optional<int64_t> nan_sample = {};
   std::optional<int64_t> memory_sample = {};
-  // Of the machine and not of a GPU; by a real allocation.
+  // Memory of the machine, not of a GPU; by a real allocation.
   bool host_memory = false;
   // The loss of the n-th validation; the last one stays.
   std::vector<double> validation_losses = {};

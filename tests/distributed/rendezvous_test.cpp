@@ -8,11 +8,13 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/error.h"
 #include "lockstep/world.h"
+#include "support/messages.h"
 #include "support/ranks.h"
 
 namespace lockstep {
 namespace {
 
+using testing::expect_in;
 using testing::run_processes;
 
 // Joins with some variables changed and returns the error's text.
@@ -30,15 +32,12 @@ std::string error_when_joining(
   }
 }
 
-void expect_in(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
-
 int rank_from_environment() { return std::atoi(std::getenv("RANK")); }
 
 TEST(Rendezvous, TwoProcessesWithOneRankAreNamed) {
   run_processes({.size = 3}, [] {
-    // The third one claims to be rank 1 too; whoever comes second is told.
+    // The third one claims to be rank 1 too; the second to connect gets the
+    // error.
     if (rank_from_environment() == 0) {
       const auto text = error_when_joining<TimeoutError>(
           {{"TORCH_DISTRIBUTED_TIMEOUT", "3"}});
@@ -105,7 +104,7 @@ TEST(Rendezvous, NobodyAtTheAddressIsSaid) {
                                         {"MASTER_ADDR", "127.0.0.1"},
                                         {"MASTER_PORT", "9"},
                                         {"TORCH_DISTRIBUTED_TIMEOUT", "0.5"}});
-  expect_in(text, "found nobody at 127.0.0.1:9 within 500 ms");
+  expect_in(text, "could not connect to 127.0.0.1:9 within 500 ms");
 }
 
 TEST(Rendezvous, AnUnknownHostIsSaid) {

@@ -104,7 +104,7 @@ TEST_F(TrainedScribble, HasTheFilesOfTheGuide) {
   }
   const Image shown = read_image(folder() / "images" / "step2.png");
   EXPECT_EQ(shown.width, 3 * 67);   // Image, truth, prediction.
-  EXPECT_EQ(shown.height, 4 * 67);  // Of four images.
+  EXPECT_EQ(shown.height, 4 * 67);  // Four images.
 }
 
 TEST_F(TrainedScribble, EvaluatesWholeImagesAlikeOnAnyNumberOfProcesses) {
@@ -180,7 +180,7 @@ TEST_F(TrainedScribble, RefusesWhatCannotWork) {
                   "--save_path", checkpoint() + "/x"},
                  "cannot make the folder");
   expect_refused({"sample", "scribble", "--checkpoint", checkpoint()},
-                 "--images gives a image");
+                 "--images gives an image");
   expect_refused({"sample", "scribble", "--checkpoint", checkpoint(),
                   "--images", temp_->path() / "nothing"},
                  "no image there");

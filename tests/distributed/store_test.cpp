@@ -1,13 +1,13 @@
-// Ranks of real programs and the store: without a launcher of ours, and with a
+// Ranks of real programs and the store: without lockstep run, and with a
 // name server that does not answer.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <memory>
 
+#include "support/free_port.h"
+#include "support/messages.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -15,10 +15,8 @@ namespace lockstep {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
-
-void expect_in(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << " not in:\n" << text;
-}
+using testing::expect_in;
+using testing::free_port;
 
 testing::ProcessOptions options_for(Variables environment) {
   environment["OMP_NUM_THREADS"] = "1";
@@ -56,17 +54,6 @@ Variables open_mpi_task(const std::string& job, int rank, int size) {
 
 std::string unique(const std::string& name) {
   return name + std::to_string(getpid());
-}
-
-std::string free_port() {
-  const FileDescriptor listener(socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t length = sizeof(address);
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  bind(listener.get(), any, length);
-  getsockname(listener.get(), any, &length);
-  return std::to_string(ntohs(address.sin_port));
 }
 
 void expect_sums(const std::vector<Task>& tasks) {

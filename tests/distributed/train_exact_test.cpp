@@ -183,7 +183,7 @@ TEST(TrainExact, AnOwnNormaliserDividesTheWholeStep) {
   expect_as_plain_loop(kPlain + Words{"--own_normaliser"});
 }
 
-// Each term has its own, which ranks that differ in size share.
+// Each term has its own denominator, summed over ranks of different size.
 TEST(TrainExact, TermsAreDividedByTheNormalisersOfAllRanks) {
   expect_as_plain_loop(kPlain + Words{"--loss_terms"});
 }

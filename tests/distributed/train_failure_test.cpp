@@ -147,7 +147,7 @@ TEST_F(TrainFailure, SlowSteadyProgressIsProgress) {
 }
 
 TEST_F(TrainFailure, WithoutValidationALowerTrainingLossIsBetter) {
-  // Of tiny a higher accuracy is better; of a loss never.
+  // A higher accuracy of tiny is better; a higher loss never.
   run_well({.folder = folder(),
             .flags = {"--val_samples=0", "--train_samples=16", "--epochs=4",
                       "--batch_size=16", "--lr=0"}});
@@ -185,7 +185,7 @@ TEST_F(TrainFailure, OverfitBatchesRepeatsTheFirstSteps) {
 
 struct Limit {
   Words flags = {};
-  size_t steps = 0;      // Of an epoch of 6 steps.
+  size_t steps = 0;      // In an epoch of 6 steps.
   size_t validated = 0;  // Samples of 13 on 2 ranks, batches of 2.
 };
 

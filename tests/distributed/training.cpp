@@ -67,18 +67,6 @@ void run_well(const Training& training) {
   ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-void expect_in(const std::string& text, const std::string& part) {
-  EXPECT_TRUE(contains(text, part)) << part << " not in:\n" << text;
-}
-
-void expect_not_in(const std::string& text, const std::string& part) {
-  EXPECT_FALSE(contains(text, part)) << part << " in:\n" << text;
-}
-
 std::vector<std::string> metric_lines(const fs::path& folder) {
   std::vector<std::string> lines;
   for (const Json& record : records(folder)) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint.h"
+#include "support/messages.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -30,10 +31,6 @@ void run_well(const Training& training);
 
 Words operator+(Words words, const Words& more);
 
-bool contains(const std::string& text, const std::string& part);
-void expect_in(const std::string& text, const std::string& part);
-void expect_not_in(const std::string& text, const std::string& part);
-
 // The lines of metrics.jsonl less what depends on the clock. Numbers keep all
 // their digits: equal texts are equal bits.
 std::vector<std::string> metric_lines(const std::filesystem::path& folder);
@@ -52,7 +49,7 @@ at::Tensor weight(const Tree& checkpoint, const std::string& name);
 // What a rank of the probe recipe was asked for, in order.
 struct Seen {
   std::string phase;      // "train", "validate", "sample"
-  uint64_t checksum = 0;  // Of the weights.
+  uint64_t checksum = 0;  // Checksum of the weights.
   std::vector<int64_t> indices = {};
 };
 std::vector<Seen> read_record(const std::filesystem::path& folder, int rank);

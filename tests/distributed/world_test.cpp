@@ -144,7 +144,7 @@ TEST(World, ABarrierNamesTheMissingRanks) {
       ADD_FAILURE() << "no error";
     } catch (const TimeoutError& error) {
       const std::string text = error.what();
-      EXPECT_NE(text.find("rank(s) 1, 3 did not come"), std::string::npos)
+      EXPECT_NE(text.find("rank(s) 1, 3 did not arrive"), std::string::npos)
           << text;
       EXPECT_NE(text.find("--timeout"), std::string::npos);
       EXPECT_NE(text.find("TORCH_DISTRIBUTED_TIMEOUT"), std::string::npos);
@@ -155,7 +155,7 @@ TEST(World, ABarrierNamesTheMissingRanks) {
 
 TEST(World, ABarrierDoesNotTakeALeavingRankForAComingOne) {
   run_ranks({.size = 2}, [](const World& world) {
-    if (world.rank() == 1) return;  // leaves: the destructor says farewell
+    if (world.rank() == 1) return;  // The destructor tells the others.
     try {
       world.barrier();
       ADD_FAILURE() << "no error";

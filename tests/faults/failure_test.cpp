@@ -93,7 +93,7 @@ TEST(Failure, AnEarlyGoodExitIsNoFailureButIsMentioned) {
   EXPECT_TRUE(contains(result.err, "had already exited with 0"));
 }
 
-// Rank 0 only says that its peer is gone.
+// Rank 0 only reports that its peer is gone.
 TEST(Failure, ANeededRankThatExitsWith0IsTheCause) {
   const TempDir folder;
   const auto result = run_shell(
@@ -112,7 +112,7 @@ TEST(Failure, ANeededRankThatExitsWith0IsTheCause) {
   EXPECT_TRUE(contains(result.err.substr(0, root), "PeerError"));
 }
 
-// Rank 1 closes its connections long before it has told why.
+// Rank 1 closes its connections long before it has reported why.
 TEST(Failure, ACauseThatReportsLateIsWaitedFor) {
   const TempDir folder;
   const auto result = run_shell(
@@ -128,7 +128,7 @@ TEST(Failure, ACauseThatReportsLateIsWaitedFor) {
   EXPECT_TRUE(contains(result.err.substr(root), "IoError: disk")) << result.err;
 }
 
-// Rank 1 has told why, but does not come to its end.
+// Rank 1 has reported why, but does not end.
 TEST(Failure, ACauseThatReportsLateAndLingersIsNamed) {
   const TempDir folder;
   const auto result = run_shell(

@@ -38,10 +38,6 @@ ProcessOptions with_temp(const TempDir& folder) {
   return {.environment = {{"TMPDIR", folder.path().string()}}};
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 int count(const std::string& text, const std::string& part) {
   int number = 0;
   for (auto at = text.find(part); at != std::string::npos;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "support/messages.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -26,8 +27,8 @@ ProcessResult run_shell(const Words& options, const std::string& script,
 // TMPDIR is a folder of the test: what a failed job keeps there goes with it.
 ProcessOptions with_temp(const TempDir& folder);
 
-bool contains(const std::string& text, const std::string& part);
 int count(const std::string& text, const std::string& part);
+
 // Workers with a child, a child in a session of its own, and an orphan; all
 // of them ignore the polite signals.
 constexpr const char* kFamily =

@@ -75,7 +75,7 @@ except ConnectionError:
 TEST(JobStore, KeysOfTheRanksAreClosedToOtherPrograms) {
   const auto result = run_with_store({}, R"(
 store = connect()
-store.sendall(b"\x01" + text("/lockstep/0/farewell/0") + text("1"))
+store.sendall(b"\x01" + text("/lockstep/0/departed/0") + text("1"))
 try:
     store.sendall(b"\x0d" + bytes(4))
     receive(store, 4)

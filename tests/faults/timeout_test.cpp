@@ -1,4 +1,4 @@
-// Timeouts: the launcher says who kept the others waiting.
+// Timeouts: the launcher reports who kept the others waiting.
 #include <gtest/gtest.h>
 
 #include "faults/launcher.h"

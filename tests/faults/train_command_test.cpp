@@ -17,7 +17,7 @@ constexpr const char* kEcho =
     "for word; do line=\"$line [$word]\"; done\n"
     "echo \"rank ${RANK:-none} of ${WORLD_SIZE:-none}$line\"\n";
 
-// A worker script, and the launcher told to use it.
+// A worker script, and a launcher that uses it.
 class TrainCommand : public ::testing::Test {
  protected:
   ProcessResult start(const std::string& script, const Words& words,

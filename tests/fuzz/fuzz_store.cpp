@@ -1,4 +1,4 @@
-// Several clients of one store, whose bytes arrive in pieces: each piece is a
+// Several clients of one store; their bytes arrive in pieces: each piece is a
 // byte for the client, one for the length, and the bytes.
 #include <set>
 

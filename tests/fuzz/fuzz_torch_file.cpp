@@ -2,8 +2,8 @@
 #include "lockstep/formats/torch_file.h"
 #include "unit/formats/sample_values.h"
 
-// Zip files, whose checksums stop most damage early, and the old format, which
-// has none.
+// Zip files, with checksums that stop most damage early, and the old format,
+// which has none.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using lockstep::TorchFileCheck;
   for (const auto check : {TorchFileCheck::kAll, TorchFileCheck::kStructure}) {

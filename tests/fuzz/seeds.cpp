@@ -76,7 +76,7 @@ std::string torch_bytes(const Value& value) {
   return read_file(folder.path() / "a");
 }
 
-// A tensor whose sign is in its metadata.
+// A tensor with its sign in the metadata.
 Value lazy_value() {
   const auto complex_record = [] {
     TensorRecord tensor = float_tensor({4}, {1, 2, 3, 4});

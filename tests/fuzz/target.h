@@ -1,4 +1,4 @@
-// What the fuzz targets share: how bytes reach a reader, and what may leave it.
+// Common to the fuzz targets: how bytes reach a reader, and what may leave it.
 //
 // A target is one function over bytes. A reader may refuse them by an error
 // that a user can act on; any other exception, a broken promise, a report of a

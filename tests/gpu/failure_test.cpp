@@ -7,19 +7,17 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/error.h"
+#include "support/messages.h"
 #include "support/ranks.h"
 
 namespace lockstep {
 namespace {
 
+using testing::expect_in;
 using testing::run_processes;
 using testing::run_ranks;
 
 bool is_rank() { return std::getenv("RANK") != nullptr; }
-
-void expect_in(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << " not in:\n" << text;
-}
 
 TEST(GpuFailure, MoreProcessesThanGpusIsRefusedBeforeTheStart) {
   const std::string output =

@@ -20,7 +20,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// Of libc10_cuda, which is loaded at run time: the inline function of the
+// From libc10_cuda, which is loaded at run time: the inline function of the
 // header would give this program's own.
 c10::cuda::WarningState& warning_state() {
   void* state =

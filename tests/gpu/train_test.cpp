@@ -137,7 +137,7 @@ TEST(GpuTrain, ResumesToTheSameBits) {
   Arguments whole = common;
   whole.insert(whole.end(), {"--n_steps", "24"});
   const Training expected = train(folder.path() / "whole", 2, whole);
-  // Stopped by the end of a shorter run, with the course of the longer one.
+  // Stopped by the end of a shorter run, with the schedule of the longer one.
   Arguments part = common;
   part.insert(part.end(), {"--n_steps", "24", "--save_every", "10"});
   train(folder.path() / "part", 2, part);

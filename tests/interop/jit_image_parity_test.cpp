@@ -29,7 +29,7 @@ struct Sizes {
   GuidanceInterval interval = kInside;
 };
 
-// Of the paper's sizes in small, and the patches.
+// The paper's sizes in small, and the patches.
 const std::vector<Sizes> kCases = {
     {"b4",
      {.image_size = 16,

@@ -1,4 +1,4 @@
-// Checkpoints beyond 4 GiB, whose sizes and offsets need zip64.
+// Checkpoints beyond 4 GiB: sizes and offsets need zip64.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 

@@ -31,7 +31,7 @@ Tree sizes(std::initializer_list<std::pair<const char*, int64_t>> values) {
   return tree;
 }
 
-// Of LLaMA 3.1, with a context so short that all three kinds of pairs occur.
+// As in LLaMA 3.1, with a context so short that all three kinds of pairs occur.
 Tree scaled() {
   Tree tree = sizes({{"head_dim", 32}});
   tree["rope_theta"] = 500000.0;

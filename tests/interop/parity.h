@@ -1,4 +1,4 @@
-// What tests against an independent Python implementation share.
+// Common to tests against an independent Python implementation.
 #pragma once
 
 #include <string>

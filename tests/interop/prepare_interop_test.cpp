@@ -123,7 +123,7 @@ TEST_F(PrepareInterop, DamagedLerobotEpisodesAreListed) {
   expect_reason("episode_000001", "has no column 'wrist_image', but image");
   expect_reason("episode_000002", "is it whole?");
   expect_reason("episode_000003", "action 0: x is nan");
-  expect_reason("episode_000004", "without the bytes of a image");
+  expect_reason("episode_000004", "without the bytes of an image");
   expect_reason("episode_000005", "does not hold 7 numbers");
   expect_reason("episode_000006", "its task changes");
   expect_reason("episode_000007", "neither PNG nor JPEG");

@@ -130,7 +130,7 @@ void expect_close(const Tensor& ours, const Tensor& theirs,
   EXPECT_LE(error, tolerance * size + 1e-12) << what << " of size " << size;
 }
 
-// Of every protein what belongs to it, without padding.
+// The values of every protein, without padding.
 void expect_equal_geometry(const CaseConfig& config, const Case& made,
                            const TreeView& theirs) {
   const Tensor angles = backbone_angles(made.input.coords, made.input.lengths);

@@ -138,7 +138,7 @@ std::vector<Case> ask_python(const testing::TempDir& folder) {
   return cases;
 }
 
-// One level where a image with an odd side is halved, since OpenCV leaves its
+// One level where an image with an odd side is halved, since OpenCV leaves its
 // own convention there and averages four pixels. All else is equal.
 int allowed_difference(const Case& c) {
   return c.kind == "factor" && c.is_photo() && c.argument(0) == 0.5 ? 1 : 0;

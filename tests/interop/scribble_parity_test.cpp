@@ -1,4 +1,4 @@
-// The nets of the recipe scribble, their loss terms, gradients and running
+// The models of the recipe scribble, their loss terms, gradients and running
 // statistics are those of an independent implementation; the other side is
 // python/scribble_reference.py.
 #include <gtest/gtest.h>

@@ -1,15 +1,17 @@
 // Python programs under `lockstep run`, Lockstep programs under Python's
 // torchrun.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
+#include "support/free_port.h"
+#include "support/messages.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
+using testing::expect_in;
+using testing::free_port;
 using testing::ProcessResult;
 
 ProcessResult run_long(const std::vector<std::string>& command) {
@@ -27,21 +29,6 @@ ProcessResult python_under_lockstep(const std::vector<std::string>& arguments) {
       "--nproc_per_node=2", PYTHON_SCRIPTS "/ddp_script.py"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run_long(command);
-}
-
-std::string free_port() {
-  const FileDescriptor listener(socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t length = sizeof(address);
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  bind(listener.get(), any, length);
-  getsockname(listener.get(), any, &length);
-  return std::to_string(ntohs(address.sin_port));
-}
-
-void expect_in(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << part << " not in:\n" << text;
 }
 
 TEST(PythonUnderLockstep, AnUnchangedDdpScriptTrains) {

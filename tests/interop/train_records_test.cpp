@@ -54,7 +54,7 @@ class TrainRecords : public ::testing::Test {
   TempDir temp_;
 };
 
-// From the older of two checkpoints: what came after it is told once.
+// From the older of two checkpoints: what came after it is recorded once.
 TEST_F(TrainRecords, OneRunOfTwoRanksGoesOnAfterAResumeWithoutFoldingBack) {
   const ProcessResult first =
       run_here(training(2, {"--n_steps=11", "--save_every=4"}));

@@ -6,7 +6,7 @@
 
 namespace lockstep::testing {
 
-// The 3072 bytes of a image.
+// The 3072 bytes of an image.
 std::string cifar10_pixels(int64_t index);
 
 // Images `begin` to `end`, the latter not included.

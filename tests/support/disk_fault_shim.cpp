@@ -74,7 +74,7 @@ std::optional<Fault> find_fault(const std::string& call,
   return std::nullopt;
 }
 
-// Whether the call fails; errno then says why.
+// Whether the call fails; errno is then set.
 bool fails(const std::string& call, const std::string& path) {
   auto fault = find_fault(call, path);
   while (fault && fault->reason == kHold) {

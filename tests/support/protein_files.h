@@ -10,7 +10,7 @@
 
 namespace lockstep::testing {
 
-// One atom of a file; what a line of PDB says of it.
+// One atom of a file, as a line of PDB describes it.
 struct AtomLine {
   std::string name = "CA";
   std::string residue = "ALA";

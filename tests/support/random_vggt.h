@@ -1,4 +1,4 @@
-// A VGGT whose every branch matters: nothing begins near zero or one.
+// A VGGT in which every branch matters: no weight begins near zero or one.
 #pragma once
 
 #include <torch/torch.h>

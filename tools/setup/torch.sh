@@ -9,7 +9,7 @@ TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy pillow safetensors
   wandb==0.31.0 tensorboard scipy pytorch-fid==0.3.0 torch-fidelity==0.4.0
   tokenizers==0.23.3 transformers==5.22.2 opencv-python-headless==4.13.0.92 h5py==3.16.0 # those behind torch for tests,
   pyarrow==26.0.1) # this one also for lockstep-prepare
-# LeRobot, whose own requirements exclude this torch: it and what its data sets import, into a folder of its own.
+# LeRobot, whose own requirements exclude this torch: it and what its data sets import, into a separate folder.
 LEROBOT_REQUIREMENTS=(lerobot==0.4.4 accelerate==1.15.0 av==15.1.0 datasets==4.8.5 dill==0.4.1 multiprocess==0.70.19
   pandas==3.1.1 psutil==7.2.2 python-dateutil==4.0.0 torchcodec==0.11.1)
 NVCC_REQUIREMENTS=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88

@@ -8,7 +8,7 @@ namespace lockstep {
 int64_t monotonic_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
 }
 
 double seconds_between(int64_t begin_ns, int64_t end_ns) {

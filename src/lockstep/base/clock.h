@@ -7,6 +7,8 @@
 
 namespace lockstep {
 
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+
 // CLOCK_MONOTONIC in nanoseconds; comparable between processes of one host.
 int64_t monotonic_ns();
 

@@ -1,4 +1,4 @@
-// What the processor really offers, where its own announcement is wrong.
+// Processor features that CPUID announces wrongly.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Whole numbers, divided.
+// Integer division.
 #pragma once
 
 #include <cstdint>

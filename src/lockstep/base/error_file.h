@@ -1,4 +1,4 @@
-// The error file of torchelastic: how a worker tells its launcher why it
+// The error file of torchelastic: in it a worker reports to its launcher why it
 // failed.
 //
 // A worker started by `lockstep run` or by torchrun finds the path in

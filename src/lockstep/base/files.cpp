@@ -53,6 +53,16 @@ std::string read_file(const std::filesystem::path& path) {
   return *std::move(bytes);
 }
 
+bool path_exists(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
 std::filesystem::path make_unique_folder(const std::filesystem::path& parent,
                                          std::string_view prefix) {
   std::error_code error;
@@ -63,8 +73,8 @@ std::filesystem::path make_unique_folder(const std::filesystem::path& parent,
 }
 
 void make_output_folder(const std::filesystem::path& path) {
+  if (path.empty() || is_folder(path)) return;
   std::error_code error;
-  if (path.empty() || std::filesystem::is_directory(path, error)) return;
   std::filesystem::create_directories(path, error);
   if (!error) return;
   throw IoError("cannot make the folder '" + path.string() +

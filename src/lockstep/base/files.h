@@ -16,6 +16,10 @@ std::string read_file(const std::filesystem::path& path);
 // vanish.
 std::optional<std::string> try_read_file(const std::filesystem::path& path);
 
+// False also where the path cannot be looked at.
+bool path_exists(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+
 // A new, empty folder "<parent>/<prefix>XXXXXX". Throws IoError.
 std::filesystem::path make_unique_folder(const std::filesystem::path& parent,
                                          std::string_view prefix);

@@ -1,4 +1,4 @@
-// CUDA_VISIBLE_DEVICES, as messages speak of it.
+// CUDA_VISIBLE_DEVICES in messages.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@ namespace lockstep {
 // NoDevFiles.
 bool means_cpus(std::string_view cuda_visible_devices);
 
-// True when the machine has GPUs and a process that sees none of them has not
-// been told to do without: CUDA_VISIBLE_DEVICES is not set or names others.
+// True when the machine has GPUs and a process sees none of them, but not on
+// purpose: CUDA_VISIBLE_DEVICES is not set or names others.
 bool misses_gpus(const std::optional<std::string>& setting, int installed);
 
 // "1 GPU (0)", "2 GPUs (0 and 1)", "8 GPUs (0 to 7)". At least one.

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Where the kernel shows it; tests name folders of their own.
+// Where the kernel shows it; tests pass other folders.
 struct CgroupFiles {
   std::filesystem::path membership = "/proc/self/cgroup";
   std::filesystem::path root = "/sys/fs/cgroup";
@@ -28,7 +28,7 @@ class MemoryCgroup {
   std::optional<int64_t> limit_bytes() const;
 
  private:
-  std::filesystem::path root_;  // Of the hierarchy with the memory controller.
+  std::filesystem::path root_;  // Hierarchy with the memory controller.
   std::filesystem::path folder_;
   std::filesystem::path counter_;
 };

@@ -11,7 +11,7 @@ namespace lockstep {
 void write_new_file(const std::filesystem::path& path, std::string_view bytes) {
   FileDescriptor file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  // Some file systems tell of a full disk when the file is closed.
+  // Some file systems report a full disk only when the file is closed.
   const bool is_written =
       file && write_all(file.get(), bytes) && close(file.release()) == 0;
   if (is_written) return;

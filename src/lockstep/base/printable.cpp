@@ -30,7 +30,7 @@ bool is_unsafe(uint32_t code) {
   return false;
 }
 
-// Of a code point that code_point_size() has found to be valid.
+// For a code point that code_point_size() has found valid.
 uint32_t decode(std::string_view bytes) {
   const auto first = static_cast<uint8_t>(bytes[0]);
   if (bytes.size() == 1) return first;

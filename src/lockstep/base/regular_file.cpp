@@ -29,7 +29,7 @@ std::optional<OpenFile> open_regular(const std::filesystem::path& path) {
                   .bytes = static_cast<size_t>(info.st_size)};
 }
 
-// At most `bytes`, however far the file grows meanwhile.
+// At most `bytes`, even if the file grows.
 std::optional<std::string> read_part(const OpenFile& file, size_t offset,
                                      size_t bytes) {
   std::string text(bytes, '\0');

@@ -1,13 +1,13 @@
-// Threads that take no signals.
+// Blocking signals in a thread.
 #pragma once
 
 #include <csignal>
 
 namespace lockstep {
 
-// While it lives, this thread and threads that it starts take no signal; theirs
-// stays so. For threads beside the one that knows what to do about signals, and
-// around libraries that start threads of their own.
+// While it lives, all signals are blocked in this thread; threads that it
+// starts inherit that for good. For threads beside the one that knows what to
+// do about signals, and around libraries that start threads.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked();

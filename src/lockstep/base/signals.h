@@ -1,4 +1,4 @@
-// Signals in words.
+// Names and meanings of signals.
 #pragma once
 
 #include <optional>

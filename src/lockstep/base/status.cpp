@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-std::shared_ptr<StatusPage> map_page(int fd) {
+std::shared_ptr<StatusPage> map_status_page(int fd) {
   return std::static_pointer_cast<StatusPage>(map_status_memory(fd));
 }
 
@@ -58,7 +58,7 @@ StatusReader::StatusReader()
             F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw IoError("cannot make a status page: " + errno_text());
   }
-  page_ = map_page(fd_.get());
+  page_ = map_status_page(fd_.get());
   if (page_ == nullptr) {
     throw IoError("cannot map a status page: " + errno_text());
   }
@@ -101,7 +101,7 @@ StatusWriter StatusWriter::from_environment(const Environment& environment) {
   if (!fd || !is_status_memory(static_cast<int>(*fd))) return writer;
   // A child of this process has no business with the page.
   fcntl(static_cast<int>(*fd), F_SETFD, FD_CLOEXEC);
-  auto page = map_page(static_cast<int>(*fd));
+  auto page = map_status_page(static_cast<int>(*fd));
   if (page == nullptr) return writer;
   writer.page_ = std::move(page);
   writer.page_->version = StatusPage::kVersion;

@@ -70,7 +70,7 @@ struct StatusPage {
   std::atomic<int64_t> collective_bytes;
   std::atomic<int64_t> host_bytes;         // Resident memory of the process
   std::atomic<int64_t> device_bytes;       // Memory taken on the GPU
-  std::atomic<int64_t> timeout_ns;         // Limit of a collective; 0: not told
+  std::atomic<int64_t> timeout_ns;         // Limit of a collective; 0: unknown
   std::atomic<int64_t> collective_failed;  // Number of the last one that failed
   std::atomic<int32_t> job_is_lost;  // Set by the launcher: a rank has failed
   std::array<char, 4096 - 116> reserved;
@@ -78,7 +78,7 @@ struct StatusPage {
 static_assert(sizeof(StatusPage) == 4096);
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 
-// What the launcher knows of a rank at one moment.
+// Snapshot of a rank, for the launcher.
 struct RankStatus {
   int pid = 0;
   int rank = 0;
@@ -93,7 +93,7 @@ struct RankStatus {
   int64_t collective_bytes = 0;
   int64_t host_bytes = 0;
   int64_t device_bytes = 0;
-  double timeout_seconds = 0;  // Limit of a collective; 0: not told
+  double timeout_seconds = 0;  // Limit of a collective; 0: unknown
   bool last_collective_failed = false;
 };
 

@@ -20,7 +20,7 @@ std::string_view trim(std::string_view text);
 std::string replace_all(std::string text, std::string_view from,
                         std::string_view to);
 
-// Of equal names the second and later ones get "_2", "_3", ...
+// Repeated names get "_2", "_3", ...
 void number_equal_names(std::vector<std::string>& names);
 
 // The whole text must be the number; no value otherwise.

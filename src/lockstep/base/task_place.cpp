@@ -97,7 +97,7 @@ std::string step_variable(const Environment& environment, const char* step,
 
 std::optional<TaskPlace> find_slurm_task(const Environment& environment) {
   // The script of sbatch has SLURM_PROCID=0 and the allocation's SLURM_NTASKS,
-  // but is no step.
+  // but is not a step.
   const auto step = find(environment, "SLURM_STEP_ID");
   if (!step || !find(environment, "SLURM_PROCID")) return std::nullopt;
   TaskPlace place;
@@ -121,7 +121,7 @@ std::optional<TaskPlace> find_slurm_task(const Environment& environment) {
   return place;
 }
 
-// PMI alone does not say which tasks share a machine.
+// PMI alone does not show which tasks run on one machine.
 std::optional<TaskPlace> find_bare_pmi_task(const Environment& environment) {
   if (!find(environment, "PMI_RANK") || !find(environment, "PMI_SIZE")) {
     return std::nullopt;
@@ -137,7 +137,7 @@ std::optional<TaskPlace> find_bare_pmi_task(const Environment& environment) {
 }
 
 std::optional<TaskPlace> find_any_task(const Environment& environment) {
-  // mpirun inside of an allocation starts its tasks below a step of its own.
+  // mpirun inside an allocation starts its tasks in a separate step.
   for (const Kind& kind : kMpi) {
     if (auto place = find_mpi_task(environment, kind)) return place;
   }

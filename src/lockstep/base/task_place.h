@@ -16,8 +16,7 @@ struct TaskPlace {
   int rank = 0;
   int size = 1;
   int local_rank = 0;
-  // What says that the tasks are on several machines, or that nothing says they
-  // are on one; empty: all are on this machine.
+  // Why the tasks may be on several machines; empty: all are on this machine.
   std::string not_one_machine;
   // The same text for all tasks of the job, and for no other job that runs on
   // this machine. Empty: no variable holds one.

@@ -10,13 +10,13 @@
 namespace lockstep {
 namespace {
 
-// What a process wrote into a file is nothing that its launcher shows.
+// The launcher forwards what it reads from pipes, not files.
 bool is_pipe(int fd) {
   struct stat info{};
   return fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
-int columns_told(const Environment& environment) {
+int forwarded_columns(const Environment& environment) {
   constexpr int64_t kMostColumns = 10'000;
   const auto columns = find_integer(environment, kTerminalColumnsVariable);
   return static_cast<int>(
@@ -28,7 +28,7 @@ int columns_told(const Environment& environment) {
 int terminal_columns(int fd, const Environment& environment) {
   constexpr int kUsualColumns = 80;
   if (find(environment, "TERM").value_or("dumb") == "dumb") return 0;
-  if (isatty(fd) == 0) return is_pipe(fd) ? columns_told(environment) : 0;
+  if (isatty(fd) == 0) return is_pipe(fd) ? forwarded_columns(environment) : 0;
   winsize size{};
   if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
     return kUsualColumns;

@@ -14,7 +14,7 @@ static_assert(TrainingPage::kOffset >= offsetof(StatusPage, reserved));
 static_assert(TrainingPage::kOffset + sizeof(TrainingPage) <=
               kStatusMemoryBytes);
 
-std::shared_ptr<TrainingPage> map_page(int fd) {
+std::shared_ptr<TrainingPage> map_training_page(int fd) {
   const auto memory = map_status_memory(fd);
   if (memory == nullptr) return nullptr;
   auto* page = reinterpret_cast<TrainingPage*>(
@@ -53,7 +53,7 @@ std::string activity_name(Activity activity) {
 }
 
 TrainingStatusReader::TrainingStatusReader(int status_fd)
-    : page_(map_page(status_fd)) {}
+    : page_(map_training_page(status_fd)) {}
 
 std::optional<TrainingStatus> TrainingStatusReader::read() const {
   if (page_ == nullptr || page_->version != TrainingPage::kVersion) {
@@ -79,7 +79,7 @@ TrainingStatusWriter TrainingStatusWriter::from_environment(
   TrainingStatusWriter writer;
   const auto fd = find_integer(environment, "LOCKSTEP_STATUS_FD");
   if (!fd || !is_status_memory(static_cast<int>(*fd))) return writer;
-  if (auto page = map_page(static_cast<int>(*fd))) {
+  if (auto page = map_training_page(static_cast<int>(*fd))) {
     writer.page_ = std::move(page);
   }
   return writer;

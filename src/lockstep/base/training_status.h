@@ -1,5 +1,6 @@
-// How far a training is and what of it is on disk, for the launcher: it decides
-// by this how long to wait for a training that was told to stop.
+// Progress of a training and the step of its newest checkpoint, for the
+// launcher: it decides by them how long to wait for a training that was asked
+// to stop.
 //
 // Lies in the reserved part of the status page (base/status.h), which older
 // launchers ignore and older workers leave zero. Every field is an atomic
@@ -42,7 +43,7 @@ struct TrainingPage {
   std::array<std::atomic<int64_t>, kNumActivities> typical_ns;  // 0: unknown.
   std::atomic<int64_t> save_begin_ns;
   std::atomic<int64_t> num_steps;   // Completed.
-  std::atomic<int64_t> saved_step;  // Of the newest checkpoint; -1: none.
+  std::atomic<int64_t> saved_step;  // The newest checkpoint's; -1: none.
 };
 
 // A training at one moment.

@@ -1,4 +1,4 @@
-// A loop whose rounds run on several threads.
+// A parallel loop over items.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Told how much of a long work is done, by one thread at a time.
+// Progress of a long loop; called by one thread at a time.
 using ShowProgress = std::function<void(int64_t done, int64_t total)>;
 
 // Calls work(0) ... work(num_items - 1), each once, on `num_threads` threads
@@ -16,7 +16,7 @@ void run_workers(int64_t num_items, int64_t num_threads,
                  const std::function<void(int64_t)>& work,
                  const ShowProgress& progress = {});
 
-// How many threads that are.
+// The number of threads that this means.
 int64_t num_workers(int64_t num_items, int64_t num_threads);
 
 }  // namespace lockstep

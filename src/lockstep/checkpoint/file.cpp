@@ -28,7 +28,7 @@ Tree load_checkpoint(const std::filesystem::path& path) {
     }
     return to_tree(std::move(tensors));
   } catch (const FormatError& error) {
-    throw FormatError(fmt::format("'{}' is damaged or no checkpoint: {}",
+    throw FormatError(fmt::format("'{}' is damaged or not a checkpoint: {}",
                                   path.string(), error.what()));
   }
 }

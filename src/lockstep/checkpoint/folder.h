@@ -22,7 +22,7 @@ struct CheckpointQuery {
   // Shell patterns of file names, for example "step-*.pt", or with digits alone
   // "step-+([0-9]).pt".
   std::vector<std::string> patterns = {"*.pt"};
-  // Where a file says its step: "step", or "progress.step" inside a dict.
+  // Key of the step in a file: "step", or "progress.step" inside a dict.
   std::string step_key = "step";
 };
 
@@ -31,7 +31,7 @@ struct CheckpointFile {
   int64_t step = 0;
 };
 
-// Told of every file that matches a pattern but is no usable checkpoint.
+// Called for every file that matches a pattern but is not a usable checkpoint.
 using OnSkipped = std::function<void(const std::filesystem::path& path,
                                      const std::string& reason)>;
 
@@ -53,7 +53,7 @@ struct Retention {
 };
 
 // Removes all checkpoints but those of `retention` and the newest sound one;
-// returns what it removed. Files that are no usable checkpoints stay. Throws
+// returns what it removed. Files that are not usable checkpoints stay. Throws
 // IoError when a file cannot be removed.
 std::vector<std::filesystem::path> remove_old(const CheckpointQuery& query,
                                               const Retention& retention);

@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/checkpoint/memory_copy.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/value.h"

@@ -1,4 +1,4 @@
-// A tree whose tensors are ready to be written: on the CPU, without autograd.
+// A tree with tensors ready to be written: on the CPU, without autograd.
 #pragma once
 
 #include <vector>

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/record.h"
@@ -19,7 +20,7 @@ constexpr std::array kCommonKeys = {"model_state_dict", "state_dict", "model",
                                     "module", "net"};
 constexpr size_t kMaxNames = 10;
 
-// The wrapper whose word begins the text; empty when none does.
+// The wrapper prefix of the name; empty when there is none.
 std::string_view first_wrapper(std::string_view text) {
   for (const std::string_view wrapper : kWrappers) {
     if (text.starts_with(wrapper)) return wrapper;
@@ -31,7 +32,7 @@ bool has_wrapper(const NamedWeights::value_type& item) {
   return !first_wrapper(item.first).empty();
 }
 
-// The state by name, undefined where an entry is no tensor.
+// The state by name, undefined where an entry is not a tensor.
 std::unordered_map<std::string, at::Tensor> tensors_by_name(
     const TreeView& state, const NamedWeights& own) {
   std::unordered_map<std::string, at::Tensor> tensors;
@@ -167,7 +168,7 @@ LoadReport load_module_state(torch::nn::Module& module, const TreeView& state,
   std::ranges::sort(report.unexpected);
   if (strictness == Strictness::kStrict && !report.is_complete()) {
     throw ConfigError("the checkpoint does not fit the module" + report.text() +
-                      ". Is it of another model or another configuration?");
+                      ". Was it saved by a different model or configuration?");
   }
   const at::NoGradGuard no_grad;
   for (const auto& [to, from] : copies) to.copy_(from);

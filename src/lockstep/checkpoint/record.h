@@ -13,7 +13,7 @@ Value to_value(const Tree& tree);
 
 // Every storage is read once, by several threads, and its checksum compared:
 // the tensors are independent of the file and share memory among themselves as
-// before, but those that are conjugated or negated are copies of their own.
+// before, except for conjugated and negated ones, which are separate copies.
 // Throws IoError and FormatError.
 Tree to_tree(const Value& value);
 

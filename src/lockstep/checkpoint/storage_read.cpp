@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 // Read and then checked while it is in the processor's cache.
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr size_t kReadPieceBytes = size_t{1} << 20;
 // Less is read in the time that a thread takes to start.
 constexpr size_t kPiecesPerThread = 16;
 
@@ -24,13 +24,14 @@ struct Piece {
   uint32_t crc32 = 0;
 };
 
-std::vector<Piece> split(std::span<const StorageRead> reads) {
+std::vector<Piece> split_reads(std::span<const StorageRead> reads) {
   std::vector<Piece> pieces;
   for (const StorageRead& read : reads) {
-    for (size_t begin = 0; begin < read.to.size(); begin += kPieceBytes) {
-      pieces.push_back({.whole = &read,
-                        .begin = begin,
-                        .size = std::min(kPieceBytes, read.to.size() - begin)});
+    for (size_t begin = 0; begin < read.to.size(); begin += kReadPieceBytes) {
+      pieces.push_back(
+          {.whole = &read,
+           .begin = begin,
+           .size = std::min(kReadPieceBytes, read.to.size() - begin)});
     }
   }
   return pieces;
@@ -63,7 +64,7 @@ void compare_checksums(std::span<const Piece> pieces) {
 }  // namespace
 
 void read_all(std::span<const StorageRead> reads) {
-  std::vector<Piece> pieces = split(reads);
+  std::vector<Piece> pieces = split_reads(reads);
   const auto most_threads =
       static_cast<int64_t>(1 + pieces.size() / kPiecesPerThread);
   run_workers(std::ssize(pieces),

@@ -12,6 +12,7 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/shape_text.h"
 #include "lockstep/base/workers.h"
 #include "lockstep/checkpoint/record.h"
 #include "lockstep/checkpoint/storage_read.h"
@@ -31,7 +32,7 @@ constexpr std::array kFolderFiles = {
     "pytorch_model.bin.index.json", "model.pt"};
 constexpr std::string_view kIndexEnd = ".index.json";
 // So much of a file is in memory at a time, besides what is asked for.
-constexpr size_t kPieceBytes = size_t{32} << 20;
+constexpr size_t kLoadPieceBytes = size_t{32} << 20;
 constexpr size_t kHashPieceBytes = size_t{1} << 20;
 
 fs::path file_in(const fs::path& path) {
@@ -103,11 +104,11 @@ void fill(const TensorRecord& record, const at::Tensor& to) {
   if (to.is_cpu() && to.scalar_type() == own) {
     return read_elements(record, 0, to);
   }
-  // By pinned memory the next piece is read while this one travels, and the
-  // device changes the type.
+  // With pinned memory the next piece is read while this one is copied, and the
+  // device converts the type.
   const auto options = at::TensorOptions(own).pinned_memory(to.is_cuda());
   const int64_t step =
-      static_cast<int64_t>(kPieceBytes) / size_bytes(record.dtype);
+      static_cast<int64_t>(kLoadPieceBytes) / size_bytes(record.dtype);
   const at::Tensor flat = to.view(-1);
   for (int64_t done = 0; done < flat.numel(); done += step) {
     const at::Tensor piece =
@@ -149,7 +150,7 @@ struct WeightFiles::Content {
     try {
       index = parse_weight_index(read_file(path));
     } catch (const FormatError& error) {
-      throw FormatError(fmt::format("'{}' is damaged or no list of weights: {}",
+      throw FormatError(fmt::format("'{}' is damaged or not a weight index: {}",
                                     path.string(), error.what()));
     }
     std::map<std::string, std::map<std::string, Entry>> shards;
@@ -166,7 +167,7 @@ struct WeightFiles::Content {
       const auto tensor = found->second.find(name);
       if (tensor == found->second.end()) {
         throw FormatError(fmt::format(
-            "'{}' says that tensor '{}' lies in '{}', which does not hold it",
+            "'{}' lists tensor '{}' in '{}', which does not hold it",
             path.string(), name, shard.string()));
       }
       entries.insert(*tensor);
@@ -210,7 +211,7 @@ struct WeightFiles::Content {
   }
 
   std::map<std::string, Entry> entries = {};
-  std::string marks = {};  // Of all files.
+  std::string marks = {};  // For all files.
 };
 
 WeightFiles::WeightFiles(const fs::path& path) : path_(file_in(path)) {
@@ -358,10 +359,10 @@ LoadReport fill_module(torch::nn::Module& module, const WeightFiles& files,
   std::vector<Place> places;
   LoadReport report = compare(module, files, config, places);
   if (!report.is_complete()) {
-    throw ConfigError(fmt::format(
-        "'{}' does not fit the model{}. Is it of another model or another "
-        "configuration?",
-        files.path().string(), report.text()));
+    throw ConfigError(
+        fmt::format("'{}' does not fit the model{}. Was it saved by a "
+                    "different model or configuration?",
+                    files.path().string(), report.text()));
   }
   for (Place& place : places) {
     at::TensorOptions to(config.device);

@@ -1,4 +1,4 @@
-// Weights that others published: named tensors in one file or in several.
+// Published weights: named tensors in one file or in several.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ class Module;
 
 namespace lockstep {
 
-// A tensor without its numbers.
+// A tensor without its values.
 struct WeightFacts {
   std::vector<int64_t> shape = {};
   at::ScalarType dtype = at::kFloat;
@@ -41,8 +41,8 @@ class WeightFiles {
   std::vector<std::string> names() const;  // sorted
   bool has(const std::string& name) const;
 
-  // These four throw ConfigError when there is no such tensor; the last three
-  // also IoError, when a file has become shorter among others.
+  // These four throw ConfigError for an unknown name; the last three also
+  // IoError, for example when a file has been truncated.
   WeightFacts facts(const std::string& name) const;
 
   // A copy on the CPU, contiguous.
@@ -51,8 +51,8 @@ class WeightFiles {
   // The same of tensor[index] alone. Throws ConfigError when there is none.
   at::Tensor row(const std::string& name, int64_t index) const;
 
-  // Copies the tensor to the device, in its own type or another one: little
-  // more than the copy is in memory at any time.
+  // Copies the tensor to the device, in its own type or another one, with
+  // little memory beyond the copy.
   at::Tensor load(const std::string& name, const at::TensorOptions& to) const;
 
   // SHA-256 of all names, types, shapes and numbers: the same for the same
@@ -78,14 +78,14 @@ struct FillConfig {
   // same name.
   std::function<std::optional<std::string>(const std::string&)> name_in_file =
       {};
-  // Tensors of the file that nobody misses: those whose names begin so.
+  // Prefixes of tensors in the file that may be left unused.
   std::vector<std::string> ignored_prefixes = {};
 };
 
 // Puts the files' tensors in the place of the module's parameters and buffers,
-// one at a time. Only numbers with a fraction take another type. Nothing is
-// read before all names and shapes were compared: throws ConfigError with the
-// path and what is missing, not known or of another shape.
+// one at a time. Only floating-point tensors are converted. Nothing is read
+// before all names and shapes were compared: throws ConfigError with the path
+// and what is missing, not known or of another shape.
 LoadReport fill_module(torch::nn::Module& module, const WeightFiles& files,
                        const FillConfig& config = {});
 

@@ -29,7 +29,7 @@ constexpr std::string_view kHostMemoryRemedy =
 constexpr std::string_view kNcclDebug =
     "run again with NCCL_DEBUG=INFO and read the first line that says WARN";
 
-// The first match wins: the more telling texts stand first.
+// The first match wins: the more specific texts come first.
 constexpr std::array kPatterns = {
     Pattern{"Duplicate GPU detected", FaultKind::kDuplicateGpu,
             "two ranks use one GPU",
@@ -64,11 +64,11 @@ constexpr std::array kPatterns = {
             "the network interface does not exist on this host",
             "set NCCL_SOCKET_IFNAME to one that 'ip -br addr' lists, or unset "
             "it"},
-    Pattern{"Timed out", FaultKind::kTimeout, "another rank did not come",
+    Pattern{"Timed out", FaultKind::kTimeout, "another rank did not arrive",
             kRaiseTimeout},
-    Pattern{"timed out", FaultKind::kTimeout, "another rank did not come",
+    Pattern{"timed out", FaultKind::kTimeout, "another rank did not arrive",
             kRaiseTimeout},
-    Pattern{"timeout", FaultKind::kTimeout, "another rank did not come",
+    Pattern{"timeout", FaultKind::kTimeout, "another rank did not arrive",
             kRaiseTimeout},
     Pattern{"ncclRemoteError", FaultKind::kPeerLost,
             "another rank ended or lost its network",

@@ -27,7 +27,7 @@ struct Fault {
   std::string remedy;  // "look for the first error of the other ranks"
 };
 
-// Recognises the texts of the libraries below us.
+// Recognises error texts of the underlying libraries.
 Fault recognise(std::string_view text);
 
 // True for errors of libtorch, c10d, Gloo, NCCL and CUDA and for memory that
@@ -40,8 +40,8 @@ bool is_out_of_memory(const std::exception& error);
 // The text of an error without libtorch's C++ stack.
 std::string error_text(const std::exception& error);
 
-// Throws the Error that fits: "<what was done>: <text>; <cause>; <remedy>". An
-// Error of ours is thrown on unchanged; one that is not recognised becomes an
+// Throws the Error that fits: "<what was done>: <text>; <cause>; <remedy>". A
+// lockstep::Error is rethrown unchanged; one that is not recognised becomes an
 // Error with its text.
 [[noreturn]] void throw_explained(const std::exception& error,
                                   const std::string& what_was_done);

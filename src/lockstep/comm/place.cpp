@@ -35,10 +35,10 @@ void require_set(const Environment& environment, const char* name) {
       name, kHowToStart));
 }
 
-// Ports of a job without a launcher of ours, in the order in which they are
-// tried: its name, hashed (FNV-1a) into a range below the ports that the system
-// gives to outgoing connections.
-std::vector<int> ports_of(const std::string& job) {
+// Ports of a job that `lockstep run` did not start, in the order in which they
+// are tried: its name, hashed (FNV-1a) into a range below the ports that the
+// system gives to outgoing connections.
+std::vector<int> job_ports(const std::string& job) {
   constexpr uint64_t kFirst = 10000;
   constexpr uint64_t kCount = 22000;
   constexpr uint64_t kStride = 7919;
@@ -90,7 +90,7 @@ Place place_of_task(const Environment& environment, const TaskPlace& task) {
   const std::string job =
       task.job.empty() ? name_task_parent(task.rank_variable) : task.job;
   place.store_secret = "job of " + task.launcher + ": " + job;
-  place.store_ports = ports_of(*place.store_secret);
+  place.store_ports = job_ports(*place.store_secret);
   // A job script may have chosen both.
   if (const auto address = find(environment, "MASTER_ADDR")) {
     place.master_addr = *address;

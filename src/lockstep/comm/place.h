@@ -1,4 +1,4 @@
-// Who a process is: its rank, and where the others meet.
+// Rank and size of a process, and the address of the rendezvous.
 #pragma once
 
 #include <cstdint>

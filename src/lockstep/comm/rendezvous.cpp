@@ -85,13 +85,14 @@ void wait_for_records(c10d::Store& store, const Place& place,
   }
   if (missing.store_lost) {
     throw PeerError(fmt::format(
-        "{0} ended while rank {1} of {2} waited for rank(s) {3} to come to "
+        "{0} ended while rank {1} of {2} waited for rank(s) {3} to connect to "
         "{4}:{5}; look for the first error of {0}",
         store_host(place), place.rank, place.world_size,
         fmt::join(missing_ranks, ", "), place.master_addr, place.master_port));
   }
   throw TimeoutError(fmt::format(
-      "rank {} of {} waited {} for rank(s) {} to come to {}:{}; start them, or "
+      "rank {} of {} waited {} for rank(s) {} to connect to {}:{}; start them, "
+      "or "
       "look for their own errors above. --timeout, TORCH_DISTRIBUTED_TIMEOUT "
       "and NCCL_TIMEOUT set the limit",
       place.rank, place.world_size, duration_text(timeout.count() * 1e-3),
@@ -134,8 +135,8 @@ void compare_with_all(c10d::Store& store, const Place& place, const Record& own,
 
 std::string compared_key(int rank) { return fmt::format("compared/{}", rank); }
 
-// The store may go with rank 0: ranks that have come shall find the same
-// difference before, and not a broken connection.
+// The store may go with rank 0: ranks that have connected shall report the same
+// difference, and not a broken connection.
 void wait_until_compared(c10d::Store& store, const Place& place) {
   std::vector<std::string> keys;
   for (int rank = 1; rank < place.world_size; ++rank) {
@@ -144,7 +145,7 @@ void wait_until_compared(c10d::Store& store, const Place& place) {
   if (!keys.empty()) wait_for_keys(store, keys, kPatience);
 }
 
-std::vector<int> ports_of(const Place& place) {
+std::vector<int> ports_to_try(const Place& place) {
   if (!place.store_ports.empty()) return place.store_ports;
   return {place.master_port};
 }
@@ -158,7 +159,7 @@ std::vector<SocketAddress> addresses_of_host(const Place& place, int port) {
 
 FileDescriptor listen_for_ranks(Place& place) {
   int reason = EADDRNOTAVAIL;
-  for (const int port : ports_of(place)) {
+  for (const int port : ports_to_try(place)) {
     for (const SocketAddress& address : addresses_of_host(place, port)) {
       FileDescriptor listener = listen_at(address, PortUse::kReuse);
       if (listener) {
@@ -237,7 +238,7 @@ c10::intrusive_ptr<c10d::Store> open_store(Place& place,
   auto client = find_store(place, timeout);
   if (client == nullptr) {
     throw TimeoutError(fmt::format(
-        "rank {} of {} found nobody at {}:{} within {}: {} did not start, "
+        "rank {} of {} could not connect to {}:{} within {}: {} did not start, "
         "ended, or MASTER_ADDR and MASTER_PORT are not the same for all. "
         "--timeout, TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
         place.rank, place.world_size, place.master_addr, place.master_port,

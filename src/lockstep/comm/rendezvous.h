@@ -1,4 +1,4 @@
-// How the ranks of a job find each other: a c10d store, and who has come.
+// How the ranks of a job find each other: a c10d store, and the table of peers.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -26,7 +26,7 @@ struct PeerTable {
   bool may_share_device = false;
 };
 
-// Waits until every rank has come. Throws TimeoutError naming the missing
+// Waits until every rank has connected. Throws TimeoutError naming the missing
 // ranks, ConfigError when two processes claim one rank, the world sizes differ,
 // or two ranks hold one GPU.
 void exchange_peers(c10d::Store& store, const Place& place,

@@ -14,8 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kDeparted = "farewell";
-constexpr const char* kNumberOfFarewells = "number_of_farewells";
+constexpr const char* kDepartedKey = "departed";
+constexpr const char* kNumDepartedKey = "num_departed";
 
 std::vector<int> unset_keys(c10d::Store& store,
                             const std::vector<std::string>& keys) {
@@ -69,13 +69,13 @@ std::vector<std::string> StoreBarrier::keys_of_all(
 Absent StoreBarrier::arrive_and_wait(std::chrono::milliseconds timeout) {
   const int64_t round = round_++;
   const auto keys = keys_of_all(fmt::format("barrier/{}", round));
-  const auto farewells = keys_of_all(kDeparted);
+  const auto departures = keys_of_all(kDepartedKey);
   Absent absent;
   // Asked after the keys: a rank that came and then left is not missed.
   const auto somebody_left = [&] {
-    if (store_.add(kNumberOfFarewells, 0) == 0) return false;
+    if (store_.add(kNumDepartedKey, 0) == 0) return false;
     for (const int rank : unset_keys(store_, keys)) {
-      if (store_.check({farewells[rank]})) absent.left.push_back(rank);
+      if (store_.check({departures[rank]})) absent.left.push_back(rank);
     }
     return !absent.left.empty();
   };
@@ -95,10 +95,10 @@ Absent StoreBarrier::arrive_and_wait(std::chrono::milliseconds timeout) {
 }
 
 void StoreBarrier::leave(std::chrono::milliseconds timeout) {
-  const auto farewells = keys_of_all(kDeparted);
-  store_.set(farewells[rank_], "1");
-  store_.add(kNumberOfFarewells, 1);
-  wait_for_keys(store_, farewells, timeout);
+  const auto departures = keys_of_all(kDepartedKey);
+  store_.set(departures[rank_], "1");
+  store_.add(kNumDepartedKey, 1);
+  wait_for_keys(store_, departures, timeout);
 }
 
 }  // namespace lockstep

@@ -14,14 +14,14 @@ class Store;
 
 namespace lockstep {
 
-// Whose keys did not come.
+// Positions of the keys that were not set.
 struct Missing {
   std::vector<int> positions;  // Empty: all keys are set.
   bool store_lost = false;     // The store went away: its host ended.
 };
 
-// Waits until all keys are set, the deadline passes, or is_hopeless() says that
-// waiting is of no use.
+// Waits until all keys are set, the deadline passes, or is_hopeless() reports
+// that waiting is of no use.
 Missing wait_for_keys(
     c10d::Store& store, const std::vector<std::string>& keys,
     std::chrono::milliseconds timeout,
@@ -29,7 +29,7 @@ Missing wait_for_keys(
 
 // The ranks that a barrier waited for in vain.
 struct Absent {
-  std::vector<int> late;  // Did not come before the deadline.
+  std::vector<int> late;  // Did not arrive before the deadline.
   std::vector<int> left;  // Have left for good: nobody waits for them.
   bool store_lost = false;
 };
@@ -39,11 +39,11 @@ class StoreBarrier {
  public:
   StoreBarrier(c10d::Store& store, int rank, int world_size);
 
-  // Nobody is absent when all came.
+  // The result is empty when all arrived.
   Absent arrive_and_wait(std::chrono::milliseconds timeout);
 
-  // The last call: tells the others, and waits until they leave too or the time
-  // is up.
+  // The last call: announces the departure, and waits until the others leave
+  // too or the time is up.
   void leave(std::chrono::milliseconds timeout);
 
  private:

@@ -1,7 +1,7 @@
-// A decision that all ranks share, without waiting for anyone inside a step.
+// A decision that all ranks agree on, without waiting inside a step.
 //
 // At step k every rank posts its opinion; at step k + 1 every rank reads the
-// same answer. The reduction travels while the step computes.
+// same answer. The reduction overlaps with the step.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a vote needs of its world. Private to comm/.
+// The collective behind a vote. Private to comm/.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>

@@ -30,7 +30,7 @@ using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 // A rank that leaves waits this long for the others before it closes its side.
-constexpr std::chrono::seconds kDeparted{5};
+constexpr std::chrono::seconds kDepartureTimeout{5};
 
 // A rank that died shall be an error of a collective, as in Python, which
 // ignores this signal, and not the end of those that write to it.
@@ -86,9 +86,9 @@ c10::intrusive_ptr<ProcessGroup> make_group_of_one() {
   return group;
 }
 
-std::string nccl_words(const std::string& text) {
+std::string with_nccl_error(const std::string& text) {
   const std::string last = last_nccl_error();
-  return last.empty() ? text : text + "; NCCL says: " + last;
+  return last.empty() ? text : text + "; NCCL reports: " + last;
 }
 
 void connect_nccl(ProcessGroup& group, const NcclRequest& request) {
@@ -98,9 +98,9 @@ void connect_nccl(ProcessGroup& group, const NcclRequest& request) {
                 backend);
     backend->eagerConnectSingleDevice(request.device);
   } catch (const std::exception& error) {
-    const std::runtime_error told(nccl_words(error_text(error)));
+    const std::runtime_error explained(with_nccl_error(error_text(error)));
     throw_explained(
-        told,
+        explained,
         fmt::format("connecting NCCL on rank {} of {} ({})", request.place.rank,
                     request.place.world_size, request.device.str()));
   }
@@ -191,7 +191,7 @@ void World::Impl::close() {
     // answer.
     try {
       barrier->leave(std::min<std::chrono::milliseconds>(
-          timeout, std::chrono::milliseconds(kDeparted)));
+          timeout, std::chrono::milliseconds(kDepartureTimeout)));
     } catch (const std::exception&) {
       // The host has left already: nothing is lost.
     }
@@ -215,8 +215,8 @@ World::Impl::~Impl() {
 void World::Impl::require_open() const {
   if (!closed) return;
   throw ConfigError(
-      "a collective after World::close(): close the world last, when no rank "
-      "has anything more to say");
+      "a collective after World::close(): call close() after the last "
+      "collective");
 }
 
 std::string World::Impl::describe(Collective kind, int64_t bytes) const {
@@ -247,7 +247,7 @@ void World::barrier(std::optional<std::chrono::milliseconds> limit) const {
   impl_->require_open();
   if (impl_->is_alone()) return;
   const auto wait = limit.value_or(impl_->timeout);
-  // The launcher ends a rank that waits longer than it said it would.
+  // The launcher ends a rank that waits longer than it announced.
   impl_->status.set_timeout(seconds(wait));
   const int64_t number =
       impl_->status.start_collective(Collective::kBarrier, 0);
@@ -266,7 +266,7 @@ void World::Impl::wait_at_barrier(std::chrono::milliseconds wait) {
   const std::string here = describe(Collective::kBarrier, 0);
   if (!absent.left.empty()) {
     throw PeerError(fmt::format(
-        "{}: rank(s) {} have left the world and will not come; every rank must "
+        "{}: rank(s) {} have left and will not arrive; every rank must "
         "call barrier() the same number of times",
         here, fmt::join(absent.left, ", ")));
   }
@@ -278,7 +278,7 @@ void World::Impl::wait_at_barrier(std::chrono::milliseconds wait) {
   }
   if (!absent.late.empty()) {
     throw TimeoutError(fmt::format(
-        "{}: rank(s) {} did not come within {}; --timeout SECONDS, "
+        "{}: rank(s) {} did not arrive within {}; --timeout SECONDS, "
         "TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
         here, fmt::join(absent.late, ", "), duration_text(seconds(wait))));
   }

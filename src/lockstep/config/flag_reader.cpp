@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-enum class Meaning { kSetting, kTurnedOff, kConfig, kPrintConfig, kHelp };
+enum class Meaning { kSetting, kNegated, kConfig, kPrintConfig, kHelp };
 
 // One word that may follow the dashes.
 struct Flag {
@@ -31,7 +31,7 @@ std::vector<Flag> all_flags(const Options& options) {
   for (const auto& [word, index] : options.words()) {
     flags.push_back({word, Meaning::kSetting, index});
     if (options.settings()[index].binding.kind == ScalarKind::kBool) {
-      flags.push_back({"no_" + word, Meaning::kTurnedOff, index});
+      flags.push_back({"no_" + word, Meaning::kNegated, index});
     }
   }
   return flags;
@@ -103,7 +103,7 @@ void FlagReader::read_flag(const std::string& word) {
   } else if (glued) {
     throw ConfigError(
         fmt::format("--{} takes no value, got {}", flag.word, shown(*glued)));
-  } else if (flag.meaning == Meaning::kTurnedOff) {
+  } else if (flag.meaning == Meaning::kNegated) {
     result_.assignments.push_back(
         {flag.setting, {SettingScalar(false)}, Source::kFlag});
   } else if (flag.meaning == Meaning::kPrintConfig) {
@@ -222,7 +222,7 @@ std::string FlagReader::take_value(const std::string& flag,
 
 ReadFlags read_flags(const Options& options,
                      const std::vector<std::string>& arguments) {
-  // Whoever asks for help gets it, whatever else the line says.
+  // --help wins over everything else on the line.
   for (const std::string& argument : arguments) {
     if (argument == "--") break;
     if (argument == "--help" || argument == "-h") return {.help = true};

@@ -70,7 +70,7 @@ void Options::claim_word(size_t setting, const std::string& word) {
   words_.emplace(spelled, setting);
 }
 
-// A path names one setting, and is not also a section of others.
+// A path names one setting or one section, never both.
 void Options::check_key(size_t setting) const {
   const std::string key = normalized(settings_[setting].key());
   for (const std::string& part : split(key, '.')) {
@@ -125,7 +125,7 @@ void Options::refresh_defaults() {
     if (setting.source != Source::kDefault) continue;
     const SettingValue before = setting.default_value;
     take_default(setting);
-    // It described the default that is no more.
+    // It described the old default.
     if (setting.default_value != before) setting.details.shown_default.clear();
   }
 }

@@ -109,7 +109,7 @@ std::string escape(std::string_view bytes) {
   return "";
 }
 
-std::string quoted(std::string_view text) {
+std::string yaml_quoted(std::string_view text) {
   std::string result = "\"";
   while (!text.empty()) {
     const size_t size = std::max<size_t>(1, code_point_size(text));
@@ -161,7 +161,7 @@ std::string yaml_scalar(const SettingScalar& scalar) {
     return number_text(*number);
   }
   const auto& text = std::get<std::string>(scalar);
-  return is_plain(text) ? text : quoted(text);
+  return is_plain(text) ? text : yaml_quoted(text);
 }
 
 std::string yaml_value(ValueShape shape, const SettingValue& value) {

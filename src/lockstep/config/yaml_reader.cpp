@@ -125,7 +125,7 @@ SettingScalar YamlReader::read_item(const Setting& setting,
                                     const YamlNode& node,
                                     const std::string& key) const {
   const bool is_text = setting.binding.kind == ScalarKind::kText;
-  // An empty value has no place of its own.
+  // An empty value has no position.
   const YamlPlace place = node.kind == Kind::kNull && !node.key.empty()
                               ? node.key_place
                               : node.place;

@@ -68,7 +68,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
-  // A list or map whose end has not come, and the key that waits for its value.
+  // An open list or map, and the key that waits for its value.
   struct Open {
     YamlNode node;
     std::optional<YamlNode> key;

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Of RandomStream: the data set inside has the others.
+// Stream of RandomStream; the wrapped data set uses the others.
 constexpr uint64_t kFlipStream = 1'000'000;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Data sets made of others.
+// Views of other data sets.
 #pragma once
 
 #include <memory>

@@ -109,7 +109,7 @@ void check_image_size(uint64_t width, uint64_t height, uint64_t num_bytes,
   if (num_pixels > num_bytes * most_pixels_per_byte) {
     throw FormatError(
         fmt::format("{} bytes cannot hold the {}x{} pixels that the header "
-                    "says: damaged, or cut off",
+                    "claims: damaged, or cut off",
                     num_bytes, width, height));
   }
 }

@@ -38,8 +38,8 @@ Image make_image(int width, int height, int channels);
 
 struct ImageRequest {
   int channels = 3;  // 3, or 1 for grey by the usual weights of brightness.
-  // Lets a JPEG be decoded at 1/2, 1/4 or 1/8 of its size: the smallest whose
-  // short side, rounded down, is at least this. Faster than decoding all and
+  // Lets a JPEG be decoded at 1/2, 1/4 or 1/8 of its size: the smallest with a
+  // short side, rounded down, of at least this. Faster than decoding all and
   // shrinking, and not quite the same pixels. No value: full size.
   std::optional<int> at_least_short_side = std::nullopt;
 };
@@ -49,9 +49,9 @@ struct ImageRequest {
 // EXIF data is not applied, 16 bits become their upper 8. (16-bit grey, which
 // Pillow clips at 255, becomes its upper 8 bits too.)
 //
-// Throws FormatError for all that is no whole image: other bytes, a file that
-// was cut off, damaged data, more than 2^28 pixels; and for an image that takes
-// more memory to decode than 64 MiB and 100 times the bytes of its file.
+// Throws FormatError for anything but a complete image: other bytes, a
+// truncated file, damaged data, more than 2^28 pixels; and for an image that
+// takes more memory to decode than 64 MiB and 100 times the bytes of its file.
 Image decode_image(std::string_view bytes, ImageRequest request = {});
 
 // The size alone, from the header. Throws FormatError.

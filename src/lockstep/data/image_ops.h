@@ -1,4 +1,4 @@
-// What is done to images on their way to a batch.
+// Resizing, cropping and conversion of images for a batch.
 //
 // Free functions without state: safe to call from several threads at once. All
 // throw ConfigError for a size or place that does not fit.

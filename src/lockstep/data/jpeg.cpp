@@ -1,8 +1,8 @@
 // JPEG by libjpeg-turbo.
 //
 // libjpeg reports errors by a callback that must not return: it jumps back with
-// longjmp. Between setjmp and that jump no frame of ours holds an object with a
-// destructor; all such objects belong to the callers.
+// longjmp. Between setjmp and that jump no stack frame of this file holds an
+// object with a destructor; all such objects belong to the callers.
 #include <cstdio>
 // jpeglib.h needs FILE and size_t to be declared before it.
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ struct ErrorManager {
   std::array<char, JMSG_LENGTH_MAX> message;
 };
 
-[[noreturn]] void escape_with_message(j_common_ptr info) {
+[[noreturn]] void escape_from_libjpeg(j_common_ptr info) {
   auto* manager = reinterpret_cast<ErrorManager*>(info->err);
   manager->base.format_message(info, manager->message.data());
   std::longjmp(manager->escape, 1);
@@ -41,20 +41,20 @@ bool is_harmless(int code) {
 void on_message(j_common_ptr info, int level) {
   const bool is_warning = level < 0;
   if (is_warning && !is_harmless(info->err->msg_code)) {
-    escape_with_message(info);
+    escape_from_libjpeg(info);
   }
 }
 
-class Decoder {
+class JpegDecoder {
  public:
-  explicit Decoder(std::string_view bytes) : bytes_(bytes) {
+  explicit JpegDecoder(std::string_view bytes) : bytes_(bytes) {
     info_.err = jpeg_std_error(&manager_.base);
-    manager_.base.error_exit = escape_with_message;
+    manager_.base.error_exit = escape_from_libjpeg;
     manager_.base.emit_message = on_message;
   }
-  ~Decoder() { jpeg_destroy_decompress(&info_); }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  ~JpegDecoder() { jpeg_destroy_decompress(&info_); }
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   bool read_header();
   void choose_scale(int at_least_short_side);
@@ -71,13 +71,13 @@ class Decoder {
   ErrorManager manager_ = {};
 };
 
-bool Decoder::read_header() {
+bool JpegDecoder::read_header() {
   if (setjmp(manager_.escape) != 0) return false;
   jpeg_create_decompress(&info_);
   jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes_.data()),
                bytes_.size());
   jpeg_read_header(&info_, TRUE);
-  // libjpeg turns YCbCr into RGB and YCCK into CMYK, no more.
+  // libjpeg converts YCbCr to RGB and YCCK to CMYK, nothing else.
   if (info_.num_components == 4) {
     info_.out_color_space = JCS_CMYK;
   } else if (info_.num_components == 1) {
@@ -90,7 +90,7 @@ bool Decoder::read_header() {
 
 // Only the scales that libjpeg-turbo has vector code for: others are slower
 // than a full decode.
-void Decoder::choose_scale(int at_least_short_side) {
+void JpegDecoder::choose_scale(int at_least_short_side) {
   const auto short_side =
       int64_t(std::min(info_.image_width, info_.image_height));
   info_.scale_num = 1;
@@ -101,13 +101,13 @@ void Decoder::choose_scale(int at_least_short_side) {
   }
 }
 
-bool Decoder::start() {
+bool JpegDecoder::start() {
   if (setjmp(manager_.escape) != 0) return false;
   jpeg_start_decompress(&info_);
   return true;
 }
 
-bool Decoder::read_pixels(Image& image) {
+bool JpegDecoder::read_pixels(Image& image) {
   if (setjmp(manager_.escape) != 0) return false;
   const size_t row_bytes =
       size_t(info_.output_width) * size_t(info_.output_components);
@@ -118,7 +118,7 @@ bool Decoder::read_pixels(Image& image) {
   return true;
 }
 
-bool Decoder::finish() {
+bool JpegDecoder::finish() {
   if (setjmp(manager_.escape) != 0) return false;
   jpeg_finish_decompress(&info_);
   return true;
@@ -138,7 +138,7 @@ Image cmyk_to_rgb(const Image& cmyk) {
   return rgb;
 }
 
-void require(bool succeeded, const Decoder& decoder) {
+void require_jpeg(bool succeeded, const JpegDecoder& decoder) {
   if (succeeded) return;
   throw FormatError(
       fmt::format("a JPEG image that cannot be decoded: {}; damaged, cut off, "
@@ -148,14 +148,15 @@ void require(bool succeeded, const Decoder& decoder) {
 
 // A block of 8x8 pixels takes a bit at least; only arithmetic coding needs
 // less.
-constexpr uint64_t kMostPixelsPerByte = 8 * 64;
+constexpr uint64_t kMostJpegPixelsPerByte = 8 * 64;
 constexpr uint64_t kAnyPixelsPerByte = uint64_t{1} << 28;
 
-void read_checked_header(Decoder& decoder, std::string_view bytes) {
-  require(decoder.read_header(), decoder);
+void read_jpeg_header(JpegDecoder& decoder, std::string_view bytes) {
+  require_jpeg(decoder.read_header(), decoder);
   const jpeg_decompress_struct& info = decoder.info();
-  check_image_size(info.image_width, info.image_height, bytes.size(),
-                   info.arith_code ? kAnyPixelsPerByte : kMostPixelsPerByte);
+  check_image_size(
+      info.image_width, info.image_height, bytes.size(),
+      info.arith_code ? kAnyPixelsPerByte : kMostJpegPixelsPerByte);
 }
 
 // An image of several scans keeps 2 bytes for every coefficient of a component,
@@ -179,28 +180,28 @@ uint64_t memory_of(const jpeg_decompress_struct& info) {
 }  // namespace
 
 ImageSize size_of_jpeg(std::string_view bytes) {
-  Decoder decoder(bytes);
-  read_checked_header(decoder, bytes);
+  JpegDecoder decoder(bytes);
+  read_jpeg_header(decoder, bytes);
   return {.width = int(decoder.info().image_width),
           .height = int(decoder.info().image_height)};
 }
 
 Image decode_jpeg(std::string_view bytes,
                   std::optional<int> at_least_short_side) {
-  Decoder decoder(bytes);
-  read_checked_header(decoder, bytes);
+  JpegDecoder decoder(bytes);
+  read_jpeg_header(decoder, bytes);
   const jpeg_decompress_struct& info = decoder.info();
   if (at_least_short_side) decoder.choose_scale(*at_least_short_side);
   check_decoded_size(
       {.width = int(info.image_width), .height = int(info.image_height)},
       memory_of(info), bytes.size());
-  require(decoder.start(), decoder);
+  require_jpeg(decoder.start(), decoder);
   Image image{.width = int(info.output_width),
               .height = int(info.output_height),
               .channels = info.output_components};
   image.pixels.resize(image.row_bytes() * size_t(image.height));
-  require(decoder.read_pixels(image), decoder);
-  require(decoder.finish(), decoder);
+  require_jpeg(decoder.read_pixels(image), decoder);
+  require_jpeg(decoder.finish(), decoder);
   if (image.channels == 4) return cmyk_to_rgb(image);
   return image;
 }

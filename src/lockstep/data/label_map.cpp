@@ -12,7 +12,7 @@ namespace lockstep {
 Image decode_label_map(std::string_view bytes) {
   if (!bytes.starts_with("\x89PNG\r\n\x1a\n")) {
     throw FormatError(
-        "no PNG file; a map of labels or distances is one with a palette, "
+        "not a PNG file; a map of labels or distances is one with a palette, "
         "8-bit grey, or 8-bit RGB with three equal channels");
   }
   return decode_label_png(bytes);

@@ -27,9 +27,9 @@ struct Tap {
 
 enum class Axis { kColumns, kRows };
 
-// Of places `begin` to `end` of the new axis. Beyond the first and the last row
-// both neighbours are that row, with the weights of their place: OpenCV rounds
-// there as if they were two.
+// For places `begin` to `end` of the new axis. Beyond the first and the last
+// row both neighbours are that row, with the weights of their place: OpenCV
+// rounds there as if they were two.
 std::vector<Tap> linear_taps(Axis axis, int from, double step, Box window) {
   const bool is_columns = axis == Axis::kColumns;
   const int begin = is_columns ? window.left : window.top;
@@ -97,7 +97,7 @@ class ScaledRows {
   std::array<int, 2> held_ = {-1, -1};
 };
 
-std::vector<int> nearest_places(int from, int to, double step) {
+std::vector<int> opencv_nearest_places(int from, int to, double step) {
   std::vector<int> places;
   for (int i = 0; i < to; ++i) {
     places.push_back(std::min(int(std::floor(i * step)), from - 1));
@@ -206,7 +206,7 @@ Tile scale_linear(const Image& image, const Scaling& scaling, Box window) {
   check_image(image);
   LOCKSTEP_CHECK(image.channels == 3 && image.width == scaling.from.width &&
                      image.height == scaling.from.height,
-                 "a image has three channels and the size of its scaling");
+                 "an image has three channels and the size of its scaling");
   LOCKSTEP_CHECK(is_inside(window, {.width = scaling.to.width,
                                     .height = scaling.to.height}),
                  "a window beyond the image");
@@ -225,11 +225,13 @@ Tile scale_linear(const Image& image, const Scaling& scaling, Box window) {
 }
 
 std::vector<int> nearest_columns(const Scaling& scaling) {
-  return nearest_places(scaling.from.width, scaling.to.width, scaling.step_x);
+  return opencv_nearest_places(scaling.from.width, scaling.to.width,
+                               scaling.step_x);
 }
 
 std::vector<int> nearest_rows(const Scaling& scaling) {
-  return nearest_places(scaling.from.height, scaling.to.height, scaling.step_y);
+  return opencv_nearest_places(scaling.from.height, scaling.to.height,
+                               scaling.step_y);
 }
 
 Tile blur_5x5(const Tile& tile, Box window) {
@@ -238,7 +240,7 @@ Tile blur_5x5(const Tile& tile, Box window) {
   const Image& image = tile.image;
   const auto channels = size_t(image.channels);
   Tile out = empty_tile(window, tile.whole, image.channels);
-  // Of the whole width of the tile; then of the window and two on each side.
+  // Over the width of the tile; then over the window and two on each side.
   std::vector<uint16_t> sums(image.row_bytes());
   std::vector<uint16_t> row((size_t(window.width) + 4) * channels);
   for (int y = 0; y < window.height; ++y) {

@@ -18,7 +18,7 @@ namespace lockstep {
 // A window of a larger image.
 struct Tile {
   Image image = {};
-  int left = 0;  // Of the window in the image.
+  int left = 0;  // Position of the window in the image.
   int top = 0;
   ImageSize whole = {};
 
@@ -32,7 +32,7 @@ bool is_inside(Box inner, Box outer);
 // The box with `margin` more on each side, as far as the image goes.
 Box grown(Box box, int margin, ImageSize whole);
 
-// How a image changes its size.
+// How an image changes its size.
 struct Scaling {
   ImageSize from = {};
   ImageSize to = {};
@@ -63,10 +63,10 @@ class Rotation {
   // Counter-clockwise for positive degrees.
   Rotation(ImageSize size, double degrees);
 
-  // What of the old image a window of the new one shows, at most.
+  // The part of the old image that a window of the new one needs, at most.
   Box source_of(Box window) const;
 
-  // By INTER_LINEAR. The tile holds source_of(window), or more, of a image
+  // By INTER_LINEAR. The tile holds source_of(window), or more, of an image
   // with three channels.
   Tile linear(const Tile& tile, Box window,
               const std::array<uint8_t, 3>& border) const;
@@ -83,8 +83,8 @@ class Rotation {
   Place fixed_point(int x, int y) const;
 
   ImageSize size_;
-  // Of the column and of the row of a pixel, in 1/1024 of a pixel. Rounded one
-  // by one, as OpenCV does it.
+  // For the column and the row of a pixel, in 1/1024 pixel. Rounded one by one,
+  // as in OpenCV.
   std::vector<Place> by_column_;
   std::vector<Place> by_row_;
 };

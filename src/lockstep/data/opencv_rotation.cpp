@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kPlaceBits = 10;
-constexpr int kPartBits = 5;  // Of a place between two pixels.
+constexpr int kPartBits = 5;  // Position between two pixels.
 constexpr int kParts = 1 << kPartBits;
 
 struct Weights {
@@ -27,12 +27,12 @@ Weights weights_of(int part_x, int part_y) {
           .bottom_right = part_x * part_y};
 }
 
-constexpr int kHalf = 1 << (2 * kPartBits - 1);
+constexpr int kHalfWeight = 1 << (2 * kPartBits - 1);
 
 // Sums of all three channels at once.
 void mix_rgb(const uint8_t* top, const uint8_t* bottom, Weights weights,
              uint8_t* to) {
-  constexpr uint64_t kHalves = packed(kHalf, kHalf, kHalf);
+  constexpr uint64_t kHalves = packed(kHalfWeight, kHalfWeight, kHalfWeight);
   const uint64_t sum = packed(top) * uint64_t(weights.top_left) +
                        packed(top + 3) * uint64_t(weights.top_right) +
                        packed(bottom) * uint64_t(weights.bottom_left) +
@@ -63,7 +63,7 @@ void mix_at_border(const Tile& tile, Rotation::Place at, Weights weights,
     const int sum = top_left[c] * weights.top_left +
                     top_right[c] * weights.top_right +
                     bottom_left[c] * weights.bottom_left +
-                    bottom_right[c] * weights.bottom_right + kHalf;
+                    bottom_right[c] * weights.bottom_right + kHalfWeight;
     to[c] = uint8_t(sum >> 2 * kPartBits);
   }
 }

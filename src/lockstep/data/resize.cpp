@@ -16,14 +16,14 @@ namespace {
 
 // 8 bits for the level and 2 for sums that overshoot leave 22 of 32.
 constexpr int kFractionBits = 22;
-constexpr int32_t kHalf = int32_t{1} << (kFractionBits - 1);
+constexpr int32_t kRounding = int32_t{1} << (kFractionBits - 1);
 
 uint8_t to_level(int32_t sum) {
   return uint8_t(std::clamp(sum >> kFractionBits, 0, 255));
 }
 
 struct Shape {
-  double (*weight)(double);  // Of a distance in pixels.
+  double (*weight)(double);  // By distance in pixels.
   double support;            // The weight is 0 beyond this distance.
 };
 
@@ -84,9 +84,9 @@ Kernel make_kernel(int from_size, double extent, int to_size,
     int32_t* out =
         kernel.weights.data() + size_t(place) * size_t(kernel.stride);
     for (int i = 0; i < end - first; ++i) {
-      const double share = sum == 0 ? 0 : weights[size_t(i)] / sum;
-      out[i] = int32_t(std::copysign(0.5, share) +
-                       share * (int32_t{1} << kFractionBits));
+      const double weight = sum == 0 ? 0 : weights[size_t(i)] / sum;
+      out[i] = int32_t(std::copysign(0.5, weight) +
+                       weight * (int32_t{1} << kFractionBits));
     }
     kernel.taps.push_back({.first = first, .count = end - first});
   }
@@ -104,7 +104,7 @@ void resample_rgb_row(const uint8_t* from, uint8_t* to, const Kernel& kernel) {
     const auto [first, count] = kernel.taps[x];
     const int32_t* weights = kernel.weights_of(int(x));
     const uint8_t* in = from + size_t(first) * 3;
-    Lanes4 sums = {kHalf, kHalf, kHalf, kHalf};
+    Lanes4 sums = {kRounding, kRounding, kRounding, kRounding};
     for (int i = 0; i < count; ++i, in += 3) {
       Bytes4 bytes;
       std::memcpy(&bytes, in, sizeof(bytes));
@@ -123,7 +123,7 @@ void resample_grey_row(const uint8_t* from, uint8_t* to, const Kernel& kernel) {
   for (size_t x = 0; x < kernel.taps.size(); ++x) {
     const auto [first, count] = kernel.taps[x];
     const int32_t* weights = kernel.weights_of(int(x));
-    int32_t sum = kHalf;
+    int32_t sum = kRounding;
     for (int i = 0; i < count; ++i) sum += from[first + i] * weights[i];
     to[x] = to_level(sum);
   }
@@ -162,7 +162,7 @@ Image resample_columns(const Image& image, double extent, int height,
   Image out = make_image(image.width, height, image.channels);
   std::vector<int32_t> sums(out.row_bytes());
   for (int y = 0; y < height; ++y) {
-    std::fill(sums.begin(), sums.end(), kHalf);
+    std::fill(sums.begin(), sums.end(), kRounding);
     const auto [first, count] = kernel.taps[size_t(y)];
     for (int i = 0; i < count; ++i) {
       add_weighted(image.row(first + i), kernel.weights_of(y)[i], sums.size(),
@@ -175,7 +175,8 @@ Image resample_columns(const Image& image, double extent, int height,
 
 // The pixel below the centre of each new one. Steps are added up, as Pillow
 // does it, since a product would round differently.
-std::vector<int> nearest_places(int from_size, double extent, int to_size) {
+std::vector<int> pillow_nearest_places(int from_size, double extent,
+                                       int to_size) {
   const double step = extent / to_size;
   std::vector<int> places;
   double at = step * 0.5;
@@ -191,8 +192,10 @@ struct Extent {
 };
 
 Image resize_nearest(const Image& image, Extent extent, ImageSize size) {
-  const auto columns = nearest_places(image.width, extent.width, size.width);
-  const auto rows = nearest_places(image.height, extent.height, size.height);
+  const auto columns =
+      pillow_nearest_places(image.width, extent.width, size.width);
+  const auto rows =
+      pillow_nearest_places(image.height, extent.height, size.height);
   Image out = make_image(size.width, size.height, image.channels);
   const auto channels = size_t(image.channels);
   uint8_t* to = out.pixels.data();

@@ -33,7 +33,7 @@ Sample SkipBadSamples::get(int64_t index, uint64_t seed) const {
   }
   throw FormatError(fmt::format(
       "{} samples one after the other cannot be read, from sample {} on: that "
-      "is no single bad file. The last one: {}",
+      "is more than a single bad file. The last one: {}",
       attempts, index, problem));
 }
 

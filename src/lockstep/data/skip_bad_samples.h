@@ -13,8 +13,8 @@ namespace lockstep {
 
 struct BadSamples {
   int64_t count = 0;  // Each sample counts once.
-  // Of the first 10,000 that were met. They name the file: so a sample that
-  // several data sets or ranks have met can be told from others.
+  // Messages of the first 10,000. They name the file, so that a sample that
+  // several data sets or ranks report counts once.
   std::vector<std::string> messages = {};
 };
 
@@ -34,7 +34,7 @@ class SkipBadSamples final : public Dataset {
   Sample collate(std::vector<Sample> samples) const override;
   std::vector<int64_t> lengths() const override { return whole_->lengths(); }
 
-  // What was met until now. Safe to call while other threads read.
+  // What was found until now. Safe to call while other threads read.
   BadSamples bad() const;
 
  private:

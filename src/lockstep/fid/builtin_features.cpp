@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kSide = 32;
+constexpr int64_t kBuiltinSide = 32;
 constexpr uint64_t kSeed = 20151205;
 constexpr int64_t kKernel = 3;
 constexpr int64_t kKernelArea = kKernel * kKernel;
@@ -35,7 +35,7 @@ constexpr std::array<Layer, 3> kLayers = {{
 
 enum class FilterKind { kAny, kEdges };
 
-// Writes one kKernel x kKernel filter; edge filters do not answer to areas of
+// Writes one kKernel x kKernel filter; edge filters do not respond to areas of
 // one colour.
 void draw_filter(RandomStream& draw, FilterKind kind, double scale,
                  float* filter) {
@@ -72,12 +72,12 @@ at::Tensor draw_weights(const Layer& layer, uint64_t stream) {
   return weights;
 }
 
-// Averages of areas where a image is larger, bilinear where it is smaller.
+// Averages of areas where an image is larger, bilinear where it is smaller.
 at::Tensor at_fixed_size(const at::Tensor& images) {
-  const int64_t height = std::min(images.size(2), kSide);
-  const int64_t width = std::min(images.size(3), kSide);
+  const int64_t height = std::min(images.size(2), kBuiltinSide);
+  const int64_t width = std::min(images.size(3), kBuiltinSide);
   const at::Tensor shrunk = at::adaptive_avg_pool2d(images, {height, width});
-  return at::upsample_bilinear2d(shrunk, {kSide, kSide},
+  return at::upsample_bilinear2d(shrunk, {kBuiltinSide, kBuiltinSide},
                                  /*align_corners=*/false);
 }
 

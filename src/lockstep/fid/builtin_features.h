@@ -1,4 +1,4 @@
-// A small feature net that needs no file.
+// A small feature extractor that needs no file.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace lockstep {
 
 // Three convolutions with fixed random weights over the image at 32 x 32:
 // averages of all layers, the largest responses of the last one, and moments of
-// the colours. Tells noise, blur, wrong colours and wrong shapes from the real
-// thing; what is finer than 32 x 32 it does not see. Its score, fd_builtin,
-// compares runs with each other, and says nothing about FID. The weights are
-// the same on every machine and in every version with this id().
+// the colours. Sensitive to noise, blur, wrong colours and wrong shapes; blind
+// to detail finer than 32 x 32. Its score, fd_builtin, compares runs with each
+// other; it is not comparable to FID. The weights are the same on every machine
+// and in every version with this id().
 class BuiltinFeatures final : public FeatureNet {
  public:
   BuiltinFeatures();

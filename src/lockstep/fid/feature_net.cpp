@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/error.h"
 #include "lockstep/fid/builtin_features.h"
 #include "lockstep/fid/inception.h"
@@ -23,7 +24,7 @@ FidConvention convention_of(const std::string& name) {
   if (name == "pytorch-fid") return FidConvention::kPytorchFid;
   if (name == "torch-fidelity") return FidConvention::kTorchFidelity;
   throw ConfigError(fmt::format(
-      "unknown convention of FID '{}': pytorch-fid or torch-fidelity", name));
+      "unknown FID convention '{}'; use pytorch-fid or torch-fidelity", name));
 }
 
 void check_images(const at::Tensor& images) {
@@ -32,8 +33,8 @@ void check_images(const at::Tensor& images) {
     return;
   }
   throw ConfigError(fmt::format(
-      "images to score are of type {} and shape {}; expected is "
-      "uint8 [batch, 3, height, width]",
+      "images to score are of type {} and shape {}; expected uint8 [batch, 3, "
+      "height, width]",
       c10::toString(images.scalar_type()), shape_text(images.sizes().vec())));
 }
 

@@ -1,4 +1,5 @@
-// Nets that turn images into the features that scores compare.
+// Feature extractors: networks that turn images into the features that scores
+// compare.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,7 +14,7 @@ namespace lockstep {
 
 struct FeatureNetConfig {
   // Inception's weights, as pytorch-fid and torch-fidelity use them:
-  // pt_inception-2015-12-05-6726825d.pth. Empty: the built-in net.
+  // pt_inception-2015-12-05-6726825d.pth. Empty: the built-in extractor.
   std::string weights = {};
   std::string convention = "pytorch-fid";  // Or "torch-fidelity".
 };
@@ -25,20 +26,20 @@ class FeatureNet {
   virtual ~FeatureNet() = default;
 
   // images: uint8 [batch, 3, height, width] of any size and device. Returns
-  // float [batch, width()] on the net's device; a image's features do not
+  // float [batch, width()] on the network's device; an image's features do not
   // depend on the others in its batch. Throws ConfigError for other tensors.
   at::Tensor features(const at::Tensor& images);
 
   // The score's name: "fid" or "fd_builtin".
   virtual std::string name() const = 0;
-  // What statistics files record: statistics of nets with other ids cannot be
-  // compared.
+  // Recorded in statistics files: statistics with different ids are not
+  // comparable.
   virtual std::string id() const = 0;
   virtual int64_t width() const = 0;
   void to(const c10::Device& device);
 
  protected:
-  // Of a part of the images: float levels 0 to 255, on the device.
+  // Features of a chunk of images: float, 0 to 255, on the device.
   virtual at::Tensor features_of(const at::Tensor& levels) const = 0;
   virtual void move_weights(const c10::Device& device) = 0;
 

@@ -44,10 +44,10 @@ FeatureSums empty_sums(int64_t width, const c10::Device& device) {
 
 void add_features(FeatureSums& sums, const at::Tensor& features) {
   if (features.dim() != 2 || features.size(1) != sums.sum.size(0)) {
-    throw ConfigError(fmt::format(
-        "features of {} values per image are to be added, expected are {}",
-        features.numel() / std::max<int64_t>(features.size(0), 1),
-        sums.sum.size(0)));
+    throw ConfigError(
+        fmt::format("got features of {} values per image, expected {}",
+                    features.numel() / std::max<int64_t>(features.size(0), 1),
+                    sums.sum.size(0)));
   }
   const at::NoGradGuard no_grad;
   const at::Tensor exact = features.to(sums.sum.device(), at::kDouble);
@@ -60,7 +60,7 @@ FeatureStatistics statistics_of(const FeatureSums& sums) {
   if (sums.count < 2) {
     throw ConfigError(fmt::format(
         "statistics of {} images: at least 2 are needed, and thousands for a "
-        "distance that says something",
+        "meaningful distance",
         sums.count));
   }
   const auto count = static_cast<double>(sums.count);
@@ -73,10 +73,10 @@ FeatureStatistics statistics_of(const FeatureSums& sums) {
 double frechet_distance(const FeatureStatistics& a,
                         const FeatureStatistics& b) {
   if (a.mean.sizes() != b.mean.sizes()) {
-    throw ConfigError(fmt::format(
-        "Frechet distance: statistics of {} and of {} features do not go "
-        "together",
-        a.mean.numel(), b.mean.numel()));
+    throw ConfigError(
+        fmt::format("Frechet distance: statistics of {} and of {} features "
+                    "cannot be compared",
+                    a.mean.numel(), b.mean.numel()));
   }
   check_statistics(a);
   check_statistics(b);

@@ -16,7 +16,7 @@ namespace lockstep {
 
 // What features of ranks and batches are added up to: every member of two sums
 // is added. Doubles alone are exact enough (about 1e-12 where the mean is not
-// far above the deviation, as in all feature nets here).
+// far above the deviation, as for all features here).
 struct FeatureSums {
   int64_t count = 0;
   at::Tensor sum = {};    // double [width]

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kSide = 299;
+constexpr int64_t kInceptionSide = 299;
 
 at::Tensor average(const at::Tensor& x) {
   return at::avg_pool2d(x, {3, 3}, {1, 1}, {1, 1}, /*ceil_mode=*/false,
@@ -21,16 +21,16 @@ at::Tensor halved(const at::Tensor& x) {
 struct Places {
   at::Tensor low;
   at::Tensor high;
-  at::Tensor part;  // Of the way from low to high.
+  at::Tensor part;  // Fraction of the way from low to high.
 };
 
-// TensorFlow 1 takes position i * size / kSide, without half-pixel centres, in
-// float32.
+// TensorFlow 1 takes position i * size / kInceptionSide, without half-pixel
+// centres, in float32.
 Places places(int64_t size, const c10::Device& device) {
   const auto scale =
-      static_cast<float>(static_cast<double>(size) / double{kSide});
+      static_cast<float>(static_cast<double>(size) / double{kInceptionSide});
   const auto numbers = at::TensorOptions(at::kFloat).device(device);
-  const at::Tensor position = at::arange(kSide, numbers) * scale;
+  const at::Tensor position = at::arange(kInceptionSide, numbers) * scale;
   const at::Tensor low = position.to(at::kLong);
   return {.low = low,
           .high = (low + 1).clamp_max(size - 1),
@@ -45,7 +45,7 @@ at::Tensor resize_as_tensorflow(const at::Tensor& images) {
   const at::Tensor rows = left + (right - left) * x.part;
   const at::Tensor upper = rows.index_select(2, y.low);
   const at::Tensor lower = rows.index_select(2, y.high);
-  return upper + (lower - upper) * y.part.view({kSide, 1});
+  return upper + (lower - upper) * y.part.view({kInceptionSide, 1});
 }
 
 }  // namespace
@@ -72,7 +72,8 @@ at::Tensor Inception::prepare(const at::Tensor& levels) const {
   if (convention_ == FidConvention::kTorchFidelity) {
     return (resize_as_tensorflow(levels) - 128) / 128;
   }
-  return 2 * at::upsample_bilinear2d(levels / 255, {kSide, kSide},
+  return 2 * at::upsample_bilinear2d(levels / 255,
+                                     {kInceptionSide, kInceptionSide},
                                      /*align_corners=*/false) -
          1;
 }

@@ -17,7 +17,7 @@ enum class FidConvention {
   kTorchFidelity,  // As TensorFlow 1: no such centres, (x - 128) / 128.
 };
 
-// The 2048 values behind the last pooling (pool3). The net differs from the
+// The 2048 values after the last pooling (pool3). The network differs from the
 // usual Inception-v3: averages leave the padding out, and the last block takes
 // a maximum instead.
 class Inception final : public FeatureNet {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
@@ -221,7 +222,7 @@ InceptionWeights read_inception_weights(const std::filesystem::path& path) {
     const size_t more = problems.size() - std::min(problems.size(), kMaxNamed);
     problems.resize(problems.size() - more);
     throw ConfigError(fmt::format(
-        "'{}' holds no weights of FID's Inception ({}{}): expected is "
+        "'{}' does not hold the weights of FID's Inception ({}{}): expected "
         "pt_inception-2015-12-05-6726825d.pth of pytorch-fid",
         path.string(), join(problems, ", "),
         more == 0 ? "" : fmt::format(" and {} more", more)));

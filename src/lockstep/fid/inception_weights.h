@@ -34,14 +34,14 @@ struct InceptionConv {
 
 struct InceptionWeights {
   std::map<std::string, InceptionConv, std::less<>> convs = {};
-  // Of the values that were read: other weights, other features.
+  // Hash of the values that were read: other weights, other features.
   uint32_t checksum = 0;
 };
 
 // On the CPU, float32. The classifier at the end (fc) is not used; files that
 // hold one of other than FID's 1008 classes, or an auxiliary one, are not FID's
-// weights. Throws ConfigError for weights of another net, IoError, FormatError;
-// all name the path.
+// weights. Throws ConfigError for weights of another network, IoError,
+// FormatError; all name the path.
 InceptionWeights read_inception_weights(const std::filesystem::path& path);
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/checkpoint/record.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/crc32.h"
@@ -39,11 +40,10 @@ FeatureStatistics mean_and_covariance(const Tree& arrays) {
         second->size(0) != first->size(0) ||
         second->size(1) != first->size(0) || !first->is_floating_point() ||
         !second->is_floating_point()) {
-      throw FormatError(
-          fmt::format("{} and {} have the shapes {} and {}; expected are "
-                      "numbers [n] and [n, n]",
-                      mean, covariance, shape_text(first->sizes().vec()),
-                      shape_text(second->sizes().vec())));
+      throw FormatError(fmt::format(
+          "{} and {} have the shapes {} and {}; expected [n] and [n, n]", mean,
+          covariance, shape_text(first->sizes().vec()),
+          shape_text(second->sizes().vec())));
     }
     return {.mean = first->to(at::kDouble).contiguous(),
             .covariance = second->to(at::kDouble).contiguous()};
@@ -61,7 +61,7 @@ FeatureStatistics checked_statistics(const Tree& arrays) {
   const at::Tensor* count = find_array(arrays, "count");
   if (count != nullptr) {
     if (count->numel() != 1 || count->scalar_type() != at::kLong) {
-      throw FormatError("its count is no single whole number");
+      throw FormatError("its count is not a single integer");
     }
     statistics.count = count->item<int64_t>();
   }
@@ -72,7 +72,7 @@ std::optional<std::string> find_text(const Tree& arrays, const char* name) {
   const at::Tensor* bytes = find_array(arrays, name);
   if (bytes == nullptr) return std::nullopt;
   if (bytes->scalar_type() != at::kByte || bytes->dim() != 1) {
-    throw FormatError(fmt::format("its entry '{}' is no text", name));
+    throw FormatError(fmt::format("its entry '{}' is not text", name));
   }
   const at::Tensor text = bytes->contiguous();
   return std::string(static_cast<const char*>(text.const_data_ptr()),
@@ -93,9 +93,10 @@ void check_net(const std::filesystem::path& path, const Tree& arrays,
                     (maker ? *maker == net.id() : width == kInceptionWidth);
   if (fits) return;
   throw ConfigError(fmt::format(
-      "statistics '{}' were made by the feature net '{}' ({} features), this "
-      "run scores by '{}' ({} features): give statistics of the same net, or "
-      "let them be made again from the data",
+      "statistics '{}' were made by the feature extractor '{}' ({} features), "
+      "this run scores by '{}' ({} features): give statistics of the same one, "
+      "or "
+      "have them computed again from the data",
       path.string(), maker.value_or("not named"), width, net.id(),
       net.width()));
 }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kHeader = "x,y,z,roll,pitch,yaw,gripper";
 
-[[noreturn]] void refuse(const std::string& where, size_t line,
-                         const std::string& why) {
+[[noreturn]] void refuse_line(const std::string& where, size_t line,
+                              const std::string& why) {
   throw FormatError(fmt::format("{}, line {}: {}", where, line, why));
 }
 
@@ -41,7 +41,7 @@ class CsvRecords {
     }
   }
 
-  // False at the end. Empty lines are no records.
+  // False at the end. Empty lines are skipped.
   bool next(std::vector<std::string>& fields) {
     while (!rest_.empty()) {
       line_ = next_line_;
@@ -53,7 +53,7 @@ class CsvRecords {
     return false;
   }
 
-  size_t line() const { return line_; }  // Of the record, from 1.
+  size_t line() const { return line_; }  // The record's first line, from 1.
 
  private:
   // False when it was the last one of its line.
@@ -74,7 +74,7 @@ class CsvRecords {
       rest_.remove_prefix(1);
       ++next_line_;
     } else if (!rest_.empty()) {
-      refuse(where_, line_, "a quoted field is followed by other letters");
+      refuse_line(where_, line_, "a quoted field is followed by other letters");
     }
     return false;
   }
@@ -85,7 +85,7 @@ class CsvRecords {
     while (true) {
       const size_t size = rest_.find('"');
       if (size == std::string_view::npos) {
-        refuse(where_, line_, "a quoted field does not end");
+        refuse_line(where_, line_, "a quoted field does not end");
       }
       field += rest_.substr(0, size);
       rest_.remove_prefix(size + 1);
@@ -104,7 +104,7 @@ class CsvRecords {
   size_t next_line_ = 1;
 };
 
-// No value when the text is no number that a float can hold.
+// No value unless the text is a number that a float can hold.
 std::optional<float> float_of(std::string_view text) {
   text = trim(text);
   if (text.size() > 1 && text.front() == '+' && text[1] != '-') {
@@ -164,19 +164,20 @@ std::vector<Action> parse_action_csv(std::string_view content,
   std::vector<Action> actions;
   while (records.next(fields)) {
     if (fields.size() != header.size()) {
-      refuse(where, records.line(),
-             fmt::format("{} fields where the header has {}", fields.size(),
-                         header.size()));
+      refuse_line(where, records.line(),
+                  fmt::format("{} fields where the header has {}",
+                              fields.size(), header.size()));
     }
     Action& action = actions.emplace_back();
     for (size_t i = 0; i < kActionSize; ++i) {
       const auto number = float_of(fields[columns[i]]);
       if (!number) {
-        refuse(where, records.line(),
-               fmt::format("column '{}' ({}) holds '{}', which is no finite "
-                           "number",
-                           shown(header[columns[i]]), kActionNames[i],
-                           shown(fields[columns[i]])));
+        refuse_line(
+            where, records.line(),
+            fmt::format("column '{}' ({}) holds '{}', which is not a finite "
+                        "number",
+                        shown(header[columns[i]]), kActionNames[i],
+                        shown(fields[columns[i]])));
       }
       action[i] = *number;
     }

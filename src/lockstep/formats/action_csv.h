@@ -27,7 +27,8 @@ std::array<size_t, kActionSize> action_columns(
 
 // A header and one action per line; other columns may hold anything. Fields may
 // be quoted, empty lines are skipped. `where` names the file in errors. Throws
-// FormatError with the line for all that is no whole table of finite numbers.
+// FormatError with the line for anything but a complete table of finite
+// numbers.
 std::vector<Action> parse_action_csv(std::string_view content,
                                      const std::string& where);
 

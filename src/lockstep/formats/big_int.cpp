@@ -50,7 +50,7 @@ std::string bytes_from_decimal(std::string_view decimal) {
   const auto numerals = decimal.substr(is_negative ? 1 : 0);
   if (numerals.empty() ||
       numerals.find_first_not_of("0123456789") != std::string_view::npos) {
-    throw FormatError("'" + std::string(decimal) + "' is no whole number");
+    throw FormatError("'" + std::string(decimal) + "' is not an integer");
   }
   std::string digits;
   for (const char numeral : numerals) {

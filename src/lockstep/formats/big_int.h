@@ -1,4 +1,4 @@
-// Whole numbers of any size, between decimal text and pickle's bytes.
+// Integers of any size, between decimal text and pickle's bytes.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace lockstep {
 // 0.
 std::string decimal_from_bytes(std::span<const std::byte> bytes);
 
-// The shortest such bytes. Throws FormatError when the text is no whole number.
+// The shortest such bytes. Throws FormatError when the text is not an integer.
 std::string bytes_from_decimal(std::string_view decimal);
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // What readers of files read from: an open file, or bytes in memory.
 //
-// Files are read and not mapped: a file that somebody shortens meanwhile would
-// end the process by SIGBUS at any later access to a mapping. Here it is an
-// error that names the file.
+// Files are read and not mapped: a file that is truncated while it is read
+// would end the process by SIGBUS at any later access to a mapping. Here it is
+// an error that names the file.
 #pragma once
 
 #include <cstddef>

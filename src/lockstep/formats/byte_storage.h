@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// What a file says about bytes: their CRC, and their name for errors.
+// What a file records about bytes: their CRC, and their name for errors.
 struct Checksum {
   uint32_t crc32 = 0;
   std::string name = {};
@@ -33,7 +33,7 @@ class ByteStorage {
   static std::shared_ptr<const ByteStorage> view(
       std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
-  // For formats that say where bytes lie after what they are; before others
+  // For formats that record where bytes lie after what they are; before others
   // use the storage. Throws FormatError when the source has no such part.
   void place_in(ByteSource source, uint64_t offset, uint64_t size);
 
@@ -41,7 +41,7 @@ class ByteStorage {
   bool is_in_memory() const;
   const std::optional<Checksum>& checksum() const { return checksum_; }
 
-  // Of a file they are read at the first call, checked, and kept as long as
+  // Bytes of a file are read at the first call, checked, and kept as long as
   // this storage. Throws as read(), and FormatError when the CRC differs.
   std::span<const std::byte> bytes() const;
 

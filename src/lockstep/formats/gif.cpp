@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kMaxSide = 65535;  // Two bytes in the file.
-// The eye tells shades of green apart best.
+// The eye is most sensitive to green.
 constexpr int kRed = 6;
 constexpr int kGreen = 7;
 constexpr int kBlue = 6;
@@ -44,21 +44,21 @@ GifPixelType index_of(const uint8_t* pixel) {
       level(pixel[2], kBlue));
 }
 
-int append_bytes(GifFileType* gif, const GifByteType* from, int count) {
+int append_gif_bytes(GifFileType* gif, const GifByteType* from, int count) {
   static_cast<std::string*>(gif->UserData)
       ->append(reinterpret_cast<const char*>(from), static_cast<size_t>(count));
   return count;
 }
 
-void require(int result) {
+void require_gif_ok(int result) {
   // Writing to memory fails for want of memory alone.
   if (result != GIF_OK) throw std::bad_alloc();
 }
 
-struct Close {
+struct CloseGif {
   void operator()(GifFileType* gif) const { EGifCloseFile(gif, nullptr); }
 };
-using Writer = std::unique_ptr<GifFileType, Close>;
+using GifWriter = std::unique_ptr<GifFileType, CloseGif>;
 
 void write_header(GifFileType* gif, const GifFrames& animation) {
   const auto colours = palette();
@@ -66,13 +66,13 @@ void write_header(GifFileType* gif, const GifFrames& animation) {
       GifMakeMapObject(256, colours.data()), GifFreeMapObject);
   if (map == nullptr) throw std::bad_alloc();
   EGifSetGifVersion(gif, true);
-  require(EGifPutScreenDesc(gif, animation.width, animation.height, 8, 0,
-                            map.get()));
+  require_gif_ok(EGifPutScreenDesc(gif, animation.width, animation.height, 8, 0,
+                                   map.get()));
   const std::array<GifByteType, 3> forever = {1, 0, 0};
-  require(EGifPutExtensionLeader(gif, APPLICATION_EXT_FUNC_CODE));
-  require(EGifPutExtensionBlock(gif, 11, "NETSCAPE2.0"));
-  require(EGifPutExtensionBlock(gif, 3, forever.data()));
-  require(EGifPutExtensionTrailer(gif));
+  require_gif_ok(EGifPutExtensionLeader(gif, APPLICATION_EXT_FUNC_CODE));
+  require_gif_ok(EGifPutExtensionBlock(gif, 11, "NETSCAPE2.0"));
+  require_gif_ok(EGifPutExtensionBlock(gif, 3, forever.data()));
+  require_gif_ok(EGifPutExtensionTrailer(gif));
 }
 
 void write_frame(GifFileType* gif, const GifFrames& animation, int frame) {
@@ -84,9 +84,10 @@ void write_frame(GifFileType* gif, const GifFrames& animation, int frame) {
       .TransparentColor = NO_TRANSPARENT_COLOR};
   std::array<GifByteType, 4> extension = {};
   EGifGCBToExtension(&control, extension.data());
-  require(EGifPutExtension(gif, GRAPHICS_EXT_FUNC_CODE, 4, extension.data()));
-  require(EGifPutImageDesc(gif, 0, 0, animation.width, animation.height, false,
-                           nullptr));
+  require_gif_ok(
+      EGifPutExtension(gif, GRAPHICS_EXT_FUNC_CODE, 4, extension.data()));
+  require_gif_ok(EGifPutImageDesc(gif, 0, 0, animation.width, animation.height,
+                                  false, nullptr));
   const auto width = static_cast<size_t>(animation.width);
   const auto height = static_cast<size_t>(animation.height);
   const uint8_t* pixel =
@@ -97,7 +98,7 @@ void write_frame(GifFileType* gif, const GifFrames& animation, int frame) {
       index = index_of(pixel);
       pixel += 3;
     }
-    require(EGifPutLine(gif, row.data(), animation.width));
+    require_gif_ok(EGifPutLine(gif, row.data(), animation.width));
   }
 }
 
@@ -121,7 +122,7 @@ std::string encode_gif(const GifFrames& animation) {
   check(animation);
   std::string bytes;
   int error = 0;
-  Writer writer(EGifOpen(&bytes, append_bytes, &error));
+  GifWriter writer(EGifOpen(&bytes, append_gif_bytes, &error));
   if (writer == nullptr) throw std::bad_alloc();
   write_header(writer.get(), animation);
   for (int frame = 0; frame < animation.num_frames; ++frame) {

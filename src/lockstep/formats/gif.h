@@ -1,4 +1,4 @@
-// GIF films, written.
+// Writing GIF animations.
 //
 // Free functions without state: safe to call from several threads at once.
 #pragma once

@@ -35,7 +35,7 @@ size_t inflate_member(std::string_view bytes, uint64_t max_bytes,
     if (stream.avail_in == 0) {
       const size_t part = std::min<size_t>(bytes.size() - given,
                                            std::numeric_limits<uInt>::max());
-      if (part == 0) throw FormatError("the gzip file is cut short");
+      if (part == 0) throw FormatError("the gzip file is truncated");
       // zlib reads only, but its type does not say so.
       stream.next_in =
           reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + given));

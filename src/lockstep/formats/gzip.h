@@ -11,7 +11,7 @@ namespace lockstep {
 bool is_gzip(std::string_view bytes);
 
 // All members of a gzip file, one behind the other. Throws FormatError when it
-// is damaged or cut short, or its contents are larger than `max_bytes`.
+// is damaged or truncated, or its contents are larger than `max_bytes`.
 std::string gunzip(std::string_view bytes, uint64_t max_bytes);
 
 }  // namespace lockstep

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-[[noreturn]] void refuse(const char* why) {
+[[noreturn]] void refuse_lzf(const char* why) {
   throw FormatError(fmt::format("LZF data are damaged: {}", why));
 }
 
@@ -18,8 +18,9 @@ class Decompressor {
 
   std::vector<uint8_t> run() {
     while (!in_.empty()) {
-      // Below 32: so many literal bytes and one. Else the high three bits are
-      // the length of a match and the rest the high bits of its distance.
+      // Below 32: the number of literal bytes, less one. Else the high three
+      // bits are the length of a match and the rest the high bits of its
+      // distance.
       constexpr size_t kMatch = 32;
       const size_t control = next();
       if (control < kMatch) {
@@ -28,24 +29,24 @@ class Decompressor {
         copy_match(control);
       }
     }
-    if (out_.size() != size_) refuse("they end early");
+    if (out_.size() != size_) refuse_lzf("they end early");
     return std::move(out_);
   }
 
  private:
   size_t next() {
-    if (in_.empty()) refuse("they are cut off");
+    if (in_.empty()) refuse_lzf("they are cut off");
     const uint8_t byte = in_.front();
     in_ = in_.subspan(1);
     return byte;
   }
 
   void check_room(size_t count) const {
-    if (count > size_ - out_.size()) refuse("they are too long");
+    if (count > size_ - out_.size()) refuse_lzf("they are too long");
   }
 
   void copy_literals(size_t count) {
-    if (count > in_.size()) refuse("they are cut off");
+    if (count > in_.size()) refuse_lzf("they are cut off");
     check_room(count);
     const auto literals = in_.first(count);
     out_.insert(out_.end(), literals.begin(), literals.end());
@@ -58,7 +59,7 @@ class Decompressor {
     if (length == kLongMatch) length += next();
     length += 2;
     const size_t distance = ((control & 0x1FU) << 8U | next()) + 1;
-    if (distance > out_.size()) refuse("a match lies before their begin");
+    if (distance > out_.size()) refuse_lzf("a match lies before their begin");
     check_room(length);
     // One by one: a match may reach into what it makes.
     for (size_t i = 0; i < length; ++i) {

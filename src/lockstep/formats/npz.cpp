@@ -15,7 +15,7 @@ using namespace std::string_view_literals;
 
 constexpr auto kMagic = "\x93NUMPY"sv;
 constexpr std::string_view kSuffix = ".npy";
-constexpr size_t kAlignment = 64;
+constexpr size_t kNpyAlignment = 64;
 
 // The text behind 'key': in the header, a Python dict such as
 // {'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }
@@ -31,7 +31,7 @@ std::string_view value_of(std::string_view header, std::string_view key) {
 std::vector<int64_t> read_shape(std::string_view text) {
   const auto end = text.find(')');
   if (!text.starts_with('(') || end == std::string_view::npos) {
-    throw FormatError("an array's shape is no tuple");
+    throw FormatError("an array's shape is not a tuple");
   }
   std::vector<int64_t> shape;
   for (const auto& part : split(text.substr(1, end - 1), ',')) {
@@ -59,7 +59,7 @@ DType read_type(std::string_view text) {
 TensorRecord read_array(const std::shared_ptr<const ByteStorage>& content) {
   ByteReader in(content->bytes());
   if (in.take_text(kMagic.size()) != kMagic) {
-    throw FormatError("an array begins like no .npy file");
+    throw FormatError("an array does not begin like a .npy file");
   }
   const auto version = in.read<uint8_t>();
   in.take(1);  // minor version
@@ -74,7 +74,7 @@ TensorRecord read_array(const std::shared_ptr<const ByteStorage>& content) {
                            std::move(shape), ByteStorage::view(data, content));
   if (num_elements(array.shape) * size_bytes(array.dtype) !=
       static_cast<int64_t>(data.size())) {
-    throw FormatError("an array has more bytes than its shape says");
+    throw FormatError("an array has more bytes than its shape needs");
   }
   if (is_fortran) {
     std::ranges::reverse(array.shape);
@@ -83,7 +83,8 @@ TensorRecord read_array(const std::shared_ptr<const ByteStorage>& content) {
   return array;
 }
 
-std::string make_header(const TensorRecord& array, const std::string& name) {
+std::string make_npy_header(const TensorRecord& array,
+                            const std::string& name) {
   const DTypeInfo& info = dtype_info(array.dtype);
   if (info.numpy.empty()) {
     throw FormatError("array '" + name + "': numpy has no type " +
@@ -95,7 +96,7 @@ std::string make_header(const TensorRecord& array, const std::string& name) {
   text += "), }";
   // Magic, version, length, text and line feed fill a multiple of 64 bytes.
   const size_t used = kMagic.size() + 4 + text.size() + 1;
-  text.append((kAlignment - used % kAlignment) % kAlignment, ' ');
+  text.append((kNpyAlignment - used % kNpyAlignment) % kNpyAlignment, ' ');
   text += '\n';
   const auto length = static_cast<uint16_t>(text.size());
   std::string header(kMagic);
@@ -123,7 +124,7 @@ NamedTensors read_npz(const std::filesystem::path& path) {
     return read_npz(source);
   } catch (const FormatError& error) {
     throw FormatError("'" + path.string() +
-                      "' is damaged or no npz file: " + error.what());
+                      "' is damaged or not an npz file: " + error.what());
   }
 }
 
@@ -131,7 +132,7 @@ void write_npz(const std::filesystem::path& path, const NamedTensors& arrays) {
   AtomicFile file(path);
   ZipWriter zip(file);
   for (const auto& [name, array] : arrays) {
-    const std::string header = make_header(array, name);
+    const std::string header = make_npy_header(array, name);
     const auto elements = packed_elements(array);
     std::vector<std::byte> entry(header.size() + elements->bytes().size());
     std::ranges::copy(as_bytes(header), entry.begin());

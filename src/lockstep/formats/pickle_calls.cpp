@@ -118,7 +118,7 @@ Ref make_ordered_dict(Arena& arena, const Refs& arguments) {
       auto* tuple = pair->get_if<Tuple>();
       const Refs* items = list ? list : tuple ? &tuple->items : nullptr;
       if (items == nullptr || items->size() != 2) {
-        throw FormatError("pickle: an item of an OrderedDict is no pair");
+        throw FormatError("pickle: an item of an OrderedDict is not a pair");
       }
       dict.emplace_back((*items)[0], (*items)[1]);
     }
@@ -144,7 +144,8 @@ Ref make_list(Arena& arena, const Refs& arguments) {
 Ref make_bytes(Arena& arena, const Refs& arguments) {
   auto bytes =
       latin1_from_utf8(expect<std::string_view>(arguments, 0, "a bytes text"));
-  if (!bytes) throw FormatError("pickle: a bytes text holds no bytes");
+  if (!bytes)
+    throw FormatError("pickle: an encoded bytes object is not latin1");
   return arena.make(Bytes{*std::move(bytes)});
 }
 
@@ -196,7 +197,7 @@ Ref call(Arena& arena, Node& callable, const Refs& arguments) {
   }
   const auto* global = callable.get_if<Global>();
   if (global == nullptr) {
-    throw FormatError("pickle: something is called that is no function");
+    throw FormatError("pickle: something is called that is not a function");
   }
   const auto* known = std::ranges::find(kKnown, global->name, &Known::name);
   if (known == kKnown.end()) return arena.make(Opaque{global->name});

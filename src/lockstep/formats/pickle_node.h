@@ -106,7 +106,7 @@ class Budget {
   uint64_t left_;
 };
 
-// What a piece of memory of its own takes besides its bytes.
+// Overhead of one allocation.
 constexpr size_t kAllocationBytes = 16;
 
 class Arena {
@@ -132,9 +132,9 @@ class Arena {
   // For what an object refers to besides its node.
   void spend(uint64_t bytes) { budget_.spend(bytes); }
 
-  // Counts a tensor whose numbers are copied when it is used, unlike all
-  // others. Throws FormatError when such tensors have more bytes than their
-  // storages could need.
+  // Counts a tensor that is copied when it is used, unlike all others. Throws
+  // FormatError when such tensors have more bytes than their storages could
+  // need.
   void count_copied(const TensorRecord& tensor, uint64_t storage_bytes);
 
  private:

@@ -16,19 +16,19 @@ const T* item(const Refs& items, size_t index) {
 std::string_view bytes_of(const Refs& items, size_t index) {
   if (const auto* bytes = item<Bytes>(items, index)) return bytes->data;
   if (const auto* text = item<std::string_view>(items, index)) return *text;
-  throw FormatError("pickle: an array of numpy has no bytes");
+  throw FormatError("pickle: a numpy array has no bytes");
 }
 
 std::vector<int64_t> shape_of(const Refs& items, size_t index) {
   const auto* tuple = item<Tuple>(items, index);
   if (tuple == nullptr) {
-    throw FormatError("pickle: an array of numpy has no shape");
+    throw FormatError("pickle: a numpy array has no shape");
   }
   std::vector<int64_t> shape;
   for (size_t i = 0; i < tuple->items.size(); ++i) {
     const auto* length = item<int64_t>(tuple->items, i);
     if (length == nullptr || *length < 0) {
-      throw FormatError("pickle: an array of numpy has an impossible shape");
+      throw FormatError("pickle: a numpy array has an impossible shape");
     }
     shape.push_back(*length);
   }
@@ -39,7 +39,7 @@ std::vector<int64_t> shape_of(const Refs& items, size_t index) {
 void set_type_state(NumpyType& type, const Refs& state) {
   const auto* order = item<std::string_view>(state, 1);
   if (order == nullptr || order->size() != 1) {
-    throw FormatError("pickle: a type of numpy has no byte order");
+    throw FormatError("pickle: a numpy dtype has no byte order");
   }
   type.order = order->front();
 }
@@ -62,7 +62,7 @@ void set_array_state(Arena& arena, Node& array, const Refs& state) {
                   ByteStorage::own({bytes.begin(), bytes.end()}));
   if (num_elements(record.shape) * dtype->size_bytes !=
       static_cast<int64_t>(bytes.size())) {
-    throw FormatError("pickle: an array of numpy has bytes left over");
+    throw FormatError("pickle: a numpy array has bytes left over");
   }
   array.assign(std::move(record));
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMaxDepth = 200;
 constexpr int kMaxProtocol = 5;
-constexpr size_t kLongestExcerpt = 200;  // Of a file's text in an error.
+constexpr size_t kLongestExcerpt = 200;  // In messages.
 
 // The stack machine that a pickle is a program for.
 class Machine {
@@ -162,7 +162,7 @@ void Machine::append(Refs items) {
       list->insert(list->end(), items.begin(), items.end());
     }
   } else if (top()->get_if<Opaque>() == nullptr) {
-    throw FormatError("pickle: items are added to what is no list");
+    throw FormatError("pickle: items are added to a value that is not a list");
   }
 }
 
@@ -174,7 +174,7 @@ void Machine::set_items(const Refs& items) {
       dict->emplace_back(items[i], items[i + 1]);
     }
   } else if (top()->get_if<Opaque>() == nullptr) {
-    throw FormatError("pickle: a key is set in what is no dict");
+    throw FormatError("pickle: a key is set in a value that is not a dict");
   }
 }
 
@@ -182,7 +182,7 @@ void Machine::push_call() {
   Ref arguments = pop();
   Ref callable = pop();
   const auto* tuple = arguments->get_if<Tuple>();
-  if (tuple == nullptr) throw FormatError("pickle: arguments are no tuple");
+  if (tuple == nullptr) throw FormatError("pickle: arguments are not a tuple");
   push_ref(call(arena_, *callable, tuple->items));
 }
 
@@ -204,7 +204,8 @@ Ref Machine::remembered(uint32_t number) const {
       found != scattered_memo_.end()) {
     return found->second;
   }
-  if (number >= memo_.size()) throw FormatError("pickle: nothing remembered");
+  if (number >= memo_.size())
+    throw FormatError("pickle: a memo entry is missing");
   return memo_[number];
 }
 

@@ -19,8 +19,8 @@ using FindStorage = std::function<std::shared_ptr<const ByteStorage>(
 
 // Reads one pickle (protocols 2 to 5) and leaves `in` behind it.
 //
-// Of the functions and classes that a pickle may name, those few are known that
-// rebuild tensors, parameters, arrays of numpy (as tensors; row by row, of
+// Of the functions and classes that a pickle may name, only those are known
+// that rebuild tensors, parameters, arrays of numpy (as tensors; row by row, of
 // numbers), dicts, sets, sizes and bytes; an object of any other becomes
 // Opaque, with all that belongs to it. Throws FormatError for damaged bytes,
 // for cycles, for trees deeper than 200, and when the objects would take more

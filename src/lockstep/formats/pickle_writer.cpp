@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-class Writer {
+class PickleWriter {
  public:
   Pickle run(const Value& value) {
     out_ = "\x80\x02";
@@ -50,7 +50,7 @@ class Writer {
   void put(const BigInt& value) {
     const std::string bytes = bytes_from_decimal(value.decimal);
     if (bytes.size() > 255) {
-      throw FormatError("a whole number of more than 255 bytes");
+      throw FormatError("an integer of more than 255 bytes");
     }
     out_ += '\x8a';
     put_raw(static_cast<uint8_t>(bytes.size()));
@@ -184,6 +184,6 @@ class Writer {
 
 }  // namespace
 
-Pickle write_pickle(const Value& value) { return Writer().run(value); }
+Pickle write_pickle(const Value& value) { return PickleWriter().run(value); }
 
 }  // namespace lockstep

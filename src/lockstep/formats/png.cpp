@@ -9,48 +9,56 @@
 #include <array>
 #include <csetjmp>
 #include <cstring>
+#include <vector>
 
 #include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
 
-struct Escape {
+struct PngEscape {
   std::jmp_buf place;
   std::array<char, 128> message;
 };
 
-[[noreturn]] void escape_with_message(png_structp png, png_const_charp text) {
-  auto* escape = static_cast<Escape*>(png_get_error_ptr(png));
+[[noreturn]] void escape_from_libpng(png_structp png, png_const_charp text) {
+  auto* escape = static_cast<PngEscape*>(png_get_error_ptr(png));
   std::strncpy(escape->message.data(), text, escape->message.size() - 1);
   std::longjmp(escape->place, 1);
 }
 
-// Without this libpng prints them.
+// Without it libpng prints warnings; they never concern the pixels.
 void ignore_warning(png_structp, png_const_charp) {}
 
-void append_bytes(png_structp png, png_bytep from, size_t count) {
+void append_png_bytes(png_structp png, png_bytep from, size_t count) {
   static_cast<std::string*>(png_get_io_ptr(png))
       ->append(reinterpret_cast<const char*>(from), count);
 }
 
-class Encoder {
+void take_png_bytes(png_structp png, png_bytep to, size_t count) {
+  auto* rest = static_cast<std::string_view*>(png_get_io_ptr(png));
+  if (count > rest->size()) png_error(png, "the file ends too early");
+  std::memcpy(to, rest->data(), count);
+  rest->remove_prefix(count);
+}
+
+class PngEncoder {
  public:
-  Encoder() {
+  PngEncoder() {
     png_ = png_create_write_struct(PNG_LIBPNG_VER_STRING, &escape_,
-                                   escape_with_message, ignore_warning);
+                                   escape_from_libpng, ignore_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) throw std::bad_alloc();
   }
-  ~Encoder() { png_destroy_write_struct(&png_, &info_); }
-  Encoder(const Encoder&) = delete;
-  Encoder& operator=(const Encoder&) = delete;
+  ~PngEncoder() { png_destroy_write_struct(&png_, &info_); }
+  PngEncoder(const PngEncoder&) = delete;
+  PngEncoder& operator=(const PngEncoder&) = delete;
 
   bool write(const PngPixels& image, std::string& bytes);
   const char* message() const { return escape_.message.data(); }
 
  private:
-  Escape escape_ = {};
+  PngEscape escape_ = {};
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
 };
@@ -60,9 +68,9 @@ int color_type_of(const PngPixels& image) {
   return image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB;
 }
 
-bool Encoder::write(const PngPixels& image, std::string& bytes) {
+bool PngEncoder::write(const PngPixels& image, std::string& bytes) {
   if (setjmp(escape_.place) != 0) return false;
-  png_set_write_fn(png_, &bytes, append_bytes, nullptr);
+  png_set_write_fn(png_, &bytes, append_png_bytes, nullptr);
   png_set_IHDR(png_, info_, png_uint_32(image.width), png_uint_32(image.height),
                8, color_type_of(image), PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -92,7 +100,7 @@ uint32_t big_endian(std::string_view bytes) {
   return number;
 }
 
-// 0 for what is no kind of colour.
+// 0 for an unknown color type.
 int channels_of(char color_type) {
   switch (color_type) {
     case PNG_COLOR_TYPE_GRAY: return 1;
@@ -113,8 +121,8 @@ void check_palette(const PngPixels& image) {
       *std::max_element(image.pixels.begin(), image.pixels.end());
   if (is_sound && largest < num_bytes / 3) return;
   throw ConfigError(fmt::format(
-      "a palette of {} bytes does not fit a image of {} channels whose "
-      "largest number is {}",
+      "a palette of {} bytes does not fit an image of {} channels whose "
+      "largest index is {}",
       num_bytes, image.channels, largest));
 }
 
@@ -128,11 +136,11 @@ std::string encode_png(const PngPixels& image) {
           size_t(image.width) * size_t(image.height) * size_t(image.channels);
   if (!is_sound) {
     throw ConfigError(fmt::format(
-        "a image of {} x {} pixels with {} channels cannot have {} bytes",
+        "an image of {} x {} pixels with {} channels cannot have {} bytes",
         image.width, image.height, image.channels, image.pixels.size()));
   }
   check_palette(image);
-  Encoder encoder;
+  PngEncoder encoder;
   std::string bytes;
   if (!encoder.write(image, bytes)) {
     throw InternalError(
@@ -161,6 +169,114 @@ PngHeader read_png_header(std::string_view bytes) {
                     width, height, int(fields[9])));
   }
   return {.width = int(width), .height = int(height), .channels = channels};
+}
+
+class PngReader::Decoder {
+ public:
+  explicit Decoder(std::string_view bytes) : rest_(bytes) {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &escape_,
+                                  escape_from_libpng, ignore_warning);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    if (info_ == nullptr) throw std::bad_alloc();
+  }
+  ~Decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  // False on an error of libpng; require() throws it.
+  bool read_header();
+  bool convert(PngConversion conversion);
+  bool read_pixels(std::vector<png_bytep>& rows);
+
+  png_structp png() const { return png_; }
+  png_infop info() const { return info_; }
+
+  void require(bool succeeded) const {
+    if (succeeded) return;
+    throw FormatError(fmt::format(
+        "a PNG image that cannot be decoded: {}; damaged, or cut off",
+        escape_.message.data()));
+  }
+
+ private:
+  std::string_view rest_;
+  PngEscape escape_ = {};
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+};
+
+bool PngReader::Decoder::read_header() {
+  if (setjmp(escape_.place) != 0) return false;
+  png_set_read_fn(png_, &rest_, take_png_bytes);
+  png_read_info(png_, info_);
+  return true;
+}
+
+bool PngReader::Decoder::convert(PngConversion conversion) {
+  if (setjmp(escape_.place) != 0) return false;
+  if (conversion == PngConversion::kGreyOrRgb) {
+    png_set_strip_16(png_);
+    png_set_expand(png_);  // Palettes, and 1, 2 and 4 bits.
+    png_set_strip_alpha(png_);
+  } else {
+    png_set_packing(png_);
+  }
+  png_set_interlace_handling(png_);
+  png_read_update_info(png_, info_);
+  return true;
+}
+
+bool PngReader::Decoder::read_pixels(std::vector<png_bytep>& rows) {
+  if (setjmp(escape_.place) != 0) return false;
+  png_read_image(png_, rows.data());
+  png_read_end(png_, nullptr);
+  return true;
+}
+
+PngReader::PngReader(std::string_view bytes)
+    : decoder_(std::make_unique<Decoder>(bytes)) {
+  decoder_->require(decoder_->read_header());
+}
+
+PngReader::~PngReader() = default;
+
+uint32_t PngReader::width() const {
+  return png_get_image_width(decoder_->png(), decoder_->info());
+}
+
+uint32_t PngReader::height() const {
+  return png_get_image_height(decoder_->png(), decoder_->info());
+}
+
+bool PngReader::has_palette() const {
+  return color_type() == PNG_COLOR_TYPE_PALETTE;
+}
+
+int PngReader::color_type() const {
+  return png_get_color_type(decoder_->png(), decoder_->info());
+}
+
+int PngReader::bit_depth() const {
+  return png_get_bit_depth(decoder_->png(), decoder_->info());
+}
+
+void PngReader::convert(PngConversion conversion) {
+  decoder_->require(decoder_->convert(conversion));
+}
+
+int PngReader::channels() const {
+  return png_get_channels(decoder_->png(), decoder_->info());
+}
+
+void PngReader::read(std::span<uint8_t> pixels) {
+  const size_t row_bytes = size_t(width()) * size_t(channels());
+  LOCKSTEP_CHECK(pixels.size() == row_bytes * height(), "pixels of this size");
+  std::vector<png_bytep> rows;
+  rows.reserve(height());
+  for (size_t y = 0; y < height(); ++y) {
+    rows.push_back(pixels.data() + y * row_bytes);
+  }
+  decoder_->require(decoder_->read_pixels(rows));
 }
 
 }  // namespace lockstep

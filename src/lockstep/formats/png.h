@@ -1,10 +1,11 @@
-// PNG files: writing pixels, and what the header says. Reading pixels:
-// data/image.h.
+// PNG files in memory: writing and reading pixels, and reading the header.
+// Images: data/image.h.
 //
-// Free functions without state: safe to call from several threads at once.
+// The free functions have no state: safe to call from several threads at once.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,8 +24,8 @@ struct PngPixels {
   int channels = 3;  // 1: grey; 3: red, green, blue.
   std::span<const uint8_t> pixels = {};
   PngContent content = PngContent::kPhoto;
-  // Red, green, blue of each color, at most 256: the pixels, of 1 channel, are
-  // then their numbers. Empty: none.
+  // Red, green and blue of up to 256 colors; the pixels, of 1 channel, are then
+  // indices into it. Empty: no palette.
   std::span<const uint8_t> palette = {};
 };
 
@@ -35,10 +36,43 @@ std::string encode_png(const PngPixels& image);
 struct PngHeader {
   int width = 0;
   int height = 0;
-  int channels = 0;  // Of a image with a palette: 3.
+  int channels = 0;  // 3 for an image with a palette.
 };
 
 // Throws FormatError when the bytes do not begin as a PNG file does.
 PngHeader read_png_header(std::string_view bytes);
+
+enum class PngConversion {
+  kGreyOrRgb,  // 8 bits per channel; palettes become RGB, alpha is dropped.
+  kIndices,    // One byte per channel; palette indices stay as they are.
+};
+
+// Decodes one file in two steps, so that the caller can check the size before
+// it allocates the pixels. Call convert() once, then read(). Not thread-safe.
+// All functions throw FormatError for a damaged file.
+class PngReader {
+ public:
+  // Reads the header. The bytes must outlive the reader.
+  explicit PngReader(std::string_view bytes);
+  ~PngReader();
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
+
+  uint32_t width() const;
+  uint32_t height() const;
+  bool has_palette() const;
+  int color_type() const;  // The file's own number: 0 grey, 2 RGB, 3 palette.
+  int bit_depth() const;   // Per channel.
+
+  void convert(PngConversion conversion);
+  int channels() const;  // After convert(): of the pixels that read() gives.
+
+  // width x height x channels bytes, rows from top to bottom.
+  void read(std::span<uint8_t> pixels);
+
+ private:
+  class Decoder;
+  std::unique_ptr<Decoder> decoder_;
+};
 
 }  // namespace lockstep

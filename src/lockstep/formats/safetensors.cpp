@@ -16,7 +16,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // as the original library
-constexpr size_t kAlignment = 8;
+constexpr size_t kHeaderAlignment = 8;
 
 // The tensors that a header names, in the order of their bytes.
 Safetensors make_tensors(SafetensorsHeader header, const ByteSource& source,
@@ -35,7 +35,7 @@ Safetensors make_tensors(SafetensorsHeader header, const ByteSource& source,
         __builtin_mul_overflow(num_elements(place.shape),
                                place.dtype->size_bytes, &bytes) ||
         place.end - place.begin != static_cast<uint64_t>(bytes)) {
-      throw FormatError("the place of tensor '" + place.name +
+      throw FormatError("the offsets of tensor '" + place.name +
                         "' does not fit its shape and neighbours");
     }
     position = place.end;
@@ -64,8 +64,8 @@ NamedTensors sorted(NamedTensors tensors) {
 
 // Written entry by entry: an object of nlohmann's that keeps its order looks
 // every new name up among all others.
-std::string make_header(const Safetensors& content,
-                        const NamedTensors& tensors) {
+std::string make_safetensors_header(const Safetensors& content,
+                                    const NamedTensors& tensors) {
   std::string text = "{";
   const auto add = [&](const std::string& name, const ordered_json& entry) {
     text +=
@@ -94,7 +94,9 @@ std::string make_header(const Safetensors& content,
     position = end;
   }
   text += "}";
-  text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
+  text.append(
+      (kHeaderAlignment - text.size() % kHeaderAlignment) % kHeaderAlignment,
+      ' ');
   return text;
 }
 
@@ -123,8 +125,9 @@ Safetensors read_safetensors(const std::filesystem::path& path) {
   try {
     return read_safetensors(source);
   } catch (const FormatError& error) {
-    throw FormatError("'" + path.string() +
-                      "' is damaged or no safetensors file: " + error.what());
+    throw FormatError(
+        "'" + path.string() +
+        "' is damaged or not a safetensors file: " + error.what());
   }
 }
 
@@ -133,7 +136,7 @@ void write_safetensors(const std::filesystem::path& path,
   const NamedTensors tensors = sorted(content.tensors);
   std::string header;
   try {
-    header = make_header(content, tensors);
+    header = make_safetensors_header(content, tensors);
   } catch (const json::exception& error) {  // a name that is not UTF-8
     throw FormatError("cannot write '" + path.string() + "': " + error.what());
   }

@@ -5,15 +5,14 @@
 #include <optional>
 
 #include "lockstep/error.h"
+#include "lockstep/formats/tensor_record.h"
 
 namespace lockstep {
 namespace {
 
 using nlohmann::json;
 
-// As make_record() would refuse later: a list of sizes must not grow before.
-constexpr size_t kMaxDimensions = 64;
-constexpr size_t kLongestExcerpt = 200;
+constexpr size_t kLongestHeaderExcerpt = 200;
 
 // Where in the header the parser is.
 enum class Level {
@@ -39,7 +38,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
     } else if (level_ == Level::kNames) {
       begin_entry();
     } else {
-      refuse("an object where none belongs");
+      refuse("an unexpected object");
     }
     return true;
   }
@@ -74,7 +73,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
                num_offsets_ == 0) {
       level_ = Level::kOffsets;
     } else {
-      refuse("a list where none belongs");
+      refuse("an unexpected list");
     }
     return true;
   }
@@ -92,11 +91,11 @@ class HeaderReader : public nlohmann::json_sax<json> {
       return true;
     }
     if (level_ != Level::kTensor || field_ != Field::kDtype) {
-      refuse("a text where none belongs");
+      refuse("an unexpected string");
     }
     place_.dtype = find_dtype(&DTypeInfo::safetensors, text);
     if (place_.dtype == nullptr) {
-      refuse("the unknown type " + text.substr(0, kLongestExcerpt));
+      refuse("the unknown type " + text.substr(0, kLongestHeaderExcerpt));
     }
     return true;
   }
@@ -112,7 +111,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
     } else if (level_ == Level::kOffsets && num_offsets_ < 2) {
       (num_offsets_++ == 0 ? place_.begin : place_.end) = number;
     } else {
-      refuse("a number where none belongs");
+      refuse("an unexpected number");
     }
     return true;
   }
@@ -121,27 +120,23 @@ class HeaderReader : public nlohmann::json_sax<json> {
     return skip_or_refuse("a negative size or place");
   }
   bool number_float(json::number_float_t, const std::string&) override {
-    return skip_or_refuse("a size or place that is no whole number");
+    return skip_or_refuse("a size or offset that is not an integer");
   }
-  bool boolean(bool) override {
-    return skip_or_refuse("a value where none belongs");
-  }
-  bool null() override { return skip_or_refuse("a value where none belongs"); }
-  bool binary(json::binary_t&) override {
-    refuse("a value where none belongs");
-  }
+  bool boolean(bool) override { return skip_or_refuse("an unexpected value"); }
+  bool null() override { return skip_or_refuse("an unexpected value"); }
+  bool binary(json::binary_t&) override { refuse("an unexpected value"); }
 
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
     // The parser's own text repeats what it has read last, however long.
-    throw FormatError("its header is no JSON at byte " +
+    throw FormatError("its header is not JSON at byte " +
                       std::to_string(position));
   }
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
     throw FormatError("its header has " + what + " at '" +
-                      key_.substr(0, kLongestExcerpt) + "'");
+                      key_.substr(0, kLongestHeaderExcerpt) + "'");
   }
 
   // The value of an entry of a tensor that is not known, or a part of it.
@@ -181,7 +176,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
 
   void end_tensor() {
     if (place_.dtype == nullptr || !has_shape_ || num_offsets_ != 2) {
-      refuse("a tensor without type, shape or place");
+      refuse("a tensor without dtype, shape or offsets");
     }
     place_.shape.shrink_to_fit();
     header_.places.push_back(std::move(place_));
@@ -205,13 +200,14 @@ void check_names(const std::vector<SafetensorsPlace>& places) {
   const auto twice = std::ranges::adjacent_find(names);
   if (twice == names.end()) return;
   throw FormatError("two tensors are named '" +
-                    std::string(twice->substr(0, kLongestExcerpt)) + "'");
+                    std::string(twice->substr(0, kLongestHeaderExcerpt)) + "'");
 }
 
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(std::string_view text) {
-  if (!text.starts_with('{')) throw FormatError("its header is no object");
+  if (!text.starts_with('{'))
+    throw FormatError("its header is not a JSON object");
   HeaderReader reader;
   json::sax_parse(text, &reader);
   SafetensorsHeader header = reader.take();

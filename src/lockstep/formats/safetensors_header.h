@@ -1,4 +1,4 @@
-// The header of a .safetensors file: JSON that says where each tensor lies.
+// The header of a .safetensors file: JSON with the position of each tensor.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct SafetensorsHeader {
 };
 
 // Reads it in one pass, without a tree of it in memory. Throws FormatError for
-// all that the format does not allow, a name that appears twice among it.
+// all that the format does not allow, including a name that appears twice.
 // Whether the places fit each other is not checked.
 SafetensorsHeader parse_safetensors_header(std::string_view text);
 

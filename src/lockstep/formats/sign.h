@@ -13,7 +13,7 @@ bool is_complex(DType dtype);
 // Complex, or floating point.
 bool has_sign_bit(DType dtype);
 
-// Both expect whole numbers of that type.
+// Both expect complete elements of that type.
 void negate(DType dtype, std::span<std::byte> numbers);     // has_sign_bit()
 void conjugate(DType dtype, std::span<std::byte> numbers);  // is_complex()
 

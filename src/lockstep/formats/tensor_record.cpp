@@ -3,13 +3,12 @@
 #include <cstring>
 #include <utility>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/sign.h"
 
 namespace lockstep {
 namespace {
-
-constexpr size_t kMaxDimensions = 64;  // as torch
 
 // Copies the elements of dimension `dim` and those inside it.
 void pack(const TensorRecord& tensor, size_t dim, const std::byte* from,
@@ -26,7 +25,8 @@ void pack(const TensorRecord& tensor, size_t dim, const std::byte* from,
   }
 }
 
-[[noreturn]] void refuse(const TensorRecord& tensor, const std::string& why) {
+[[noreturn]] void refuse_tensor(const TensorRecord& tensor,
+                                const std::string& why) {
   throw FormatError("a tensor of shape " + shape_text(tensor.shape) + " " +
                     why);
 }
@@ -60,8 +60,9 @@ int64_t num_elements(std::span<const int64_t> shape) {
 void check_bounds(const TensorRecord& tensor, int64_t storage_bytes) {
   if (tensor.shape.size() > kMaxDimensions ||
       tensor.shape.size() != tensor.strides.size()) {
-    refuse(tensor, "has " + std::to_string(tensor.strides.size()) +
-                       " strides; at most 64, one per dimension, are possible");
+    refuse_tensor(tensor,
+                  "has " + std::to_string(tensor.strides.size()) +
+                      " strides; at most 64, one per dimension, are possible");
   }
   const int64_t capacity = storage_bytes / size_bytes(tensor.dtype);
   const bool is_empty = num_elements(tensor.shape) == 0;
@@ -76,8 +77,8 @@ void check_bounds(const TensorRecord& tensor, int64_t storage_bytes) {
                       !__builtin_add_overflow(last, reach, &last)));
   }
   if (!is_sound || (!is_empty && last >= capacity)) {
-    refuse(tensor, "reaches outside its storage of " +
-                       std::to_string(storage_bytes) + " bytes");
+    refuse_tensor(tensor, "reaches outside its storage of " +
+                              std::to_string(storage_bytes) + " bytes");
   }
 }
 
@@ -104,7 +105,7 @@ size_t num_bytes(const TensorRecord& tensor) {
   int64_t bytes = 0;
   if (__builtin_mul_overflow(num_elements(tensor.shape),
                              size_bytes(tensor.dtype), &bytes)) {
-    refuse(tensor, "has more bytes than 64 bits can count");
+    refuse_tensor(tensor, "has more bytes than 64 bits can count");
   }
   return static_cast<size_t>(bytes);
 }
@@ -133,14 +134,6 @@ std::shared_ptr<const ByteStorage> packed_elements(const TensorRecord& tensor) {
   if (tensor.is_conjugated) conjugate(tensor.dtype, bytes);
   if (tensor.is_negated) negate(tensor.dtype, bytes);
   return ByteStorage::own(std::move(bytes));
-}
-
-std::string shape_text(std::span<const int64_t> shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  }
-  return text + "]";
 }
 
 }  // namespace lockstep

@@ -18,8 +18,8 @@ namespace lockstep {
 // Tensors that point to one ByteStorage share memory, as tied weights do.
 struct TensorRecord {
   DType dtype = DType::kFloat32;
-  // What torch has put off: the numbers are the conjugate or the negative of
-  // those in the storage.
+  // Lazy flags of torch: the values are the conjugate or the negative of those
+  // in the storage.
   bool is_conjugated = false;
   bool is_negated = false;
   std::vector<int64_t> shape = {};
@@ -29,6 +29,8 @@ struct TensorRecord {
 };
 
 using NamedTensors = std::vector<std::pair<std::string, TensorRecord>>;
+
+constexpr size_t kMaxDimensions = 64;  // As in torch.
 
 // Row-major strides.
 std::vector<int64_t> contiguous_strides(std::span<const int64_t> shape);
@@ -55,8 +57,5 @@ size_t num_bytes(const TensorRecord& tensor);
 // The elements in row-major order, in memory: a view of the storage when they
 // lie there so, otherwise a copy. Throws as ByteStorage::read().
 std::shared_ptr<const ByteStorage> packed_elements(const TensorRecord& tensor);
-
-// "[2, 3]"
-std::string shape_text(std::span<const int64_t> shape);
 
 }  // namespace lockstep

@@ -18,7 +18,7 @@ constexpr std::string_view kFolder = "checkpoint";
 
 constexpr std::string_view kZipBegin = "PK\x03\x04";
 
-// All entries lie in one folder, whose name is free.
+// All entries lie in one folder of any name.
 std::string find_folder(const ZipReader& zip) {
   for (const ZipEntry& entry : zip.entries()) {
     if (!entry.name.ends_with(kPickle)) continue;
@@ -85,7 +85,7 @@ Value read_torch_file(const ByteSource& source, TorchFileCheck check) {
   if (begins_with(source, kLegacyTorchMagic)) {
     return read_legacy_torch_file(source);
   }
-  throw FormatError("it begins like no file of torch.save");
+  throw FormatError("it does not begin like a file of torch.save");
 }
 
 Value read_torch_file(const std::filesystem::path& path, TorchFileCheck check) {
@@ -94,7 +94,7 @@ Value read_torch_file(const std::filesystem::path& path, TorchFileCheck check) {
     return read_torch_file(source, check);
   } catch (const FormatError& error) {
     throw FormatError("'" + path.string() +
-                      "' is damaged or no checkpoint: " + error.what());
+                      "' is damaged or not a checkpoint: " + error.what());
   }
 }
 

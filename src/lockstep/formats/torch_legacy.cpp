@@ -9,12 +9,12 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kVersion = 1001;
+constexpr int64_t kLegacyVersion = 1001;
 
 Value read_plain(ByteReader& in) {
   return read_pickle(
       in, [](std::string_view, int64_t) -> std::shared_ptr<const ByteStorage> {
-        throw FormatError("a tensor where none belongs");
+        throw FormatError("an unexpected tensor");
       });
 }
 
@@ -24,8 +24,8 @@ struct Announced {
   std::shared_ptr<ByteStorage> storage = std::make_shared<ByteStorage>();
 };
 
-// The whole file, for only its pickles say where they end; the storages are
-// read from the file when they are needed.
+// The whole file: only parsing its pickles shows where they end; the storages
+// are read from the file when they are needed.
 std::span<const std::byte> all_bytes(const ByteSource& source,
                                      std::vector<std::byte>& buffer) {
   const auto in_memory = source.in_memory(0, source.size());
@@ -42,7 +42,7 @@ Value read_legacy_torch_file(const ByteSource& source) {
   in.take(kLegacyTorchMagic.size());
   const Value version = read_plain(in);
   const Value system = read_plain(in);
-  if (BasicView(version).as_int() != kVersion) {
+  if (BasicView(version).as_int() != kLegacyVersion) {
     throw FormatError("an unknown version of torch's old format");
   }
   if (!system.at("little_endian").as_bool()) {

@@ -10,9 +10,9 @@ static_assert(sizeof(Value) <= 40);
 
 std::string_view kind_text(size_t alternative) {
   constexpr std::array<std::string_view, std::variant_size_v<Value::Data>>
-      kTexts = {"None",     "a bool",   "a whole number", "a big whole number",
-                "a number", "a string", "bytes",          "a tensor",
-                "a list",   "a tuple",  "a dict",         "an object"};
+      kTexts = {"None",     "a bool",   "an integer", "a big integer",
+                "a number", "a string", "bytes",      "a tensor",
+                "a list",   "a tuple",  "a dict",     "an object"};
   return kTexts.at(alternative);
 }
 

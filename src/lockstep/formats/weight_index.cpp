@@ -21,7 +21,8 @@ std::map<std::string, std::string> parse_weight_index(std::string_view json) {
   try {
     const auto index = nlohmann::json::parse(json);
     const auto& map = index.at("weight_map");
-    if (!map.is_object()) throw FormatError("\"weight_map\" is no table");
+    if (!map.is_object())
+      throw FormatError("\"weight_map\" is not a JSON object");
     for (const auto& [name, file] : map.items()) {
       files.emplace(name, file.get<std::string>());
     }
@@ -31,7 +32,7 @@ std::map<std::string, std::string> parse_weight_index(std::string_view json) {
   for (const auto& [name, file] : files) {
     if (!is_plain_name(file)) {
       throw FormatError("tensor '" + name + "' lies in '" + file +
-                        "', which is no file of the same folder");
+                        "', which is not a file of the same folder");
     }
   }
   return files;

@@ -1,4 +1,4 @@
-// The list that says in which file of several each tensor lies:
+// The index of a sharded checkpoint, which maps tensors to files:
 // model.safetensors.index.json of Hugging Face.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace lockstep {
 
 // Name of a tensor -> name of a file in the same folder. Throws FormatError for
-// text that is no such list, or that leads out of the folder.
+// text that is not such a list, or that leads out of the folder.
 std::map<std::string, std::string> parse_weight_index(std::string_view json);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Numbers of the zip format that its reader and its writer share.
+// Constants of the zip format for reader and writer.
 #pragma once
 
 #include <cstddef>

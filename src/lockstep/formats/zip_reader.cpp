@@ -17,7 +17,7 @@ namespace {
 constexpr uint16_t kEncrypted = 1U << 0;
 constexpr uint16_t kDataDescriptor = 1U << 3;
 
-void require(bool holds, const std::string& what) {
+void require_zip(bool holds, const std::string& what) {
   if (!holds) throw FormatError("zip archive: " + what);
 }
 
@@ -28,23 +28,23 @@ struct Directory {
   uint64_t end = 0;  // where it has to end
 };
 
-// Of a zip64 archive, whose own end record lies before the common one.
-// `locator` is behind the locator's signature.
+// Reads the zip64 end record, which lies before the common one. `locator` is
+// behind the locator's signature.
 Directory find_zip64_directory(const ByteSource& source, ByteReader locator,
                                uint64_t locator_at) {
   locator.read<uint32_t>();  // disk
   const auto end_at = locator.read<uint64_t>();
-  require(end_at <= locator_at, "the zip64 locator points nowhere");
+  require_zip(end_at <= locator_at, "the zip64 locator points nowhere");
   const auto record = source.take(
       end_at, std::min<uint64_t>(zip::kZip64EndBytes, locator_at - end_at));
   ByteReader in(record);
-  require(in.read<uint32_t>() == zip::kZip64End, "no zip64 end record");
-  require(in.read<uint64_t>() + 12 == locator_at - end_at,
-          "the zip64 end record has another size");
+  require_zip(in.read<uint32_t>() == zip::kZip64End, "no zip64 end record");
+  require_zip(in.read<uint64_t>() + 12 == locator_at - end_at,
+              "the zip64 end record has another size");
   in.take(12);  // versions and disks
   Directory found;
   found.count = in.read<uint64_t>();
-  require(in.read<uint64_t>() == found.count, "it has several disks");
+  require_zip(in.read<uint64_t>() == found.count, "it has several disks");
   found.size = in.read<uint64_t>();
   found.offset = in.read<uint64_t>();
   found.end = end_at;
@@ -52,21 +52,21 @@ Directory find_zip64_directory(const ByteSource& source, ByteReader locator,
 }
 
 Directory find_directory(const ByteSource& source) {
-  require(source.size() >= zip::kEndBytes, "too short, or cut off");
+  require_zip(source.size() >= zip::kEndBytes, "too short, or cut off");
   const uint64_t end_at = source.size() - zip::kEndBytes;
   const auto end = source.take(end_at, zip::kEndBytes);
   ByteReader in(end);
-  require(in.read<uint32_t>() == zip::kEnd,
-          "no end record in the last 22 bytes: the file is cut off, or "
-          "something follows it");
-  require(in.read<uint32_t>() == 0, "it has several disks");
+  require_zip(in.read<uint32_t>() == zip::kEnd,
+              "no end record in the last 22 bytes: the file is cut off, or "
+              "something follows it");
+  require_zip(in.read<uint32_t>() == 0, "it has several disks");
   Directory found;
   found.count = in.read<uint16_t>();
-  require(in.read<uint16_t>() == found.count, "it has several disks");
+  require_zip(in.read<uint16_t>() == found.count, "it has several disks");
   found.size = in.read<uint32_t>();
   found.offset = in.read<uint32_t>();
   found.end = end_at;
-  require(in.read<uint16_t>() == 0, "it has a comment");
+  require_zip(in.read<uint16_t>() == 0, "it has a comment");
   // torch writes zip64 records also where they are not needed.
   if (end_at >= zip::kZip64LocatorBytes) {
     const uint64_t locator_at = end_at - zip::kZip64LocatorBytes;
@@ -76,12 +76,13 @@ Directory find_directory(const ByteSource& source) {
       found = find_zip64_directory(source, in_locator, locator_at);
     }
   }
-  require(found.offset <= found.end && found.size == found.end - found.offset,
-          "the directory is not where the end record says");
+  require_zip(
+      found.offset <= found.end && found.size == found.end - found.offset,
+      "the directory is not where the end record points");
   return found;
 }
 
-// Replaces those values that say "see zip64", in the format's fixed order.
+// Replaces those values that mean "see zip64", in the format's fixed order.
 void apply_zip64(std::span<const std::byte> extra,
                  std::initializer_list<uint64_t*> values) {
   ByteReader in(extra);
@@ -123,33 +124,35 @@ uint64_t locate(const ByteSource& source, uint64_t directory_at,
   const std::string quoted = "'" + std::string(name) + "' ";
   const auto fixed = source.take(offset, zip::kLocalHeaderBytes);
   ByteReader in(fixed);
-  require(in.read<uint32_t>() == zip::kLocalHeader, quoted + "has no header");
+  require_zip(in.read<uint32_t>() == zip::kLocalHeader,
+              quoted + "has no header");
   in.take(2);  // version
   Fields local = read_fields(in);
   const auto rest = source.take(offset + zip::kLocalHeaderBytes,
                                 local.name_length + local.extra_length);
   ByteReader in_rest(rest);
-  require(in_rest.take_text(local.name_length) == name,
-          quoted + "has another name in its header");
+  require_zip(in_rest.take_text(local.name_length) == name,
+              quoted + "has another name in its header");
   apply_zip64(in_rest.take(local.extra_length),
               {&local.size, &local.compressed});
-  require(local.flags == central.flags && local.method == central.method,
-          quoted + "is stored another way in its header");
+  require_zip(local.flags == central.flags && local.method == central.method,
+              quoted + "is stored another way in its header");
   if ((local.flags & kDataDescriptor) == 0) {
-    require(local.crc == central.crc && local.size == central.size &&
-                local.compressed == central.compressed,
-            quoted + "has another size or CRC in its header");
+    require_zip(local.crc == central.crc && local.size == central.size &&
+                    local.compressed == central.compressed,
+                quoted + "has another size or CRC in its header");
   }
   const uint64_t begin = offset + zip::kLocalHeaderBytes + rest.size();
-  require(begin <= directory_at && central.compressed <= directory_at - begin,
-          quoted + "reaches into the directory");
+  require_zip(
+      begin <= directory_at && central.compressed <= directory_at - begin,
+      quoted + "reaches into the directory");
   return begin;
 }
 
 ZipEntry read_entry(ByteReader& in, const ByteSource& source,
                     uint64_t directory_at) {
-  require(in.read<uint32_t>() == zip::kCentralHeader,
-          "its directory is damaged");
+  require_zip(in.read<uint32_t>() == zip::kCentralHeader,
+              "its directory is damaged");
   in.take(4);  // versions
   Fields fields = read_fields(in);
   const auto comment_length = in.read<uint16_t>();
@@ -159,10 +162,11 @@ ZipEntry read_entry(ByteReader& in, const ByteSource& source,
   apply_zip64(in.take(fields.extra_length),
               {&fields.size, &fields.compressed, &offset});
   in.take(comment_length);
-  require((fields.flags & kEncrypted) == 0, "'" + name + "' is encrypted");
-  require(fields.method == zip::kDeflated || (fields.method == zip::kStored &&
-                                              fields.size == fields.compressed),
-          "'" + name + "' is compressed by an unknown method");
+  require_zip((fields.flags & kEncrypted) == 0, "'" + name + "' is encrypted");
+  require_zip(
+      fields.method == zip::kDeflated ||
+          (fields.method == zip::kStored && fields.size == fields.compressed),
+      "'" + name + "' is compressed by an unknown method");
   return {.name = name,
           .method = fields.method,
           .crc = fields.crc,
@@ -187,15 +191,16 @@ void check_inflated_size(std::span<const ZipEntry> entries,
   for (const ZipEntry& entry : entries) {
     if (entry.method != zip::kDeflated) continue;
     // Deflate cannot do better than 1 : 1032; more is a lie.
-    require(entry.size / 1100 <= entry.stored_size,
-            "'" + entry.name + "' claims an impossible size");
+    require_zip(entry.size / 1100 <= entry.stored_size,
+                "'" + entry.name + "' claims an impossible size");
     total += entry.size;
   }
-  require(total <= kAlways + kMostTimes * archive_bytes,
-          fmt::format("its compressed entries have {} bytes, more than 64 MiB "
-                      "and {} times the {} bytes of the archive; save it "
-                      "without compression if you trust it",
-                      total, kMostTimes, archive_bytes));
+  require_zip(
+      total <= kAlways + kMostTimes * archive_bytes,
+      fmt::format("its compressed entries have {} bytes, more than 64 MiB "
+                  "and {} times the {} bytes of the archive; save it "
+                  "without compression if you trust it",
+                  total, kMostTimes, archive_bytes));
 }
 
 std::vector<std::byte> inflate_entry(const ByteSource& source,
@@ -203,7 +208,7 @@ std::vector<std::byte> inflate_entry(const ByteSource& source,
   const auto raw = source.take(entry.data_offset, entry.stored_size);
   std::vector<std::byte> out(entry.size);
   z_stream stream{};
-  require(inflateInit2(&stream, -MAX_WBITS) == Z_OK, "zlib does not start");
+  require_zip(inflateInit2(&stream, -MAX_WBITS) == Z_OK, "zlib does not start");
   constexpr size_t kPiece = size_t{1} << 30;  // zlib counts in 32 bits
   size_t in_at = 0;
   size_t out_at = 0;
@@ -221,8 +226,8 @@ std::vector<std::byte> inflate_entry(const ByteSource& source,
     out_at += out_piece - stream.avail_out;
   }
   inflateEnd(&stream);
-  require(status == Z_STREAM_END && out_at == out.size(),
-          "'" + entry.name + "' cannot be decompressed");
+  require_zip(status == Z_STREAM_END && out_at == out.size(),
+              "'" + entry.name + "' cannot be decompressed");
   return out;
 }
 
@@ -235,14 +240,15 @@ ZipReader::ZipReader(ByteSource source) : source_(std::move(source)) {
   while (in.remaining() > 0) {
     entries_.push_back(read_entry(in, source_, directory.offset));
   }
-  require(entries_.size() == directory.count, "its directory has lost entries");
+  require_zip(entries_.size() == directory.count,
+              "its directory has lost entries");
   std::ranges::sort(entries_, {}, &ZipEntry::offset);
-  require(std::ranges::adjacent_find(entries_, &overlap) == entries_.end(),
-          "two entries share bytes");
+  require_zip(std::ranges::adjacent_find(entries_, &overlap) == entries_.end(),
+              "two entries share bytes");
   std::ranges::sort(entries_, {}, &ZipEntry::name);
-  require(std::ranges::adjacent_find(entries_, {}, &ZipEntry::name) ==
-              entries_.end(),
-          "two entries have one name");
+  require_zip(std::ranges::adjacent_find(entries_, {}, &ZipEntry::name) ==
+                  entries_.end(),
+              "two entries have one name");
   check_inflated_size(entries_, source_.size());
 }
 
@@ -261,8 +267,8 @@ std::shared_ptr<const ByteStorage> ZipReader::storage(
         Checksum{.crc32 = entry.crc, .name = entry.name});
   }
   auto content = ByteStorage::own(inflate_entry(source_, entry));
-  require(crc32_of(content->bytes()) == entry.crc,
-          "the bytes of '" + entry.name + "' are damaged (CRC)");
+  require_zip(crc32_of(content->bytes()) == entry.crc,
+              "the bytes of '" + entry.name + "' are damaged (CRC)");
   return content;
 }
 

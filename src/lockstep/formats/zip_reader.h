@@ -1,4 +1,4 @@
-// Reads a zip archive and checks all it says.
+// Reads a zip archive and checks all of its records.
 #pragma once
 
 #include <cstddef>

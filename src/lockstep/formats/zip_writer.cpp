@@ -10,8 +10,8 @@
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kAlignment = 64;
-constexpr uint16_t kVersion = 45;         // 4.5: zip64
+constexpr uint64_t kEntryAlignment = 64;
+constexpr uint16_t kZipVersion = 45;      // 4.5: zip64
 constexpr uint16_t kUtf8 = 1U << 11;      // names are UTF-8
 constexpr uint16_t kDate = 1U << 5 | 1U;  // 1 January 1980
 
@@ -27,7 +27,8 @@ uint32_t capped(uint64_t value) {
 // An extra field that makes the data behind it begin at a multiple of 64.
 std::string padding(uint64_t position) {
   const uint64_t begin = position + 4;
-  const uint64_t count = (kAlignment - begin % kAlignment) % kAlignment;
+  const uint64_t count =
+      (kEntryAlignment - begin % kEntryAlignment) % kEntryAlignment;
   std::string extra;
   put<uint16_t>(extra, 0x4246);  // "FB"
   put<uint16_t>(extra, static_cast<uint16_t>(count));
@@ -52,7 +53,7 @@ struct Shared {
 };
 
 void put_shared(std::string& out, const Shared& fields) {
-  put<uint16_t>(out, kVersion);
+  put<uint16_t>(out, kZipVersion);
   put<uint16_t>(out, kUtf8);
   put<uint16_t>(out, zip::kStored);
   put<uint16_t>(out, 0);  // time
@@ -101,7 +102,7 @@ void ZipWriter::finish() {
                   : zip64_extra({entry.size, entry.size, entry.offset});
     }
     put(out, zip::kCentralHeader);
-    put<uint16_t>(out, kVersion);  // made by
+    put<uint16_t>(out, kZipVersion);  // made by
     put_shared(out, {.crc = entry.crc,
                      .size = entry.size,
                      .name_length = static_cast<uint16_t>(entry.name.size()),
@@ -118,8 +119,8 @@ void ZipWriter::finish() {
   if (begin >= zip::kSeeZip64 || size >= zip::kSeeZip64 || count >= 0xffff) {
     put(out, zip::kZip64End);
     put<uint64_t>(out, zip::kZip64EndBytes - 12);
-    put<uint16_t>(out, kVersion);
-    put<uint16_t>(out, kVersion);
+    put<uint16_t>(out, kZipVersion);
+    put<uint16_t>(out, kZipVersion);
     put<uint32_t>(out, 0);  // this disk
     put<uint32_t>(out, 0);  // disk of the directory
     for (const uint64_t value : {count, count, size, begin}) put(out, value);

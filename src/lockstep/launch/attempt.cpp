@@ -20,13 +20,12 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr double kSweepSeconds = 2;        // for descendants after SIGTERM
-constexpr double kUnkillableSeconds = 10;  // then the kernel holds it
-constexpr double kCheckSeconds = 5;        // between looks at the pages
-constexpr double kPatienceSeconds = 5;     // a worker times out by itself
-constexpr double kCauseSeconds = 0.5;      // between a victim and its cause
-constexpr double kReportSeconds = 5;       // while the cause may still report
+constexpr double kSweepSeconds = 2;         // for descendants after SIGTERM
+constexpr double kUnkillableSeconds = 10;   // then the kernel holds it
+constexpr double kCheckSeconds = 5;         // between looks at the pages
+constexpr double kOverdueGraceSeconds = 5;  // a worker times out by itself
+constexpr double kCauseSeconds = 0.5;       // between a victim and its cause
+constexpr double kReportSeconds = 5;        // while the cause may still report
 
 int milliseconds_until(int64_t deadline_ns) {
   const int64_t left = deadline_ns - monotonic_ns();
@@ -41,8 +40,8 @@ Attempt::Attempt(const Plan& plan, WorkerGroup& group,
       group_(group),
       surroundings_(surroundings),
       silence_(plan.timeout_seconds) {
-  next_check_ns_ =
-      monotonic_ns() + static_cast<int64_t>(kCheckSeconds * double{kSecond});
+  next_check_ns_ = monotonic_ns() +
+                   static_cast<int64_t>(kCheckSeconds * double{kNsPerSecond});
 }
 
 AttemptResult Attempt::run() {
@@ -101,7 +100,7 @@ int64_t Attempt::next_deadline_ns() const {
 
 void Attempt::set_deadline(double seconds) {
   deadline_ns_ =
-      monotonic_ns() + static_cast<int64_t>(seconds * double{kSecond});
+      monotonic_ns() + static_cast<int64_t>(seconds * double{kNsPerSecond});
 }
 
 bool Attempt::is_late() const { return monotonic_ns() >= deadline_ns_; }
@@ -169,7 +168,7 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
   for (Worker& worker : group_.workers) {
     if (worker.pid != pid) continue;
     const int code = exit_code_of(wait_status);
-    // A signal that was not sent from here is a failure of its own.
+    // A signal that was not sent from here is a separate failure.
     const bool is_foreign_signal =
         stage_ == Stage::kEnding && code < 0 && code != -SIGTERM;
     worker.end = {.exit_code = code,
@@ -191,13 +190,13 @@ void Attempt::check_failures() {
     has_victim = true;
   }
   if (!has_victim) return;
-  // A rank closes its connections before it has told why, and a loaded machine
-  // or a GPU's memory makes it end much later: leave it time. One that left
-  // with 0 has nothing more to tell.
+  // A rank closes its connections before it has reported why, and a loaded
+  // machine or a GPU's memory makes it end much later: leave it time. One that
+  // left with 0 has nothing more to report.
   if (victim_ended_ns_ == 0) victim_ended_ns_ = monotonic_ns();
   const double patience = has_leaver() ? kCauseSeconds : kReportSeconds;
   cause_deadline_ns_ =
-      victim_ended_ns_ + static_cast<int64_t>(patience * double{kSecond});
+      victim_ended_ns_ + static_cast<int64_t>(patience * double{kNsPerSecond});
   if (!has_live_workers() || monotonic_ns() >= cause_deadline_ns_) {
     end_workers(SIGTERM);
   }
@@ -205,8 +204,8 @@ void Attempt::check_failures() {
 
 void Attempt::check_collectives() {
   if (stage_ != Stage::kRunning || monotonic_ns() < next_check_ns_) return;
-  next_check_ns_ =
-      monotonic_ns() + static_cast<int64_t>(kCheckSeconds * double{kSecond});
+  next_check_ns_ = monotonic_ns() +
+                   static_cast<int64_t>(kCheckSeconds * double{kNsPerSecond});
   std::vector<RankSnapshot> ranks;
   for (const Worker& worker : group_.workers) {
     ranks.push_back(worker.snapshot());
@@ -227,7 +226,7 @@ void Attempt::check_silence(std::span<const RankSnapshot> ranks) {
 }
 
 void Attempt::find_overdue(std::span<const RankSnapshot> ranks) {
-  double most_overdue = kPatienceSeconds;
+  double most_overdue = kOverdueGraceSeconds;
   for (const RankSnapshot& rank : ranks) {
     // The clock of a stopped rank means nothing, and its debugger decides.
     if (!rank.is_alive || !rank.is_in_collective() || rank.is_stopped()) {
@@ -301,8 +300,8 @@ void Attempt::wait_for_save() {
   if (!training || !will_save(*training)) return;
   set_deadline(plan_.options.shutdown_timeout);
   const int64_t now = monotonic_ns();
-  const std::string words = patience_->take_words(*training, now);
-  next_look_ns_ = std::min(patience_->next_ns(), now + kSecond);
+  const std::string words = patience_->take_message(*training, now);
+  next_look_ns_ = std::min(patience_->next_ns(), now + kNsPerSecond);
   if (!words.empty()) surroundings_.err.write("lockstep: " + words + "\n");
 }
 

@@ -1,4 +1,4 @@
-// One life of the group of workers, from start to the death of the last
+// One attempt: the group of workers from its start to the end of the last
 // process.
 #pragma once
 
@@ -24,7 +24,7 @@ struct AttemptResult {
   enum class Kind {
     kSuccess,
     kFailure,
-    kStopped,    // a signal told the launcher to end the job
+    kStopped,    // a signal asked the launcher to end the job
     kAbandoned,  // the front process is gone
   };
   Kind kind = Kind::kSuccess;
@@ -35,7 +35,7 @@ struct AttemptResult {
   std::string verdict = {};  // on ranks that gave no sign of life; else empty
   // Processes that survive SIGKILL (the kernel holds them); normally none.
   std::vector<ProcessInfo> survivors = {};
-  // What a training that was told to stop lost; no value when it lost nothing.
+  // What a stopped training lost; no value when it lost nothing.
   std::optional<std::string> loss = {};
 };
 
@@ -71,7 +71,7 @@ class Attempt {
   void handle_signal(int signal);
   void reap();
   void record_end(pid_t pid, int wait_status, const rusage& usage);
-  // Of workers that train and save; ended ones too, or those alive alone.
+  // For workers that train and save: also ended ones, or only those alive.
   enum class Who { kAll, kAlive };
   std::vector<TrainingStatus> trainings(Who who) const;
   bool has_failed_worker() const;
@@ -104,7 +104,7 @@ class Attempt {
   int stop_signal_ = 0;
   std::optional<StopPatience> patience_;  // after the first Ctrl-C
   int64_t next_look_ns_ = 0;  // at a training that saves; 0: there is none
-  std::optional<Failure> overdue_;  // a rank that outstays the timeout
+  std::optional<Failure> overdue_;  // a rank that exceeds the timeout
   SilenceWatch silence_;
   bool is_silent_ = false;  // overdue_ is about silence
   std::vector<RankSnapshot> snapshots_;

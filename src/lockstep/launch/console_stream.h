@@ -18,7 +18,7 @@ class ConsoleStream {
   // The launcher itself; workers' streams have numbers from 0.
   static constexpr int kLauncher = -1;
 
-  // `columns` is the terminal's width, 0 for what is no terminal.
+  // `columns` is the terminal's width, 0 when it is not a terminal.
   explicit ConsoleStream(int fd, int columns = 0)
       : fd_(fd), columns_(columns) {}
 
@@ -51,8 +51,8 @@ class ConsoleStream {
   std::string loss_reason_;  // of the first loss
 };
 
-// Waits until the readers took all text. Gives up when `cancel_fd` has
-// something to say.
+// Waits until the readers took all text. Gives up when `cancel_fd` becomes
+// readable.
 void flush_all(std::span<ConsoleStream* const> consoles, int cancel_fd);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ struct CrashReport {
   std::vector<std::string> stack;  // "lockstep::f(int)+0x1c (liblockstep.so)"
 };
 
-// No value when there is no usable file.
+// No value without a usable file.
 std::optional<CrashReport> read_crash_file(const std::filesystem::path& path);
 
 // One line of backtrace_symbols_fd(), demangled; functions that are not

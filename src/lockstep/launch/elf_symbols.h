@@ -13,7 +13,7 @@ struct SymbolPlace {
   uint64_t offset = 0;  // From its start.
 };
 
-// The function at an address of a 64-bit ELF file, as its symbol table says. No
+// The function at an address of a 64-bit ELF file, from its symbol table. No
 // value for stripped, damaged and other files.
 std::optional<SymbolPlace> find_symbol(const std::filesystem::path& file,
                                        uint64_t address);

@@ -26,7 +26,7 @@ ordered_json raw_error(const Failure* failure) {
   return file.value_or(ordered_json{{"message", "<NONE>"}}.dump());
 }
 
-// The details are a text of their own, and its numbers lists: so torchrun
+// The details are a JSON text of their own, with numbers as lists: so torchrun
 // writes them.
 std::string details(const Plan& plan, const EventFacts& facts) {
   ordered_json result = {{"group_world_size", 1},

@@ -17,7 +17,7 @@ std::string start_events(const Plan& plan, int attempt,
 
 // SUCCEEDED, FAILED or TERMINATED per worker, then the end of the launcher
 // itself: SUCCEEDED also when workers failed, as in torchrun, FAILED when it
-// was told to stop.
+// was asked to stop.
 std::string end_events(const Plan& plan, int attempt,
                        std::span<const pid_t> workers,
                        const AttemptResult& result);

@@ -23,7 +23,7 @@ std::string indented(const std::string& text) {
 
 // torchrun shows the Python traceback where there is one; its last line is the
 // message.
-std::string own_words(const ErrorReport& error) {
+std::string own_message(const ErrorReport& error) {
   return indented(printable_text(error.callstack.empty() ? error.message
                                                          : error.callstack));
 }
@@ -42,7 +42,7 @@ std::string crash_text(const Failure& failure) {
 }
 
 std::string explanation(const Failure& failure) {
-  if (failure.error) return own_words(*failure.error);
+  if (failure.error) return own_message(*failure.error);
   std::string text;
   if (failure.exit_code < 0) {
     const int signal = -failure.exit_code;

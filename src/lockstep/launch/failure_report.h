@@ -19,11 +19,12 @@ struct Failure {
   int rank = 0;
   int local_rank = 0;
   pid_t pid = 0;
-  int exit_code = 0;        // negative: died by this signal
-  bool on_request = false;  // the launcher ended it after it had told its error
-  double unix_time = 0;     // when it failed, as well as known
+  int exit_code = 0;  // negative: died by this signal
+  bool on_request =
+      false;  // the launcher ended it after it had reported its error
+  double unix_time = 0;  // when it failed, as well as known
   std::string error_file;
-  std::optional<ErrorReport> error;     // what the worker says itself
+  std::optional<ErrorReport> error;     // what the worker reported itself
   std::vector<std::string> last_lines;  // of its stderr
   int64_t peak_bytes = 0;               // the most memory it had resident
   std::string meaning = {};   // of its signal, where more is known than usual
@@ -31,11 +32,11 @@ struct Failure {
   std::optional<CrashReport> crash = {};  // the stack that it left
 };
 
-// It only says that another rank is gone: a victim, not the cause.
+// It only reports that another rank is gone: a victim, not the cause.
 bool is_consequence(const Failure& failure);
 
-// The one that failed first; one that only says that another rank is gone
-// counts after all others. There is at least one.
+// The one that failed first; a victim counts after all others. There is at
+// least one.
 size_t find_root_cause(std::span<const Failure> failures);
 
 // The exit code that stands for these failures: the root cause's own, or 128

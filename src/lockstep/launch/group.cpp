@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace {
 
-// One stream of one worker: its name, console and the user's wishes.
-struct StreamWish {
+// One stream of one worker: its name, console and options.
+struct StreamSetup {
   Stream stream;
   const char* log_name;
   ConsoleStream* console;
@@ -45,39 +45,40 @@ WorkerEndpoint pipe_to(OutputTarget target, Worker& worker) {
   return {.owner = std::move(write_end), .fd = fd};
 }
 
-WorkerEndpoint connect_stream(const Plan& plan, const StreamWish& wish,
+WorkerEndpoint connect_stream(const Plan& plan, const StreamSetup& setup,
                               Worker& worker) {
   const RunOptions& options = plan.options;
   const int rank = worker.local_rank;
-  const bool has_tee = options.tee.has(rank, wish.stream);
-  const bool has_log = has_tee || options.redirects.has(rank, wish.stream);
-  const auto log_path = worker.folder / wish.log_name;
-  if (wish.stream == Stream::kErr) worker.has_stderr_log = has_log;
+  const bool has_tee = options.tee.has(rank, setup.stream);
+  const bool has_log = has_tee || options.redirects.has(rank, setup.stream);
+  const auto log_path = worker.folder / setup.log_name;
+  if (setup.stream == Stream::kErr) worker.has_stderr_log = has_log;
   if (has_log && !has_tee) {
     FileDescriptor log = open_log_file(log_path);
     const int fd = log.get();
     return {.owner = std::move(log), .fd = fd};
   }
   const bool shown = is_shown(options, rank);
-  const bool filters = !wish.filters->empty();
+  const bool filters = !setup.filters->empty();
   const bool is_unchanged = shown && !has_log && !filters;
   // Nothing to mix with: a lone worker keeps the real terminal.
   if (plan.num_processes == 1 && is_unchanged) return {};
   OutputTarget target;
-  target.console = shown ? wish.console : nullptr;
+  target.console = shown ? setup.console : nullptr;
   target.nccl_prefix = "[rank" + std::to_string(rank) + "]:";
   if (has_tee) {
     target.prefix = line_prefix(plan, rank);
-    target.log = std::make_unique<WorkerLogFile>(log_path, wish.losses);
+    target.log = std::make_unique<WorkerLogFile>(log_path, setup.losses);
   }
   if (filters) {
-    target.filters = *wish.filters;
-    target.filtered = wish.filtered;
+    target.filters = *setup.filters;
+    target.filtered = setup.filtered;
     target.filtered_prefix = line_prefix(plan, rank);
   }
-  if (wish.stream == Stream::kErr) worker.stderr_stream = worker.streams.size();
+  if (setup.stream == Stream::kErr)
+    worker.stderr_stream = worker.streams.size();
   WorkerEndpoint endpoint = pipe_to(std::move(target), worker);
-  if (is_unchanged) endpoint.columns = wish.console->columns();
+  if (is_unchanged) endpoint.columns = setup.console->columns();
   return endpoint;
 }
 

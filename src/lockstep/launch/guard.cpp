@@ -19,11 +19,10 @@
 namespace lockstep {
 namespace {
 
-constexpr double kKillSeconds = 10;
-constexpr const char* kName = "job-guard";
+constexpr const char* kGuardName = "job-guard";
 
 // The words that /proc/PID/cmdline shows lie in this process's own memory;
-// /proc/self/stat says where (fields 48 and 49 of proc(5)).
+// /proc/self/stat shows where (fields 48 and 49 of proc(5)).
 void replace_command_line(const std::string& title) {
   const auto stat = try_read_file("/proc/self/stat");
   if (!stat) return;
@@ -64,8 +63,8 @@ int end_without_front(const LogFolder& logs) {
 }  // namespace
 
 int guard_keeper(pid_t keeper, int control_fd, const LogFolder& logs) {
-  prctl(PR_SET_NAME, kName);
-  replace_command_line(kName);
+  prctl(PR_SET_NAME, kGuardName);
+  replace_command_line(kGuardName);
   sigset_t child_ended;
   sigemptyset(&child_ended);
   sigaddset(&child_ended, SIGCHLD);

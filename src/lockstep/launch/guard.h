@@ -2,9 +2,9 @@
 // job when one of them is gone.
 //
 // Workers and whatever they started are its descendants, and it is a subreaper.
-// It has its own session and a name and command line of its own, so that
-// neither a signal to the launcher's process group nor "pkill lockstep" or
-// "pkill -f PROGRAM" ends it together with the other two.
+// It has its own session, name and command line, so that neither a signal to
+// the launcher's process group nor "pkill lockstep" or "pkill -f PROGRAM" ends
+// it together with the other two.
 #pragma once
 
 #include <sys/types.h>

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 // Serves processes of this user from a thread until its destruction. Ranks that
-// inherit the secret have keys of their own.
+// inherit the secret have private keys.
 class JobStore {
  public:
   // The socket must outlive it. Throws IoError.

@@ -25,8 +25,7 @@ namespace {
 // Longer than the keeper's own waits for processes that do not die.
 constexpr double kAnswerSeconds = 15;
 constexpr double kImpatientSeconds = 2;  // then a second Ctrl-C ends all
-constexpr double kKillSeconds = 10;
-constexpr int kPollMilliseconds = 200;  // while something is overdue
+constexpr int kPollMilliseconds = 200;   // while something is overdue
 
 }  // namespace
 

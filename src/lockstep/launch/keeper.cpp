@@ -24,6 +24,7 @@
 #include "lockstep/launch/log_folder.h"
 #include "lockstep/launch/memory_deaths.h"
 #include "lockstep/launch/outer_error_file.h"
+#include "lockstep/launch/processes.h"
 #include "lockstep/launch/python_exit.h"
 #include "lockstep/launch/restart_delay.h"
 
@@ -33,8 +34,6 @@ namespace {
 constexpr int kConfigExitCode = 2;  // base/error.h
 
 using Kind = AttemptResult::Kind;
-
-constexpr double kKillSeconds = 10;
 
 FileDescriptor open_child_events() {
   sigset_t set;
@@ -163,7 +162,7 @@ class Keeper {
     return std::find(signals.begin(), signals.end(), signal) != signals.end();
   }
 
-  // The worker has said it; another try or a report would not help.
+  // The worker has reported it; a restart or a report would not help.
   bool is_input_error(const AttemptResult& result) const {
     return plan_.runs_own_worker &&
            exit_code_for(result.failures) == kConfigExitCode;
@@ -183,7 +182,7 @@ class Keeper {
     if (!root.meaning.empty()) say(ending_text(root) + ": " + root.meaning);
   }
 
-  // What ended the job meanwhile; normally nothing.
+  // What ended the job during the wait; normally nothing.
   std::optional<AttemptResult> wait_for_restart(double seconds) {
     const int64_t begin = monotonic_ns();
     while (true) {

@@ -12,8 +12,8 @@
 namespace lockstep {
 
 // Runs the job with its restarts and reports on stderr. The calling process is
-// a subreaper of its own with SIGCHLD blocked. Returns the exit code of the
-// job; no process of the job is left then.
+// a subreaper with SIGCHLD blocked. Returns the exit code of the job; no
+// process of the job is left then.
 int keep_job(const Plan& plan, const LogFolder& logs,
              std::optional<StoreSocket> port, ControlReader& control,
              const sigset_t& worker_mask);

@@ -15,10 +15,10 @@ void LogLosses::add(const std::filesystem::path& file,
                     const std::string& reason) {
   if (reason_.empty()) {
     reason_ = reason;
-    console_.write(fmt::format(
-        "lockstep: cannot write log file '{}': {}; its lines are lost until "
-        "this is mended, the job goes on\n",
-        file.string(), reason));
+    console_.write(
+        fmt::format("lockstep: cannot write log file '{}': {}; its lines are "
+                    "lost until this is fixed; the job goes on\n",
+                    file.string(), reason));
     console_.flush();
   }
   ++lines_[file];

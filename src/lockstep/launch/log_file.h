@@ -30,7 +30,7 @@ class LogLosses {
 };
 
 // Appends whole lines to a file. A line that cannot be written is counted and
-// dropped; the next one is tried again, and says how many are missing.
+// dropped; the next one is tried again, and reports how many are missing.
 class WorkerLogFile {
  public:
   // `losses` is not owned; nullptr: nobody counts. Throws IoError when the file

@@ -44,7 +44,8 @@ fs::path LogFolder::make_attempt(int attempt, int num_processes) const {
 void LogFolder::clean(Errors errors) const {
   if (!is_temporary_) return;
   std::error_code error;
-  // Not a range-for: its increment throws when a folder vanishes meanwhile.
+  // Not a range-for: its increment throws when a folder vanishes during the
+  // loop.
   for (fs::recursive_directory_iterator entry(base_, error), end;
        !error && entry != end; entry.increment(error)) {
     std::error_code ignored;

@@ -18,7 +18,7 @@ constexpr const char* kRemedies =
     "use a smaller batch per process, fewer loader workers, fewer processes, "
     "or raise the limit";
 
-// The whole number behind `name`.
+// The integer after `name`.
 std::optional<int64_t> number_behind(const std::string& line,
                                      std::string_view name) {
   const auto at = line.find(name);

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// A process that the kernel's log says was killed.
+// A process that was killed according to the kernel's log.
 struct KernelKill {
   pid_t pid = 0;
   int64_t resident_bytes = 0;
@@ -28,7 +28,7 @@ struct MemoryFindings {
   // kernel does not count them.
   std::optional<int64_t> num_kills;
   std::filesystem::path counter;
-  std::optional<int64_t> limit_bytes;  // Of the control group.
+  std::optional<int64_t> limit_bytes;  // The control group's.
   std::vector<KernelKill> kernel_kills;
 };
 
@@ -52,11 +52,11 @@ class MemoryWatch {
   std::vector<KernelKill> kernel_kills_;
 };
 
-// What the kernel's log says in a line; no value for other lines.
+// Parses a line of the kernel's log; no value for other lines.
 std::optional<KernelKill> parse_kernel_kill(const std::string& line);
 
-// Says of every worker that died by SIGKILL whether the out-of-memory killer
-// did it (Failure::meaning).
+// Sets Failure::meaning of every worker that died by SIGKILL: whether the
+// out-of-memory killer did it.
 void explain_kills(std::span<Failure> failures, const MemoryFindings& findings);
 
 // A line for the report when a process of the job was killed that is not among

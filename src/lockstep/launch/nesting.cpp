@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-[[noreturn]] void refuse(const std::string& launcher, int64_t rank,
-                         int64_t size) {
+[[noreturn]] void refuse_nesting(const std::string& launcher, int64_t rank,
+                                 int64_t size) {
   throw ConfigError(fmt::format(
       "this launcher is itself rank {0} of {1} of {2}: {1} launchers would run "
       "{1} jobs in the same folders. Let {2} start the worker "
@@ -27,11 +27,12 @@ void refuse_nested_launch(const Environment& environment) {
   if (is_in_torchrun) {
     const int64_t size = find_integer(environment, "WORLD_SIZE").value_or(1);
     if (size <= 1) return;
-    refuse(find(environment, "LOCKSTEP_LAUNCHER") ? "lockstep run" : "torchrun",
-           find_integer(environment, "RANK").value_or(0), size);
+    refuse_nesting(
+        find(environment, "LOCKSTEP_LAUNCHER") ? "lockstep run" : "torchrun",
+        find_integer(environment, "RANK").value_or(0), size);
   }
   if (const auto task = find_task_place(environment)) {
-    refuse(task->launcher, task->rank, task->size);
+    refuse_nesting(task->launcher, task->rank, task->size);
   }
 }
 

@@ -6,7 +6,7 @@
 namespace lockstep {
 
 // Throws ConfigError when torchrun, `lockstep run`, srun or mpirun has started
-// several of this process: each would run a job of its own, in the same folders
+// several of this process: each would run a separate job, in the same folders
 // and on the same GPUs.
 void refuse_nested_launch(const Environment& environment);
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMostCpus = 8192;  // of any Linux machine
 
-[[noreturn]] void refuse(const std::string& reason) {
+[[noreturn]] void refuse_binding(const std::string& reason) {
   throw ConfigError("--numa-binding: " + reason);
 }
 
@@ -35,9 +35,9 @@ class Topology {
     const auto path = sysfs_ / "bus/pci/devices" / bus_id / "numa_node";
     const int64_t node = read_integer(path);
     if (node >= 0) return static_cast<int>(node);
-    // Virtual machines do not tell; with one node there is nothing to tell.
+    // Virtual machines do not show it; with one node it does not matter.
     if (!fs::exists(sysfs_ / "devices/system/node/node1")) return 0;
-    refuse(fmt::format(
+    refuse_binding(fmt::format(
         "this machine has no NUMA information for GPU {} ({} is {}); leave the "
         "option out",
         bus_id, path.string(), node));
@@ -90,7 +90,7 @@ class Topology {
       last = entry.path();
     }
     if (last.empty()) {
-      refuse(caches.string() + " knows no cache; use another mode");
+      refuse_binding(caches.string() + " lists no cache; use another mode");
     }
     return first_of(last / "shared_cpu_list");
   }
@@ -106,7 +106,7 @@ class Topology {
 
   static std::string read(const fs::path& path) {
     if (auto text = try_read_file(path)) return std::string(trim(*text));
-    refuse(fmt::format(
+    refuse_binding(fmt::format(
         "this machine has no NUMA information ({} cannot be read); leave the "
         "option out",
         path.string()));
@@ -115,19 +115,20 @@ class Topology {
   static int64_t read_integer(const fs::path& path) {
     const std::string text = read(path);
     if (const auto number = parse_integer(text)) return *number;
-    refuse(fmt::format("{} is '{}', not a number", path.string(), text));
+    refuse_binding(
+        fmt::format("{} is '{}', not a number", path.string(), text));
   }
 
   static CpuList read_list(const fs::path& path) {
     const std::string text = read(path);
     if (auto list = parse_cpu_list(text)) return *std::move(list);
-    refuse(fmt::format("{} is '{}', not a list", path.string(), text));
+    refuse_binding(fmt::format("{} is '{}', not a list", path.string(), text));
   }
 
   static int first_of(const fs::path& path) {
     const CpuList list = read_list(path);
     if (!list.empty()) return list.front();
-    refuse(path.string() + " is empty");
+    refuse_binding(path.string() + " is empty");
   }
 
   fs::path sysfs_;
@@ -135,16 +136,16 @@ class Topology {
 };
 
 // One of several workers, or GPUs without one, on a node.
-struct Shard {
+struct NodePart {
   int node = 0;
   int position = 0;  // among those of the node
   int number = 1;    // of those
 };
 
-// With more workers than GPUs each worker has a share, so that exclusive keeps
-// its word.
-std::vector<Shard> find_shares(const NumaRequest& request,
-                               const Topology& topology) {
+// With more workers than GPUs each worker has a part, so that exclusive stays
+// exclusive.
+std::vector<NodePart> find_parts(const NumaRequest& request,
+                                 const Topology& topology) {
   std::vector<int> nodes;
   for (const std::string& bus_id : request.bus_ids) {
     nodes.push_back(topology.node_of_gpu(bus_id));
@@ -152,34 +153,34 @@ std::vector<Shard> find_shares(const NumaRequest& request,
   const size_t number =
       std::max(nodes.size(), static_cast<size_t>(request.num_workers));
   std::map<int, int> number_on;
-  std::vector<Shard> shares;
+  std::vector<NodePart> parts;
   for (size_t i = 0; i < number; ++i) {
     const int node = nodes[i % nodes.size()];
-    shares.push_back({.node = node, .position = number_on[node]++});
+    parts.push_back({.node = node, .position = number_on[node]++});
   }
-  for (Shard& share : shares) share.number = number_on[share.node];
-  shares.resize(static_cast<size_t>(request.num_workers));
-  return shares;
+  for (NodePart& part : parts) part.number = number_on[part.node];
+  parts.resize(static_cast<size_t>(request.num_workers));
+  return parts;
 }
 
 // Whole cores, so that no core serves two workers; the first workers get one
 // more when the cores do not divide.
-CpuList choose_cores(const Topology& topology, const Shard& share) {
+CpuList choose_cores(const Topology& topology, const NodePart& part) {
   std::map<int, CpuList> cores;
-  for (const int cpu : topology.cpus_of_node(share.node)) {
+  for (const int cpu : topology.cpus_of_node(part.node)) {
     cores[topology.core_of(cpu)].push_back(cpu);
   }
   const int number = static_cast<int>(cores.size());
-  if (number < share.number) {
-    refuse(
+  if (number < part.number) {
+    refuse_binding(
         fmt::format("{} usable cores of NUMA node {} cannot be divided among "
                     "{} GPUs or processes; use the mode node",
-                    number, share.node, share.number));
+                    number, part.node, part.number));
   }
-  const int each = number / share.number;
-  const int left = number % share.number;
-  const int begin = share.position * each + std::min(share.position, left);
-  const int size = each + (share.position < left ? 1 : 0);
+  const int each = number / part.number;
+  const int left = number % part.number;
+  const int begin = part.position * each + std::min(part.position, left);
+  const int size = each + (part.position < left ? 1 : 0);
   CpuList result;
   for (auto core = std::next(cores.begin(), begin);
        core != std::next(cores.begin(), begin + size); ++core) {
@@ -190,9 +191,9 @@ CpuList choose_cores(const Topology& topology, const Shard& share) {
 }
 
 // Groups with more usable CPUs first; they are given out in turn.
-CpuList choose_complex(const Topology& topology, const Shard& share) {
+CpuList choose_complex(const Topology& topology, const NodePart& part) {
   std::map<int, CpuList> by_cache;
-  for (const int cpu : topology.cpus_of_node(share.node)) {
+  for (const int cpu : topology.cpus_of_node(part.node)) {
     by_cache[topology.cache_of(cpu)].push_back(cpu);
   }
   if (by_cache.empty()) return {};
@@ -200,17 +201,17 @@ CpuList choose_complex(const Topology& topology, const Shard& share) {
   for (auto& [cache, cpus] : by_cache) {
     groups[{-static_cast<int>(cpus.size()), cache}] = std::move(cpus);
   }
-  const int turn = share.position % static_cast<int>(groups.size());
+  const int turn = part.position % static_cast<int>(groups.size());
   return std::next(groups.begin(), turn)->second;
 }
 
 CpuList choose_for(NumaMode mode, const Topology& topology,
-                   const Shard& share) {
+                   const NodePart& part) {
   switch (mode) {
-    case NumaMode::kNode: return topology.cpus_of_node(share.node);
-    case NumaMode::kSocket: return topology.cpus_of_socket(share.node);
-    case NumaMode::kExclusive: return choose_cores(topology, share);
-    case NumaMode::kCoreComplex: return choose_complex(topology, share);
+    case NumaMode::kNode: return topology.cpus_of_node(part.node);
+    case NumaMode::kSocket: return topology.cpus_of_socket(part.node);
+    case NumaMode::kExclusive: return choose_cores(topology, part);
+    case NumaMode::kCoreComplex: return choose_complex(topology, part);
   }
   return {};
 }
@@ -262,15 +263,15 @@ std::vector<CpuList> choose_near_cpus(const NumaRequest& request,
   LOCKSTEP_CHECK(!request.bus_ids.empty(), "no GPU");
   const Topology topology(sysfs, request.allowed);
   std::vector<CpuList> result;
-  for (const Shard& share : find_shares(request, topology)) {
-    // Said first: every mode starts from the node.
-    if (topology.cpus_of_node(share.node).empty()) {
-      refuse(fmt::format(
+  for (const NodePart& part : find_parts(request, topology)) {
+    // Checked first: every mode starts from the node.
+    if (topology.cpus_of_node(part.node).empty()) {
+      refuse_binding(fmt::format(
           "NUMA node {} of GPU {} has no CPU that the launcher may "
           "use; widen its CPU set or leave the option out",
-          share.node, request.bus_ids[result.size() % request.bus_ids.size()]));
+          part.node, request.bus_ids[result.size() % request.bus_ids.size()]));
     }
-    result.push_back(choose_for(request.mode, topology, share));
+    result.push_back(choose_for(request.mode, topology, part));
   }
   return result;
 }

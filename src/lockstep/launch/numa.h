@@ -1,4 +1,4 @@
-// Which CPUs lie near which GPU, as sysfs tells.
+// Which CPUs lie near which GPU, from sysfs.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace lockstep {
 using CpuList = std::vector<int>;  // logical CPUs, ascending
 
 // The CPUs of a worker: those of the NUMA node of its GPU, of all nodes of that
-// socket, an equal share of the cores of the node, or one group of cores of the
+// socket, an equal part of the cores of the node, or one group of cores of the
 // node with a common last-level cache.
 enum class NumaMode { kNode, kSocket, kExclusive, kCoreComplex };
 
@@ -33,8 +33,8 @@ struct NumaRequest {
 };
 
 // CPUs by worker, never an empty list. As under torchrun a visible GPU keeps
-// its share also when no worker uses it. Throws ConfigError when sysfs does not
-// know the place of a GPU or when a worker would be left without a CPU.
+// its part even when no worker uses it. Throws ConfigError when sysfs does not
+// know the NUMA node of a GPU or when a worker would be left without a CPU.
 std::vector<CpuList> choose_near_cpus(
     const NumaRequest& request, const std::filesystem::path& sysfs = "/sys");
 

@@ -20,8 +20,7 @@ int64_t integer(const Text& value, const char* option, int64_t minimum) {
   const auto number = parse_integer(value);
   if (!number || *number < minimum || *number > INT32_MAX) {
     throw ConfigError(Text("--") + option + " '" + value +
-                      "' must be a whole number from " +
-                      std::to_string(minimum));
+                      "' must be an integer from " + std::to_string(minimum));
   }
   return *number;
 }
@@ -35,26 +34,29 @@ double seconds(const Text& value, const char* option) {
   return *number;
 }
 
-[[noreturn]] void refuse(const Text& sentence) { throw ConfigError(sentence); }
+[[noreturn]] void refuse_option(const Text& sentence) {
+  throw ConfigError(sentence);
+}
 
-// A flag on the command line has the value 1; a PET_ variable may say anything.
+// A flag on the command line has the value 1; a PET_ variable may hold
+// anything.
 bool flag(const Text& value) {
   if (value == "1" || value == "true" || value == "True") return true;
   if (value == "0" || value == "false" || value == "False") return false;
-  refuse("'" + value + "' is neither 1 nor 0 (true, false)");
+  refuse_option("'" + value + "' is neither 1 nor 0 (true, false)");
 }
 
 void set_nproc(Options& options, const Text& value) {
   if (value == "xpu") {
-    refuse(
+    refuse_option(
         "--nproc-per-node xpu is not supported: Lockstep runs on NVIDIA "
         "GPUs and CPUs");
   }
   if (value != "auto" && value != "gpu" && value != "cpu") {
     const auto number = parse_integer(value);
     if (!number || *number < 1 || *number > 65536) {
-      refuse("--nproc-per-node '" + value +
-             "' must be a number from 1, or auto, gpu or cpu");
+      refuse_option("--nproc-per-node '" + value +
+                    "' must be a number from 1, or auto, gpu or cpu");
     }
   }
   options.nproc = value;
@@ -67,28 +69,30 @@ void set_nnodes(Options& options, const Text& value) {
   const int64_t fewest = *parse_integer(bounds.front());
   const int64_t most = *parse_integer(bounds.back());
   if (bounds.size() > 2 || fewest > most) {
-    refuse("--nnodes '" + value + "' must be MIN:MAX");
+    refuse_option("--nnodes '" + value + "' must be MIN:MAX");
   }
   if (fewest != 1) {
-    refuse("--nnodes " + value +
-           ": several nodes are not supported yet; use --nnodes 1");
+    refuse_option("--nnodes " + value +
+                  ": several nodes are not supported yet; use --nnodes 1");
   }
   options.max_nodes = static_cast<int>(most);
 }
 
 void set_event_handler(Options& options, const Text& value) {
   if (value != "null" && value != "console") {
-    refuse("--event-log-handler " + value +
-           " is not supported: other handlers than null and console are Python "
-           "plugins of torchelastic; leave it out");
+    refuse_option(
+        "--event-log-handler " + value +
+        " is not supported: other handlers than null and console are Python "
+        "plugins of torchelastic; leave it out");
   }
   options.prints_events = value == "console";
 }
 
 void set_backend(Options&, const Text& value) {
   if (value == "static" || value == "c10d") return;
-  refuse("--rdzv-backend " + value +
-         " is not supported: one node needs no such service; leave it out");
+  refuse_option(
+      "--rdzv-backend " + value +
+      " is not supported: one node needs no such service; leave it out");
 }
 
 void set_ranks_filter(Options& options, const Text& value) {
@@ -117,8 +121,8 @@ void set_signals(Options& options, const Text& value) {
   for (const Text& name : split(value, ',')) {
     const auto signal = parse_signal(trim(name));
     if (!signal) {
-      refuse("--signals-to-handle: '" + name +
-             "' is not a signal; use names such as SIGTERM,SIGINT");
+      refuse_option("--signals-to-handle: '" + name +
+                    "' is not a signal; use names such as SIGTERM,SIGINT");
     }
     options.stop_signals.push_back(*signal);
   }
@@ -126,17 +130,19 @@ void set_signals(Options& options, const Text& value) {
 
 void set_start_method(Options&, const Text& value) {
   if (value == "spawn" || value == "fork" || value == "forkserver") return;
-  refuse("--start-method '" + value + "' must be spawn, fork or forkserver");
+  refuse_option("--start-method '" + value +
+                "' must be spawn, fork or forkserver");
 }
 
 void set_timeout(Options& options, const Text& value) {
   options.timeout = seconds(value, "timeout");
-  if (*options.timeout <= 0) refuse("--timeout must be more than 0 seconds");
+  if (*options.timeout <= 0)
+    refuse_option("--timeout must be more than 0 seconds");
 }
 
 void set_port(Options& options, const Text& value) {
   const int64_t port = integer(value, "master-port", 0);
-  if (port > 65535) refuse("--master-port " + value + " is above 65535");
+  if (port > 65535) refuse_option("--master-port " + value + " is above 65535");
   options.master_port = static_cast<int>(port);
 }
 
@@ -221,8 +227,8 @@ constexpr auto kTable = std::to_array<RunOption>({
     {"node-rank", '\0', "0", "Number of this node; only 0.",
      [](Options&, const Text& v) {
        if (integer(v, "node-rank", 0) == 0) return;
-       refuse("--node-rank " + v +
-              ": several nodes are not supported yet; leave it out");
+       refuse_option("--node-rank " + v +
+                     ": several nodes are not supported yet; leave it out");
      }},
     {"rdzv-backend", '\0', "NAME", "static or c10d; both mean the same here.",
      set_backend},
@@ -240,7 +246,7 @@ constexpr auto kTable = std::to_array<RunOption>({
      set_event_handler},
     {"logs-specs", '\0', "NAME", nullptr,
      [](Options&, const Text&) {
-       refuse(
+       refuse_option(
            "--logs-specs is not supported: it names a Python plugin; use "
            "--log-dir, --redirects and --tee");
      }},

@@ -25,7 +25,7 @@ std::span<const RunOption> run_option_table();
 // By its long name without dashes, in either spelling; nullptr: no such option.
 const RunOption* find_run_option(std::string_view name);
 
-// The options whose long name begins so, one of those that do the same.
+// The options with this prefix of their long name, one per meaning.
 std::vector<const RunOption*> find_run_options_beginning(
     std::string_view beginning);
 

@@ -15,11 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kVariable = "TORCHELASTIC_ERROR_FILE";
+constexpr const char* kErrorFileVariable = "TORCHELASTIC_ERROR_FILE";
 
 // A device such as /dev/null must not be replaced by a file.
 std::optional<std::string> find_file(const Environment& environment) {
-  const auto path = find(environment, kVariable);
+  const auto path = find(environment, kErrorFileVariable);
   std::error_code error;
   if (!path || (std::filesystem::exists(*path, error) &&
                 !std::filesystem::is_regular_file(*path, error))) {
@@ -28,7 +28,7 @@ std::optional<std::string> find_file(const Environment& environment) {
   return path;
 }
 
-json report_of(const Failure& root) {
+json error_file_report(const Failure& root) {
   if (root.error) {
     const auto bytes = try_read_file(root.error_file);
     json file = json::parse(bytes.value_or(""), nullptr,
@@ -51,7 +51,7 @@ void pass_on_root_cause(const Environment& environment,
   try {
     const auto path = find_file(environment);
     if (!path) return;
-    json report = report_of(root);
+    json report = error_file_report(root);
     // Only the launcher knows the code of a worker that died by a signal.
     if (report["message"].is_object()) {
       report["message"]["errorCode"] = root.exit_code;

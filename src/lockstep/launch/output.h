@@ -1,4 +1,4 @@
-// The way of a worker's output: pipe, lines, console and log files.
+// The path of a worker's output: pipe, lines, console and log files.
 #pragma once
 
 #include <cstdint>

@@ -174,11 +174,11 @@ void choose_address(Plan& plan, const Environment& environment) {
     // Below another launcher they are its choice for its own workers.
     const bool is_nested = find(environment, "LOCKSTEP_LAUNCHER") ||
                            find(environment, "TORCHELASTIC_RUN_ID");
-    const Environment& wishes = is_nested ? Environment() : environment;
+    const Environment& variables = is_nested ? Environment() : environment;
     if (address.empty()) {
-      address = find(wishes, "MASTER_ADDR").value_or(options.local_addr);
+      address = find(variables, "MASTER_ADDR").value_or(options.local_addr);
     }
-    if (const auto text = find(wishes, "MASTER_PORT"); text && !port) {
+    if (const auto text = find(variables, "MASTER_PORT"); text && !port) {
       port = parse_port(*text, "MASTER_PORT");
     }
     if (!options.endpoint.empty()) {
@@ -205,7 +205,7 @@ void choose_threads(Plan& plan, const Machine& machine) {
   if (find(plan.environment, "OMP_NUM_THREADS")) return;
   const int cores = machine.count_cores();
   int threads = std::max(1, cores / plan.num_processes);
-  // More threads than CPUs to run on only take turns.
+  // More threads than CPUs do not help.
   for (const CpuList& cpus : plan.worker_cpus) {
     threads = std::min(threads, static_cast<int>(cpus.size()));
   }

@@ -21,21 +21,21 @@ struct Plan {
   ProgramCommand command;
   int num_processes = 1;
   VisibleGpus gpus;
-  bool is_for_cpus = false;          // the user says that no GPU is meant
+  bool is_for_cpus = false;          // the user asked for CPUs
   std::vector<CpuList> worker_cpus;  // by local rank; empty: all that are free
   std::string master_addr;
   std::optional<int> master_port;  // no value: a free one
   std::string run_id;
   std::string job;                 // Unlike run_id, never that of another job.
   double timeout_seconds = 0;      // of collectives, as the workers see it
-  Environment environment;         // what all workers share
+  Environment environment;         // the same for all workers
   std::vector<std::string> notes;  // lines for the user
-  // `lockstep train` and its like: the worker says itself what is wrong with
-  // its input, and lets USR1 in when it is ready for it.
+  // `lockstep train` and its like: the worker itself reports what is wrong with
+  // its input, and unblocks SIGUSR1 when it is ready for it.
   bool runs_own_worker = false;
 };
 
-// What this machine offers; tests put in their own.
+// What this machine offers; tests pass their own.
 struct Machine {
   std::function<int()> count_gpus;
   std::function<int()> count_cores;
@@ -50,7 +50,7 @@ struct Machine {
 // GPUs by count_installed_gpus() and NVML, cores by the scheduling affinity.
 Machine this_machine();
 
-// Throws ConfigError when the wishes do not fit the machine, ProgramError when
+// Throws ConfigError when the options do not fit the machine, ProgramError when
 // the program cannot be started.
 Plan make_plan(const RunOptions& options, const Environment& environment,
                const Machine& machine);

@@ -22,7 +22,7 @@ std::string taken_text(int port) {
              : " by another process or job");
 }
 
-// The first address of the name at which this machine can listen; errno says
+// The first address of the name at which this machine can listen; errno holds
 // why there is none.
 FileDescriptor listen_at_any_of(const std::string& address, int port,
                                 PortUse use) {

@@ -20,8 +20,8 @@
 namespace lockstep {
 namespace {
 
-constexpr double kBusyShare = 0.05;  // of one core
-constexpr int kMaxThreads = 4;       // named in a text
+constexpr double kBusyFraction = 0.05;  // of one core
+constexpr int kMaxThreads = 4;          // named in a text
 
 // Fields of /proc/PID/stat behind the command; the first one is field 3.
 std::vector<std::string> stat_fields(const std::string& folder) {
@@ -162,7 +162,7 @@ ProcessActivity activity_of(pid_t root) {
 
 bool has_worked(const ProcessActivity& before, const ProcessActivity& after,
                 double seconds) {
-  return after.cpu_seconds - before.cpu_seconds > kBusyShare * seconds ||
+  return after.cpu_seconds - before.cpu_seconds > kBusyFraction * seconds ||
          after.io_bytes > before.io_bytes ||
          after.major_faults > before.major_faults;
 }

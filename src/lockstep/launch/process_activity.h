@@ -24,8 +24,8 @@ bool has_worked(const ProcessActivity& before, const ProcessActivity& after,
                 double seconds);
 
 // "sleeping in pipe_read on /data/a.png": the state of the process, with the
-// kernel's function and the file where the system tells them, then of threads
-// that wait for a disk, a device or a file.
+// kernel's function and the file where known, then of threads that wait for a
+// disk, a device or a file.
 std::string waiting_text(pid_t pid);
 
 }  // namespace lockstep

@@ -95,7 +95,7 @@ std::vector<ProcessInfo> kill_descendants(double seconds) {
       return find_descendants(getpid());
     }
     // SIGCHLD is blocked here, so that this waits for a death, not for time;
-    // the limit is for a grandchild whose death its own parent takes note of.
+    // the limit is for a grandchild that its own parent reaps.
     sigset_t child_ended;
     sigemptyset(&child_ended);
     sigaddset(&child_ended, SIGCHLD);

@@ -1,4 +1,4 @@
-// What /proc tells about processes, and ending all processes below this one.
+// Processes from /proc, and ending all processes below this one.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ struct ProcessInfo {
   std::string command;
 };
 
-// No value when there is no such process.
+// No value when the process does not exist.
 std::optional<ProcessInfo> find_process(pid_t pid);
 
 // All processes below `root`, children before grandchildren; dead ones that
@@ -27,9 +27,12 @@ std::vector<ProcessInfo> find_descendants(pid_t root);
 // there are.
 int signal_descendants(int signal);
 
+// How long the kernel may take to end a killed process.
+constexpr double kKillSeconds = 10;
+
 // SIGKILL to all descendants until none is left; also ends those that appear
-// meanwhile. The caller is a subreaper, so that orphans come to it. Returns
-// the processes that the kernel does not let go within the time.
+// during the call. The caller is a subreaper, so that orphans come to it.
+// Returns the processes that the kernel does not let go within the time.
 std::vector<ProcessInfo> kill_descendants(double seconds);
 
 // "sleeping", "stopped" ... for a state letter.

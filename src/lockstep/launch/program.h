@@ -14,7 +14,7 @@ namespace lockstep {
 class ProgramError : public ConfigError {
  public:
   ProgramError(const std::string& what, int exit_code);
-  // 127 when there is no such program, 126 when it cannot be executed: the
+  // 127 when the program does not exist, 126 when it cannot be executed: the
   // codes of a shell.
   int program_exit_code() const { return exit_code_; }
 

@@ -8,7 +8,7 @@ namespace lockstep {
 // machine busy with starting.
 class RestartDelay {
  public:
-  // An attempt that ran this long was no quick failure.
+  // An attempt that ran this long did not fail quickly.
   static constexpr double kSettledSeconds = 60;
   static constexpr double kMaxSeconds = 30;
 

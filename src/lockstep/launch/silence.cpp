@@ -13,9 +13,9 @@
 namespace lockstep {
 namespace {
 
-constexpr double kShortSeconds = 5;  // not worth a look at the process
+constexpr double kShortSilenceSeconds = 5;  // not worth a look at the process
 constexpr double kWarningSeconds = 60;
-constexpr double kPatienceSeconds = 5;  // as for a collective
+constexpr double kSilenceGraceSeconds = 5;  // as for a collective
 
 // Since the last note or output.
 double silent_seconds(const RankSnapshot& rank) {
@@ -53,7 +53,7 @@ SilenceFinding SilenceWatch::look(std::span<const RankSnapshot> ranks) {
 
 void SilenceWatch::update(const RankSnapshot& rank, Record& record) const {
   const int64_t now = sources_.now_ns();
-  if (silent_seconds(rank) < kShortSeconds) {
+  if (silent_seconds(rank) < kShortSilenceSeconds) {
     record.activity.reset();
     record.is_busy = false;
     record.worked_ns = now;
@@ -118,7 +118,7 @@ std::optional<Failure> SilenceWatch::find_failure(
       return std::nullopt;
     }
     const double idle = idle_seconds(rank);
-    if (idle <= timeout_of(rank, timeout_seconds_) + kPatienceSeconds) {
+    if (idle <= timeout_of(rank, timeout_seconds_) + kSilenceGraceSeconds) {
       return std::nullopt;
     }
     shortest = std::min(shortest, idle);

@@ -20,14 +20,14 @@
 
 namespace lockstep {
 
-// What a look at the ranks brings up.
+// Result of one check of the ranks.
 struct SilenceFinding {
   std::vector<std::string> warnings;  // lines for the user, once per rank
   // All ranks are stuck beyond the limit: the job has to end.
   std::optional<Failure> failure;
 };
 
-// Where the facts come from; tests put in their own.
+// Where the facts come from; tests pass their own.
 struct SilenceSources {
   std::function<int64_t()> now_ns;
   std::function<ProcessActivity(pid_t)> activity;

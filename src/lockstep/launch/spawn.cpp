@@ -50,8 +50,8 @@ CpuMask mask_of(const CpuList& cpus) {
   return mask;
 }
 
-// Tells the launcher why this process becomes no worker: the errno of exec, or
-// that of the binding as a negative number.
+// Reports to the launcher why this process cannot become a worker: the errno of
+// exec, or that of the binding as a negative number.
 [[noreturn]] void give_up(int pipe, int number) {
   const ssize_t written [[maybe_unused]] = write(pipe, &number, sizeof(number));
   _exit(127);

@@ -25,8 +25,8 @@ struct SpawnRequest {
   CpuList cpus;  // it may run on; empty: those of this process
 };
 
-// Starts workers in sessions of their own that die with this process, and
-// tells whether they could be executed.
+// Starts workers in separate sessions that die with this process, and reports
+// whether they could be executed.
 class Spawner {
  public:
   Spawner();  // Throws IoError.

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr double kShortSeconds = 2;        // Not worth a line.
-constexpr int64_t kQuietNs = 5 * kSecond;  // Then it is worth one.
-constexpr int64_t kFirstIntervalNs = 30 * kSecond;
+constexpr double kShortStopSeconds = 2;         // Not worth a line.
+constexpr int64_t kQuietNs = 5 * kNsPerSecond;  // Then it is worth one.
+constexpr int64_t kFirstIntervalNs = 30 * kNsPerSecond;
 
 std::string steps_text(int64_t first, int64_t last) {
   return first == last ? fmt::format("step {} is", first)
@@ -69,7 +69,7 @@ std::optional<double> expected_seconds(const TrainingStatus& training) {
   return left + training.saving_seconds;
 }
 
-std::string waiting_text(const TrainingStatus& training) {
+std::string stop_wait_text(const TrainingStatus& training) {
   const auto expected = expected_seconds(training);
   const bool is_saving = training.activity == Activity::kSaving;
   return fmt::format(
@@ -101,19 +101,19 @@ std::optional<std::string> loss_text(const TrainingStatus& training) {
                     training.saved_step);
 }
 
-std::string StopPatience::take_words(const TrainingStatus& training,
-                                     int64_t now_ns) {
+std::string StopPatience::take_message(const TrainingStatus& training,
+                                       int64_t now_ns) {
   if (now_ns < next_ns_) return "";
   const auto expected = expected_seconds(training);
   const bool is_first = interval_ns_ == 0;
-  if (is_first && expected && *expected < kShortSeconds &&
+  if (is_first && expected && *expected < kShortStopSeconds &&
       now_ns - begin_ns_ < kQuietNs) {
     next_ns_ = begin_ns_ + kQuietNs;
     return "";
   }
   interval_ns_ = is_first ? kFirstIntervalNs : 2 * interval_ns_;
   next_ns_ = now_ns + interval_ns_;
-  return waiting_text(training);
+  return stop_wait_text(training);
 }
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // How long a stop waits for a training to save, and what is lost when it did
 // not.
 //
-// Pure functions over what the trainings of all ranks say, and the pace of the
-// launcher's words while it waits.
+// Pure functions over the training status of all ranks, and the pace of the
+// launcher's messages while it waits.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Exit code of a job that was told to stop and ended before its training was
+// Exit code of a job that was asked to stop and ended before its training was
 // saved.
 constexpr int kUnsavedExitCode = 8;
 
@@ -28,7 +28,7 @@ bool will_save(const TrainingStatus& training);
 std::optional<double> expected_seconds(const TrainingStatus& training);
 
 // "step 13 is under way ...: waiting for its end and a checkpoint, about ..."
-std::string waiting_text(const TrainingStatus& training);
+std::string stop_wait_text(const TrainingStatus& training);
 
 // "steps 11 to 13 are lost ..."; no value when all is on disk.
 std::optional<std::string> loss_text(const TrainingStatus& training);
@@ -38,15 +38,15 @@ class StopPatience {
  public:
   explicit StopPatience(int64_t now_ns) : begin_ns_(now_ns) {}
 
-  // What to say now; empty most of the time.
-  std::string take_words(const TrainingStatus& training, int64_t now_ns);
-  // When take_words() may have something again.
+  // The message to print now; empty most of the time.
+  std::string take_message(const TrainingStatus& training, int64_t now_ns);
+  // When take_message() may have something again.
   int64_t next_ns() const { return next_ns_; }
 
  private:
   int64_t begin_ns_ = 0;
   int64_t next_ns_ = 0;
-  int64_t interval_ns_ = 0;  // Between words; 0 before the first ones.
+  int64_t interval_ns_ = 0;  // Between messages; 0 before the first.
 };
 
 }  // namespace lockstep

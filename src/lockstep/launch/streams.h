@@ -1,4 +1,4 @@
-// Which of a worker's two output streams an option speaks of.
+// Which of a worker's two output streams an option applies to.
 #pragma once
 
 #include <map>

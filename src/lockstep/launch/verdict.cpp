@@ -22,8 +22,8 @@ bool mentions_any(std::string_view text,
   });
 }
 
-// What errors of collectives say; programs and warnings also speak of timeouts.
-bool tells_timeout(std::string_view text) {
+// Phrases in errors of collectives; programs and warnings mention timeouts too.
+bool mentions_timeout(std::string_view text) {
   constexpr std::array<std::string_view, 5> kWords = {
       "TimeoutError", "timed out", "Timed out", "collective operation timeout",
       "wait timeout"};
@@ -209,13 +209,13 @@ bool is_timeout(const Failure& failure, std::span<const RankSnapshot> ranks,
   const auto failed = std::find_if(
       ranks.begin(), ranks.end(),
       [&](const RankSnapshot& rank) { return rank.rank == failure.rank; });
-  // Of a foreign program the code means something else.
+  // In a foreign program the code means something else.
   const bool is_ours =
       failure.error || (failed != ranks.end() && failed->status);
   if (is_ours && failure.exit_code == kTimeoutExitCode) return true;
-  if (failure.error) return tells_timeout(failure.error->message);
+  if (failure.error) return mentions_timeout(failure.error->message);
   if (std::any_of(failure.last_lines.begin(), failure.last_lines.end(),
-                  tells_timeout)) {
+                  mentions_timeout)) {
     return true;
   }
   if (failure.exit_code != -SIGABRT) return false;

@@ -38,11 +38,11 @@ struct RankSnapshot {
   bool has_waited() const;
 };
 
-// The limit of this rank's collectives: its own where it tells one.
+// The limit of this rank's collectives: its own where it reports one.
 double timeout_of(const RankSnapshot& rank, double timeout_seconds);
 
-// True when the failure is a timeout: the worker says so, exits with the code
-// of TimeoutError, or aborts while a rank is at the end of its patience.
+// True when the failure is a timeout: the worker reports it, exits with the
+// code of TimeoutError, or aborts while a rank has reached its limit.
 bool is_timeout(const Failure& failure, std::span<const RankSnapshot> ranks,
                 double timeout_seconds);
 

@@ -42,7 +42,7 @@ struct Worker {
   void signal_group(int signal) const;
   RankSnapshot snapshot() const;
   bool has_error_file() const;
-  // What the report says of a worker that ended.
+  // What the report shows about a worker that ended.
   Failure failure() const;
 };
 

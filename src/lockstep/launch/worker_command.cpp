@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// They say what PROGRAM is, which is settled here, or mean the recipe.
+// They say what PROGRAM is, which is fixed here, or mean the recipe.
 constexpr std::array<std::string_view, 4> kNotOfTheLauncher = {
     "help", "module", "no-python", "run-path"};
 

@@ -37,7 +37,7 @@ bool is_question(const WorkerCommand& command);
 std::string worker_command_help(const std::string& name);
 
 // Unlike in `lockstep run`, `auto` means 1 where there is no GPU: processes
-// that share the cores train no faster. GPUs that stay idle only by default
+// that share the cores do not train faster. GPUs that stay idle only by default
 // are noted. Throws as make_plan() does.
 Plan plan_worker_command(const WorkerCommand& command,
                          const std::string& worker,

@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 // NCCL refuses two ranks on one GPU of one host; as "different hosts" they
-// talk over the loopback interface.
+// communicate over the loopback interface.
 void share_gpu(Environment& environment, int rank) {
   environment["NCCL_HOSTID"] =
       "lockstep-" + std::to_string(getpid()) + "-" + std::to_string(rank);

@@ -21,8 +21,8 @@ struct WorkerPlace {
 
 Environment worker_environment(const Plan& plan, const WorkerPlace& place);
 
-// The start of a teed line: "[default1]:", or what
-// TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE says.
+// The start of a teed line: "[default1]:", or as in
+// TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 std::string line_prefix(const Plan& plan, int local_rank);
 
 }  // namespace lockstep

@@ -11,35 +11,36 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kName = "lockstep-worker";
-constexpr const char* kVariable = "LOCKSTEP_WORKER";
+constexpr const char* kWorkerName = "lockstep-worker";
+constexpr const char* kWorkerVariable = "LOCKSTEP_WORKER";
 
 }  // namespace
 
 std::string find_worker(const Environment& environment,
                         const std::filesystem::path& launcher_folder) {
-  if (const auto named = find(environment, kVariable)) {
+  if (const auto named = find(environment, kWorkerVariable)) {
     try {
       return find_executable(*named, environment);
     } catch (const ProgramError& error) {
       throw ProgramError(
-          std::string(error.what()) + " (from " + kVariable + ")",
+          std::string(error.what()) + " (from " + kWorkerVariable + ")",
           error.program_exit_code());
     }
   }
-  const std::filesystem::path beside = launcher_folder / kName;
+  const std::filesystem::path beside = launcher_folder / kWorkerName;
   std::error_code ignored;
   if (std::filesystem::exists(beside, ignored)) {
     return find_executable(beside, environment);
   }
   try {
-    return find_executable(kName, environment);
+    return find_executable(kWorkerName, environment);
   } catch (const ProgramError& error) {
-    throw ProgramError(std::string(kName) + " is missing: it is neither in " +
+    throw ProgramError(std::string(kWorkerName) +
+                           " is missing: it is neither in " +
                            launcher_folder.string() +
                            " nor on PATH; build it with ./lockstep.sh build, "
                            "or name it in " +
-                           kVariable,
+                           kWorkerVariable,
                        error.program_exit_code());
   }
 }

@@ -10,8 +10,7 @@
 namespace lockstep {
 
 // LOCKSTEP_WORKER (a path, or a name on PATH), else lockstep-worker in the
-// launcher's own folder, else on PATH. Throws ProgramError that says what to
-// do.
+// launcher's own folder, else on PATH. Throws ProgramError with what to do.
 std::string find_worker(const Environment& environment,
                         const std::filesystem::path& launcher_folder);
 

@@ -41,7 +41,7 @@ SocketAddress any_address(int port);
 // closing. Nobody who listens there loses it.
 enum class PortUse { kExclusive, kReuse };
 
-// A socket that is bound and listens. None on failure; errno says why.
+// A socket that is bound and listens. None on failure; errno is set.
 FileDescriptor listen_at(const SocketAddress& address, PortUse use);
 
 // The address that the socket is bound to.

@@ -27,7 +27,7 @@ std::string random_bytes() {
     if (count > 0) {
       filled += static_cast<size_t>(count);
     } else if (errno != EINTR) {
-      throw IoError("cannot draw a secret for the job: " + errno_text());
+      throw IoError("cannot make a secret for the job: " + errno_text());
     }
   }
   return bytes;
@@ -51,7 +51,7 @@ JobSecret::JobSecret(int port)
   const std::string content = std::to_string(port) + "\n" + text_;
   if (!fd_ || !write_all(fd_.get(), content) ||
       fcntl(fd_.get(), F_ADD_SEALS, kSeals) != 0) {
-    throw IoError("cannot hand a secret to the job: " + errno_text());
+    throw IoError("cannot pass a secret to the job: " + errno_text());
   }
 }
 

@@ -1,6 +1,6 @@
-// The secret that a launcher shares with the ranks of its job: it stands in a
-// sealed memory file whose descriptor the workers inherit, so neither
-// environment nor command line shows it.
+// The secret of a job, known to its launcher and its ranks: a sealed memory
+// file whose descriptor the workers inherit, so neither environment nor command
+// line shows it.
 #pragma once
 
 #include <optional>

@@ -107,7 +107,7 @@ Answer read_answer(int netlink, const Ends& ends) {
   }
   const auto* found = static_cast<const inet_diag_msg*>(NLMSG_DATA(header));
   // A listener at that port also matches, and a socket that nobody holds any
-  // more has no inode and says uid 0.
+  // more has no inode and shows uid 0.
   const bool is_peer = found->idiag_state != TCP_LISTEN &&
                        found->id.idiag_sport == ends.local_port &&
                        found->id.idiag_dport == ends.remote_port &&

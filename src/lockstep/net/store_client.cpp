@@ -50,7 +50,7 @@ bool wait_for_events(int socket, short events, milliseconds timeout) {
         static_cast<int>(std::min<int64_t>(until(deadline).count(), kLongest)));
     if (count > 0) return true;
     if (count == 0 && Clock::now() >= deadline) return false;
-    if (count < 0 && errno != EINTR) return true;  // the next call says why
+    if (count < 0 && errno != EINTR) return true;  // the next call reports why
   }
 }
 
@@ -200,7 +200,7 @@ void StoreClient::send(const StoreRequest& request) {
     } else if (count < 0 && errno == EAGAIN) {
       if (!wait_for_events(socket_.get(), POLLOUT, config_.reply_timeout)) {
         throw TimeoutError(
-            fmt::format("the store at {} takes no request", name()));
+            fmt::format("the store at {} accepts no requests", name()));
       }
     } else if (count == 0 || errno != EINTR) {
       throw_lost(errno_text());

@@ -103,7 +103,7 @@ StoreData::Woken StoreData::add(std::string_view key, int64_t amount,
     const auto read =
         std::from_chars(text.data(), text.data() + text.size(), old);
     if (read.ec != std::errc()) {
-      throw FormatError("ADD to a key whose value is not a number");
+      throw FormatError("ADD to a key with a value that is not a number");
     }
     // Around the end, as the machine counts.
     result = static_cast<int64_t>(static_cast<uint64_t>(old) +
@@ -172,7 +172,7 @@ std::vector<std::string_view> StoreData::list_keys(View view) const {
 bool StoreData::wait(StoreClientId client,
                      const std::vector<std::string_view>& keys) {
   if (awaited_.contains(client)) {
-    throw FormatError("WAIT while an earlier one goes on");
+    throw FormatError("WAIT while an earlier WAIT is pending");
   }
   std::set<std::string, std::less<>> missing;
   size_t bytes = 0;

@@ -26,7 +26,8 @@ std::string as_bytes(std::string_view value) {
   return bytes;
 }
 
-// The time does not tell how much of a guess was right.
+// In constant time, so that timing does not reveal how much of a guess was
+// right.
 bool is_same_secret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
@@ -129,8 +130,8 @@ void StoreEngine::check_keys(const StoreRequest& request,
   }
 }
 
-// What changes keys may wake others. They are told first: the client's own
-// reply may be one too many.
+// A change of keys may wake other clients. They are answered first: the
+// client's own reply may be one too many.
 void StoreEngine::answer_change(StoreClientId id, const StoreRequest& request,
                                 const Send& send) {
   const auto& keys = request.keys;

@@ -19,8 +19,8 @@ struct StoreLimits {
   // Requests and replies on their way, over all clients.
   size_t max_buffered_bytes = size_t{256} << 20;
   size_t max_connections = 4096;
-  // Connections that have not said yet that they speak the protocol. When one
-  // more comes, the oldest goes.
+  // Connections that have not passed the handshake. When one more comes, the
+  // oldest is closed.
   size_t max_silent_connections = 256;
   std::chrono::milliseconds handshake_timeout{5000};
 };

@@ -10,8 +10,8 @@
 namespace lockstep {
 namespace {
 
-// The fields of a query: k a key, v a value, 4 and 8 a number of so many
-// bytes. Those of a list come as often as the number before them says.
+// The fields of a query: k a key, v a value, 4 and 8 a number of 4 or 8 bytes.
+// Fields of a list are repeated as often as the number before them.
 struct Grammar {
   std::string_view fields;
   bool is_list = false;

@@ -215,7 +215,7 @@ void StoreServer::Loop::accept_all() {
   }
 }
 
-// No descriptor is left: room is made among those who have said nothing.
+// No descriptor is left: drop clients that have sent nothing.
 void StoreServer::Loop::pause_listening() {
   note("the store has no file descriptor left for a connection: " +
        errno_text());
@@ -322,7 +322,7 @@ void StoreServer::Loop::queue_reply(StoreClientId to, StoreClientId from,
       (connection.unsent.size() + bytes.size() >
            config_.limits.max_reply_bytes + kReadBytes ||
        num_unsent_bytes_ + bytes.size() > config_.limits.max_buffered_bytes)) {
-    throw FormatError("replies that the client does not take");
+    throw FormatError("replies that the client does not read");
   }
   connection.unsent.append(bytes);
   num_unsent_bytes_ += bytes.size();

@@ -25,7 +25,7 @@ struct StoreServerConfig {
   std::string secret = {};  // see StoreEngineConfig
 };
 
-// Serves on a thread of its own, with all signals blocked there, until its
+// Serves on its own thread, with all signals blocked there, until its
 // destruction, which closes all connections. No client can block another one,
 // and nothing that a client sends ends the server.
 class StoreServer {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/error.h"
-#include "lockstep/optim/shape_text.h"
 #include "lockstep/optim/tensor_groups.h"
 
 namespace lockstep {
@@ -20,11 +20,6 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
     copies.push_back(tensor.detach().clone());
   }
   return copies;
-}
-
-void copy_values(const std::vector<at::Tensor>& from,
-                 const std::vector<at::Tensor>& to) {
-  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
 }
 
 }  // namespace
@@ -82,7 +77,8 @@ void Ema::load(const EmaState& state) {
     throw ConfigError(fmt::format(
         "tensor {} of the saved average has shape {}, this model needs {}; "
         "resume with the model that saved it",
-        i, shape_text(state.averages[i]), shape_text(averages_[i])));
+        i, shape_text(state.averages[i].sizes()),
+        shape_text(averages_[i].sizes())));
   }
   const at::NoGradGuard no_grad;
   copy_values(state.averages, averages_);

@@ -11,10 +11,10 @@ namespace lockstep {
 // before DistributedDataParallel and optimizers take the parameters.
 void freeze(torch::nn::Module& module);
 
-// Train mode for the tree, except for those modules in it all of whose
-// parameters are frozen: they (and what they hold) stay in eval mode, so that
-// their dropout is off and their running statistics do not change. A module
-// without parameters follows the one that holds it.
+// Train mode for all submodules except those with only frozen parameters: these
+// (and what they hold) stay in eval mode, so that dropout is off and running
+// statistics do not change. A module without parameters follows the one that
+// holds it.
 void train_except_frozen(torch::nn::Module& module);
 
 }  // namespace lockstep

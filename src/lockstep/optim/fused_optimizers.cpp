@@ -7,6 +7,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
+#include "lockstep/optim/tensor_groups.h"
 #include "lockstep/optimizer.h"
 
 namespace lockstep {
@@ -27,12 +28,7 @@ std::vector<at::Tensor> in_float(const std::vector<at::Tensor>& tensors) {
   return wide;
 }
 
-void copy_values(const std::vector<at::Tensor>& from,
-                 const std::vector<at::Tensor>& to) {
-  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
-}
-
-void check(const AdamConfig& config) {
+void check_config(const AdamConfig& config) {
   const auto is_rate = [](double beta) { return beta >= 0 && beta < 1; };
   if (is_rate(config.beta1) && is_rate(config.beta2) && config.eps >= 0) return;
   throw ConfigError(fmt::format(
@@ -41,7 +37,7 @@ void check(const AdamConfig& config) {
       config.beta1, config.beta2, config.eps));
 }
 
-void check(const SgdConfig& config) {
+void check_config(const SgdConfig& config) {
   if (!(config.momentum >= 0)) {
     throw ConfigError(fmt::format("SGD with momentum {}: it must be 0 or above",
                                   config.momentum));
@@ -66,7 +62,7 @@ AdamFamily::AdamFamily(std::vector<ParameterGroup> groups,
                  .state_names = {"step", "exp_avg", "exp_avg_sq"}}),
       config_(config),
       decay_(decay) {
-  check(config);
+  check_config(config);
 }
 
 void AdamFamily::update(const Slice& slice) const {
@@ -118,7 +114,7 @@ Sgd::Sgd(std::vector<ParameterGroup> groups, SgdConfig config)
                               ? std::vector<std::string>{}
                               : std::vector<std::string>{"momentum_buffer"}}),
       config_(config) {
-  check(config);
+  check_config(config);
 }
 
 Sgd::Sgd(std::vector<at::Tensor> parameters, SgdConfig config)
@@ -180,7 +176,7 @@ std::unique_ptr<Optimizer> make_optimizer(std::string_view kind,
                   .nesterov = config.nesterov});
   }
   throw ConfigError(
-      fmt::format("no optimizer '{}'; there are adamw, adam and sgd", kind));
+      fmt::format("unknown optimizer '{}'; use adamw, adam or sgd", kind));
 }
 
 }  // namespace lockstep

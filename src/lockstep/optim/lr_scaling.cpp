@@ -13,7 +13,7 @@ LrScaling parse_lr_scaling(std::string_view text) {
   if (text == "linear") return LrScaling::kLinear;
   if (text == "sqrt") return LrScaling::kSqrt;
   throw ConfigError(fmt::format(
-      "no learning rate scaling '{}'; there are none, linear and sqrt", text));
+      "unknown learning rate scaling '{}'; use none, linear or sqrt", text));
 }
 
 double scaled_lr(double base_lr, LrScaling scaling, int num_processes) {

@@ -10,9 +10,9 @@
 #include <cmath>
 #include <set>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
-#include "lockstep/optim/shape_text.h"
 
 namespace lockstep {
 namespace {
@@ -38,25 +38,25 @@ void check_parameter(const at::Tensor& parameter, const std::string& group) {
         "group '{}': a parameter of shape {} is {}; train in float32, float64 "
         "or bfloat16 (for float16 keep the parameters in float32 and use "
         "Autocast)",
-        group, shape_text(parameter), c10::toString(dtype)));
+        group, shape_text(parameter.sizes()), c10::toString(dtype)));
   }
   if (!parameter.is_leaf() || !parameter.is_non_overlapping_and_dense()) {
     throw ConfigError(fmt::format(
         "group '{}': a tensor of shape {} is a result or a view with gaps, not "
         "a parameter; pass those of module->parameters()",
-        group, shape_text(parameter)));
+        group, shape_text(parameter.sizes())));
   }
 }
 
-// The kernels walk through memory and do not look at strides: a gradient must
-// lie in memory as its parameter does.
+// The kernels go through memory and ignore strides: a gradient must lie in
+// memory as its parameter does.
 at::Tensor laid_out_as(const at::Tensor& parameter,
                        const at::Tensor& gradient) {
   if (gradient.is_sparse()) {
     throw ConfigError(fmt::format(
         "the gradient of a parameter of shape {} is sparse, which the fused "
         "optimizers cannot use; build its Embedding with sparse(false)",
-        shape_text(parameter)));
+        shape_text(parameter.sizes())));
   }
   if (gradient.strides() == parameter.strides()) return gradient;
   return at::empty_like(parameter).copy_(gradient);
@@ -68,7 +68,7 @@ void check_found_inf(const std::optional<at::Tensor>& found_inf) {
   throw ConfigError(fmt::format(
       "found_inf is {} of shape {}; it must be float32 without dimensions, as "
       "prepare_gradients() gives it",
-      c10::toString(found_inf->scalar_type()), shape_text(*found_inf)));
+      c10::toString(found_inf->scalar_type()), shape_text(found_inf->sizes())));
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, Setup setup)
         throw ConfigError(fmt::format(
             "a parameter of shape {} is given twice, the second time in group "
             "'{}'; name each once",
-            shape_text(parameter), group.name));
+            shape_text(parameter.sizes()), group.name));
       }
       members.push_back({.parameter = parameter, .state = {}});
     }
@@ -227,7 +227,7 @@ std::vector<at::Tensor> Optimizer::loaded_state(
       throw ConfigError(fmt::format(
           "the saved {} of parameter {} has shape {}, this model needs {}; "
           "resume with the model that saved it",
-          name, number, shape_text(tensor), shape_text(own)));
+          name, number, shape_text(tensor.sizes()), shape_text(own.sizes())));
     }
     own.copy_(tensor);
   }

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-void check(const PlateauConfig& config) {
+void check_plateau(const PlateauConfig& config) {
   if (config.mode != "min" && config.mode != "max") {
     throw ConfigError(
         fmt::format("plateau mode '{}': it is min or max", config.mode));
@@ -35,7 +35,7 @@ void check(const PlateauConfig& config) {
 }  // namespace
 
 Plateau::Plateau(PlateauConfig config) : config_(std::move(config)) {
-  check(config_);
+  check_plateau(config_);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   state_.lr = config_.base_lr;
   state_.best = config_.mode == "min" ? kInfinity : -kInfinity;

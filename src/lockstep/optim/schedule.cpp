@@ -24,7 +24,7 @@ void check_kind(const std::string& kind) {
   if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
   const auto meant = nearest(kind, kinds);
   throw ConfigError(
-      fmt::format("no learning rate schedule '{}'{}; there are {}", kind,
+      fmt::format("unknown learning rate schedule '{}'{}; use one of {}", kind,
                   meant ? fmt::format(" (did you mean '{}'?)", *meant) : "",
                   join(kinds, ", ")));
 }

@@ -26,4 +26,9 @@ std::vector<at::Tensor> pick(const std::vector<at::Tensor>& tensors,
   return picked;
 }
 
+void copy_values(const std::vector<at::Tensor>& from,
+                 const std::vector<at::Tensor>& to) {
+  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
+}
+
 }  // namespace lockstep

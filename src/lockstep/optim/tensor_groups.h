@@ -18,4 +18,8 @@ std::vector<std::vector<size_t>> by_device_and_dtype(
 std::vector<at::Tensor> pick(const std::vector<at::Tensor>& tensors,
                              const std::vector<size_t>& places);
 
+// Copies each tensor of `from` into that of `to` at the same place.
+void copy_values(const std::vector<at::Tensor>& from,
+                 const std::vector<at::Tensor>& to);
+
 }  // namespace lockstep

@@ -137,10 +137,11 @@ void DdpEngine::Impl::agree_with_other_ranks() {
   const auto differences = world_.gather_texts(first_difference(of_rank0, own));
   for (size_t rank = 0; rank < differences.size(); ++rank) {
     if (differences[rank].empty()) continue;
-    throw ConfigError(fmt::format(
-        "rank {} has another module or DdpConfig than rank 0: {}. Build the "
-        "same module with the same settings on every rank",
-        rank, differences[rank]));
+    throw ConfigError(
+        fmt::format("rank {} has a different module or DdpConfig than rank 0: "
+                    "{}. Build the "
+                    "same module with the same settings on every rank",
+                    rank, differences[rank]));
   }
   sync_module(/*from=*/0);
 }
@@ -159,8 +160,9 @@ void DdpEngine::Impl::broadcast_all(const std::vector<at::Tensor>& tensors,
   try {
     c10d::broadcast_coalesced(state_->group, tensors, kBroadcastBytes, from);
   } catch (const std::exception& error) {
-    throw_explained(error, fmt::format("giving rank {}'s values to rank {}",
-                                       from, world_.rank()));
+    throw_explained(
+        error, fmt::format("broadcasting rank {}'s values to rank {}", from,
+                           world_.rank()));
   }
 }
 
@@ -293,7 +295,8 @@ void DdpEngine::Impl::run_sink(const std::vector<at::Tensor*>& outputs) {
       const auto state = weak.lock();
       if (state == nullptr) {
         throw ConfigError(
-            "backward() of an output whose DistributedDataParallel is gone; "
+            "backward() of an output of a DistributedDataParallel that is "
+            "gone; "
             "keep it until the backward pass is done");
       }
       if (std::exchange(state->delayed_reduce_queued, true)) return;

@@ -16,8 +16,8 @@ namespace lockstep {
 
 using NameSet = std::set<std::string, std::less<>>;
 
-// The parameters whose gradients are averaged: those that require a gradient,
-// each once.
+// The parameters with averaged gradients: those that require a gradient, each
+// once.
 struct TrainedParameters {
   std::vector<at::Tensor> tensors;
   std::vector<std::string> names;

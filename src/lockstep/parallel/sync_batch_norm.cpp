@@ -82,9 +82,10 @@ Moments merge_rows_on_cpu(const Tensor& rows, const Norm& norm) {
   const Tensor variance = rows.narrow(1, channels, channels);
   const Tensor counts = rows.narrow(1, 2 * channels, 1);
   const Tensor total = counts.sum();
-  const Tensor share = counts / total;
-  const Tensor joint = (mean * share).sum(0);
-  const Tensor spread = ((variance + (mean - joint).square()) * share).sum(0);
+  const Tensor fraction = counts / total;
+  const Tensor joint = (mean * fraction).sum(0);
+  const Tensor spread =
+      ((variance + (mean - joint).square()) * fraction).sum(0);
   const double momentum = norm.config.momentum;
   Tensor running_mean = norm.running_mean;
   Tensor running_var = norm.running_var;
@@ -279,10 +280,10 @@ void connect_sync_batch_norms(torch::nn::Module& root, const World& world) {
   const auto visit = [&found](const std::string& name,
                               torch::nn::Module& module) {
     if (is_plain(module)) {
-      throw ConfigError(fmt::format(
-          "'{}' is a plain torch::nn::BatchNorm, which cannot be exchanged in "
-          "C++: make it a lockstep::SyncBatchNorm",
-          name));
+      throw ConfigError(
+          fmt::format("'{}' is a plain torch::nn::BatchNorm, which cannot be "
+                      "replaced in C++: make it a lockstep::SyncBatchNorm",
+                      name));
     }
     if (auto* norm = module.as<SyncBatchNormImpl>()) found.push_back(norm);
   };

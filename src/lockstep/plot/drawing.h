@@ -1,4 +1,4 @@
-// A image as a list of shapes, which becomes an SVG file (svg.h) or pixels
+// A drawing as a list of shapes, which becomes an SVG file (svg.h) or pixels
 // (raster.h).
 #pragma once
 
@@ -45,7 +45,7 @@ struct Disc {
 enum class Align { kLeft, kCenter, kRight };
 
 struct Label {
-  Point at = {};  // Of the line on which the letters stand.
+  Point at = {};  // On the baseline.
   std::string text = {};
   double size = 12;
   Color color = {};

@@ -29,7 +29,7 @@ class Font {
   Font(const Font&) = delete;
   Font& operator=(const Font&) = delete;
 
-  // Pixels, of a text whose letters have this size.
+  // In pixels, at this letter size.
   double width(std::string_view text, double size) const;
 
   // The letters of a text that begins at `at`.

@@ -13,8 +13,8 @@ constexpr double kLegendSize = 14;
 constexpr double kNumbersWidth = 56;   // Left of the values' axis.
 constexpr double kNumbersHeight = 42;  // Below the steps' axis, with its name.
 
-constexpr Color kInk = {.red = 32, .green = 33, .blue = 36};
-constexpr Color kGrey = {.red = 95, .green = 99, .blue = 104};
+constexpr Color kInkColor = {.red = 32, .green = 33, .blue = 36};
+constexpr Color kAxisColor = {.red = 95, .green = 99, .blue = 104};
 constexpr Color kGrid = {.red = 232, .green = 234, .blue = 237};
 constexpr Color kAxis = {.red = 154, .green = 160, .blue = 166};
 
@@ -61,7 +61,7 @@ void Panel::draw_grid() {
     shapes.push_back(Label{.at = {inside_.left - 8, y + kTextSize * 0.36},
                            .text = tick.label,
                            .size = kTextSize,
-                           .color = kGrey,
+                           .color = kAxisColor,
                            .align = Align::kRight});
   }
   for (const Tick& tick : steps_.ticks) {
@@ -70,14 +70,14 @@ void Panel::draw_grid() {
     shapes.push_back(Label{.at = {x, bottom + 18},
                            .text = tick.label,
                            .size = kTextSize,
-                           .color = kGrey,
+                           .color = kAxisColor,
                            .align = Align::kCenter});
   }
   shapes.push_back(horizontal(inside_.left, bottom, inside_.width, kAxis));
   shapes.push_back(Label{.at = {inside_.left + inside_.width / 2, bottom + 37},
                          .text = "step",
                          .size = kTextSize,
-                         .color = kGrey,
+                         .color = kAxisColor,
                          .align = Align::kCenter});
 }
 
@@ -85,7 +85,7 @@ void Panel::title(const std::string& text) {
   drawing_.shapes.push_back(Label{.at = {frame_.left, frame_.top + 16},
                                   .text = text,
                                   .size = kTitleSize,
-                                  .color = kInk});
+                                  .color = kInkColor});
 }
 
 void Panel::legend(const std::vector<LegendEntry>& entries) {
@@ -96,11 +96,12 @@ void Panel::legend(const std::vector<LegendEntry>& entries) {
   double right = frame_.left + frame_.width;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     const bool has_mark = entry->mark != LegendMark::kNone;
-    drawing_.shapes.push_back(Label{.at = {right, baseline},
-                                    .text = entry->text,
-                                    .size = kLegendSize,
-                                    .color = has_mark ? kInk : entry->color,
-                                    .align = Align::kRight});
+    drawing_.shapes.push_back(
+        Label{.at = {right, baseline},
+              .text = entry->text,
+              .size = kLegendSize,
+              .color = has_mark ? kInkColor : entry->color,
+              .align = Align::kRight});
     right -= font_.width(entry->text, kLegendSize) + kSpace;
     if (entry->mark == LegendMark::kLine) {
       drawing_.shapes.push_back(
@@ -124,7 +125,7 @@ void Panel::note(const std::string& text) {
                                          inside_.top + inside_.height / 2},
                                   .text = text,
                                   .size = kTitleSize,
-                                  .color = kGrey,
+                                  .color = kAxisColor,
                                   .align = Align::kCenter});
 }
 

@@ -32,8 +32,8 @@ struct LegendEntry {
   LegendMark mark = LegendMark::kLine;
 };
 
-// Draws grid and numbers at once, the rest when it is told. Coordinates are
-// those of the axes. The drawing must outlive the panel.
+// The constructor draws grid and numbers, the functions the rest. Coordinates
+// are those of the axes. The drawing must outlive the panel.
 class Panel {
  public:
   Panel(Drawing& drawing, const Frame& frame, Axis steps, Axis values);

@@ -24,8 +24,8 @@ constexpr double kHeaderHeight = 62;
 constexpr double kGap = 30;          // Between panels.
 constexpr double kSmallPanel = 236;  // The height of those below.
 
-constexpr Color kInk = {.red = 32, .green = 33, .blue = 36};
-constexpr Color kGrey = {.red = 110, .green = 115, .blue = 122};
+constexpr Color kTitleColor = {.red = 32, .green = 33, .blue = 36};
+constexpr Color kNoteColor = {.red = 110, .green = 115, .blue = 122};
 constexpr Color kWarning = {.red = 197, .green = 34, .blue = 31};
 constexpr Color kBlue = {.red = 26, .green = 103, .blue = 210};
 constexpr Color kOrange = {.red = 232, .green = 113, .blue = 10};
@@ -76,7 +76,7 @@ struct ValueRange {
   int64_t num_positive = 0;
 };
 
-// Of the finite values of all; no value where there are none.
+// Over the finite values of all; no value where there are none.
 std::optional<ValueRange> range_of(ListOfSeries all) {
   ValueRange range;
   for (const Series* series : all) {
@@ -225,7 +225,7 @@ void draw_small(Drawing& drawing, const Frame& frame, const SmallPanel& small,
   Color color = kWarning;
   if (text.empty() && small.series->last()) {
     text = "now " + value_text(small.series->last()->y);
-    color = kGrey;
+    color = kNoteColor;
   }
   panel.legend({{.text = text, .color = color, .mark = LegendMark::kNone}});
 }
@@ -254,11 +254,11 @@ void draw_header(Drawing& drawing, const RunCurves& curves, double last_step) {
             .text = cut_to_width(curves.title, kTitleSize,
                                  kWidth - 2 * kMargin - kRoomForStep),
             .size = kTitleSize,
-            .color = kInk});
+            .color = kTitleColor});
   drawing.shapes.push_back(Label{.at = {kWidth - kMargin, kBaseline},
                                  .text = "step " + grouped(last_step),
                                  .size = 16,
-                                 .color = kGrey,
+                                 .color = kNoteColor,
                                  .align = Align::kRight});
 }
 

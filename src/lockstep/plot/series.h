@@ -1,4 +1,4 @@
-// The course of one number over a run, in bounded memory.
+// One metric over a run, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ class Series {
   // Steps do not decrease.
   void add(double step, double value);
 
-  // Of finite values, with the step as x; equal values: the first of them.
+  // Over finite values, with the step as x; among equal values the first.
   const std::optional<Point>& lowest() const { return lowest_; }
   const std::optional<Point>& highest() const { return highest_; }
   const std::optional<Point>& last() const { return last_; }
-  // Of those above 0.
+  // Over values above 0.
   const std::optional<double>& lowest_positive() const {
     return lowest_positive_;
   }
@@ -48,7 +48,7 @@ class Series {
     double last_step = 0;
     Point low = {};
     Point high = {};
-    double sum = 0;  // Of the finite values.
+    double sum = 0;  // Over finite values.
     int64_t num_finite = 0;
     int64_t num_values = 0;
   };

@@ -18,7 +18,7 @@ struct FreeGraph {
 };
 using Graph = std::unique_ptr<void, FreeGraph>;
 
-// Null when something in the body cannot be recorded.
+// Null when something in the body cannot be captured.
 Graph record_graph(const std::function<void()>& body, void* shares_memory) {
   const auto call = [](void* function) {
     (*static_cast<const std::function<void()>*>(function))();

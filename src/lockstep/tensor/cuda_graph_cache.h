@@ -1,6 +1,6 @@
-// A function of a tensor whose launches on a GPU are recorded once and then
-// replayed in one go: for nets that are called often with the same shapes and
-// whose launches take longer than their work.
+// Captures a function's kernel launches in a CUDA graph, one per input shape,
+// and replays it: for networks that are called often with the same shapes and
+// are bound by launch overhead.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 namespace lockstep {
 
 struct ReplayConfig {
-  // Of shapes that are recorded; the function is called for others. Each takes
-  // memory for its input and results; what lies between is shared.
+  // Captured shapes at most; for others the function is called. Each takes
+  // memory for its input and results; intermediate memory is shared.
   size_t max_recorded = 4;
 };
 
 // The function must launch the same for equal shapes: it reads nothing back
-// from the GPU, and what it uses beside its input stays where it is. A shape's
-// first call just calls it, so that tables are made and algorithms chosen; the
-// second one records. Where that is not possible (the CPU, gradients asked for,
-// an operation that cannot be recorded) it is called every time. Results are
+// from the GPU, and what it uses besides its input keeps its address. A shape's
+// first call just calls it, so that tables are built and algorithms chosen; the
+// second one captures. Where that is not possible (the CPU, gradients required,
+// an operation that cannot be captured) it is called every time. Results are
 // the caller's; undefined ones stay undefined. Not thread-safe; calls belong on
 // one stream.
 class CudaGraphCache {

@@ -1,4 +1,4 @@
-// The CUDA side of replay.cpp; part of liblockstep_cuda.
+// The CUDA side of cuda_graph_cache.cpp; part of liblockstep_cuda.
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -12,7 +12,7 @@ namespace {
 
 using at::cuda::CUDAGraph;
 
-// Leaves the recording; what was recorded so far is of no use.
+// Ends the capture; what was captured so far is of no use.
 void end_broken(CUDAGraph& graph) {
   try {
     graph.capture_end();
@@ -25,15 +25,15 @@ void end_broken(CUDAGraph& graph) {
 
 extern "C" {
 
-// Records what the body launches on the current device. Null when something in
-// it cannot be recorded. The graph that it shares memory with may be null.
+// Captures what the body launches on the current device. Null when something in
+// it cannot be captured. The graph that it shares memory with may be null.
 LOCKSTEP_EXPORT void* lockstep_cuda_record_graph(void (*body)(void*),
                                                  void* context,
                                                  void* shares_memory) {
   auto graph = std::make_unique<CUDAGraph>();
   c10::cuda::getCurrentCUDAStream().synchronize();
   const c10::cuda::CUDAStreamGuard side(c10::cuda::getStreamFromPool());
-  // Other threads copy batches and ask for memory meanwhile.
+  // Other threads copy batches and allocate memory during the capture.
   graph->capture_begin(shares_memory == nullptr
                            ? c10::MempoolId_t{0, 0}
                            : static_cast<CUDAGraph*>(shares_memory)->pool(),

@@ -38,7 +38,8 @@ CudaLibrary load() {
   if (path.empty()) {
     library.problem =
         "this build has no CUDA parts (liblockstep_cuda.so is missing): build "
-        "again with a CUDA 13 compiler, ./lockstep.sh build says what it lacks";
+        "again with a CUDA 13 compiler, ./lockstep.sh build reports what is "
+        "missing";
     return library;
   }
   // Global: libtorch_cuda registers its kernels for the whole process.
@@ -69,7 +70,7 @@ void* require_cuda_symbol(const char* name) {
   const std::string problem = why_no_cuda_library();
   throw DeviceError(problem.empty()
                         ? std::string("liblockstep_cuda.so has no ") + name +
-                              "; it is of another build"
+                              "; it is from a different build"
                         : problem);
 }
 

@@ -10,7 +10,8 @@
 
 namespace lockstep {
 
-// Null when the library cannot be used; why_no_cuda_library() then says why.
+// Null when the library cannot be used; why_no_cuda_library() then gives the
+// reason.
 void* find_cuda_symbol(const char* name);
 
 std::string why_no_cuda_library();

@@ -33,10 +33,10 @@ struct DeviceMemory {
   int64_t used_bytes = 0;   // Held by this process.
   int64_t peak_bytes = 0;   // The most that its tensors took.
   int64_t free_bytes = 0;   // Left on the device, for any process.
-  int64_t total_bytes = 0;  // Of the device.
+  int64_t total_bytes = 0;  // On the device.
 };
 
-// Of a GPU, or of the host for the CPU (peak: of the process).
+// For a GPU, or for the host with the CPU (peak: of the process).
 DeviceMemory device_memory(c10::Device device);
 
 // "NVIDIA H200", "CPU".

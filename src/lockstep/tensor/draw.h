@@ -1,8 +1,8 @@
 // How words of the generator become the values of a tensor: shared by the CPU
 // and the CUDA side of SampleRandom.
 //
-// Each kind of draw says how many values one block of Philox gives. Value i of
-// a sample comes from block i / kPerBlock, whatever the tensor's size.
+// Each kind of draw defines how many values one block of Philox gives. Value i
+// of a sample comes from block i / kPerBlock, whatever the tensor's size.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ LOCKSTEP_HOST_DEVICE constexpr uint64_t double_word(const PhiloxBlock& block,
   return block.words[2 * half] | uint64_t{block.words[2 * half + 1]} << 32;
 }
 
-// The largest 64 bits whose remainder by `below` is taken. Those beyond, less
+// The largest 64-bit value that is reduced modulo `below`. Those beyond, less
 // than one whole round of remainders, are drawn again: every integer is equally
 // likely.
 LOCKSTEP_HOST_DEVICE constexpr uint64_t last_fair_bits(uint64_t below) {

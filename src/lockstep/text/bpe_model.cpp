@@ -67,7 +67,7 @@ BpeModel::BpeModel(const TokenizerParts& parts) {
   const auto id_of = [&](const std::string& token, size_t merge) {
     const auto id = find(token);
     if (!id) {
-      throw FormatError(fmt::format("merge {} needs '{}', which is no token",
+      throw FormatError(fmt::format("merge {} needs '{}', which is not a token",
                                     merge, as_utf8(token)));
     }
     return *id;

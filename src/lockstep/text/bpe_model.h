@@ -20,7 +20,7 @@ std::string token_bytes(std::string_view token);
 // Safe to use from several threads at once.
 class BpeModel {
  public:
-  // Throws FormatError for merges whose tokens are not in the vocabulary.
+  // Throws FormatError for merges of tokens outside the vocabulary.
   explicit BpeModel(const TokenizerParts& parts);
 
   // Merges neighbours of the lowest rank first, of several the leftmost, in

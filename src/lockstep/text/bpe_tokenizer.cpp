@@ -78,8 +78,8 @@ struct BpeTokenizer::Parts {
     for (const auto* side : {&frame.before, &frame.after}) {
       for (const int64_t id : *side) {
         if (bytes_by_id.contains(id)) continue;
-        throw FormatError(
-            fmt::format("{} stands around every text, but is no token", id));
+        throw FormatError(fmt::format(
+            "{} is added around every text, but is not a token", id));
       }
     }
   }

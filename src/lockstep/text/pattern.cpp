@@ -18,7 +18,7 @@ std::string reason(int error) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-// PCRE2's \s has U+180E, which is no white space since Unicode 6.3.
+// PCRE2's \s has U+180E, which is not white space since Unicode 6.3.
 std::string with_exact_space(std::string_view expression) {
   std::string result;
   for (size_t i = 0; i < expression.size(); ++i) {

@@ -47,18 +47,18 @@ std::string text_of(const Json& object, const char* key,
                     const std::string& where) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_string()) {
-    refuse(where, fmt::format("\"{}\" is no text", key));
+    refuse(where, fmt::format("\"{}\" is not a string", key));
   }
   return found->get<std::string>();
 }
 
 TextItem from_messages(const Json& messages, const std::string& where) {
   if (!messages.is_array() || messages.empty()) {
-    refuse(where, "\"messages\" is no list");
+    refuse(where, "\"messages\" is not a list");
   }
   std::vector<std::string> contents;
   for (const Json& message : messages) {
-    if (!message.is_object()) refuse(where, "a message is no table");
+    if (!message.is_object()) refuse(where, "a message is not a JSON object");
     contents.push_back(text_of(message, "content", where));
     if (text_of(message, "role", where) != "assistant") continue;
     // An earlier answer is part of what the last one answers.
@@ -72,7 +72,7 @@ TextItem from_messages(const Json& messages, const std::string& where) {
 
 TextItem from_json(const Json& item, const std::string& where) {
   if (item.is_string()) return {.text = item.get<std::string>()};
-  if (!item.is_object()) refuse(where, "neither a text nor a table");
+  if (!item.is_object()) refuse(where, "neither a string nor a JSON object");
   if (item.contains("text")) return {.text = text_of(item, "text", where)};
   if (item.contains("prompt") || item.contains("answer")) {
     return {.prompt = text_of(item, "prompt", where),
@@ -148,8 +148,8 @@ std::vector<TextItem> read_text_files(const fs::path& path) {
                                   path.string(), kUsable, kItems));
   }
   if (!holds_texts(path)) {
-    throw ConfigError(fmt::format("{}: no file of texts; {}{}", path.string(),
-                                  kUsable, kItems));
+    throw ConfigError(
+        fmt::format("{}: no text files; {}{}", path.string(), kUsable, kItems));
   }
   std::vector<TextItem> items;
   for (const fs::path& file : files_of(path)) {

@@ -50,19 +50,19 @@ class Reader {
 
   std::string text(const Json& object, const char* key) const {
     const Json& value = part(object, key);
-    if (!value.is_string()) fail(fmt::format("\"{}\" is no text", key));
+    if (!value.is_string()) fail(fmt::format("\"{}\" is not a string", key));
     return value.get<std::string>();
   }
   std::optional<bool> flag(const Json& object, const char* key) const {
     const Json& value = part(object, key);
     if (value.is_null()) return {};
-    if (!value.is_boolean()) fail(fmt::format("\"{}\" is no bool", key));
+    if (!value.is_boolean()) fail(fmt::format("\"{}\" is not a bool", key));
     return value.get<bool>();
   }
   int64_t id(const Json& value) const {
     if (!value.is_number_unsigned() || value.get<uint64_t>() >= kMaxTokens) {
       fail(fmt::format(
-          "the id {} is no integer from 0 to {}",
+          "the id {} is not an integer from 0 to {}",
           value.dump(-1, ' ', false, Json::error_handler_t::replace),
           kMaxTokens - 1));
     }
@@ -133,7 +133,7 @@ void read_pre_tokenizer(const Json& whole, const Reader& in,
 }
 
 void read_merges(const Json& merges, const Reader& in, TokenizerParts& parts) {
-  if (!merges.is_array()) in.fail("\"merges\" is no list");
+  if (!merges.is_array()) in.fail("\"merges\" is not a list");
   for (const Json& merge : merges) {
     if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
         merge[1].is_string()) {
@@ -145,7 +145,8 @@ void read_merges(const Json& merges, const Reader& in, TokenizerParts& parts) {
     const size_t gap = text.find(' ');
     if (gap == std::string::npos ||
         text.find(' ', gap + 1) != std::string::npos) {
-      in.fail(fmt::format("merge {} is no pair of texts", parts.merges.size()));
+      in.fail(fmt::format("merge {} is not a pair of strings",
+                          parts.merges.size()));
     }
     parts.merges.emplace_back(text.substr(0, gap), text.substr(gap + 1));
   }
@@ -169,13 +170,13 @@ void check_model_options(const Json& model, const Reader& in) {
 
 void read_model(const Json& model, const Reader& in, TokenizerParts& parts) {
   if (!model.is_object()) in.fail("there is no \"model\"");
-  // Old files have no type; merges tell that they are BPE.
+  // Old files have no type; merges show that they are BPE.
   const bool is_bpe = model.contains("type") ? Reader::type(model) == "\"BPE\""
                                              : model.contains("merges");
   if (!is_bpe) in.refuse("a model of type " + Reader::type(model));
   check_model_options(model, in);
   const Json& vocabulary = Reader::part(model, "vocab");
-  if (!vocabulary.is_object()) in.fail("\"vocab\" is no table");
+  if (!vocabulary.is_object()) in.fail("\"vocab\" is not a JSON object");
   for (const auto& [token, id] : vocabulary.items()) {
     parts.vocabulary.emplace_back(token, in.id(id));
   }
@@ -185,9 +186,9 @@ void read_model(const Json& model, const Reader& in, TokenizerParts& parts) {
 
 void read_added(const Json& added, const Reader& in, TokenizerParts& parts) {
   if (added.is_null()) return;
-  if (!added.is_array()) in.fail("\"added_tokens\" is no list");
+  if (!added.is_array()) in.fail("\"added_tokens\" is not a list");
   for (const Json& token : added) {
-    if (!token.is_object()) in.fail("an added token is no table");
+    if (!token.is_object()) in.fail("an added token is not a JSON object");
     if (in.flag(token, "single_word").value_or(false)) {
       in.refuse("an added token with \"single_word\"");
     }
@@ -206,7 +207,7 @@ void read_added(const Json& added, const Reader& in, TokenizerParts& parts) {
 void read_template_token(const Json& token, const Json& numbers,
                          const Reader& in, std::vector<int64_t>& side) {
   if (!token.is_object() || !numbers.is_object()) {
-    in.fail("a template's token is no table");
+    in.fail("a template's token is not a JSON object");
   }
   const std::string name = in.text(token, "id");
   const Json& entry = Reader::part(numbers, name.c_str());
@@ -221,7 +222,7 @@ void read_template(const Json& whole, const Reader& in, TextFrame& frame) {
   if (!single.is_array()) in.fail("a template without \"single\"");
   size_t num_texts = 0;
   for (const Json& piece : single) {
-    if (!piece.is_object()) in.fail("a template's piece is no table");
+    if (!piece.is_object()) in.fail("a template's piece is not a JSON object");
     if (piece.contains("Sequence")) {
       ++num_texts;
     } else {
@@ -230,14 +231,15 @@ void read_template(const Json& whole, const Reader& in, TextFrame& frame) {
                           num_texts == 0 ? frame.before : frame.after);
     }
   }
-  if (num_texts != 1) in.refuse("a template that has not one place for a text");
+  if (num_texts != 1)
+    in.refuse("a template without exactly one place for the text");
 }
 
 // {"cls": ["<s>", 0], "sep": ["</s>", 2]}
 int64_t frame_token(const Json& whole, const char* key, const Reader& in) {
   const Json& pair = Reader::part(whole, key);
   if (!pair.is_array() || pair.size() != 2) {
-    in.fail(fmt::format("\"{}\" is no pair of a text and its id", key));
+    in.fail(fmt::format("\"{}\" is not a pair of a text and its id", key));
   }
   return in.id(pair[1]);
 }
@@ -256,7 +258,7 @@ TextFrame read_frame(const Json& step, const Reader& in) {
   return frame;
 }
 
-// That of ByteLevel only changes which letters a token is said to stand for.
+// That of ByteLevel only changes the reported offsets of a token.
 void read_post_processor(const Json& whole, const Reader& in,
                          TokenizerParts& parts) {
   if (whole.is_null()) return;
@@ -290,7 +292,7 @@ std::optional<std::string> special_name(const Json& value) {
 TokenizerParts parse_tokenizer(std::string_view json, const std::string& name) {
   const Reader in(name);
   const Json file = in.parse(json);
-  if (!file.is_object()) in.fail("no table of a tokenizer's parts");
+  if (!file.is_object()) in.fail("not a JSON object of a tokenizer's parts");
   TokenizerParts parts;
   read_model(Reader::part(file, "model"), in, parts);
   read_normalizer(Reader::part(file, "normalizer"), in, parts);

@@ -1,4 +1,4 @@
-// What tokenizer.json and tokenizer_config.json of Hugging Face say.
+// Reads tokenizer.json and tokenizer_config.json of Hugging Face.
 #pragma once
 
 #include <cstdint>

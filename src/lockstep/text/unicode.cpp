@@ -30,7 +30,7 @@ Range second_byte(uint8_t first) {
   }
 }
 
-// Of a text that does not begin with a whole code point; at least 1.
+// For a text that does not begin with a whole code point; at least 1.
 size_t broken_size(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);

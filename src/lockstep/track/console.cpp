@@ -106,7 +106,7 @@ void Console::finish_progress() {
 }
 
 // It ends with \r, because the launcher hands on what it reads up to there, and
-// begins with one, because the terminal may have shown a "^C" meanwhile.
+// begins with one, because the terminal may have shown a "^C" in between.
 std::string Console::drawn_bar() {
   BarStyle style{.is_utf8 = output_.is_utf8};
   if (const int columns = output_.columns(); columns > 0) {

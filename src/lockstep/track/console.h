@@ -28,8 +28,8 @@ enum class ProgressDisplay {
 
 struct ConsoleConfig {
   int rank = 0;
-  // False on all ranks but one: they show no progress and no information, and
-  // say their warnings and errors with their rank.
+  // False on all ranks but one: they show neither progress nor information, and
+  // print warnings and errors with their rank.
   bool speaks = true;
   ProgressDisplay progress = ProgressDisplay::kAuto;
 };
@@ -40,14 +40,15 @@ struct ConsoleConfig {
 struct ConsoleOutput {
   std::function<void(std::string_view)> out = [](std::string_view) {};
   std::function<void(std::string_view)> err = [](std::string_view) {};
-  // The width of the terminal behind `out`; 0: it is none. See base/terminal.h.
+  // The width of the terminal behind `out`; 0: not a terminal. See
+  // base/terminal.h.
   std::function<int()> columns = [] { return 0; };
   bool is_utf8 = false;  // the terminal shows block characters
   std::function<int64_t()> now_ns = monotonic_ns;
   std::function<int64_t()> wall_seconds = unix_seconds;
 };
 
-// Thread-safe. A failing log file never ends a training: it is said once.
+// Thread-safe. A failing log file never ends a training: it is reported once.
 class Console {
  public:
   Console(ConsoleConfig config, ConsoleOutput output);
@@ -55,10 +56,9 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  // From here on the file gets every message and progress line as
-  // "2026-03-01 09:15:02 - INFO - text"; the first 64 KiB of what was said
-  // before follow at once. Does nothing on a rank that does not speak. Throws
-  // IoError.
+  // From here on the file gets every message and progress line as "2026-03-01
+  // 09:15:02 - INFO - text"; the first 64 KiB of earlier messages follow at
+  // once. Does nothing where `speaks` is false. Throws IoError.
   void open_log(const std::filesystem::path& path);
 
   // From here on all that goes to the log file goes there too, as whole lines
@@ -72,7 +72,8 @@ class Console {
   void warn(std::string_view text) { say(Level::kWarning, text); }
   void error(std::string_view text) { say(Level::kError, text); }
 
-  // Into the log file alone: what ends the program, which tells it itself.
+  // To the log file only: for the error that ends the program, which prints it
+  // itself.
   void log_error(std::string_view text);
 
   // Call it at every step: keeps the bar up to date, drawn at most 10 times a

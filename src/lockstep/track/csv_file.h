@@ -14,9 +14,9 @@ namespace lockstep {
 
 // One row per step, one column per metric in order of first appearance, after
 // the column "step". Numbers with all their digits; nan, inf and -inf; empty
-// where a step has no such metric. Odd names are quoted as RFC 4180 says; lines
-// end with a newline alone. Rows appear whole; a new metric makes the whole
-// table anew, at once.
+// where a step has no such metric. Odd names are quoted as in RFC 4180; lines
+// end with a newline alone. Rows appear whole; a new metric rewrites the whole
+// table atomically.
 class CsvFile : public Tracker {
  public:
   // Begins with what `metrics` (metrics.jsonl, after MetricsFile dropped what
@@ -38,7 +38,7 @@ class CsvFile : public Tracker {
   size_t num_columns_written_ = 0;
   std::vector<std::string> columns_ = {};  // Without "step".
   int64_t step_ = 0;
-  std::vector<std::string> row_ = {};  // Of that step.
+  std::vector<std::string> row_ = {};  // Values of the current step.
   size_t row_bytes_ = 0;               // 0: the row is not in the file.
 };
 

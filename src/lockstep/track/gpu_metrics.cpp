@@ -38,8 +38,8 @@ std::optional<Memory> memory_of(const Nvml& nvml, Nvml::Device device) {
 
 // What a function gives that fills in one number.
 template <typename... Arguments>
-std::optional<double> number_of(const Nvml& nvml, const char* function,
-                                Arguments... arguments) {
+std::optional<double> nvml_number(const Nvml& nvml, const char* function,
+                                  Arguments... arguments) {
   unsigned value = 0;
   if (!nvml.call(function, arguments..., &value)) return std::nullopt;
   return value;
@@ -50,8 +50,8 @@ std::optional<double> watts(std::optional<double> milliwatts) {
   return *milliwatts / kMilliwattsPerWatt;
 }
 
-std::optional<double> percent(std::optional<double> part,
-                              std::optional<double> whole) {
+std::optional<double> percent_of(std::optional<double> part,
+                                 std::optional<double> whole) {
   if (!part || !whole || *whole <= 0) return std::nullopt;
   return 100 * *part / *whole;
 }
@@ -68,15 +68,15 @@ GpuReading read_gpu(const Nvml& nvml, Nvml::Device device) {
     reading.memory_total_bytes = static_cast<double>(memory->total);
   }
   reading.temperature_celsius =
-      number_of(nvml, "nvmlDeviceGetTemperature", device, kTemperatureOfGpu);
+      nvml_number(nvml, "nvmlDeviceGetTemperature", device, kTemperatureOfGpu);
   reading.power_watts =
-      watts(number_of(nvml, "nvmlDeviceGetPowerUsage", device));
+      watts(nvml_number(nvml, "nvmlDeviceGetPowerUsage", device));
   reading.power_limit_watts =
-      watts(number_of(nvml, "nvmlDeviceGetEnforcedPowerLimit", device));
+      watts(nvml_number(nvml, "nvmlDeviceGetEnforcedPowerLimit", device));
   reading.sm_clock_mhz =
-      number_of(nvml, "nvmlDeviceGetClockInfo", device, kSmClock);
+      nvml_number(nvml, "nvmlDeviceGetClockInfo", device, kSmClock);
   reading.memory_clock_mhz =
-      number_of(nvml, "nvmlDeviceGetClockInfo", device, kMemoryClock);
+      nvml_number(nvml, "nvmlDeviceGetClockInfo", device, kMemoryClock);
   return reading;
 }
 
@@ -88,12 +88,13 @@ std::vector<std::pair<std::string, double>> gpu_metrics(
       {"gpu", reading.busy_percent},
       {"memory", reading.memory_busy_percent},
       {"memoryAllocated",
-       percent(reading.memory_used_bytes, reading.memory_total_bytes)},
+       percent_of(reading.memory_used_bytes, reading.memory_total_bytes)},
       {"memoryAllocatedBytes", reading.memory_used_bytes},
       {"temp", reading.temperature_celsius},
       {"powerWatts", reading.power_watts},
       {"enforcedPowerLimitWatts", reading.power_limit_watts},
-      {"powerPercent", percent(reading.power_watts, reading.power_limit_watts)},
+      {"powerPercent",
+       percent_of(reading.power_watts, reading.power_limit_watts)},
       {"smClock", reading.sm_clock_mhz},
       {"memoryClock", reading.memory_clock_mhz}};
   std::vector<std::pair<std::string, double>> metrics;

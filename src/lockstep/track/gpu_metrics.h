@@ -16,7 +16,7 @@ struct GpuModel {
   uint64_t memory_bytes = 0;
 };
 
-// What one GPU tells; no value where it cannot.
+// One GPU's readings; no value where it has none.
 struct GpuReading {
   std::optional<double> busy_percent = {};
   std::optional<double> memory_busy_percent = {};

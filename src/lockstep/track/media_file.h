@@ -1,4 +1,4 @@
-// A image or text of a run as a file that Weights & Biases shows.
+// An image or text of a run as a file that Weights & Biases shows.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace lockstep {
 
 // Both write a file below `files` and return the items that stand for it in the
-// record of the step, under the title. Throw IoError, and FormatError for a
-// image that is no PNG file.
+// record of the step, under the title. Throw IoError, and FormatError for an
+// image that is not a PNG file.
 std::vector<WandbItem> write_image(const std::filesystem::path& files,
                                    int64_t step, const ImageRecord& image);
 // Weights & Biases has no panel for plain texts: it becomes a page.

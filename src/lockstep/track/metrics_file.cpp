@@ -51,7 +51,7 @@ std::string kept_lines(const std::string& text, const KeptRecords& kept) {
 }
 
 // No value for what is neither a number nor one of the texts above.
-std::optional<double> number_of(const Json& value) {
+std::optional<double> json_number(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
   if (value == "inf") return std::numeric_limits<double>::infinity();
@@ -93,7 +93,7 @@ void read_metrics(const std::filesystem::path& path,
     if (!is_record(json)) continue;
     Record record{.step = json["step"].get<int64_t>()};
     for (const auto& [name, value] : json.items()) {
-      const auto number = number_of(value);
+      const auto number = json_number(value);
       if (name != "step" && number) record.metrics.emplace_back(name, *number);
     }
     each(std::move(record));

@@ -16,8 +16,8 @@ namespace lockstep {
 // makes no line.
 class MetricsFile : public Tracker {
  public:
-  // Drops what the run will write again, so that it tells each step once.
-  // Throws IoError.
+  // Drops what the run will write again, so that each step appears once. Throws
+  // IoError.
   MetricsFile(const std::filesystem::path& path, const KeptRecords& kept);
 
   std::string name() const override { return "metrics.jsonl"; }
@@ -28,8 +28,8 @@ class MetricsFile : public Tracker {
 };
 
 // Calls `each` with every record of such a file, in order; without a time,
-// which the file does not tell. A line that is no record is left out; a file
-// that is not there has none. Throws IoError.
+// which the file does not hold. Lines that are not records are skipped; a
+// missing file has none. Throws IoError.
 void read_metrics(const std::filesystem::path& path,
                   const std::function<void(Record)>& each);
 

@@ -10,7 +10,7 @@ OutputFiles::OutputFiles(OutputFilesConfig config)
 void OutputFiles::record(const Record& record) {
   for (const NamedFile& file : record.files) {
     const std::filesystem::path path = config_.folder / file.name;
-    std::error_code error;  // Writing into a folder that is not there says why.
+    std::error_code error;  // Writing into a missing folder reports why.
     std::filesystem::create_directories(path.parent_path(), error);
     write_file_atomically(path, file.bytes);
     if (config_.on_written) config_.on_written(path);

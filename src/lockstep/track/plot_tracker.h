@@ -1,4 +1,4 @@
-// loss.svg and loss.png: the curves of a run, drawn anew as it goes on.
+// loss.svg and loss.png: the curves of a run, redrawn while it goes on.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@ namespace lockstep {
 
 struct PlotConfig {
   std::filesystem::path folder = {};
-  std::string title = {};  // Of the image: what runs.
+  std::string title = {};  // Title of the image.
   // metrics.jsonl, after MetricsFile dropped what goes: the curves begin with
   // what it holds.
   std::filesystem::path metrics = {};
 };
 
 // Draws when something was recorded, at most every 30 s, and never more than 1
-// % of the time. A image is replaced whole.
+// % of the time. Files are replaced atomically.
 class PlotTracker : public Tracker {
  public:
   // Throws IoError.

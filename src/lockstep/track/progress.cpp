@@ -39,7 +39,7 @@ std::string cut(std::string text, int columns) {
   return text;
 }
 
-// Four digits behind the point as long as they say something.
+// Up to four significant decimals.
 std::string value_text(double value) {
   const double size = std::abs(value);
   const bool is_plain = size == 0 || (size >= 1e-3 && size < 1e5);

@@ -1,4 +1,4 @@
-// How far a training is, as a bar for a terminal or as a plain line.
+// Progress of a training, as a bar for a terminal or as a plain line.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ std::string bar_text(const ProgressState& state, const BarStyle& style);
 // label stands in front unless it is "train".
 std::string line_text(const ProgressState& state);
 
-// "00:31", "1:02:03"; "?" for what is no duration.
+// "00:31", "1:02:03"; "?" for anything else.
 std::string clock_text(double seconds);
 
 }  // namespace lockstep

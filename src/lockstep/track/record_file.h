@@ -37,7 +37,7 @@ class RecordFile {
 
   std::filesystem::path path_;
   FileDescriptor file_;
-  int64_t end_ = 0;  // Of the whole records.
+  int64_t end_ = 0;  // Behind the last whole record.
 };
 
 }  // namespace lockstep

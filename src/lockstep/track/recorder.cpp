@@ -36,11 +36,11 @@ size_t size_of(const ConsoleText& text) {
   return sizeof(ConsoleText) + text.text.size();
 }
 
-// A tracker and how it fares.
-struct Told {
+// A tracker and its failures.
+struct Target {
   std::unique_ptr<Tracker> tracker;
   int64_t num_lost = 0;
-  std::optional<std::chrono::steady_clock::time_point> said_at = {};
+  std::optional<std::chrono::steady_clock::time_point> reported_at = {};
 };
 
 }  // namespace
@@ -63,7 +63,8 @@ struct Recorder::Impl {
 
   void wait() {
     std::unique_lock lock(mutex);
-    all_told.wait(lock, [&, last = num_pushed] { return num_told >= last; });
+    all_written.wait(lock,
+                     [&, last = num_pushed] { return num_written >= last; });
   }
 
   void run() {
@@ -82,62 +83,64 @@ struct Recorder::Impl {
         is_last = is_ending;
       }
       for (const Item& item : items) tell(item);
-      note_told(std::ssize(items));
+      note_written(std::ssize(items));
       report_dropped();
       if (is_last) break;
       if (Clock::now() >= next_tick) {
-        for (Told& told : trackers) {
-          try_to(told, [&] { told.tracker->tick(unix_time()); });
+        for (Target& target : trackers) {
+          try_to(target, [&] { target.tracker->tick(unix_time()); });
         }
         next_tick = Clock::now() + config.tick;
       }
     }
-    for (Told& told : trackers) {
-      if (exit_code) try_to(told, [&] { told.tracker->finish(*exit_code); });
-      report_lost(told);
+    for (Target& target : trackers) {
+      if (exit_code)
+        try_to(target, [&] { target.tracker->finish(*exit_code); });
+      report_lost(target);
     }
   }
 
-  void note_told(int64_t count) {
+  void note_written(int64_t count) {
     const std::lock_guard lock(mutex);
-    num_told += count;
-    all_told.notify_all();
+    num_written += count;
+    all_written.notify_all();
   }
 
   void tell(const Item& item) {
-    for (Told& told : trackers) {
+    for (Target& target : trackers) {
       if (const auto* record = std::get_if<Record>(&item)) {
-        if (!try_to(told, [&] { told.tracker->record(*record); })) {
-          ++told.num_lost;
+        if (!try_to(target, [&] { target.tracker->record(*record); })) {
+          ++target.num_lost;
         }
       } else {
-        try_to(told,
-               [&] { told.tracker->console(std::get<ConsoleText>(item)); });
+        try_to(target,
+               [&] { target.tracker->console(std::get<ConsoleText>(item)); });
       }
     }
   }
 
-  // False when it failed, which is said now and then.
+  // False when it failed, which is reported now and then.
   template <typename Call>
-  bool try_to(Told& told, const Call& call) {
+  bool try_to(Target& target, const Call& call) {
     try {
       call();
       return true;
     } catch (const std::exception& error) {
       const auto now = std::chrono::steady_clock::now();
-      if (!told.said_at || now - *told.said_at > config.say_again) {
-        told.said_at = now;
-        report(fmt::format("{}: {}; training goes on", told.tracker->name(),
+      if (!target.reported_at ||
+          now - *target.reported_at > config.report_interval) {
+        target.reported_at = now;
+        report(fmt::format("{}: {}; training goes on", target.tracker->name(),
                            error.what()));
       }
       return false;
     }
   }
 
-  void report_lost(const Told& told) {
-    if (told.num_lost == 0) return;
+  void report_lost(const Target& target) {
+    if (target.num_lost == 0) return;
     report(fmt::format("{}: {} records could not be written",
-                       told.tracker->name(), told.num_lost));
+                       target.tracker->name(), target.num_lost));
   }
 
   void report_dropped() {
@@ -169,15 +172,15 @@ struct Recorder::Impl {
   }
 
   RecorderConfig config;
-  std::vector<Told> trackers;  // Of the thread alone.
+  std::vector<Target> trackers;  // Used by the thread only.
 
   std::mutex mutex;  // guards what follows, never while a tracker is called
   std::condition_variable wake;
-  std::condition_variable all_told;
+  std::condition_variable all_written;
   std::vector<Item> waiting;
   size_t waiting_bytes = 0;
   int64_t num_pushed = 0;
-  int64_t num_told = 0;
+  int64_t num_written = 0;
   int64_t num_dropped = 0;
   bool is_ending = false;
   std::optional<int> exit_code;

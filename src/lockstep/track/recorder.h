@@ -17,16 +17,16 @@ struct RecorderConfig {
   // that a step never waits.
   size_t max_waiting_bytes = size_t{64} << 20;
   std::chrono::milliseconds tick = std::chrono::seconds(1);
-  // How long a tracker may go on failing before it is said again.
-  std::chrono::milliseconds say_again = std::chrono::minutes(10);
+  // Time between two reports about a tracker that keeps failing.
+  std::chrono::milliseconds report_interval = std::chrono::minutes(10);
   // Called on the recorder's thread, with a whole sentence. It may call
   // console().
   std::function<void(const std::string&)> on_problem = {};
 };
 
-// Tells all trackers, in order. One that fails is said, not too often, and at
-// the end how much it lost; the others do not suffer. record() and console()
-// may be called by any thread and never wait for a file.
+// Passes records to all trackers, in order. A failing one is reported now and
+// then, and at the end how much it lost; the others go on. record() and
+// console() may be called by any thread and never wait for a file.
 class Recorder {
  public:
   Recorder(RecorderConfig config,

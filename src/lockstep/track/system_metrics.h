@@ -31,7 +31,7 @@ struct MachineMemory {
 };
 std::optional<MachineMemory> parse_meminfo(std::string_view meminfo);
 
-// Of all interfaces but the loopback (/proc/net/dev).
+// Over all interfaces but the loopback (/proc/net/dev).
 struct NetworkTraffic {
   double received_bytes = 0;
   double sent_bytes = 0;

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 
 // TensorBoard reads the files of a folder in the order of their names: a new
-// one must come last, whatever the clock says.
+// one must come last, whatever the clock shows.
 int64_t time_for_name(const fs::path& folder) {
   int64_t time = unix_seconds();
   for (const auto& entry : fs::directory_iterator(folder)) {

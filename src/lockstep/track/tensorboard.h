@@ -12,11 +12,10 @@ namespace lockstep {
 
 struct TensorBoardConfig {
   std::filesystem::path folder = {};  // Made when it is not there.
-  // Of a run that goes on: earlier files stay, readers forget what they hold of
-  // later steps.
+  // Set for a resumed run: earlier files stay, readers drop their later steps.
   std::optional<KeptRecords> kept = {};
-  // metrics.jsonl, after MetricsFile dropped what goes. Readers can only forget
-  // whole steps: what is kept of one that is partly done again comes from here.
+  // metrics.jsonl, after MetricsFile dropped what goes. Readers can only drop
+  // whole steps: what is kept of a step that is partly redone comes from here.
   std::filesystem::path metrics = {};
 };
 
@@ -30,8 +29,8 @@ class TensorBoardTracker : public Tracker {
 
   std::string name() const override { return "TensorBoard"; }
 
-  // Throws FormatError when a image is no PNG file; nothing of that record is
-  // written then.
+  // Throws FormatError when an image is not a PNG file; then nothing of that
+  // record is written.
   void record(const Record& record) override;
 
  private:

@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 template <typename Number>
-void append_little_endian(std::string& to, Number number) {
+void append_number(std::string& to, Number number) {
   for (size_t i = 0; i < sizeof(Number); ++i) {
     to += static_cast<char>(number >> (8 * i) & 0xff);
   }
@@ -40,10 +40,10 @@ uint32_t crc32c(std::string_view bytes) {
 std::string tfrecord(std::string_view data) {
   std::string record;
   record.reserve(data.size() + 16);
-  append_little_endian(record, uint64_t{data.size()});
-  append_little_endian(record, masked_crc32c(record));
+  append_number(record, uint64_t{data.size()});
+  append_number(record, masked_crc32c(record));
   record += data;
-  append_little_endian(record, masked_crc32c(data));
+  append_number(record, masked_crc32c(data));
   return record;
 }
 

@@ -18,14 +18,14 @@ double total_seconds(const StepTimes& times) {
   return compute_seconds(times) + times.data + times.exchange + times.other;
 }
 
-double percent(double seconds, const StepTimes& times) {
+double percent_of_step(double seconds, const StepTimes& times) {
   return 100 * seconds / total_seconds(times);
 }
 
 std::string row(const char* name, double seconds, const StepTimes& times) {
   return fmt::format("  {:<9}  {:>10.2f} ms  {:>3.0f}%\n", name,
                      1e3 * seconds / static_cast<double>(times.steps),
-                     percent(seconds, times));
+                     percent_of_step(seconds, times));
 }
 
 bool is_empty(const StepTimes& times) {
@@ -36,14 +36,14 @@ bool is_empty(const StepTimes& times) {
 
 std::string time_reading(const StepTimes& times) {
   if (is_empty(times)) return "no step was measured";
-  const double data = percent(times.data, times);
-  const double exchange = percent(times.exchange, times);
-  const double other = percent(times.other, times);
+  const double data = percent_of_step(times.data, times);
+  const double exchange = percent_of_step(times.exchange, times);
+  const double other = percent_of_step(times.other, times);
   const double worst = std::max({data, exchange, other});
   if (worst < kNotablePercent) {
     return fmt::format(
         "compute-bound: {:.0f}% of the time is forward, backward and optimizer",
-        percent(compute_seconds(times), times));
+        percent_of_step(compute_seconds(times), times));
   }
   if (worst == data) {
     return fmt::format(
@@ -53,7 +53,7 @@ std::string time_reading(const StepTimes& times) {
   }
   if (worst == exchange) {
     return fmt::format(
-        "the exchange of gradients is the bottleneck: {:.0f}% of the time "
+        "gradient synchronization is the bottleneck: {:.0f}% of the time "
         "waits for it; raise --batch_size or accumulate over several steps",
         exchange);
   }

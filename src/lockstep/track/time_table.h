@@ -1,4 +1,4 @@
-// Where the time of a training goes, for people who ask why it is not faster.
+// Where the time of a training goes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a run tells of itself, and who is told.
+// Records of a run, and the interface of what stores them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// `title` is the same at every step, so that viewers show a course:
+// `title` is the same at every step, so that viewers show its history:
 // "samples/cfg2.5".
 struct ImageRecord {
   std::string title = {};
@@ -21,7 +21,7 @@ struct TextNote {
   std::string text = {};  // Markdown.
 };
 
-// A file of the run folder, such as a image of samples.
+// A file of the run folder, such as an image of samples.
 struct NamedFile {
   std::string name = {};  // Below the run folder.
   std::string bytes = {};
@@ -44,11 +44,11 @@ struct ConsoleText {
   std::string text = {};  // Whole lines, ending with a newline.
 };
 
-// What stays of an earlier part of a run when it goes on.
+// What is kept of the records of a run that is resumed.
 struct KeptRecords {
-  int64_t last_step = 0;  // Records of later steps go: they are made again.
-  // Of the last step, records with a metric that begins so go too: that work is
-  // done again. Empty: none.
+  int64_t last_step = 0;  // Records of later steps are dropped.
+  // Records of the last step with a metric of this prefix are dropped too: that
+  // work is redone. Empty: none.
   std::string redone = {};
 };
 

@@ -1,4 +1,4 @@
-// What a run of Weights & Biases is called, and where it is recorded.
+// Names of a Weights & Biases run, and where it is recorded.
 #pragma once
 
 #include <filesystem>
@@ -12,11 +12,12 @@
 namespace lockstep {
 
 // Lockstep itself never sends anything. kOnline: the user wants the run on a
-// server and is told how to send it (wandb_sync_hint()).
+// server; the log shows how to send it (wandb_sync_hint()).
 enum class WandbMode { kOffline, kDisabled, kOnline };
 
 // Accepts "offline", "disabled", "online" and wandb's old word "dryrun" for the
-// first. Throws ConfigError for others; `source` says where the word stands.
+// first. Throws ConfigError for others; `source` names where the word comes
+// from.
 WandbMode parse_wandb_mode(std::string_view word, std::string_view source);
 
 // Without a value: the environment decides, then the default.
@@ -36,7 +37,7 @@ struct WandbConfig {
   std::string config_json = "{}";
   std::string program = {};
   std::vector<std::string> arguments = {};  // Secrets in it are not written.
-  // Remembers the run for the time that it goes on; empty: it is forgotten.
+  // State file by which a resumed run is found again; empty: none.
   std::filesystem::path state_file = {};
   double start_time = 0;  // Unix seconds; 0: now.
 };

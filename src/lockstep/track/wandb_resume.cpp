@@ -9,8 +9,6 @@
 namespace lockstep {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::string_view kStepKey = "_step";
 constexpr std::string_view kRuntimeKey = "_runtime";
 constexpr std::string_view kTimestampKey = "_timestamp";
@@ -148,7 +146,8 @@ std::vector<std::string> media_of(std::span<const WandbItem> items) {
   std::vector<std::string> paths;
   for (const auto& item : items) {
     if (item.key.size() != 2 || item.key[1] != "path") continue;
-    const Json path = Json::parse(item.json, nullptr, false);
+    const nlohmann::json path =
+        nlohmann::json::parse(item.json, nullptr, false);
     if (path.is_string()) paths.push_back(path);
   }
   return paths;

@@ -1,4 +1,4 @@
-// What stays of the records of a Weights & Biases run when it goes on.
+// Trims the records of a Weights & Biases run that is resumed.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace lockstep {
 // Values of a step that may still grow.
 struct WandbStep {
   int64_t num = 0;
-  double unix_time = 0;        // Of the last values.
+  double unix_time = 0;        // When the last values came.
   double runtime_seconds = 0;  // Since the run began, without its pauses.
   std::vector<WandbItem> items = {};
 };
@@ -34,10 +34,10 @@ struct WandbEarlierPart {
   double runtime_seconds = 0;
 };
 
-// Later steps, the end of the run and what `kept` says is redone go; the last
-// kept step is open again. The run's own record gets the config and the names
-// that `config` has. No value when the records do not describe a run. A record
-// that cannot be read is dropped.
+// Drops later steps, the end of the run and what is redone according to `kept`;
+// the last kept step is open again. The run's own record gets the config and
+// the names that `config` has. No value when the records do not describe a run.
+// A record that cannot be read is dropped.
 std::optional<WandbEarlierPart> keep_wandb_records(
     std::span<const std::string> records, const KeptRecords& kept,
     const WandbConfig& config);

@@ -17,7 +17,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr int kIdLength = 8;
 
@@ -59,7 +58,8 @@ struct WandbState {
 std::optional<WandbState> read_state(const fs::path& state_file) {
   const auto text = try_read_file(state_file);
   if (!text) return std::nullopt;
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json =
+      nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   const auto text_of = [&json](const char* name) {
     const auto found = json.find(name);
     return found != json.end() && found->is_string() ? found->get<std::string>()
@@ -142,18 +142,19 @@ bool is_copied_wandb_state(const fs::path& state_file) {
   if (fs::equivalent(state->owner.parent_path(), here.parent_path(), error)) {
     return false;
   }
-  // A run folder that was made anew at the old place has a run of its own.
+  // A run folder that was made again at the same path is a new run.
   const auto original = read_state(state->owner);
   return original && original->run.id == state->run.id;
 }
 
 void remember_wandb_run(const fs::path& state_file, const WandbRun& run) {
-  const Json state = {{"run_id", run.id},
-                      {"folder", run.folder.string()},
-                      {"owner", place_of(state_file).string()}};
+  const nlohmann::json state = {{"run_id", run.id},
+                                {"folder", run.folder.string()},
+                                {"owner", place_of(state_file).string()}};
   write_file_atomically(
       state_file,
-      state.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+      state.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+          "\n");
 }
 
 void forget_wandb_sync(const WandbRun& run) {

@@ -30,10 +30,11 @@ void point_latest_to(const WandbRun& run);
 
 // Runs are remembered in a small file of JSON, which also knows its own place.
 // When it was moved together with the run's folder, that is found at its new
-// place. No value when there is no file that can be read.
+// place. No value without a readable file.
 std::optional<WandbRun> remembered_wandb_run(
     const std::filesystem::path& state_file);
-// The file is a copy of one that still remembers the run: the run is not ours.
+// The file is a copy of one that still remembers the run: the run belongs to
+// another folder.
 bool is_copied_wandb_state(const std::filesystem::path& state_file);
 // Throws IoError.
 void remember_wandb_run(const std::filesystem::path& state_file,

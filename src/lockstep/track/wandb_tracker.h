@@ -29,7 +29,7 @@ class WandbTracker : public Tracker {
 
   const std::string& run_id() const { return run_.id; }
   const std::filesystem::path& folder() const { return run_.folder; }
-  // One sentence when a resumed run did not go on as one would think; else
+  // A sentence when a resumed run could not be continued as expected; else
   // empty.
   const std::string& note() const { return note_; }
 

@@ -122,7 +122,7 @@ TEST(Export, SaysWhatWasLeftOut) {
   const std::string said = export_checkpoint({from, to});
   expect_line(said, from.string() + " -> " + to.string() + ": 1 tensors");
   expect_line(said,
-              "left out: epoch (a whole number), note (a string), last.weight "
+              "left out: epoch (an integer), note (a string), last.weight "
               "(an object of torch._utils._rebuild_sparse_tensor, not read)");
   EXPECT_EQ(names_in(to), std::vector<std::string>{"a"});
 }
@@ -139,7 +139,7 @@ TEST(Export, NamesAtMostTenOfWhatWasLeftOut) {
   for (int i = 0; i < 13; ++i) tree["n" + std::to_string(i)] = i;
   save_checkpoint(from, tree);
   const std::string said = export_checkpoint({from, folder.path() / "to.pt"});
-  EXPECT_NE(said.find("n9 (a whole number) and 3 more\n"), std::string::npos)
+  EXPECT_NE(said.find("n9 (an integer) and 3 more\n"), std::string::npos)
       << said;
   EXPECT_EQ(said.find("n10"), std::string::npos) << said;
 }

@@ -1,13 +1,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <atomic>
-#include <thread>
-
 #include "lockstep/base/files.h"
 #include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "support/cpu_time.h"
+#include "support/shortened_file.h"
 #include "support/temp_dir.h"
 #include "support/tree_equal.h"
 
@@ -50,33 +48,14 @@ TEST(CheckpointFile, LoadedTensorsDoNotDependOnTheFile) {
   testing::expect_equal(loaded, tree);
 }
 
-// In place, again and again, while another thread reads. A mapped file would
-// end the process by SIGBUS.
 TEST(CheckpointFile, AFileThatIsCutOffMeanwhileIsAnError) {
   const testing::TempDir folder;
   const fs::path path = folder.path() / "a.pt";
   Tree tree;
   tree["a"] = torch::ones({3'000'000});
   save_checkpoint(path, tree);
-  const std::string bytes = read_file(path);
-  std::atomic<bool> is_done = false;
-  std::jthread writer([&] {
-    while (!is_done) {
-      fs::resize_file(path, bytes.size() / 3);
-      folder.write("a.pt", bytes);
-    }
-  });
-  int num_refused = 0;
-  for (int i = 0; i < 50 || num_refused == 0; ++i) {
-    try {
-      load_checkpoint(path);
-    } catch (const IoError&) {
-      ++num_refused;
-    } catch (const FormatError&) {
-      ++num_refused;
-    }
-  }
-  is_done = true;
+  testing::read_while_shortened(folder, "a.pt", 50,
+                                [&] { load_checkpoint(path); });
 }
 
 TEST(CheckpointFile, ManyTensorsTakeTimeInProportion) {

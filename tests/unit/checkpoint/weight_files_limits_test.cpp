@@ -9,28 +9,17 @@
 #include "lockstep/checkpoint.h"
 #include "lockstep/checkpoint/weight_files.h"
 #include "lockstep/error.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::contains;
+using testing::refusal;
 using testing::TempDir;
 using torch::Tensor;
-
-template <typename Error, typename Action>
-std::string refusal(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Memory of this process, the largest since the last call of
 // forget_peak_memory().
@@ -65,7 +54,7 @@ TEST(WeightFiles, TakeLittleMoreMemoryThanTheirTensors) {
     const auto used = [&] { return peak_memory() - before; };
     const WeightFiles files(folder.path() / name);
     files.content_hash();
-    EXPECT_LT(used(), kRoom);  // Of a file with checksums all was read.
+    EXPECT_LT(used(), kRoom);  // A file with checksums was read completely.
     std::vector<Tensor> tensors;
     for (const std::string& tensor : files.names()) {
       tensors.push_back(files.load(tensor, at::kCPU));
@@ -100,8 +89,8 @@ TEST(WeightFiles, AFileCutOffLaterIsAnErrorThatNamesIt) {
           refusal<IoError>([&] { files.load("a", at::kDouble); }),
           refusal<IoError>([&] { files.row("a", 99'999); }),
           refusal<IoError>([&] { files.content_hash(); })}) {
-      EXPECT_TRUE(holds(message, path.string())) << message;
-      EXPECT_TRUE(holds(message, "cut off while it was read")) << message;
+      EXPECT_TRUE(contains(message, path.string())) << message;
+      EXPECT_TRUE(contains(message, "cut off while it was read")) << message;
     }
   }
 }
@@ -116,9 +105,9 @@ TEST(WeightFiles, TensorsThatRepeatTheirNumbersEndlesslyAreRefused) {
                   .equal(torch::ones(1000)));
   tree["large"] = torch::ones({1}).expand({int64_t{1} << 40});
   save_checkpoint(folder.path() / "b.pt", tree);
-  EXPECT_TRUE(
-      holds(refusal<FormatError>([&] { WeightFiles(folder.path() / "b.pt"); }),
-            "'large'"));
+  EXPECT_TRUE(contains(
+      refusal<FormatError>([&] { WeightFiles(folder.path() / "b.pt"); }),
+      "'large'"));
 }
 
 TEST(WeightFiles, GiveSingleRows) {

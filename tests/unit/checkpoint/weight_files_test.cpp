@@ -10,12 +10,15 @@
 #include "lockstep/nn/linear.h"
 #include "lockstep/nn/norm.h"
 #include "lockstep/nn/weights.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::contains;
+using testing::refusal;
 using testing::TempDir;
 using torch::Tensor;
 
@@ -80,20 +83,6 @@ std::vector<fs::path> write_all(const TempDir& folder) {
           root / "torch",
           root / "nested",
           root / "nested" / "model.pt"};
-}
-
-template <typename Error, typename Action>
-std::string refusal(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(WeightFiles, GiveTheSameTensorsInEveryLayout) {
@@ -242,19 +231,19 @@ TEST(WeightFiles, SayWhatIsNotThere) {
   fs::create_directory(folder.path() / "empty");
   const std::string empty =
       refusal<ConfigError>([&] { WeightFiles(folder.path() / "empty"); });
-  EXPECT_TRUE(holds(empty, "model.safetensors.index.json")) << empty;
+  EXPECT_TRUE(contains(empty, "model.safetensors.index.json")) << empty;
 
   const fs::path shards = folder.path() / "sharded";
   fs::rename(shards / "two.safetensors", shards / "gone");
   const std::string shard = refusal<IoError>([&] { WeightFiles{shards}; });
-  EXPECT_TRUE(holds(shard, "model.safetensors.index.json")) << shard;
-  EXPECT_TRUE(holds(shard, "two.safetensors")) << shard;
+  EXPECT_TRUE(contains(shard, "model.safetensors.index.json")) << shard;
+  EXPECT_TRUE(contains(shard, "two.safetensors")) << shard;
 
   fs::copy(shards / "one.safetensors", shards / "two.safetensors");
   const std::string tensor = refusal<FormatError>([&] { WeightFiles{shards}; });
-  EXPECT_TRUE(holds(tensor, "model.safetensors.index.json")) << tensor;
-  EXPECT_TRUE(holds(tensor, "two.safetensors")) << tensor;
-  EXPECT_TRUE(holds(tensor, "'linear.bias'")) << tensor;
+  EXPECT_TRUE(contains(tensor, "model.safetensors.index.json")) << tensor;
+  EXPECT_TRUE(contains(tensor, "two.safetensors")) << tensor;
+  EXPECT_TRUE(contains(tensor, "'linear.bias'")) << tensor;
 }
 
 TEST(WeightFiles, RefuseDamagedFiles) {
@@ -266,7 +255,7 @@ TEST(WeightFiles, RefuseDamagedFiles) {
         R"({"weight_map": {}})"}) {
     const auto path = folder.write("model.safetensors.index.json", index);
     const std::string text = refusal<FormatError>([&] { WeightFiles{path}; });
-    EXPECT_TRUE(holds(text, "index.json")) << index << ": " << text;
+    EXPECT_TRUE(contains(text, "index.json")) << index << ": " << text;
   }
   // A byte of a tensor: the checksum of torch files tells.
   write_all(folder);
@@ -274,7 +263,7 @@ TEST(WeightFiles, RefuseDamagedFiles) {
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   const auto path = folder.write("damaged.bin", bytes);
   const std::string text = refusal<FormatError>([&] { WeightFiles{path}; });
-  EXPECT_TRUE(holds(text, "damaged.bin")) << text;
+  EXPECT_TRUE(contains(text, "damaged.bin")) << text;
 }
 
 TEST(FillModule, PutsTensorsInPlaceInTheAskedType) {
@@ -321,8 +310,8 @@ TEST(FillModule, MapsNamesAndIgnoresWhatNobodyMisses) {
   }};
   const std::string unknown =
       refusal<ConfigError>([&] { fill_module(net, files, config); });
-  EXPECT_TRUE(holds(unknown, "head.weight")) << unknown;
-  EXPECT_TRUE(holds(unknown, "a.safetensors")) << unknown;
+  EXPECT_TRUE(contains(unknown, "head.weight")) << unknown;
+  EXPECT_TRUE(contains(unknown, "a.safetensors")) << unknown;
   config.ignored_prefixes = {"head."};
   EXPECT_EQ(fill_module(net, files, config).num_loaded, 5);
   // A parameter without a place in the file keeps what it has.
@@ -351,10 +340,10 @@ TEST(FillModule, NamesWhatDoesNotFitAndChangesNothing) {
   net.count.fill_(11);
   const std::string text = refusal<ConfigError>(
       [&] { fill_module(net, WeightFiles(folder.path() / "a.safetensors")); });
-  EXPECT_TRUE(holds(text, "linear.weight: file [2, 3], module [200, 300]"))
+  EXPECT_TRUE(contains(text, "linear.weight: file [2, 3], module [200, 300]"))
       << text;
-  EXPECT_TRUE(holds(text, "missing in the checkpoint: norm.bias")) << text;
-  EXPECT_TRUE(holds(text, "unknown to the module: other")) << text;
+  EXPECT_TRUE(contains(text, "missing in the checkpoint: norm.bias")) << text;
+  EXPECT_TRUE(contains(text, "unknown to the module: other")) << text;
   EXPECT_EQ(net.count.item<int64_t>(), 11);
 }
 

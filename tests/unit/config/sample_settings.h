@@ -80,7 +80,7 @@ class Sample {
   }
 };
 
-// The action must throw ConfigError whose text holds all the words.
+// The action must throw a ConfigError that holds all the words.
 inline void expect_config_error(const std::function<void()>& action,
                                 const std::vector<std::string>& words) {
   try {

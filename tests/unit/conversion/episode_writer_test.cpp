@@ -113,7 +113,7 @@ TEST_F(Writer, RefusesWhatMakesNoEpisode) {
             "the sentence is empty");
   EXPECT_EQ(
       error_of([](EpisodeWriter& writer) { writer.set_sentence("\xFF"); }),
-      "the sentence is no UTF-8 text");
+      "the sentence is not UTF-8 text");
   actions_[0][3] = std::numeric_limits<float>::infinity();
   EXPECT_EQ(error_of([&](EpisodeWriter& writer) { fill(writer); }),
             "action 0: roll is inf, no finite number");

@@ -163,7 +163,7 @@ TEST_F(Lerobot, FindsColumnsAndTasks) {
 TEST_F(Lerobot, SaysWhatItCannotRead) {
   EXPECT_NE(error().find("holds no meta/info.json"), std::string::npos);
   info("{");
-  EXPECT_NE(error().find("info.json' is no JSON table"), std::string::npos);
+  EXPECT_NE(error().find("info.json' is not a JSON object"), std::string::npos);
   info(R"({"codebase_version": "v4.0"})");
   EXPECT_NE(error().find("is of version v4.0"), std::string::npos);
   info(R"({"features": {"image": {"dtype": "image"}, "action": {}}})");

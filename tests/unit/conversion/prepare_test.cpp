@@ -87,7 +87,7 @@ TEST_F(Prepare, FlagsThatDoNotFitAreRefused) {
   EXPECT_EQ(error_with({"--cameras", "a,b,c"}),
             "--cameras takes one or two names");
   EXPECT_EQ(error_with({"--split", "../a"}),
-            "--split '../a' is no name of a folder");
+            "--split '../a' is not a folder name");
   EXPECT_NE(error_with({"--val_fraction", "1.5"}), "");
   EXPECT_FALSE(std::filesystem::exists(output_));
 }

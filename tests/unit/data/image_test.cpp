@@ -6,11 +6,13 @@
 
 #include "lockstep/error.h"
 #include "support/images.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
+using testing::contains;
 using testing::encode_jpeg;
 using testing::JpegKind;
 using testing::largest_difference;
@@ -25,10 +27,6 @@ std::string format_error(std::string_view bytes) {
   }
   ADD_FAILURE() << "no FormatError";
   return "";
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 // Red in all channels, or the colours at 80 %: what encode_jpeg() stores.

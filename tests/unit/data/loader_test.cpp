@@ -25,7 +25,7 @@ class Numbers final : public Dataset {
   Sample get(int64_t index, uint64_t seed) const override {
     ++loaded;
     std::this_thread::sleep_for(std::chrono::microseconds(50 * (index % 7)));
-    if (index == broken_) throw FormatError("not a image");
+    if (index == broken_) throw FormatError("not an image");
     auto generator = at::detail::createCPUGenerator(seed);
     return {torch::tensor(index), torch::rand({2}, generator)};
   }
@@ -119,7 +119,7 @@ TEST(Loader, AnErrorReachesTheCallerWithTheSamplesIndex) {
       epoch.next();
       ADD_FAILURE() << "no error";
     } catch (const FormatError& error) {
-      EXPECT_STREQ(error.what(), "sample 13 of the data set: not a image");
+      EXPECT_STREQ(error.what(), "sample 13 of the data set: not an image");
     }
   }
 }

@@ -45,7 +45,7 @@ TEST(Shapes, LookDifferentByClass) {
     const auto found = static_cast<size_t>(near[i].item<int64_t>());
     if (labels[found] == labels[static_cast<size_t>(1500 + i)]) ++right;
   }
-  EXPECT_GT(right, 210);  // Of 300.
+  EXPECT_GT(right, 210);  // Out of 300.
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ Tensor rotation(int64_t width) {
       torch::linalg_qr(torch::randn({width, width}, torch::kDouble)));
 }
 
-// Of the rows themselves: tr sqrt(C1 C2) is the sum of the singular values of
+// From the rows themselves: tr sqrt(C1 C2) is the sum of the singular values of
 // X1 X2^T. Exact also where the covariances have no full rank.
 double distance_of_rows(const Tensor& a, const Tensor& b) {
   const auto centred = [](const Tensor& rows) {
@@ -67,7 +67,7 @@ TEST(Frechet, SumsOfBatchesAndRanksAreAdded) {
   add_features(first, rows.slice(0, 0, 37));
   add_features(second, rows.slice(0, 37, 38));
   add_features(second, rows.slice(0, 38, 100));
-  add_features(second, rows.slice(0, 100));  // Of no images.
+  add_features(second, rows.slice(0, 100));  // No images.
   const FeatureStatistics added =
       statistics_of({.count = first.count + second.count,
                      .sum = first.sum + second.sum,

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// A net that only says what it is.
+// An extractor with a name and nothing else.
 class NamedNet final : public FeatureNet {
  public:
   NamedNet(std::string id, int64_t width) : id_(std::move(id)), width_(width) {}
@@ -53,7 +53,7 @@ class StatisticsFiles : public ::testing::Test {
     write_npz(path(), records);
   }
 
-  // The error of reading the file for the net; it must name the file.
+  // The error of reading the file for the extractor; it must name the file.
   template <typename Expected>
   std::string error_for(const FeatureNet& net) const {
     try {

@@ -53,9 +53,10 @@ TEST(ActionCsv, ReadsWhatOtherProgramsWrite) {
 }
 
 TEST(ActionCsv, SaysWhatIsWrongAndWhere) {
-  EXPECT_EQ(error_of(std::string(kHeader) + "1,2,3,4,5,6,7\n1,2,nan,4,5,6,7\n"),
-            "'a.csv', line 3: column 'z' (z) holds 'nan', which is no finite "
-            "number");
+  EXPECT_EQ(
+      error_of(std::string(kHeader) + "1,2,3,4,5,6,7\n1,2,nan,4,5,6,7\n"),
+      "'a.csv', line 3: column 'z' (z) holds 'nan', which is not a finite "
+      "number");
   EXPECT_EQ(error_of(std::string(kHeader) + "\n1,2,3,4,5,6\n"),
             "'a.csv', line 3: 6 fields where the header has 7");
   EXPECT_EQ(error_of("1,2,3,4,5,6,7\n1,2,3,4,5,6,7\n"),
@@ -80,10 +81,11 @@ TEST(ActionCsv, RefusesWhatNoFloatHolds) {
 }
 
 TEST(ActionCsv, NamesLinesBehindQuotedLineEnds) {
-  EXPECT_EQ(error_of("x,y,z,roll,pitch,yaw,gripper,note\n"
-                     "1,2,3,4,5,6,7,\"a\nb\"\n1,2,3,4,5,6,,c\n"),
-            "'a.csv', line 4: column 'gripper' (gripper) holds '', which is no "
-            "finite number");
+  EXPECT_EQ(
+      error_of("x,y,z,roll,pitch,yaw,gripper,note\n"
+               "1,2,3,4,5,6,7,\"a\nb\"\n1,2,3,4,5,6,,c\n"),
+      "'a.csv', line 4: column 'gripper' (gripper) holds '', which is not a "
+      "finite number");
 }
 
 TEST(ActionCsv, OnlyFormatErrorsLeaveWhateverTheBytes) {

@@ -11,6 +11,7 @@
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
 #include "support/cpu_time.h"
+#include "support/messages.h"
 #include "support/peak_memory.h"
 #include "support/temp_dir.h"
 #include "unit/formats/sample_files.h"
@@ -21,20 +22,12 @@ namespace {
 
 using namespace std::string_literals;
 using testing::peak_memory_bytes;
+using testing::refusal;
 
 constexpr int64_t kMebibyte = int64_t{1} << 20;
 
 // What readers always allow, and room for sanitizers and the allocator.
 constexpr int64_t kAlways = 400 * kMebibyte;
-
-std::string refusal(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const FormatError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
 
 ByteSource source_of(const std::string& bytes) {
   return ByteSource(std::as_bytes(std::span(bytes)));
@@ -69,7 +62,8 @@ TEST(Amplification, OfADeflatedPickleIsRefused) {
     const std::string file = torch_zip(list_of_none(megabytes << 20), "");
     EXPECT_LT(file.size(), 200'000U);
     const auto read = [&] { read_torch_file(source_of(file)); };
-    EXPECT_NE(refusal(read).find("more than 64 MiB"), std::string::npos);
+    EXPECT_NE(refusal<FormatError>(read).find("more than 64 MiB"),
+              std::string::npos);
     EXPECT_LT(peak_memory_bytes(read), kAlways);
   }
 }
@@ -82,7 +76,8 @@ TEST(Amplification, OfADeflatedStorageIsRefused) {
   const std::string file = deflated_tensor_file(20'000'000);
   EXPECT_LT(file.size(), 500'000U);
   const auto read = [&] { read_torch_file(source_of(file)); };
-  EXPECT_NE(refusal(read).find("without compression"), std::string::npos);
+  EXPECT_NE(refusal<FormatError>(read).find("without compression"),
+            std::string::npos);
   EXPECT_LT(peak_memory_bytes(read), kAlways);
 }
 
@@ -91,9 +86,10 @@ TEST(Amplification, OfAnArrayOfNumpyIsRefused) {
       testing::raw_zip({{.name = "a.npy",
                          .content = std::string(70 << 20, 0),
                          .is_deflated = true}});
-  EXPECT_NE(
-      refusal([&] { read_npz(source_of(file)); }).find("without compression"),
-      std::string::npos);
+  EXPECT_NE(refusal<FormatError>([&] {
+              read_npz(source_of(file));
+            }).find("without compression"),
+            std::string::npos);
 }
 
 TEST(Amplification, OfManySmallObjectsIsOfTheirOrder) {
@@ -193,7 +189,7 @@ TEST(Amplification, HeadersThatHoldOtherThingsAreRefusedAtOnce) {
         "{\"" + std::string(kCount, 'x') + "\":1}"}) {
     const std::string file = safetensors_file(header);
     const auto read = [&] { read_safetensors(source_of(file)); };
-    const std::string message = refusal(read);
+    const std::string message = refusal<FormatError>(read);
     EXPECT_NE(message, "accepted");
     EXPECT_LT(message.size(), 1000U);
     EXPECT_LT(peak_memory_bytes(read), kAlways);

@@ -3,9 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <atomic>
-#include <thread>
-
 #include "lockstep/base/files.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/byte_reader.h"
@@ -14,6 +11,8 @@
 #include "lockstep/formats/npz.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
+#include "support/messages.h"
+#include "support/shortened_file.h"
 #include "support/temp_dir.h"
 #include "unit/formats/sample_files.h"
 #include "unit/formats/sample_values.h"
@@ -22,15 +21,7 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string refusal(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "no IoError";
-}
+using testing::refusal;
 
 TEST(ByteSource, GivesPartsOfFilesAndOfMemory) {
   const testing::TempDir folder;
@@ -52,8 +43,9 @@ TEST(ByteSource, RefusesWhatIsNoFile) {
   EXPECT_THROW(open_source(folder.path() / "none"), IoError);
   const fs::path pipe = folder.path() / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_NE(refusal([&] { open_source(pipe); }).find("not a regular file"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal<IoError>([&] { open_source(pipe); }).find("not a regular file"),
+      std::string::npos);
   EXPECT_THROW(open_source("/dev/zero"), IoError);
 }
 
@@ -109,8 +101,8 @@ TEST(ShortenedFiles, AreErrorsThatNameThem) {
       EXPECT_THROW(tensor.storage->check(), IoError);
     }
     for (const std::string& message :
-         {refusal([&] { tensor.storage->bytes(); }),
-          refusal([&] { packed_elements(tensor); })}) {
+         {refusal<IoError>([&] { tensor.storage->bytes(); }),
+          refusal<IoError>([&] { packed_elements(tensor); })}) {
       EXPECT_NE(message.find(path.string()), std::string::npos) << message;
       EXPECT_NE(message.find("cut off while it was read"), std::string::npos);
     }
@@ -119,30 +111,10 @@ TEST(ShortenedFiles, AreErrorsThatNameThem) {
 
 TEST(ShortenedFiles, NeverEndTheReader) {
   const testing::TempDir folder;
-  const fs::path whole = folder.path() / "whole.pt";
-  write_torch_file(whole, floats(1'000'000));
-  const std::string bytes = read_file(whole);
-  const fs::path path = folder.write("a.pt", bytes);
-  std::atomic<bool> is_done = false;
-  // In place, again and again, while another thread reads.
-  std::jthread writer([&] {
-    while (!is_done) {
-      fs::resize_file(path, bytes.size() / 3);
-      fs::resize_file(path, bytes.size());
-      folder.write("a.pt", bytes);
-    }
-  });
-  int num_refused = 0;
-  for (int i = 0; i < 200 || num_refused == 0; ++i) {
-    try {
-      read_torch_file(path);
-    } catch (const IoError&) {
-      ++num_refused;
-    } catch (const FormatError&) {
-      ++num_refused;
-    }
-  }
-  is_done = true;
+  const fs::path path = folder.path() / "a.pt";
+  write_torch_file(path, floats(1'000'000));
+  testing::read_while_shortened(folder, "a.pt", 200,
+                                [&] { read_torch_file(path); });
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace lockstep::testing {
 
-// As torch before 1.6 saved the value, whose tensors must be float32.
+// As torch before 1.6 saved the value; its tensors must be float32.
 std::string old_torch_file(const Value& value);
 
 struct RawZipEntry {
@@ -22,7 +22,7 @@ struct RawZipEntry {
   bool is_deflated = false;
   // What the headers say instead of the truth.
   std::optional<uint32_t> claimed_size = {};
-  // Where the directory says that the local header lies.
+  // Where the local header lies according to the directory.
   std::optional<uint32_t> claimed_offset = {};
 };
 

@@ -67,7 +67,7 @@ TEST(TorchFile, OtherFilesAreRefusedWithAReason) {
   const fs::path path = folder.write("a.pt", "hello");
   EXPECT_NE(format_error_of([&] {
               read_torch_file(path);
-            }).find("begins like no file of torch.save"),
+            }).find("does not begin like a file of torch.save"),
             std::string::npos);
   EXPECT_THROW(read_torch_file(folder.path() / "none.pt"), IoError);
   EXPECT_THROW(read_torch_file(folder.path()), IoError);

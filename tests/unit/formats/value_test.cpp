@@ -53,7 +53,7 @@ TEST(Value, ErrorsNameTheWholePath) {
             "checkpoint: 'args' is an object of class argparse.Namespace, "
             "expected a dict");
   EXPECT_EQ(error_of([&] { Value(3).at("x"); }),
-            "checkpoint: the whole is a whole number, expected a dict");
+            "checkpoint: the whole is an integer, expected a dict");
 }
 
 TEST(Value, IntegersBeyond64BitsBecomeBig) {

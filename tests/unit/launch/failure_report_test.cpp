@@ -111,7 +111,7 @@ TEST(FailureReport, ExitCodes) {
   };
   EXPECT_EQ(code_of({failure_of(0, 3, 1)}), 3);
   EXPECT_EQ(code_of({failure_of(0, -11, 1)}), 139);
-  // The cause told its error, and was ended before it could exit.
+  // The cause reported its error, and was ended before it could exit.
   Failure ended = failure_of(1, -15, 1);
   ended.on_request = true;
   EXPECT_EQ(code_of({failure_of(0, 2, 5), ended}), 2);

@@ -13,7 +13,7 @@ namespace {
 using testing::FileSizeLimit;
 using testing::TempDir;
 
-// A console whose text the test reads.
+// A console that the test reads.
 struct Console {
   Console() {
     int ends[2];
@@ -44,10 +44,9 @@ TEST(LogFile, LinesThatAFullDiskTakesAreCountedAndReportedOnce) {
     for (int i = 0; i < 4; ++i) log.write("line 1\n");
   }
   const std::string text = terminal.text();
-  EXPECT_EQ(text,
-            "lockstep: cannot write log file '" + path.string() +
-                "': File too large (errno 27); its lines are lost until this "
-                "is mended, the job goes on\n");
+  EXPECT_EQ(text, "lockstep: cannot write log file '" + path.string() +
+                      "': File too large (errno 27); its lines are lost until "
+                      "this is fixed; the job goes on\n");
   EXPECT_EQ(losses.summary(), "3 lines are missing in log file '" +
                                   path.string() +
                                   "': File too large (errno 27)");

@@ -5,21 +5,19 @@
 #include <csignal>
 #include <fstream>
 
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
+using testing::contains;
 using testing::TempDir;
 
 constexpr const char* kKernelLine =
     "3,1234,99887766,-;Memory cgroup out of memory: Killed process 101 "
     "(python3) total-vm:9000000kB, anon-rss:1040384kB, file-rss:8192kB, "
     "shmem-rss:0kB, UID:0 pgtables:2200kB oom_score_adj:0";
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::vector<Failure> killed_rank(pid_t pid) {
   Failure failure;

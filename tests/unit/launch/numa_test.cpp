@@ -11,12 +11,14 @@
 #include "lockstep/launch/gpu_bus.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/spawn.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
 using Lists = std::vector<CpuList>;
+using testing::contains;
 
 // Two sockets of two NUMA nodes of four cores of two threads. Core c has the
 // CPUs c and c + 16; two neighbouring cores share a cache. GPU g has the bus
@@ -112,10 +114,6 @@ class NumaTest : public ::testing::Test {
     write(folder + "cache/uevent", "");
   }
 };
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(CpuLists, AreParsedAsSysfsWritesThem) {
   EXPECT_EQ(parse_cpu_list("0-2,4,6-7\n"), (CpuList{0, 1, 2, 4, 6, 7}));

@@ -6,11 +6,13 @@
 
 #include "lockstep/error.h"
 #include "lockstep/launch/option_table.h"
+#include "support/messages.h"
 
 namespace lockstep {
 namespace {
 
 using Arguments = std::vector<std::string>;
+using testing::contains;
 
 RunOptions parse(const Arguments& arguments,
                  const Environment& environment = {}) {
@@ -25,10 +27,6 @@ std::string refusal(const Arguments& arguments,
     return error.what();
   }
   return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(RunOptions, AllSpellingsOfAnOptionAreEqual) {

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/error.h"
+#include "support/messages.h"
 
 namespace lockstep {
 namespace {
 
 using Arguments = std::vector<std::string>;
+using testing::contains;
 
 Plan plan_for(Arguments arguments, Environment environment = {}, int gpus = 0,
               int cores = 8) {
@@ -25,10 +27,6 @@ std::string refusal(const Arguments& arguments,
     return error.what();
   }
   return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(Plan, CountsProcesses) {

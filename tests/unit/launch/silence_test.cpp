@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "support/messages.h"
+
 namespace lockstep {
 namespace {
+
+using testing::contains;
 
 constexpr double kLimit = 100;
 constexpr double kLook = 5;  // seconds between looks
@@ -57,10 +61,6 @@ class Scene {
        .activity = [this](pid_t) { return activity_; },
        .waiting = [](pid_t) { return std::string("sleeping in pipe_read"); }}};
 };
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(Silence, StuckRanksAreWarnedAboutOnceAndEndedAfterTheLimit) {
   Scene scene(2);

@@ -4,8 +4,12 @@
 
 #include <vector>
 
+#include "support/messages.h"
+
 namespace lockstep {
 namespace {
+
+using testing::contains;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
@@ -17,10 +21,6 @@ TrainingStatus in(Activity activity) {
           .saving_seconds = 3,
           .num_steps = 12,
           .saved_step = 10};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(StopPatience, ExpectsTheRestOfTheStepAndACheckpoint) {
@@ -35,13 +35,13 @@ TEST(StopPatience, ExpectsTheRestOfTheStepAndACheckpoint) {
 }
 
 TEST(StopPatience, SaysWhatItWaitsForAndHowLong) {
-  EXPECT_EQ(waiting_text(in(Activity::kStep)),
+  EXPECT_EQ(stop_wait_text(in(Activity::kStep)),
             "step 13 is under way for 4.0 s (one takes 40.0 s): waiting for "
             "its end and a checkpoint, about 39.0 s; Ctrl-C again ends at once "
             "and loses what came after the checkpoint of step 10");
-  EXPECT_TRUE(contains(waiting_text(in(Activity::kValidation)),
+  EXPECT_TRUE(contains(stop_wait_text(in(Activity::kValidation)),
                        "a validation batch is under way for 4.0 s"));
-  EXPECT_TRUE(contains(waiting_text(in(Activity::kSaving)),
+  EXPECT_TRUE(contains(stop_wait_text(in(Activity::kSaving)),
                        "a checkpoint is under way for 4.0 s (one takes 40.0 "
                        "s): waiting for it, about 36.0 s"));
   TrainingStatus first = in(Activity::kStep);
@@ -97,9 +97,9 @@ TEST(StopPatience, AllRanksAreOneTraining) {
 TEST(StopPatience, SpeaksAtOnceOfALongWaitAndRarelyLater) {
   StopPatience patience(kSecond);
   const TrainingStatus training = in(Activity::kStep);
-  EXPECT_FALSE(patience.take_words(training, kSecond).empty());
-  EXPECT_TRUE(patience.take_words(training, 2 * kSecond).empty());
-  EXPECT_FALSE(patience.take_words(training, patience.next_ns()).empty());
+  EXPECT_FALSE(patience.take_message(training, kSecond).empty());
+  EXPECT_TRUE(patience.take_message(training, 2 * kSecond).empty());
+  EXPECT_FALSE(patience.take_message(training, patience.next_ns()).empty());
   EXPECT_EQ(patience.next_ns(), (1 + 30 + 60) * kSecond);
 }
 
@@ -108,9 +108,9 @@ TEST(StopPatience, SaysNothingOfAShortWait) {
   TrainingStatus training = in(Activity::kStep);
   training.typical_seconds = 0.1;
   training.saving_seconds = 0.2;
-  EXPECT_TRUE(patience.take_words(training, kSecond).empty());
+  EXPECT_TRUE(patience.take_message(training, kSecond).empty());
   EXPECT_EQ(patience.next_ns(), 6 * kSecond);
-  EXPECT_FALSE(patience.take_words(training, 6 * kSecond).empty())
+  EXPECT_FALSE(patience.take_message(training, 6 * kSecond).empty())
       << "it is no short one";
 }
 

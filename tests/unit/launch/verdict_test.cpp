@@ -4,8 +4,12 @@
 
 #include <csignal>
 
+#include "support/messages.h"
+
 namespace lockstep {
 namespace {
+
+using testing::contains;
 
 RankSnapshot rank_at(int rank, int64_t started, int64_t finished) {
   RankSnapshot snapshot;
@@ -40,10 +44,6 @@ Failure timeout_failure() {
   failure.pid = 100;
   failure.exit_code = 6;
   return failure;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(Verdict, NamesTheRankBehindAndThoseWaiting) {

@@ -224,7 +224,7 @@ TEST_F(StoreWithSecret, KeepsItsKeysFromThoseWhoDoNotKnowIt) {
   EXPECT_EQ(ask(2, {.query = Q::kListKeys}), number(1) + bytes("/public"));
   for (const StoreRequest& request : std::vector<StoreRequest>{
            {.query = Q::kGet, .keys = {"/lockstep/0/a"}},
-           {.query = Q::kSet, .keys = {"/lockstep/farewell"}, .values = {""}},
+           {.query = Q::kSet, .keys = {"/lockstep/departed"}, .values = {""}},
            {.query = Q::kAdd, .keys = {"/lockstep/claims/1"}, .number = 1},
            {.query = Q::kCheck, .keys = {"/public", "/lockstep/0/a"}},
            {.query = Q::kWait, .keys = {"/lockstep/0/a"}},

@@ -129,14 +129,14 @@ TEST_F(Episodes, WithoutSentenceNameTheFileToWrite) {
   }
   write("train/episode_a/metadata.json", "{");
   EXPECT_EQ(error<FormatError>(),
-            "'DATA/train/episode_a/metadata.json' is no JSON");
+            "'DATA/train/episode_a/metadata.json' is not JSON");
   write("train/episode_a/language_task.txt", " \n");
   EXPECT_EQ(error<FormatError>(),
             "'DATA/train/episode_a/language_task.txt' is empty; write into it, "
             "as a sentence, what the episode shows");
   write("train/episode_a/language_task.txt", "caf\xE9");
   EXPECT_EQ(error<FormatError>(),
-            "'DATA/train/episode_a/language_task.txt' is no UTF-8 text");
+            "'DATA/train/episode_a/language_task.txt' is not UTF-8 text");
 }
 
 TEST_F(Episodes, WithoutWristViewsSayHowToTrain) {
@@ -190,7 +190,7 @@ TEST_F(Episodes, RefuseActionsThatDoNotFit) {
         "x,y,z,roll,pitch,yaw,gripper\n0,0,0,nan,0,0,1\n");
   EXPECT_EQ(error<FormatError>(),
             "'DATA/train/episode_a/actions.csv', line 2: column 'roll' (roll) "
-            "holds 'nan', which is no finite number");
+            "holds 'nan', which is not a finite number");
   remove("train/episode_a/actions.csv");
   EXPECT_EQ(error<FormatError>(),
             "'DATA/train/episode_a/actions.csv' is missing; it holds one line "
@@ -217,7 +217,7 @@ TEST_F(Episodes, OfAMissingSplitNameThoseThatExist) {
             "itself; move them to 'DATA/train/val', or name the folder above");
   other.data_dir = (folder_.path() / "nowhere").string();
   EXPECT_EQ(error<ConfigError>(other),
-            "data_dir 'DATA/nowhere' is no folder; it holds val/episode_*/ "
+            "data_dir 'DATA/nowhere' is not a folder; it holds val/episode_*/ "
             "(data_dir: builtin:reach needs no files)");
   other.data_dir = (folder_.path() / "empty").string();
   EXPECT_EQ(error<ConfigError>(other),
@@ -238,13 +238,13 @@ TEST_F(Episodes, OfOtherDataSetsNameTheCommandThatConverts) {
   other.data_dir = (folder_.path() / "robot/").string();
   EXPECT_EQ(error<ConfigError>(other),
             "data_dir 'DATA/robot/' has no split 'train': it is a data set of "
-            "another kind, which this command turns into episodes:\n"
+            "another kind; this command converts it to episodes:\n"
             "  lockstep prepare atlas --from lerobot --input 'DATA/robot/' "
             "--output 'DATA/robot_episodes'");
   other.data_dir = (folder_.path() / "libero").string();
   EXPECT_EQ(error<ConfigError>(other),
             "data_dir 'DATA/libero' has no split 'train': it is a data set of "
-            "another kind, which this command turns into episodes:\n"
+            "another kind; this command converts it to episodes:\n"
             "  lockstep prepare atlas --from libero --input 'DATA/libero' "
             "--output 'DATA/libero_episodes'");
 }

@@ -63,7 +63,7 @@ TEST(TextFiles, SayWhereAFileIsDamaged) {
     EXPECT_TRUE(text.starts_with(with)) << text;
   };
   begins(refusal("\"ok\"\n{\"text\": 3}\n", "d/a.jsonl"),
-         "d/a.jsonl:2: \"text\" is no text");
+         "d/a.jsonl:2: \"text\" is not a string");
   begins(refusal("\"ok\"\n\n{\n", "a.jsonl"), "a.jsonl:3: no JSON");
   begins(refusal("[\"ok\", 5]", "a.json"), "a.json: item 1: neither");
   begins(refusal("[\"ok\",\n", "a.json"), "a.json: no JSON");
@@ -71,7 +71,7 @@ TEST(TextFiles, SayWhereAFileIsDamaged) {
   begins(refusal(R"([{"prompt": "x"}])", "a.json"),
          "a.json: item 0: \"answer\"");
   begins(refusal(R"({"messages": [{"role": "user"}]})", "a.json"),
-         "a.json: \"content\" is no text");
+         "a.json: \"content\" is not a string");
   begins(refusal("[\"\xff\"]", "a.json"), "a.json: no JSON");
 }
 

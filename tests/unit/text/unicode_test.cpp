@@ -45,7 +45,7 @@ TEST(Pattern, CutsMatchesAndWhatLiesBetween) {
             (Pieces{"ab", "1", " ", " ", "\xc3\xa9", " "}));
   EXPECT_EQ(pattern.cut(""), Pieces{});
   EXPECT_EQ(Pattern("x*").cut("axxb"), (Pieces{"a", "xx", "b"}));
-  // U+180E is no white space.
+  // U+180E is not white space.
   EXPECT_EQ(Pattern(R"(\s)")
                 .cut("a\xe1\xa0\x8e"
                      "b")

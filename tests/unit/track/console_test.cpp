@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kErase = "\r\x1b[K\r";
 
-// A console whose texts, clock and terminal belong to the test.
+// A console with texts, clock and terminal of the test.
 class ConsoleTest : public ::testing::Test {
  protected:
   ConsoleOutput output() {

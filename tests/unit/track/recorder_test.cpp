@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Everything it was told, and what it shall do about it.
+// Everything it received, and how it shall behave.
 struct Diary {
   std::vector<std::string> told = {};
   int64_t failing_from = 1000;  // Steps.
@@ -114,7 +114,7 @@ TEST(Recorder, SaysOnceThatATrackerFailsAndWhatItLost) {
 TEST(Recorder, ATrackerThatGoesOnFailingIsSaidAgain) {
   Diary failing{.failing_from = 1, .failing_to = 100};
   int num_problems = 0;
-  Recorder recorder({.say_again = std::chrono::milliseconds(-1),
+  Recorder recorder({.report_interval = std::chrono::milliseconds(-1),
                      .on_problem = [&](const std::string&) { ++num_problems; }},
                     trackers_of({&failing}));
   for (int64_t step = 1; step <= 5; ++step) recorder.record({.step = step});

@@ -28,7 +28,7 @@ TEST(TimeTable, ShowsMillisecondsAndPercent) {
 TEST(TimeTable, NamesTheLargestWait) {
   EXPECT_EQ(
       time_reading({.data = 30, .forward = 30, .exchange = 40, .steps = 1}),
-      "the exchange of gradients is the bottleneck: 40% of the time "
+      "gradient synchronization is the bottleneck: 40% of the time "
       "waits for it; raise --batch_size or accumulate over several "
       "steps");
   EXPECT_EQ(time_reading({.forward = 70, .other = 30, .steps = 1}),

@@ -10,8 +10,8 @@
 
 namespace lockstep::testing {
 
-// Of the only .wandb file of a run folder, in order. Fails the test when one is
-// not a record or they are not numbered 1, 2, 3...
+// The records of the only .wandb file of a run folder, in order. Fails the test
+// when one is not a record or they are not numbered 1, 2, 3...
 std::vector<wandb::Record> records_of(const std::filesystem::path& run_folder);
 
 // "history", "run": the kind of each record.

@@ -40,7 +40,7 @@ Record values(int64_t step, const std::string& name, double value,
       .step = step, .unix_time = kStart + seconds, .metrics = {{name, value}}};
 }
 
-// Steps 1 to 4, each 10 s, with a image at 2 and 4 and validation at 2.
+// Steps 1 to 4, each 10 s, with an image at 2 and 4 and validation at 2.
 void record_four_steps(Tracker& tracker) {
   for (int step = 1; step <= 4; ++step) {
     Record record = values(step, "train/loss", 1.0 / step, 10.0 * step);

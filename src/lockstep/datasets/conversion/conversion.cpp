@@ -24,11 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kVal = "val";
 
-bool is_there(const fs::path& path) {
-  std::error_code problem;
-  return fs::exists(path, problem);
-}
-
 // Held while this process writes to the folder: two would remove each other's
 // unfinished episodes.
 FileDescriptor lock_folder(const fs::path& folder) {
@@ -54,8 +49,8 @@ struct Job {
 // Episodes for one child, which reads them one after the other.
 struct Batch {
   std::vector<Job> jobs = {};
-  size_t num_ended = 0;   // Of the jobs: made or rejected.
-  size_t num_deaths = 0;  // Of children in a row that did not end any.
+  size_t num_ended = 0;   // Jobs made or rejected.
+  size_t num_deaths = 0;  // Children in a row that finished no job.
 };
 
 // A library that dies on one episode of a file usually dies on all of them.
@@ -116,7 +111,7 @@ class Conversion {
       const std::string split = split_of(i);
       const fs::path place = config_.output / split / source_.names()[i];
       if (!source_.split(i)) take_from_other_split(i, split, place);
-      if (is_there(place) && !config_.overwrite) {
+      if (path_exists(place) && !config_.overwrite) {
         ++counts_.num_kept;
         ++counts_.in_split[split];
       } else {
@@ -132,9 +127,9 @@ class Conversion {
                              const fs::path& place) {
     const std::string& other = split == kVal ? config_.split : kVal;
     const fs::path old = config_.output / other / source_.names()[episode];
-    if (other == split || !is_there(old)) return;
+    if (other == split || !path_exists(old)) return;
     std::error_code problem;
-    if (is_there(place)) {
+    if (path_exists(place)) {
       fs::remove_all(old, problem);
     } else {
       make_output_folder(place.parent_path());
@@ -284,7 +279,7 @@ ConversionCounts convert_in_place(const ConversionConfig& config,
                  config.limits);
   for (const LocalEpisode& episode : episodes) {
     const bool is_kept =
-        is_there(episode.folder / "actions.csv") && !config.overwrite;
+        path_exists(episode.folder / "actions.csv") && !config.overwrite;
     const auto end = [&, is_kept](const ChildFailure& failure) {
       if (failure.empty()) {
         ++(is_kept ? counts.num_kept : counts.num_made);

@@ -15,9 +15,9 @@ namespace lockstep {
 
 struct ConversionConfig {
   std::filesystem::path output = {};
-  // For sources without splits of their own:
+  // For sources without splits:
   std::string split = "train";
-  double val_fraction = 0.1;  // Of the episodes go to "val" instead.
+  double val_fraction = 0.1;  // Fraction of the episodes for "val".
   int64_t workers = 0;        // Processes; 0: one per core, at most 16.
   bool overwrite = false;
   ChildLimits limits = {};
@@ -25,14 +25,15 @@ struct ConversionConfig {
 
 struct ConversionCounts {
   size_t num_made = 0;
-  size_t num_kept = 0;                     // Were there.
+  size_t num_kept = 0;                     // Existed already.
   std::map<std::string, size_t> in_split;  // Made or kept.
   std::vector<Rejection> rejected;         // Sorted by name.
 };
 
-// Reads and writes in child processes: an episode whose reading crashes or
-// hangs is rejected, and the others are made. Throws IoError when something
-// cannot be written, or when another process writes to the same folder.
+// Reads and writes in child processes: an episode that crashes or hangs while
+// it is read is rejected, and the others are made. Throws IoError when
+// something cannot be written, or when another process writes to the same
+// folder.
 ConversionCounts convert_episodes(EpisodeSource& source,
                                   const ConversionConfig& config,
                                   const ShowProgress& progress);

@@ -28,7 +28,7 @@ const char* camera_name(EpisodeCamera camera) {
 }
 
 // ".png" or ".jpg"; empty for other bytes.
-std::string_view ending_of(std::string_view bytes) {
+std::string_view image_ending(std::string_view bytes) {
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return ".png";
   if (bytes.starts_with("\xFF\xD8\xFF")) return ".jpg";
   return "";
@@ -80,7 +80,7 @@ size_t& EpisodeWriter::num_images(EpisodeCamera camera) {
 
 void EpisodeWriter::add_image(EpisodeCamera camera, std::string_view bytes) {
   size_t& number = num_images(camera);
-  const std::string_view ending = ending_of(bytes);
+  const std::string_view ending = image_ending(bytes);
   if (ending.empty()) {
     throw FormatError(fmt::format("image {} of {} is neither PNG nor JPEG",
                                   number, camera_name(camera)));
@@ -110,7 +110,7 @@ void EpisodeWriter::show_progress() const {
 void EpisodeWriter::set_sentence(std::string_view sentence) {
   const std::string text(trim(sentence));
   if (text.empty()) throw FormatError("the sentence is empty");
-  if (!is_utf8(text)) throw FormatError("the sentence is no UTF-8 text");
+  if (!is_utf8(text)) throw FormatError("the sentence is not UTF-8 text");
   write_new_file(folder_ / "language_task.txt", text + "\n");
   has_sentence_ = true;
 }

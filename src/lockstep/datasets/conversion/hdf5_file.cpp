@@ -30,12 +30,12 @@ class Handle {
   herr_t (*close_)(hid_t);
 };
 
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+[[noreturn]] void refuse_file(const std::string& path, const std::string& why) {
   throw FormatError(fmt::format("'{}': {}", path, why));
 }
 
 // The library's own words for the last error are a page of places in its code;
-// its first line says what it could not do.
+// its first line names what failed.
 herr_t take_first(unsigned number, const H5E_error2_t* error, void* text) {
   if (number == 0 && error->desc != nullptr) {
     *static_cast<std::string*>(text) = error->desc;
@@ -56,7 +56,8 @@ size_t checked_count(const std::string& path, const std::string& dataset,
   size_t count = 1;
   for (const size_t side : sides) {
     if (side == 0) return 0;
-    if (count > kMost / side) refuse(path, "'" + dataset + "' is too large");
+    if (count > kMost / side)
+      refuse_file(path, "'" + dataset + "' is too large");
     count *= side;
   }
   return count;
@@ -141,9 +142,10 @@ void check_lzf(const std::string& path, const std::string& name,
     if (filter.id != kLzf) continue;
     const size_t size = chunk_bytes(dataset, properties.get());
     if (filter.values[kLzfChunkBytes] == size) continue;
-    refuse(path,
-           fmt::format("'{}' is damaged: its chunks have {} bytes, for lzf {}",
-                       name, size, filter.values[kLzfChunkBytes]));
+    refuse_file(
+        path,
+        fmt::format("'{}' is damaged: its chunks have {} bytes, for lzf {}",
+                    name, size, filter.values[kLzfChunkBytes]));
   }
 }
 
@@ -169,7 +171,7 @@ Hdf5File::Hdf5File(const std::filesystem::path& path) : path_(path.string()) {
   register_lzf();
   file_ = H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (file_ < 0) {
-    refuse(path_, "cannot be read as HDF5; is it whole?" + reason());
+    refuse_file(path_, "cannot be read as HDF5; is it whole?" + reason());
   }
 }
 
@@ -179,7 +181,7 @@ std::vector<std::string> Hdf5File::members(const std::string& group) const {
   const Handle handle(H5Gopen2(file_, group.c_str(), H5P_DEFAULT), H5Gclose);
   H5G_info_t info{};
   if (!handle || H5Gget_info(handle.get(), &info) < 0) {
-    refuse(path_, fmt::format("there is no group '{}'", group));
+    refuse_file(path_, fmt::format("there is no group '{}'", group));
   }
   std::vector<std::string> names;
   for (hsize_t i = 0; i < info.nlinks; ++i) {
@@ -189,7 +191,8 @@ std::vector<std::string> Hdf5File::members(const std::string& group) const {
     };
     const ssize_t size = name_of(nullptr, 0);
     if (size < 0) {
-      refuse(path_, fmt::format("group '{}' is damaged{}", group, reason()));
+      refuse_file(path_,
+                  fmt::format("group '{}' is damaged{}", group, reason()));
     }
     std::string name(static_cast<size_t>(size), '\0');
     name_of(name.data(), name.size() + 1);
@@ -230,12 +233,12 @@ std::optional<std::string> Hdf5File::text_attribute(
 
 Hdf5Shape Hdf5File::shape(const std::string& dataset) const {
   const Handle handle(H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), H5Dclose);
-  if (!handle) refuse(path_, fmt::format("there is no '{}'", dataset));
+  if (!handle) refuse_file(path_, fmt::format("there is no '{}'", dataset));
   const Handle space(H5Dget_space(handle.get()), H5Sclose);
   const Handle type(H5Dget_type(handle.get()), H5Tclose);
   const int rank = H5Sget_simple_extent_ndims(space.get());
   if (!space || !type || rank < 0) {
-    refuse(path_, fmt::format("'{}' is damaged{}", dataset, reason()));
+    refuse_file(path_, fmt::format("'{}' is damaged{}", dataset, reason()));
   }
   std::vector<hsize_t> sides(static_cast<size_t>(rank));
   H5Sget_simple_extent_dims(space.get(), sides.data(), nullptr);
@@ -264,8 +267,8 @@ std::vector<uint8_t> Hdf5File::read_bytes(const std::string& dataset,
                           extent.data(), nullptr) < 0 ||
       H5Dread(handle.get(), H5T_NATIVE_UINT8, memory.get(), space.get(),
               H5P_DEFAULT, bytes.data()) < 0) {
-    refuse(path_, fmt::format("'{}' cannot be read{}", dataset,
-                              reason_for(handle.get())));
+    refuse_file(path_, fmt::format("'{}' cannot be read{}", dataset,
+                                   reason_for(handle.get())));
   }
   return bytes;
 }
@@ -277,8 +280,8 @@ std::vector<float> Hdf5File::read_numbers(const std::string& dataset) const {
   check_lzf(path_, dataset, handle.get());
   if (H5Dread(handle.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT,
               numbers.data()) < 0) {
-    refuse(path_, fmt::format("'{}' cannot be read{}", dataset,
-                              reason_for(handle.get())));
+    refuse_file(path_, fmt::format("'{}' cannot be read{}", dataset,
+                                   reason_for(handle.get())));
   }
   return numbers;
 }

@@ -32,7 +32,7 @@ class Hdf5File {
   // Names of what is in a group.
   std::vector<std::string> members(const std::string& group) const;
 
-  // No value when the object has no such attribute, or one that is no text.
+  // No value when the object has no such attribute, or one that is not text.
   std::optional<std::string> text_attribute(const std::string& object,
                                             const std::string& name) const;
 
@@ -47,7 +47,7 @@ class Hdf5File {
 
  private:
   std::string path_;
-  // Of HDF5; the stand-in where that is missing has none.
+  // HDF5's handle; unused in a build without HDF5.
   [[maybe_unused]] int64_t file_ = -1;
 };
 

@@ -24,7 +24,7 @@ using Rows = ParquetFile::Rows;
 struct Episode {
   int64_t number = 0;
   fs::path data = {};
-  // Of its cameras that are videos.
+  // For cameras stored as videos.
   struct Video {
     fs::path path = {};
     double begin = 0;
@@ -225,7 +225,7 @@ class LerobotSource final : public EpisodeSource {
                     meta_.version == 2 ? ".jsonl" : ""));
   }
 
-  // The task of its rows; when they do not say one, what is listed.
+  // The task of its rows; without one, the task in the list.
   std::string sentence_of(const Episode& source, const DataFile& data,
                           const Rows& rows) const {
     if (!data.tasks.empty() && rows.count > 0) {
@@ -234,7 +234,7 @@ class LerobotSource final : public EpisodeSource {
                              std::not_equal_to<>()) != tasks.end()) {
         throw FormatError("its task changes on the way; one episode has one");
       }
-      // Not below either when it is no number.
+      // False for NaN as well.
       if (tasks[0] >= 0 && tasks[0] < 1e9) {
         const auto found = meta_.tasks.find(static_cast<int64_t>(tasks[0]));
         if (found != meta_.tasks.end()) return found->second;

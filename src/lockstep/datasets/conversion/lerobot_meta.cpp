@@ -20,7 +20,7 @@ constexpr const char* kPrefix = "observation.images.";
 Json parse_json(const std::string& text, const std::string& where) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
-    throw FormatError(fmt::format("{} is no JSON table", where));
+    throw FormatError(fmt::format("{} is not a JSON object", where));
   }
   return json;
 }
@@ -132,7 +132,7 @@ std::string action_column(const Features& features, const fs::path& info) {
       info.string(), join(features.names, ", ")));
 }
 
-void read_tasks(const fs::path& path, LerobotMeta& meta) {
+void read_task_lines(const fs::path& path, LerobotMeta& meta) {
   std::error_code problem;
   if (!fs::exists(path, problem)) return;
   for (const Json& row : read_json_lines(path)) {
@@ -158,7 +158,7 @@ void read_listed(const fs::path& path, LerobotMeta& meta) {
   }
 }
 
-// Where files are, when meta/info.json does not say it.
+// Where files are, unless meta/info.json names it.
 void read_paths(const Json& info, LerobotMeta& meta) {
   const bool is_2 = meta.version == 2;
   meta.data_path = value_of<std::string>(info, "data_path")
@@ -201,7 +201,7 @@ LerobotMeta read_lerobot_meta(const fs::path& folder,
   meta.action = action_column(features, info_path);
   read_paths(info, meta);
   if (meta.version > 2) return meta;
-  read_tasks(folder / "meta" / "tasks.jsonl", meta);
+  read_task_lines(folder / "meta" / "tasks.jsonl", meta);
   read_listed(folder / "meta" / "episodes.jsonl", meta);
   return meta;
 }

@@ -24,7 +24,7 @@ struct LerobotMeta {
   std::string video_path = {};
   int64_t chunk_size = 1000;                  // Episodes per chunk in 2.x.
   std::map<int64_t, std::string> tasks = {};  // By task_index.
-  // What the data set's list says of each episode_index; empty without it.
+  // The data set's list by episode_index; empty without it.
   struct Video {
     int64_t chunk = 0;
     int64_t file = 0;

@@ -46,7 +46,7 @@ double finite(double number) {
   return number;
 }
 
-// The other column is the index of a pandas table, whose name varies.
+// The other column is the index of a pandas table; its name varies.
 std::string text_column(const ParquetFile& file) {
   for (const std::string& name : file.columns()) {
     if (name != "task_index") return name;
@@ -54,7 +54,7 @@ std::string text_column(const ParquetFile& file) {
   throw FormatError("meta/tasks.parquet has no column with sentences");
 }
 
-Json read_tasks(const fs::path& path) {
+Json read_task_table(const fs::path& path) {
   const ParquetFile file(path);
   const std::vector<double> indices = file.numbers("task_index");
   const std::vector<std::string> texts = file.texts(text_column(file));
@@ -123,7 +123,7 @@ std::string tables_as_json(const fs::path& folder,
   Json tables = {{"tasks", Json::array()}, {"episodes", Json::array()}};
   const fs::path tasks = folder / "meta" / "tasks.parquet";
   std::error_code problem;
-  if (fs::exists(tasks, problem)) tables["tasks"] = read_tasks(tasks);
+  if (fs::exists(tasks, problem)) tables["tasks"] = read_task_table(tasks);
   for (const fs::path& path : parquet_files(folder / "meta" / "episodes")) {
     EpisodeTable(path, cameras).add_rows(tables["episodes"]);
   }

@@ -1,4 +1,4 @@
-// What the names in LIBERO's files say.
+// Sentences from names in LIBERO's files.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace lockstep {
 // The task as a sentence. From the attribute problem_info, a JSON table with
 // "language_instruction"; when that is missing, from the file's name without
 // ending: "KITCHEN_SCENE3_turn_on_the_stove_demo" is "turn on the stove".
-// Throws FormatError when both say nothing.
+// Throws FormatError when neither holds one.
 std::string libero_sentence(const std::optional<std::string>& problem_info,
                             const std::string& file_stem);
 

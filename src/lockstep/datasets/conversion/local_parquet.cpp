@@ -30,11 +30,6 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return paths;
 }
 
-bool is_folder(const fs::path& path) {
-  std::error_code problem;
-  return fs::is_directory(path, problem);
-}
-
 std::string sentence_in(const fs::path& folder) {
   if (const auto text = try_read_file(folder / "language_task.txt")) {
     return *text;

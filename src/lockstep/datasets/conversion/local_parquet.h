@@ -1,4 +1,4 @@
-// The local layout whose actions are parquet files.
+// The local layout with actions in parquet files.
 #pragma once
 
 #include <filesystem>

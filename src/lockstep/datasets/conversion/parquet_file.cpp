@@ -294,7 +294,7 @@ struct ParquetFile::Impl {
         if (!bytes) {
           refuse(
               fmt::format("column '{}' ({}) has a row without the bytes of "
-                          "a image",
+                          "an image",
                           image_columns[i], array->type()->ToString()));
         }
         take(i, *bytes);

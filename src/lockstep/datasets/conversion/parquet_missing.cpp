@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-[[noreturn]] void refuse(const std::string& path) {
+[[noreturn]] void refuse_parquet(const std::string& path) {
   throw ConfigError("cannot read '" + path +
                     "': this lockstep-prepare was built without Arrow. Install "
                     "the Python package pyarrow into the environment of torch "
@@ -18,36 +18,38 @@ namespace {
 struct ParquetFile::Impl {};
 
 ParquetFile::ParquetFile(const std::filesystem::path& path) {
-  refuse(path.string());
+  refuse_parquet(path.string());
 }
 
 ParquetFile::~ParquetFile() = default;
 
-const std::vector<std::string>& ParquetFile::columns() const { refuse(""); }
+const std::vector<std::string>& ParquetFile::columns() const {
+  refuse_parquet("");
+}
 
-size_t ParquetFile::num_rows() const { refuse(""); }
+size_t ParquetFile::num_rows() const { refuse_parquet(""); }
 
 std::vector<double> ParquetFile::numbers(const std::string& /*column*/) const {
-  refuse("");
+  refuse_parquet("");
 }
 
 std::vector<std::string> ParquetFile::texts(
     const std::string& /*column*/) const {
-  refuse("");
+  refuse_parquet("");
 }
 
 std::vector<std::vector<std::string>> ParquetFile::text_lists(
     const std::string& /*column*/) const {
-  refuse("");
+  refuse_parquet("");
 }
 
 std::vector<Action> ParquetFile::actions(const std::string& /*column*/) const {
-  refuse("");
+  refuse_parquet("");
 }
 
 void ParquetFile::images(std::span<const std::string> /*columns*/,
                          const Rows& /*rows*/, const TakeBytes& /*take*/) {
-  refuse("");
+  refuse_parquet("");
 }
 
 }  // namespace lockstep

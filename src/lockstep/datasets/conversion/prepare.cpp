@@ -134,8 +134,7 @@ void check_flags(const Options& options, const PrepareConfig& config,
   const std::string& split = config.conversion.split;
   if (split.empty() || split.starts_with('.') ||
       split.find('/') != std::string::npos) {
-    throw ConfigError(
-        fmt::format("--split '{}' is no name of a folder", split));
+    throw ConfigError(fmt::format("--split '{}' is not a folder name", split));
   }
 }
 
@@ -165,7 +164,7 @@ ConversionCounts convert(const PrepareConfig& config, const std::string& kind,
   return convert_episodes(*source, config.conversion, progress);
 }
 
-// Says which episodes are left out; an old list goes when there are none.
+// Lists the rejected episodes; removes an old list when there are none.
 void write_rejected(const fs::path& file,
                     const std::vector<Rejection>& rejected) {
   if (rejected.empty()) {

@@ -1,4 +1,4 @@
-// `lockstep-prepare atlas`: turns data sets of other layouts into episodes.
+// `lockstep-prepare atlas`: converts data sets of other layouts to episodes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct Prepared {
   size_t num_rejected = 0;  // Episodes and files that could not be read.
 };
 
-// Writes {output}/{split}/episode_*/ (see recipes/atlas/episodes.h), with
+// Writes {output}/{split}/episode_*/ (see datasets/episodes/episodes.h), with
 // several processes, which are forked: the caller has one thread. Each episode
 // appears whole or not at all; those that are there stay unless --overwrite is
 // given, so that a run that was killed goes on. Episodes that cannot be read

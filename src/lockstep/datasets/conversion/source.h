@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// What could not be turned into an episode, and why.
+// An episode that could not be converted, and why.
 struct Rejection {
   std::string name;
   std::string reason;
@@ -53,10 +53,10 @@ struct SourceConfig {
   std::filesystem::path input = {};
   ChildLimits limits = {};   // For the processes that read files.
   int64_t num_children = 1;  // How many of them list files at a time.
-  // How the workspace's and the wrist's camera are called in the data set; only
-  // the first: episodes without a wrist view; none: the usual names.
+  // Names of the workspace's and the wrist's camera in the data set; only the
+  // first: episodes without a wrist view; none: the usual names.
   std::vector<std::string> cameras = {};
-  // Images in HDF5 files turned upside down.
+  // Flip images in HDF5 files upside down.
   bool flip = false;
   // How far the time of a video's frame may be from that of its row, in
   // seconds.

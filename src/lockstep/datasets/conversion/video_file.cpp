@@ -86,7 +86,8 @@ struct VideoFile::Impl {
   void open() {
     av_log_set_level(AV_LOG_QUIET);
     AVDictionary* options = nullptr;
-    // Whatever the file says, no other is opened, and none of the network.
+    // Whatever the file refers to, no other file and no network address is
+    // opened.
     av_dict_set(&options, "protocol_whitelist", "file", 0);
     AVFormatContext* opened = nullptr;
     const int result =
@@ -243,7 +244,7 @@ struct VideoFile::Impl {
         scaler.release(), frame.width, frame.height,
         static_cast<AVPixelFormat>(frame.format), frame.width, frame.height,
         AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr));
-    if (!scaler) refuse("its pixels cannot be turned into RGB");
+    if (!scaler) refuse("its pixels cannot be converted to RGB");
     int* inverse = nullptr;
     int* table = nullptr;
     int source_range = 0;

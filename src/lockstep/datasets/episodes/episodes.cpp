@@ -22,16 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEpisodePrefix = "episode_";
 
-bool is_there(const fs::path& path) {
-  std::error_code problem;
-  return fs::exists(path, problem);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code problem;
-  return fs::is_directory(path, problem);
-}
-
 // Names in a folder that are not hidden, sorted.
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -61,7 +51,7 @@ std::string advice(const EpisodeConfig& config) {
   const fs::path folder = config.data_dir;
   if (const auto command = conversion_command(folder)) {
     return fmt::format(
-        "it is a data set of another kind, which this command turns into "
+        "it is a data set of another kind; this command converts it to "
         "episodes:\n  {}",
         *command);
   }
@@ -90,7 +80,7 @@ fs::path find_split(const EpisodeConfig& config) {
   const fs::path folder = config.data_dir;
   if (!is_folder(folder)) {
     throw ConfigError(fmt::format(
-        "data_dir '{}' is no folder; it holds {}/episode_*/ (data_dir: "
+        "data_dir '{}' is not a folder; it holds {}/episode_*/ (data_dir: "
         "builtin:reach needs no files)",
         config.data_dir, config.split));
   }
@@ -208,8 +198,8 @@ void read_views(const EpisodeConfig& config, Episode& episode) {
 
 void read_actions(const EpisodeConfig& config, Episode& episode) {
   const fs::path csv = episode.folder / "actions.csv";
-  if (!is_there(csv)) {
-    if (is_there(episode.folder / "actions.parquet")) {
+  if (!path_exists(csv)) {
+    if (path_exists(episode.folder / "actions.parquet")) {
       throw ConfigError(fmt::format(
           "'{}' has its actions as parquet only; this command writes them as "
           "csv beside it:\n  {}",
@@ -241,20 +231,20 @@ std::string checked_sentence(std::string_view text, const fs::path& file) {
         file.string()));
   }
   if (!is_utf8(sentence)) {
-    throw FormatError(fmt::format("'{}' is no UTF-8 text", file.string()));
+    throw FormatError(fmt::format("'{}' is not UTF-8 text", file.string()));
   }
   return sentence;
 }
 
 std::string read_sentence(const fs::path& folder) {
   const fs::path file = folder / "language_task.txt";
-  if (is_there(file)) return checked_sentence(read_file(file), file);
+  if (path_exists(file)) return checked_sentence(read_file(file), file);
   const fs::path metadata = folder / "metadata.json";
-  if (is_there(metadata)) {
+  if (path_exists(metadata)) {
     const auto json = nlohmann::json::parse(read_file(metadata), nullptr,
                                             /*allow_exceptions=*/false);
     if (json.is_discarded()) {
-      throw FormatError(fmt::format("'{}' is no JSON", metadata.string()));
+      throw FormatError(fmt::format("'{}' is not JSON", metadata.string()));
     }
     const auto found =
         json.is_object() ? json.find("language_task") : json.end();

@@ -42,7 +42,7 @@ class EpisodeViews {
 
 struct Episode {
   std::filesystem::path folder = {};
-  std::string name = {};      // Of the folder.
+  std::string name = {};      // The folder's name.
   std::string sentence = {};  // What is done.
   EpisodeViews workspace = {};
   EpisodeViews wrist = {};           // Empty without use_wrist_camera.

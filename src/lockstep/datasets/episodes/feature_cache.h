@@ -1,4 +1,5 @@
-// What frozen nets say of frames and sentences, computed once for all runs.
+// Features of frozen encoders for frames and sentences, computed once and
+// reused by all runs.
 //
 //   {folder}/images-{key}/{fingerprint of the episode}.safetensors
 //   {folder}/sentences-{key}/{hash of the sentence}.safetensors
@@ -25,7 +26,7 @@ struct FeatureKeys {
 // whole, by one of them each.
 class FeatureCache {
  public:
-  // What a killed process left half-written goes.
+  // Removes what a killed process left half-written.
   FeatureCache(std::filesystem::path folder, const FeatureKeys& keys);
 
   // Reads all of the entry: one that is damaged counts as missing.
@@ -36,7 +37,7 @@ class FeatureCache {
   void put_episode(const std::string& fingerprint, const ViewFeatures& frames);
   void put_sentence(const std::string& sentence, const at::Tensor& hidden);
 
-  // Of one frame: [S, ...]. Throws IoError and FormatError.
+  // For one frame: [S, ...]. Throws IoError and FormatError.
   ViewFeatures frame(const std::string& fingerprint, int64_t frame) const;
   at::Tensor sentence(const std::string& sentence) const;  // [T, size]
 

@@ -1,4 +1,4 @@
-// Features in files of their own, with a checksum: a few named tensors.
+// Files of features: a few named tensors with a checksum.
 #pragma once
 
 #include <filesystem>

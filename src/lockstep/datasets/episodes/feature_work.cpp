@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Of parts of an episode, in their order.
+// Joins parts of an episode, in order.
 ViewFeatures joined(const std::vector<ViewFeatures>& parts) {
   const auto join = [&](at::Tensor ViewFeatures::* member) -> at::Tensor {
     if (!(parts.front().*member).defined()) return {};
@@ -29,7 +29,7 @@ at::Tensor on_host(const at::Tensor& tensor) {
 
 }  // namespace
 
-FeatureWork::FeatureWork(const FeatureWorkConfig& config, const Shard& share)
+FeatureWork::FeatureWork(const FeatureWorkConfig& config, const Shard& shard)
     : config_(config) {
   std::vector<Item> items;
   std::set<std::string> sentences;
@@ -43,8 +43,8 @@ FeatureWork::FeatureWork(const FeatureWorkConfig& config, const Shard& share)
     items.push_back({.sentence = sentence});
   }
   std::vector<Item> own;
-  for (size_t i = static_cast<size_t>(share.rank); i < items.size();
-       i += static_cast<size_t>(share.size)) {
+  for (size_t i = static_cast<size_t>(shard.rank); i < items.size();
+       i += static_cast<size_t>(shard.size)) {
     own.push_back(items[i]);
   }
   std::vector<char> is_missing(own.size());

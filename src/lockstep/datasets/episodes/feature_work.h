@@ -1,4 +1,4 @@
-// A rank's share of filling a cache of features.
+// A rank's part of filling a feature cache.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ struct FeatureWorkConfig {
   int64_t batch_size = 8;  // Frames at a time.
 };
 
-// Every rank looks at its own share of episodes and sentences, and makes what
-// is missing or damaged. An entry is written when it is whole: a killed run is
-// gone on with by the next.
+// Every rank checks its own shard of episodes and sentences, and computes what
+// is missing or damaged. An entry is written when it is complete: the next run
+// continues after a killed one.
 class FeatureWork {
  public:
-  // Looks, and makes nothing.
-  FeatureWork(const FeatureWorkConfig& config, const Shard& share);
+  // Checks, and computes nothing.
+  FeatureWork(const FeatureWorkConfig& config, const Shard& shard);
 
-  // Makes the next entry, if one is left.
+  // Computes the next entry, if one is left.
   CacheProgress step();
 
  private:

@@ -16,7 +16,7 @@ struct PrepareCommand {
 // `lockstep prepare atlas --from ...`, as a shell takes it.
 std::string prepare_command_text(const PrepareCommand& command);
 
-// The command that turns the data set in a folder into episodes; no value when
+// The command that converts the data set in a folder to episodes; no value when
 // the folder looks like none that can be converted.
 std::optional<std::string> conversion_command(
     const std::filesystem::path& folder);

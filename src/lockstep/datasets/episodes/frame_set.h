@@ -1,5 +1,5 @@
-// Every frame of every episode as a sample: what is seen and said, and the
-// action that follows.
+// Every frame of every episode as a sample: images, instruction, and the action
+// that follows.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// What both ways to an observation share.
+// Common to both kinds of frame sets.
 struct FrameSetConfig {
   std::shared_ptr<const FrameSource> source = {};
   std::shared_ptr<const Encoders> encoders = {};  // For tokenize().
@@ -51,12 +51,12 @@ class FrameSet : public Dataset {
   at::Tensor action(const Place& place) const;
 
   FrameSetConfig config_;
-  std::vector<int64_t> first_frames_;  // Of every episode, and behind the last.
+  std::vector<int64_t> first_frames_;  // Per episode, and one past the last.
 };
 
-// Images and tokens, for nets that are run in every step. A batch: kImages
-// uint8 [B, S, 3, H, W], kIds int64 [B, T], kIdMask bool [B, T],
-// kImageActions float [B, 7].
+// Images and tokens, for encoders that run in every step. A batch: kImages
+// uint8 [B, S, 3, H, W], kIds int64 [B, T], kIdMask bool [B, T], kImageActions
+// float [B, 7].
 class ImageFrames final : public FrameSet {
  public:
   using FrameSet::FrameSet;

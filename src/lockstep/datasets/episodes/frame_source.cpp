@@ -17,10 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kUsualValSplit = "val";
-constexpr int64_t kReachToValidate = 4;  // One of so many.
+constexpr int64_t kReachToValidate = 4;  // One in four.
 
-// What is known of a image without reading it.
-std::string facts_of(const fs::path& path) {
+// Identifies an image file without reading it.
+std::string file_facts(const fs::path& path) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
   const auto time = fs::last_write_time(path, error);
@@ -52,7 +52,7 @@ class EpisodeFiles final : public FrameSource {
     digest.add(at(episode).name + "\n");
     for (const Camera camera : {Camera::kWorkspace, Camera::kWrist}) {
       const EpisodeViews& own = views(episode, camera);
-      for (size_t i = 0; i < own.size(); ++i) digest.add(facts_of(own[i]));
+      for (size_t i = 0; i < own.size(); ++i) digest.add(file_facts(own[i]));
     }
     return digest.hex();
   }
@@ -144,7 +144,7 @@ FrameSources open_files(const FrameConfig& config) {
                          [&](const Episode& episode) {
                            return is_held_back(episode, config.val_fraction);
                          });
-    // Of few episodes none may be chosen, or all.
+    // With few episodes none or all may be chosen.
     if (!held_back.empty() && held_back.size() < train.size()) {
       std::erase_if(train, [&](const Episode& episode) {
         return is_held_back(episode, config.val_fraction);

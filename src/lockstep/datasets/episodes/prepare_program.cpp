@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kName = "lockstep-prepare";
+constexpr const char* kPrepareName = "lockstep-prepare";
 constexpr const char* kVariable = "LOCKSTEP_PREPARE";
 
 // A path, or a name to look for on PATH.
@@ -20,9 +20,9 @@ std::string find_program() {
   if (const char* named = std::getenv(kVariable)) return named;
   std::error_code problem;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", problem);
-  const auto beside = self.parent_path() / kName;
+  const auto beside = self.parent_path() / kPrepareName;
   if (!problem && std::filesystem::exists(beside, problem)) return beside;
-  return kName;
+  return kPrepareName;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // `lockstep prepare atlas --input ...`, which is the work of lockstep-prepare:
-// a program of its own, so that this library links neither HDF5 nor Arrow.
+// a separate program, so that this library links neither HDF5 nor Arrow.
 #pragma once
 
 #include <string>

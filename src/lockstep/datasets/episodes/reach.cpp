@@ -11,18 +11,17 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/new_file.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/datasets/drawing.h"
 #include "lockstep/error.h"
 #include "lockstep/random.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kName = "builtin:reach";
+constexpr std::string_view kReachName = "builtin:reach";
 constexpr size_t kNumDiscs = 3;
 constexpr double kDiscRadius = 0.11;  // Lengths are parts of the table's side.
 constexpr double kReach = 0.7;        // A distance that is an action of 1.
-
-using Colour = std::array<double, 3>;
 
 struct DiscKind {
   const char* name;
@@ -37,28 +36,24 @@ constexpr std::array<DiscKind, kNumDiscs> kDiscs = {{
 constexpr Colour kTable = {205, 200, 185};
 constexpr Colour kGripper = {95, 95, 95};
 
-struct Point {
+struct TablePoint {
   double x = 0;
   double y = 0;
 };
 
-struct Scene {
-  std::array<Point, kNumDiscs> discs = {};
+struct ReachScene {
+  std::array<TablePoint, kNumDiscs> discs = {};
   size_t target = 0;
-  Point gripper = {};
+  TablePoint gripper = {};
   double height = 0;
   uint64_t noise_seed = 0;
 };
 
-// What of the table a image shows.
+// The part of the table that an image shows.
 struct Window {
-  Point centre = {.x = 0.5, .y = 0.5};
+  TablePoint centre = {.x = 0.5, .y = 0.5};
   double half_side = 0.5;
 };
-
-double between(RandomStream& random, double low, double high) {
-  return low + (high - low) * random.uniform();
-}
 
 uint64_t episode_seed(const ReachConfig& config, int64_t episode) {
   uint64_t split = 0;
@@ -69,50 +64,51 @@ uint64_t episode_seed(const ReachConfig& config, int64_t episode) {
 }
 
 // As it is before the first frame.
-Scene draw_start(uint64_t seed) {
+ReachScene draw_start(uint64_t seed) {
   RandomStream random(seed);
-  Scene scene;
-  // Each in a quarter of the table of its own: discs never overlap.
+  ReachScene scene;
+  // Each in its own quarter of the table: discs never overlap.
   std::array<int, 4> quarters = {0, 1, 2, 3};
   random.shuffle(quarters);
   for (size_t i = 0; i < kNumDiscs; ++i) {
     scene.discs[i].x = (quarters[i] % 2 == 0 ? 0.29 : 0.71);
     scene.discs[i].y = (quarters[i] / 2 == 0 ? 0.29 : 0.71);
-    scene.discs[i].x += between(random, -0.1, 0.1);
-    scene.discs[i].y += between(random, -0.1, 0.1);
+    scene.discs[i].x += draw_between(random, -0.1, 0.1);
+    scene.discs[i].y += draw_between(random, -0.1, 0.1);
   }
   scene.target = static_cast<size_t>(random.integer(kNumDiscs));
-  scene.gripper.x = between(random, 0.15, 0.85);
-  scene.gripper.y = between(random, 0.15, 0.85);
-  scene.height = between(random, 0.4, 0.9);
+  scene.gripper.x = draw_between(random, 0.15, 0.85);
+  scene.gripper.y = draw_between(random, 0.15, 0.85);
+  scene.height = draw_between(random, 0.4, 0.9);
   return scene;
 }
 
-Scene scene_at(const ReachConfig& config, int64_t episode, int64_t frame) {
+ReachScene scene_at(const ReachConfig& config, int64_t episode, int64_t frame) {
   LOCKSTEP_CHECK(episode >= 0 && episode < config.num_episodes && frame >= 0 &&
                      frame < config.num_frames,
                  "there is no such frame");
   const uint64_t seed = episode_seed(config, episode);
-  Scene scene = draw_start(seed);
-  double left = 1;  // Of the way.
+  ReachScene scene = draw_start(seed);
+  double left = 1;  // Fraction of the way.
   for (int64_t i = 0; i < frame; ++i) left *= 0.75;
-  const Point target = scene.discs[scene.target];
+  const TablePoint target = scene.discs[scene.target];
   RandomStream random(seed, static_cast<uint64_t>(frame) + 1);
   scene.gripper.x = target.x + (scene.gripper.x - target.x) * left +
-                    between(random, -0.03, 0.03);
+                    draw_between(random, -0.03, 0.03);
   scene.gripper.y = target.y + (scene.gripper.y - target.y) * left +
-                    between(random, -0.03, 0.03);
-  scene.height = scene.height * left + between(random, 0, 0.1);
+                    draw_between(random, -0.03, 0.03);
+  scene.height = scene.height * left + draw_between(random, 0, 0.1);
   scene.noise_seed = mix_bits(seed + static_cast<uint64_t>(frame));
   return scene;
 }
 
-double distance(Point a, Point b) {
+double distance(TablePoint a, TablePoint b) {
   return std::sqrt((a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y));
 }
 
-// The part of a pixel that a shape covers, whose edge is so many pixels inside.
-double coverage(double pixels_inside) {
+// The fraction of a pixel inside a shape, by the signed distance to its edge in
+// pixels.
+double pixel_coverage(double pixels_inside) {
   return std::clamp(pixels_inside + 0.5, 0.0, 1.0);
 }
 
@@ -120,11 +116,13 @@ void paint_over(Colour& below, const Colour& colour, double part) {
   for (size_t i = 0; i < 3; ++i) below[i] += part * (colour[i] - below[i]);
 }
 
-Colour colour_at(const Scene& scene, Point at, double pixels_per_side) {
+Colour table_colour_at(const ReachScene& scene, TablePoint at,
+                       double pixels_per_side) {
   Colour colour = kTable;
   for (size_t i = 0; i < kNumDiscs; ++i) {
     const double inside = kDiscRadius - distance(at, scene.discs[i]);
-    paint_over(colour, kDiscs[i].colour, coverage(inside * pixels_per_side));
+    paint_over(colour, kDiscs[i].colour,
+               pixel_coverage(inside * pixels_per_side));
   }
   constexpr double kHalfWidth = 0.035;
   const double arm = 0.05 + 0.08 * scene.height;
@@ -133,11 +131,11 @@ Colour colour_at(const Scene& scene, Point at, double pixels_per_side) {
   const double across = std::min(arm - x, kHalfWidth - y);
   const double upright = std::min(kHalfWidth - x, arm - y);
   paint_over(colour, kGripper,
-             coverage(std::max(across, upright) * pixels_per_side));
+             pixel_coverage(std::max(across, upright) * pixels_per_side));
   return colour;
 }
 
-Image paint(const Scene& scene, const Window& window, int size) {
+Image paint_table(const ReachScene& scene, const Window& window, int size) {
   constexpr double kNoise = 6.0 / 255;  // Levels to either side, per byte.
   Image image = make_image(size, size, 3);
   const double side = 2 * window.half_side;
@@ -145,11 +143,11 @@ Image paint(const Scene& scene, const Window& window, int size) {
   uint64_t pixel = 0;
   for (int y = 0; y < size; ++y) {
     for (int x = 0; x < size; ++x, ++pixel) {
-      const Point at{
+      const TablePoint at{
           .x = window.centre.x - window.half_side + side * (x + 0.5) / size,
           .y = window.centre.y - window.half_side + side * (y + 0.5) / size};
       const uint64_t noise = mix_bits(scene.noise_seed + pixel);
-      const Colour colour = colour_at(scene, at, size / side);
+      const Colour colour = table_colour_at(scene, at, size / side);
       for (size_t i = 0; i < 3; ++i) {
         const auto byte = static_cast<double>((noise >> (8 * i)) & 255U);
         const double level = colour[i] + kNoise * (2 * byte - 255);
@@ -181,8 +179,9 @@ void write_episode(const ReachTask& task, int64_t episode,
 }  // namespace
 
 std::optional<int64_t> num_reach_episodes(const std::string& data_dir) {
-  if (!data_dir.starts_with(kName)) return std::nullopt;
-  const std::string_view rest = std::string_view(data_dir).substr(kName.size());
+  if (!data_dir.starts_with(kReachName)) return std::nullopt;
+  const std::string_view rest =
+      std::string_view(data_dir).substr(kReachName.size());
   if (rest.empty()) return ReachConfig{}.num_episodes;
   const auto number =
       rest.front() == ':' ? parse_integer(rest.substr(1)) : std::nullopt;
@@ -201,18 +200,18 @@ ReachTask::ReachTask(const ReachConfig& config) : config_(config) {
     throw ConfigError(fmt::format(
         "{} with {} episodes of {} frames of {} pixels: there must be at least "
         "1 of 1 of 8",
-        kName, config.num_episodes, config.num_frames, config.image_size));
+        kReachName, config.num_episodes, config.num_frames, config.image_size));
   }
 }
 
 std::string ReachTask::sentence(int64_t episode) const {
-  const Scene scene = scene_at(config_, episode, 0);
+  const ReachScene scene = scene_at(config_, episode, 0);
   return fmt::format("reach the {} disc", kDiscs[scene.target].name);
 }
 
 Action ReachTask::action(int64_t episode, int64_t frame) const {
-  const Scene scene = scene_at(config_, episode, frame);
-  const Point target = scene.discs[scene.target];
+  const ReachScene scene = scene_at(config_, episode, frame);
+  const TablePoint target = scene.discs[scene.target];
   const double x = (target.x - scene.gripper.x) / kReach;
   const double y = (target.y - scene.gripper.y) / kReach;
   const bool is_near = distance(target, scene.gripper) < kDiscRadius;
@@ -226,14 +225,14 @@ Action ReachTask::action(int64_t episode, int64_t frame) const {
 }
 
 Image ReachTask::workspace(int64_t episode, int64_t frame) const {
-  return paint(scene_at(config_, episode, frame), {}, config_.image_size);
+  return paint_table(scene_at(config_, episode, frame), {}, config_.image_size);
 }
 
 Image ReachTask::wrist(int64_t episode, int64_t frame) const {
-  Scene scene = scene_at(config_, episode, frame);
+  ReachScene scene = scene_at(config_, episode, frame);
   scene.noise_seed = mix_bits(scene.noise_seed);  // Another camera's.
-  return paint(scene, {.centre = scene.gripper, .half_side = 0.25},
-               config_.image_size);
+  return paint_table(scene, {.centre = scene.gripper, .half_side = 0.25},
+                     config_.image_size);
 }
 
 void write_reach(const ReachTask& task, const std::filesystem::path& data_dir) {

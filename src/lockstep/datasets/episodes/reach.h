@@ -20,12 +20,12 @@
 namespace lockstep {
 
 // The N of "builtin:reach:N", 256 for "builtin:reach"; no value for all else.
-// Throws ConfigError when N is no number from 1 on.
+// Throws ConfigError unless N is at least 1.
 std::optional<int64_t> num_reach_episodes(const std::string& data_dir);
 
 struct ReachConfig {
   int64_t num_episodes = 256;
-  int64_t num_frames = 8;  // Of each episode.
+  int64_t num_frames = 8;  // Per episode.
   int image_size = 42;     // Pixels of a side, from 8 on.
   // Sets of other splits or seeds have no episode in common.
   std::string split = "train";

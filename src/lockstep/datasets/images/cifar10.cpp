@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lockstep/base/files.h"
+#include "lockstep/base/shape_text.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/pickle_reader.h"
 
@@ -32,7 +33,7 @@ Part read_binary(std::span<const std::byte> bytes) {
   constexpr size_t kRecord = 1 + kPixels;
   if (bytes.empty() || bytes.size() % kRecord != 0) {
     throw FormatError(
-        fmt::format("its {} bytes are no multiple of {}, which one image "
+        fmt::format("its {} bytes are not a multiple of {}, which one image "
                     "takes; was it cut off?",
                     bytes.size(), kRecord));
   }
@@ -85,7 +86,7 @@ Part read_python(std::span<const std::byte> bytes) {
   return part;
 }
 
-void check_labels(const at::Tensor& labels) {
+void check_cifar_labels(const at::Tensor& labels) {
   if (labels.numel() == 0) throw FormatError("it holds no image");
   const int64_t low = labels.min().item<int64_t>();
   const int64_t high = labels.max().item<int64_t>();
@@ -101,10 +102,10 @@ Part read_part(const fs::path& path) {
     const auto bytes = as_bytes(file);
     Part part =
         path.extension() == ".bin" ? read_binary(bytes) : read_python(bytes);
-    check_labels(part.labels);
+    check_cifar_labels(part.labels);
     return part;
   } catch (const FormatError& error) {
-    throw FormatError(fmt::format("{} is no batch of CIFAR-10: {}",
+    throw FormatError(fmt::format("{} is not a batch of CIFAR-10: {}",
                                   path.string(), error.what()));
   }
 }

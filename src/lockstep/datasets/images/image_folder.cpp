@@ -26,9 +26,9 @@ bool is_image(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
-// A link to nowhere that has the name of a image shows when it is read: there
-// it can be skipped.
-bool is_folder(const fs::directory_entry& entry) {
+// A dangling link with the name of an image shows when it is read: there it can
+// be skipped.
+bool is_image_folder(const fs::directory_entry& entry) {
   if (!is_image(entry.path())) return entry.is_directory();
   std::error_code problem;
   return entry.is_directory(problem);
@@ -37,7 +37,7 @@ bool is_folder(const fs::directory_entry& entry) {
 std::vector<fs::path> sub_folders(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (is_folder(entry)) found.push_back(entry.path());
+    if (is_image_folder(entry)) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return a.native() < b.native();
@@ -65,7 +65,7 @@ std::vector<fs::path> images_below(const fs::path& folder) {
   for (auto place = fs::recursive_directory_iterator(folder, options);
        place != fs::recursive_directory_iterator(); ++place) {
     const fs::path& path = place->path();
-    if (is_folder(*place)) continue;
+    if (is_image_folder(*place)) continue;
     place.disable_recursion_pending();  // Else a link to itself would throw.
     if (is_image(path)) {
       found.emplace_back(path.parent_path(), path.filename());
@@ -88,7 +88,7 @@ ImageFolder::ImageFolder(const fs::path& folder, ImageFolderConfig config)
   }
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
-    throw ConfigError(fmt::format("image folder '{}' is no folder: {}",
+    throw ConfigError(fmt::format("image folder '{}' is not a folder: {}",
                                   folder.string(), kExpected));
   }
   try {

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kShapesToValidate = 2'000;
 constexpr int64_t kShapesToCompare = 10'000;  // The first ones of training.
-constexpr int64_t kHeldOut = 20;              // Every 20th.
+constexpr int64_t kHeldOutImages = 20;        // Every 20th.
 
 constexpr const char* kUsable =
     "the folder of CIFAR-10 (data_batch_1 ... or data_batch_1.bin ..., also "
@@ -81,7 +81,8 @@ ImageSets open_folder(const fs::path& path, int64_t side) {
   std::vector<int64_t> train;
   std::vector<int64_t> validation;
   for (int64_t i = 0; i < images->size(); ++i) {
-    (i % kHeldOut == kHeldOut - 1 ? validation : train).push_back(i);
+    (i % kHeldOutImages == kHeldOutImages - 1 ? validation : train)
+        .push_back(i);
   }
   ImageSets sets{.num_classes = static_cast<int64_t>(images->classes().size())};
   set_images(std::make_shared<Subset>(images, std::move(train)), sets);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "lockstep/datasets/drawing.h"
 #include "lockstep/random.h"
 
 namespace lockstep {
@@ -15,11 +16,9 @@ namespace {
 // Points per pixel and direction, so that edges are smooth.
 constexpr int kPoints = 3;
 
-using Colour = std::array<double, 3>;
-
-struct Look {
+struct ShapeLook {
   int64_t label = 0;
-  double x = 0;  // Of the centre, in parts of the side.
+  double x = 0;  // Centre, as a fraction of the side.
   double y = 0;
   double radius = 0.3;
   double tilt = 0;
@@ -29,7 +28,7 @@ struct Look {
 };
 
 // hue 0 to 1
-Colour colour_of(double hue, double saturation, double value) {
+Colour hsv_colour(double hue, double saturation, double value) {
   Colour colour;
   for (size_t i = 0; i < 3; ++i) {
     const double place =
@@ -40,12 +39,12 @@ Colour colour_of(double hue, double saturation, double value) {
   return colour;
 }
 
-Look draw_look(uint64_t seed, int64_t index) {
+ShapeLook draw_look(uint64_t seed, int64_t index) {
   RandomStream draw(sample_seed(seed, /*epoch=*/0, index));
   const auto between = [&draw](double low, double high) {
-    return low + (high - low) * draw.uniform();
+    return draw_between(draw, low, high);
   };
-  Look look{.label = draw.integer(Shapes::kNumClasses)};
+  ShapeLook look{.label = draw.integer(Shapes::kNumClasses)};
   look.radius = between(0.34, 0.42);
   const double room = 0.47 - look.radius;
   look.x = 0.5 + between(-room, room);
@@ -55,11 +54,11 @@ Look draw_look(uint64_t seed, int64_t index) {
   // Another hue and another brightness: the shape stands out.
   const double other = hue + between(0.3, 0.7);
   const bool is_dark = draw.chance(0.5);
-  look.colour = colour_of(hue, between(0.7, 1),
-                          is_dark ? between(0.85, 1) : between(0.35, 0.55));
+  look.colour = hsv_colour(hue, between(0.7, 1),
+                           is_dark ? between(0.85, 1) : between(0.35, 0.55));
   const auto ground = [&] {
-    return colour_of(other, between(0.15, 0.5),
-                     is_dark ? between(0.05, 0.3) : between(0.8, 1));
+    return hsv_colour(other, between(0.15, 0.5),
+                      is_dark ? between(0.05, 0.3) : between(0.8, 1));
   };
   look.top = ground();
   look.bottom = ground();
@@ -71,7 +70,7 @@ bool is_in_star(double x, double y) {
   int beyond = 0;
   for (int k = 0; k < 5; ++k) {
     const double angle = std::numbers::pi * (0.3 + 0.4 * k);
-    // Lines of a pentagram whose points lie at distance 1.
+    // Lines of a pentagram with its points at distance 1.
     if (x * std::cos(angle) + y * std::sin(angle) > 0.309) ++beyond;
   }
   return beyond <= 1 && std::hypot(x, y) <= 1;
@@ -105,7 +104,8 @@ bool is_inside(int64_t label, double x, double y) {
 }
 
 // Which part of a pixel the shape covers.
-double coverage(const Look& look, double column, double row, double side) {
+double shape_coverage(const ShapeLook& look, double column, double row,
+                      double side) {
   const double cosine = std::cos(look.tilt);
   const double sine = std::sin(look.tilt);
   int hits = 0;
@@ -124,7 +124,7 @@ double coverage(const Look& look, double column, double row, double side) {
 }  // namespace
 
 Sample Shapes::get(int64_t index, uint64_t /*seed*/) const {
-  const Look look = draw_look(config_.seed, index);
+  const ShapeLook look = draw_look(config_.seed, index);
   const int64_t side = config_.side;
   at::Tensor image = at::empty({3, side, side}, at::kByte);
   auto* pixels = image.mutable_data_ptr<uint8_t>();
@@ -132,8 +132,8 @@ Sample Shapes::get(int64_t index, uint64_t /*seed*/) const {
     const double height = static_cast<double>(row) / static_cast<double>(side);
     for (int64_t column = 0; column < side; ++column) {
       const double part =
-          coverage(look, static_cast<double>(column), static_cast<double>(row),
-                   static_cast<double>(side));
+          shape_coverage(look, static_cast<double>(column),
+                         static_cast<double>(row), static_cast<double>(side));
       for (size_t i = 0; i < 3; ++i) {
         const double ground =
             (1 - height) * look.top[i] + height * look.bottom[i];

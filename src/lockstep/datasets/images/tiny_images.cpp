@@ -19,13 +19,13 @@ constexpr std::array<std::array<double, 2>, ImageData::kNumClasses> kNormals = {
 constexpr double kBarWidth = 1.5;
 constexpr double kNoise = 0.35;
 
-struct Look {
+struct TinyLook {
   double shift_x = 0;
   double shift_y = 0;
   double brightness = 1;
 };
 
-Look augmented(uint64_t seed) {
+TinyLook augmented(uint64_t seed) {
   RandomStream draw(seed);
   return {.shift_x = 2 * draw.uniform() - 1,
           .shift_y = 2 * draw.uniform() - 1,
@@ -40,7 +40,7 @@ Sample ImageData::get(int64_t index, uint64_t seed) const {
   const auto& normal = kNormals[static_cast<size_t>(label)];
   const double offset =
       (draw.uniform() - 0.5) * 0.5 * static_cast<double>(config_.size);
-  const Look look = config_.augment ? augmented(seed) : Look{};
+  const TinyLook look = config_.augment ? augmented(seed) : TinyLook{};
   const double centre = 0.5 * static_cast<double>(config_.size - 1);
 
   at::Tensor image = at::empty({1, config_.size, config_.size}, at::kFloat);

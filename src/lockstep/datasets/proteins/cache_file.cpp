@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The original's keys, and three of ours behind them.
-constexpr const char* kBackbone = "backbone_coords";
+// The original's keys, and three additional ones after them.
+constexpr const char* kBackboneKey = "backbone_coords";
 constexpr const char* kFragments = "fragment_token_ids";
 constexpr const char* kTorsions = "torsion_bins";
 constexpr const char* kResidueTypes = "residue_types";
@@ -39,7 +39,7 @@ void require(bool is_right, const std::string& message) {
 std::vector<int64_t> integers_at(const TreeView& view) {
   const at::Tensor& tensor = view.as_tensor();
   require(tensor.dim() == 1 && at::isIntegralType(tensor.scalar_type(), false),
-          fmt::format("'{}' is no list of whole numbers", view.path()));
+          fmt::format("'{}' is not a list of integers", view.path()));
   const at::Tensor numbers = tensor.to(at::kLong).contiguous();
   const auto* first = numbers.const_data_ptr<int64_t>();
   return {first, first + numbers.numel()};
@@ -66,7 +66,7 @@ std::vector<float> backbone_at(const TreeView& view) {
   return {first, first + places.numel()};
 }
 
-// Of either kind of tree.
+// For either kind of tree.
 template <typename View>
 std::vector<std::string> residue_types_at(const View& tree) {
   std::vector<std::string> types;
@@ -85,7 +85,7 @@ void check_length(const TreeView& view, int64_t expected) {
   if (const auto* tensor = view.value().get_if<at::Tensor>()) {
     require(tensor->numel() == 1 &&
                 at::isIntegralType(tensor->scalar_type(), false),
-            fmt::format("'{}' is no whole number", view.path()));
+            fmt::format("'{}' is not an integer", view.path()));
     length = tensor->item<int64_t>();
   } else {
     length = view.as_int();
@@ -95,7 +95,7 @@ void check_length(const TreeView& view, int64_t expected) {
                       length, kResidueTypes, expected));
 }
 
-// What follows from the residues, for files that do not say.
+// Derived from the residues, for files without it.
 void derive_fragment_residues(Protein& protein) {
   std::vector<int64_t> expected;
   for (int64_t i = 0; i < protein.num_residues(); ++i) {
@@ -140,12 +140,12 @@ void read_torsion_residues(const Tree& tree, Protein& protein) {
 Protein protein_of(const Tree& tree) {
   Protein protein{.source = tree.at(kSource).as_string(),
                   .residue_types = residue_types_at(TreeView(tree)),
-                  .backbone = backbone_at(tree.at(kBackbone)),
+                  .backbone = backbone_at(tree.at(kBackboneKey)),
                   .fragments = integers_at(tree.at(kFragments)),
                   .torsion_bins = integers_at(tree.at(kTorsions))};
-  require(
-      std::ssize(protein.backbone) == 12 * protein.num_residues(),
-      fmt::format("'{}' and '{}' differ in length", kBackbone, kResidueTypes));
+  require(std::ssize(protein.backbone) == 12 * protein.num_residues(),
+          fmt::format("'{}' and '{}' differ in length", kBackboneKey,
+                      kResidueTypes));
   check_length(tree.at(kLength), protein.num_residues());
   require_below(protein.fragments, kNumFragments, kFragments);
   require_below(protein.torsion_bins, kNumTorsionBins, kTorsions);
@@ -173,7 +173,7 @@ int64_t first_size(const BasicView<TensorRecord>& view) {
   return tensor.shape[0];
 }
 
-ProteinFacts facts_of(const Value& value) {
+ProteinFacts protein_facts(const Value& value) {
   const std::vector<std::string> types =
       residue_types_at(BasicView<TensorRecord>(value));
   ProteinFacts facts{.source = value.at(kSource).as_string(),
@@ -239,7 +239,7 @@ std::vector<int64_t> torsion_targets(const Protein& protein) {
 
 void write_protein_file(const fs::path& path, const Protein& protein) {
   Tree tree;
-  tree[kBackbone] =
+  tree[kBackboneKey] =
       at::tensor(protein.backbone).view({protein.num_residues(), 4, 3});
   tree[kFragments] = at::tensor(protein.fragments);
   tree[kTorsions] = at::tensor(protein.torsion_bins);
@@ -262,7 +262,7 @@ Protein read_protein_file(const fs::path& path) {
 
 ProteinFacts read_protein_facts(const fs::path& path) {
   return read_as_protein(path, [&] {
-    return facts_of(read_torch_file(path, TorchFileCheck::kStructure));
+    return protein_facts(read_torch_file(path, TorchFileCheck::kStructure));
   });
 }
 

@@ -19,10 +19,10 @@ struct Protein {
   std::vector<int64_t> fragments = {};  // M ids.
   std::vector<int64_t> fragment_residues = {};  // M: the residue of each.
   std::vector<int64_t> torsion_bins = {};       // K bins of chi1.
-  // K: the residue of each. No value: a file of the original does not say, and
-  // side chains are incomplete, so that it cannot be told either.
+  // K: the residue of each. No value: files of the original do not hold it, and
+  // with incomplete side chains it cannot be derived.
   std::optional<std::vector<int64_t>> torsion_residues = {};
-  // Angstrom; 0: not known. No value: the file does not say.
+  // Angstrom; 0: not known. No value: not in the file.
   std::optional<double> resolution = {};
 
   int64_t num_residues() const {
@@ -42,11 +42,11 @@ std::vector<int64_t> torsion_targets(const Protein& protein);
 void write_protein_file(const std::filesystem::path& path,
                         const Protein& protein);
 
-// Reads a file of ours or of the original. Throws IoError, and FormatError with
-// the path for a file that is damaged or holds something else.
+// Reads a file of Lockstep or of the original. Throws IoError, and FormatError
+// with the path for a file that is damaged or holds something else.
 Protein read_protein_file(const std::filesystem::path& path);
 
-// What is known of a file without reading its tensors.
+// What a file holds, without reading its tensors.
 struct ProteinFacts {
   std::string source = {};
   int64_t num_residues = 0;
@@ -58,8 +58,8 @@ struct ProteinFacts {
 // Throws as read_protein_file(), but does not see damage inside of tensors.
 ProteinFacts read_protein_facts(const std::filesystem::path& path);
 
-// Whether the file is not older than the structure. What it says of its source
-// must be compared, too: two structures of one name may share a folder.
+// Whether the file is not older than the structure. Its source must be
+// compared, too: two structures of one name may lie in one folder.
 bool is_up_to_date(const std::filesystem::path& file,
                    const std::filesystem::path& structure);
 

@@ -21,7 +21,7 @@ namespace lockstep {
 namespace {
 
 std::string id_of(const gemmi::Residue& residue) {
-  // Only a residue without a number of its own has none: a mistake.
+  // Only a damaged residue has no number.
   std::string id = residue.seqid.num ? std::to_string(*residue.seqid.num) : "?";
   if (residue.seqid.icode != ' ') id += residue.seqid.icode;
   return id;

@@ -152,7 +152,7 @@ void add_side_chain(const Backbone& bone, size_t basin, Draw& draw,
   residue.atoms.push_back({.name = std::string(last), .place = x});
 }
 
-double chi1_of(const GeneratedResidue& residue) {
+double generated_chi1(const GeneratedResidue& residue) {
   constexpr size_t kWithChi1 = 6;  // Atoms.
   if (residue.atoms.size() < kWithChi1) {
     return std::numeric_limits<double>::quiet_NaN();
@@ -201,7 +201,7 @@ Structure generated_structure(const GeneratedChainConfig& config,
         structure.backbone.push_back(static_cast<float>(value));
       }
     }
-    structure.chi1.push_back(chi1_of(residue));
+    structure.chi1.push_back(generated_chi1(residue));
   }
   return structure;
 }

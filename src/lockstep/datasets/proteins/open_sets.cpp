@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kBuiltin = "builtin:protein";
 constexpr int64_t kGeneratedToTrain = 200;
-constexpr int64_t kGeneratedToValidate = 30;
+constexpr int64_t kGeneratedValidationChains = 30;
 constexpr size_t kNamed = 5;  // Names in one message.
 
 std::string remedy(const std::string& folder) {
@@ -88,7 +88,7 @@ void check_names(const std::vector<fs::path>& files) {
   }
 }
 
-// Reads what is to be known of each file.
+// Reads the facts of each file.
 class Opening {
  public:
   Opening(const ProteinDataConfig& config, std::vector<fs::path> files)
@@ -218,7 +218,7 @@ std::vector<std::string> Opening::notes() {
   return notes;
 }
 
-// The names of a list; no value: there is no such file.
+// The names of a list; no value: the file does not exist.
 std::optional<std::vector<std::string>> read_list(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
@@ -319,7 +319,7 @@ ProteinSets generated_sets() {
   sets.train = std::make_shared<GeneratedProteins>(
       GeneratedChainConfig{.seed = 1}, kGeneratedToTrain);
   sets.validation = std::make_shared<GeneratedProteins>(
-      GeneratedChainConfig{.seed = 2}, kGeneratedToValidate);
+      GeneratedChainConfig{.seed = 2}, kGeneratedValidationChains);
   return sets;
 }
 

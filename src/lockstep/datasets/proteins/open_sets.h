@@ -1,4 +1,4 @@
-// Finds proteins on the disk and parts them into sets.
+// Finds proteins on the disk and splits them into sets.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct ProteinDataConfig {
   // Where structures are kept as .pt files once they were read; empty: in
   // memory. The same folder as pdb_path: its .pt files are the data.
   std::string cache_dir = {};
-  double val_split = 0.1;       // The part that is held back, without lists.
-  uint64_t seed = 0;            // Of the split; must be equal on all processes.
+  double val_split = 0.1;  // The part that is held back, without lists.
+  uint64_t seed = 0;       // For the split; must be equal on all processes.
   int64_t max_residues = 2048;  // Longer ones are left out.
   int64_t num_threads = 0;      // To read structures; 0: one per core.
 };
@@ -33,8 +33,8 @@ struct ProteinSets {
 };
 
 // Structures are read and checked here, those in cache_dir excepted; several
-// processes may do so at once and then share the work. Lists train.txt, val.txt
-// and, if wanted, test.txt in pdb_path or cache_dir say what is in which set;
+// processes may do so at once and then divide the work. Lists train.txt,
+// val.txt and, if wanted, test.txt in pdb_path or cache_dir define the sets;
 // without them val_split of the names is held back. Proteins without a side
 // chain to predict, those too long and structures that cannot be read are left
 // out. The sets depend on the files' names and contents, the lists and the

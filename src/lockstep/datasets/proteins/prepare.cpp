@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 constexpr const char* kUsage =
     "lockstep prepare protein --pdb_dir DIR --output_dir DIR [flags]";
 
-struct PrepareConfig {
+struct ProteinPrepareConfig {
   std::string pdb_dir = {};
   std::string output_dir = {};
   int64_t num_workers = 0;
@@ -41,7 +41,7 @@ struct PrepareConfig {
   QualityFilter filter = {};
 };
 
-void describe(Options& options, PrepareConfig& config) {
+void describe_protein_flags(Options& options, ProteinPrepareConfig& config) {
   options.add("pdb_dir", config.pdb_dir,
               "folder of structures, at any depth: .pdb, .ent, .cif, .mmcif, "
               "with or without .gz");
@@ -74,8 +74,8 @@ void describe(Options& options, PrepareConfig& config) {
               {.minimum = 0, .group = group});
 }
 
-void check(const PrepareConfig& config,
-           const std::vector<std::string>& positionals) {
+void check_config(const ProteinPrepareConfig& config,
+                  const std::vector<std::string>& positionals) {
   if (!positionals.empty()) {
     throw ConfigError(fmt::format("prepare protein: unexpected '{}'; usage: {}",
                                   positionals[0], kUsage));
@@ -115,7 +115,7 @@ struct Outcome {
 
 class Preparation {
  public:
-  explicit Preparation(const PrepareConfig& config) : config_(config) {}
+  explicit Preparation(const ProteinPrepareConfig& config) : config_(config) {}
 
   void run(const ShowProgress& progress);
   std::string summary() const;
@@ -126,7 +126,7 @@ class Preparation {
   Outcome judge(const Protein& protein) const;
   void write_lists() const;
 
-  const PrepareConfig& config_;
+  const ProteinPrepareConfig& config_;
   std::vector<fs::path> files_;
   std::vector<Outcome> outcomes_;
   double seconds_ = 0;
@@ -326,13 +326,13 @@ std::optional<std::string> reason_against(const Protein& protein,
 
 std::string prepare_protein(const std::vector<std::string>& arguments,
                             const ShowProgress& progress) {
-  PrepareConfig config;
+  ProteinPrepareConfig config;
   Options options;
-  describe(options, config);
+  describe_protein_flags(options, config);
   const ParsedCommand command = parse_command(options, arguments);
   if (command.help) return help_text(options, kUsage);
   if (command.print_config) return to_yaml(options);
-  check(config, command.positionals);
+  check_config(config, command.positionals);
   Preparation preparation(config);
   preparation.run(progress);
   return preparation.summary();

@@ -33,7 +33,7 @@ class ProteinSet : public Dataset {
   Sample collate(std::vector<Sample> samples) const final;
 };
 
-// Sample of a protein that is no part of a set.
+// Sample of a protein outside any set.
 Sample protein_sample(const Protein& protein);
 
 struct ProteinEntry {

@@ -28,7 +28,7 @@ constexpr size_t kCoordinates = 30;     // Columns of an ATOM line: three
 constexpr size_t kCoordinateWidth = 8;  // numbers from here on.
 constexpr size_t kUsedColumns = 76;     // With the segment; less the element.
 constexpr size_t kEndOfCoordinates = 54;
-constexpr std::array<const char*, 4> kBackbone = {"N", "CA", "C", "O"};
+constexpr std::array<const char*, 4> kBackboneAtoms = {"N", "CA", "C", "O"};
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) {
@@ -47,7 +47,7 @@ void check_atom_line(std::string_view line, int64_t number) {
     const std::optional<double> value = parse_number(text);
     if (!value || !std::isfinite(*value)) {
       throw FormatError(fmt::format(
-          "line {}: the coordinate '{}' is no finite number", number, text));
+          "line {}: the coordinate '{}' is not a finite number", number, text));
     }
   }
 }
@@ -57,8 +57,8 @@ bool is_atom(std::string_view line) {
 }
 
 // The lines that count, of the first model alone: gemmi would read all models,
-// takes a coordinate that is no number for 0 and stumbles over damage in lines
-// that do not matter here.
+// takes a coordinate that is not a number for 0 and stumbles over damage in
+// lines that do not matter here.
 std::string needed_lines(std::string_view text) {
   std::string lines;
   bool has_atoms = false;
@@ -83,7 +83,7 @@ std::string needed_lines(std::string_view text) {
     lines.append(line.substr(0, kUsedColumns)).append("\n");
   }
   if (!has_atoms) {
-    throw FormatError("it has no ATOM line and is no mmCIF file");
+    throw FormatError("it has no ATOM line and is not an mmCIF file");
   }
   return lines;
 }
@@ -102,7 +102,7 @@ bool is_mmcif(std::string_view text) {
 
 FileChain parse(const std::string& text) {
   if (text.find('\0') != std::string::npos) {
-    throw FormatError("it is no text: neither PDB nor mmCIF");
+    throw FormatError("it is not text: neither PDB nor mmCIF");
   }
   return is_mmcif(text) ? parse_mmcif(text) : parse_pdb(needed_lines(text));
 }
@@ -116,7 +116,7 @@ const FileAtom* find_atom(const FileResidue& residue, std::string_view name) {
   return best;
 }
 
-double chi1_of(const FileResidue& residue) {
+double measured_chi1(const FileResidue& residue) {
   const std::string_view last = chi1_atom(residue.name);
   const FileAtom* n = find_atom(residue, "N");
   const FileAtom* ca = find_atom(residue, "CA");
@@ -127,9 +127,10 @@ double chi1_of(const FileResidue& residue) {
   }
   const double angle = dihedral(n->place, ca->place, cb->place, x->place);
   if (!std::isfinite(angle)) {
-    throw FormatError(fmt::format(
-        "a coordinate of the side chain of residue {} {} is no finite number",
-        residue.name, residue.id));
+    throw FormatError(
+        fmt::format("a coordinate of the side chain of residue {} {} is not a "
+                    "finite number",
+                    residue.name, residue.id));
   }
   return angle;
 }
@@ -137,9 +138,9 @@ double chi1_of(const FileResidue& residue) {
 // False: it does not count.
 bool add_residue(const FileResidue& residue, Structure& structure) {
   if (!is_residue_type(residue.name)) return false;
-  std::array<const FileAtom*, kBackbone.size()> atoms{};
+  std::array<const FileAtom*, kBackboneAtoms.size()> atoms{};
   for (size_t i = 0; i < atoms.size(); ++i) {
-    atoms[i] = find_atom(residue, kBackbone[i]);
+    atoms[i] = find_atom(residue, kBackboneAtoms[i]);
     if (atoms[i] == nullptr) return false;
   }
   for (const FileAtom* atom : atoms) {
@@ -147,11 +148,11 @@ bool add_residue(const FileResidue& residue, Structure& structure) {
       structure.backbone.push_back(static_cast<float>(value));
       if (std::isfinite(structure.backbone.back())) continue;
       throw FormatError(
-          fmt::format("a coordinate of residue {} {} is no finite number",
+          fmt::format("a coordinate of residue {} {} is not a finite number",
                       residue.name, residue.id));
     }
   }
-  structure.chi1.push_back(chi1_of(residue));
+  structure.chi1.push_back(measured_chi1(residue));
   structure.residue_types.push_back(residue.name);
   structure.residue_ids.push_back(residue.id);
   return true;
@@ -202,7 +203,7 @@ std::string missing_text(const FileChain& chain) {
       continue;
     }
     ++num_amino_acids;
-    for (const char* atom : kBackbone) {
+    for (const char* atom : kBackboneAtoms) {
       if (find_atom(residue, atom) == nullptr) missing.insert(atom);
     }
   }
@@ -228,7 +229,8 @@ Structure make_structure(const FileChain& chain, const fs::path& path) {
   return structure;
 }
 
-// Text of structures shrinks to about a fifth; more than this is no structure.
+// Text of structures shrinks to about a fifth; more than this is not a
+// structure.
 uint64_t max_unzipped(uint64_t zipped) {
   constexpr uint64_t kLeast = 16 << 20;
   constexpr uint64_t kMost = 4ULL << 30;

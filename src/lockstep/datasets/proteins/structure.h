@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// A protein chain of the first model, the one whose name comes first ("A"
-// before "B"): those of its residues that are among the 20 amino acids and have
-// N, CA, C and O. Vectors have one entry per residue.
+// A protein chain of the first model, the first one by name ("A" before "B"):
+// those of its residues that are among the 20 amino acids and have N, CA, C and
+// O. Vectors have one entry per residue.
 struct Structure {
   std::string name = {};                        // "1abc" of "pdb/1abc.cif.gz".
   std::string chain = {};                       // "A"; some files give none.
@@ -29,12 +29,12 @@ struct Structure {
   }
 };
 
-// Reads a PDB or mmCIF file, plain or compressed by gzip, told apart by
-// content. Of alternate places of an atom the one with the highest occupancy
-// counts, then the first; of alternate residues the same by their CA. Hydrogens
-// are ignored. Throws IoError, and FormatError with the path for a file that is
-// damaged, is no structure, has no residue that counts or has a coordinate that
-// is no finite number.
+// Reads a PDB or mmCIF file, plain or compressed by gzip, recognised by
+// content. Among alternate places of an atom the one with the highest occupancy
+// counts, then the first; among alternate residues the same by their CA.
+// Hydrogens are ignored. Throws IoError, and FormatError with the path for a
+// file that is damaged, is not a structure, has no residue that counts or has a
+// coordinate that is not finite.
 Structure read_structure(const std::filesystem::path& path);
 
 // The same of the bytes of a file; errors name `path`.

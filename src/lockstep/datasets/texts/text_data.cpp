@@ -15,11 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kHeldOut = 100;  // Every 100th.
+constexpr int64_t kHeldOutTexts = 100;  // Every 100th.
 constexpr int64_t kGeneratedTexts = 400'000;
-constexpr int64_t kGeneratedToValidate = 2'000;
+constexpr int64_t kGeneratedValidationTexts = 2'000;
 
-// What Qwen2.5 says before a talk that has no system message of its own.
+// Default system message of Qwen2.5.
 constexpr const char* kSystem =
     "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a "
     "helpful assistant.<|im_end|>\n";
@@ -105,7 +105,7 @@ TextSets held_back(const std::shared_ptr<const TextDataset>& all) {
   std::vector<int64_t> train;
   std::vector<int64_t> validation;
   for (int64_t i = 0; i < all->size(); ++i) {
-    (i % kHeldOut == kHeldOut - 1 ? validation : train).push_back(i);
+    (i % kHeldOutTexts == kHeldOutTexts - 1 ? validation : train).push_back(i);
   }
   TextSets sets;
   show_texts(*all, validation.empty() ? train : validation, sets);
@@ -166,7 +166,7 @@ TextSets open_text_sets(const std::string& path,
         kGeneratedTexts);
     validation = std::make_shared<GeneratedTexts>(
         GeneratedTextConfig{.max_bytes = room, .seed = 2}, shape,
-        kGeneratedToValidate);
+        kGeneratedValidationTexts);
   } else if (path.starts_with("builtin:")) {
     throw ConfigError(
         fmt::format("--data_path {}: there is no such set; generated texts are "

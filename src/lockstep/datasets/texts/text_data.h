@@ -15,7 +15,7 @@ namespace lockstep {
 
 // How a prompt and its answer become texts.
 struct TextShape {
-  bool is_conditional = false;  // The prompt is a image of its own.
+  bool is_conditional = false;  // The prompt is a separate image.
   bool uses_chat_template = false;
 };
 
@@ -46,7 +46,7 @@ class TextDataset final : public Dataset {
   Sample get(int64_t index, uint64_t seed) const override;
 
   const TextSource& source() const { return *source_; }
-  // Of what is to be written, with the end.
+  // Length of the text to be written, with its end token.
   int64_t num_tokens(int64_t index) const;
 
  private:
@@ -58,8 +58,8 @@ class TextDataset final : public Dataset {
 struct TextSets {
   std::shared_ptr<const Dataset> train = {};
   std::shared_ptr<const Dataset> validation = {};  // Null: none.
-  // Prompts of the first validation texts, for samplings; of training texts
-  // where there are no others.
+  // From the first validation texts, for sampling; from training texts where
+  // there are no others.
   std::vector<std::string> prompts = {};
   // Length of the longest of these texts.
   int64_t num_tokens = 0;
@@ -68,9 +68,9 @@ struct TextSets {
 constexpr int64_t kMaxShownPrompts = 64;
 
 // The path is "builtin:text", generated sentences, or as read_text_files()
-// takes it. Of a folder "train" the folder "val" beside it is for validation,
-// else every 100th text. Throws ConfigError for any other path and for texts
-// without a prompt where conditions are asked for.
+// takes it. A folder "val" beside a folder "train" is for validation, otherwise
+// every 100th text. Throws ConfigError for any other path and for texts without
+// a prompt where conditions are asked for.
 TextSets open_text_sets(const std::string& path,
                         const std::shared_ptr<const TextPixels>& pixels,
                         const TextShape& shape);

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Where the crop begins along one side. A image that is too small has its
+// Where the crop begins along one side. An image that is too small has its
 // padding on both sides, the odd pixel behind it.
 int crop_begin(int size, int side, const std::optional<double>& place) {
   if (size < side) return -((side - size) / 2);
@@ -113,7 +113,7 @@ std::vector<int32_t> Augmentation::find_pixels() const {
 }
 
 at::Tensor Augmentation::image(const Image& image) const {
-  LOCKSTEP_CHECK(image.channels == 3, "a image has three channels");
+  LOCKSTEP_CHECK(image.channels == 3, "an image has three channels");
   const Box blurred =
       draws_.is_blurred ? grown(window_, 2, scaling_.to) : window_;
   const Box needed = rotation_ ? rotation_->source_of(blurred) : blurred;

@@ -1,9 +1,9 @@
 // The random changes of a training image and of the maps that belong to it.
 //
 // In the order of the original: scale, rotation, blur, mirror, crop. Scale and
-// rotation have OpenCV 4's conventions (data/opencv_ops.h). A image is
-// sampled linearly, a map by its nearest pixel. Only what the crop shows is
-// computed, and a map goes through all steps at once, with the same result.
+// rotation have OpenCV 4's conventions (data/opencv_ops.h). An image is sampled
+// linearly, a map by its nearest pixel. Only what the crop shows is computed,
+// and a map goes through all steps at once, with the same result.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 namespace lockstep {
 
 struct AugmentConfig {
-  int64_t side = 465;  // Of the crop.
+  int64_t side = 465;  // Side of the crop.
   double least_scale = 0.5;
   double largest_scale = 2.0;
   double rotate_chance = 0.5;
@@ -41,7 +41,7 @@ struct AugmentDraws {
 
 AugmentDraws draw_augmentation(const AugmentConfig& config, uint64_t seed);
 
-// Red, green and blue where a image does not reach: ImageNet's mean.
+// Red, green and blue where an image does not reach: ImageNet's mean.
 constexpr std::array<uint8_t, 3> kPaddingColour = {124, 116, 104};
 // Every map there: no label, and full weight in the maps of distances, as in
 // the original.
@@ -53,7 +53,7 @@ class Augmentation {
   // For images of this size. Throws ConfigError for a side below 1.
   Augmentation(ImageSize size, int64_t side, const AugmentDraws& draws);
 
-  // uint8 [3, side, side] of a image with three channels.
+  // uint8 [3, side, side] of an image with three channels.
   at::Tensor image(const Image& image) const;
   // uint8 [side, side] of a map of the same size, with one.
   at::Tensor map(const Image& map) const;
@@ -69,7 +69,7 @@ class Augmentation {
   // where padding comes first.
   int left_ = 0;
   int top_ = 0;
-  Box window_;  // What of the scaled image the crop shows, before mirroring.
+  Box window_;  // The crop in the scaled image, before mirroring.
   // For each pixel of the crop the number of that of the map; -1 for padding.
   std::vector<int32_t> pixels_;
 };

@@ -8,45 +8,40 @@
 #include <numbers>
 #include <vector>
 
+#include "lockstep/datasets/drawing.h"
 #include "lockstep/datasets/voc/distance_map.h"
 #include "lockstep/random.h"
 
 namespace lockstep {
 namespace {
 
-using Colour = std::array<double, 3>;
-
 constexpr double kTurn = 2 * std::numbers::pi;
 // Sets with other seeds have no image in common.
 constexpr uint64_t kTrainSeed = 1;
 constexpr uint64_t kTruthSeed = 2;
 
-struct Point {
+struct ImagePoint {
   double x = 0;
   double y = 0;
 };
 
 struct Thing {
   int label = 1;
-  Point centre = {};
+  ImagePoint centre = {};
   double radius = 10;
-  double cosine = 1;  // Of its tilt.
+  double cosine = 1;  // Cosine of its tilt.
   double sine = 0;
   Colour light = {};
   Colour dark = {};
 };
 
-struct Scene {
+struct GeneratedScene {
   ImageSize size = {};
   uint64_t seed = 0;
   std::vector<Thing> things = {};  // Later ones hide earlier ones.
   Colour ground = {};
   Colour ground_spots = {};
 };
-
-double between(RandomStream& random, double low, double high) {
-  return low + (high - low) * random.uniform();
-}
 
 // 0 to 1 by place: noise that does not depend on the order of pixels.
 double noise(uint64_t seed, int64_t x, int64_t y) {
@@ -56,7 +51,7 @@ double noise(uint64_t seed, int64_t x, int64_t y) {
 }
 
 // 0 to 1, the same over about `grain` pixels.
-double smooth_noise(uint64_t seed, Point at, double grain) {
+double smooth_noise(uint64_t seed, ImagePoint at, double grain) {
   const double x = at.x / grain;
   const double y = at.y / grain;
   const auto left = static_cast<int64_t>(std::floor(x));
@@ -71,7 +66,7 @@ double smooth_noise(uint64_t seed, Point at, double grain) {
 }
 
 // hue 0 to 1
-Colour colour_of(double hue, double saturation, double value) {
+Colour cosine_colour(double hue, double saturation, double value) {
   Colour colour;
   for (size_t i = 0; i < 3; ++i) {
     const double angle = kTurn * (hue - static_cast<double>(i) / 3);
@@ -82,14 +77,14 @@ Colour colour_of(double hue, double saturation, double value) {
 }
 
 // In the thing's own directions, in parts of its radius.
-Point seen_from(const Thing& thing, Point at) {
+ImagePoint seen_from(const Thing& thing, ImagePoint at) {
   const double x = (at.x - thing.centre.x) / thing.radius;
   const double y = (at.y - thing.centre.y) / thing.radius;
   return {.x = x * thing.cosine + y * thing.sine,
           .y = y * thing.cosine - x * thing.sine};
 }
 
-bool covers(const Thing& thing, Point at) {
+bool covers(const Thing& thing, ImagePoint at) {
   const auto [x, y] = seen_from(thing, at);
   switch (thing.label) {
     case 1: return std::hypot(x, y) < 0.95;
@@ -103,7 +98,7 @@ bool covers(const Thing& thing, Point at) {
 }
 
 // 0: dark; 1: light.
-double pattern(const Thing& thing, Point at) {
+double pattern(const Thing& thing, ImagePoint at) {
   const auto [x, y] = seen_from(thing, at);
   switch (thing.label) {
     case 1: return 0.5 + 0.5 * std::cos(12 * std::hypot(x, y));
@@ -115,7 +110,7 @@ double pattern(const Thing& thing, Point at) {
 }
 
 // Null for the background.
-const Thing* thing_at(const Scene& scene, Point at) {
+const Thing* thing_at(const GeneratedScene& scene, ImagePoint at) {
   const auto found =
       std::find_if(scene.things.rbegin(), scene.things.rend(),
                    [at](const Thing& thing) { return covers(thing, at); });
@@ -125,29 +120,30 @@ const Thing* thing_at(const Scene& scene, Point at) {
 Thing draw_thing(RandomStream& random, ImageSize size) {
   Thing thing{.label =
                   1 + static_cast<int>(random.integer(kGeneratedClasses - 1))};
-  thing.radius = between(random, 13, 21);
-  thing.centre = {
-      .x = between(random, 0.6 * thing.radius, size.width - 0.6 * thing.radius),
-      .y = between(random, 0.6 * thing.radius,
-                   size.height - 0.6 * thing.radius)};
-  const double tilt = between(random, -0.5, 0.5);
+  thing.radius = draw_between(random, 13, 21);
+  thing.centre = {.x = draw_between(random, 0.6 * thing.radius,
+                                    size.width - 0.6 * thing.radius),
+                  .y = draw_between(random, 0.6 * thing.radius,
+                                    size.height - 0.6 * thing.radius)};
+  const double tilt = draw_between(random, -0.5, 0.5);
   thing.cosine = std::cos(tilt);
   thing.sine = std::sin(tilt);
-  const double hue = 0.2 * thing.label + between(random, -0.04, 0.04);
-  thing.light = colour_of(hue, 0.75, between(random, 0.85, 1));
-  thing.dark = colour_of(hue, 0.9, between(random, 0.5, 0.65));
+  const double hue = 0.2 * thing.label + draw_between(random, -0.04, 0.04);
+  thing.light = cosine_colour(hue, 0.75, draw_between(random, 0.85, 1));
+  thing.dark = cosine_colour(hue, 0.9, draw_between(random, 0.5, 0.65));
   return thing;
 }
 
-Scene draw_scene(uint64_t seed) {
+GeneratedScene draw_scene(uint64_t seed) {
   RandomStream random(seed);
-  Scene scene{.size = {.width = 88 + static_cast<int>(random.integer(17)),
-                       .height = 72 + static_cast<int>(random.integer(17))},
-              .seed = seed};
+  GeneratedScene scene{
+      .size = {.width = 88 + static_cast<int>(random.integer(17)),
+               .height = 72 + static_cast<int>(random.integer(17))},
+      .seed = seed};
   const double hue = random.uniform();
-  const double value = between(random, 0.25, 0.8);
-  scene.ground = colour_of(hue, 0.2, value);
-  scene.ground_spots = colour_of(hue + 0.1, 0.25, value + 0.2);
+  const double value = draw_between(random, 0.25, 0.8);
+  scene.ground = cosine_colour(hue, 0.2, value);
+  scene.ground_spots = cosine_colour(hue + 0.1, 0.25, value + 0.2);
   const int64_t num_things = 1 + random.integer(3);
   for (int64_t i = 0; i < num_things; ++i) {
     scene.things.push_back(draw_thing(random, scene.size));
@@ -155,7 +151,7 @@ Scene draw_scene(uint64_t seed) {
   return scene;
 }
 
-Colour colour_at(const Scene& scene, Point at) {
+Colour colour_at(const GeneratedScene& scene, ImagePoint at) {
   const Thing* thing = thing_at(scene, at);
   const double light =
       thing != nullptr ? pattern(*thing, at) : smooth_noise(scene.seed, at, 6);
@@ -168,13 +164,13 @@ Colour colour_at(const Scene& scene, Point at) {
   return colour;
 }
 
-Image paint(const Scene& scene) {
+Image paint(const GeneratedScene& scene) {
   constexpr double kGrain = 24;  // Levels of noise.
   Image image = make_image(scene.size.width, scene.size.height, 3);
   uint8_t* to = image.pixels.data();
   for (int y = 0; y < image.height; ++y) {
     for (int x = 0; x < image.width; ++x) {
-      const Point at{.x = x + 0.5, .y = y + 0.5};
+      const ImagePoint at{.x = x + 0.5, .y = y + 0.5};
       const double grain = kGrain * (noise(scene.seed + 1, x, y) - 0.5);
       for (const double level : colour_at(scene, at)) {
         *to++ = static_cast<uint8_t>(std::clamp(level + grain, 0.0, 255.0));
@@ -185,14 +181,14 @@ Image paint(const Scene& scene) {
 }
 
 // Every pixel takes the label at its place, or `away` pixels or less from it.
-Image labels_of(const Scene& scene, double away) {
+Image labels_of(const GeneratedScene& scene, double away) {
   Image labels = make_image(scene.size.width, scene.size.height, 1);
   for (int y = 0; y < labels.height; ++y) {
     for (int x = 0; x < labels.width; ++x) {
-      Point at{.x = x + 0.5, .y = y + 0.5};
+      ImagePoint at{.x = x + 0.5, .y = y + 0.5};
       if (away > 0) {
-        const Point shift{.x = smooth_noise(scene.seed + 2, at, 9),
-                          .y = smooth_noise(scene.seed + 3, at, 9)};
+        const ImagePoint shift{.x = smooth_noise(scene.seed + 2, at, 9),
+                               .y = smooth_noise(scene.seed + 3, at, 9)};
         at.x += away * (2 * shift.x - 1);
         at.y += away * (2 * shift.y - 1);
       }
@@ -206,14 +202,15 @@ Image labels_of(const Scene& scene, double away) {
 
 struct Stroke {
   const Thing* thing = nullptr;  // Null: in the background.
-  Point middle = {};
+  ImagePoint middle = {};
   double direction = 0;
   double length = 10;
   double bend = 1;  // Pixels to the side.
 };
 
 // A curve two pixels wide that stays on its thing.
-void draw_stroke(const Scene& scene, const Stroke& stroke, Image& scribbles) {
+void draw_stroke(const GeneratedScene& scene, const Stroke& stroke,
+                 Image& scribbles) {
   const uint8_t label =
       stroke.thing != nullptr ? static_cast<uint8_t>(stroke.thing->label) : 0;
   const double cosine = std::cos(stroke.direction);
@@ -222,8 +219,8 @@ void draw_stroke(const Scene& scene, const Stroke& stroke, Image& scribbles) {
     for (const double width : {-0.5, 0.5}) {
       const double ahead = along * stroke.length;
       const double aside = width + stroke.bend * std::sin(kTurn * along);
-      const Point at{.x = stroke.middle.x + ahead * cosine - aside * sine,
-                     .y = stroke.middle.y + ahead * sine + aside * cosine};
+      const ImagePoint at{.x = stroke.middle.x + ahead * cosine - aside * sine,
+                          .y = stroke.middle.y + ahead * sine + aside * cosine};
       const int x = static_cast<int>(std::floor(at.x));
       const int y = static_cast<int>(std::floor(at.y));
       const bool is_inside =
@@ -237,24 +234,24 @@ void draw_stroke(const Scene& scene, const Stroke& stroke, Image& scribbles) {
   }
 }
 
-Image scribbles_of(const Scene& scene) {
+Image scribbles_of(const GeneratedScene& scene) {
   RandomStream random(scene.seed, 1);
   Image scribbles = make_image(scene.size.width, scene.size.height, 1);
   std::fill(scribbles.pixels.begin(), scribbles.pixels.end(), kNoLabel);
   for (const Thing& thing : scene.things) {
     const bool is_marked = &thing == &scene.things.back() || random.chance(0.8);
     Stroke stroke{.thing = &thing, .middle = thing.centre};
-    stroke.direction = between(random, 0, kTurn);
-    stroke.length = thing.radius * between(random, 0.9, 1.4);
-    stroke.bend = between(random, -2, 2);
+    stroke.direction = draw_between(random, 0, kTurn);
+    stroke.length = thing.radius * draw_between(random, 0.9, 1.4);
+    stroke.bend = draw_between(random, -2, 2);
     if (is_marked) draw_stroke(scene, stroke, scribbles);
   }
   for (int i = 0; i < 2; ++i) {
     Stroke stroke{.middle = {.x = scene.size.width * random.uniform(),
                              .y = scene.size.height * random.uniform()}};
-    stroke.direction = between(random, 0, kTurn);
-    stroke.length = between(random, 40, 70);
-    stroke.bend = between(random, -8, 8);
+    stroke.direction = draw_between(random, 0, kTurn);
+    stroke.length = draw_between(random, 40, 70);
+    stroke.bend = draw_between(random, -8, 8);
     draw_stroke(scene, stroke, scribbles);
   }
   return scribbles;
@@ -271,7 +268,7 @@ class GeneratedScribbles final : public ImageSource {
 
   LabelledImage read(int64_t index) const override {
     constexpr double kMistake = 4;  // Pixels.
-    const Scene scene = draw_scene(sample_seed(kTrainSeed, 0, index));
+    const GeneratedScene scene = draw_scene(sample_seed(kTrainSeed, 0, index));
     LabelledImage item{.image = paint(scene)};
     Image pseudo = labels_of(scene, kMistake);
     item.labels = has_scribbles(mode_) ? scribbles_of(scene) : pseudo;
@@ -300,7 +297,7 @@ class GeneratedTruths final : public ImageSource {
   }
 
   LabelledImage read(int64_t index) const override {
-    const Scene scene = draw_scene(sample_seed(kTruthSeed, 0, index));
+    const GeneratedScene scene = draw_scene(sample_seed(kTruthSeed, 0, index));
     return {.image = paint(scene), .labels = labels_of(scene, 0)};
   }
 };

@@ -10,8 +10,8 @@
 namespace lockstep {
 
 // Objects of five kinds, each with its own outline, colours and pattern, on a
-// patterned background (0), about 96 x 80 pixels. A image's number alone
-// decides all about it.
+// patterned background (0), about 96 x 80 pixels. An image depends on its
+// number alone.
 constexpr int64_t kGeneratedClasses = 6;
 constexpr int64_t kGeneratedToTrain = 200;
 constexpr int64_t kGeneratedToValidate = 40;

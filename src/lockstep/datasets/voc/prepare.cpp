@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct PrepareConfig {
+struct VocPrepareConfig {
   ScribbleDataConfig data = {};
   double lambda_s = kScribbleLambda;
   double lambda_c = kOutlineLambda;
@@ -33,7 +33,7 @@ struct PrepareConfig {
   bool overwrite = false;
 };
 
-void describe(Options& options, PrepareConfig& config) {
+void describe_voc_flags(Options& options, VocPrepareConfig& config) {
   ScribbleDataConfig& data = config.data;
   options.add("dataset_path", data.dataset_path,
               "The folder of VOC2012, or the one above.",
@@ -64,12 +64,12 @@ struct MapKind {
   double lambda = 1;
 };
 
-struct Job {
+struct MapJob {
   const MapKind* kind = nullptr;
   std::string name = {};
 };
 
-std::vector<MapKind> kinds_of(const PrepareConfig& config,
+std::vector<MapKind> kinds_of(const VocPrepareConfig& config,
                               const fs::path& folder) {
   const ScribbleDataConfig& data = config.data;
   std::vector<MapKind> kinds;
@@ -94,10 +94,10 @@ std::vector<MapKind> kinds_of(const PrepareConfig& config,
   return kinds;
 }
 
-std::vector<Job> open_jobs(const std::vector<MapKind>& kinds,
-                           const std::vector<std::string>& names,
-                           const PrepareConfig& config) {
-  std::vector<Job> jobs;
+std::vector<MapJob> open_jobs(const std::vector<MapKind>& kinds,
+                              const std::vector<std::string>& names,
+                              const VocPrepareConfig& config) {
+  std::vector<MapJob> jobs;
   for (const MapKind& kind : kinds) {
     check_files_exist(kind.labels, names);
     make_output_folder(kind.maps.folder);
@@ -113,7 +113,7 @@ std::vector<Job> open_jobs(const std::vector<MapKind>& kinds,
   return jobs;
 }
 
-void make_map(const Job& job) {
+void make_map(const MapJob& job) {
   const Image labels = read_label_map(job.kind->labels.path(job.name));
   const Image map = job.kind->make(labels, job.kind->lambda);
   write_file_atomically(job.kind->maps.path(job.name),
@@ -128,9 +128,9 @@ void make_map(const Job& job) {
 
 std::string prepare_scribble(const std::vector<std::string>& arguments,
                              const ShowProgress& progress) {
-  PrepareConfig config;
+  VocPrepareConfig config;
   Options options;
-  describe(options, config);
+  describe_voc_flags(options, config);
   const ParsedCommand parsed = parse_command(options, arguments);
   if (parsed.help) {
     return help_text(options, "lockstep prepare scribble [flags]");
@@ -147,7 +147,7 @@ std::string prepare_scribble(const std::vector<std::string>& arguments,
   const fs::path folder = find_voc_folder(config.data.dataset_path);
   const auto names = read_voc_names(voc_list(folder, "train"));
   const std::vector<MapKind> kinds = kinds_of(config, folder);
-  const std::vector<Job> jobs = open_jobs(kinds, names, config);
+  const std::vector<MapJob> jobs = open_jobs(kinds, names, config);
   const int64_t begin = monotonic_ns();
   run_workers(
       std::ssize(jobs), config.workers,

@@ -1,5 +1,4 @@
-// Images with label maps, and what of them a step of training or evaluation
-// gets.
+// Images with label maps, and samples of them for training and evaluation.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ class ImageSource {
  public:
   virtual ~ImageSource() = default;
   virtual int64_t size() const = 0;
-  // Of the image's files, without an ending.
+  // The image's file name, without an ending.
   virtual std::string name(int64_t index) const = 0;
   virtual LabelledImage read(int64_t index) const = 0;
 };

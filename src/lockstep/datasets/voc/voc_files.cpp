@@ -13,12 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_folder(const fs::path& path) {
-  std::error_code problem;
-  return fs::is_directory(path, problem);
-}
-
-std::unordered_set<std::string> names_in(const fs::path& folder) {
+std::unordered_set<std::string> file_names(const fs::path& folder) {
   std::unordered_set<std::string> names;
   try {
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -75,7 +70,7 @@ void check_files_exist(const FilesOfNames& files,
     throw ConfigError(fmt::format("there is no folder '{}' with {}. {}", folder,
                                   files.what, files.remedy));
   }
-  const auto found = names_in(files.folder);
+  const auto found = file_names(files.folder);
   size_t num_missing = 0;
   std::string first;
   for (const std::string& name : names) {

@@ -17,7 +17,7 @@ std::filesystem::path find_voc_folder(const std::string& path);
 std::filesystem::path voc_list(const std::filesystem::path& folder,
                                const std::string& name);
 
-// The names of images in a list: one per line, or paths of a image and its
+// The names of images in a list: one per line, or paths of an image and its
 // labels, "/JPEGImages/NAME.jpg /SegmentationClassAug/NAME.png". Throws IoError
 // when it cannot be read, ConfigError when it is empty.
 std::vector<std::string> read_voc_names(const std::filesystem::path& list);

@@ -40,8 +40,8 @@ struct VocFiles {
   std::optional<FilesOfNames> outline_distances = {};
 };
 
-void check_labels(const Image& labels, const fs::path& path,
-                  int64_t num_classes) {
+void check_voc_labels(const Image& labels, const fs::path& path,
+                      int64_t num_classes) {
   const auto is_wrong = [num_classes](uint8_t label) {
     return label >= num_classes && label != kNoLabel;
   };
@@ -109,7 +109,7 @@ class VocImages final : public ImageSource {
   Image read_labels(const FilesOfNames& files, const std::string& name,
                     const Image& image) const {
     Image labels = read_map(files, name, image);
-    check_labels(labels, files.path(name), num_classes_);
+    check_voc_labels(labels, files.path(name), num_classes_);
     return labels;
   }
 

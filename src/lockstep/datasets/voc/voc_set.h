@@ -59,8 +59,8 @@ struct ScribbleSets {
 // when there are truths (SegmentationClassAug, else SegmentationClass). Throws
 // ConfigError with a remedy for folders and files that are missing; looks into
 // files only when a sample is asked for. A sample throws FormatError or IoError
-// with the file's path: also for sizes that differ, and for a label that is no
-// class.
+// with the file's path: also for sizes that differ, and for a label that is not
+// a class.
 ScribbleSets open_scribble_sets(const ScribbleDataConfig& config);
 
 // Whole images of val.txt with their truths. Throws ConfigError when there

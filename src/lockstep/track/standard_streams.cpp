@@ -1,0 +1,20 @@
+#include "lockstep/track/standard_streams.h"
+
+#include <unistd.h>
+
+#include "lockstep/base/files.h"
+#include "lockstep/base/terminal.h"
+
+namespace lockstep {
+
+ConsoleOutput standard_streams(const Environment& environment) {
+  return {.out = [](std::string_view text) { write_all(STDOUT_FILENO, text); },
+          .err = [](std::string_view text) { write_all(STDERR_FILENO, text); },
+          .columns =
+              [environment] {
+                return terminal_columns(STDOUT_FILENO, environment);
+              },
+          .is_utf8 = has_utf8_locale(environment)};
+}
+
+}  // namespace lockstep

@@ -180,7 +180,7 @@ TEST_F(TrainedScribble, RefusesWhatCannotWork) {
                   "--save_path", checkpoint() + "/x"},
                  "cannot make the folder");
   expect_refused({"sample", "scribble", "--checkpoint", checkpoint()},
-                 "--images gives a image");
+                 "--images gives an image");
   expect_refused({"sample", "scribble", "--checkpoint", checkpoint(),
                   "--images", temp_->path() / "nothing"},
                  "no image there");

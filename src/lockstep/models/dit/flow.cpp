@@ -4,7 +4,7 @@
 
 #include "lockstep/diffusion/guidance.h"
 #include "lockstep/diffusion/ode.h"
-#include "lockstep/recipes/images/pixels.h"
+#include "lockstep/diffusion/pixels.h"
 
 namespace lockstep {
 at::Tensor flow_losses(Dit& model, const at::Tensor& images,

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include "lockstep/diffusion/pixels.h"
 #include "lockstep/recipes/images/grid.h"
-#include "lockstep/recipes/images/pixels.h"
 
 namespace lockstep {
 

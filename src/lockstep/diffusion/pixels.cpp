@@ -1,4 +1,4 @@
-#include "lockstep/recipes/images/pixels.h"
+#include "lockstep/diffusion/pixels.h"
 
 #include <ATen/ATen.h>
 

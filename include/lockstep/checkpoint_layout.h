@@ -42,8 +42,8 @@ struct CheckpointLayout {
   std::string scaler = {};        // As torch.amp; {} without loss scaling.
   std::string settings = {};      // All settings, a dict.
   std::string loss = {};          // Training loss of the last epoch.
-  std::string train_losses = {};  // Of every epoch, a list.
-  std::string val_losses = {};    // Of every validation, a list.
+  std::string train_losses = {};  // A list, per epoch.
+  std::string val_losses = {};    // A list, per validation.
   std::string best = {};
   // Metrics of the best validation, as a tuple under `best`. Empty: the one
   // number that chose it.

@@ -70,7 +70,7 @@ struct TrainConfig {
   std::string save_dir = "output";
   std::optional<std::string> resume = {};
   std::optional<std::string> init_from = {};
-  bool ignore_mismatched_sizes = false;  // Of tensors in init_from.
+  bool ignore_mismatched_sizes = false;  // Tensors of init_from.
   bool overwrite = false;
 
   int64_t epochs = 1;

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostNumbers = 8;  // Of a list; longer ones are cut.
+constexpr size_t kMostNumbers = 8;  // Longer lists are cut.
 constexpr size_t kMostLeftOut = 10;
 
 constexpr const char* kInspectUsage =

@@ -60,7 +60,7 @@ int dispatch(const Arguments& arguments) {
     return prepare({arguments.begin() + 1, arguments.end()});
   } else {
     throw ConfigError("'" + command +
-                      "' is no recipe that lockstep-prepare knows; it knows "
+                      "' is not a recipe that lockstep-prepare knows; it knows "
                       "atlas");
   }
   return 0;

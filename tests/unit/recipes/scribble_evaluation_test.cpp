@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "lockstep/models/deeplab/windows.h"
-#include "lockstep/recipes/scribble/confusion.h"
+#include "lockstep/models/deeplab/confusion.h"
 
 namespace lockstep {
 namespace {

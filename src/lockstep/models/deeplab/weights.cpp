@@ -1,6 +1,8 @@
 #include "lockstep/models/deeplab/weights.h"
 
+#include <c10/core/MemoryFormat.h>
 #include <fmt/format.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <map>
@@ -85,6 +87,20 @@ std::string load_scribble_weights(ScribbleNet& model,
   }
   return is_trunk_only ? "ImageNet weights of the trunk"
                        : "weights of the whole net";
+}
+
+void make_channels_last(ScribbleNet& net) {
+  for (auto& item : net.named_parameters()) {
+    at::Tensor& parameter = item.value();
+    // LoRM's query is used as a matrix.
+    const bool is_matrix = item.key().ends_with("query_conv.weight");
+    if (parameter.dim() != 4 || is_matrix) continue;
+    at::Tensor like = torch::empty_strided(
+        parameter.sizes(), c10::get_channels_last_strides_2d(parameter.sizes()),
+        parameter.options());
+    like.copy_(parameter.detach());
+    parameter.set_data(like);
+  }
 }
 
 }  // namespace lockstep

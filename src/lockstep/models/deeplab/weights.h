@@ -17,4 +17,9 @@ class ScribbleNet;
 std::string load_scribble_weights(ScribbleNet& model,
                                   const std::filesystem::path& path);
 
+// Turns the weights of convolutions to channels-last, which is faster. Those of
+// 1 x 1 pixels count as being of either format: they get the strides that their
+// gradients will have.
+void make_channels_last(ScribbleNet& net);
+
 }  // namespace lockstep

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kGripper = kActionSize - 1;
 
-bool is_builtin(const std::string& data_dir) {
+bool is_generated(const std::string& data_dir) {
   return data_dir.starts_with("builtin:");
 }
 
@@ -30,12 +30,12 @@ bool is_builtin(const std::string& data_dir) {
       settings.file.hf_dataset_name, settings.frames.data_dir));
 }
 
-FrameSources open_sources(const AtlasSettings& settings) {
+FrameSources open_frame_sources(const AtlasSettings& settings) {
   try {
     return open_frames(settings.frames);
   } catch (const ConfigError& error) {
     if (!settings.file.use_huggingface ||
-        is_builtin(settings.frames.data_dir)) {
+        is_generated(settings.frames.data_dir)) {
       throw;
     }
     refuse_missing_data(settings, error);
@@ -68,7 +68,7 @@ FrameSources open_eval_sources(AtlasSettings& settings) {
   if (!is_train && settings.split != "val") {
     settings.frames.val_split = settings.split;
   }
-  FrameSources sources = open_sources(settings);
+  FrameSources sources = open_frame_sources(settings);
   if (is_train) sources.validation = sources.train;
   return sources;
 }
@@ -97,8 +97,8 @@ std::unique_ptr<Task> AtlasRecipe::build(const Settings& settings,
   if (purpose == Purpose::kSample) {
     require_observation(own);
   } else {
-    sources =
-        purpose == Purpose::kEval ? open_eval_sources(own) : open_sources(own);
+    sources = purpose == Purpose::kEval ? open_eval_sources(own)
+                                        : open_frame_sources(own);
     // The run's settings keep what was found.
     own.gripper_range = gripper_range(own.gripper_range, *sources.train);
     settings_.gripper_range = own.gripper_range;

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> kPrecisions = {"fp32", "bf16", "fp16"};
 
-void set_defaults(TrainConfig& common) {
+void set_atlas_defaults(TrainConfig& common) {
   common.data_path = "./dataset";
   common.save_dir = "./checkpoints";
   common.epochs = 50;
@@ -83,7 +83,7 @@ constexpr auto kCommonNames = std::to_array<CommonName>({
 }  // namespace
 
 void AtlasRecipe::describe(Settings& settings) {
-  set_defaults(settings.common);
+  set_atlas_defaults(settings.common);
   settings.files.epoch_checkpoint = "checkpoint_epoch_{epoch}.pt";
   settings.checkpoint = {.scaler = "scaler_state_dict",
                          .best = "best_val_loss"};

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-void set_defaults(TrainConfig& common) {
+void set_dit_defaults(TrainConfig& common) {
   common.data_path = "data";
   common.save_dir = "runs/dit";
   common.n_steps = 200'000;
@@ -28,7 +28,7 @@ void set_defaults(TrainConfig& common) {
 }  // namespace
 
 void DitRecipe::describe(Settings& settings) {
-  set_defaults(settings.common);
+  set_dit_defaults(settings.common);
   settings.files.checkpoint = "model.pth";
   settings.checkpoint = {.model = {{.key = "model"}},
                          .epoch = "",
@@ -47,15 +47,15 @@ void DitRecipe::describe(Settings& settings) {
   options.add("depth", model.depth, "blocks", size);
   options.add("heads", model.num_heads, "heads of attention", size);
   options.add("patch", model.patch, "pixels of a patch's side", size);
-  options.add("img_size", model.image_size, "pixels of a image's side", size);
+  options.add("img_size", model.image_size, "pixels of an image's side", size);
   options.add("class_dropout", settings_.class_dropout,
-              "how often a image is shown without its class",
+              "how often an image is shown without its class",
               {.minimum = 0, .maximum = 1, .group = "DiT"});
   options.add("cfg_scales", settings_.cfg_scales,
               "weights of guidance; a sampling shows all classes with each",
               {.minimum = 0, .group = "DiT"});
   options.add("sample_steps", settings_.sample_steps,
-              "steps from noise to a image", size);
+              "steps from noise to an image", size);
   options.add("num_classes", settings_.num_classes,
               "classes of images; unset: as many as the data have", size);
   describe_image_sampling(options, "DiT", settings_.sampling);
@@ -64,7 +64,7 @@ void DitRecipe::describe(Settings& settings) {
               "weight of guidance of images that are scored",
               {.minimum = 0, .group = "Score"});
   options.add("fid_steps", settings_.fid_steps,
-              "steps from noise to a image that is scored",
+              "steps from noise to an image that is scored",
               {.minimum = 1, .group = "Score"});
 }
 

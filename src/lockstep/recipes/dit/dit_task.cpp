@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include "lockstep/diffusion/pixels.h"
 #include "lockstep/recipes/images/grid.h"
 #include "lockstep/diffusion/pixels.h"
 

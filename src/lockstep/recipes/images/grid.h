@@ -18,7 +18,7 @@ struct GridLayout {
   int64_t border = 1;  // White pixels around each image.
 };
 
-// Of trajectories [count, frames, C, S, S], uint8, row by row. Grey images
+// `trajectories`: [count, frames, C, S, S], uint8, row by row. Grey images
 // become grey colours. count is a multiple of columns.
 Grid make_grid(const at::Tensor& trajectories, const GridLayout& layout);
 

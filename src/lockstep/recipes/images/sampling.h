@@ -13,7 +13,7 @@ namespace lockstep {
 
 struct ImageSampling {
   std::vector<int64_t> classes = {};  // Empty: the first ten there are.
-  int64_t copies = 10;                // Of each class: a row of the grid.
+  int64_t copies = 10;                // Per class: a row of the grid.
   std::string files = "grid";         // Or "single".
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include "lockstep/diffusion/pixels.h"
 #include "lockstep/recipes/images/grid.h"
 #include "lockstep/diffusion/pixels.h"
 
@@ -11,7 +12,8 @@ namespace {
 
 constexpr int64_t kImageSteps = 50;  // From noise to a sample.
 
-JitImageConfig model_config(const JitSettings& settings, int64_t num_classes) {
+JitImageConfig image_model_config(const JitSettings& settings,
+                                  int64_t num_classes) {
   JitImageConfig config = jit_image_config(
       jit_variant(settings.shared), settings.shared.image_size, num_classes);
   config.attn_dropout = settings.images.attn_dropout;
@@ -28,8 +30,8 @@ JitImageTask::JitImageTask(const JitSettings& settings, ImageSets sets,
       sets_(std::move(sets)),
       num_scored_(num_scored),
       num_classes_(settings.images.num_classes.value()),
-      model_(std::make_shared<JitImage>(model_config(settings, num_classes_))) {
-}
+      model_(std::make_shared<JitImage>(
+          image_model_config(settings, num_classes_))) {}
 
 TaskInfo JitImageTask::info() const {
   return {
@@ -113,7 +115,8 @@ std::unique_ptr<Task> build_jit_images(const TrainConfig& common,
                                        Purpose purpose, JitSettings& settings) {
   JitImageSettings& own = settings.images;
   // Before the data: what is wrong with the model shows at once.
-  check_jit_image_config(model_config(settings, own.num_classes.value_or(10)));
+  check_jit_image_config(
+      image_model_config(settings, own.num_classes.value_or(10)));
   ImageSets sets;
   if (purpose != Purpose::kSample || !own.num_classes) {
     sets = open_image_sets(common.data_path, settings.shared.image_size);

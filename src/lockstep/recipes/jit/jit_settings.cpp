@@ -38,7 +38,7 @@ std::string kind_of_data(const std::string& path) {
   return is_text ? kText : kImages;
 }
 
-void set_defaults(TrainConfig& common) {
+void set_jit_defaults(TrainConfig& common) {
   common.data_path = "data/train";
   common.save_dir = "output";
   common.epochs = 100;
@@ -53,7 +53,7 @@ void set_defaults(TrainConfig& common) {
   common.records.wandb_project = "jit-diffusion";
 }
 
-// Those of text are set_defaults(), those of images use_image_defaults().
+// Those of text are set_jit_defaults(), those of images use_image_defaults().
 void show_defaults_by_kind(Options& options) {
   options.show_default("lr_schedule", "cosine; images: constant");
   options.show_default("beta2", "0.999; images: 0.95");
@@ -97,7 +97,7 @@ void describe_shared(Settings& settings, JitSettings& own) {
   options.add("model", own.shared.model,
               "the model's size B, L or H and its patches: JiT-B/4",
               {.group = group});
-  options.add("img_size", own.shared.image_size, "pixels of a image's side",
+  options.add("img_size", own.shared.image_size, "pixels of an image's side",
               size);
   options.add(
       "data_kind", own.data_kind,
@@ -152,9 +152,9 @@ void describe_image_flow(Options& options, JitImageSettings& own) {
               "velocities are divided by no less than this",
               {.minimum = 1e-6, .maximum = 1, .group = kGroup});
   options.add("label_drop_prob", own.label_drop_prob,
-              "how often a image is shown without its class", share);
+              "how often an image is shown without its class", share);
   options.add("sampling_method", own.sampling_method,
-              "steps from noise to a image; heun evaluates twice in each",
+              "steps from noise to an image; heun evaluates twice in each",
               {.choices = {"heun", "euler"}, .group = kGroup});
   options.add("cfg", own.cfg,
               "weight of guidance; 1: none. The paper's: 2.9 for B, 2.4 for L, "
@@ -208,7 +208,7 @@ void describe_text(Options& options, JitTextSettings& own) {
 }  // namespace
 
 void describe_jit(Settings& settings, JitSettings& own) {
-  set_defaults(settings.common);
+  set_jit_defaults(settings.common);
   show_defaults_by_kind(settings.options);
   settings.files.checkpoint = "checkpoint_epoch_{epoch}.pth";
   settings.files.best = "best_model.pth";

@@ -9,6 +9,7 @@
 #include "lockstep/diffusion/ddim.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/png.h"
+#include "lockstep/models/jit/text_mask.h"
 #include "lockstep/text/bpe_tokenizer.h"
 #include "lockstep/text/byte_tokenizer.h"
 
@@ -18,7 +19,7 @@ namespace {
 constexpr int64_t kTextSteps = 20;  // From noise to a sample.
 constexpr std::array<int64_t, 5> kScoredTimes = {100, 300, 500, 700, 900};
 
-at::Tensor as_bytes(const at::Tensor& images) {
+at::Tensor unit_to_bytes(const at::Tensor& images) {
   return (images.clamp(0, 1) * 255).round().to(at::kByte);
 }
 
@@ -37,7 +38,7 @@ std::string png_of(const at::Tensor& pixels) {
        .pixels = {rows.const_data_ptr<uint8_t>(), rows.nbytes()}});
 }
 
-JitTextConfig model_config(const JitShared& shared) {
+JitTextConfig text_model_config(const JitShared& shared) {
   const JitVariant variant = jit_variant(shared);
   return {.image_size = shared.image_size,
           .patch = variant.patch,
@@ -46,13 +47,14 @@ JitTextConfig model_config(const JitShared& shared) {
           .num_heads = variant.num_heads};
 }
 
-TextShape shape_of(const JitTextSettings& settings) {
+TextShape text_shape(const JitTextSettings& settings) {
   return {.is_conditional = settings.enable_condition,
           .uses_chat_template = settings.use_chat_template};
 }
 
-void check_settings(const JitShared& shared, const JitTextSettings& settings) {
-  check_jit_text_config(model_config(shared));
+void check_text_settings(const JitShared& shared,
+                         const JitTextSettings& settings) {
+  check_jit_text_config(text_model_config(shared));
   if (settings.cond_img_size.value_or(shared.image_size) != shared.image_size) {
     throw ConfigError(fmt::format(
         "--cond_img_size {} must equal --img_size {}: prompts and texts have "
@@ -65,8 +67,8 @@ void check_settings(const JitShared& shared, const JitTextSettings& settings) {
   }
 }
 
-std::shared_ptr<const TextPixels> open_pixels(const JitShared& shared,
-                                              const JitTextSettings& settings) {
+std::shared_ptr<const TextPixels> open_text_pixels(
+    const JitShared& shared, const JitTextSettings& settings) {
   std::shared_ptr<const Tokenizer> tokenizer;
   if (settings.tokenizer_path) {
     tokenizer = open_tokenizer(*settings.tokenizer_path);
@@ -102,10 +104,10 @@ JitTextTask::JitTextTask(const JitSettings& settings,
                          TextSets sets)
     : shared_(settings.shared),
       settings_(settings.text),
-      shape_(shape_of(settings.text)),
+      shape_(text_shape(settings.text)),
       pixels_(std::move(pixels)),
       sets_(std::move(sets)),
-      config_(model_config(settings.shared)),
+      config_(text_model_config(settings.shared)),
       model_(std::make_shared<JitText>(config_)) {
   if (!settings_.enable_condition) model_->freeze_conditions();
 }
@@ -158,21 +160,8 @@ JitTextTask::Noisy JitTextTask::noisy(const Batch& batch,
   return made;
 }
 
-// The masks, some of them longer by a drawn number of places, at most to
-// sample_tokens.
-at::Tensor JitTextTask::padded_mask(const at::Tensor& mask,
-                                    SampleRandom& random) const {
-  const auto longest =
-      static_cast<double>(settings_.sample_tokens.value_or(pixels_->limit()));
-  const at::Tensor own = mask.flatten(1).sum(1).to(at::kFloat);
-  const at::Tensor is_padded = random.uniform({}) < settings_.show_padding;
-  const at::Tensor more =
-      (longest - own).clamp_min(0) * random.uniform({}) * is_padded;
-  const at::Tensor places =
-      torch::arange(mask[0].numel(), own.options()).unsqueeze(0);
-  return (places < (own + more.ceil()).unsqueeze(1))
-      .view(mask.sizes())
-      .to(mask.scalar_type());
+int64_t JitTextTask::num_sample_tokens() const {
+  return settings_.sample_tokens.value_or(pixels_->limit());
 }
 
 Loss JitTextTask::loss(const Batch& batch, SampleRandom& random) {
@@ -180,7 +169,8 @@ Loss JitTextTask::loss(const Batch& batch, SampleRandom& random) {
   const at::Tensor noise =
       random.normal(batch[0].sizes().slice(1), model_->dtype());
   Batch shown = batch;
-  shown.tensors[1] = padded_mask(batch[1], random);
+  shown.tensors[1] = padded_mask(batch[1], num_sample_tokens(),
+                                 settings_.show_padding, random);
   const Noisy made = noisy(shown, times, noise);
   const at::Tensor error =
       model_->forward(made.input).to(made.clean.scalar_type()) - made.clean;
@@ -203,7 +193,7 @@ void JitTextTask::evaluate(const Batch& batch, SampleRandom& random,
   for (const int64_t time : kScoredTimes) {
     const Noisy made = noisy(batch, torch::full_like(times, time), noise);
     const at::Tensor is_right =
-        as_bytes(predict(made)).eq(batch[0]).all(1) * made.mask;
+        unit_to_bytes(predict(made)).eq(batch[0]).all(1) * made.mask;
     sums.add(fmt::format("token_accuracy_t{}", time), is_right.sum({1, 2}),
              count);
   }
@@ -213,22 +203,6 @@ std::optional<std::string> JitTextTask::prompt_of(int64_t item) const {
   if (settings_.prompt) return settings_.prompt;
   if (!settings_.enable_condition || sets_.prompts.empty()) return {};
   return sets_.prompts[static_cast<size_t>(item) % sets_.prompts.size()];
-}
-
-// Where a sampled text is, [B, S, S]: its tokens, and a prompt that it goes on
-// from with as many more.
-at::Tensor JitTextTask::sampled_mask(const at::Tensor& known) const {
-  const int64_t side = shared_.image_size;
-  const int64_t limit = pixels_->limit();
-  const int64_t count = settings_.sample_tokens.value_or(limit);
-  const at::Tensor places =
-      torch::arange(side * side, known.options().dtype(at::kLong));
-  at::Tensor counts = torch::full({known.size(0), 1}, count, places.options());
-  if (!settings_.enable_condition) {
-    const at::Tensor begun = known.ne(0).flatten(1).sum(1, /*keepdim=*/true);
-    counts = torch::where(begun < count, counts, begun + count);
-  }
-  return (places < counts.clamp_max(limit)).view({-1, side, side});
 }
 
 at::Tensor JitTextTask::sample(std::span<const int64_t> items,
@@ -248,7 +222,10 @@ at::Tensor JitTextTask::sample(std::span<const int64_t> items,
   JitTextInput input;
   if (settings_.enable_condition) input.condition = prompts;
   const at::Tensor known = torch::stack(masks).to(noise.device());
-  input.mask = sampled_mask(known);
+  input.mask =
+      sampled_mask(known, {.num_tokens = num_sample_tokens(),
+                           .limit = pixels_->limit(),
+                           .continues_prompt = !settings_.enable_condition});
   const Denoiser denoise = [&](const at::Tensor& x, int64_t time) {
     input.images = x;
     input.times = torch::full({x.size(0)}, time, x.options().dtype(at::kLong));
@@ -256,7 +233,7 @@ at::Tensor JitTextTask::sample(std::span<const int64_t> items,
   };
   DdimConfig config{.num_steps = shared_.sample_steps.value_or(kTextSteps)};
   if (settings_.enable_condition) {
-    return as_bytes(sample_ddim(denoise, noise, config));
+    return unit_to_bytes(sample_ddim(denoise, noise, config));
   }
   const at::Tensor is_known = known.ne(0).unsqueeze(1);
   // What is known lies on its own line from noise.
@@ -265,7 +242,7 @@ at::Tensor JitTextTask::sample(std::span<const int64_t> items,
     return torch::where(is_known, a * prompts + (1 - a) * noise, x);
   };
   const at::Tensor made = sample_ddim(denoise, noise, config);
-  return as_bytes(torch::where(is_known, prompts, made));
+  return unit_to_bytes(torch::where(is_known, prompts, made));
 }
 
 std::vector<OutputFile> JitTextTask::render(const at::Tensor& items) {
@@ -311,9 +288,9 @@ std::vector<OutputFile> JitTextTask::render(const at::Tensor& items) {
 std::unique_ptr<Task> build_jit_text(const TrainConfig& common, Purpose purpose,
                                      JitSettings& settings) {
   JitTextSettings& own = settings.text;
-  check_settings(settings.shared, own);
-  const TextShape shape = shape_of(own);
-  const auto pixels = open_pixels(settings.shared, own);
+  check_text_settings(settings.shared, own);
+  const TextShape shape = text_shape(own);
+  const auto pixels = open_text_pixels(settings.shared, own);
   // A prompt that leaves no room shows now.
   if (own.prompt) prompt_image(*pixels, shape, *own.prompt);
   TextSets sets;

@@ -37,8 +37,7 @@ class JitTextTask final : public Task, public Sampling {
  private:
   struct Noisy;
 
-  at::Tensor padded_mask(const at::Tensor& mask, SampleRandom& random) const;
-  at::Tensor sampled_mask(const at::Tensor& known) const;
+  int64_t num_sample_tokens() const;
   Noisy noisy(const Batch& batch, const at::Tensor& times,
               const at::Tensor& noise) const;
   std::optional<std::string> prompt_of(int64_t item) const;

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-void set_defaults(TrainConfig& common) {
+void set_protein_defaults(TrainConfig& common) {
   common.save_dir = "checkpoints";
   common.epochs = 50;
   common.batch_size = 4;
@@ -25,8 +25,9 @@ void set_defaults(TrainConfig& common) {
   common.keep_last = 0;
 }
 
-ProteinTaskData open_data(const TrainConfig& common,
-                          const ProteinSettings& settings, Purpose purpose) {
+ProteinTaskData open_protein_data(const TrainConfig& common,
+                                  const ProteinSettings& settings,
+                                  Purpose purpose) {
   const ProteinSets sets =
       open_protein_sets({.pdb_path = common.data_path,
                          .cache_dir = settings.cache_dir,
@@ -49,7 +50,7 @@ ProteinTaskData open_data(const TrainConfig& common,
   return data;
 }
 
-ProteinTaskData open_inputs(const ProteinSettings& settings) {
+ProteinTaskData open_protein_inputs(const ProteinSettings& settings) {
   if (!settings.pdb) {
     throw ConfigError(
         "--pdb is missing: the structure, or the folder of them, whose side "
@@ -61,7 +62,7 @@ ProteinTaskData open_inputs(const ProteinSettings& settings) {
 }  // namespace
 
 void ProteinRecipe::describe(Settings& settings) {
-  set_defaults(settings.common);
+  set_protein_defaults(settings.common);
   settings.files.checkpoint = "checkpoint_epoch_{epoch}.pt";
   settings.checkpoint = {
       .model = {{.key = "encoder_state_dict", .prefix = "encoder."},
@@ -122,8 +123,8 @@ std::unique_ptr<Task> ProteinRecipe::build(const Settings& settings,
   check_protein_config(settings_.model);
   return std::make_unique<ProteinTask>(
       settings_, purpose == Purpose::kSample
-                     ? open_inputs(settings_)
-                     : open_data(settings.common, settings_, purpose));
+                     ? open_protein_inputs(settings_)
+                     : open_protein_data(settings.common, settings_, purpose));
 }
 
 std::string ProteinRecipe::prepare(const Arguments& arguments,

@@ -4,11 +4,11 @@
 #include <torch/torch.h>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/datasets/proteins/prediction.h"
 #include "lockstep/datasets/proteins/protein_set.h"
 #include "lockstep/models/protein/inference.h"
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"
-#include "lockstep/recipes/protein/prediction.h"
 
 namespace lockstep {
 

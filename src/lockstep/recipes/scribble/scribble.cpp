@@ -15,7 +15,7 @@ namespace {
 // The generated images are small.
 constexpr int64_t kGeneratedSide = 97;
 
-void set_defaults(TrainConfig& common) {
+void set_scribble_defaults(TrainConfig& common) {
   common.data_path = "dataset/ScribbleSup";
   common.save_dir = "./log/";
   common.epochs = 50;
@@ -115,7 +115,7 @@ ScribbleTaskData open_evaluation(const ScribbleSettings& settings) {
 ScribbleTaskData open_own_images(const ScribbleSettings& settings) {
   if (settings.images.empty()) {
     throw ConfigError(
-        "nothing to segment: --images gives a image or a folder of them");
+        "nothing to segment: --images gives an image or a folder of them");
   }
   return {.own_images = OwnImages(settings.images)};
 }
@@ -128,7 +128,7 @@ double pseudo_weight(const ScribbleWeights& weights) {
 }
 
 void ScribbleRecipe::describe(Settings& settings) {
-  set_defaults(settings.common);
+  set_scribble_defaults(settings.common);
   name_common_settings(settings.options);
   settings.files = {.checkpoint = "checkpoint_{epoch}.pth",
                     .best = "model_best.pth",
@@ -210,14 +210,14 @@ void ScribbleRecipe::describe_evaluation(Options& options) {
               "sizes at which whole images are segmented",
               {.minimum = 0.01, .group = group});
   options.add("eval_base_size", settings_.windows.base_side,
-              "pixels of a image's longer side at scale 1",
+              "pixels of an image's longer side at scale 1",
               {.minimum = 1, .group = group});
   options.add("save_path", settings_.save_path,
               "eval: folder for the segmented images, and its name with .txt "
               "for the results; empty: none",
               {.group = group, .once = true});
   options.add("images", settings_.images,
-              "sample: a image or a folder of images to segment",
+              "sample: an image or a folder of images to segment",
               {.group = group, .once = true});
 }
 

@@ -1,6 +1,5 @@
 #include "lockstep/recipes/scribble/scribble_task.h"
 
-#include <c10/core/MemoryFormat.h>
 #include <fmt/format.h>
 #include <torch/torch.h>
 
@@ -11,10 +10,10 @@
 #include "lockstep/base/files.h"
 #include "lockstep/data/image_ops.h"
 #include "lockstep/data/label_map.h"
+#include "lockstep/models/deeplab/confusion.h"
 #include "lockstep/models/deeplab/losses.h"
 #include "lockstep/models/deeplab/weights.h"
 #include "lockstep/recipes/images/grid.h"
-#include "lockstep/recipes/scribble/confusion.h"
 
 namespace lockstep {
 namespace {
@@ -22,22 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kShownImages = 4;
-
-// Convolutions are faster so. Those of 1 x 1 pixels count as being of either
-// format: they get the strides that their gradients will have.
-void make_channels_last(torch::nn::Module& model) {
-  for (auto& item : model.named_parameters()) {
-    at::Tensor& parameter = item.value();
-    // LoRM's query is used as a matrix.
-    const bool is_matrix = item.key().ends_with("query_conv.weight");
-    if (parameter.dim() != 4 || is_matrix) continue;
-    at::Tensor like = torch::empty_strided(
-        parameter.sizes(), c10::get_channels_last_strides_2d(parameter.sizes()),
-        parameter.options());
-    like.copy_(parameter.detach());
-    parameter.set_data(like);
-  }
-}
 
 // `classes`: uint8 [H, W] on any device.
 Image as_image(const at::Tensor& classes) {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/datasets/voc/own_images.h"
 #include "lockstep/datasets/voc/samples.h"
 #include "lockstep/models/deeplab/model.h"
 #include "lockstep/prediction.h"
-#include "lockstep/recipes/scribble/own_images.h"
 #include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/reporting.h"
 #include "lockstep/sampling.h"

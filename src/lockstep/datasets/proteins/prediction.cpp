@@ -1,4 +1,4 @@
-#include "lockstep/recipes/protein/prediction.h"
+#include "lockstep/datasets/proteins/prediction.h"
 
 #include <fmt/format.h>
 #include <torch/torch.h>

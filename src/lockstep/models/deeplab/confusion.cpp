@@ -1,4 +1,4 @@
-#include "lockstep/recipes/scribble/confusion.h"
+#include "lockstep/models/deeplab/confusion.h"
 
 #include <torch/torch.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/recipes/scribble/own_images.h"
+#include "lockstep/datasets/voc/own_images.h"
 
 #include "lockstep/base/strings.h"
 #include "lockstep/data/label_map.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lockstep/sample_random.h"
+#include "lockstep/random.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {

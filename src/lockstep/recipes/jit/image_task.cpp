@@ -5,7 +5,6 @@
 
 #include "lockstep/diffusion/pixels.h"
 #include "lockstep/recipes/images/grid.h"
-#include "lockstep/diffusion/pixels.h"
 
 namespace lockstep {
 namespace {

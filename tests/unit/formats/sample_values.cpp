@@ -3,6 +3,7 @@
 #include <map>
 #include <sstream>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/formats/byte_reader.h"
 
 namespace lockstep::testing {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/error.h"
 #include "unit/formats/sample_values.h"
 

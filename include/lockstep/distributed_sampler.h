@@ -34,8 +34,8 @@ struct Shard {
 // Immutable; safe to use from several threads.
 class DistributedSampler {
  public:
-  // Throws ConfigError for an empty data set or an impossible share.
-  DistributedSampler(int64_t num_samples, Shard share,
+  // Throws ConfigError for an empty data set or an impossible shard.
+  DistributedSampler(int64_t num_samples, Shard shard,
                      SamplerConfig config = {});
 
   // This rank's sample indices in reading order.
@@ -49,7 +49,7 @@ class DistributedSampler {
   int64_t padded_size() const;
 
   int64_t num_samples_;
-  Shard share_;
+  Shard shard_;
   SamplerConfig config_;
 };
 

@@ -8,6 +8,7 @@
 #include "lockstep/checkpoint_saver.h"
 #include "lockstep/world.h"
 #include "lockstep/loader.h"
+#include "lockstep/step_loader.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/image_folder.h"
 #include "lockstep/fingerprint.h"

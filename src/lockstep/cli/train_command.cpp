@@ -33,24 +33,26 @@ std::optional<int64_t> steps_per_epoch_limit(const TrainConfig& config,
       1, std::llround(limit * static_cast<double>(all_steps)));
 }
 
-StepPlanConfig plan_of(const TrainConfig& config, const BatchSize& batch,
-                       const Dataset& data) {
-  StepPlanConfig plan{.num_samples = data.size(),
-                      .global_batch = batch.effective(),
-                      .micro_batch = batch.per_process,
-                      .seed = static_cast<uint64_t>(config.seed),
-                      .drop_last = config.drop_last,
-                      .lengths = data.lengths(),
-                      .repeat_first_epoch = config.overfit_batches.has_value()};
-  const int64_t all = divide_up(plan.num_samples, plan.global_batch);
-  plan.max_steps_per_epoch = steps_per_epoch_limit(config, all);
-  return plan;
+StepLoader make_loader(const Session& session, const TrainConfig& config) {
+  const BatchSize& batch = session.batch();
+  const auto& data = session.data().train;
+  return StepLoader(
+      data, session.world(),
+      {.global_batch_size = batch.effective(),
+       .micro_batch_size = batch.per_process,
+       .workers = static_cast<int>(config.workers),
+       .prefetch_batches = 2 * std::max<int64_t>(1, batch.accumulation),
+       .seed = static_cast<uint64_t>(config.seed),
+       .drop_last = config.drop_last,
+       .max_steps_per_epoch = steps_per_epoch_limit(
+           config, divide_up(data->size(), batch.effective())),
+       .repeat_first_epoch = config.overfit_batches.has_value()});
 }
 
-ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan,
+ScheduleConfig schedule_of(const TrainConfig& config, const StepLoader& loader,
                            int64_t total_steps) {
   const OptimizationConfig& optimization = config.optimization;
-  const int64_t per_epoch = plan.steps_per_epoch();
+  const int64_t per_epoch = loader.steps_per_epoch();
   ScheduleConfig schedule{
       .kind = optimization.lr_schedule == "plateau" ? "constant"
                                                     : optimization.lr_schedule,
@@ -73,13 +75,12 @@ ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan,
 // For a run that stands at `state`: with another batch size than before the
 // steps that are left differ.
 LoopConfig loop_config(const Session& session, const TrainConfig& config,
-                       const RunState& state) {
+                       const StepLoader& loader, const RunState& state) {
   const int num_processes = session.world().size();
   const OptimizationConfig& optimization = config.optimization;
   LoopConfig loop{
       .config = config,
       .batch = session.batch(),
-      .plan = plan_of(config, session.batch(), *session.data().train),
       .base_lr = optimization.blr
                      ? *optimization.blr *
                            static_cast<double>(session.batch().effective()) /
@@ -89,10 +90,9 @@ LoopConfig loop_config(const Session& session, const TrainConfig& config,
                                  num_processes),
       .data = session.data(),
       .folder = config.save_dir};
-  const StepPlan plan(loop.plan, Shard{0, num_processes});
   loop.total_steps = config.n_steps.value_or(
-      state.step + plan.steps_until(state.position, config.epochs));
-  loop.schedule = schedule_of(config, plan, loop.total_steps);
+      state.step + loader.steps_until(state.position, config.epochs));
+  loop.schedule = schedule_of(config, loader, loop.total_steps);
   return loop;
 }
 
@@ -118,7 +118,8 @@ std::string model_text(Learner& learner) {
                      facts.subject.empty() ? "" : "; ", facts.subject);
 }
 
-void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
+void say_hello(Session& session, const StepLoader& loader,
+               const LoopConfig& loop, Learner& learner) {
   const World& world = session.world();
   Console& console = session.console();
   console.info(setup_text(world));
@@ -128,11 +129,10 @@ void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
   if (!on_cpu.empty()) console.info(on_cpu);
   console.info(batch_size_text(loop.batch));
   console.info(lr_text(loop, world.size()));
-  const int64_t samples = loop.plan.num_samples;
-  const StepPlan plan(loop.plan, Shard{world.rank(), world.size()});
+  const int64_t samples = loader.dataset().size();
   console.info(fmt::format(
       "{} training samples, {} steps per epoch, {} warm-up steps, precision {}",
-      samples, plan.steps_per_epoch(), loop.schedule.warmup_updates,
+      samples, loader.steps_per_epoch(), loop.schedule.warmup_updates,
       learner.precision().name));
   console.info(model_text(learner));
   if (loop.schedule.warmup_updates >= loop.total_steps &&
@@ -343,7 +343,8 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   const World& world = session.world();
   Console& console = session.console();
   // Throws before anything is written.
-  const double base_lr = loop_config(session, config, {}).base_lr;
+  const StepLoader loader = make_loader(session, config);
+  const double base_lr = loop_config(session, config, loader, {}).base_lr;
   check_records(records_config(session, line));
   if (session.facts().sync_batch_norm) {
     check_batch_norm(session.batch(), session.data().train->size(), config);
@@ -366,9 +367,9 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   }
   session.with_memory_report([] { return "preparing the data"; },
                              [&] { session.fill_caches(); });
-  LoopConfig loop_settings = loop_config(session, config, state);
+  LoopConfig loop_settings = loop_config(session, config, loader, state);
   loop_settings.status = files.status;
-  TrainLoop loop(recipe, *learner, world, console, loop_settings);
+  TrainLoop loop(recipe, *learner, loader, world, console, loop_settings);
   if (!line.settings_note().empty() && world.is_main()) {
     console.warn(line.settings_note());
   }
@@ -382,7 +383,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   std::optional<KeptRecords> kept;
   if (is_resumed) kept = kept_records(state, loop.score_name());
   open_records(session, line, kept, run);
-  say_hello(session, loop_settings, *learner);
+  say_hello(session, loader, loop_settings, *learner);
   signals.arm(world.status());
   announce_training(files, state.step,
                     is_resumed ? std::optional(state.step) : std::nullopt);

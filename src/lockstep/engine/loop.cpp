@@ -37,7 +37,7 @@ ImageScoreConfig image_score_config(const LoopConfig& setup,
                           .num_images = facts.num_scored_items,
                           .batch_size = setup.batch.per_process,
                           .workers = static_cast<int>(setup.config.workers),
-                          .seed = setup.plan.seed};
+                          .seed = static_cast<uint64_t>(setup.config.seed)};
   if (setup.config.fast_dev_run) {
     config.num_images = 2 * world_size;
     config.max_reference = config.num_images;
@@ -48,15 +48,15 @@ ImageScoreConfig image_score_config(const LoopConfig& setup,
 
 }  // namespace
 
-TrainLoop::TrainLoop(Recipe& recipe, Learner& learner, const World& world,
-                     Console& console, LoopConfig config)
+TrainLoop::TrainLoop(Recipe& recipe, Learner& learner, StepLoader loader,
+                     const World& world, Console& console, LoopConfig config)
     : recipe_(recipe),
       learner_(learner),
       world_(world),
       console_(console),
       setup_(std::move(config)),
       facts_(recipe.facts()),
-      plan_(setup_.plan, Shard{world.rank(), world.size()}),
+      loader_(std::move(loader)),
       plateau_(plateau_config(setup_, facts_)),
       timer_(world.device(), world.status()),
       status_(setup_.status) {
@@ -74,13 +74,7 @@ StopRequest TrainLoop::run(RunState state, const LoopActions& actions,
   if (state_.plateau) plateau_.load(*state_.plateau);
   wish_ = std::make_unique<AgreedStop>(world_, signals);
   // In place: Batches do not move.
-  batches_.reset(new Batches(stream_batches(
-      setup_.data.train, StepRequests(plan_, state_.position),
-      {.seed = setup_.plan.seed,
-       .workers = static_cast<int>(setup_.config.workers),
-       .prefetch_batches = 2 * std::max<int64_t>(1, setup_.batch.accumulation),
-       .device = world_.device()},
-      world_.status())));
+  batches_.reset(new Batches(loader_.batches(state_.position)));
   first_step_ = state_.step;
   epoch_ = state_.position.epoch;
   // With other settings than before a run that was stopped early may go on.
@@ -112,26 +106,24 @@ double TrainLoop::current_lr() const {
 }
 
 void TrainLoop::train_step() {
-  const Step step = plan_.step_at(state_.position);
   const int64_t begin = monotonic_ns();
   world_.status().set_step(state_.step);
   status_.begin(Activity::kStep);
   timer_.begin_step();
-  for (int64_t k = 0; k < step.num_micro_batches; ++k) {
+  Step step;
+  for (bool ends_step = false; !ends_step;) {
     const auto batch = batches_->next();
     LOCKSTEP_CHECK(batch.has_value(), "the loader ended before the run");
     timer_.data_end();
-    learner_.forward(*batch,
-                     k + 1 == step.num_micro_batches
-                         ? Learner::Part::kLast
-                         : Learner::Part::kBeforeLast,
-                     step.num_samples);
+    learner_.forward(*batch);
     timer_.forward_end();
     learner_.backward();
     timer_.backward_end();
+    step = batch->step;
+    ends_step = batch->ends_step();
   }
   world_.status().set_phase(Phase::kUpdating);
-  learner_.update(current_lr(), step.num_samples);
+  learner_.update(current_lr());
   timer_.end_step();
   samples_ += step.num_samples;
   epoch_ = step.begin.epoch;
@@ -226,7 +218,7 @@ bool TrainLoop::validate() {
       evaluate(recipe_, learner_, setup_.data.validation, world_,
                {.batch_size = setup_.batch.per_process,
                 .workers = static_cast<int>(setup_.config.workers),
-                .seed = setup_.plan.seed,
+                .seed = loader_.config().seed,
                 .limit_batches = setup_.config.limit_val_batches},
                go_on("validate", Activity::kValidation));
   if (!metrics) return false;
@@ -308,7 +300,7 @@ bool TrainLoop::sample_with(std::optional<int64_t> average) {
                ? std::min<int64_t>(facts_.num_sample_items, world_.size())
                : facts_.num_sample_items,
        .batch_size = setup_.batch.per_process,
-       .seed = setup_.plan.seed,
+       .seed = loader_.config().seed,
        .average = average
                       ? &learner_.averages().at(static_cast<size_t>(*average))
                       : nullptr},

@@ -6,16 +6,15 @@
 #include <memory>
 
 #include "lockstep/base/training_status.h"
-#include "lockstep/data/step_plan.h"
 #include "lockstep/engine/batch_size.h"
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/step_timer.h"
 #include "lockstep/fid/image_score.h"
-#include "lockstep/loader.h"
 #include "lockstep/run/run_state.h"
 #include "lockstep/run/stop_signals.h"
 #include "lockstep/schedule.h"
+#include "lockstep/step_loader.h"
 #include "lockstep/track/console.h"
 #include "lockstep/track/tracker.h"
 
@@ -24,7 +23,6 @@ namespace lockstep {
 struct LoopConfig {
   TrainConfig config = {};
   BatchSize batch = {};
-  StepPlanConfig plan = {};
   ScheduleConfig schedule = {};
   double base_lr = 0;       // Scaled for the number of processes.
   int64_t total_steps = 0;  // Of the whole run, for the display.
@@ -53,8 +51,8 @@ class TrainLoop {
  public:
   // Throws ConfigError, IoError or FormatError for files of scores that are of
   // no use. A collective.
-  TrainLoop(Recipe& recipe, Learner& learner, const World& world,
-            Console& console, LoopConfig config);
+  TrainLoop(Recipe& recipe, Learner& learner, StepLoader loader,
+            const World& world, Console& console, LoopConfig config);
   ~TrainLoop();
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
@@ -104,7 +102,7 @@ class TrainLoop {
   Console& console_;
   const LoopConfig setup_;
   const TaskInfo facts_;
-  StepPlan plan_;
+  StepLoader loader_;
   Plateau plateau_;
   StepTimer timer_;
   TrainingStatusWriter status_;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "lockstep/data/step_plan.h"
+#include "lockstep/batch.h"
 #include "lockstep/metrics.h"
 #include "lockstep/optim/plateau.h"
 
@@ -37,8 +37,8 @@ struct LossHistory {
 };
 
 struct RunState {
-  int64_t step = 0;             // Optimizer steps done.
-  EpochPosition position = {};  // Of the next step.
+  int64_t step = 0;            // Optimizer steps done.
+  DataPosition position = {};  // Of the next step.
   DueWork due = {};
   // Of the epoch so far.
   double epoch_loss_sum = 0;

@@ -8,6 +8,7 @@
 #include "lockstep/cli/commands.h"
 #include "lockstep/comm/place.h"
 #include "lockstep/engine/evaluation.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/fid/image_score.h"
 #include "lockstep/run/checkpoints.h"

@@ -4,6 +4,7 @@
 
 #include "lockstep/cli/command_line.h"
 #include "lockstep/engine/evaluation.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/engine/precision.h"
 #include "lockstep/run/checkpoints.h"
 #include "lockstep/run/run_folder.h"

@@ -55,7 +55,7 @@ Tree scalar_tree(const SettingScalar& scalar) {
   return std::visit([](const auto& value) { return Tree(value); }, scalar);
 }
 
-Tree best_tree(const RunState& state, const CheckpointKeys& keys) {
+Tree best_tree(const TrainState& state, const CheckpointKeys& keys) {
   if (keys.best_metrics.empty()) {
     return state.best.value ? Tree(*state.best.value) : Tree();
   }
@@ -113,8 +113,8 @@ void put_averages(Tree& checkpoint, Learner& learner,
   }
 }
 
-void put_course(Tree& checkpoint, const RunState& state,
-                const CheckpointKeys& keys) {
+void put_progress(Tree& checkpoint, const TrainState& state,
+                  const CheckpointKeys& keys) {
   const auto put = [&](const std::string& key, Tree value) {
     if (!key.empty()) checkpoint[key] = std::move(value);
   };

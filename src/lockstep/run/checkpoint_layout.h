@@ -3,9 +3,9 @@
 
 #include "lockstep/checkpoint_tree.h"
 #include "lockstep/engine/learner.h"
+#include "lockstep/engine/train_state.h"
 #include "lockstep/options.h"
 #include "lockstep/run/checkpoint_keys.h"
-#include "lockstep/run/run_state.h"
 
 namespace lockstep {
 
@@ -20,8 +20,8 @@ void put_averages(Tree& checkpoint, Learner& learner,
                   const CheckpointKeys& keys);
 
 // Epoch, step, losses, best value.
-void put_course(Tree& checkpoint, const RunState& state,
-                const CheckpointKeys& keys);
+void put_progress(Tree& checkpoint, const TrainState& state,
+                  const CheckpointKeys& keys);
 
 // All settings by name.
 Tree settings_tree(const Options& options);

@@ -7,6 +7,7 @@
 
 #include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint_file.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/module_state.h"
 #include "lockstep/run/checkpoint_layout.h"
@@ -86,8 +87,8 @@ void check_frozen(const Tree& checkpoint, const FrozenNets& frozen) {
   }
 }
 
-// Of the end of an epoch, or of any step.
-const std::string& name_of(const RunState& state, const FileNames& names) {
+// The pattern of the name of a checkpoint at `state`.
+const std::string& name_of(const TrainState& state, const FileNames& names) {
   const bool is_epoch = state.position.sample == 0 && state.position.epoch > 0;
   return is_epoch && !names.epoch_checkpoint.empty() ? names.epoch_checkpoint
                                                      : names.checkpoint;
@@ -215,9 +216,9 @@ std::optional<BucketLayout> layout_of(const Tree& checkpoint,
   return read_bucket_layout(own.at("bucket_layout"));
 }
 
-RunState restore(const Tree& checkpoint, Learner& learner,
-                 const CheckpointsConfig& config, const World& world,
-                 Console& console) {
+TrainState restore(const Tree& checkpoint, Learner& learner,
+                   const CheckpointsConfig& config, const World& world,
+                   Console& console) {
   const TreeView own = checkpoint.at("lockstep");
   check_frozen(checkpoint, learner.facts().frozen);
   load_module_state(learner.model(),
@@ -249,7 +250,7 @@ RunState restore(const Tree& checkpoint, Learner& learner,
     }
   }
   if (world.is_main()) warn_of_other_bits(own, config, world, console);
-  return read_run_state(own.at("state"));
+  return read_train_state(own.at("state"));
 }
 
 Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
@@ -265,11 +266,11 @@ Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
                   }}) {}
 
 // Beside what the original project writes: all that an exact resume needs.
-Tree Checkpoints::own_tree(const RunState& state) {
+Tree Checkpoints::own_tree(const TrainState& state) {
   Tree own = Tree::dict();
   own["version"] = 1;
   own["recipe"] = config_.recipe;
-  own["state"] = run_state_tree(state);
+  own["state"] = train_state_tree(state);
   own["world_size"] = world_.size();
   own["threads"] = at::get_num_threads();
   own["global_batch"] = config_.global_batch;
@@ -293,11 +294,11 @@ Tree Checkpoints::own_tree(const RunState& state) {
   return own;
 }
 
-Tree Checkpoints::make_tree(const RunState& state) {
+Tree Checkpoints::make_tree(const TrainState& state) {
   const CheckpointKeys& keys = config_.keys;
   Tree own = own_tree(state);
   Tree tree = Tree::dict();
-  put_course(tree, state, keys);
+  put_progress(tree, state, keys);
   put_model(tree, learner_.model(), keys);
   put_averages(tree, learner_, keys);
   Tree optimizer = optimizer_tree(learner_.optimizer());
@@ -320,7 +321,7 @@ Tree Checkpoints::make_tree(const RunState& state) {
   return tree;
 }
 
-void Checkpoints::save(const RunState& state, const SaveRequest& request) {
+void Checkpoints::save(const TrainState& state, const SaveRequest& request) {
   const Tree tree = make_tree(state);
   if (!config_.save_required) {
     if (world_.is_main()) write(state, request, tree);
@@ -332,7 +333,7 @@ void Checkpoints::save(const RunState& state, const SaveRequest& request) {
   });
 }
 
-void Checkpoints::write(const RunState& state, const SaveRequest& request,
+void Checkpoints::write(const TrainState& state, const SaveRequest& request,
                         const Tree& tree) {
   config_.status.start_save();
   const std::string name = request.as_checkpoint

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/training_status.h"
 #include "lockstep/checkpoint_saver.h"
 #include "lockstep/engine/learner.h"
-#include "lockstep/engine/loop.h"
-#include "lockstep/run/run_state.h"
+#include "lockstep/engine/train_state.h"
 #include "lockstep/run/save_failures.h"
 #include "lockstep/track/console.h"
 #include "lockstep/world.h"
@@ -71,9 +71,16 @@ std::optional<BucketLayout> layout_of(const Tree& checkpoint,
 
 // Puts everything back and returns where the run stands. Says what cannot be
 // exact: another number of processes or threads.
-RunState restore(const Tree& checkpoint, Learner& learner,
-                 const CheckpointsConfig& config, const World& world,
-                 Console& console);
+TrainState restore(const Tree& checkpoint, Learner& learner,
+                   const CheckpointsConfig& config, const World& world,
+                   Console& console);
+
+// What a state is saved as; one file may have both names.
+struct SaveRequest {
+  bool as_checkpoint = true;
+  bool as_best = false;
+  bool is_last = false;  // The training ends: the file must be complete before.
+};
 
 // Rank 0 writes, on a thread beside training; a write that fails is said and
 // training goes on, unless CheckpointsConfig::save_required. All calls are
@@ -85,7 +92,7 @@ class Checkpoints {
 
   // With save_required throws IoError, on all ranks, once too many saves in a
   // row have failed.
-  void save(const RunState& state, const SaveRequest& request);
+  void save(const TrainState& state, const SaveRequest& request);
   // Whether the last best model could not be written; the same on all ranks.
   bool has_lost_best();
   // Waits for the last write. What could not be written, in words; empty when
@@ -95,9 +102,9 @@ class Checkpoints {
   bool has_any() const;
 
  private:
-  Tree own_tree(const RunState& state);
-  Tree make_tree(const RunState& state);
-  void write(const RunState& state, const SaveRequest& request,
+  Tree own_tree(const TrainState& state);
+  Tree make_tree(const TrainState& state);
+  void write(const TrainState& state, const SaveRequest& request,
              const Tree& tree);
   void note_saved(const std::filesystem::path& path);
   void note_failed(const std::filesystem::path& path, const std::string& error);
@@ -107,7 +114,7 @@ class Checkpoints {
   Learner& learner_;
   World world_;
   Console& console_;
-  // Of the file that is being written: set before, read by its thread.
+  // About the file that is being written: set before, read by its thread.
   SaveRequest request_;
   int64_t step_ = 0;
   SaveFailures failures_;

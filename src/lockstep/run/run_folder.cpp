@@ -14,6 +14,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/folder.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
@@ -311,16 +312,6 @@ void require_file(const char* flag, const fs::path& path) {
                                 fs::is_directory(path)
                                     ? "this is a folder; name a file in it"
                                     : "there is no such file"));
-}
-
-std::string file_name(const std::string& pattern, int64_t step, int64_t epoch) {
-  return replace_all(replace_all(pattern, "{step}", std::to_string(step)),
-                     "{epoch}", std::to_string(epoch));
-}
-
-std::string file_pattern(const std::string& name) {
-  constexpr const char* kDigits = "+([0-9])";
-  return replace_all(replace_all(name, "{step}", kDigits), "{epoch}", kDigits);
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "lockstep/base/files.h"
+#include "lockstep/engine/file_names.h"
 #include "support/temp_dir.h"
 #include "unit/train/flags.h"
 

@@ -1,0 +1,40 @@
+// Scores generated images while training.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lockstep/engine/callback.h"
+#include "lockstep/fid/image_score.h"
+
+namespace lockstep {
+
+struct ImageScoringConfig {
+  ImageScoreConfig score = {};
+  bool is_dry_run = false;  // Few images; nothing is recorded or kept.
+};
+
+class ImageScoringCallback final : public Callback {
+ public:
+  // Throws ConfigError, IoError or FormatError for files that cannot be used. A
+  // collective.
+  ImageScoringCallback(Recipe& recipe, const World& world,
+                       ImageScoringConfig config);
+
+  // The metric, "fid" or "fd_builtin"; empty when no score will be due.
+  std::string metric() const { return score_ ? score_->name() : ""; }
+
+  void after_step(TrainLoop& loop, const Step& step) override;
+  bool due(const TrainLoop& loop) const override;
+  bool run(TrainLoop& loop) override;
+
+ private:
+  bool is_enabled() const;
+  void prepare(const World& world);
+
+  Recipe& recipe_;
+  ImageScoringConfig config_;
+  std::unique_ptr<ImageScore> score_;
+};
+
+}  // namespace lockstep

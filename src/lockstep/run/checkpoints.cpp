@@ -36,12 +36,12 @@ CheckpointQuery query_of_all(const CheckpointsConfig& config) {
   return query;
 }
 
-// Empty when there is none.
-std::string find_latest(const CheckpointsConfig& config, Console& console) {
+std::optional<LoadedCheckpoint> find_latest(const CheckpointsConfig& config,
+                                            Console& console) {
   const CheckpointQuery query = query_of_all(config);
   int num_damaged = 0;
-  const auto latest = find_latest_valid(
-      query, [&](const fs::path& path, const std::string& reason) {
+  auto latest =
+      load_latest(query, [&](const fs::path& path, const std::string& reason) {
         ++num_damaged;
         console.warn(fmt::format("{} is left out: {}", path.string(), reason));
       });
@@ -51,7 +51,21 @@ std::string find_latest(const CheckpointsConfig& config, Console& console) {
         "anew, or resume from a file elsewhere",
         config.folder.string()));
   }
-  return latest ? latest->path.string() : std::string();
+  return latest;
+}
+
+// Throws ConfigError unless --resume names a file.
+void require_resumable(const std::string& resume, const fs::path& folder) {
+  if (fs::is_regular_file(resume)) return;
+  if (fs::is_directory(resume)) {
+    throw ConfigError(fmt::format(
+        "--resume {} is a folder: use --resume latest --save_dir {}", resume,
+        resume));
+  }
+  throw ConfigError(fmt::format(
+      "--resume {}: there is no such file; --resume latest takes the newest "
+      "checkpoint of --save_dir {}",
+      resume, folder.string()));
 }
 
 // A second name of the same file, put in place at once: nothing is written
@@ -127,25 +141,22 @@ void warn_of_other_bits(const TreeView& own, const CheckpointsConfig& config,
 std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,
                                     const World& world, Console& console) {
+  // Rank 0 verifies the newest checkpoint by loading it.
+  std::optional<LoadedCheckpoint> latest;
   const std::string path = world.run_on_rank0_and_broadcast([&] {
-    if (resume == "latest") return find_latest(config, console);
-    if (fs::is_regular_file(resume)) return resume;
-    if (fs::is_directory(resume)) {
-      throw ConfigError(fmt::format(
-          "--resume {} is a folder: use --resume latest --save_dir {}", resume,
-          resume));
+    if (resume == "latest") {
+      latest = find_latest(config, console);
+      return latest ? latest->file.path.string() : std::string();
     }
-    throw ConfigError(fmt::format(
-        "--resume {}: there is no such file; --resume latest takes the newest "
-        "checkpoint of --save_dir {}",
-        resume, config.folder.string()));
+    require_resumable(resume, config.folder);
+    return resume;
   });
   if (path.empty()) {
     console.info(fmt::format("{} holds no checkpoint: starting from nothing",
                              config.folder.string()));
     return std::nullopt;
   }
-  Tree tree = load_checkpoint(path);
+  Tree tree = latest ? std::move(latest->tree) : load_checkpoint(path);
   if (tree.find("lockstep") == nullptr) {
     throw ConfigError(fmt::format(
         "--resume {}: the file holds weights but not where a run of Lockstep "

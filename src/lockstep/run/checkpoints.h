@@ -34,8 +34,9 @@ struct CheckpointsConfig {
   TrainingStatusWriter status = {};  // For the launcher.
 };
 
-// The file that --resume means, read by every rank; no value when 'latest'
-// finds none. Rank 0 chooses. A collective. Throws ConfigError for a
+// The file that --resume means; no value when 'latest' finds none. Rank 0
+// chooses, and every rank reads the file once, comparing its checksums. A
+// collective. Throws ConfigError for a
 // file that does not exist, FormatError for one that is damaged.
 std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,

@@ -53,10 +53,11 @@ void train(const std::filesystem::path& folder, int steps) {
 
 void train_by_hand(int steps) {
   lockstep::TinyRecipe recipe;
-  lockstep::CommandLine line(lockstep::Command::kTrain, recipe);
+  lockstep::CommandLine line(lockstep::Purpose::kTrain, recipe);
   line.parse(kFlags, {});
-  const auto data = recipe.open_data(line.config());
-  const auto model = recipe.make_model();
+  const auto task = recipe.build(line.settings(), lockstep::Purpose::kTrain);
+  const auto data = task->data();
+  const auto model = task->model();
   lockstep::AdamW optimizer(model->parameters(), {.lr = 3e-3});
   const int64_t batch_size = line.config().batch_size;
   const lockstep::StepLoader loader(data.train, lockstep::Shard{},
@@ -68,7 +69,7 @@ void train_by_hand(int steps) {
   for (int step = 0; step < steps; ++step) {
     const auto batch = batches.next();
     lockstep::SampleRandom random(batch->seeds);
-    const at::Tensor sum = recipe.loss(*batch, random).sum;
+    const at::Tensor sum = task->loss(*batch, random).sum;
     (sum / static_cast<double>(batch_size)).backward();
     optimizer.step_and_clear();
   }

@@ -4,7 +4,7 @@
 //   05_sample_from_cpp dit runs/dit/model.pth stars --ema 0 --classes 7
 #include <lockstep/error.h>
 #include <lockstep/program.h>
-#include <lockstep/recipes/registry.h>
+#include <lockstep/registry.h>
 #include <lockstep/sampler.h>
 
 #include <filesystem>

@@ -2,70 +2,44 @@
 //
 //   lockstep run --nproc-per-node 2 06_own_recipe --epochs 3
 //
-// A network learns to tell points inside a ring from those outside. Rank 0
-// tells of its progress; the last validation has an accuracy above 0.9, and
-// runs/ring holds log, config, records and checkpoints.
+// A network learns to tell points inside a ring from those outside. Rank 0 logs
+// its progress; the last validation has an accuracy above 0.9, and runs/ring
+// holds log, config, records and checkpoints.
 #include <torch/torch.h>
-
-#include <cmath>
 
 #include "lockstep/train.h"
 
 using namespace lockstep;
 
-// Sample i is a point of the square and whether it lies in the ring.
-class RingPoints final : public Dataset {
+// Points of a square, and whether each lies in the ring.
+std::shared_ptr<Dataset> ring_points(int64_t size, uint64_t seed) {
+  const auto draws =
+      torch::rand({size, 2}, at::detail::createCPUGenerator(seed));
+  const auto points = 2 * draws - 1;
+  const auto radius = points.norm(2, /*dim=*/1);
+  const auto is_inside = (radius > 0.4).logical_and(radius < 0.8);
+  return std::make_shared<TensorDataset>(
+      std::vector<at::Tensor>{points, is_inside.to(torch::kLong)});
+}
+
+class RingTask final : public Task {
  public:
-  RingPoints(int64_t size, uint64_t seed) : size_(size), seed_(seed) {}
+  RingTask(int64_t width, double noise)
+      : noise_(noise),
+        net_(torch::nn::Linear(2, width), torch::nn::ReLU(),
+             torch::nn::Linear(width, width), torch::nn::ReLU(),
+             torch::nn::Linear(width, 2)) {}
 
-  int64_t size() const override { return size_; }
-
-  Sample get(int64_t index, uint64_t /*seed*/) const override {
-    RandomStream draw(sample_seed(seed_, /*epoch=*/0, index));
-    const double x = 2 * draw.uniform() - 1;
-    const double y = 2 * draw.uniform() - 1;
-    const double radius = std::hypot(x, y);
-    const int64_t is_inside = radius > 0.4 && radius < 0.8 ? 1 : 0;
-    return {torch::tensor({x, y}, torch::kFloat), torch::tensor(is_inside)};
+  TaskInfo info() const override {
+    return {.best_metric = "accuracy", .better = Better::kHigher};
   }
 
- private:
-  int64_t size_;
-  uint64_t seed_;
-};
-
-class RingRecipe final : public Recipe {
- public:
-  void describe(Options& options, TrainConfig& common) override {
-    common.data_path = "builtin:ring";
-    common.save_dir = "runs/ring";
-    common.epochs = 10;
-    common.optimization.lr = 1e-2;
-    options.add("width", width_, "neurons of a hidden layer", {.minimum = 1});
-    options.add("noise", noise_, "how far a step moves the points");
+  DataSets data() const override {
+    return {.train = ring_points(4000, /*seed=*/1),
+            .validation = ring_points(1001, /*seed=*/2)};
   }
 
-  TaskInfo facts() const override {
-    return {.name = "ring",
-            .summary = "tells points inside a ring from those outside",
-            .best_metric = "accuracy",
-            .better = Better::kHigher,
-            .memory_remedies = {"--batch_size 16", "--width 32"}};
-  }
-
-  DataSets open_data(const TrainConfig& common) override {
-    if (common.data_path != "builtin:ring") {
-      throw ConfigError("--data_path must be builtin:ring");
-    }
-    return {.train = std::make_shared<RingPoints>(4000, /*seed=*/1),
-            .validation = std::make_shared<RingPoints>(1001, /*seed=*/2)};
-  }
-
-  std::shared_ptr<torch::nn::Module> make_model() override {
-    net_ =
-        torch::nn::Sequential(torch::nn::Linear(2, width_), torch::nn::ReLU(),
-                              torch::nn::Linear(width_, width_),
-                              torch::nn::ReLU(), torch::nn::Linear(width_, 2));
+  std::shared_ptr<torch::nn::Module> model() const override {
     return net_.ptr();
   }
 
@@ -82,9 +56,30 @@ class RingRecipe final : public Recipe {
   }
 
  private:
+  double noise_;
+  torch::nn::Sequential net_;
+};
+
+class RingRecipe final : public Recipe {
+ public:
+  std::string name() const override { return "ring"; }
+  std::string summary() const override { return "points inside a ring"; }
+
+  void describe(Settings& settings) override {
+    settings.common.save_dir = "runs/ring";
+    settings.common.epochs = 10;
+    settings.common.optimization.lr = 1e-2;
+    settings.options.add("width", width_, "neurons of a hidden layer");
+    settings.options.add("noise", noise_, "how far a step moves the points");
+  }
+
+  std::unique_ptr<Task> build(const Settings&, Purpose) override {
+    return std::make_unique<RingTask>(width_, noise_);
+  }
+
+ private:
   int64_t width_ = 64;
   double noise_ = 0.01;
-  torch::nn::Sequential net_{nullptr};
 };
 
 int main(int count, char** values) {

@@ -1,11 +1,11 @@
-// What a recipe's loss of a batch consists of.
+// The loss of a batch.
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
@@ -14,7 +14,7 @@ namespace lockstep {
 struct LossTerm {
   std::string name = {};  // As it is logged, without its weight.
   double weight = 1;
-  at::Tensor sum = {};  // Of the batch; a scalar with a gradient.
+  at::Tensor sum = {};  // Over the batch; a scalar with a gradient.
   // What the sum is divided by, a scalar on the device, added up over the ranks
   // of a micro-batch. Where it is 0 the term is 0.
   at::Tensor normaliser = {};
@@ -22,14 +22,14 @@ struct LossTerm {
 
 // Sums, not means: sums of micro-batches and ranks add up to that of the step.
 struct Loss {
-  at::Tensor sum = {};  // Of the batch's samples; a scalar with a gradient.
+  at::Tensor sum = {};  // Over the batch's samples; a scalar with a gradient.
   // What the sum of the whole step is divided by, a scalar on the device: the
   // number of scored tokens, say. Unset: the number of samples.
   at::Tensor normaliser = {};
   // Other sums to log, divided likewise: {"pose_loss", ...}.
   std::vector<std::pair<std::string, at::Tensor>> parts = {};
-  // In place of all of the above: sum of weight * sum / normaliser. Of several
-  // micro-batches the step takes the mean, by their samples.
+  // In place of all of the above: sum of weight * sum / normaliser. A step of
+  // several micro-batches takes their mean, weighted by their samples.
   std::vector<LossTerm> terms = {};
 };
 

@@ -1,14 +1,17 @@
-// Metrics of an evaluation: sums that every rank adds to, exact over ranks.
+// Metrics of an evaluation: sums over all samples and ranks, exact.
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lockstep/export.h"
 #include "lockstep/loss.h"
-#include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 
@@ -19,14 +22,15 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 // Whole numbers by name, each a tensor of int64 on the CPU.
 using MetricCounts = std::map<std::string, at::Tensor>;
 
-// No value when there is no such metric.
-const double* find_metric(const Metrics& metrics, std::string_view name);
+// Null when there is no such metric.
+LOCKSTEP_EXPORT const double* find_metric(const Metrics& metrics,
+                                          std::string_view name);
 
 // Collects values on the device; nothing is read back before result().
-class MetricSums {
+class LOCKSTEP_EXPORT MetricSums {
  public:
-  // `values`: one per sample or a sum, of any shape; `count`: what they are
-  // divided by in the end. Values per sample give a result that does not depend
+  // `values`: one per sample or a sum, of any shape; `count`: what their total
+  // is divided by. Values per sample give a result that does not depend
   // on how the samples were spread over ranks and batches.
   void add(const std::string& name, const at::Tensor& values, double count);
   // The same with a count that is known on the device only.
@@ -46,14 +50,14 @@ class MetricSums {
   // metric whose count is 0 is NaN.
   Metrics result(const World& world) const;
 
-  // Of all batches and ranks. A collective; equal on every rank.
+  // The counts of all batches and ranks. A collective; equal on every rank.
   MetricCounts counts(const World& world) const;
 
  private:
   struct Column {
     std::vector<at::Tensor> values = {};
     std::vector<at::Tensor> counts = {};
-    std::optional<double> weight = {};  // Of a term of the loss.
+    std::optional<double> weight = {};  // Set for a term of the loss.
   };
   Column& column(const std::string& name);
 
@@ -63,6 +67,6 @@ class MetricSums {
 };
 
 // The sum of the numbers as if computed without rounding, then rounded once.
-double exact_sum(const std::vector<double>& values);
+LOCKSTEP_EXPORT double exact_sum(const std::vector<double>& values);
 
 }  // namespace lockstep

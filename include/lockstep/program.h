@@ -1,20 +1,21 @@
-// The frame around a program's main(): errors become words, an error file and
-// an exit code.
+// Wraps a program's main(): errors become a message, an error file and an exit
+// code.
 #pragma once
 
 #include <functional>
 
+#include "lockstep/export.h"
+
 namespace lockstep {
 
 class Recipe;
-struct CommandContext;
 
 // Runs `body`. On an error: writes its text to stderr with the rank in front,
 // tells the launcher (error file), and returns the exit code of base/error.h;
 // else 0. A crash leaves its stack for the launcher's report, or on stderr.
 //
 //   int main() { return lockstep::run_program([] { ... }); }
-int run_program(const std::function<void()>& body);
+LOCKSTEP_EXPORT int run_program(const std::function<void()>& body);
 
 // The whole main() of a program that is one recipe: the flags of lockstep
 // train, and its exit codes. A first word "train", "eval", "sample" or
@@ -25,9 +26,6 @@ int run_program(const std::function<void()>& body);
 //     MyRecipe recipe;
 //     return lockstep::recipe_main(count, values, recipe);
 //   }
-int recipe_main(int count, char** values, Recipe& recipe);
-
-// The streams and the environment of this process, for commands on recipes.
-CommandContext process_context();
+LOCKSTEP_EXPORT int recipe_main(int count, char** values, Recipe& recipe);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// A trained recipe inside a program of your own: a checkpoint that makes
-// samples. examples/05_sample_from_cpp is such a program.
+// Draws samples from a checkpoint inside a program of your own, such as
+// examples/05_sample_from_cpp.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/export.h"
+#include "lockstep/output_file.h"
 #include "lockstep/recipe.h"
 
 namespace lockstep {
 
-class Sampler {
+class LOCKSTEP_EXPORT Sampler {
  public:
   // The settings are those that the checkpoint was trained with; `flags` are
   // those of `lockstep sample`: {"--ema", "0", "--classes", "7"}. Throws
-  // ConfigError, FormatError and IoError.
+  // ConfigError, also when the recipe cannot sample, FormatError and IoError.
   Sampler(std::unique_ptr<Recipe> recipe,
           const std::filesystem::path& checkpoint,
           const std::vector<std::string>& flags = {});
@@ -25,16 +27,17 @@ class Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  // Of one sampling as `lockstep sample` makes it; there may be more.
+  // Items of one sampling, as `lockstep sample` draws them; numbers may go on
+  // beyond.
   int64_t num_items() const;
 
-  uint64_t seed() const;  // That of the flags.
+  uint64_t seed() const;  // The one of the flags.
 
-  // One row per item, on the CPU: what the recipe samples. An item depends on
+  // One row per item, on the CPU, as Sampling::sample(). An item depends on
   // its number and the seed alone.
   at::Tensor sample(std::span<const int64_t> items, uint64_t seed);
 
-  // All items of one sampling, in order, as the files of the recipe.
+  // All items of one sampling, in order, as files.
   std::vector<OutputFile> render(const at::Tensor& items);
 
  private:

@@ -6,10 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/environment.h"
-#include "lockstep/options.h"
-#include "lockstep/tensor/device.h"
-
 namespace lockstep {
 
 struct OptimizationConfig {
@@ -37,7 +33,7 @@ struct OptimizationConfig {
   int64_t max_skipped_steps = 25;
 };
 
-// Who is told of a run. JSON lines, a table and plots are always written.
+// Trackers of a run. JSON lines, a table and plots are always written.
 struct RecordsConfig {
   bool tensorboard = true;
   bool use_wandb = false;
@@ -49,7 +45,7 @@ struct RecordsConfig {
   std::optional<std::string> wandb_notes = {};
 };
 
-// Scores of generated images; see train/score.h.
+// Scores of generated images (FID).
 struct ScoreConfig {
   std::optional<int64_t> every = {};  // Steps.
   int64_t num_images = 10'000;
@@ -58,7 +54,7 @@ struct ScoreConfig {
   std::string statistics = {};
 };
 
-// The launch words of the guides. They never change a launched world.
+// Launch flags that some guides use. They never change a launched world.
 struct LaunchWords {
   bool distributed = false;
   bool ddp = false;
@@ -74,7 +70,7 @@ struct TrainConfig {
   std::string save_dir = "output";
   std::optional<std::string> resume = {};
   std::optional<std::string> init_from = {};
-  bool ignore_mismatched_sizes = false;  // Of the tensors of init_from.
+  bool ignore_mismatched_sizes = false;  // Of tensors in init_from.
   bool overwrite = false;
 
   int64_t epochs = 1;
@@ -114,23 +110,5 @@ struct TrainConfig {
   RecordsConfig records = {};
   LaunchWords launch = {};
 };
-
-// The flag that sets the warm-up of this run: "--warmup_steps" or
-// "--warmup_epochs".
-const char* warmup_flag(const OptimizationConfig& optimization);
-
-// Of --device: "auto", "cpu" or "cuda".
-DeviceChoice parse_device_choice(const std::string& name);
-
-// Binds every common setting.
-void describe_common(Options& options, TrainConfig& config);
-
-// What no single setting shows: contradictions. Throws ConfigError.
-void check_config(const TrainConfig& config, const Options& options);
-
-// A world that was launched is as the environment says; words that say
-// otherwise are an error. Without an environment the words give a world of
-// one.
-void check_launch_words(const LaunchWords& words, const Environment& env);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 #include "distributed/training.h"
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
-#include "lockstep/recipes/registry.h"
+#include "lockstep/registry.h"
 #include "lockstep/sampler.h"
 #include "support/images.h"
 

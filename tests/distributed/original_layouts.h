@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "lockstep/recipe.h"
+#include "lockstep/checkpoint_layout.h"
 
 namespace lockstep::testing {
 
 struct OriginalLayout {
   FileNames files = {};
-  CheckpointKeys keys = {};
+  CheckpointLayout checkpoint = {};
 };
 
 // "jit", "jit_images", "dit" (that of the recipe), "scribble", "protein",

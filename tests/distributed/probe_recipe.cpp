@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <map>
 
 #include "distributed/original_layouts.h"
 #include "lockstep/random_stream.h"
+#include "lockstep/sampling.h"
 #include "lockstep/seed.h"
 
 namespace lockstep {
@@ -68,8 +70,6 @@ bool holds(const Batch& batch, std::optional<int64_t> sample) {
              batch.indices.end();
 }
 
-}  // namespace
-
 class ProbeNet : public torch::nn::Module {
  public:
   explicit ProbeNet(const ProbeConfig& config) {
@@ -91,58 +91,44 @@ class ProbeNet : public torch::nn::Module {
   torch::nn::BatchNorm1d norm{nullptr};
 };
 
-void ProbeRecipe::describe(Options& options, TrainConfig& common) {
-  common.data_path = "builtin:probe";
-  common.save_dir = "runs/probe";
-  common.batch_size = 4;
-  common.optimization.lr = 0.01;
-  common.log_every = 1;
-  const OptionDetails details = {.group = "Probe"};
-  options.add("train_samples", config_.train_samples, "samples", details);
-  options.add("val_samples", config_.val_samples, "samples", details);
-  options.add("dropout", config_.dropout, "probability", details);
-  options.add("batch_norm", config_.batch_norm, "one more layer", details);
-  options.add("noise", config_.noise, "deviation", details);
-  options.add("own_normaliser", config_.own_normaliser, "weights", details);
-  options.add("loss_terms", config_.loss_terms, "two of them", details);
-  options.add("record", config_.record, "folder of the records", details);
-  options.add("pause_in", config_.pause_in, "phase", details);
-  options.add("pause_call", config_.pause_call, "call of the phase", details);
-  options.add("pause_signals", config_.pause_signals, "signals", details);
-  options.add("nan_sample", config_.nan_sample, "index", details);
-  options.add("memory_sample", config_.memory_sample, "index", details);
-  options.add("host_memory", config_.host_memory, "of the machine", details);
-  options.add("validation_losses", config_.validation_losses, "losses",
-              details);
-  options.add("layout", config_.layout, "of checkpoints", details);
-}
-
-TaskInfo ProbeRecipe::facts() const {
-  const auto layout = testing::original_layout(config_.layout);
-  return {.name = "probe",
-          .summary = "for tests",
-          .files = layout.files,
-          .keys = layout.keys,
-          .memory_remedies = {"--batch_size 1", "--dropout 0"},
-          .normaliser_per_sample = config_.own_normaliser ? 3.0 : 1.0,
-          .num_sample_items = 9};
-}
-
-DataSets ProbeRecipe::open_data(const TrainConfig& /*common*/) {
-  DataSets data;
-  data.train = std::make_shared<ProbeData>(config_.train_samples, 1);
-  if (config_.val_samples > 0) {
-    data.validation = std::make_shared<ProbeData>(config_.val_samples, 2);
+class ProbeTask final : public Task, public Sampling {
+ public:
+  explicit ProbeTask(const ProbeConfig& config)
+      : config_(config), net_(std::make_shared<ProbeNet>(config)) {
+    data_.train = std::make_shared<ProbeData>(config.train_samples, 1);
+    if (config.val_samples > 0) {
+      data_.validation = std::make_shared<ProbeData>(config.val_samples, 2);
+    }
   }
-  return data;
-}
 
-std::shared_ptr<torch::nn::Module> ProbeRecipe::make_model() {
-  net_ = std::make_shared<ProbeNet>(config_);
-  return net_;
-}
+  TaskInfo info() const override {
+    return {.memory_remedies = {"--batch_size 1", "--dropout 0"},
+            .normaliser_per_sample = config_.own_normaliser ? 3.0 : 1.0};
+  }
+  DataSets data() const override { return data_; }
+  std::shared_ptr<torch::nn::Module> model() const override { return net_; }
+  Loss loss(const Batch& batch, SampleRandom& random) override;
+  void evaluate(const Batch& batch, SampleRandom& random,
+                MetricSums& sums) override;
 
-Loss ProbeRecipe::loss(const Batch& batch, SampleRandom& random) {
+  int64_t num_items() const override { return 9; }
+  at::Tensor sample(std::span<const int64_t> items,
+                    SampleRandom& random) override;
+  std::vector<OutputFile> render(const at::Tensor& items) override;
+
+ private:
+  void note(const std::string& phase, std::span<const int64_t> indices);
+  void pause() const;
+
+  ProbeConfig config_;
+  DataSets data_;
+  std::shared_ptr<ProbeNet> net_;
+  std::map<std::string, int64_t> calls_;
+  bool is_validating_ = false;
+  int64_t num_validations_ = 0;
+};
+
+Loss ProbeTask::loss(const Batch& batch, SampleRandom& random) {
   is_validating_ = false;
   if (!batch.is_filler) note("train", batch.indices);
   if (holds(batch, config_.memory_sample)) {
@@ -171,8 +157,8 @@ Loss ProbeRecipe::loss(const Batch& batch, SampleRandom& random) {
           .parts = {{"plain", errors.sum()}}};
 }
 
-void ProbeRecipe::evaluate(const Batch& batch, SampleRandom& /*random*/,
-                           MetricSums& sums) {
+void ProbeTask::evaluate(const Batch& batch, SampleRandom& /*random*/,
+                         MetricSums& sums) {
   if (!is_validating_) ++num_validations_;
   is_validating_ = true;
   note("validate", batch.indices);
@@ -193,8 +179,8 @@ void ProbeRecipe::evaluate(const Batch& batch, SampleRandom& /*random*/,
   sums.add("loss", errors, count);
 }
 
-at::Tensor ProbeRecipe::sample(std::span<const int64_t> items,
-                               SampleRandom& random) {
+at::Tensor ProbeTask::sample(std::span<const int64_t> items,
+                             SampleRandom& random) {
   is_validating_ = false;
   note("sample", items);
   const at::Tensor inputs =
@@ -202,7 +188,7 @@ at::Tensor ProbeRecipe::sample(std::span<const int64_t> items,
   return net_->forward(inputs).unsqueeze(1);
 }
 
-std::vector<OutputFile> ProbeRecipe::render(const at::Tensor& items) {
+std::vector<OutputFile> ProbeTask::render(const at::Tensor& items) {
   std::ostringstream text;
   text.precision(17);
   for (int64_t i = 0; i < items.size(0); ++i) {
@@ -211,8 +197,8 @@ std::vector<OutputFile> ProbeRecipe::render(const at::Tensor& items) {
   return {{.name = "samples/step_{step}.txt", .bytes = text.str()}};
 }
 
-void ProbeRecipe::note(const std::string& phase,
-                       std::span<const int64_t> indices) {
+void ProbeTask::note(const std::string& phase,
+                     std::span<const int64_t> indices) {
   if (config_.record.empty()) return;
   const std::string rank = rank_text();
   std::ofstream(config_.record + "/pid_" + rank) << getpid();
@@ -225,7 +211,7 @@ void ProbeRecipe::note(const std::string& phase,
   }
 }
 
-void ProbeRecipe::pause() const {
+void ProbeTask::pause() const {
   const std::string file = config_.record + "/paused_" + rank_text();
   if (access(file.c_str(), F_OK) == 0) return;
   std::ofstream(file) << getpid();
@@ -238,6 +224,46 @@ void ProbeRecipe::pause() const {
     // A signal that is handled ends it, restarting or not.
     if (nanosleep(&second, nullptr) != 0) ++num_signals;
   }
+}
+
+}  // namespace
+
+void ProbeRecipe::describe(Settings& settings) {
+  TrainConfig& common = settings.common;
+  common.data_path = "builtin:probe";
+  common.save_dir = "runs/probe";
+  common.batch_size = 4;
+  common.optimization.lr = 0.01;
+  common.log_every = 1;
+  Options& options = settings.options;
+  const OptionDetails details = {.group = "Probe"};
+  options.add("train_samples", config_.train_samples, "samples", details);
+  options.add("val_samples", config_.val_samples, "samples", details);
+  options.add("dropout", config_.dropout, "probability", details);
+  options.add("batch_norm", config_.batch_norm, "one more layer", details);
+  options.add("noise", config_.noise, "deviation", details);
+  options.add("own_normaliser", config_.own_normaliser, "weights", details);
+  options.add("loss_terms", config_.loss_terms, "two of them", details);
+  options.add("record", config_.record, "folder of the records", details);
+  options.add("pause_in", config_.pause_in, "phase", details);
+  options.add("pause_call", config_.pause_call, "call of the phase", details);
+  options.add("pause_signals", config_.pause_signals, "signals", details);
+  options.add("nan_sample", config_.nan_sample, "index", details);
+  options.add("memory_sample", config_.memory_sample, "index", details);
+  options.add("host_memory", config_.host_memory, "of the machine", details);
+  options.add("validation_losses", config_.validation_losses, "losses",
+              details);
+  options.add("layout", config_.layout, "of checkpoints", details);
+  settings.add_rule([this, &settings] {
+    const auto layout = testing::original_layout(config_.layout);
+    settings.files = layout.files;
+    settings.checkpoint = layout.checkpoint;
+  });
+}
+
+std::unique_ptr<Task> ProbeRecipe::build(const Settings& /*settings*/,
+                                         Purpose /*purpose*/) {
+  return std::make_unique<ProbeTask>(config_);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,6 @@
 // A recipe that tells what it was asked for and misbehaves on demand.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,30 +39,16 @@ struct ProbeConfig {
   std::string layout = {};
 };
 
-class ProbeNet;
-
 class ProbeRecipe final : public Recipe {
  public:
-  void describe(Options& options, TrainConfig& common) override;
-  TaskInfo facts() const override;
-  DataSets open_data(const TrainConfig& common) override;
-  std::shared_ptr<torch::nn::Module> make_model() override;
-  Loss loss(const Batch& batch, SampleRandom& random) override;
-  void evaluate(const Batch& batch, SampleRandom& random,
-                MetricSums& sums) override;
-  at::Tensor sample(std::span<const int64_t> items,
-                    SampleRandom& random) override;
-  std::vector<OutputFile> render(const at::Tensor& items) override;
+  std::string name() const override { return "probe"; }
+  std::string summary() const override { return "for tests"; }
+  void describe(Settings& settings) override;
+  std::unique_ptr<Task> build(const Settings& settings,
+                              Purpose purpose) override;
 
  private:
-  void note(const std::string& phase, std::span<const int64_t> indices);
-  void pause() const;
-
   ProbeConfig config_;
-  std::shared_ptr<ProbeNet> net_;
-  std::map<std::string, int64_t> calls_;
-  bool is_validating_ = false;
-  int64_t num_validations_ = 0;
 };
 
 }  // namespace lockstep

@@ -91,25 +91,25 @@ struct PlainLoop {
 
   void train(const Words& flags, const std::vector<int64_t>& batch_sizes) {
     ProbeRecipe recipe;
-    TrainConfig config;
-    Options options;
-    describe_common(options, config);
-    recipe.describe(options, config);
-    options.refresh_defaults();
-    parse_command(options, flags);
-    const auto data = recipe.open_data(config).train;
-    torch::manual_seed(config.seed);
-    const auto model = recipe.make_model();
+    Settings settings;
+    recipe.describe(settings);
+    settings.options.refresh_defaults();
+    parse_command(settings.options, flags);
+    torch::manual_seed(settings.common.seed);
+    const auto task = recipe.build(settings, Purpose::kTrain);
+    const auto data = task->data().train;
+    const auto model = task->model();
     model->to(torch::kDouble);
     torch::optim::SGD optimizer(
         model->parameters(),
-        torch::optim::SGDOptions(config.optimization.lr).momentum(0.9));
+        torch::optim::SGDOptions(settings.common.optimization.lr)
+            .momentum(0.9));
     for (const int64_t epoch : {0, 1}) {
       const auto order =
           DistributedSampler(data->size(), Shard{}, {}).indices(epoch);
       auto next = order.begin();
       for (const int64_t size : batch_sizes) {
-        step(recipe, *data, {next, next + size}, epoch);
+        step(*task, *data, {next, next + size}, epoch);
         optimizer.step();
         optimizer.zero_grad();
         next += size;
@@ -118,8 +118,8 @@ struct PlainLoop {
     weights = model->named_parameters()["first.weight"].flatten().detach();
   }
 
-  void step(ProbeRecipe& recipe, const Dataset& data,
-            std::vector<int64_t> indices, int64_t epoch) {
+  void step(Task& task, const Dataset& data, std::vector<int64_t> indices,
+            int64_t epoch) {
     std::vector<Sample> samples;
     std::vector<int64_t> seeds;
     for (const int64_t index : indices) {
@@ -130,7 +130,7 @@ struct PlainLoop {
     Batch batch{.tensors = data.collate(samples), .indices = indices};
     for (at::Tensor& tensor : batch.tensors) tensor = tensor.to(torch::kDouble);
     SampleRandom random(torch::tensor(seeds, torch::kLong));
-    const Loss result = recipe.loss(batch, random);
+    const Loss result = task.loss(batch, random);
     const double normaliser = result.normaliser.defined()
                                   ? result.normaliser.item<double>()
                                   : static_cast<double>(indices.size());

@@ -7,7 +7,7 @@
 
 #include "lockstep/cli/command_line.h"
 #include "lockstep/engine/learner.h"
-#include "lockstep/recipes/jit/image_recipe.h"
+#include "lockstep/recipes/jit/jit.h"
 #include "lockstep/recipes/protein/protein.h"
 #include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/recipes/tiny/tiny.h"
@@ -29,36 +29,35 @@ c10::cuda::WarningState& warning_state() {
 }
 
 // Scored by weights that are known on the device only.
-class WeightedRecipe final : public Recipe {
+class WeightedTask final : public Task {
  public:
-  void describe(Options& options, TrainConfig& common) override {
-    tiny_.describe(options, common);
-  }
-  TaskInfo facts() const override { return tiny_.facts(); }
-  DataSets open_data(const TrainConfig& common) override {
-    return tiny_.open_data(common);
-  }
-  std::shared_ptr<torch::nn::Module> make_model() override {
-    return tiny_.make_model();
+  explicit WeightedTask(std::unique_ptr<Task> task) : task_(std::move(task)) {}
+
+  DataSets data() const override { return task_->data(); }
+  std::shared_ptr<torch::nn::Module> model() const override {
+    return task_->model();
   }
   Loss loss(const Batch& batch, SampleRandom& random) override {
-    Loss loss = tiny_.loss(batch, random);
+    Loss loss = task_->loss(batch, random);
     loss.normaliser = batch[0].amax({1, 2, 3}).gt(0.5).sum();
     loss.parts = {{"again", loss.sum}};
     return loss;
   }
 
  private:
-  TinyRecipe tiny_;
+  std::unique_ptr<Task> task_;
 };
 
-void train_without_reading_back(Recipe& recipe, const Arguments& flags,
-                                const World& world) {
-  CommandLine line(Command::kTrain, recipe);
+std::unique_ptr<Task> build(Recipe& recipe, const Arguments& flags) {
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse(flags, {});
-  const DataSets data = recipe.open_data(line.config());
+  return recipe.build(line.settings(), Purpose::kTrain);
+}
+
+void train_without_reading_back(Task& task, const World& world) {
+  const DataSets data = task.data();
   Learner learner(
-      recipe, world,
+      task, world,
       {.optimization = {.max_grad_norm = 1, .ema_decay = {0.9, 0.99}},
        .precision = {
            .name = "fp16", .autocast = at::kHalf, .scales_loss = true}});
@@ -90,45 +89,43 @@ TEST(GpuNoSync, AStepReadsNothingBack) {
                .launcher_options = {"--share-gpus"},
                .device = DeviceChoice::kCuda},
               [](const World& world) {
-                WeightedRecipe recipe;
-                train_without_reading_back(recipe, {}, world);
+                TinyRecipe recipe;
+                WeightedTask task(build(recipe, {}));
+                train_without_reading_back(task, world);
               });
   }
 }
 
 TEST(GpuNoSync, AStepOfJitReadsNothingBack) {
   run_ranks({.size = 1, .device = DeviceChoice::kCuda}, [](const World& world) {
-    const JitShared shared = {.model = "JiT-B/4",
-                              .image_size = 16,
-                              .width = 64,
-                              .depth = 4,
-                              .num_heads = 2};
-    JitImageRecipe recipe(shared);
-    train_without_reading_back(recipe,
-                               {"--data_path=builtin:shapes",
-                                "--attn_dropout=0.1", "--proj_dropout=0.1"},
-                               world);
+    JitRecipe recipe;
+    const auto task =
+        build(recipe, {"--data_path=builtin:shapes", "--model=JiT-B/4",
+                       "--img_size=16", "--dim=64", "--depth=4", "--heads=2",
+                       "--attn_dropout=0.1", "--proj_dropout=0.1"});
+    train_without_reading_back(*task, world);
   });
 }
 
 // LoRM, which needs the number of foreground pixels on the host, is not part.
 TEST(GpuNoSync, AStepOfScribbleOrProteinReadsNothingBack) {
-  run_ranks({.size = 2,
-             .launcher_options = {"--share-gpus"},
-             .device = DeviceChoice::kCuda},
-            [](const World& world) {
-              ScribbleRecipe scribble;
-              train_without_reading_back(
-                  scribble,
-                  {"--data_path=builtin:scribble", "--model_type=deeplabv3p",
-                   "--layers=18", "--numclasses=6", "--crop_size=65",
-                   "--l_segs=1", "--l_pesudo=0.5"},
-                  world);
-              ProteinRecipe protein;
-              train_without_reading_back(
-                  protein, {"--pdb_path=builtin:protein", "--hidden_dim=32"},
-                  world);
-            });
+  run_ranks(
+      {.size = 2,
+       .launcher_options = {"--share-gpus"},
+       .device = DeviceChoice::kCuda},
+      [](const World& world) {
+        ScribbleRecipe scribble;
+        train_without_reading_back(
+            *build(scribble,
+                   {"--data_path=builtin:scribble", "--model_type=deeplabv3p",
+                    "--layers=18", "--numclasses=6", "--crop_size=65",
+                    "--l_segs=1", "--l_pesudo=0.5"}),
+            world);
+        ProteinRecipe protein;
+        train_without_reading_back(
+            *build(protein, {"--pdb_path=builtin:protein", "--hidden_dim=32"}),
+            world);
+      });
 }
 
 }  // namespace

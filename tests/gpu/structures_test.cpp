@@ -52,18 +52,18 @@ template <typename SomeRecipe>
 Numbers compute(const Case& with, DeviceChoice choice, at::ScalarType dtype) {
   const at::Device device = take_device(choice, 0, {});
   SomeRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse(with.flags, {});
-  const DataSets data = recipe.open_data(line.config());
   torch::manual_seed(1);
-  const auto model = recipe.make_model();
+  const auto task = recipe.build(line.settings(), Purpose::kTrain);
+  const auto model = task->model();
   model->to(device, dtype);
-  const Batch batch = on(device, batch_of(*data.train, with.samples));
+  const Batch batch = on(device, batch_of(*task->data().train, with.samples));
   SampleRandom random(batch.seeds);
   Loss loss;
   {
     const Autocast autocast(device.type(), with.autocast);
-    loss = recipe.loss(batch, random);
+    loss = task->loss(batch, random);
   }
   Numbers numbers;
   at::Tensor sum;

@@ -16,8 +16,8 @@
 #include "lockstep/error.h"
 #include "lockstep/module_state.h"
 #include "lockstep/options.h"
-#include "lockstep/recipes/registry.h"
-#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/registry.h"
+#include "lockstep/run/checkpoint_sections.h"
 
 namespace lockstep {
 namespace {
@@ -136,12 +136,15 @@ void list(const std::string& path, const Tree& value, Listing& listing) {
 // own, by the model's names. No value: the file has no such keys.
 std::optional<Tree> joined_parts(const Tree& tree, const std::string& path) {
   for (const RecipeEntry& entry : recipes()) {
-    const CheckpointKeys keys = entry.make()->facts().keys;
+    Settings settings;
+    const auto recipe = entry.make();
+    recipe->describe(settings);
+    const CheckpointLayout& layout = settings.checkpoint;
     const bool has_all = std::ranges::all_of(
-        keys.model,
+        layout.model,
         [&](const ModelPart& part) { return tree.find(part.key) != nullptr; });
-    if (keys.model.size() > 1 && has_all) {
-      return find_weights(tree, keys, path);
+    if (layout.model.size() > 1 && has_all) {
+      return find_weights(tree, layout, path);
     }
   }
   return std::nullopt;

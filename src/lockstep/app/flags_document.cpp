@@ -3,7 +3,7 @@
 #include "lockstep/cli/command_line.h"
 #include "lockstep/config/render.h"
 #include "lockstep/options.h"
-#include "lockstep/recipes/registry.h"
+#include "lockstep/registry.h"
 
 namespace lockstep {
 
@@ -15,9 +15,9 @@ std::string flags_document() {
       "`--print-config` writes the complete file of a run.\n";
   for (const RecipeEntry& entry : recipes()) {
     const auto recipe = entry.make();
-    const CommandLine line(Command::kTrain, *recipe);
-    text += "\n## " + std::string(entry.name) + "\n\n" +
-            recipe->facts().summary + "\n\n" + to_markdown(line.options());
+    const CommandLine line(Purpose::kTrain, *recipe);
+    text += "\n## " + std::string(entry.name) + "\n\n" + recipe->summary() +
+            "\n\n" + to_markdown(line.options());
   }
   return text;
 }

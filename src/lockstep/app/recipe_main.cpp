@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/app/process_context.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/cli/commands.h"
@@ -17,7 +18,7 @@ int dispatch(std::vector<std::string> words, Recipe& recipe) {
   if (!words.empty() && !words[0].starts_with("-")) {
     command = words[0];
     words.erase(words.begin());
-    if (!words.empty() && words[0] == recipe.facts().name) {
+    if (!words.empty() && words[0] == recipe.name()) {
       words.erase(words.begin());
     }
   }

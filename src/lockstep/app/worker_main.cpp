@@ -8,13 +8,14 @@
 
 #include "lockstep/app/checkpoint_commands.h"
 #include "lockstep/app/flags_document.h"
+#include "lockstep/app/process_context.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/error.h"
 #include "lockstep/lockstep.h"
-#include "lockstep/recipes/registry.h"
+#include "lockstep/registry.h"
 
 namespace lockstep {
 namespace {
@@ -40,8 +41,8 @@ void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
 
 int list_recipes() {
   for (const RecipeEntry& entry : recipes()) {
-    const TaskInfo facts = entry.make()->facts();
-    print(facts.name + ": " + facts.summary + "\n");
+    const auto recipe = entry.make();
+    print(recipe->name() + ": " + recipe->summary() + "\n");
   }
   return 0;
 }

@@ -7,8 +7,10 @@
 #include <filesystem>
 
 #include "lockstep/base/files.h"
+#include "lockstep/cli/launch_words.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
+#include "lockstep/engine/common_settings.h"
 #include "lockstep/error.h"
 #include "lockstep/run/run_folder.h"
 
@@ -30,78 +32,79 @@ constexpr std::array<std::array<std::string_view, 3>, 8> kRivals = {{
     {"batch_size", "global_batch_size", "gradient_accumulation_steps"},
 }};
 
-const char* name_of(Command command) {
-  switch (command) {
-    case Command::kTrain: return "train";
-    case Command::kEval: return "eval";
-    case Command::kSample: return "sample";
+const char* name_of(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::kTrain: return "train";
+    case Purpose::kEval: return "eval";
+    case Purpose::kSample: return "sample";
+    case Purpose::kPrepare: return "prepare";
   }
   return "";
 }
 
 }  // namespace
 
-CommandLine::CommandLine(Command command, Recipe& recipe)
-    : command_(command), recipe_(recipe) {
-  describe_common(options_, config_);
-  if (command != Command::kTrain) {
-    options_.add("checkpoint", checkpoint_, "the weights: a checkpoint file",
-                 {.group = "Run", .once = true});
-    options_.add("ema", average_,
-                 "use this moving average of the weights, counted from 0",
-                 {.minimum = 0, .group = "Run", .once = true});
+CommandLine::CommandLine(Purpose purpose, Recipe& recipe)
+    : purpose_(purpose), recipe_name_(recipe.name()) {
+  Options& options = settings_.options;
+  if (!is_training()) {
+    options.add("checkpoint", checkpoint_, "the weights: a checkpoint file",
+                {.group = "Run", .once = true});
+    options.add("ema", average_,
+                "use this moving average of the weights, counted from 0",
+                {.minimum = 0, .group = "Run", .once = true});
   }
-  if (command == Command::kEval) {
-    options_.add("fid", scores_, "score generated images, too",
-                 {.group = "Run", .once = true});
+  if (purpose == Purpose::kEval) {
+    options.add("fid", scores_, "score generated images, too",
+                {.group = "Run", .once = true});
   }
-  recipe.describe(options_, config_);
-  options_.refresh_defaults();
-  recipe_name_ = recipe.facts().name;
+  recipe.describe(settings_);
+  options.refresh_defaults();
 }
 
 std::optional<std::string> CommandLine::parse(
     const std::vector<std::string>& arguments, const Environment& environment) {
-  const ParsedCommand parsed = parse_command(options_, arguments);
+  const ParsedCommand parsed = parse_command(settings_.options, arguments);
   if (parsed.help) {
-    return help_text(options_, fmt::format("lockstep {} {} [flags]",
-                                           name_of(command_), recipe_name_));
+    return help_text(
+        settings_.options,
+        fmt::format("lockstep {} {} [flags]", name_of(purpose_), recipe_name_));
   }
   if (!parsed.positionals.empty()) {
     throw ConfigError(fmt::format(
         "'{}' belongs to no flag; lockstep {} {} --help lists the flags",
-        parsed.positionals[0], name_of(command_), recipe_name_));
+        parsed.positionals[0], name_of(purpose_), recipe_name_));
   }
-  if (command_ != Command::kTrain && checkpoint_.empty()) {
+  if (!is_training() && checkpoint_.empty()) {
     throw ConfigError(
         fmt::format("--checkpoint FILE is missing: which weights "
                     "shall {} use?",
-                    name_of(command_)));
+                    name_of(purpose_)));
   }
-  if (command_ != Command::kTrain) require_file("--checkpoint", checkpoint_);
+  if (!is_training()) require_file("--checkpoint", checkpoint_);
   arguments_ = arguments;
   job_line_ = job_line(environment);
-  recipe_.resolve_defaults(options_, config_);
+  settings_.resolve();
   drop_beaten_settings();
-  check_config(config_, options_);
-  if (command_ == Command::kTrain) resume_after_restart(environment);
+  check_config(settings_.common, settings_.options);
+  if (is_training()) resume_after_restart(environment);
   take_over_settings(arguments);
-  recipe_.resolve_defaults(options_, config_);
+  settings_.resolve();
   drop_beaten_settings();
-  check_config(config_, options_);
+  check_config(settings_.common, settings_.options);
   if (parsed.print_config) return config_text();
-  check_launch_words(config_.launch, environment);
-  if (config_.fast_dev_run) shorten_for_dry_run();
+  check_launch_words(settings_.common.launch, environment);
+  if (settings_.common.fast_dev_run) shorten_for_dry_run();
   return std::nullopt;
 }
 
 void CommandLine::shorten_for_dry_run() {
-  config_.n_steps = 1;
-  config_.log_every = 1;
-  config_.val_every = 1;
-  config_.limit_val_batches = 1;
-  config_.sample_every = 1;
-  if (config_.score.every) config_.score.every = 1;
+  settings_.common.n_steps = 1;
+  settings_.common.log_every = 1;
+  settings_.common.val_every = 1;
+  settings_.common.limit_val_batches = 1;
+  settings_.common.sample_every = 1;
+  if (settings_.common.score.every) settings_.common.score.every = 1;
 }
 
 // What a recipe counts in steps by default is counted in epochs when these are
@@ -110,19 +113,21 @@ void CommandLine::shorten_for_dry_run() {
 void CommandLine::drop_beaten_settings() {
   const auto drop = [this](std::string_view steps, std::string_view epochs,
                            std::optional<int64_t>& value) {
-    if (options_.was_given(epochs) && !options_.was_given(steps)) value.reset();
+    if (settings_.options.was_given(epochs) &&
+        !settings_.options.was_given(steps))
+      value.reset();
   };
-  drop("n_steps", "epochs", config_.n_steps);
-  drop("val_every", "val_every_epochs", config_.val_every);
-  drop("save_every", "save_every_epochs", config_.save_every);
-  const Source steps = options_.source("warmup_steps");
-  const Source epochs = options_.source("warmup_epochs");
-  if (steps > epochs) config_.optimization.warmup_epochs = 0;
-  if (epochs > steps) config_.optimization.warmup_steps = 0;
+  drop("n_steps", "epochs", settings_.common.n_steps);
+  drop("val_every", "val_every_epochs", settings_.common.val_every);
+  drop("save_every", "save_every_epochs", settings_.common.save_every);
+  const Source steps = settings_.options.source("warmup_steps");
+  const Source epochs = settings_.options.source("warmup_epochs");
+  if (steps > epochs) settings_.common.optimization.warmup_epochs = 0;
+  if (epochs > steps) settings_.common.optimization.warmup_steps = 0;
 }
 
 std::string CommandLine::config_text() const {
-  return job_line_ + recipe_line(recipe_name_) + to_yaml(options_);
+  return job_line_ + recipe_line(recipe_name_) + to_yaml(settings_.options);
 }
 
 // A launcher that restarts a training wants it to go on, not to begin anew. A
@@ -130,14 +135,14 @@ std::string CommandLine::config_text() const {
 // before the first checkpoint the command's own --resume still counts.
 void CommandLine::resume_after_restart(const Environment& environment) {
   const auto restarts = find_integer(environment, "TORCHELASTIC_RESTART_COUNT");
-  if (restarts.value_or(0) == 0 || config_.fast_dev_run) return;
-  const fs::path folder = config_.save_dir;
+  if (restarts.value_or(0) == 0 || settings_.common.fast_dev_run) return;
+  const fs::path folder = settings_.common.save_dir;
   const auto before = try_read_file(folder / kConfigFile);
   if (!before || job_line_.empty() || !before->starts_with(job_line_)) return;
   owns_folder_ = true;
-  config_.overwrite = false;
-  if (!config_.resume || has_checkpoints(folder, recipe_.facts().files)) {
-    config_.resume = "latest";
+  settings_.common.overwrite = false;
+  if (!settings_.common.resume || has_checkpoints(folder, settings_.files)) {
+    settings_.common.resume = "latest";
   }
 }
 
@@ -146,36 +151,36 @@ void CommandLine::resume_after_restart(const Environment& environment) {
 // over any file.
 void CommandLine::take_over_settings(
     const std::vector<std::string>& arguments) {
-  const bool is_resumed = command_ == Command::kTrain;
-  if (is_resumed && !config_.resume) return;
-  const std::string from = is_resumed ? *config_.resume : checkpoint_;
-  const fs::path typed_folder = config_.save_dir;
-  const bool is_folder_typed = options_.was_given("save_dir");
+  const bool is_resumed = is_training();
+  if (is_resumed && !settings_.common.resume) return;
+  const std::string from = is_resumed ? *settings_.common.resume : checkpoint_;
+  const fs::path typed_folder = settings_.common.save_dir;
+  const bool is_folder_typed = settings_.options.was_given("save_dir");
   std::vector<std::string_view> beaten;
   for (const auto& rivals : kRivals) {
     const bool is_typed =
         std::any_of(rivals.begin(), rivals.end(), [&](std::string_view name) {
-          return !name.empty() && options_.has(name) &&
-                 options_.was_given(name);
+          return !name.empty() && settings_.options.has(name) &&
+                 settings_.options.was_given(name);
         });
     for (const std::string_view name : rivals) {
-      if (is_typed && !name.empty() && options_.has(name) &&
-          !options_.was_given(name)) {
+      if (is_typed && !name.empty() && settings_.options.has(name) &&
+          !settings_.options.was_given(name)) {
         beaten.push_back(name);
       }
     }
   }
   if (!apply_saved_settings(from, typed_folder)) return;
-  parse_command(options_, arguments);
-  for (const std::string_view name : beaten) options_.reset(name);
+  parse_command(settings_.options, arguments);
+  for (const std::string_view name : beaten) settings_.options.reset(name);
   // Where the run is now, not where it was when it began.
   const bool is_latest = is_resumed && from == "latest";
-  config_.save_dir = is_folder_typed || is_latest
-                         ? typed_folder
-                         : fs::path(from).parent_path();
-  if (config_.save_dir.empty()) config_.save_dir = ".";
-  if (is_resumed) config_.resume = from;
-  config_.overwrite = false;
+  settings_.common.save_dir = is_folder_typed || is_latest
+                                  ? typed_folder
+                                  : fs::path(from).parent_path();
+  if (settings_.common.save_dir.empty()) settings_.common.save_dir = ".";
+  if (is_resumed) settings_.common.resume = from;
+  settings_.common.overwrite = false;
 }
 
 // False: there are none. Unless a file was asked for, the checkpoints of the
@@ -184,19 +189,19 @@ bool CommandLine::apply_saved_settings(const std::string& from,
                                        const fs::path& folder) {
   const SettingsQuery query{.resume = from,
                             .folder = folder,
-                            .names = recipe_.facts().files,
+                            .names = settings_.files,
                             .recipe = recipe_name_};
   auto settings = saved_settings(query);
   if (!settings) return false;
   try {
-    apply_yaml_text(options_, settings->text, settings->source);
+    apply_yaml_text(settings_.options, settings->text, settings->source);
   } catch (const ConfigError& error) {
     const bool is_config = from == "latest" && settings->problem.empty();
     auto in_checkpoint = newest_checkpoint_settings(query);
     if (!is_config || !in_checkpoint) throw;
     settings = std::move(in_checkpoint);
     settings->problem = error.what();
-    apply_yaml_text(options_, settings->text, settings->source);
+    apply_yaml_text(settings_.options, settings->text, settings->source);
   }
   settings_source_ = settings->source;
   if (!settings->problem.empty()) {

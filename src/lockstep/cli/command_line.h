@@ -7,18 +7,15 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
-#include "lockstep/options.h"
 #include "lockstep/recipe.h"
-#include "lockstep/train_config.h"
 
 namespace lockstep {
-
-enum class Command { kTrain, kEval, kSample };
 
 // Settings point into this object: it stays where it is.
 class CommandLine {
  public:
-  CommandLine(Command command, Recipe& recipe);
+  // Lets the recipe describe its settings.
+  CommandLine(Purpose purpose, Recipe& recipe);
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
@@ -27,16 +24,17 @@ class CommandLine {
   std::optional<std::string> parse(const std::vector<std::string>& arguments,
                                    const Environment& environment);
 
-  Command command() const { return command_; }
+  Purpose purpose() const { return purpose_; }
   const std::vector<std::string>& arguments() const { return arguments_; }
-  const TrainConfig& config() const { return config_; }
-  const Options& options() const { return options_; }
+  const Settings& settings() const { return settings_; }
+  const TrainConfig& config() const { return settings_.common; }
+  const Options& options() const { return settings_.options; }
   // What the run folder keeps: all settings as YAML, and whose run it is.
   std::string config_text() const;
-  // Of eval and sample.
+  // For eval and sample.
   const std::string& checkpoint() const { return checkpoint_; }
   std::optional<int64_t> average() const { return average_; }
-  bool scores() const { return scores_; }  // Of eval.
+  bool scores() const { return scores_; }  // For eval.
   // A restart of the job that made the run folder.
   bool owns_folder() const { return owns_folder_; }
   // The file whose settings a resumed run has taken over; else empty.
@@ -45,6 +43,10 @@ class CommandLine {
   const std::string& settings_note() const { return settings_note_; }
 
  private:
+  // Trains or prepares: --resume instead of --checkpoint.
+  bool is_training() const {
+    return purpose_ == Purpose::kTrain || purpose_ == Purpose::kPrepare;
+  }
   void shorten_for_dry_run();
   void drop_beaten_settings();
   void resume_after_restart(const Environment& environment);
@@ -52,19 +54,17 @@ class CommandLine {
   bool apply_saved_settings(const std::string& from,
                             const std::filesystem::path& folder);
 
-  Command command_;
-  Recipe& recipe_;
+  Purpose purpose_;
   std::string recipe_name_;
   std::vector<std::string> arguments_;
   std::string job_line_;
   std::string settings_source_;
   std::string settings_note_;
   bool owns_folder_ = false;
-  TrainConfig config_;
   std::string checkpoint_;
   std::optional<int64_t> average_;
   bool scores_ = false;
-  Options options_;
+  Settings settings_;
 };
 
 }  // namespace lockstep

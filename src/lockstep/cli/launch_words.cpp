@@ -1,8 +1,9 @@
+#include "lockstep/cli/launch_words.h"
+
 #include <fmt/format.h>
 
 #include "lockstep/base/task_place.h"
 #include "lockstep/error.h"
-#include "lockstep/train_config.h"
 
 namespace lockstep {
 namespace {

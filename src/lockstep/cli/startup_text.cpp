@@ -91,6 +91,7 @@ std::string out_of_memory_text(const World& world, const std::string& what,
       bytes_text(memory.peak_bytes), bytes_text(memory.free_bytes),
       bytes_text(memory.total_bytes));
   if (device.is_cpu()) text += host_limits_text();
+  if (remedies.empty()) return text;
   text += "; try, in this order:";
   for (const std::string& remedy : remedies) text += "\n  " + remedy;
   return text;

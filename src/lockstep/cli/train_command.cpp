@@ -2,32 +2,33 @@
 
 #include "lockstep/base/files.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/session.h"
 #include "lockstep/cli/startup_text.h"
 #include "lockstep/cli/training_parts.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
+#include "lockstep/engine/common_settings.h"
 #include "lockstep/engine/loop.h"
 #include "lockstep/error.h"
-#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/checkpoint_sections.h"
 #include "lockstep/run/checkpoints.h"
 #include "lockstep/run/init_weights.h"
 #include "lockstep/run/records.h"
 #include "lockstep/run/run_folder.h"
 #include "lockstep/run/saving_callback.h"
-#include "lockstep/run/session.h"
 
 namespace lockstep {
 namespace {
 
 // "dit: 32477221 parameters to train; DiT on images of 10 classes"
-std::string model_text(Learner& learner) {
+std::string model_text(const Session& session, Learner& learner) {
   int64_t count = 0;
   for (const auto& parameter : learner.model().parameters()) {
     if (parameter.requires_grad()) count += parameter.numel();
   }
-  const TaskInfo& facts = learner.facts();
-  return fmt::format("{}: {} parameters to train{}{}", facts.name, count,
-                     facts.subject.empty() ? "" : "; ", facts.subject);
+  const std::string& subject = session.info().subject;
+  return fmt::format("{}: {} parameters to train{}{}", session.recipe(), count,
+                     subject.empty() ? "" : "; ", subject);
 }
 
 void log_setup(Session& session, const TrainConfig& config,
@@ -37,9 +38,8 @@ void log_setup(Session& session, const TrainConfig& config,
   const BatchSize& batch = session.batch();
   Console& console = session.console();
   console.info(setup_text(world));
-  const std::string on_cpu =
-      cpu_text(world.device(), config.device, session.facts().name,
-               session.environment());
+  const std::string on_cpu = cpu_text(world.device(), config.device,
+                                      session.recipe(), session.environment());
   if (!on_cpu.empty()) console.info(on_cpu);
   console.info(batch_size_text(batch));
   console.info(lr_text(session, config, plan));
@@ -48,7 +48,7 @@ void log_setup(Session& session, const TrainConfig& config,
       "{} training samples, {} steps per epoch, {} warm-up steps, precision {}",
       samples, loader.steps_per_epoch(), plan.schedule.warmup_updates,
       learner.precision().name));
-  console.info(model_text(learner));
+  console.info(model_text(session, learner));
   if (plan.schedule.warmup_updates >= plan.total_steps &&
       plan.schedule.warmup_updates > 0) {
     console.info(fmt::format(
@@ -64,8 +64,8 @@ void log_setup(Session& session, const TrainConfig& config,
         batch.per_process, samples / world.size(), samples));
   }
   const std::string note = score_note(config.score);
-  if (config.score.every && session.facts().num_scored_items > 0 &&
-      !note.empty()) {
+  if (config.score.every && !note.empty() &&
+      ability<ImageScoring>(session.task()) != nullptr) {
     console.info(note);
   }
 }
@@ -90,7 +90,7 @@ struct OpenRun {
 
 void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
   const TrainConfig& config = line.config();
-  const FileNames& names = session.facts().files;
+  const FileNames& names = line.settings().files;
   session.world().run_on_rank0_and_broadcast([&] {
     const std::filesystem::path folder = config.save_dir;
     make_folder(folder);
@@ -197,7 +197,7 @@ StopRequest run_loop(Session& session, TrainLoop& loop, const TrainState& state,
 RunRecordsConfig records_config(const Session& session,
                                 const CommandLine& line) {
   return {.folder = line.config().save_dir,
-          .recipe = session.facts().name,
+          .recipe = session.recipe(),
           .choices = line.config().records,
           .settings_json = to_json(line.options()),
           .settings_yaml = to_yaml(line.options()),
@@ -229,9 +229,9 @@ CheckpointsConfig checkpoints_config(const Session& session,
   const TrainConfig& config = line.config();
   return {
       .folder = config.save_dir,
-      .recipe = session.facts().name,
-      .names = session.facts().files,
-      .keys = session.facts().keys,
+      .recipe = session.recipe(),
+      .names = line.settings().files,
+      .keys = line.settings().checkpoint,
       .keep_last = config.keep_last,
       .global_batch = session.batch().effective(),
       .base_lr = base_lr,
@@ -275,7 +275,7 @@ Start start_training(Session& session, const TrainConfig& config,
   if (checkpoint) {
     start.state = restore(*checkpoint, *start.learner, files, world, console);
   } else if (config.init_from) {
-    init_weights(config, *start.learner, world, console);
+    init_weights(config, files.keys, *start.learner, world, console);
   }
   return start;
 }
@@ -290,8 +290,8 @@ void log_settings_source(const CommandLine& line, Session& session) {
   }
 }
 
-int train(Session& session, Recipe& recipe, const CommandLine& line,
-          StopSignals& signals, OpenRun& run) {
+int train(Session& session, const CommandLine& line, StopSignals& signals,
+          OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   Console& console = session.console();
@@ -300,18 +300,18 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
   const double base_lr =
       plan_learning_rate(session, config, loader, {}).base_lr;
   check_records(records_config(session, line));
-  if (session.facts().sync_batch_norm) {
+  if (session.info().sync_batch_norm) {
     check_batch_norm(session.batch(), session.data().train->size(), config);
   }
-  check_folder(world, line, session.facts().files);
+  check_folder(world, line, line.settings().files);
   const CheckpointsConfig files = checkpoints_config(session, line, base_lr);
   Start start = start_training(session, config, files);
   TrainState& state = start.state;
   session.with_memory_report([] { return "preparing the data"; },
-                             [&] { session.fill_caches(); });
+                             [&] { session.fill_cache(); });
   const LearningRatePlan plan =
       plan_learning_rate(session, config, loader, state);
-  TrainCallbacks callbacks(session, recipe, config, plan);
+  TrainCallbacks callbacks(session, line.settings(), plan);
   log_settings_source(line, session);
   open_folder(session, line, run);
   if (config.resume) leave_newer_behind(session, files, state);
@@ -327,7 +327,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
       files, state.step,
       start.is_resumed ? std::optional(state.step) : std::nullopt);
   Checkpoints checkpoints(files, *start.learner, world, console);
-  SavingCallback saving(saving_config(session, config, files.status),
+  SavingCallback saving(saving_config(line.settings(), files.status),
                         checkpoints, signals);
   TrainLoop loop(*start.learner, loader, world, console,
                  loop_config(config, plan, files.status, run.records.get()));
@@ -343,7 +343,7 @@ int train(Session& session, Recipe& recipe, const CommandLine& line,
 
 int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
                   const CommandContext& context) {
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   if (const auto text = line.parse(arguments, context.environment)) {
     context.output.out(*text);
     return 0;
@@ -352,7 +352,7 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
   Session session(recipe, line, context.output, context.environment);
   OpenRun run;
   try {
-    const int code = train(session, recipe, line, signals, run);
+    const int code = train(session, line, signals, run);
     if (run.records) run.records->finish(code);
     return code;
   } catch (const std::exception& error) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lockstep/base/divide.h"
+#include "lockstep/engine/common_settings.h"
 #include "lockstep/optim/lr_scaling.h"
 
 namespace lockstep {
@@ -62,21 +63,23 @@ LossHistory::Keep kept_losses(const std::string& key) {
   return key.empty() ? LossHistory::Keep::kLast : LossHistory::Keep::kAll;
 }
 
-LoggingConfig logging_config(const Session& session, const TrainConfig& config,
+LoggingConfig logging_config(const Session& session, const Settings& settings,
                              int64_t total_steps) {
+  const TrainConfig& config = settings.common;
   return {.every = config.log_every,
           .total_steps = total_steps,
           .num_epochs = config.n_steps ? 0 : config.epochs,
-          .flops_per_sample = session.facts().flops_per_sample,
+          .flops_per_sample = session.info().flops_per_sample,
           .max_skipped_steps = config.optimization.max_skipped_steps,
           .warmup_flag = warmup_flag(config.optimization),
-          .keep_losses = kept_losses(session.facts().keys.train_losses),
+          .keep_losses = kept_losses(settings.checkpoint.train_losses),
           .observes_loss = session.data().validation == nullptr};
 }
 
 ValidationConfig validation_config(const Session& session,
-                                   const TrainConfig& config) {
-  const TaskInfo& facts = session.facts();
+                                   const Settings& settings) {
+  const TrainConfig& config = settings.common;
+  const TaskInfo& info = session.info();
   return {
       .data = session.data().validation,
       .every = {.steps = config.val_every, .epochs = config.val_every_epochs},
@@ -84,16 +87,14 @@ ValidationConfig validation_config(const Session& session,
                      .workers = static_cast<int>(config.workers),
                      .seed = static_cast<uint64_t>(config.seed),
                      .limit_batches = config.limit_val_batches},
-      .metric = facts.best_metric,
-      .better = facts.better,
-      .keep_losses = kept_losses(facts.keys.val_losses)};
+      .metric = info.best_metric,
+      .better = info.better,
+      .keep_losses = kept_losses(settings.checkpoint.val_losses)};
 }
 
 SamplingCallbackConfig sampling_config(const Session& session,
                                        const TrainConfig& config) {
   return {.every = config.sample_every,
-          .num_items = session.facts().num_sample_items,
-          .samples_averages = session.facts().samples_averages,
           .batch_size = session.batch().per_process,
           .seed = static_cast<uint64_t>(config.seed),
           .is_dry_run = config.fast_dev_run};
@@ -102,9 +103,8 @@ SamplingCallbackConfig sampling_config(const Session& session,
 ImageScoringConfig scoring_config(const Session& session,
                                   const TrainConfig& config) {
   return {.score = {.score = config.score,
-                    .reference = session.data().reference,
+                    .reference = session.reference(),
                     .folder = config.save_dir,
-                    .num_images = session.facts().num_scored_items,
                     .batch_size = session.batch().per_process,
                     .workers = static_cast<int>(config.workers),
                     .seed = static_cast<uint64_t>(config.seed)},
@@ -165,9 +165,10 @@ std::string lr_text(const Session& session, const TrainConfig& config,
                       session.world().size());
 }
 
-SavingConfig saving_config(const Session& session, const TrainConfig& config,
+SavingConfig saving_config(const Settings& settings,
                            const TrainingStatusWriter& status) {
-  const bool has_epoch_files = !session.facts().files.epoch_checkpoint.empty();
+  const TrainConfig& config = settings.common;
+  const bool has_epoch_files = !settings.files.epoch_checkpoint.empty();
   return {
       .every = {.steps = config.save_every, .epochs = config.save_every_epochs},
       .every_named_epochs = has_epoch_files ? config.save_every_epochs : 0,
@@ -175,23 +176,30 @@ SavingConfig saving_config(const Session& session, const TrainConfig& config,
       .status = status};
 }
 
-TrainCallbacks::TrainCallbacks(Session& session, Recipe& recipe,
-                               const TrainConfig& config,
+TrainCallbacks::TrainCallbacks(const Session& session, const Settings& settings,
                                const LearningRatePlan& plan)
-    : logging_(logging_config(session, config, plan.total_steps)),
-      validation_(recipe, validation_config(session, config)),
-      sampling_(recipe, sampling_config(session, config)),
-      scoring_(recipe, session.world(), scoring_config(session, config)),
-      early_stopping_({.patience = config.early_stopping_patience,
-                       .min_delta = config.early_stopping_min_delta}) {
+    : logging_(logging_config(session, settings, plan.total_steps)),
+      validation_(session.task(), validation_config(session, settings)),
+      early_stopping_({.patience = settings.common.early_stopping_patience,
+                       .min_delta = settings.common.early_stopping_min_delta}) {
+  const TrainConfig& config = settings.common;
+  if (auto* sampling = ability<Sampling>(session.task())) {
+    sampling_.emplace(*sampling, sampling_config(session, config));
+  }
+  if (auto* scoring = ability<ImageScoring>(session.task())) {
+    scoring_.emplace(*scoring, session.world(),
+                     scoring_config(session, config));
+  }
   if (const auto plateau = plateau_config(config, plan.base_lr)) {
     plateau_.emplace(*plateau);
   }
 }
 
 std::vector<Callback*> TrainCallbacks::with(SavingCallback& saving) {
-  std::vector<Callback*> all = {&logging_, &validation_, &sampling_, &saving,
-                                &scoring_};
+  std::vector<Callback*> all = {&logging_, &validation_};
+  if (sampling_) all.push_back(&*sampling_);
+  all.push_back(&saving);
+  if (scoring_) all.push_back(&*scoring_);
   if (plateau_) all.push_back(&*plateau_);
   all.push_back(&early_stopping_);
   return all;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/cli/session.h"
 #include "lockstep/engine/early_stopping_callback.h"
 #include "lockstep/engine/logging_callback.h"
 #include "lockstep/engine/plateau_callback.h"
@@ -12,7 +13,6 @@
 #include "lockstep/engine/validation_callback.h"
 #include "lockstep/fid/image_scoring_callback.h"
 #include "lockstep/run/saving_callback.h"
-#include "lockstep/run/session.h"
 #include "lockstep/schedule.h"
 #include "lockstep/step_loader.h"
 
@@ -39,7 +39,7 @@ LearningRatePlan plan_learning_rate(const Session& session,
 std::string lr_text(const Session& session, const TrainConfig& config,
                     const LearningRatePlan& plan);
 
-SavingConfig saving_config(const Session& session, const TrainConfig& config,
+SavingConfig saving_config(const Settings& settings,
                            const TrainingStatusWriter& status);
 
 // What a training does between its steps, besides saving.
@@ -47,20 +47,23 @@ class TrainCallbacks {
  public:
   // Throws ConfigError, IoError or FormatError for files of scores that cannot
   // be used. A collective.
-  TrainCallbacks(Session& session, Recipe& recipe, const TrainConfig& config,
+  TrainCallbacks(const Session& session, const Settings& settings,
                  const LearningRatePlan& plan);
 
   // In the order in which the loop calls them.
   std::vector<Callback*> with(SavingCallback& saving);
 
   // The metric of scores; empty when there are none.
-  std::string score_metric() const { return scoring_.metric(); }
+  std::string score_metric() const {
+    return scoring_ ? scoring_->metric() : "";
+  }
 
  private:
   LoggingCallback logging_;
   ValidationCallback validation_;
-  SamplingCallback sampling_;
-  ImageScoringCallback scoring_;
+  // What the task can do.
+  std::optional<SamplingCallback> sampling_;
+  std::optional<ImageScoringCallback> scoring_;
   std::optional<PlateauCallback> plateau_;
   EarlyStoppingCallback early_stopping_;
 };

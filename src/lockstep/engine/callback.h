@@ -5,7 +5,7 @@
 
 #include "lockstep/batch.h"
 #include "lockstep/metrics.h"
-#include "lockstep/recipe.h"
+#include "lockstep/task.h"
 
 namespace lockstep {
 

@@ -35,11 +35,11 @@ at::Tensor in_order(const std::vector<at::Tensor>& shares, int64_t num_items) {
 
 }  // namespace
 
-std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
-                                const std::shared_ptr<const Dataset>& data,
-                                const World& world,
-                                const EvaluationConfig& config,
-                                const GoOn& go_on) {
+std::optional<Evaluation> evaluate(Task& task, Learner& learner,
+                                   const std::shared_ptr<const Dataset>& data,
+                                   const World& world,
+                                   const EvaluationConfig& config,
+                                   const GoOn& go_on) {
   const Learner::Inference inference(learner);
   const Loader loader(data, world,
                       {.batch_size = config.batch_size,
@@ -56,13 +56,14 @@ std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
     const auto batch = batches.next();
     if (!batch) continue;
     SampleRandom random(batch->seeds);
-    recipe.evaluate(learner.prepared(*batch), random, sums);
+    task.evaluate(learner.prepared(*batch), random, sums);
   }
-  Metrics metrics = sums.result(world);
-  for (auto& metric : recipe.derive(sums.counts(world))) {
-    metrics.push_back(std::move(metric));
+  Evaluation result{.metrics = sums.result(world),
+                    .counts = sums.counts(world)};
+  for (auto& metric : task.derive(result.counts)) {
+    result.metrics.push_back(std::move(metric));
   }
-  return metrics;
+  return result;
 }
 
 SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,
@@ -95,7 +96,7 @@ bool make_share(const World& world, const SamplingConfig& config,
   return true;
 }
 
-std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
+std::optional<at::Tensor> sample_items(Sampling& sampling, Learner& learner,
                                        const World& world,
                                        const SamplingConfig& config,
                                        const GoOn& go_on) {
@@ -103,7 +104,7 @@ std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
   std::vector<at::Tensor> parts;
   const auto make = [&](const std::vector<int64_t>& items,
                         SampleRandom& random) {
-    parts.push_back(recipe.sample(items, random));
+    parts.push_back(sampling.sample(items, random));
   };
   if (!make_share(world, config, make, go_on)) return std::nullopt;
   const auto shares = world.all_gather(torch::cat(parts).contiguous());
@@ -111,12 +112,13 @@ std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
   return in_order(shares, config.num_items).to(at::kCPU);
 }
 
-std::vector<OutputFile> render_items(Recipe& recipe, const at::Tensor& items,
+std::vector<OutputFile> render_items(Sampling& sampling,
+                                     const at::Tensor& items,
                                      std::optional<int64_t> average) {
   std::string weights;
   if (average) weights = "_ema";
   if (average.value_or(0) > 0) weights += std::to_string(*average + 1);
-  std::vector<OutputFile> files = recipe.render(items);
+  std::vector<OutputFile> files = sampling.render(items);
   for (OutputFile& file : files) {
     file.name = replace_all(file.name, "{weights}", weights);
     file.title = replace_all(file.title, "{weights}", weights);

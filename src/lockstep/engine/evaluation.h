@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "lockstep/engine/learner.h"
-#include "lockstep/recipe.h"
+#include "lockstep/sampling.h"
+#include "lockstep/task.h"
 #include "lockstep/world.h"
 
 namespace lockstep {
@@ -23,13 +24,19 @@ struct EvaluationConfig {
   std::optional<double> limit_batches = {};
 };
 
+// Equal on every rank.
+struct Evaluation {
+  Metrics metrics = {};
+  MetricCounts counts = {};
+};
+
 // Every sample once, with the same draws each time. No value when `go_on` ended
 // it. A collective.
-std::optional<Metrics> evaluate(Recipe& recipe, Learner& learner,
-                                const std::shared_ptr<const Dataset>& data,
-                                const World& world,
-                                const EvaluationConfig& config,
-                                const GoOn& go_on);
+std::optional<Evaluation> evaluate(Task& task, Learner& learner,
+                                   const std::shared_ptr<const Dataset>& data,
+                                   const World& world,
+                                   const EvaluationConfig& config,
+                                   const GoOn& go_on);
 
 // The draws of numbered items: the same ones whoever makes an item.
 SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,
@@ -54,14 +61,15 @@ bool make_share(const World& world, const SamplingConfig& config,
 
 // All items in order, on rank 0; an undefined tensor on the others. Each rank
 // makes its share. No value when `go_on` ended it. A collective.
-std::optional<at::Tensor> sample_items(Recipe& recipe, Learner& learner,
+std::optional<at::Tensor> sample_items(Sampling& sampling, Learner& learner,
                                        const World& world,
                                        const SamplingConfig& config,
                                        const GoOn& go_on);
 
 // The files of a sampling with the weights, or with the moving average of this
 // number, counted from 0.
-std::vector<OutputFile> render_items(Recipe& recipe, const at::Tensor& items,
+std::vector<OutputFile> render_items(Sampling& sampling,
+                                     const at::Tensor& items,
                                      std::optional<int64_t> average);
 
 }  // namespace lockstep

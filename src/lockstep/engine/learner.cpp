@@ -65,17 +65,16 @@ std::optional<BucketLayout> fitting(std::optional<BucketLayout> layout,
 
 }  // namespace
 
-Learner::Learner(Recipe& recipe, const World& world,
-                 const LearnerConfig& config)
-    : recipe_(recipe),
+Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
+    : task_(task),
       world_(world),
       config_(config),
-      facts_(recipe.facts()),
-      model_(recipe.make_model()) {
+      facts_(task.info()),
+      model_(task.model()) {
   model_->to(world.device(), config.precision.dtype);
   if (facts_.sync_batch_norm) connect_sync_batch_norms(*model_, world);
   train_except_frozen(*model_);
-  auto groups = recipe.parameter_groups(*model_);
+  auto groups = task.parameter_groups();
   parameters_ = all_parameters(groups);
   if (parameters_.empty()) {
     throw ConfigError("the model has no parameter to train");
@@ -106,9 +105,8 @@ std::vector<std::string> Learner::parameter_names() const {
   return names_of(parameters_, *model_);
 }
 
-std::vector<std::string> trained_names(Recipe& recipe,
-                                       torch::nn::Module& model) {
-  return names_of(all_parameters(recipe.parameter_groups(model)), model);
+std::vector<std::string> trained_names(const Task& task) {
+  return names_of(all_parameters(task.parameter_groups()), *task.model());
 }
 
 Batch Learner::prepared(Batch batch) const {
@@ -178,7 +176,7 @@ void Learner::forward(const Batch& batch) {
   Loss loss;
   {
     const Autocast autocast(world_.device().type(), config_.precision.autocast);
-    loss = recipe_.loss(inputs, random);
+    loss = task_.loss(inputs, random);
   }
   if (!loss.terms.empty()) loss = joined(loss.terms, batch);
   has_own_normaliser_ = loss.normaliser.defined();

@@ -13,7 +13,8 @@
 #include "lockstep/optim/grad_scaler.h"
 #include "lockstep/optimizer.h"
 #include "lockstep/parallel/ddp_engine.h"
-#include "lockstep/recipe.h"
+#include "lockstep/task.h"
+#include "lockstep/train_config.h"
 #include "lockstep/world.h"
 
 namespace lockstep {
@@ -36,9 +37,8 @@ struct Progress {
   double loss_scale = 1;
 };
 
-// The names of the parameters that a recipe trains.
-std::vector<std::string> trained_names(Recipe& recipe,
-                                       torch::nn::Module& model);
+// The names of the parameters that a task trains.
+std::vector<std::string> trained_names(const Task& task);
 
 // One step:  for each micro-batch { forward(); backward(); }  then update().
 // Gradients are those of (sum of all losses) / (sum of all normalisers), over
@@ -46,8 +46,8 @@ std::vector<std::string> trained_names(Recipe& recipe,
 // from the device before take_progress().
 class Learner {
  public:
-  // Makes the model; a collective.
-  Learner(Recipe& recipe, const World& world, const LearnerConfig& config);
+  // Moves the task's model to the device; a collective.
+  Learner(Task& task, const World& world, const LearnerConfig& config);
   ~Learner();
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
@@ -106,7 +106,7 @@ class Learner {
   Loss joined(const std::vector<LossTerm>& terms, const Batch& batch) const;
   at::Tensor loss_row(const Loss& loss, const Batch& batch);
 
-  Recipe& recipe_;
+  Task& task_;
   World world_;
   LearnerConfig config_;
   TaskInfo facts_;

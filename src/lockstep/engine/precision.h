@@ -8,7 +8,7 @@
 #include <string>
 
 #include "lockstep/options.h"
-#include "lockstep/recipe.h"
+#include "lockstep/task.h"
 #include "lockstep/train_config.h"
 
 namespace lockstep {

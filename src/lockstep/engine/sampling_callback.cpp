@@ -8,13 +8,13 @@
 
 namespace lockstep {
 
-SamplingCallback::SamplingCallback(Recipe& recipe,
+SamplingCallback::SamplingCallback(Sampling& sampling,
                                    const SamplingCallbackConfig& config)
-    : recipe_(recipe), config_(config) {}
+    : sampling_(sampling), config_(config) {}
 
 void SamplingCallback::after_step(TrainLoop& loop, const Step& /*step*/) {
   TrainState& state = loop.state();
-  state.due.sampling = config_.num_items > 0 && config_.every &&
+  state.due.sampling = sampling_.num_items() > 0 && config_.every &&
                        (state.step % *config_.every == 0 || loop.is_finished());
 }
 
@@ -24,7 +24,7 @@ bool SamplingCallback::due(const TrainLoop& loop) const {
 
 bool SamplingCallback::run(TrainLoop& loop) {
   if (!sample_with(loop, std::nullopt)) return false;
-  if (config_.samples_averages) {
+  if (sampling_.samples_averages()) {
     for (size_t i = 0; i < loop.learner().averages().size(); ++i) {
       if (!sample_with(loop, static_cast<int64_t>(i))) return false;
     }
@@ -38,10 +38,10 @@ bool SamplingCallback::sample_with(TrainLoop& loop,
   const World& world = loop.world();
   auto& averages = loop.learner().averages();
   const auto items = sample_items(
-      recipe_, loop.learner(), world,
+      sampling_, loop.learner(), world,
       {.num_items = config_.is_dry_run
-                        ? std::min<int64_t>(config_.num_items, world.size())
-                        : config_.num_items,
+                        ? std::min<int64_t>(sampling_.num_items(), world.size())
+                        : sampling_.num_items(),
        .batch_size = config_.batch_size,
        .seed = config_.seed,
        .average =
@@ -49,7 +49,7 @@ bool SamplingCallback::sample_with(TrainLoop& loop,
       loop.go_on("sample", Activity::kSampling));
   if (!items) return false;
   if (world.is_main() && !config_.is_dry_run) {
-    record(loop, render_items(recipe_, *items, average));
+    record(loop, render_items(sampling_, *items, average));
   }
   return true;
 }

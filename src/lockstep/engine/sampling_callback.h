@@ -11,8 +11,6 @@ namespace lockstep {
 
 struct SamplingCallbackConfig {
   std::optional<int64_t> every = {};  // Steps; the last one too. Unset: never.
-  int64_t num_items = 0;
-  bool samples_averages = false;  // With every moving average, too.
   int64_t batch_size = 1;
   uint64_t seed = 0;
   bool is_dry_run = false;  // One item per rank; nothing is recorded.
@@ -20,7 +18,7 @@ struct SamplingCallbackConfig {
 
 class SamplingCallback final : public Callback {
  public:
-  SamplingCallback(Recipe& recipe, const SamplingCallbackConfig& config);
+  SamplingCallback(Sampling& sampling, const SamplingCallbackConfig& config);
 
   void after_step(TrainLoop& loop, const Step& step) override;
   bool due(const TrainLoop& loop) const override;
@@ -30,7 +28,7 @@ class SamplingCallback final : public Callback {
   bool sample_with(TrainLoop& loop, std::optional<int64_t> average);
   static void record(TrainLoop& loop, const std::vector<OutputFile>& files);
 
-  Recipe& recipe_;
+  Sampling& sampling_;
   SamplingCallbackConfig config_;
 };
 

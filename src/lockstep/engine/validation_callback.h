@@ -23,14 +23,14 @@ struct ValidationConfig {
 
 class ValidationCallback final : public Callback {
  public:
-  ValidationCallback(Recipe& recipe, ValidationConfig config);
+  ValidationCallback(Task& task, ValidationConfig config);
 
   void after_step(TrainLoop& loop, const Step& step) override;
   bool due(const TrainLoop& loop) const override;
   bool run(TrainLoop& loop) override;
 
  private:
-  Recipe& recipe_;
+  Task& task_;
   ValidationConfig config_;
 };
 

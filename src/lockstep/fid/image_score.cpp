@@ -11,6 +11,7 @@
 #include "lockstep/fid/frechet.h"
 #include "lockstep/fid/statistics_file.h"
 #include "lockstep/loader.h"
+#include "lockstep/settings.h"
 
 namespace lockstep {
 namespace {
@@ -27,7 +28,9 @@ FeatureStatistics statistics_of_all(FeatureSums sums, const World& world) {
 
 }  // namespace
 
-void describe_score(Options& options, ScoreConfig& score) {
+void describe_score(Settings& settings) {
+  Options& options = settings.options;
+  ScoreConfig& score = settings.common.score;
   const std::string group = "Score";
   options.add("fid_every", score.every,
               "optimizer steps between scores (FID) of generated images; "
@@ -154,8 +157,8 @@ bool ImageScore::find_reference(const GoOn& go_on) {
   return true;
 }
 
-std::optional<double> ImageScore::measure(Recipe& recipe, Learner& learner,
-                                          const Ema* average,
+std::optional<double> ImageScore::measure(ImageScoring& scoring,
+                                          Learner& learner, const Ema* average,
                                           const GoOn& go_on) {
   const Learner::Inference inference(learner);
   if (!find_reference(go_on)) return std::nullopt;
@@ -165,7 +168,7 @@ std::optional<double> ImageScore::measure(Recipe& recipe, Learner& learner,
     // Those beyond the number come last and do not count.
     const auto count = std::ranges::count_if(
         items, [&](int64_t item) { return item < config_.num_images; });
-    const at::Tensor images = recipe.generate(items, random);
+    const at::Tensor images = scoring.generate(items, random);
     add_features(sums, net_->features(images.slice(0, 0, count)));
   };
   if (!make_share(world_,

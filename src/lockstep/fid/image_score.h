@@ -9,13 +9,11 @@
 
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
-#include "lockstep/recipe.h"
+#include "lockstep/image_scoring.h"
+#include "lockstep/train_config.h"
 #include "lockstep/world.h"
 
 namespace lockstep {
-
-// Adds the flags of scores. For recipes that generate images.
-void describe_score(Options& options, ScoreConfig& score);
 
 // What to say at the start of a run that scores; empty for an FID.
 std::string score_note(const ScoreConfig& score);
@@ -49,7 +47,7 @@ class ImageScore {
 
   // Of images that the weights make, or `average` in their place; equal on
   // all ranks. No value when `go_on` ended it. A collective.
-  std::optional<double> measure(Recipe& recipe, Learner& learner,
+  std::optional<double> measure(ImageScoring& scoring, Learner& learner,
                                 const Ema* average, const GoOn& go_on);
 
  private:

@@ -6,14 +6,12 @@
 
 namespace lockstep {
 
-ImageScoringCallback::ImageScoringCallback(Recipe& recipe, const World& world,
+ImageScoringCallback::ImageScoringCallback(ImageScoring& scoring,
+                                           const World& world,
                                            ImageScoringConfig config)
-    : recipe_(recipe), config_(std::move(config)) {
-  if (is_enabled()) prepare(world);
-}
-
-bool ImageScoringCallback::is_enabled() const {
-  return config_.score.score.every && config_.score.num_images > 0;
+    : scoring_(scoring), config_(std::move(config)) {
+  config_.score.num_images = scoring.num_images();
+  if (config_.score.score.every) prepare(world);
 }
 
 void ImageScoringCallback::prepare(const World& world) {
@@ -29,8 +27,8 @@ void ImageScoringCallback::prepare(const World& world) {
 // Not at the end of every training: thousands of images take long.
 void ImageScoringCallback::after_step(TrainLoop& loop, const Step& /*step*/) {
   TrainState& state = loop.state();
-  state.due.scoring =
-      is_enabled() && state.step % *config_.score.score.every == 0;
+  const auto every = config_.score.score.every;
+  state.due.scoring = every && state.step % *every == 0;
 }
 
 bool ImageScoringCallback::due(const TrainLoop& loop) const {
@@ -44,7 +42,7 @@ bool ImageScoringCallback::run(TrainLoop& loop) {
   TrainState& state = loop.state();
   const auto& averages = loop.learner().averages();
   const auto value = score_->measure(
-      recipe_, loop.learner(), averages.empty() ? nullptr : averages.data(),
+      scoring_, loop.learner(), averages.empty() ? nullptr : averages.data(),
       loop.go_on("score", Activity::kScoring));
   if (!value) return false;
   state.due.scoring = false;

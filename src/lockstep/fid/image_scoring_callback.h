@@ -16,9 +16,9 @@ struct ImageScoringConfig {
 
 class ImageScoringCallback final : public Callback {
  public:
-  // Throws ConfigError, IoError or FormatError for files that cannot be used. A
-  // collective.
-  ImageScoringCallback(Recipe& recipe, const World& world,
+  // `config.score.num_images` is the task's. Throws ConfigError, IoError or
+  // FormatError for files that cannot be used. A collective.
+  ImageScoringCallback(ImageScoring& scoring, const World& world,
                        ImageScoringConfig config);
 
   // The metric, "fid" or "fd_builtin"; empty when no score will be due.
@@ -29,10 +29,9 @@ class ImageScoringCallback final : public Callback {
   bool run(TrainLoop& loop) override;
 
  private:
-  bool is_enabled() const;
   void prepare(const World& world);
 
-  Recipe& recipe_;
+  ImageScoring& scoring_;
   ImageScoringConfig config_;
   std::unique_ptr<ImageScore> score_;
 };

@@ -1,4 +1,4 @@
-#include "lockstep/recipes/registry.h"
+#include "lockstep/registry.h"
 
 #include <array>
 #include <string>

@@ -10,7 +10,7 @@
 #include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/module_state.h"
-#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/checkpoint_sections.h"
 #include "lockstep/run/run_folder.h"
 #include "lockstep/run/state_tree.h"
 
@@ -306,7 +306,7 @@ Tree Checkpoints::own_tree(const TrainState& state) {
 }
 
 Tree Checkpoints::make_tree(const TrainState& state) {
-  const CheckpointKeys& keys = config_.keys;
+  const CheckpointLayout& keys = config_.keys;
   Tree own = own_tree(state);
   Tree tree = Tree::dict();
   put_progress(tree, state, keys);

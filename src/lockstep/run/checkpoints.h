@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lockstep/base/training_status.h"
+#include "lockstep/checkpoint_layout.h"
 #include "lockstep/checkpoint_saver.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/train_state.h"
@@ -21,7 +22,7 @@ struct CheckpointsConfig {
   std::filesystem::path folder = {};
   std::string recipe = {};
   FileNames names = {};
-  CheckpointKeys keys = {};
+  CheckpointLayout keys = {};
   int64_t keep_last = 3;
   int64_t global_batch = 1;
   double base_lr = 0;
@@ -46,7 +47,7 @@ using FrozenNets = std::vector<std::pair<std::string, std::string>>;
 
 struct WeightsTarget {
   torch::nn::Module& model;
-  CheckpointKeys keys = {};
+  CheckpointLayout keys = {};
   std::vector<std::string> averaged = {};  // Names; buffers have no average.
   FrozenNets frozen = {};                  // Of TaskInfo.
 };

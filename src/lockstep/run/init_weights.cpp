@@ -7,7 +7,7 @@
 #include "lockstep/checkpoint_file.h"
 #include "lockstep/error.h"
 #include "lockstep/module_state.h"
-#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/checkpoint_sections.h"
 #include "lockstep/run/run_folder.h"
 
 namespace lockstep {
@@ -69,14 +69,13 @@ void check_report(const TrainConfig& config, const LoadReport& report) {
 
 }  // namespace
 
-void init_weights(const TrainConfig& config, Learner& learner,
-                  const World& world, Console& console) {
+void init_weights(const TrainConfig& config, const CheckpointLayout& layout,
+                  Learner& learner, const World& world, Console& console) {
   const std::string& file = *config.init_from;
   require_file("--init_from", file);
   const Tree tree = load_checkpoint(file);
   const LoadReport report = load_module_state(
-      learner.model(), find_weights(tree, learner.facts().keys, file),
-      Strictness::kWhatFits);
+      learner.model(), find_weights(tree, layout, file), Strictness::kWhatFits);
   check_report(config, report);
   learner.restart_averages();
   if (report.is_complete()) {

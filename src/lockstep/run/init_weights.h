@@ -1,6 +1,7 @@
 // --init_from: a new training that begins with the weights of a file.
 #pragma once
 
+#include "lockstep/checkpoint_layout.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/track/console.h"
 #include "lockstep/train_config.h"
@@ -13,7 +14,7 @@ namespace lockstep {
 // loaded and warns with the names of those that were not. Throws ConfigError
 // when nothing fits, and when shapes differ unless
 // config.ignore_mismatched_sizes.
-void init_weights(const TrainConfig& config, Learner& learner,
-                  const World& world, Console& console);
+void init_weights(const TrainConfig& config, const CheckpointLayout& layout,
+                  Learner& learner, const World& world, Console& console);
 
 }  // namespace lockstep

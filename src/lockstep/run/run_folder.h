@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <string>
 
+#include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
-#include "lockstep/recipe.h"
+#include "lockstep/checkpoint_layout.h"
+#include "lockstep/train_config.h"
 
 namespace lockstep {
 

@@ -3,11 +3,11 @@
 
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/cli/command_line.h"
 #include "lockstep/error.h"
+#include "lockstep/feature_caching.h"
 #include "lockstep/recipes/atlas/atlas.h"
 #include "support/temp_dir.h"
-#include "unit/recipes/batch_of.h"
+#include "unit/recipes/built_task.h"
 
 namespace lockstep {
 namespace {
@@ -24,37 +24,29 @@ const Words kSmall = {"--data_dir=builtin:reach:4",
                       "--geom_output_dim=16",
                       "--dropout=0"};
 
-struct Ready {
-  explicit Ready(const Words& more = {}) {
-    at::set_num_threads(1);
-    Words flags = kSmall;
-    flags.insert(flags.end(), more.begin(), more.end());
-    line.parse(flags, {});
-    data = recipe.open_data(line.config());
-    torch::manual_seed(1);
-    model = recipe.make_model();
+Words with_small(const Words& more) {
+  Words flags = kSmall;
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+struct Ready : testing::BuiltTask<AtlasRecipe> {
+  explicit Ready(const Words& more = {}) : BuiltTask(with_small(more)) {
     model->eval();
     while (true) {
-      const CacheProgress work = recipe.fill_cache({});
+      const CacheProgress work = as<FeatureCaching>().fill_cache({});
       if (work.done == work.total) break;
     }
   }
 
   double loss(const std::vector<int64_t>& samples) {
-    const Batch batch = testing::batch_of(*data.train, samples);
-    SampleRandom random(batch.seeds);
-    return recipe.loss(batch, random).sum.item<double>();
+    return loss_of(batch(samples)).sum.item<double>();
   }
-
-  AtlasRecipe recipe;
-  CommandLine line{Command::kTrain, recipe};
-  DataSets data;
-  std::shared_ptr<torch::nn::Module> model;
 };
 
 TEST(AtlasRecipe, HasTheDefaultsOfTheGuide) {
   AtlasRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse({}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.data_path, "./dataset");
@@ -86,10 +78,11 @@ const std::string kShippedFile =
 // On eight processes, as the guide starts it; more steps on fewer.
 TEST(AtlasConfig, AsShippedTheBuiltinTaskReachesItsLearningRate) {
   AtlasRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--config=" + kShippedFile, "--no_cache_features"}, {});
   const TrainConfig& config = line.config();
-  const int64_t num_samples = recipe.open_data(config).train->size();
+  const int64_t num_samples =
+      recipe.build(line.settings(), Purpose::kTrain)->data().train->size();
   const int64_t num_steps =
       num_samples / (8 * config.batch_size) * config.epochs;
   EXPECT_LE(config.optimization.warmup_steps, num_steps / 10);
@@ -117,7 +110,7 @@ TEST(AtlasConfig, ItsRealLinesAreTheGuidesSettings) {
   }
   const TempDir temp;
   AtlasRecipe from_file;
-  CommandLine line(Command::kTrain, from_file);
+  CommandLine line(Purpose::kTrain, from_file);
   line.parse({"--config=" + temp.write("real.yaml", real)}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.batch_size, 8);
@@ -126,14 +119,14 @@ TEST(AtlasConfig, ItsRealLinesAreTheGuidesSettings) {
   EXPECT_EQ(config.val_every, 1000);
   // All of it but the project's name is what the recipe does without any file.
   AtlasRecipe plain;
-  CommandLine defaults(Command::kTrain, plain);
+  CommandLine defaults(Purpose::kTrain, plain);
   defaults.parse({"--wandb_project=atlas-vla"}, {});
   EXPECT_EQ(line.config_text(), defaults.config_text());
 }
 
 TEST(AtlasRecipe, ATokenIsNeverKept) {
   AtlasRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--hf_token=hf_secret"}, {});
   EXPECT_EQ(line.config_text().find("hf_secret"), std::string::npos);
 }
@@ -165,13 +158,11 @@ TEST(AtlasRecipe, FrozenNetsAreNotPartOfTheModelTrainedOnesAre) {
   for (const auto& item : frozen.model->named_parameters()) {
     EXPECT_FALSE(item.key().starts_with("vggt.")) << item.key();
   }
-  EXPECT_EQ(frozen.recipe.facts().frozen.size(), 2U);
+  EXPECT_EQ(frozen.task->info().frozen.size(), 2U);
 
   Ready trained({"--freeze_vggt=false", "--freeze_lang_encoder=false"});
-  EXPECT_TRUE(trained.recipe.facts().frozen.empty());
-  const Batch batch = testing::batch_of(*trained.data.train, {0, 11});
-  SampleRandom random(batch.seeds);
-  trained.recipe.loss(batch, random).sum.backward();
+  EXPECT_TRUE(trained.task->info().frozen.empty());
+  trained.loss_of(trained.batch({0, 11})).sum.backward();
   const auto parameters = trained.model->named_parameters();
   int64_t num_with_gradient = 0;
   for (const auto& item : parameters) {

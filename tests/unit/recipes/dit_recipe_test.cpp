@@ -3,7 +3,6 @@
 
 #include <filesystem>
 
-#include "lockstep/cli/command_line.h"
 #include "lockstep/data/image.h"
 #include "lockstep/datasets/images/image_sets.h"
 #include "lockstep/engine/evaluation.h"
@@ -12,9 +11,10 @@
 #include "lockstep/models/dit/flow.h"
 #include "lockstep/recipes/dit/dit.h"
 #include "lockstep/recipes/images/grid.h"
+#include "lockstep/sampling.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
-#include "unit/recipes/batch_of.h"
+#include "unit/recipes/built_task.h"
 
 namespace lockstep {
 namespace {
@@ -28,41 +28,29 @@ const std::vector<std::string> kSmall = {"--data_path=builtin:shapes",
                                          "--patch=4",
                                          "--img_size=8"};
 
-// A recipe with flags, data and a model whose weights are all random.
-struct Ready {
-  explicit Ready(std::vector<std::string> more = {}) {
-    // Threads that wait for each other are slow where others work too.
-    at::set_num_threads(1);
-    std::vector<std::string> flags = kSmall;
-    flags.insert(flags.end(), more.begin(), more.end());
-    line.parse(flags, {});
-    data = recipe.open_data(line.config());
-    torch::manual_seed(1);
+using Words = std::vector<std::string>;
+
+Words with_small(const Words& more) {
+  Words flags = kSmall;
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+// With a model whose weights are all random.
+struct Ready : testing::BuiltTask<DitRecipe> {
+  explicit Ready(const Words& more = {}) : BuiltTask(with_small(more)) {
+    randomise(0.2);
+  }
+
+  double loss_sum(const Batch& made) {
     const torch::NoGradGuard no_grad;
-    model = recipe.make_model();
-    for (auto& parameter : model->parameters()) parameter.normal_(0, 0.2);
+    return loss_of(made).sum.item<double>();
   }
-
-  Batch batch(const std::vector<int64_t>& indices) const {
-    return testing::batch_of(*data.train, indices);
-  }
-
-  double loss_of(const std::vector<int64_t>& indices) {
-    const torch::NoGradGuard no_grad;
-    const Batch made = batch(indices);
-    SampleRandom random(made.seeds);
-    return recipe.loss(made, random).sum.item<double>();
-  }
-
-  DitRecipe recipe;
-  CommandLine line{Command::kTrain, recipe};
-  DataSets data;
-  std::shared_ptr<torch::nn::Module> model;
 };
 
 TEST(DitRecipe, HasTheDefaultsOfTheGuide) {
   DitRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse({}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.batch_size, 128);
@@ -77,12 +65,12 @@ TEST(DitRecipe, HasTheDefaultsOfTheGuide) {
   EXPECT_TRUE(config.records.use_wandb);
   EXPECT_EQ(config.records.wandb_project, "dit-cfm");
   EXPECT_EQ(config.sample_every, 10'000);
-  EXPECT_EQ(recipe.facts().num_sample_items, 300);
+  EXPECT_EQ(Ready().as<Sampling>().num_items(), 300);
 }
 
 TEST(DitRecipe, GivenEpochsDecideInPlaceOfTheDefaultSteps) {
   DitRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--epochs=3", "--val_every_epochs=1", "--save_every=5"}, {});
   EXPECT_FALSE(line.config().n_steps);
   EXPECT_FALSE(line.config().val_every);
@@ -91,9 +79,11 @@ TEST(DitRecipe, GivenEpochsDecideInPlaceOfTheDefaultSteps) {
 
 TEST(DitRecipe, ALossIsTheSumOfItsSamplesLosses) {
   Ready ready;
-  const double whole = ready.loss_of({0, 1, 2, 3, 4});
-  const double parts =
-      ready.loss_of({4, 2}) + ready.loss_of({0}) + ready.loss_of({3, 1});
+  const auto loss_of = [&](const std::vector<int64_t>& indices) {
+    return ready.loss_sum(ready.batch(indices));
+  };
+  const double whole = loss_of({0, 1, 2, 3, 4});
+  const double parts = loss_of({4, 2}) + loss_of({0}) + loss_of({3, 1});
   EXPECT_NEAR(whole, parts, 1e-4 * whole);
   EXPECT_GT(whole, 0);
 }
@@ -102,17 +92,12 @@ TEST(DitRecipe, ALossIsTheSumOfItsSamplesLosses) {
 TEST(DitRecipe, DropsClassesAsOftenAsAsked) {
   const auto change_by_label = [](const std::string& dropout) {
     Ready ready({"--class_dropout=" + dropout});
-    const torch::NoGradGuard no_grad;
     int changed = 0;
     for (int64_t i = 0; i < 200; ++i) {
       Batch batch = ready.batch({i});
-      SampleRandom first(batch.seeds);
-      const double before = ready.recipe.loss(batch, first).sum.item<double>();
+      const double before = ready.loss_sum(batch);
       batch.tensors[1] = (batch.tensors[1] + 1) % 10;
-      SampleRandom second(batch.seeds);
-      if (ready.recipe.loss(batch, second).sum.item<double>() != before) {
-        ++changed;
-      }
+      if (ready.loss_sum(batch) != before) ++changed;
     }
     return changed;
   };
@@ -123,21 +108,22 @@ TEST(DitRecipe, DropsClassesAsOftenAsAsked) {
 
 TEST(DitRecipe, DrawsASamplingAsAImageAndAFilmPerScale) {
   Ready ready({"--cfg_scales=1.0,2.25", "--sample_steps=4"});
-  ASSERT_EQ(ready.recipe.facts().num_sample_items, 200);
+  auto& sampling = ready.as<Sampling>();
+  ASSERT_EQ(sampling.num_items(), 200);
   const torch::NoGradGuard no_grad;
   const std::vector<int64_t> items = {0, 57, 199};
   std::vector<int64_t> seeds = {1, 2, 3};
   SampleRandom random(torch::tensor(seeds, torch::kLong));
-  const auto trajectories = ready.recipe.sample(items, random);
+  const auto trajectories = sampling.sample(items, random);
   EXPECT_EQ(trajectories.sizes(), (std::vector<int64_t>{3, 5, 3, 8, 8}));
   // An item depends on its number and draws alone.
   SampleRandom again(torch::tensor({int64_t{2}}, torch::kLong));
   const auto alone =
-      ready.recipe.sample(std::vector<int64_t>{57}, again).to(torch::kInt);
+      sampling.sample(std::vector<int64_t>{57}, again).to(torch::kInt);
   EXPECT_LE(
       (alone[0] - trajectories[1].to(torch::kInt)).abs().max().item<int>(), 1);
   const auto files =
-      ready.recipe.render(torch::zeros({200, 5, 3, 8, 8}, torch::kByte));
+      sampling.render(torch::zeros({200, 5, 3, 8, 8}, torch::kByte));
   ASSERT_EQ(files.size(), 4U);
   EXPECT_EQ(files[0].name, "images/step{step}_cfg1.0{weights}.png");
   EXPECT_EQ(files[3].name, "images/step{step}_cfg2.25{weights}.gif");
@@ -149,15 +135,11 @@ TEST(DitRecipe, DrawsASamplingAsAImageAndAFilmPerScale) {
 
 // A signal may save between two batches.
 TEST(DitRecipe, SamplesWithAnAverageAndKeepsTheWeights) {
-  DitRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
-  std::vector<std::string> flags = kSmall;
-  flags.push_back("--sample_steps=2");
-  line.parse(flags, {});
+  testing::BuiltTask<DitRecipe> built(with_small({"--sample_steps=2"}));
   const World world =
       World::from_environment({.device = DeviceChoice::kCpu}, {});
-  recipe.open_data(line.config());
-  Learner learner(recipe, world, {.optimization = line.config().optimization});
+  Learner learner(*built.task, world,
+                  {.optimization = built.line.config().optimization});
   {
     const torch::NoGradGuard no_grad;
     for (auto& parameter : learner.model().parameters()) parameter.add_(0.3);
@@ -170,7 +152,7 @@ TEST(DitRecipe, SamplesWithAnAverageAndKeepsTheWeights) {
     return true;
   };
   const auto sampled = [&](const Ema* average) {
-    return *sample_items(recipe, learner, world,
+    return *sample_items(built.as<Sampling>(), learner, world,
                          {.num_items = 4, .batch_size = 2, .average = average},
                          look);
   };
@@ -204,8 +186,8 @@ TEST(DitData, OpensCifar10WithItsTestBatch) {
   folder.write("data_batch_1.bin", testing::cifar10_binary(0, 30));
   folder.write("test_batch.bin", testing::cifar10_binary(0, 5));
   const ImageSets sets = open_image_sets(folder.path().string(), 32);
-  EXPECT_EQ(sets.data.train->size(), 30);
-  EXPECT_EQ(sets.data.validation->size(), 5);
+  EXPECT_EQ(sets.train->size(), 30);
+  EXPECT_EQ(sets.validation->size(), 5);
   EXPECT_EQ(sets.num_classes, 10);
   EXPECT_THROW(open_image_sets(folder.path().string(), 16), ConfigError);
 }
@@ -221,10 +203,9 @@ TEST(DitData, HoldsEvery20thImageOfAFolderBack) {
   }
   const ImageSets sets = open_image_sets(folder.path().string(), 8);
   EXPECT_EQ(sets.num_classes, 2);
-  EXPECT_EQ(sets.data.train->size(), 38);
-  EXPECT_EQ(sets.data.validation->size(), 2);
-  EXPECT_EQ(sets.data.train->get(0, 0)[0].sizes(),
-            (std::vector<int64_t>{3, 8, 8}));
+  EXPECT_EQ(sets.train->size(), 38);
+  EXPECT_EQ(sets.validation->size(), 2);
+  EXPECT_EQ(sets.train->get(0, 0)[0].sizes(), (std::vector<int64_t>{3, 8, 8}));
 }
 
 TEST(DitData, FoldersTrainAndValAreWhatTheyAreCalled) {
@@ -242,8 +223,8 @@ TEST(DitData, FoldersTrainAndValAreWhatTheyAreCalled) {
   }
   const ImageSets sets = open_image_sets(folder.path().string(), 8);
   EXPECT_EQ(sets.num_classes, 2);
-  EXPECT_EQ(sets.data.train->size(), 40);
-  EXPECT_EQ(sets.data.validation->size(), 6);
+  EXPECT_EQ(sets.train->size(), 40);
+  EXPECT_EQ(sets.validation->size(), 6);
   write("val/fish", 1);
   EXPECT_THROW(open_image_sets(folder.path().string(), 8), ConfigError);
 }

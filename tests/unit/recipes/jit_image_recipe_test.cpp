@@ -1,53 +1,42 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "lockstep/cli/command_line.h"
 #include "lockstep/data/image.h"
 #include "lockstep/error.h"
-#include "lockstep/recipes/jit/image_recipe.h"
-#include "unit/recipes/batch_of.h"
+#include "lockstep/image_scoring.h"
+#include "lockstep/recipes/jit/jit.h"
+#include "lockstep/sampling.h"
+#include "unit/recipes/built_task.h"
 
 namespace lockstep {
 namespace {
 
-const JitShared kSmall = {.model = "JiT-B/4",
-                          .image_size = 8,
-                          .sample_steps = 2,
-                          .width = 16,
-                          .depth = 2,
-                          .num_heads = 2};
-const std::vector<std::string> kSmallFlags = {"--data_path=builtin:shapes"};
+using Words = std::vector<std::string>;
 
-// A recipe with flags, data and a model whose weights are all random.
-struct Ready {
-  explicit Ready(std::vector<std::string> more = {}) {
-    // Threads that wait for each other are slow where others work too.
-    at::set_num_threads(1);
-    std::vector<std::string> flags = kSmallFlags;
-    flags.insert(flags.end(), more.begin(), more.end());
-    line.parse(flags, {});
-    data = recipe.open_data(line.config());
-    torch::manual_seed(1);
+const Words kSmall = {"--data_path=builtin:shapes",
+                      "--model=JiT-B/4",
+                      "--img_size=8",
+                      "--sample_steps=2",
+                      "--dim=16",
+                      "--depth=2",
+                      "--heads=2"};
+
+Words with_small(const Words& more) {
+  Words flags = kSmall;
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+// With a model whose weights are all random.
+struct Ready : testing::BuiltTask<JitRecipe> {
+  explicit Ready(const Words& more = {}) : BuiltTask(with_small(more)) {
+    randomise(0.2);
+  }
+
+  double loss_sum(const Batch& made) {
     const torch::NoGradGuard no_grad;
-    model = recipe.make_model();
-    for (auto& parameter : model->parameters()) parameter.normal_(0, 0.2);
+    return loss_of(made).sum.item<double>();
   }
-
-  Batch batch(const std::vector<int64_t>& indices) const {
-    return testing::batch_of(*data.train, indices);
-  }
-
-  double loss_of(const Batch& made) {
-    const torch::NoGradGuard no_grad;
-    SampleRandom random(made.seeds);
-    return recipe.loss(made, random).sum.item<double>();
-  }
-
-  JitShared shared = kSmall;
-  JitImageRecipe recipe{shared};
-  CommandLine line{Command::kTrain, recipe};
-  DataSets data;
-  std::shared_ptr<torch::nn::Module> model;
 };
 
 at::Tensor seeds_of(std::vector<int64_t> seeds) {
@@ -55,8 +44,8 @@ at::Tensor seeds_of(std::vector<int64_t> seeds) {
 }
 
 TEST(JitImageRecipe, TakesTheDefaultsOfThePaper) {
-  JitImageRecipe recipe(kSmall);
-  CommandLine line(Command::kTrain, recipe);
+  JitRecipe recipe;
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--data_path=builtin:shapes"}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.optimization.lr_schedule, "constant");
@@ -70,12 +59,12 @@ TEST(JitImageRecipe, TakesTheDefaultsOfThePaper) {
 }
 
 TEST(JitImageRecipe, KeepsWhatWasGiven) {
-  JitImageRecipe recipe(kSmall);
-  CommandLine line(Command::kTrain, recipe);
-  line.parse(
-      {"--lr_schedule=cosine", "--beta2=0.99", "--weight_decay=0.1",
-       "--max_grad_norm=2", "--ema_decay=0.5", "--use_amp", "--no_drop_last"},
-      {});
+  JitRecipe recipe;
+  CommandLine line(Purpose::kTrain, recipe);
+  line.parse({"--data_kind=images", "--lr_schedule=cosine", "--beta2=0.99",
+              "--weight_decay=0.1", "--max_grad_norm=2", "--ema_decay=0.5",
+              "--use_amp", "--no_drop_last"},
+             {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.optimization.lr_schedule, "cosine");
   EXPECT_EQ(config.optimization.beta2, 0.99);
@@ -89,7 +78,7 @@ TEST(JitImageRecipe, KeepsWhatWasGiven) {
 TEST(JitImageRecipe, ALossIsTheSumOfItsSamplesLosses) {
   Ready ready;
   const auto loss_of = [&](const std::vector<int64_t>& indices) {
-    return ready.loss_of(ready.batch(indices));
+    return ready.loss_sum(ready.batch(indices));
   };
   const double whole = loss_of({0, 1, 2, 3, 4});
   EXPECT_NEAR(whole, loss_of({4, 2}) + loss_of({0}) + loss_of({3, 1}),
@@ -110,7 +99,7 @@ TEST(JitImageRecipe, TimesAreTheSigmoidOfTheSecondDraw) {
   const auto levels = batch[0].to(torch::kFloat) / 127.5 - 1;
   const auto expected = levels.square().mean({1, 2, 3}) /
                         torch::maximum(1 - t, torch::tensor(0.2)).square();
-  EXPECT_NEAR(ready.loss_of(batch), expected.sum().item<double>(), 1e-4);
+  EXPECT_NEAR(ready.loss_sum(batch), expected.sum().item<double>(), 1e-4);
 }
 
 // With probability 1 no class matters, with 0 every one does.
@@ -120,9 +109,9 @@ TEST(JitImageRecipe, DropsClassesAsOftenAsAsked) {
     int count = 0;
     for (int64_t i = 0; i < 200; ++i) {
       Batch batch = ready.batch({i});
-      const double before = ready.loss_of(batch);
+      const double before = ready.loss_sum(batch);
       batch.tensors[1] = (batch.tensors[1] + 1) % 10;
-      if (ready.loss_of(batch) != before) ++count;
+      if (ready.loss_sum(batch) != before) ++count;
     }
     return count;
   };
@@ -133,20 +122,21 @@ TEST(JitImageRecipe, DropsClassesAsOftenAsAsked) {
 
 TEST(JitImageRecipe, DrawsASamplingAsOneImage) {
   Ready ready;
-  ASSERT_EQ(ready.recipe.facts().num_sample_items, 100);
+  auto& sampling = ready.as<Sampling>();
+  ASSERT_EQ(sampling.num_items(), 100);
   const torch::NoGradGuard no_grad;
   SampleRandom random(seeds_of({1, 2, 3}));
   const std::vector<int64_t> items = {0, 57, 99};
-  const auto images = ready.recipe.sample(items, random);
+  const auto images = sampling.sample(items, random);
   EXPECT_EQ(images.sizes(), (std::vector<int64_t>{3, 3, 8, 8}));
   EXPECT_EQ(images.scalar_type(), torch::kByte);
   // An item depends on its number and draws alone.
   SampleRandom again(seeds_of({2}));
   const auto alone =
-      ready.recipe.sample(std::vector<int64_t>{57}, again).to(torch::kInt);
+      sampling.sample(std::vector<int64_t>{57}, again).to(torch::kInt);
   EXPECT_LE((alone[0] - images[1].to(torch::kInt)).abs().max().item<int>(), 1);
   const auto files =
-      ready.recipe.render(torch::zeros({100, 3, 8, 8}, torch::kByte));
+      sampling.render(torch::zeros({100, 3, 8, 8}, torch::kByte));
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(files[0].name, "images/step{step}_cfg2.9{weights}.png");
   const ImageSize size = size_of_image(files[0].bytes);
@@ -157,15 +147,18 @@ TEST(JitImageRecipe, DrawsASamplingAsOneImage) {
 TEST(JitImageRecipe, GeneratesTheClassesInTurn) {
   Ready ready;
   const torch::NoGradGuard no_grad;
-  const auto image = [&](auto make, int64_t item) {
+  const auto generated = [&](int64_t item) {
     SampleRandom random(seeds_of({5}));
-    return (ready.recipe.*make)(std::vector<int64_t>{item}, random);
+    return ready.as<ImageScoring>().generate(std::vector<int64_t>{item},
+                                             random);
   };
+  SampleRandom random(seeds_of({5}));
   // Classes 3 and 4; a sampling shows ten of each class.
-  const auto of_class_3 = image(&JitImageRecipe::generate, 3);
-  EXPECT_TRUE(torch::equal(of_class_3, image(&JitImageRecipe::generate, 13)));
-  EXPECT_TRUE(torch::equal(of_class_3, image(&JitImageRecipe::sample, 38)));
-  EXPECT_FALSE(torch::equal(of_class_3, image(&JitImageRecipe::generate, 4)));
+  const auto of_class_3 = generated(3);
+  EXPECT_TRUE(torch::equal(of_class_3, generated(13)));
+  EXPECT_TRUE(torch::equal(of_class_3, ready.as<Sampling>().sample(
+                                           std::vector<int64_t>{38}, random)));
+  EXPECT_FALSE(torch::equal(of_class_3, generated(4)));
   EXPECT_EQ(of_class_3.sizes(), (std::vector<int64_t>{1, 3, 8, 8}));
 }
 
@@ -176,7 +169,7 @@ TEST(JitImageRecipe, GuidanceHasTheAskedWeight) {
     const torch::NoGradGuard no_grad;
     SampleRandom random(seeds_of({5, 6}));
     const std::vector<int64_t> items = {0, 1};
-    return ready.recipe.generate(items, random).to(torch::kInt);
+    return ready.as<ImageScoring>().generate(items, random).to(torch::kInt);
   };
   const auto difference = [](const at::Tensor& a, const at::Tensor& b) {
     return (a - b).abs().max().item<int>();
@@ -196,18 +189,11 @@ TEST(JitImageRecipe, MayHaveMoreClassesThanTheDataButNotFewer) {
                                      ".weight"]
                 .size(0),
             13);
-  JitImageRecipe recipe(kSmall);
-  CommandLine line(Command::kTrain, recipe);
-  line.parse({"--data_path=builtin:shapes", "--class_num=9"}, {});
-  EXPECT_THROW(recipe.open_data(line.config()), ConfigError);
+  EXPECT_THROW(Ready({"--class_num=9"}), ConfigError);
 }
 
 TEST(JitImageRecipe, RefusesAPatchThatDoesNotDivideTheImage) {
-  const JitShared shared = {.model = "JiT-B/5", .image_size = 64};
-  JitImageRecipe recipe(shared);
-  CommandLine line(Command::kTrain, recipe);
-  line.parse({"--data_path=builtin:shapes"}, {});
-  EXPECT_THROW(recipe.open_data(line.config()), ConfigError);
+  EXPECT_THROW(Ready({"--model=JiT-B/5", "--img_size=64"}), ConfigError);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using testing::TempDir;
 
 std::string kind_of(const std::string& path) {
   JitRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--data_path=" + path}, {});
   return line.options().value_text("data_kind");
 }
@@ -45,7 +45,7 @@ TEST(JitRecipe, AListOfClassesBesideImagesIsNoText) {
 TEST(JitRecipe, KindsHaveDefaultsOfTheirOwn) {
   const auto config_of = [](std::vector<std::string> flags) {
     JitRecipe recipe;
-    CommandLine line(Command::kTrain, recipe);
+    CommandLine line(Purpose::kTrain, recipe);
     line.parse(flags, {});
     return line.config().optimization;
   };
@@ -68,7 +68,7 @@ TEST(JitRecipe, WarmsUpForFiveEpochsUnlessStepsAreGiven) {
   for (const std::string data : {"builtin:text", "builtin:shapes"}) {
     for (const bool gives_steps : {false, true}) {
       JitRecipe recipe;
-      CommandLine line(Command::kTrain, recipe);
+      CommandLine line(Purpose::kTrain, recipe);
       std::vector<std::string> flags = {"--data_path=" + data};
       if (gives_steps) flags.push_back("--warmup_steps=3");
       line.parse(flags, {});
@@ -82,7 +82,7 @@ TEST(JitRecipe, WarmsUpForFiveEpochsUnlessStepsAreGiven) {
 // Both kinds of data, where they have defaults of their own.
 TEST(JitRecipe, HelpShowsTheDefaultsThatAct) {
   JitRecipe described;
-  const CommandLine line(Command::kTrain, described);
+  const CommandLine line(Purpose::kTrain, described);
   const std::string document = to_markdown(line.options());
   const auto default_of = [&](const std::string& flag) {
     const size_t row = document.find("| `--" + flag + "`");
@@ -94,7 +94,7 @@ TEST(JitRecipe, HelpShowsTheDefaultsThatAct) {
   for (const auto& [data, position] :
        {std::pair("builtin:text", 0), std::pair("builtin:shapes", 1)}) {
     JitRecipe recipe;
-    CommandLine parsed(Command::kTrain, recipe);
+    CommandLine parsed(Purpose::kTrain, recipe);
     parsed.parse({std::string("--data_path=") + data}, {});
     for (const std::string name :
          {"lr_schedule", "beta2", "weight_decay", "max_grad_norm"}) {
@@ -112,9 +112,9 @@ TEST(JitRecipe, HelpShowsTheDefaultsThatAct) {
 
 TEST(JitRecipe, NamesTheDataThatAreNot) {
   JitRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--data_path=builtin:nothing"}, {});
-  EXPECT_THROW(recipe.open_data(line.config()), ConfigError);
+  EXPECT_THROW(recipe.build(line.settings(), Purpose::kTrain), ConfigError);
 }
 
 }  // namespace

@@ -4,68 +4,40 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "lockstep/cli/command_line.h"
 #include "lockstep/data/image.h"
 #include "lockstep/error.h"
-#include "lockstep/recipes/jit/text_recipe.h"
-#include "lockstep/seed.h"
+#include "lockstep/recipes/jit/jit.h"
+#include "lockstep/sampling.h"
 #include "lockstep/world.h"
 #include "support/temp_dir.h"
+#include "unit/recipes/built_task.h"
 
 namespace lockstep {
 namespace {
 
 using testing::TempDir;
 
-// A recipe with flags, data and a model whose weights are all random.
-struct Ready {
-  explicit Ready(std::vector<std::string> flags, int64_t width = 32)
-      : shared{.image_size = 8, .width = width, .depth = 2, .num_heads = 2} {
-    // Threads that wait for each other are slow where others work too.
-    at::set_num_threads(1);
-    shared.sample_steps = 4;
-    line.parse(flags, {});
-    data = recipe.open_data(line.config());
-    torch::manual_seed(1);
-    model = recipe.make_model();
-  }
+using Words = std::vector<std::string>;
 
-  void set_all_random() const {
-    const torch::NoGradGuard no_grad;
-    for (auto& parameter : model->parameters()) parameter.normal_(0, 0.1);
-  }
+Words with_small(const Words& more) {
+  Words flags = {"--img_size=8", "--dim=32", "--depth=2", "--heads=2",
+                 "--sample_steps=4"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
 
-  Batch batch(const std::vector<int64_t>& indices, int64_t epoch = 0) const {
-    std::vector<Sample> samples;
-    std::vector<int64_t> seeds;
-    for (const int64_t index : indices) {
-      const uint64_t seed = sample_seed(0, epoch, index);
-      seeds.push_back(static_cast<int64_t>(seed));
-      samples.push_back(data.train->get(index, seed));
-    }
-    return {.tensors = data.train->collate(samples),
-            .seeds = torch::tensor(seeds, torch::kLong),
-            .indices = indices};
-  }
+struct Ready : testing::BuiltTask<JitRecipe> {
+  explicit Ready(const Words& more) : BuiltTask(with_small(more)) {}
 
-  Loss loss_of(const Batch& batch) {
-    SampleRandom random(batch.seeds);
-    return recipe.loss(batch, random);
-  }
+  void set_all_random() const { randomise(0.1); }
 
   at::Tensor samples(const std::vector<int64_t>& items) {
     const torch::NoGradGuard no_grad;
     std::vector<int64_t> seeds;
     for (const int64_t item : items) seeds.push_back(item + 100);
     SampleRandom random(torch::tensor(seeds, torch::kLong));
-    return recipe.sample(items, random);
+    return as<Sampling>().sample(items, random);
   }
-
-  JitShared shared;
-  JitTextRecipe recipe{shared};
-  CommandLine line{Command::kTrain, recipe};
-  DataSets data;
-  std::shared_ptr<torch::nn::Module> model;
 };
 
 const std::string kGenerated = "--data_path=builtin:text";
@@ -82,7 +54,7 @@ TEST(JitTextRecipe, TheOptimizerKnowsAllParametersWithAndWithoutCondition) {
   for (const bool has_condition : {false, true}) {
     Ready ready({kGenerated, has_condition ? "--enable_condition"
                                            : "--no_enable_condition"});
-    const auto groups = ready.recipe.parameter_groups(*ready.model);
+    const auto groups = ready.task->parameter_groups();
     ASSERT_EQ(groups.size(), 1U);
     EXPECT_EQ(groups[0].parameters.size(), ready.model->parameters().size());
     for (const auto& item : ready.model->named_parameters()) {
@@ -169,7 +141,7 @@ TEST(JitTextRecipe, EvaluatesLossAndTokensAtFixedTimes) {
   const Batch batch = ready.batch({0, 1, 2});
   SampleRandom random(batch.seeds);
   MetricSums sums;
-  ready.recipe.evaluate(batch, random, sums);
+  ready.task->evaluate(batch, random, sums);
   const World world =
       World::from_environment({.device = DeviceChoice::kCpu}, {});
   const Metrics metrics = sums.result(world);
@@ -197,7 +169,7 @@ TEST(JitTextRecipe, AnItemDependsOnItsNumberAndDrawsAlone) {
 TEST(JitTextRecipe, ContinuesAPrompt) {
   Ready ready({kGenerated, "--prompt=Once upon a time"});
   ready.set_all_random();
-  const auto files = ready.recipe.render(ready.samples({0, 1}));
+  const auto files = ready.as<Sampling>().render(ready.samples({0, 1}));
   const auto results = nlohmann::json::parse(
       file_named(files, "texts/step{step}{weights}/results.json").bytes);
   ASSERT_EQ(results.size(), 2U);
@@ -212,9 +184,10 @@ TEST(JitTextRecipe, ContinuesAPrompt) {
 TEST(JitTextRecipe, WritesTextsAndTheirImages) {
   Ready ready({kGenerated, "--enable_condition", "--num_texts=2"});
   ready.set_all_random();
-  EXPECT_EQ(ready.recipe.facts().num_sample_items, 2);
+  EXPECT_EQ(ready.as<Sampling>().num_items(), 2);
   const auto sample = ready.data.train->get(3, 0);
-  const auto files = ready.recipe.render(torch::stack({sample[0], sample[0]}));
+  const auto files =
+      ready.as<Sampling>().render(torch::stack({sample[0], sample[0]}));
   EXPECT_EQ(files.size(), 6U);
   const auto& file =
       file_named(files, "texts/step{step}{weights}/generated_1.png");

@@ -4,15 +4,15 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/cli/command_line.h"
 #include "lockstep/datasets/proteins/structure.h"
 #include "lockstep/error.h"
 #include "lockstep/models/protein/vocabulary.h"
+#include "lockstep/prediction.h"
 #include "lockstep/recipes/protein/protein.h"
 #include "lockstep/world.h"
 #include "support/protein_files.h"
 #include "support/temp_dir.h"
-#include "unit/recipes/batch_of.h"
+#include "unit/recipes/built_task.h"
 
 namespace lockstep {
 namespace {
@@ -28,37 +28,26 @@ const Words kSmall = {"--pdb_path=builtin:protein",
                       "--k_neighbors=5",
                       "--dropout=0"};
 
-struct Ready {
-  explicit Ready(const Words& more = {}) {
-    // Threads that wait for each other are slow where others work too.
-    at::set_num_threads(1);
-    Words flags = kSmall;
-    flags.insert(flags.end(), more.begin(), more.end());
-    line.parse(flags, {});
-    data = recipe.open_data(line.config());
-    torch::manual_seed(1);
-    model = recipe.make_model();
+Words with_small(const Words& more) {
+  Words flags = kSmall;
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+struct Ready : testing::BuiltTask<ProteinRecipe> {
+  explicit Ready(const Words& more = {}, Purpose purpose = Purpose::kTrain)
+      : BuiltTask(with_small(more), purpose) {
     model->eval();
   }
 
-  Batch batch(const std::vector<int64_t>& indices) const {
-    return testing::batch_of(*data.train, indices);
+  std::vector<LossTerm> terms_of(const Batch& made) {
+    return loss_of(made).terms;
   }
-
-  std::vector<LossTerm> terms_of(const Batch& batch) {
-    SampleRandom random(batch.seeds);
-    return recipe.loss(batch, random).terms;
-  }
-
-  ProteinRecipe recipe;
-  CommandLine line{Command::kTrain, recipe};
-  DataSets data;
-  std::shared_ptr<torch::nn::Module> model;
 };
 
 TEST(ProteinRecipe, HasTheDefaultsOfTheGuide) {
   ProteinRecipe recipe;
-  CommandLine line(Command::kTrain, recipe);
+  CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--pdb_path", "data/cache", "--cache_dir", "data/cache"}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.data_path, "data/cache");
@@ -104,7 +93,7 @@ TEST(ProteinRecipe, EvaluatesRecoveryAndTorsions) {
   const Batch batch = ready.batch({0, 1, 2, 3});
   SampleRandom random(batch.seeds);
   MetricSums sums;
-  ready.recipe.evaluate(batch, random, sums);
+  ready.task->evaluate(batch, random, sums);
   const World world =
       World::from_environment({.device = DeviceChoice::kCpu}, {});
   const Metrics metrics = sums.result(world);
@@ -129,14 +118,10 @@ TEST(ProteinRecipe, JoinsBinsOfTorsions) {
 }
 
 TEST(ProteinRecipe, RefusesWhatItCannotDo) {
-  Ready ready;
-  EXPECT_THROW(ready.recipe.prepare_sampling(ready.line.config()), ConfigError);
+  EXPECT_THROW(Ready({}, Purpose::kSample), ConfigError);
   // Generated chains have no list of those to test with.
-  Ready test({"--split=test"});
-  EXPECT_THROW(test.recipe.open_eval_data(test.line.config()), ConfigError);
-  Ready absent({"--pdb=nowhere.pdb"});
-  EXPECT_THROW(absent.recipe.prepare_sampling(absent.line.config()),
-               ConfigError);
+  EXPECT_THROW(Ready({"--split=test"}, Purpose::kEval), ConfigError);
+  EXPECT_THROW(Ready({"--pdb=nowhere.pdb"}, Purpose::kSample), ConfigError);
 }
 
 TEST(ProteinRecipe, PredictsAStructure) {
@@ -145,10 +130,10 @@ TEST(ProteinRecipe, PredictsAStructure) {
   auto atoms = testing::atom_lines(chain);
   for (auto& atom : atoms) atom.number += 100;
   const auto path = folder.write("1abc.pdb", testing::pdb_text(atoms));
-  Ready ready({"--pdb=" + path, "--num_iterations=3"});
-  ready.recipe.prepare_sampling(ready.line.config());
-  EXPECT_EQ(ready.recipe.facts().num_inputs, 1);
-  const auto files = ready.recipe.predict(0);
+  Ready ready({"--pdb=" + path, "--num_iterations=3"}, Purpose::kSample);
+  auto& prediction = ready.as<Prediction>();
+  EXPECT_EQ(prediction.num_inputs(), 1);
+  const auto files = prediction.predict(0);
   ASSERT_EQ(files.size(), 2U);
   EXPECT_EQ(files[0].name, "1abc.tsv");
   EXPECT_EQ(files[1].name, "1abc.json");

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/checkpoint_file.h"
+#include "lockstep/engine/common_settings.h"
 #include "lockstep/error.h"
 #include "lockstep/recipes/atlas/atlas.h"
 #include "lockstep/recipes/scribble/scribble.h"
@@ -28,7 +29,7 @@ struct Parsed {
   }
 
   Made recipe;
-  CommandLine line{Command::kTrain, recipe};
+  CommandLine line{Purpose::kTrain, recipe};
 };
 
 TEST(CommandLine, AGivenWarmUpReplacesTheRecipesInTheOtherUnit) {

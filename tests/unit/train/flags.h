@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lockstep/config/parse.h"
+#include "lockstep/engine/common_settings.h"
 #include "lockstep/error.h"
-#include "lockstep/train_config.h"
 
 namespace lockstep::testing {
 

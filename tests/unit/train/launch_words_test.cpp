@@ -1,3 +1,5 @@
+#include "lockstep/cli/launch_words.h"
+
 #include <gtest/gtest.h>
 
 #include "unit/train/flags.h"

@@ -1,7 +1,6 @@
-#include "lockstep/train_config.h"
-
 #include <gtest/gtest.h>
 
+#include "lockstep/engine/common_settings.h"
 #include "unit/train/flags.h"
 
 namespace lockstep {

@@ -9,8 +9,8 @@
 #include "lockstep/datasets/episodes/feature_cache.h"
 #include "lockstep/datasets/episodes/frame_set.h"
 #include "lockstep/distributed_sampler.h"
+#include "lockstep/feature_caching.h"
 #include "lockstep/models/atlas/encoders.h"
-#include "lockstep/recipe.h"
 
 namespace lockstep {
 

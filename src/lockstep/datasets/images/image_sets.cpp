@@ -24,19 +24,19 @@ constexpr const char* kUsable =
     "inside cifar-10-batches-py or cifar-10-batches-bin), a folder with one "
     "sub-folder of images per class, or builtin:shapes";
 
-// Trained on mirrored at random, measured against as they are.
-void set_images(std::shared_ptr<const Dataset> images, DataSets& data) {
-  data.train = std::make_shared<RandomFlip>(images);
-  data.reference = std::move(images);
+// Mirrored at random to train on, as they are to compare with.
+void set_images(std::shared_ptr<const Dataset> images, ImageSets& sets) {
+  sets.train = std::make_shared<RandomFlip>(images);
+  sets.reference = std::move(images);
 }
 
 ImageSets open_shapes(int64_t side) {
   ImageSets sets{.num_classes = Shapes::kNumClasses};
   set_images(std::make_shared<Shapes>(ShapesConfig{.side = side, .seed = 1}),
-             sets.data);
-  sets.data.reference = std::make_shared<Shapes>(
+             sets);
+  sets.reference = std::make_shared<Shapes>(
       ShapesConfig{.num_samples = kShapesToCompare, .side = side, .seed = 1});
-  sets.data.validation = std::make_shared<Shapes>(
+  sets.validation = std::make_shared<Shapes>(
       ShapesConfig{.num_samples = kShapesToValidate, .side = side, .seed = 2});
   return sets;
 }
@@ -49,8 +49,8 @@ ImageSets open_cifar10(const Cifar10Files& files, int64_t side) {
         side, kCifar10Side, kCifar10Side, kCifar10Side));
   }
   ImageSets sets{.num_classes = kCifar10Classes};
-  set_images(read_cifar10(files.train), sets.data);
-  if (!files.test.empty()) sets.data.validation = read_cifar10(files.test);
+  set_images(read_cifar10(files.train), sets);
+  if (!files.test.empty()) sets.validation = read_cifar10(files.test);
   return sets;
 }
 
@@ -68,8 +68,8 @@ ImageSets open_split_folder(const fs::path& path, int64_t side) {
     throw ConfigError("its folders train and val have different classes");
   }
   ImageSets sets{.num_classes = static_cast<int64_t>(train->classes().size())};
-  set_images(train, sets.data);
-  sets.data.validation = validation;
+  set_images(train, sets);
+  sets.validation = validation;
   return sets;
 }
 
@@ -84,10 +84,9 @@ ImageSets open_folder(const fs::path& path, int64_t side) {
     (i % kHeldOut == kHeldOut - 1 ? validation : train).push_back(i);
   }
   ImageSets sets{.num_classes = static_cast<int64_t>(images->classes().size())};
-  set_images(std::make_shared<Subset>(images, std::move(train)), sets.data);
+  set_images(std::make_shared<Subset>(images, std::move(train)), sets);
   if (!validation.empty()) {
-    sets.data.validation =
-        std::make_shared<Subset>(images, std::move(validation));
+    sets.validation = std::make_shared<Subset>(images, std::move(validation));
   }
   return sets;
 }

@@ -2,15 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
-#include "lockstep/recipe.h"
+#include "lockstep/dataset.h"
 
 namespace lockstep {
 
 struct ImageSets {
-  DataSets data = {};
+  std::shared_ptr<const Dataset> train = {};
+  std::shared_ptr<const Dataset> validation = {};  // Null: none.
+  // Images to train on, not mirrored: what generated ones are compared with.
+  std::shared_ptr<const Dataset> reference = {};
   int64_t num_classes = 0;
 };
 

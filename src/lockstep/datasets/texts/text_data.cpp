@@ -109,9 +109,9 @@ TextSets held_back(const std::shared_ptr<const TextDataset>& all) {
   }
   TextSets sets;
   show_texts(*all, validation.empty() ? train : validation, sets);
-  sets.data.train = std::make_shared<Subset>(all, std::move(train));
+  sets.train = std::make_shared<Subset>(all, std::move(train));
   if (validation.empty()) return sets;
-  sets.data.validation = std::make_shared<Subset>(all, std::move(validation));
+  sets.validation = std::make_shared<Subset>(all, std::move(validation));
   return sets;
 }
 
@@ -179,7 +179,7 @@ TextSets open_text_sets(const std::string& path,
     validation = read_texts(beside, shape);
   }
   const auto held_out = data_of(validation);
-  TextSets sets{.data = {.train = data_of(train), .validation = held_out}};
+  TextSets sets{.train = data_of(train), .validation = held_out};
   std::vector<int64_t> first(
       static_cast<size_t>(std::min(held_out->size(), kMaxShownPrompts)));
   std::iota(first.begin(), first.end(), 0);

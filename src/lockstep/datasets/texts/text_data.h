@@ -9,7 +9,6 @@
 
 #include "lockstep/dataset.h"
 #include "lockstep/models/jit/text_pixels.h"
-#include "lockstep/recipe.h"
 #include "lockstep/text/text_files.h"
 
 namespace lockstep {
@@ -57,11 +56,12 @@ class TextDataset final : public Dataset {
 };
 
 struct TextSets {
-  DataSets data = {};
-  // Of the first texts that are not trained on, for samplings; of those that
-  // are where there are no others.
+  std::shared_ptr<const Dataset> train = {};
+  std::shared_ptr<const Dataset> validation = {};  // Null: none.
+  // Prompts of the first validation texts, for samplings; of training texts
+  // where there are no others.
   std::vector<std::string> prompts = {};
-  // Of the longest of these texts.
+  // Length of the longest of these texts.
   int64_t num_tokens = 0;
 };
 

@@ -1,23 +1,21 @@
-// The recipe atlas: actions of a robot from two images and a sentence,
-// learned from demonstrations on top of two frozen giants.
+// The recipe atlas: actions of a robot from two images and a sentence, learned
+// from demonstrations on top of two large networks, frozen by default.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "lockstep/datasets/episodes/feature_work.h"
-#include "lockstep/datasets/episodes/frame_set.h"
 #include "lockstep/datasets/episodes/frame_source.h"
 #include "lockstep/models/atlas/encoders.h"
 #include "lockstep/models/atlas/losses.h"
 #include "lockstep/models/atlas/model.h"
+#include "lockstep/preparation.h"
 #include "lockstep/recipe.h"
 
 namespace lockstep {
 
-// What the original's files may say besides, and what is checked of it.
+// Keys of the original's files that are accepted, and partly checked.
 struct AtlasFileSettings {
   bool use_huggingface = false;
   std::string hf_dataset_name = "physical-intelligence/libero";
@@ -50,24 +48,19 @@ struct AtlasSettings {
   std::string instruction = {};
 };
 
-class AtlasRecipe final : public Recipe {
+class AtlasRecipe final : public Recipe, public Preparation {
  public:
-  void describe(Options& options, TrainConfig& common) override;
-  void resolve_defaults(const Options& options, TrainConfig& common) override;
-  TaskInfo facts() const override;
-  DataSets open_data(const TrainConfig& common) override;
-  DataSets open_eval_data(const TrainConfig& common) override;
-  void prepare_sampling(const TrainConfig& common) override;
-  std::shared_ptr<torch::nn::Module> make_model() override;
-  CacheProgress fill_cache(const Shard& share) override;
-  Loss loss(const Batch& batch, SampleRandom& random) override;
-  void evaluate(const Batch& batch, SampleRandom& random,
-                MetricSums& sums) override;
-  std::vector<OutputFile> predict(int64_t input) override;
-  bool prepares_by_settings(
-      const std::vector<std::string>& arguments) const override;
-  std::string prepare(const std::vector<std::string>& arguments,
-                      const ShowProgress& progress) override;
+  std::string name() const override { return "atlas"; }
+  std::string summary() const override {
+    return "actions of a robot from images and a sentence";
+  }
+  void describe(Settings& settings) override;
+  std::unique_ptr<Task> build(const Settings& settings,
+                              Purpose purpose) override;
+  // Data sets to convert; all else is settings and fills the feature cache.
+  bool takes(const Arguments& arguments) const override;
+  std::string prepare(const Arguments& arguments,
+                      const Progress& progress) override;
 
  private:
   void describe_model(Options& options);
@@ -75,30 +68,10 @@ class AtlasRecipe final : public Recipe {
   void describe_training(Options& options);
   void describe_files(Options& options);
   void describe_sample(Options& options);
-
-  void open_encoders();
-  bool uses_cache() const;
-  GripperRange range_of(const FrameSource& source) const;
-  std::shared_ptr<const Dataset> make_set(
-      std::shared_ptr<const FrameSource> source);
-  FrameSources checked_sources(const TrainConfig& common);
-  at::Device device() const;
-  // Gives the giants to the model's device, once.
-  void move_encoders();
-  AtlasInput input_of(const Batch& batch);
-  const at::Tensor& actions_of(const Batch& batch) const;
+  void resolve(Settings& settings);
 
   AtlasSettings settings_;
-  std::shared_ptr<Encoders> encoders_;
-  // Their hashes: reading all weights is not done twice.
-  std::vector<std::pair<std::string, std::string>> frozen_;
-  std::vector<std::shared_ptr<CachedFrames>> cached_;
-  std::unique_ptr<FeatureWork> work_;
-  std::shared_ptr<AtlasModel> model_;
-  bool are_encoders_moved_ = false;
-  bool has_observation_ = false;
   std::string log_name_;
-  std::string data_text_;
 };
 
 }  // namespace lockstep

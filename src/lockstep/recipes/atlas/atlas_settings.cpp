@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/error.h"
@@ -9,6 +10,8 @@
 
 namespace lockstep {
 namespace {
+
+namespace fs = std::filesystem;
 
 const std::vector<std::string> kPrecisions = {"fp32", "bf16", "fp16"};
 
@@ -79,8 +82,12 @@ constexpr auto kCommonNames = std::to_array<CommonName>({
 
 }  // namespace
 
-void AtlasRecipe::describe(Options& options, TrainConfig& common) {
-  set_defaults(common);
+void AtlasRecipe::describe(Settings& settings) {
+  set_defaults(settings.common);
+  settings.files.epoch_checkpoint = "checkpoint_epoch_{epoch}.pt";
+  settings.checkpoint = {.scaler = "scaler_state_dict",
+                         .best = "best_val_loss"};
+  Options& options = settings.options;
   // "checkpoint" is a section of the file.
   if (options.has("checkpoint")) options.set_key("checkpoint", "weights");
   for (const CommonName& row : kCommonNames) {
@@ -93,6 +100,7 @@ void AtlasRecipe::describe(Options& options, TrainConfig& common) {
   describe_files(options);
   describe_sample(options);
   log_name_ = log_name();
+  settings.add_rule([this, &settings] { resolve(settings); });
 }
 
 void AtlasRecipe::describe_model(Options& options) {
@@ -266,8 +274,8 @@ void AtlasRecipe::describe_sample(Options& options) {
               "what to do, for `lockstep sample`", once());
 }
 
-void AtlasRecipe::resolve_defaults(const Options& options,
-                                   TrainConfig& common) {
+void AtlasRecipe::resolve(Settings& settings) {
+  TrainConfig& common = settings.common;
   if (settings_.file.action_dim != 7) {
     throw ConfigError(fmt::format(
         "action_dim {}: an action has 7 numbers (x, y, z, roll, pitch, yaw, "
@@ -275,12 +283,12 @@ void AtlasRecipe::resolve_defaults(const Options& options,
         settings_.file.action_dim));
   }
   // As torch's CosineAnnealingLR of the original, which runs without warm-up.
-  if (common.optimization.warmup_steps == 0 && !options.was_given("min_lr")) {
-    common.optimization.min_lr = 1e-6;
+  if (common.optimization.warmup_steps == 0) {
+    settings.set_default("min_lr", common.optimization.min_lr, 1e-6);
   }
-  if (settings_.encoders.vggt_checkpoint == "vggt_tiny" &&
-      !options.was_given("image_size")) {
-    settings_.encoders.image_size = vggt_preset("vggt_tiny").image_size;
+  if (settings_.encoders.vggt_checkpoint == "vggt_tiny") {
+    settings.set_default("image_size", settings_.encoders.image_size,
+                         vggt_preset("vggt_tiny").image_size);
   }
   settings_.model.head_dropout = settings_.model.fusion.dropout;
   settings_.model.geometry.use_pointnet = settings_.encoders.use_pointnet;
@@ -289,6 +297,12 @@ void AtlasRecipe::resolve_defaults(const Options& options,
   settings_.frames.image_size = static_cast<int>(settings_.encoders.image_size);
   settings_.frames.data_dir = common.data_path;
   settings_.encoders.notes = settings_.cache_dir;
+  // Beside the checkpoints, not among them.
+  const fs::path log = settings_.log_file
+                           ? fs::path(*settings_.log_file)
+                           : fs::path(settings_.log_dir) / log_name_;
+  settings.files.log =
+      settings_.save_to_file ? fs::absolute(log).string() : "train.log";
 }
 
 }  // namespace lockstep

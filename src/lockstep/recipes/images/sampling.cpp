@@ -57,7 +57,7 @@ int64_t class_of_item(const ImageSampling& sampling, int64_t num_classes,
   return shown[static_cast<size_t>(item / sampling.copies) % shown.size()];
 }
 
-std::vector<OutputFile> image_files(const NamedCourses& named,
+std::vector<OutputFile> image_files(const NamedTrajectories& named,
                                     const ImageSampling& sampling,
                                     int64_t num_classes) {
   std::vector<OutputFile> files;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/options.h"
-#include "lockstep/recipe.h"
+#include "lockstep/output_file.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
@@ -31,17 +31,17 @@ int64_t items_of_sampling(const ImageSampling& sampling, int64_t num_classes);
 int64_t class_of_item(const ImageSampling& sampling, int64_t num_classes,
                       int64_t item);
 
-// Courses [classes x copies, frames, C, S, S], uint8, as files whose names
-// begin with `name`: one grid, with a animation of its frames when there are
-// several, or a image each: {name}/class{c}_{k}.png. `title` is what trackers
+// Trajectories [classes x copies, frames, C, S, S], uint8, as files whose names
+// begin with `name`: one grid, with an animation of its frames when there are
+// several, or an image each: {name}/class{c}_{k}.png. `title` is what trackers
 // call the grid.
-struct NamedCourses {
+struct NamedTrajectories {
   std::string name = {};
   std::string title = {};
   at::Tensor trajectories = {};
 };
 
-std::vector<OutputFile> image_files(const NamedCourses& named,
+std::vector<OutputFile> image_files(const NamedTrajectories& named,
                                     const ImageSampling& sampling,
                                     int64_t num_classes);
 

@@ -3,48 +3,28 @@
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "lockstep/recipe.h"
-#include "lockstep/recipes/jit/image_recipe.h"
-#include "lockstep/recipes/jit/shared.h"
-#include "lockstep/recipes/jit/text_recipe.h"
+#include "lockstep/recipes/jit/jit_settings.h"
 
 namespace lockstep {
 
-// Does what the recipe for the kind of data does.
 class JitRecipe final : public Recipe {
  public:
-  JitRecipe() = default;
-  // The two recipes refer to what they share.
-  JitRecipe(const JitRecipe&) = delete;
-  JitRecipe& operator=(const JitRecipe&) = delete;
-
-  void describe(Options& options, TrainConfig& common) override;
-  void resolve_defaults(const Options& options, TrainConfig& common) override;
-  TaskInfo facts() const override;
-  DataSets open_data(const TrainConfig& common) override;
-  void prepare_sampling(const TrainConfig& common) override;
-  std::shared_ptr<torch::nn::Module> make_model() override;
-  std::vector<ParameterGroup> parameter_groups(
-      torch::nn::Module& model) override;
-  Loss loss(const Batch& batch, SampleRandom& random) override;
-  void evaluate(const Batch& batch, SampleRandom& random,
-                MetricSums& sums) override;
-  at::Tensor sample(std::span<const int64_t> items,
-                    SampleRandom& random) override;
-  std::vector<OutputFile> render(const at::Tensor& items) override;
-  at::Tensor generate(std::span<const int64_t> items,
-                      SampleRandom& random) override;
+  std::string name() const override { return "jit"; }
+  std::string summary() const override {
+    return "images by class, or text as pixels, from noise: JiT";
+  }
+  void describe(Settings& settings) override {
+    describe_jit(settings, settings_);
+  }
+  // A JitImageTask or a JitTextTask.
+  std::unique_ptr<Task> build(const Settings& settings,
+                              Purpose purpose) override;
 
  private:
-  Recipe& recipe();
-  const Recipe& recipe() const;
-
-  JitShared shared_;
-  std::string data_kind_ = "auto";
-  JitImageRecipe images_{shared_};
-  JitTextRecipe text_{shared_};
+  JitSettings settings_;
 };
 
 }  // namespace lockstep

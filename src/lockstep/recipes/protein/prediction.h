@@ -8,18 +8,18 @@
 
 #include "lockstep/datasets/proteins/cache_file.h"
 #include "lockstep/models/protein/inference.h"
-#include "lockstep/recipe.h"
+#include "lockstep/output_file.h"
 
 namespace lockstep {
 
 struct KnownProtein {
   Protein protein = {};
   std::vector<std::string> residue_ids = {};  // "12", "12A"; else from 1 on.
-  // Degrees; NaN where there is none. Of .pt files the middle of the bin.
+  // Degrees; NaN where there is none. The middle of the bin for .pt files.
   std::vector<double> chi1 = {};
 };
 
-// Of a structure or a .pt file. Throws FormatError or IoError with the path.
+// Reads a structure or a .pt file. Throws FormatError or IoError with the path.
 KnownProtein read_known_protein(const std::filesystem::path& path);
 
 // {name}.tsv, one row per fragment, and {name}.json, the summary. The guess has

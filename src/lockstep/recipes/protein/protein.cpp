@@ -1,16 +1,11 @@
 #include "lockstep/recipes/protein/protein.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
 
-#include "lockstep/base/strings.h"
 #include "lockstep/datasets/proteins/open_sets.h"
 #include "lockstep/datasets/proteins/prepare.h"
 #include "lockstep/error.h"
-#include "lockstep/models/protein/inference.h"
-#include "lockstep/models/protein/torsion.h"
-#include "lockstep/models/protein/vocabulary.h"
-#include "lockstep/recipes/protein/prediction.h"
+#include "lockstep/recipes/protein/protein_task.h"
 
 namespace lockstep {
 namespace {
@@ -30,10 +25,52 @@ void set_defaults(TrainConfig& common) {
   common.keep_last = 0;
 }
 
+ProteinTaskData open_data(const TrainConfig& common,
+                          const ProteinSettings& settings, Purpose purpose) {
+  const ProteinSets sets =
+      open_protein_sets({.pdb_path = common.data_path,
+                         .cache_dir = settings.cache_dir,
+                         .val_split = settings.val_split,
+                         .seed = static_cast<uint64_t>(common.seed),
+                         .max_residues = settings.max_residues});
+  ProteinTaskData data{
+      .sets = {.train = sets.train, .validation = sets.validation},
+      .text = fmt::format(": {} to train, {} to validate", sets.train->size(),
+                          sets.validation ? sets.validation->size() : 0)};
+  for (const std::string& note : sets.notes) data.text += "\n" + note;
+  if (purpose != Purpose::kEval || settings.split == "val") return data;
+  if (!sets.test) {
+    throw ConfigError(fmt::format(
+        "--split test: there is no test.txt in {}: `lockstep prepare protein` "
+        "makes one",
+        common.data_path));
+  }
+  data.sets.validation = sets.test;
+  return data;
+}
+
+ProteinTaskData open_inputs(const ProteinSettings& settings) {
+  if (!settings.pdb) {
+    throw ConfigError(
+        "--pdb is missing: the structure, or the folder of them, whose side "
+        "chains to predict");
+  }
+  return {.inputs = open_structures(*settings.pdb)};
+}
+
 }  // namespace
 
-void ProteinRecipe::describe(Options& options, TrainConfig& common) {
-  set_defaults(common);
+void ProteinRecipe::describe(Settings& settings) {
+  set_defaults(settings.common);
+  settings.files.checkpoint = "checkpoint_epoch_{epoch}.pt";
+  settings.checkpoint = {
+      .model = {{.key = "encoder_state_dict", .prefix = "encoder."},
+                {.key = "decoder_state_dict", .prefix = "decoder."}},
+      .step = "",
+      .loss = "loss",
+      .train_losses = "train_losses",
+      .val_losses = "val_losses"};
+  Options& options = settings.options;
   options.add_alias("data_path", "pdb_path");
   options.show_default("data_path", "none: it must be given");
   const std::string group = "Protein";
@@ -80,162 +117,17 @@ void ProteinRecipe::describe(Options& options, TrainConfig& common) {
               {.group = group, .once = true});
 }
 
-TaskInfo ProteinRecipe::facts() const {
-  return {
-      .name = "protein",
-      .summary = "side chains from backbones: hidden fragments, chi1",
-      .subject = fmt::format("side chains of proteins{}", data_text_),
-      .files = {.checkpoint = "checkpoint_epoch_{epoch}.pt"},
-      .keys = {.model = {{.key = "encoder_state_dict", .prefix = "encoder."},
-                         {.key = "decoder_state_dict", .prefix = "decoder."}},
-               .step = "",
-               .loss = "loss",
-               .train_losses = "train_losses",
-               .val_losses = "val_losses"},
-      .memory_remedies = {"--batch_size 2", "--max_residues 512",
-                          "--hidden_dim 128"},
-      .shapes = BatchShapes::kDynamic,
-      .num_inputs = inputs_ ? inputs_->size() : 0};
-}
-
-ProteinSets ProteinRecipe::open_sets(const TrainConfig& common) {
+std::unique_ptr<Task> ProteinRecipe::build(const Settings& settings,
+                                           Purpose purpose) {
   check_protein_config(settings_.model);
-  ProteinSets sets =
-      open_protein_sets({.pdb_path = common.data_path,
-                         .cache_dir = settings_.cache_dir,
-                         .val_split = settings_.val_split,
-                         .seed = static_cast<uint64_t>(common.seed),
-                         .max_residues = settings_.max_residues});
-  data_text_ = fmt::format(": {} to train, {} to validate", sets.train->size(),
-                           sets.validation ? sets.validation->size() : 0);
-  for (const std::string& note : sets.notes) data_text_ += "\n" + note;
-  return sets;
+  return std::make_unique<ProteinTask>(
+      settings_, purpose == Purpose::kSample
+                     ? open_inputs(settings_)
+                     : open_data(settings.common, settings_, purpose));
 }
 
-DataSets ProteinRecipe::open_data(const TrainConfig& common) {
-  const ProteinSets sets = open_sets(common);
-  return {.train = sets.train, .validation = sets.validation};
-}
-
-DataSets ProteinRecipe::open_eval_data(const TrainConfig& common) {
-  if (settings_.split == "val") return open_data(common);
-  const ProteinSets sets = open_sets(common);
-  if (!sets.test) {
-    throw ConfigError(fmt::format(
-        "--split test: there is no test.txt in {}: `lockstep prepare protein` "
-        "makes one",
-        common.data_path));
-  }
-  return {.train = sets.train, .validation = sets.test};
-}
-
-void ProteinRecipe::prepare_sampling(const TrainConfig& /*common*/) {
-  check_protein_config(settings_.model);
-  if (!settings_.pdb) {
-    throw ConfigError(
-        "--pdb is missing: the structure, or the folder of them, whose side "
-        "chains to predict");
-  }
-  inputs_ = open_structures(*settings_.pdb);
-  for (int64_t i = 0; i < inputs_->size(); ++i) {
-    input_names_.push_back(inputs_->name(i));
-  }
-  number_equal_names(input_names_);
-}
-
-std::shared_ptr<torch::nn::Module> ProteinRecipe::make_model() {
-  model_ = std::make_shared<ProteinModel>(settings_.model);
-  return model_;
-}
-
-// The data have 72 bins; fewer are made by joining neighbours.
-at::Tensor ProteinRecipe::scored_bins(const at::Tensor& bins) const {
-  if (settings_.model.num_torsion_bins == kNumTorsionBins) return bins;
-  // Towards minus infinity: what is not scored stays -1.
-  return bins.div(kNumTorsionBins / settings_.model.num_torsion_bins, "floor");
-}
-
-// A batch with hidden fragments, and what the model makes of it.
-struct ProteinRecipe::Guess {
-  FragmentLogits logits = {};
-  ProteinTargets targets = {};
-  at::Tensor num_hidden = {};
-  at::Tensor num_torsions = {};
-};
-
-ProteinRecipe::Guess ProteinRecipe::guess(const Batch& batch,
-                                          SampleRandom& random) {
-  ProteinInput input = {.coords = batch[0].to(model_->dtype()),
-                        .lengths = batch[1],
-                        .fragments = batch[2]};
-  Guess made = {
-      .targets = {.fragments = input.fragments,
-                  .is_hidden = draw_hidden(input.fragments.ne(kPadFragment),
-                                           settings_.masking, random),
-                  .torsions = scored_bins(batch[3])}};
-  made.num_hidden = made.targets.is_hidden.sum();
-  made.num_torsions = made.targets.torsions.ge(0).sum();
-  input.fragments =
-      input.fragments.masked_fill(made.targets.is_hidden, kMaskFragment);
-  made.logits = model_->forward(input);
-  return made;
-}
-
-Loss ProteinRecipe::loss(const Batch& batch, SampleRandom& random) {
-  const Guess made = guess(batch, random);
-  const ProteinLosses losses = protein_losses(made.logits, made.targets);
-  return {.terms = {{.name = "fragment_loss",
-                     .sum = losses.fragments.sum(),
-                     .normaliser = made.num_hidden},
-                    {.name = "torsion_loss",
-                     .sum = losses.torsions.sum(),
-                     .normaliser = made.num_torsions}}};
-}
-
-void ProteinRecipe::evaluate(const Batch& batch, SampleRandom& random,
-                             MetricSums& sums) {
-  const Guess made = guess(batch, random);
-  const ProteinLosses losses = protein_losses(made.logits, made.targets);
-  sums.add_term({.name = "fragment_loss",
-                 .sum = losses.fragments,
-                 .normaliser = made.num_hidden});
-  sums.add_term({.name = "torsion_loss",
-                 .sum = losses.torsions,
-                 .normaliser = made.num_torsions});
-  const ProteinHits hits = protein_hits(made.logits, made.targets);
-  sums.add("recovery", hits.fragments, made.num_hidden);
-  sums.add("torsion_acc", hits.torsions, made.num_torsions);
-  sums.add("torsion_near", hits.near_torsions, made.num_torsions);
-}
-
-std::vector<OutputFile> ProteinRecipe::result_files(const Metrics& metrics) {
-  std::string text = fmt::format("split: {}\n", settings_.split);
-  for (const auto& [name, value] : metrics) {
-    text += fmt::format("{}: {:.6f}\n", name, value);
-  }
-  return {{.name = "test_results.txt", .bytes = text}};
-}
-
-std::vector<OutputFile> ProteinRecipe::predict(int64_t input) {
-  const torch::NoGradGuard no_grad;
-  const KnownProtein known = read_known_protein(inputs_->path(input));
-  const Sample batch = inputs_->collate({protein_sample(known.protein)});
-  const auto device = model_->parameters().front().device();
-  const FragmentGuess guess =
-      guess_fragments(*model_,
-                      {.coords = batch[0].to(device, model_->dtype()),
-                       .lengths = batch[1].to(device),
-                       .fragments = batch[2].to(device)},
-                      settings_.num_iterations);
-  return prediction_files(input_names_.at(static_cast<size_t>(input)), known,
-                          {.fragments = guess.fragments[0].cpu(),
-                           .probabilities = guess.probabilities[0].cpu(),
-                           .torsions = guess.torsions[0].cpu()},
-                          settings_.model.num_torsion_bins);
-}
-
-std::string ProteinRecipe::prepare(const std::vector<std::string>& arguments,
-                                   const ShowProgress& progress) {
+std::string ProteinRecipe::prepare(const Arguments& arguments,
+                                   const Progress& progress) {
   return prepare_protein(arguments, progress);
 }
 

@@ -16,12 +16,12 @@ at::Tensor confusion_matrix(const at::Tensor& truth,
 
 struct SegmentationScores {
   double iou = 0;       // Mean over the classes that are there.
-  double accuracy = 0;  // Of the pixels with a truth.
-  // Of each class; NaN for one that neither truth nor prediction has.
+  double accuracy = 0;  // Over labelled pixels.
+  // Per class; NaN for one that neither truth nor prediction has.
   std::vector<double> iou_of_class = {};
 };
 
-// Of a matrix on the CPU.
+// `confusion` is on the CPU.
 SegmentationScores segmentation_scores(const at::Tensor& confusion);
 
 }  // namespace lockstep

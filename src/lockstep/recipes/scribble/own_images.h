@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/data/image.h"
-#include "lockstep/recipe.h"
+#include "lockstep/output_file.h"
 
 namespace lockstep {
 
@@ -19,7 +19,7 @@ class OwnImages {
 
   int64_t size() const { return static_cast<int64_t>(paths_.size()); }
   Image read(int64_t index) const;
-  // Below the folder, without its ending; of equal ones the later get a number.
+  // Below the folder, without extension; repeated names get a number.
   const std::string& name(int64_t index) const {
     return names_.at(static_cast<size_t>(index));
   }

@@ -1,21 +1,17 @@
 #include "lockstep/recipes/scribble/scribble.h"
 
-#include <c10/core/MemoryFormat.h>
 #include <fmt/format.h>
-#include <torch/torch.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "lockstep/base/files.h"
 #include "lockstep/datasets/voc/prepare.h"
 #include "lockstep/error.h"
-#include "lockstep/models/deeplab/weights.h"
+#include "lockstep/recipes/scribble/scribble_task.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kShownImages = 4;
 // The generated images are small.
 constexpr int64_t kGeneratedSide = 97;
 
@@ -51,31 +47,100 @@ void name_common_settings(Options& options) {
   options.add_alias("weight_decay", "wdecay");
 }
 
-// Convolutions are faster so. Those of 1 x 1 pixels count as being of either
-// format: they get the strides that their gradients will have.
-void make_channels_last(torch::nn::Module& model) {
-  for (auto& item : model.named_parameters()) {
-    at::Tensor& parameter = item.value();
-    // LoRM's query is used as a matrix.
-    const bool is_matrix = item.key().ends_with("query_conv.weight");
-    if (parameter.dim() != 4 || is_matrix) continue;
-    at::Tensor like = torch::empty_strided(
-        parameter.sizes(), c10::get_channels_last_strides_2d(parameter.sizes()),
-        parameter.options());
-    like.copy_(parameter.detach());
-    parameter.set_data(like);
+// A weight on data that the mode does not have would silently teach nothing.
+void check_weights(const ScribbleSettings& settings) {
+  const ScribbleMode mode = settings.data.mode;
+  const ScribbleWeights& weights = settings.weights;
+  const auto require = [&](bool is_there, double weight, const char* flag) {
+    if (is_there || weight == 0) return;
+    throw ConfigError(fmt::format(
+        "--{} {:g} needs data that --dataset {} does not have: set it to 0 or "
+        "choose another mode, such as ScribblePseudoDsDc",
+        flag, weight, settings.mode));
+  };
+  if (mode == ScribbleMode::kPseudoOnly && pseudo_weight(weights) > 0) {
+    throw ConfigError(
+        "--dataset PseudoOnly scores pseudo labels as labels, by --l_segs: "
+        "leave --l_pesudo and --label_smooth out");
+  }
+  require(has_pseudo(mode), pseudo_weight(weights),
+          weights.l_pesudo ? "l_pesudo" : "label_smooth, with a weight of");
+  require(has_pseudo(mode), weights.l_lorm, "l_lorm");
+  require(has_scribble_distances(mode), weights.l_ds, "l_ds");
+  require(has_outline_distances(mode), weights.l_dc, "l_dc");
+  if (weights.l_segs + pseudo_weight(weights) + weights.l_lorm + weights.l_ds +
+          weights.l_dc ==
+      0) {
+    throw ConfigError("all weights of the loss are 0: --l_segs 1 is usual");
+  }
+  if (weights.l_lorm > 0 && !has_lorm(settings.model)) {
+    throw ConfigError("--l_lorm: the model " + settings.model.type +
+                      " has no LoRM; use res50_ASPP_lorm or deeplabv3p_lorm");
   }
 }
 
-bool is_generated(const TrainConfig& common) {
-  return common.data_path == kBuiltinScribble;
+// The file the model starts from; none: random weights.
+std::optional<std::string> first_weights(const std::string& path) {
+  if (path.empty() || path == "None") return std::nullopt;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw ConfigError("--model_path '" + path +
+                      "': no such file; None begins with random weights, and "
+                      "is enough for a run that is resumed");
+  }
+  return path;
+}
+
+ScribbleTaskData open_training(const ScribbleSettings& settings) {
+  check_weights(settings);
+  ScribbleTaskData data{.first_weights = first_weights(settings.model_path)};
+  const ScribbleSets sets = open_scribble_sets(settings.data);
+  data.sets = {.train = sets.train, .validation = sets.validation};
+  data.shown = sets.validation;
+  data.text = fmt::format(
+      ": {} images to train, {} to validate{}", sets.train->size(),
+      data.shown ? data.shown->size() : 0,
+      data.shown ? ""
+                 : " (that takes val.txt and a folder SegmentationClassAug)");
+  return data;
+}
+
+ScribbleTaskData open_evaluation(const ScribbleSettings& settings) {
+  if (!settings.save_path.empty()) make_output_folder(settings.save_path);
+  ScribbleTaskData data{.whole = open_whole_images(settings.data)};
+  data.sets.validation = data.whole;
+  return data;
+}
+
+ScribbleTaskData open_own_images(const ScribbleSettings& settings) {
+  if (settings.images.empty()) {
+    throw ConfigError(
+        "nothing to segment: --images gives a image or a folder of them");
+  }
+  return {.own_images = OwnImages(settings.images)};
 }
 
 }  // namespace
 
-void ScribbleRecipe::describe(Options& options, TrainConfig& common) {
-  set_defaults(common);
-  name_common_settings(options);
+double pseudo_weight(const ScribbleWeights& weights) {
+  if (weights.l_pesudo) return *weights.l_pesudo;
+  return weights.label_smooth > 0 ? weights.l_segs : 0;
+}
+
+void ScribbleRecipe::describe(Settings& settings) {
+  set_defaults(settings.common);
+  name_common_settings(settings.options);
+  settings.files = {.checkpoint = "checkpoint_{epoch}.pth",
+                    .best = "model_best.pth",
+                    .log = "log.txt",
+                    .last = "last_checkpoint.pth"};
+  settings.checkpoint = {.model = {{.key = "state_dict"}},
+                         .step = "",
+                         .optimizer = "optimizer",
+                         .scheduler = "",
+                         .best = "best_pred",
+                         .best_metrics = {"iou", "acc"}};
+  Options& options = settings.options;
   const std::string group = "Scribble";
   options.add("model_type", settings_.model.type, "network",
               {.choices = scribble_model_types(), .group = group});
@@ -94,6 +159,13 @@ void ScribbleRecipe::describe(Options& options, TrainConfig& common) {
   describe_data(options);
   describe_loss(options);
   describe_evaluation(options);
+  settings.add_rule([this, &settings] {
+    if (settings.common.data_path != kBuiltinScribble) return;
+    settings.set_default("crop_size", settings_.data.augment.side,
+                         kGeneratedSide);
+    settings.set_default("eval_base_size", settings_.windows.base_side,
+                         kGeneratedSide);
+  });
 }
 
 void ScribbleRecipe::describe_data(Options& options) {
@@ -149,145 +221,28 @@ void ScribbleRecipe::describe_evaluation(Options& options) {
               {.group = group, .once = true});
 }
 
-void ScribbleRecipe::resolve_defaults(const Options& options,
-                                      TrainConfig& common) {
-  if (!is_generated(common)) return;
-  if (!options.was_given("crop_size")) {
-    settings_.data.augment.side = kGeneratedSide;
+std::unique_ptr<Task> ScribbleRecipe::build(const Settings& settings,
+                                            Purpose purpose) {
+  ScribbleSettings own = settings_;
+  check_scribble_config(own.model);
+  own.data.num_classes = own.model.num_classes;
+  own.data.dataset_path = settings.common.data_path;
+  own.data.mode = scribble_mode(own.mode);
+  own.windows.num_classes = own.model.num_classes;
+  own.windows.window = own.data.augment.side;
+  std::string& folder = own.save_path;
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  ScribbleTaskData data;
+  switch (purpose) {
+    case Purpose::kEval: data = open_evaluation(own); break;
+    case Purpose::kSample: data = open_own_images(own); break;
+    default: data = open_training(own);
   }
-  if (!options.was_given("eval_base_size")) {
-    settings_.windows.base_side = kGeneratedSide;
-  }
+  return std::make_unique<ScribbleTask>(own, std::move(data));
 }
 
-TaskInfo ScribbleRecipe::facts() const {
-  return {
-      .name = "scribble",
-      .summary = "segmentation learned from scribbles: dilated ResNet and LoRM",
-      .subject = fmt::format("{}, {} layers, on {} classes{}",
-                             settings_.model.type, settings_.model.layers,
-                             settings_.model.num_classes, data_text_),
-      .files = {.checkpoint = "checkpoint_{epoch}.pth",
-                .best = "model_best.pth",
-                .log = "log.txt",
-                .last = "last_checkpoint.pth"},
-      .keys = {.model = {{.key = "state_dict"}},
-               .step = "",
-               .optimizer = "optimizer",
-               .scheduler = "",
-               .best = "best_pred",
-               .best_metrics = {"iou", "acc"}},
-      .best_metric = "iou",
-      .better = Better::kHigher,
-      .memory_remedies = {"--batchsize 4", "--crop_size 321"},
-      .has_unused_parameters =
-          has_lorm(settings_.model) && settings_.weights.l_lorm == 0,
-      .shapes = BatchShapes::kStatic,
-      .sync_batch_norm = true,
-      .flops_per_sample = 3 * scribble_forward_flops(
-                                  settings_.model, settings_.data.augment.side),
-      .num_sample_items =
-          shown_ == nullptr ? 0 : std::min(kShownImages, shown_->size()),
-      .num_inputs = own_images_.size()};
-}
-
-double ScribbleRecipe::pseudo_weight() const {
-  const ScribbleWeights& weights = settings_.weights;
-  if (weights.l_pesudo) return *weights.l_pesudo;
-  return weights.label_smooth > 0 ? weights.l_segs : 0;
-}
-
-// A weight on data that the mode does not have would silently teach nothing.
-void ScribbleRecipe::check_weights() const {
-  const ScribbleMode mode = settings_.data.mode;
-  const auto require = [&](bool is_there, double weight, const char* flag) {
-    if (is_there || weight == 0) return;
-    throw ConfigError(fmt::format(
-        "--{} {:g} needs data that --dataset {} does not have: set it to 0 or "
-        "choose another mode, such as ScribblePseudoDsDc",
-        flag, weight, settings_.mode));
-  };
-  const ScribbleWeights& weights = settings_.weights;
-  if (mode == ScribbleMode::kPseudoOnly && pseudo_weight() > 0) {
-    throw ConfigError(
-        "--dataset PseudoOnly scores pseudo labels as labels, by --l_segs: "
-        "leave --l_pesudo and --label_smooth out");
-  }
-  require(has_pseudo(mode), pseudo_weight(),
-          weights.l_pesudo ? "l_pesudo" : "label_smooth, with a weight of");
-  require(has_pseudo(mode), weights.l_lorm, "l_lorm");
-  require(has_scribble_distances(mode), weights.l_ds, "l_ds");
-  require(has_outline_distances(mode), weights.l_dc, "l_dc");
-  if (weights.l_segs + pseudo_weight() + weights.l_lorm + weights.l_ds +
-          weights.l_dc ==
-      0) {
-    throw ConfigError("all weights of the loss are 0: --l_segs 1 is usual");
-  }
-  if (weights.l_lorm > 0 && !has_lorm(settings_.model)) {
-    throw ConfigError("--l_lorm: the model " + settings_.model.type +
-                      " has no LoRM; use res50_ASPP_lorm or deeplabv3p_lorm");
-  }
-}
-
-void ScribbleRecipe::settle_sizes() {
-  check_scribble_config(settings_.model);
-  settings_.data.num_classes = settings_.model.num_classes;
-  settings_.windows.num_classes = settings_.model.num_classes;
-  settings_.windows.window = settings_.data.augment.side;
-}
-
-DataSets ScribbleRecipe::open_data(const TrainConfig& common) {
-  settle_sizes();
-  settings_.data.dataset_path = common.data_path;
-  settings_.data.mode = scribble_mode(settings_.mode);
-  check_weights();
-  const std::string& weights = settings_.model_path;
-  if (!weights.empty() && weights != "None") {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(weights, error)) {
-      throw ConfigError("--model_path '" + weights +
-                        "': no such file; None begins with random weights, and "
-                        "is enough for a run that is resumed");
-    }
-    first_weights_ = weights;
-  }
-  const ScribbleSets sets = open_scribble_sets(settings_.data);
-  shown_ = sets.validation;
-  data_text_ = fmt::format(
-      ": {} images to train, {} to validate{}", sets.train->size(),
-      shown_ ? shown_->size() : 0,
-      shown_ ? "" : " (that takes val.txt and a folder SegmentationClassAug)");
-  return {.train = sets.train, .validation = sets.validation};
-}
-
-DataSets ScribbleRecipe::open_eval_data(const TrainConfig& common) {
-  settle_sizes();
-  settings_.data.dataset_path = common.data_path;
-  std::string& place = settings_.save_path;
-  while (place.size() > 1 && place.ends_with('/')) place.pop_back();
-  if (!place.empty()) make_output_folder(place);
-  whole_ = open_whole_images(settings_.data);
-  return {.validation = whole_};
-}
-
-void ScribbleRecipe::prepare_sampling(const TrainConfig& /*common*/) {
-  settle_sizes();
-  if (settings_.images.empty()) {
-    throw ConfigError(
-        "nothing to segment: --images gives a image or a folder of them");
-  }
-  own_images_ = OwnImages(settings_.images);
-}
-
-std::shared_ptr<torch::nn::Module> ScribbleRecipe::make_model() {
-  model_ = std::make_shared<ScribbleNet>(settings_.model);
-  if (first_weights_) load_scribble_weights(*model_, *first_weights_);
-  make_channels_last(*model_);
-  return model_;
-}
-
-std::string ScribbleRecipe::prepare(const std::vector<std::string>& arguments,
-                                    const ShowProgress& progress) {
+std::string ScribbleRecipe::prepare(const Arguments& arguments,
+                                    const Progress& progress) {
   return prepare_scribble(arguments, progress);
 }
 

@@ -1,17 +1,15 @@
-// The recipe scribble: images cut into classes, learned from strokes.
+// The recipe scribble: semantic segmentation learned from strokes.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "lockstep/datasets/voc/voc_set.h"
 #include "lockstep/models/deeplab/model.h"
 #include "lockstep/models/deeplab/windows.h"
+#include "lockstep/preparation.h"
 #include "lockstep/recipe.h"
-#include "lockstep/recipes/scribble/confusion.h"
-#include "lockstep/recipes/scribble/own_images.h"
 
 namespace lockstep {
 
@@ -26,6 +24,9 @@ struct ScribbleWeights {
   double label_smooth = 0;
 };
 
+// Pseudo labels count as much as this.
+double pseudo_weight(const ScribbleWeights& weights);
+
 struct ScribbleSettings {
   ScribbleModelConfig model = {};
   ScribbleDataConfig data = {};
@@ -33,54 +34,28 @@ struct ScribbleSettings {
   std::string model_path = "None";
   ScribbleWeights weights = {};
   WindowsConfig windows = {};
-  std::string save_path = {};  // Of evaluated images.
+  std::string save_path = {};  // For evaluated images.
   std::string images = {};     // The user's own.
 };
 
-class ScribbleRecipe final : public Recipe {
+class ScribbleRecipe final : public Recipe, public Preparation {
  public:
-  void describe(Options& options, TrainConfig& common) override;
-  void resolve_defaults(const Options& options, TrainConfig& common) override;
-  TaskInfo facts() const override;
-  DataSets open_data(const TrainConfig& common) override;
-  DataSets open_eval_data(const TrainConfig& common) override;
-  void prepare_sampling(const TrainConfig& common) override;
-  std::shared_ptr<torch::nn::Module> make_model() override;
-  Loss loss(const Batch& batch, SampleRandom& random) override;
-  void evaluate(const Batch& batch, SampleRandom& random,
-                MetricSums& sums) override;
-  Metrics derive(const MetricCounts& counts) override;
-  std::vector<OutputFile> result_files(const Metrics& metrics) override;
-  at::Tensor sample(std::span<const int64_t> items,
-                    SampleRandom& random) override;
-  std::vector<OutputFile> render(const at::Tensor& items) override;
-  std::vector<OutputFile> predict(int64_t input) override;
-  std::string prepare(const std::vector<std::string>& arguments,
-                      const ShowProgress& progress) override;
+  std::string name() const override { return "scribble"; }
+  std::string summary() const override {
+    return "segmentation learned from scribbles: dilated ResNet and LoRM";
+  }
+  void describe(Settings& settings) override;
+  std::unique_ptr<Task> build(const Settings& settings,
+                              Purpose purpose) override;
+  std::string prepare(const Arguments& arguments,
+                      const Progress& progress) override;
 
  private:
   void describe_data(Options& options);
   void describe_loss(Options& options);
   void describe_evaluation(Options& options);
-  double pseudo_weight() const;
-  void check_weights() const;
-  void settle_sizes();
-  at::Tensor normalised(const at::Tensor& images);
-  void evaluate_centres(const Batch& batch, MetricSums& sums);
-  // Classes [H, W], uint8, of a image, uint8 [3, H, W].
-  at::Tensor segment(const at::Tensor& image);
 
   ScribbleSettings settings_;
-  std::shared_ptr<ScribbleNet> model_;
-  at::Tensor mean_;  // On the model's device, as scale_.
-  at::Tensor scale_;
-  // What the model begins with.
-  std::optional<std::string> first_weights_;
-  std::string data_text_;
-  std::shared_ptr<const Dataset> shown_;  // Whose images samplings show.
-  std::shared_ptr<const WholeSamples> whole_;
-  OwnImages own_images_;
-  SegmentationScores scores_;  // Of the last evaluation.
 };
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include "lockstep/data/image.h"
 #include "lockstep/datasets/images/tiny_images.h"
 #include "lockstep/error.h"
+#include "lockstep/sampling.h"
 
 namespace lockstep {
 namespace {
@@ -13,20 +14,18 @@ constexpr int64_t kPixels = 16;
 constexpr int64_t kSamplesPerClass = 4;
 constexpr int kDreamSteps = 20;
 
-}  // namespace
-
 // Two convolutions and a linear layer: 1,372 parameters at width 8.
 class TinyNet : public torch::nn::Module {
  public:
-  explicit TinyNet(const TinyConfig& config) {
-    const int64_t width = config.width;
+  explicit TinyNet(const TinySettings& settings) {
+    const int64_t width = settings.width;
     first = register_module(
         "first",
         torch::nn::Conv2d(torch::nn::Conv2dOptions(1, width, 3).padding(1)));
     second = register_module(
         "second", torch::nn::Conv2d(
                       torch::nn::Conv2dOptions(width, width, 3).padding(1)));
-    dropout = register_module("dropout", torch::nn::Dropout(config.dropout));
+    dropout = register_module("dropout", torch::nn::Dropout(settings.dropout));
     last = register_module(
         "last", torch::nn::Linear(width * 16, ImageData::kNumClasses));
   }
@@ -43,73 +42,64 @@ class TinyNet : public torch::nn::Module {
   torch::nn::Linear last{nullptr};
 };
 
-void TinyRecipe::describe(Options& options, TrainConfig& common) {
-  common.data_path = "builtin:bars";
-  common.save_dir = "runs/tiny";
-  common.epochs = 5;
-  common.optimization.lr = 3e-3;
-  options.add("width", config_.width, "channels of the network",
-              {.minimum = 1, .group = "Tiny"});
-  options.add("dropout", config_.dropout, "probability of dropout",
-              {.minimum = 0, .maximum = 0.99, .group = "Tiny"});
-  options.add("augment", config_.augment, "shift and brighten the images",
-              {.group = "Tiny"});
-  options.add("noise", config_.noise,
-              "deviation of the noise that the loss adds to the images",
-              {.minimum = 0, .group = "Tiny"});
-  options.add("train_samples", config_.train_samples,
-              "images to train on, generated", {.minimum = 0, .group = "Tiny"});
-  options.add("val_samples", config_.val_samples,
-              "images to validate on, generated",
-              {.minimum = 0, .group = "Tiny"});
-}
-
-TaskInfo TinyRecipe::facts() const {
-  return {.name = "tiny",
-          .summary = "image classifier on generated images, for a first look",
-          .best_metric = "accuracy",
-          .better = Better::kHigher,
-          .memory_remedies = {"--batch_size 16", "--width 4"},
-          .num_sample_items = kSamplesPerClass * ImageData::kNumClasses};
-}
-
-DataSets TinyRecipe::open_data(const TrainConfig& common) {
-  if (common.data_path != "builtin:bars") {
-    throw ConfigError("--data_path " + common.data_path +
-                      ": the recipe tiny has only generated data; use "
-                      "--data_path builtin:bars");
-  }
+DataSets open_tiny_sets(const TinySettings& settings) {
   DataSets data;
   data.train = std::make_shared<ImageData>(
-      ImageConfig{.num_samples = config_.train_samples,
+      ImageConfig{.num_samples = settings.train_samples,
                   .size = kPixels,
                   .seed = 1,
-                  .augment = config_.augment});
-  if (config_.val_samples > 0) {
+                  .augment = settings.augment});
+  if (settings.val_samples > 0) {
     data.validation = std::make_shared<ImageData>(ImageConfig{
-        .num_samples = config_.val_samples, .size = kPixels, .seed = 2});
+        .num_samples = settings.val_samples, .size = kPixels, .seed = 2});
   }
   return data;
 }
 
-std::shared_ptr<torch::nn::Module> TinyRecipe::make_model() {
-  net_ = std::make_shared<TinyNet>(config_);
-  return net_;
-}
+class TinyTask final : public Task, public Sampling {
+ public:
+  explicit TinyTask(const TinySettings& settings)
+      : settings_(settings),
+        data_(open_tiny_sets(settings)),
+        net_(std::make_shared<TinyNet>(settings)) {}
 
-Loss TinyRecipe::loss(const Batch& batch, SampleRandom& random) {
+  TaskInfo info() const override {
+    return {.best_metric = "accuracy",
+            .better = Better::kHigher,
+            .memory_remedies = {"--batch_size 16", "--width 4"}};
+  }
+  DataSets data() const override { return data_; }
+  std::shared_ptr<torch::nn::Module> model() const override { return net_; }
+  Loss loss(const Batch& batch, SampleRandom& random) override;
+  void evaluate(const Batch& batch, SampleRandom& random,
+                MetricSums& sums) override;
+
+  int64_t num_items() const override {
+    return kSamplesPerClass * ImageData::kNumClasses;
+  }
+  at::Tensor sample(std::span<const int64_t> items,
+                    SampleRandom& random) override;
+  std::vector<OutputFile> render(const at::Tensor& items) override;
+
+ private:
+  TinySettings settings_;
+  DataSets data_;
+  std::shared_ptr<TinyNet> net_;
+};
+
+Loss TinyTask::loss(const Batch& batch, SampleRandom& random) {
   const at::Tensor& images = batch[0];
   const at::Tensor noise =
       random.normal(images.sizes().slice(1), images.scalar_type());
-  const at::Tensor logits = net_->forward(images + config_.noise * noise);
+  const at::Tensor logits = net_->forward(images + settings_.noise * noise);
   return {.sum = torch::nn::functional::cross_entropy(
               logits, batch[1],
               torch::nn::functional::CrossEntropyFuncOptions().reduction(
                   torch::kSum))};
 }
 
-void TinyRecipe::evaluate(const Batch& batch, SampleRandom& /*random*/,
-                          MetricSums& sums) {
+void TinyTask::evaluate(const Batch& batch, SampleRandom& /*random*/,
+                        MetricSums& sums) {
   const at::Tensor logits = net_->forward(batch[0]);
   const auto count = static_cast<double>(batch.size());
   sums.add("loss",
@@ -122,8 +112,8 @@ void TinyRecipe::evaluate(const Batch& batch, SampleRandom& /*random*/,
 }
 
 // What the network takes for each class: noise that climbs its logit.
-at::Tensor TinyRecipe::sample(std::span<const int64_t> items,
-                              SampleRandom& random) {
+at::Tensor TinyTask::sample(std::span<const int64_t> items,
+                            SampleRandom& random) {
   std::vector<int64_t> classes;
   for (const int64_t item : items) {
     classes.push_back(item % ImageData::kNumClasses);
@@ -149,7 +139,7 @@ at::Tensor TinyRecipe::sample(std::span<const int64_t> items,
 }
 
 // One row per class.
-std::vector<OutputFile> TinyRecipe::render(const at::Tensor& items) {
+std::vector<OutputFile> TinyTask::render(const at::Tensor& items) {
   const int64_t columns = items.size(0) / ImageData::kNumClasses;
   if (columns == 0) return {};
   const at::Tensor used = items.slice(0, 0, columns * ImageData::kNumClasses);
@@ -168,6 +158,41 @@ std::vector<OutputFile> TinyRecipe::render(const at::Tensor& items) {
   const auto* begin = grid.const_data_ptr<uint8_t>();
   image.pixels.assign(begin, begin + grid.numel());
   return {{.name = "samples/step_{step}.png", .bytes = encode_png(image)}};
+}
+
+}  // namespace
+
+void TinyRecipe::describe(Settings& settings) {
+  settings.common.data_path = "builtin:bars";
+  settings.common.save_dir = "runs/tiny";
+  settings.common.epochs = 5;
+  settings.common.optimization.lr = 3e-3;
+  Options& options = settings.options;
+  options.add("width", settings_.width, "channels of the network",
+              {.minimum = 1, .group = "Tiny"});
+  options.add("dropout", settings_.dropout, "probability of dropout",
+              {.minimum = 0, .maximum = 0.99, .group = "Tiny"});
+  options.add("augment", settings_.augment, "shift and brighten the images",
+              {.group = "Tiny"});
+  options.add("noise", settings_.noise,
+              "deviation of the noise that the loss adds to the images",
+              {.minimum = 0, .group = "Tiny"});
+  options.add("train_samples", settings_.train_samples,
+              "images to train on, generated", {.minimum = 0, .group = "Tiny"});
+  options.add("val_samples", settings_.val_samples,
+              "images to validate on, generated",
+              {.minimum = 0, .group = "Tiny"});
+}
+
+std::unique_ptr<Task> TinyRecipe::build(const Settings& settings,
+                                        Purpose /*purpose*/) {
+  const std::string& path = settings.common.data_path;
+  if (path != "builtin:bars") {
+    throw ConfigError("--data_path " + path +
+                      ": the recipe tiny has only generated data; use "
+                      "--data_path builtin:bars");
+  }
+  return std::make_unique<TinyTask>(settings_);
 }
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "lockstep/train_config.h"
+#include "lockstep/engine/common_settings.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/recipes/jit/text_recipe.h"
+#include "lockstep/recipes/jit/text_task.h"
 
 #include <fmt/format.h>
 #include <torch/torch.h>
@@ -9,14 +9,13 @@
 #include "lockstep/diffusion/ddim.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/png.h"
-#include "lockstep/models/jit/variant.h"
 #include "lockstep/text/bpe_tokenizer.h"
 #include "lockstep/text/byte_tokenizer.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kSampleSteps = 20;
+constexpr int64_t kTextSteps = 20;  // From noise to a sample.
 constexpr std::array<int64_t, 5> kScoredTimes = {100, 300, 500, 700, 900};
 
 at::Tensor as_bytes(const at::Tensor& images) {
@@ -38,153 +37,115 @@ std::string png_of(const at::Tensor& pixels) {
        .pixels = {rows.const_data_ptr<uint8_t>(), rows.nbytes()}});
 }
 
-}  // namespace
-
-void JitTextRecipe::describe(Options& options, TrainConfig& /*common*/) {
-  const std::string group = "JiT, text";
-  options.add("tokenizer_path", settings_.tokenizer_path,
-              "tokenizer.json of Hugging Face (byte-level BPE), or a folder "
-              "that holds one; without it every byte is a token",
-              {.group = group});
-  options.add("max_tokens", settings_.max_tokens,
-              "tokens of a text at most; unset: all pixels",
-              {.minimum = 1, .group = group});
-  options.add("enable_condition", settings_.enable_condition,
-              "prompts are images of their own, answers are generated",
-              {.group = group});
-  options.add("cond_img_size", settings_.cond_img_size,
-              "pixels of a prompt's side; must equal img_size",
-              {.minimum = 1, .group = group});
-  options.add("use_chat_template", settings_.use_chat_template,
-              "prompts and answers in the words of Qwen's chats",
-              {.group = group});
-  options.add("predict_clean", settings_.predict_clean,
-              "the model predicts the clean image; there is no other kind",
-              {.group = group});
-  options.add("prompt", settings_.prompt,
-              "what samplings answer (with enable_condition) or continue",
-              {.group = group});
-  options.add("show_padding", settings_.show_padding,
-              "how often a text is trained with padding behind it, up to "
-              "sample_tokens, so that samples learn where a text ends; 0: "
-              "never. Patches with any token count either way (the original: "
-              "with tokens in more than half of their pixels)",
-              {.minimum = 0, .maximum = 1, .group = group});
-  options.add("sample_tokens", settings_.sample_tokens,
-              "tokens of a sampled text, with its end: patches behind them are "
-              "left out, as in training; unset: as many as the longest of the "
-              "first texts, which the run's settings keep",
-              {.minimum = 1, .group = group});
-  options.add("num_texts", settings_.num_texts, "texts of one sampling",
-              {.minimum = 1, .group = group});
-}
-
-JitTextConfig JitTextRecipe::model_config() const {
-  const JitVariant variant = parse_jit_variant(shared_.model);
-  return {.image_size = shared_.image_size,
+JitTextConfig model_config(const JitShared& shared) {
+  const JitVariant variant = jit_variant(shared);
+  return {.image_size = shared.image_size,
           .patch = variant.patch,
-          .width = shared_.width.value_or(variant.width),
-          .depth = shared_.depth.value_or(variant.depth),
-          .num_heads = shared_.num_heads.value_or(variant.num_heads)};
+          .width = variant.width,
+          .depth = variant.depth,
+          .num_heads = variant.num_heads};
 }
 
-TextShape JitTextRecipe::text_shape() const {
-  return {.is_conditional = settings_.enable_condition,
-          .uses_chat_template = settings_.use_chat_template};
+TextShape shape_of(const JitTextSettings& settings) {
+  return {.is_conditional = settings.enable_condition,
+          .uses_chat_template = settings.use_chat_template};
 }
 
-TaskInfo JitTextRecipe::facts() const {
-  const auto condition = settings_.enable_condition ? TextCondition::kPrompt
-                                                    : TextCondition::kNone;
-  const int64_t num_pixels = shared_.image_size * shared_.image_size;
-  return {
-      .name = "jit",
-      .summary = "images or texts from noise: JiT, prediction of pixels",
-      .subject =
-          fmt::format("{} on text, tokens of {}", shared_.model,
-                      settings_.tokenizer_path.value_or("one byte each")),
-      .files = {.checkpoint = "checkpoint_epoch_{epoch}.pth",
-                .best = "best_model.pth"},
-      .keys = {.step = "", .loss = "loss"},
-      .memory_remedies = {"--use_amp", "--batch_size 16",
-                          "--gradient_accumulation_steps 2"},
-      // Texts fill half of it, about.
-      .normaliser_per_sample =
-          0.5 * static_cast<double>(settings_.max_tokens.value_or(num_pixels)),
-      .flops_per_sample = 3 * jit_text_forward_flops(model_config(), condition),
-      .num_sample_items = settings_.num_texts};
-}
-
-void JitTextRecipe::check_settings() const {
-  check_jit_text_config(model_config());
-  if (settings_.cond_img_size.value_or(shared_.image_size) !=
-      shared_.image_size) {
+void check_settings(const JitShared& shared, const JitTextSettings& settings) {
+  check_jit_text_config(model_config(shared));
+  if (settings.cond_img_size.value_or(shared.image_size) != shared.image_size) {
     throw ConfigError(fmt::format(
         "--cond_img_size {} must equal --img_size {}: prompts and texts have "
         "one size",
-        *settings_.cond_img_size, shared_.image_size));
+        *settings.cond_img_size, shared.image_size));
   }
-  if (!settings_.predict_clean) {
+  if (!settings.predict_clean) {
     throw ConfigError(
         "--predict_clean false: this model predicts the clean image only");
   }
 }
 
-void JitTextRecipe::open_pixels() {
-  check_settings();
+std::shared_ptr<const TextPixels> open_pixels(const JitShared& shared,
+                                              const JitTextSettings& settings) {
   std::shared_ptr<const Tokenizer> tokenizer;
-  if (settings_.tokenizer_path) {
-    tokenizer = open_tokenizer(*settings_.tokenizer_path);
+  if (settings.tokenizer_path) {
+    tokenizer = open_tokenizer(*settings.tokenizer_path);
   } else {
     tokenizer = std::make_shared<ByteTokenizer>();
   }
-  pixels_ = std::make_shared<TextPixels>(
-      tokenizer, TextPixelsConfig{.image_size = shared_.image_size,
-                                  .max_tokens = settings_.max_tokens});
-  // A prompt that leaves no room shows now.
-  if (settings_.prompt) prompt_image(*settings_.prompt);
+  return std::make_shared<TextPixels>(
+      tokenizer, TextPixelsConfig{.image_size = shared.image_size,
+                                  .max_tokens = settings.max_tokens});
 }
 
-DataSets JitTextRecipe::open_data(const TrainConfig& common) {
-  open_pixels();
-  TextSets sets = open_text_sets(common.data_path, pixels_, text_shape());
-  prompts_ = std::move(sets.prompts);
-  if (!settings_.sample_tokens) settings_.sample_tokens = sets.num_tokens;
-  return std::move(sets.data);
-}
-
-// Data are needed for prompts alone.
-void JitTextRecipe::prepare_sampling(const TrainConfig& common) {
-  if (settings_.enable_condition && !settings_.prompt) {
-    open_data(common);
-  } else {
-    open_pixels();
+// As a condition with the end, as in training; to be continued without.
+TextImage prompt_image(const TextPixels& pixels, const TextShape& shape,
+                       const std::string& prompt) {
+  if (shape.is_conditional) {
+    return pixels.draw(pixels.encode(prompt_text(prompt, shape)));
   }
+  const std::string beginning =
+      shape.uses_chat_template ? prompt_text(prompt, shape) : prompt;
+  const auto ids = pixels.tokenizer().encode(beginning);
+  if (std::ssize(ids) >= pixels.limit()) {
+    throw ConfigError(
+        fmt::format("--prompt has {} tokens: of {} none is left to continue it",
+                    ids.size(), pixels.limit()));
+  }
+  return pixels.draw(ids);
 }
 
-std::shared_ptr<torch::nn::Module> JitTextRecipe::make_model() {
-  model_ = std::make_shared<JitText>(model_config());
+}  // namespace
+
+JitTextTask::JitTextTask(const JitSettings& settings,
+                         std::shared_ptr<const TextPixels> pixels,
+                         TextSets sets)
+    : shared_(settings.shared),
+      settings_(settings.text),
+      shape_(shape_of(settings.text)),
+      pixels_(std::move(pixels)),
+      sets_(std::move(sets)),
+      config_(model_config(settings.shared)),
+      model_(std::make_shared<JitText>(config_)) {
   if (!settings_.enable_condition) model_->freeze_conditions();
-  return model_;
+}
+
+TaskInfo JitTextTask::info() const {
+  const auto condition = settings_.enable_condition ? TextCondition::kPrompt
+                                                    : TextCondition::kNone;
+  const int64_t num_pixels = shared_.image_size * shared_.image_size;
+  return {
+      .subject =
+          fmt::format("{} on text, tokens of {}", shared_.model,
+                      settings_.tokenizer_path.value_or("one byte each")),
+      .memory_remedies = {"--use_amp", "--batch_size 16",
+                          "--gradient_accumulation_steps 2"},
+      // Texts fill half of it, about.
+      .normaliser_per_sample =
+          0.5 * static_cast<double>(settings_.max_tokens.value_or(num_pixels)),
+      .flops_per_sample = 3 * jit_text_forward_flops(config_, condition)};
+}
+
+DataSets JitTextTask::data() const {
+  return {.train = sets_.train, .validation = sets_.validation};
 }
 
 // All parameters, as in the original, so that checkpoints with and without
 // conditions have one layout. The optimizer passes over those without gradient.
-std::vector<ParameterGroup> JitTextRecipe::parameter_groups(
-    torch::nn::Module& model) {
-  return {{.name = "all", .parameters = model.parameters()}};
+std::vector<ParameterGroup> JitTextTask::parameter_groups() const {
+  return {{.name = "all", .parameters = model_->parameters()}};
 }
 
 // A batch with noise, and what its prediction is compared with.
-struct JitTextRecipe::Noisy {
+struct JitTextTask::Noisy {
   JitTextInput input = {};
   at::Tensor clean = {};  // [B, 3, S, S], 0 to 1.
   at::Tensor mask = {};   // [B, S, S].
 };
 
-JitTextRecipe::Noisy JitTextRecipe::noisy(const Batch& batch,
-                                          const at::Tensor& times,
-                                          const at::Tensor& noise) const {
+JitTextTask::Noisy JitTextTask::noisy(const Batch& batch,
+                                      const at::Tensor& times,
+                                      const at::Tensor& noise) const {
   const auto dtype = model_->dtype();
   Noisy made{.clean = batch[0].to(dtype) / 255, .mask = batch[1].to(dtype)};
   const at::Tensor a = clean_parts(times, dtype);
@@ -197,9 +158,10 @@ JitTextRecipe::Noisy JitTextRecipe::noisy(const Batch& batch,
   return made;
 }
 
-// Of some texts longer by a drawn number of places, at most to sample_tokens.
-at::Tensor JitTextRecipe::padded_mask(const at::Tensor& mask,
-                                      SampleRandom& random) const {
+// The masks, some of them longer by a drawn number of places, at most to
+// sample_tokens.
+at::Tensor JitTextTask::padded_mask(const at::Tensor& mask,
+                                    SampleRandom& random) const {
   const auto longest =
       static_cast<double>(settings_.sample_tokens.value_or(pixels_->limit()));
   const at::Tensor own = mask.flatten(1).sum(1).to(at::kFloat);
@@ -213,7 +175,7 @@ at::Tensor JitTextRecipe::padded_mask(const at::Tensor& mask,
       .to(mask.scalar_type());
 }
 
-Loss JitTextRecipe::loss(const Batch& batch, SampleRandom& random) {
+Loss JitTextTask::loss(const Batch& batch, SampleRandom& random) {
   const at::Tensor times = random.integers(kDiffusionTimes, {});
   const at::Tensor noise =
       random.normal(batch[0].sizes().slice(1), model_->dtype());
@@ -226,8 +188,8 @@ Loss JitTextRecipe::loss(const Batch& batch, SampleRandom& random) {
           .normaliser = made.mask.sum()};
 }
 
-void JitTextRecipe::evaluate(const Batch& batch, SampleRandom& random,
-                             MetricSums& sums) {
+void JitTextTask::evaluate(const Batch& batch, SampleRandom& random,
+                           MetricSums& sums) {
   const at::Tensor times = random.integers(kDiffusionTimes, {});
   const at::Tensor noise =
       random.normal(batch[0].sizes().slice(1), model_->dtype());
@@ -247,32 +209,15 @@ void JitTextRecipe::evaluate(const Batch& batch, SampleRandom& random,
   }
 }
 
-std::optional<std::string> JitTextRecipe::prompt_of(int64_t item) const {
+std::optional<std::string> JitTextTask::prompt_of(int64_t item) const {
   if (settings_.prompt) return settings_.prompt;
-  if (!settings_.enable_condition || prompts_.empty()) return {};
-  return prompts_[static_cast<size_t>(item) % prompts_.size()];
-}
-
-// As a condition with the end, as in training; to be continued without.
-TextImage JitTextRecipe::prompt_image(const std::string& prompt) const {
-  TextShape shape = text_shape();
-  if (shape.is_conditional) {
-    return pixels_->draw(pixels_->encode(prompt_text(prompt, shape)));
-  }
-  const std::string beginning =
-      shape.uses_chat_template ? prompt_text(prompt, shape) : prompt;
-  const auto ids = pixels_->tokenizer().encode(beginning);
-  if (std::ssize(ids) >= pixels_->limit()) {
-    throw ConfigError(
-        fmt::format("--prompt has {} tokens: of {} none is left to continue it",
-                    ids.size(), pixels_->limit()));
-  }
-  return pixels_->draw(ids);
+  if (!settings_.enable_condition || sets_.prompts.empty()) return {};
+  return sets_.prompts[static_cast<size_t>(item) % sets_.prompts.size()];
 }
 
 // Where a sampled text is, [B, S, S]: its tokens, and a prompt that it goes on
 // from with as many more.
-at::Tensor JitTextRecipe::sampled_mask(const at::Tensor& known) const {
+at::Tensor JitTextTask::sampled_mask(const at::Tensor& known) const {
   const int64_t side = shared_.image_size;
   const int64_t limit = pixels_->limit();
   const int64_t count = settings_.sample_tokens.value_or(limit);
@@ -286,15 +231,16 @@ at::Tensor JitTextRecipe::sampled_mask(const at::Tensor& known) const {
   return (places < counts.clamp_max(limit)).view({-1, side, side});
 }
 
-at::Tensor JitTextRecipe::sample(std::span<const int64_t> items,
-                                 SampleRandom& random) {
+at::Tensor JitTextTask::sample(std::span<const int64_t> items,
+                               SampleRandom& random) {
   const int64_t side = shared_.image_size;
   const at::Tensor noise = random.normal({3, side, side}, model_->dtype());
   std::vector<at::Tensor> images;
   std::vector<at::Tensor> masks;
   for (const int64_t item : items) {
     const auto prompt = prompt_of(item);
-    const TextImage image = prompt ? prompt_image(*prompt) : pixels_->draw({});
+    const TextImage image =
+        prompt ? prompt_image(*pixels_, shape_, *prompt) : pixels_->draw({});
     images.push_back(image.pixels);
     masks.push_back(image.mask);
   }
@@ -308,7 +254,7 @@ at::Tensor JitTextRecipe::sample(std::span<const int64_t> items,
     input.times = torch::full({x.size(0)}, time, x.options().dtype(at::kLong));
     return model_->forward(input);
   };
-  DdimConfig config{.num_steps = shared_.sample_steps.value_or(kSampleSteps)};
+  DdimConfig config{.num_steps = shared_.sample_steps.value_or(kTextSteps)};
   if (settings_.enable_condition) {
     return as_bytes(sample_ddim(denoise, noise, config));
   }
@@ -322,7 +268,7 @@ at::Tensor JitTextRecipe::sample(std::span<const int64_t> items,
   return as_bytes(torch::where(is_known, prompts, made));
 }
 
-std::vector<OutputFile> JitTextRecipe::render(const at::Tensor& items) {
+std::vector<OutputFile> JitTextTask::render(const at::Tensor& items) {
   const std::string folder = "texts/step{step}{weights}";
   std::vector<OutputFile> files;
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
@@ -336,9 +282,11 @@ std::vector<OutputFile> JitTextRecipe::render(const at::Tensor& items) {
     files.push_back(
         {.name = name + ".png", .bytes = png_of(items[i]), .title = title});
     if (settings_.enable_condition) {
-      files.push_back({.name = name + "_condition.png",
-                       .bytes = png_of(prompt_image(prompt.value()).pixels),
-                       .title = title + "_condition"});
+      files.push_back(
+          {.name = name + "_condition.png",
+           .bytes =
+               png_of(prompt_image(*pixels_, shape_, prompt.value()).pixels),
+           .title = title + "_condition"});
       all += fmt::format("[{}] {}\n{}\n\n", i, *prompt, text);
     } else {
       all += fmt::format("[{}]\n{}\n\n", i, text);
@@ -358,6 +306,24 @@ std::vector<OutputFile> JitTextRecipe::render(const at::Tensor& items) {
                              nlohmann::json::error_handler_t::replace) +
                 "\n"});
   return files;
+}
+
+std::unique_ptr<Task> build_jit_text(const TrainConfig& common, Purpose purpose,
+                                     JitSettings& settings) {
+  JitTextSettings& own = settings.text;
+  check_settings(settings.shared, own);
+  const TextShape shape = shape_of(own);
+  const auto pixels = open_pixels(settings.shared, own);
+  // A prompt that leaves no room shows now.
+  if (own.prompt) prompt_image(*pixels, shape, *own.prompt);
+  TextSets sets;
+  // Sampling needs data for prompts alone.
+  if (purpose != Purpose::kSample || (own.enable_condition && !own.prompt)) {
+    sets = open_text_sets(common.data_path, pixels, shape);
+    // The run's settings keep it.
+    if (!own.sample_tokens) own.sample_tokens = sets.num_tokens;
+  }
+  return std::make_unique<JitTextTask>(settings, pixels, std::move(sets));
 }
 
 }  // namespace lockstep

@@ -11,12 +11,14 @@
 #include "lockstep/engine/batch_size.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/precision.h"
+#include "lockstep/recipe.h"
 #include "lockstep/track/console.h"
 #include "lockstep/world.h"
 
 namespace lockstep {
 
-// Joins the world and checks all input; a collective. Nothing is written.
+// Joins the world, checks all input and builds the task; a collective. Nothing
+// is written.
 class Session {
  public:
   Session(Recipe& recipe, const CommandLine& line, const ConsoleOutput& output,
@@ -25,38 +27,48 @@ class Session {
   const World& world() const { return world_; }
   Console& console() { return *console_; }
   const BatchSize& batch() const { return batch_; }
+  const std::string& recipe() const { return recipe_; }  // Its name.
+  Task& task() const { return *task_; }
+  const TaskInfo& info() const { return info_; }
+  // The task's data. With --skip_bad_samples they replace samples that cannot
+  // be read.
   const DataSets& data() const { return data_; }
-  const TaskInfo& facts() const { return facts_; }
+  // What generated images are scored against, likewise; null: none.
+  const std::shared_ptr<const Dataset>& reference() const { return reference_; }
   const Environment& environment() const { return environment_; }
 
-  // Says how many samples --skip_bad_samples has replaced. A collective.
+  // Logs how many samples --skip_bad_samples has replaced. A collective.
   void report_bad_samples();
 
-  // Seeds, makes the model and what trains it.
+  // Called once. A collective.
   std::unique_ptr<Learner> make_learner(
       std::optional<BucketLayout> bucket_layout = {});
 
-  // Lets the ranks do the recipe's work on its data, until all is done; a
-  // collective. The learner is made before.
-  void fill_caches();
+  // Lets the ranks fill the task's feature cache, if it has one; a collective.
+  // The learner is made before.
+  void fill_cache();
 
   // Runs `work`; when memory runs out, throws DeviceError with numbers and the
-  // recipe's remedies.
+  // task's remedies.
   void with_memory_report(const std::function<std::string()>& what,
                           const std::function<void()>& work) const;
 
  private:
-  void skip_bad_samples();
+  void build_task(Recipe& recipe);
+  std::shared_ptr<const Dataset> skipping(
+      const std::shared_ptr<const Dataset>& data);
 
-  Recipe& recipe_;
   const CommandLine& line_;
   Environment environment_;
   World world_;
   std::unique_ptr<Console> console_;
-  TaskInfo facts_;
+  std::string recipe_;
   Precision precision_;
   BatchSize batch_;
+  std::unique_ptr<Task> task_;
+  TaskInfo info_;
   DataSets data_;
+  std::shared_ptr<const Dataset> reference_;
   std::vector<std::shared_ptr<const SkipBadSamples>> skipping_;
 };
 

@@ -1,4 +1,4 @@
-#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/checkpoint_sections.h"
 
 #include <fmt/format.h>
 #include <torch/nn/module.h>
@@ -55,12 +55,12 @@ Tree scalar_tree(const SettingScalar& scalar) {
   return std::visit([](const auto& value) { return Tree(value); }, scalar);
 }
 
-Tree best_tree(const TrainState& state, const CheckpointKeys& keys) {
-  if (keys.best_metrics.empty()) {
+Tree best_tree(const TrainState& state, const CheckpointLayout& layout) {
+  if (layout.best_metrics.empty()) {
     return state.best.value ? Tree(*state.best.value) : Tree();
   }
   std::vector<Tree> values;
-  for (const std::string& name : keys.best_metrics) {
+  for (const std::string& name : layout.best_metrics) {
     const double* value = find_metric(state.best.metrics, name);
     values.push_back(value != nullptr ? Tree(*value) : Tree());
   }
@@ -70,30 +70,31 @@ Tree best_tree(const TrainState& state, const CheckpointKeys& keys) {
 }  // namespace
 
 void put_model(Tree& checkpoint, const torch::nn::Module& model,
-               const CheckpointKeys& keys) {
-  for (const ModelPart& part : keys.model) checkpoint[part.key] = Tree::dict();
+               const CheckpointLayout& layout) {
+  for (const ModelPart& part : layout.model)
+    checkpoint[part.key] = Tree::dict();
   const Tree state = module_state(model);
   for (const auto& entry : *state.get_if<Tree::Dict>()) {
     const std::string& name = *entry.key.get_if<std::string>();
     const auto part =
-        std::ranges::find_if(keys.model, [&](const ModelPart& candidate) {
+        std::ranges::find_if(layout.model, [&](const ModelPart& candidate) {
           return name.starts_with(candidate.prefix);
         });
-    LOCKSTEP_CHECK(part != keys.model.end(),
+    LOCKSTEP_CHECK(part != layout.model.end(),
                    name + " belongs to no part of the checkpoint");
     checkpoint[part->key][name.substr(part->prefix.size())] = entry.value;
   }
 }
 
 void put_averages(Tree& checkpoint, Learner& learner,
-                  const CheckpointKeys& keys) {
+                  const CheckpointLayout& layout) {
   const std::vector<std::string> names = learner.parameter_names();
   const size_t count =
-      std::min(keys.averages.size(), learner.averages().size());
+      std::min(layout.averages.size(), learner.averages().size());
   for (size_t i = 0; i < count; ++i) {
     const Ema& ema = learner.averages()[i];
     Tree tree = Tree::dict();
-    const bool is_dotless = keys.average_layout == AverageLayout::kDotless;
+    const bool is_dotless = layout.average_layout == AverageLayout::kDotless;
     if (is_dotless) {
       tree["decay"] = torch::tensor(static_cast<float>(ema.decay()));
       tree["num_updates"] =
@@ -109,23 +110,23 @@ void put_averages(Tree& checkpoint, Learner& learner,
       tree[is_dotless ? without_dots(names[k]) : names[k]] =
           ema.averages().at(k);
     }
-    checkpoint[keys.averages[i]] = std::move(tree);
+    checkpoint[layout.averages[i]] = std::move(tree);
   }
 }
 
 void put_progress(Tree& checkpoint, const TrainState& state,
-                  const CheckpointKeys& keys) {
+                  const CheckpointLayout& layout) {
   const auto put = [&](const std::string& key, Tree value) {
     if (!key.empty()) checkpoint[key] = std::move(value);
   };
-  put(keys.epoch, state.position.epoch);
-  put(keys.step, state.step);
-  put(keys.loss, state.train_losses.values.empty()
-                     ? Tree()
-                     : Tree(state.train_losses.values.back()));
-  put(keys.train_losses, numbers_tree(state.train_losses.values));
-  put(keys.val_losses, numbers_tree(state.val_losses.values));
-  put(keys.best, best_tree(state, keys));
+  put(layout.epoch, state.position.epoch);
+  put(layout.step, state.step);
+  put(layout.loss, state.train_losses.values.empty()
+                       ? Tree()
+                       : Tree(state.train_losses.values.back()));
+  put(layout.train_losses, numbers_tree(state.train_losses.values));
+  put(layout.val_losses, numbers_tree(state.val_losses.values));
+  put(layout.best, best_tree(state, layout));
 }
 
 Tree settings_tree(const Options& options) {
@@ -143,15 +144,15 @@ Tree settings_tree(const Options& options) {
   return tree;
 }
 
-Tree find_weights(const TreeView& file, const CheckpointKeys& keys,
+Tree find_weights(const TreeView& file, const CheckpointLayout& layout,
                   const std::string& path) {
   Tree weights = Tree::dict();
   const Tree& tree = file.value();
   const bool has_parts = std::ranges::all_of(
-      keys.model,
+      layout.model,
       [&](const ModelPart& part) { return tree.find(part.key) != nullptr; });
   if (has_parts) {
-    for (const ModelPart& part : keys.model) {
+    for (const ModelPart& part : layout.model) {
       take_part(*tree.find(part.key), part.prefix, weights);
     }
   }
@@ -167,11 +168,11 @@ Tree find_weights(const TreeView& file, const CheckpointKeys& keys,
   return weights;
 }
 
-Tree find_average(const TreeView& file, const CheckpointKeys& keys,
+Tree find_average(const TreeView& file, const CheckpointLayout& layout,
                   int64_t index, const std::vector<std::string>& names) {
   const auto number = static_cast<size_t>(index);
-  if (number < keys.averages.size()) {
-    if (const auto found = file.find(keys.averages[number])) {
+  if (number < layout.averages.size()) {
+    if (const auto found = file.find(layout.averages[number])) {
       Tree average = Tree::dict();
       for (const std::string& name : names) {
         const Tree* tensor = found->value().find(name);
@@ -180,7 +181,7 @@ Tree find_average(const TreeView& file, const CheckpointKeys& keys,
           throw ConfigError(fmt::format(
               "--ema {}: '{}' in the checkpoint has no average of {}; is it of "
               "another model or another configuration?",
-              index, keys.averages[number], name));
+              index, layout.averages[number], name));
         }
         average[name] = *tensor;
       }

@@ -1,7 +1,10 @@
-// What the recipe scribble computes: losses, evaluations, segmentations.
+#include "lockstep/recipes/scribble/scribble_task.h"
+
+#include <c10/core/MemoryFormat.h>
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "lockstep/base/atomic_file.h"
@@ -9,15 +12,34 @@
 #include "lockstep/data/image_ops.h"
 #include "lockstep/data/label_map.h"
 #include "lockstep/models/deeplab/losses.h"
+#include "lockstep/models/deeplab/weights.h"
 #include "lockstep/recipes/images/grid.h"
-#include "lockstep/recipes/scribble/scribble.h"
+#include "lockstep/recipes/scribble/confusion.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Of uint8 [H, W] on any device.
+constexpr int64_t kShownImages = 4;
+
+// Convolutions are faster so. Those of 1 x 1 pixels count as being of either
+// format: they get the strides that their gradients will have.
+void make_channels_last(torch::nn::Module& model) {
+  for (auto& item : model.named_parameters()) {
+    at::Tensor& parameter = item.value();
+    // LoRM's query is used as a matrix.
+    const bool is_matrix = item.key().ends_with("query_conv.weight");
+    if (parameter.dim() != 4 || is_matrix) continue;
+    at::Tensor like = torch::empty_strided(
+        parameter.sizes(), c10::get_channels_last_strides_2d(parameter.sizes()),
+        parameter.options());
+    like.copy_(parameter.detach());
+    parameter.set_data(like);
+  }
+}
+
+// `classes`: uint8 [H, W] on any device.
 Image as_image(const at::Tensor& classes) {
   const at::Tensor bytes = classes.to(at::kCPU).contiguous();
   Image image = make_image(static_cast<int>(bytes.size(1)),
@@ -36,8 +58,33 @@ LossTerm term(const char* name, double weight, const LossSum& loss) {
 
 }  // namespace
 
+ScribbleTask::ScribbleTask(const ScribbleSettings& settings,
+                           ScribbleTaskData data)
+    : settings_(settings),
+      data_(std::move(data)),
+      model_(std::make_shared<ScribbleNet>(settings.model)) {
+  if (data_.first_weights) load_scribble_weights(*model_, *data_.first_weights);
+  make_channels_last(*model_);
+}
+
+TaskInfo ScribbleTask::info() const {
+  return {.subject = fmt::format("{}, {} layers, on {} classes{}",
+                                 settings_.model.type, settings_.model.layers,
+                                 settings_.model.num_classes, data_.text),
+          .best_metric = "iou",
+          .better = Better::kHigher,
+          .memory_remedies = {"--batchsize 4", "--crop_size 321"},
+          .has_unused_parameters =
+              has_lorm(settings_.model) && settings_.weights.l_lorm == 0,
+          .shapes = BatchShapes::kStatic,
+          .sync_batch_norm = true,
+          .flops_per_sample =
+              3 * scribble_forward_flops(settings_.model,
+                                         settings_.data.augment.side)};
+}
+
 // uint8 [B, 3, H, W] -> ImageNet's mean 0 and deviation 1.
-at::Tensor ScribbleRecipe::normalised(const at::Tensor& images) {
+at::Tensor ScribbleTask::normalised(const at::Tensor& images) {
   const at::TensorOptions options = model_->parameters()[0].options();
   if (!mean_.defined() || mean_.device() != options.device() ||
       mean_.dtype() != options.dtype()) {
@@ -51,21 +98,22 @@ at::Tensor ScribbleRecipe::normalised(const at::Tensor& images) {
       .contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-Loss ScribbleRecipe::loss(const Batch& batch, SampleRandom& /*random*/) {
+Loss ScribbleTask::loss(const Batch& batch, SampleRandom& /*random*/) {
   const ScribbleWeights& weights = settings_.weights;
+  const double pseudo = pseudo_weight(weights);
   const ScribbleOutput output = model_->forward(normalised(batch[0]));
   const at::Tensor found =
       log_probabilities(output.logits, batch[0].size(2), batch[0].size(3));
-  const at::Tensor& pseudo =
+  const at::Tensor& pseudo_labels =
       batch[settings_.data.mode == ScribbleMode::kPseudoOnly ? 1 : 2];
   Loss loss;
   if (weights.l_segs > 0) {
     loss.terms.push_back(
         term("seg_loss", weights.l_segs, cross_entropy(found, batch[1])));
   }
-  if (pseudo_weight() > 0) {
+  if (pseudo > 0) {
     loss.terms.push_back(
-        term("pesudolabel_loss", pseudo_weight(),
+        term("pesudolabel_loss", pseudo,
              cross_entropy(found, batch[2], weights.label_smooth)));
   }
   if (weights.l_ds > 0 || weights.l_dc > 0) {
@@ -80,13 +128,14 @@ Loss ScribbleRecipe::loss(const Batch& batch, SampleRandom& /*random*/) {
     }
   }
   if (weights.l_lorm > 0) {
-    loss.terms.push_back(term("lorm_loss", weights.l_lorm,
-                              model_->lorm_loss(output.features, pseudo)));
+    loss.terms.push_back(
+        term("lorm_loss", weights.l_lorm,
+             model_->lorm_loss(output.features, pseudo_labels)));
   }
   return loss;
 }
 
-void ScribbleRecipe::evaluate_centres(const Batch& batch, MetricSums& sums) {
+void ScribbleTask::evaluate_centres(const Batch& batch, MetricSums& sums) {
   const ScribbleOutput output = model_->forward(normalised(batch[0]));
   const at::Tensor found =
       log_probabilities(output.logits, batch[0].size(2), batch[0].size(3));
@@ -96,7 +145,7 @@ void ScribbleRecipe::evaluate_centres(const Batch& batch, MetricSums& sums) {
                                                 settings_.model.num_classes));
 }
 
-at::Tensor ScribbleRecipe::segment(const at::Tensor& image) {
+at::Tensor ScribbleTask::segment(const at::Tensor& image) {
   const Segment by_model = [&](const at::Tensor& windows) {
     return resize_maps(model_->forward(windows).logits, windows.size(2),
                        windows.size(3));
@@ -107,9 +156,9 @@ at::Tensor ScribbleRecipe::segment(const at::Tensor& image) {
       .to(at::kByte);
 }
 
-void ScribbleRecipe::evaluate(const Batch& batch, SampleRandom& /*random*/,
-                              MetricSums& sums) {
-  if (whole_ == nullptr) return evaluate_centres(batch, sums);
+void ScribbleTask::evaluate(const Batch& batch, SampleRandom& /*random*/,
+                            MetricSums& sums) {
+  if (data_.whole == nullptr) return evaluate_centres(batch, sums);
   for (int64_t i = 0; i < batch.size(); ++i) {
     const int64_t height = batch[2][i][0].item<int64_t>();
     const int64_t width = batch[2][i][1].item<int64_t>();
@@ -122,41 +171,46 @@ void ScribbleRecipe::evaluate(const Batch& batch, SampleRandom& /*random*/,
     if (settings_.save_path.empty()) continue;
     const fs::path path =
         fs::path(settings_.save_path) /
-        (whole_->name(batch.indices[static_cast<size_t>(i)]) + ".png");
+        (data_.whole->name(batch.indices[static_cast<size_t>(i)]) + ".png");
     make_output_folder(path.parent_path());
     write_file_atomically(path,
                           encode_palette_png(as_image(classes), voc_palette()));
   }
 }
 
-Metrics ScribbleRecipe::derive(const MetricCounts& counts) {
+Metrics ScribbleTask::derive(const MetricCounts& counts) const {
   const auto confusion = counts.find("confusion");
   if (confusion == counts.end()) return {};
-  scores_ = segmentation_scores(confusion->second);
-  return {{"iou", scores_.iou}, {"acc", scores_.accuracy}};
+  const SegmentationScores scores = segmentation_scores(confusion->second);
+  return {{"iou", scores.iou}, {"acc", scores.accuracy}};
 }
 
-std::vector<OutputFile> ScribbleRecipe::result_files(
-    const Metrics& /*metrics*/) {
+std::vector<OutputFile> ScribbleTask::report(const Metrics& /*metrics*/,
+                                             const MetricCounts& counts) {
   if (settings_.save_path.empty()) return {};
-  std::string text = fmt::format("IOU_All: {:.6f}\nIOU_Ind:", scores_.iou);
-  for (const double iou : scores_.iou_of_class) {
+  const SegmentationScores scores = segmentation_scores(counts.at("confusion"));
+  std::string text = fmt::format("IOU_All: {:.6f}\nIOU_Ind:", scores.iou);
+  for (const double iou : scores.iou_of_class) {
     text += fmt::format(" {:.6f}", iou);
   }
-  text += fmt::format("\nACC_Pix: {:.6f}\n", scores_.accuracy);
+  text += fmt::format("\nACC_Pix: {:.6f}\n", scores.accuracy);
   const fs::path path = fs::absolute(settings_.save_path).string() + ".txt";
   std::error_code error;
   if (fs::exists(path, error)) text = read_file(path) + text;
   return {{.name = path.string(), .bytes = text}};
 }
 
-// Of each the image, the truth and what was found.
-at::Tensor ScribbleRecipe::sample(std::span<const int64_t> items,
-                                  SampleRandom& /*random*/) {
+int64_t ScribbleTask::num_items() const {
+  return data_.shown ? std::min(kShownImages, data_.shown->size()) : 0;
+}
+
+// For each item the image, the truth and the prediction.
+at::Tensor ScribbleTask::sample(std::span<const int64_t> items,
+                                SampleRandom& /*random*/) {
   std::vector<at::Tensor> rows;
   for (const int64_t item : items) {
     // Items beyond the last keep ranks in step.
-    const Sample shown = shown_->get(item % shown_->size(), 0);
+    const Sample shown = data_.shown->get(item % data_.shown->size(), 0);
     const at::Tensor image =
         shown[0].to(model_->parameters()[0].device()).unsqueeze(0);
     const ScribbleOutput output = model_->forward(normalised(image));
@@ -172,18 +226,19 @@ at::Tensor ScribbleRecipe::sample(std::span<const int64_t> items,
   return torch::stack(rows).to(model_->parameters()[0].device());
 }
 
-std::vector<OutputFile> ScribbleRecipe::render(const at::Tensor& items) {
+std::vector<OutputFile> ScribbleTask::render(const at::Tensor& items) {
   const Grid grid = make_grid(items.flatten(0, 1).unsqueeze(1), {.columns = 3});
   return {{.name = "images/step{step}.png",
            .bytes = last_image(grid),
            .title = "label_scribble&pred_seg"}};
 }
 
-std::vector<OutputFile> ScribbleRecipe::predict(int64_t input) {
-  const Image image = own_images_.read(input);
+std::vector<OutputFile> ScribbleTask::predict(int64_t input) {
+  const Image image = data_.own_images.read(input);
   const at::Tensor classes =
       segment(to_tensor(image).to(model_->parameters()[0].device()));
-  return segmentation_files(own_images_.name(input), image, as_image(classes));
+  return segmentation_files(data_.own_images.name(input), image,
+                            as_image(classes));
 }
 
 }  // namespace lockstep

@@ -1,27 +1,27 @@
 // Files in the layout of a recipe's original project, written and read.
 #pragma once
 
+#include "lockstep/checkpoint_layout.h"
 #include "lockstep/checkpoint_tree.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/train_state.h"
 #include "lockstep/options.h"
-#include "lockstep/run/checkpoint_keys.h"
 
 namespace lockstep {
 
 // Adds the model's parts to the checkpoint. Throws InternalError for a
 // parameter that belongs to no part.
 void put_model(Tree& checkpoint, const torch::nn::Module& model,
-               const CheckpointKeys& keys);
+               const CheckpointLayout& layout);
 
 // The same for moving averages, whose tensors the checkpoint also has
 // elsewhere: a file holds shared memory once.
 void put_averages(Tree& checkpoint, Learner& learner,
-                  const CheckpointKeys& keys);
+                  const CheckpointLayout& layout);
 
 // Epoch, step, losses, best value.
 void put_progress(Tree& checkpoint, const TrainState& state,
-                  const CheckpointKeys& keys);
+                  const CheckpointLayout& layout);
 
 // All settings by name.
 Tree settings_tree(const Options& options);
@@ -30,12 +30,12 @@ Tree settings_tree(const Options& options);
 // under those that programs commonly use, or the file itself is the dict. Names
 // may begin with "module.". Throws FormatError with the file's keys when there
 // are none; `path` is for the message.
-Tree find_weights(const TreeView& file, const CheckpointKeys& keys,
+Tree find_weights(const TreeView& file, const CheckpointLayout& layout,
                   const std::string& path);
 
 // Moving average `index`, by the names of the model's parameters. Throws
 // ConfigError when the file has no such average.
-Tree find_average(const TreeView& file, const CheckpointKeys& keys,
+Tree find_average(const TreeView& file, const CheckpointLayout& layout,
                   int64_t index, const std::vector<std::string>& names);
 
 }  // namespace lockstep

@@ -1,10 +1,11 @@
-// The recipes by name.
+// The recipes of this library, by name.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "lockstep/export.h"
 #include "lockstep/recipe.h"
 
 namespace lockstep {
@@ -14,9 +15,9 @@ struct RecipeEntry {
   std::unique_ptr<Recipe> (*make)();
 };
 
-std::span<const RecipeEntry> recipes();
+LOCKSTEP_EXPORT std::span<const RecipeEntry> recipes();
 
 // Throws ConfigError with the nearest name, or with all of them.
-std::unique_ptr<Recipe> make_recipe(std::string_view name);
+LOCKSTEP_EXPORT std::unique_ptr<Recipe> make_recipe(std::string_view name);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "lockstep/run/session.h"
+#include "lockstep/cli/session.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,10 @@
 #include "lockstep/cli/startup_text.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
+#include "lockstep/engine/common_settings.h"
 #include "lockstep/error.h"
+#include "lockstep/feature_caching.h"
+#include "lockstep/image_scoring.h"
 
 namespace lockstep {
 namespace {
@@ -46,39 +49,47 @@ void require_equal_settings(const World& world, const Options& options) {
 
 Session::Session(Recipe& recipe, const CommandLine& line,
                  const ConsoleOutput& output, const Environment& environment)
-    : recipe_(recipe),
-      line_(line),
+    : line_(line),
       environment_(environment),
       world_(World::from_environment(world_config(line.config()), environment)),
       console_(std::make_unique<Console>(
           ConsoleConfig{.rank = world_.rank(), .speaks = world_.is_main()},
-          output)) {
+          output)),
+      recipe_(recipe.name()) {
   const TrainConfig& config = line.config();
   require_equal_settings(world_, line.options());
   if (config.deterministic) require_determinism();
   precision_ = resolve_precision(config, line.options(), world_.device());
   apply_precision(precision_);
   batch_ = resolve_batch_size(config, line.options(), world_.size());
-  if (line.command() == Command::kSample) {
-    recipe.prepare_sampling(config);
-  } else if (line.command() == Command::kEval) {
-    data_ = recipe.open_eval_data(config);
-  } else {
-    data_ = recipe.open_data(config);
-  }
-  if (config.skip_bad_samples) skip_bad_samples();
-  facts_ = recipe.facts();
-  if (line.command() == Command::kTrain && !config.deterministic) {
-    choose_kernels(facts_.shapes);
-  }
+  with_memory_report([] { return std::string("making the model"); },
+                     [&] { build_task(recipe); });
+  const bool trains =
+      line.purpose() == Purpose::kTrain || line.purpose() == Purpose::kPrepare;
+  if (trains && !config.deterministic) choose_kernels(info_.shapes);
 }
 
-void Session::fill_caches() {
-  const Shard share{world_.rank(), world_.size()};
+void Session::build_task(Recipe& recipe) {
+  seed_everything(line_.config().seed);
+  task_ = recipe.build(line_.settings(), line_.purpose());
+  info_ = task_->info();
+  data_ = task_->data();
+  const auto* scoring = ability<ImageScoring>(*task_);
+  if (scoring != nullptr) reference_ = scoring->reference();
+  if (!line_.config().skip_bad_samples) return;
+  data_ = {.train = skipping(data_.train),
+           .validation = skipping(data_.validation)};
+  reference_ = skipping(reference_);
+}
+
+void Session::fill_cache() {
+  auto* caching = ability<FeatureCaching>(*task_);
+  if (caching == nullptr) return;
   bool is_shown = false;
   for (;;) {
     world_.status().set_phase(Phase::kLoadingData);
-    const CacheProgress own = recipe_.fill_cache(share);
+    const CacheProgress own =
+        caching->fill_cache(Shard{world_.rank(), world_.size()});
     const int64_t left = world_.reduce(own.total - own.done, ReduceOp::kSum);
     const int64_t total = world_.reduce(own.total, ReduceOp::kSum);
     if (left > 0 || is_shown) {
@@ -91,12 +102,11 @@ void Session::fill_caches() {
   if (is_shown) console_->finish_progress();
 }
 
-void Session::skip_bad_samples() {
-  for (auto* data : {&data_.train, &data_.validation, &data_.reference}) {
-    if (*data == nullptr) continue;
-    skipping_.push_back(std::make_shared<SkipBadSamples>(*data));
-    *data = skipping_.back();
-  }
+std::shared_ptr<const Dataset> Session::skipping(
+    const std::shared_ptr<const Dataset>& data) {
+  if (data == nullptr) return nullptr;
+  skipping_.push_back(std::make_shared<SkipBadSamples>(data));
+  return skipping_.back();
 }
 
 void Session::report_bad_samples() {
@@ -135,9 +145,8 @@ std::unique_ptr<Learner> Session::make_learner(
       [] { return std::string("making the model"); },
       [&] {
         const TrainConfig& config = line_.config();
-        seed_everything(config.seed);
         learner = std::make_unique<Learner>(
-            recipe_, world_,
+            *task_, world_,
             LearnerConfig{.optimization = config.optimization,
                           .precision = precision_,
                           .bucket_layout = std::move(bucket_layout)});
@@ -155,7 +164,7 @@ void Session::with_memory_report(const std::function<std::string()>& what,
     if (!is_out_of_memory(error)) throw;
     throw DeviceError(out_of_memory_text(world_, what(), error.what(),
                                          batch_.per_process,
-                                         facts_.memory_remedies));
+                                         info_.memory_remedies));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "lockstep/run/checkpoint_layout.h"
+#include "lockstep/run/checkpoint_sections.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -27,7 +27,7 @@ std::vector<std::string> names_in(const Tree& weights) {
 }
 
 std::vector<std::string> found_in(const Tree& file,
-                                  const CheckpointKeys& keys = {}) {
+                                  const CheckpointLayout& keys = {}) {
   return names_in(find_weights(file, keys, "a.pt"));
 }
 
@@ -36,7 +36,7 @@ TEST(CheckpointLayout, WeightsAreFoundUnderTheRecipesKeysFirst) {
   file["state_dict"] = tensors({"other"});
   file["encoder"] = tensors({"module._orig_mod.w"});
   file["decoder"] = tensors({"w"});
-  const CheckpointKeys keys{
+  const CheckpointLayout keys{
       .model = {{.key = "encoder", .prefix = "encoder."},
                 {.key = "decoder", .prefix = "decoder."}}};
   EXPECT_EQ(found_in(file, keys),
@@ -65,7 +65,7 @@ TEST(CheckpointLayout, AFileWithoutWeightsIsRefusedWithWhatItHolds) {
 }
 
 TEST(CheckpointLayout, AveragesAreFoundWithAndWithoutDots) {
-  const CheckpointKeys keys{.averages = {"ema"}};
+  const CheckpointLayout keys{.averages = {"ema"}};
   const std::vector<std::string> names = {"first.weight", "last.weight"};
   for (const auto& saved :
        {std::vector<std::string>{"first.weight", "last.weight", "decay"},
@@ -77,7 +77,7 @@ TEST(CheckpointLayout, AveragesAreFoundWithAndWithoutDots) {
 }
 
 TEST(CheckpointLayout, AnAverageOfAnotherModelIsRefused) {
-  const CheckpointKeys keys{.averages = {"ema"}};
+  const CheckpointLayout keys{.averages = {"ema"}};
   Tree file = Tree::dict();
   file["ema"] = tensors({"firstweight"});
   const std::string missing = config_error(

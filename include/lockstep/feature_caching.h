@@ -1,0 +1,29 @@
+// The ability to compute features of the data once and keep them on disk: those
+// of frozen networks, say.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/distributed_sampler.h"
+#include "lockstep/export.h"
+
+namespace lockstep {
+
+// How much of a rank's part is done.
+struct CacheProgress {
+  int64_t done = 0;
+  int64_t total = 0;
+};
+
+// A task implements it beside Task. Ranks share the work, and later runs find
+// it done.
+class LOCKSTEP_EXPORT FeatureCaching {
+ public:
+  virtual ~FeatureCaching() = default;
+
+  // Works for some seconds on this rank's part. Called on all ranks, before the
+  // first batch, until every rank is done. The model is on its device already.
+  virtual CacheProgress fill_cache(const Shard& shard) = 0;
+};
+
+}  // namespace lockstep

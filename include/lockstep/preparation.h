@@ -1,0 +1,30 @@
+// The ability to make data ready once, before training: `lockstep prepare`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lockstep/export.h"
+
+namespace lockstep {
+
+// A recipe implements it beside Recipe: it needs no settings, data or model.
+class LOCKSTEP_EXPORT Preparation {
+ public:
+  using Arguments = std::vector<std::string>;
+  using Progress = std::function<void(int64_t done, int64_t total)>;
+
+  virtual ~Preparation() = default;
+
+  // Whether prepare() takes these arguments. If not they are settings: a task
+  // is built for Purpose::kPrepare and fills its feature cache. Default: yes.
+  virtual bool takes(const Arguments& /*arguments*/) const { return true; }
+
+  // Called in one process. Returns a report for the console.
+  virtual std::string prepare(const Arguments& arguments,
+                              const Progress& progress) = 0;
+};
+
+}  // namespace lockstep

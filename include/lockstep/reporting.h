@@ -1,0 +1,22 @@
+// The ability to write the results of `lockstep eval` as files.
+#pragma once
+
+#include <vector>
+
+#include "lockstep/export.h"
+#include "lockstep/metrics.h"
+#include "lockstep/output_file.h"
+
+namespace lockstep {
+
+// A task implements it beside Task.
+class LOCKSTEP_EXPORT Reporting {
+ public:
+  virtual ~Reporting() = default;
+
+  // Called once, on rank 0, with the totals of all ranks.
+  virtual std::vector<OutputFile> report(const Metrics& metrics,
+                                         const MetricCounts& counts) = 0;
+};
+
+}  // namespace lockstep

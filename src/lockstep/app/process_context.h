@@ -1,0 +1,10 @@
+// The streams and the environment of this process, for commands on recipes.
+#pragma once
+
+#include "lockstep/cli/commands.h"
+
+namespace lockstep {
+
+CommandContext process_context();
+
+}  // namespace lockstep

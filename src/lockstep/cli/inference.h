@@ -1,0 +1,31 @@
+// What eval and sample share.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/command_line.h"
+#include "lockstep/engine/evaluation.h"
+#include "lockstep/engine/learner.h"
+#include "lockstep/output_file.h"
+#include "lockstep/track/console.h"
+
+namespace lockstep {
+
+// Shows progress; a signal ends the process as usual.
+GoOn shown_as(const char* label, Console& console);
+
+// Loads the weights of --checkpoint, or the average of --ema. Returns the step
+// of the run.
+int64_t load_checkpoint(Learner& learner, const CommandLine& line);
+
+// Makes the folder.
+void write_output(const std::filesystem::path& path, const std::string& bytes);
+
+// Writes the files and lists their paths.
+void write_files(const std::vector<OutputFile>& files, int64_t step,
+                 const std::filesystem::path& folder, Console& console);
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// What the recipe dit trains and samples.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lockstep/datasets/images/image_sets.h"
+#include "lockstep/image_scoring.h"
+#include "lockstep/models/dit/flow.h"
+#include "lockstep/models/dit/model.h"
+#include "lockstep/recipes/dit/dit.h"
+#include "lockstep/sampling.h"
+#include "lockstep/task.h"
+
+namespace lockstep {
+
+class DitTask final : public Task, public Sampling, public ImageScoring {
+ public:
+  // Without sets it can only sample.
+  DitTask(const DitSettings& settings, ImageSets sets, int64_t num_scored);
+
+  TaskInfo info() const override;
+  DataSets data() const override;
+  std::shared_ptr<torch::nn::Module> model() const override { return model_; }
+  Loss loss(const Batch& batch, SampleRandom& random) override;
+
+  int64_t num_items() const override;
+  at::Tensor sample(std::span<const int64_t> items,
+                    SampleRandom& random) override;
+  std::vector<OutputFile> render(const at::Tensor& items) override;
+  bool samples_averages() const override { return true; }
+
+  int64_t num_images() const override { return num_scored_; }
+  std::shared_ptr<const Dataset> reference() const override {
+    return sets_.reference;
+  }
+  at::Tensor generate(std::span<const int64_t> items,
+                      SampleRandom& random) override;
+
+ private:
+  int64_t items_per_scale() const;
+  FlowStart start_of(const std::vector<int64_t>& classes,
+                     const std::vector<double>& scales,
+                     SampleRandom& random) const;
+
+  DitSettings settings_;
+  ImageSets sets_;
+  int64_t num_scored_;
+  std::shared_ptr<Dit> model_;
+};
+
+}  // namespace lockstep

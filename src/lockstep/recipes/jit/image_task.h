@@ -1,0 +1,56 @@
+// The recipe jit on images: by class, from noise, as in the paper of JiT.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lockstep/datasets/images/image_sets.h"
+#include "lockstep/image_scoring.h"
+#include "lockstep/models/jit/image_model.h"
+#include "lockstep/recipe.h"
+#include "lockstep/recipes/jit/jit_settings.h"
+#include "lockstep/sampling.h"
+
+namespace lockstep {
+
+class JitImageTask final : public Task, public Sampling, public ImageScoring {
+ public:
+  // Without sets it can only sample. settings.images.num_classes is set.
+  JitImageTask(const JitSettings& settings, ImageSets sets, int64_t num_scored);
+
+  TaskInfo info() const override;
+  DataSets data() const override;
+  std::shared_ptr<torch::nn::Module> model() const override { return model_; }
+  Loss loss(const Batch& batch, SampleRandom& random) override;
+
+  int64_t num_items() const override;
+  at::Tensor sample(std::span<const int64_t> items,
+                    SampleRandom& random) override;
+  std::vector<OutputFile> render(const at::Tensor& items) override;
+  bool samples_averages() const override { return true; }
+
+  int64_t num_images() const override { return num_scored_; }
+  std::shared_ptr<const Dataset> reference() const override {
+    return sets_.reference;
+  }
+  at::Tensor generate(std::span<const int64_t> items,
+                      SampleRandom& random) override;
+
+ private:
+  at::Tensor make_images(const std::vector<int64_t>& classes,
+                         SampleRandom& random);
+
+  JitShared shared_;
+  JitImageSettings settings_;
+  ImageSets sets_;
+  int64_t num_scored_;
+  int64_t num_classes_;
+  std::shared_ptr<JitImage> model_;
+};
+
+// Fills in the number of classes. Throws ConfigError.
+std::unique_ptr<Task> build_jit_images(const TrainConfig& common,
+                                       Purpose purpose, JitSettings& settings);
+
+}  // namespace lockstep

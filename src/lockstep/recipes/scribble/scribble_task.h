@@ -1,0 +1,70 @@
+// What the recipe scribble trains, evaluates and segments.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/datasets/voc/samples.h"
+#include "lockstep/models/deeplab/model.h"
+#include "lockstep/prediction.h"
+#include "lockstep/recipes/scribble/own_images.h"
+#include "lockstep/recipes/scribble/scribble.h"
+#include "lockstep/reporting.h"
+#include "lockstep/sampling.h"
+#include "lockstep/task.h"
+
+namespace lockstep {
+
+// What a task has depends on its purpose.
+struct ScribbleTaskData {
+  DataSets sets = {};
+  std::string text = {};  // About the sets, for the start of a run.
+  // What the model starts from; none: random weights.
+  std::optional<std::string> first_weights = {};
+  std::shared_ptr<const Dataset> shown = {};  // Images that samplings show.
+  std::shared_ptr<const WholeSamples> whole = {};  // To evaluate.
+  OwnImages own_images = {};                       // To segment.
+};
+
+class ScribbleTask final : public Task,
+                           public Sampling,
+                           public Prediction,
+                           public Reporting {
+ public:
+  ScribbleTask(const ScribbleSettings& settings, ScribbleTaskData data);
+
+  TaskInfo info() const override;
+  DataSets data() const override { return data_.sets; }
+  std::shared_ptr<torch::nn::Module> model() const override { return model_; }
+  Loss loss(const Batch& batch, SampleRandom& random) override;
+  void evaluate(const Batch& batch, SampleRandom& random,
+                MetricSums& sums) override;
+  Metrics derive(const MetricCounts& counts) const override;
+
+  std::vector<OutputFile> report(const Metrics& metrics,
+                                 const MetricCounts& counts) override;
+
+  int64_t num_items() const override;
+  at::Tensor sample(std::span<const int64_t> items,
+                    SampleRandom& random) override;
+  std::vector<OutputFile> render(const at::Tensor& items) override;
+
+  int64_t num_inputs() const override { return data_.own_images.size(); }
+  std::vector<OutputFile> predict(int64_t input) override;
+
+ private:
+  at::Tensor normalised(const at::Tensor& images);
+  void evaluate_centres(const Batch& batch, MetricSums& sums);
+  // Classes [H, W], uint8, of an image, uint8 [3, H, W].
+  at::Tensor segment(const at::Tensor& image);
+
+  ScribbleSettings settings_;
+  ScribbleTaskData data_;
+  std::shared_ptr<ScribbleNet> model_;
+  at::Tensor mean_;  // Copied to the model's device when first used.
+  at::Tensor scale_;
+};
+
+}  // namespace lockstep

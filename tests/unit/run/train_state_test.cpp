@@ -1,6 +1,7 @@
+#include "lockstep/engine/train_state.h"
+
 #include <gtest/gtest.h>
 
-#include "lockstep/engine/train_state.h"
 #include "lockstep/run/state_tree.h"
 
 namespace lockstep {

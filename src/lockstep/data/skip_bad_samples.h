@@ -13,7 +13,7 @@ namespace lockstep {
 
 struct BadSamples {
   int64_t count = 0;  // Each sample counts once.
-  // Of the first 10,000 that were met. They name the file: so a sample that
+  // Messages of the first 10,000. They name the file: so a sample that
   // several data sets or ranks have met can be told from others.
   std::vector<std::string> messages = {};
 };

@@ -49,7 +49,7 @@ struct WeightsTarget {
   torch::nn::Module& model;
   CheckpointLayout keys = {};
   std::vector<std::string> averaged = {};  // Names; buffers have no average.
-  FrozenNets frozen = {};                  // Of TaskInfo.
+  FrozenNets frozen = {};                  // TaskInfo::frozen.
 };
 
 // The weights alone, or a moving average of them (--ema), for eval and sample.
@@ -58,7 +58,7 @@ int64_t load_weights(const std::filesystem::path& path,
                      std::optional<int64_t> average,
                      const WeightsTarget& target);
 
-// Of the folder, with a step beyond `step`.
+// The checkpoints of the folder with a step beyond `step`.
 std::vector<std::filesystem::path> newer_checkpoints(
     const CheckpointsConfig& config, int64_t step);
 

@@ -155,7 +155,7 @@ std::string job_line(const Environment& environment) {
   if (const auto job = find(environment, "LOCKSTEP_JOB")) {
     return fmt::format("# job {}\n", *job);
   }
-  // Of torchrun: the process that starts the workers anew stays the same.
+  // torchrun: the process that restarts the workers stays the same.
   if (const auto run = find(environment, "TORCHELASTIC_RUN_ID")) {
     return fmt::format("# job {} of process {}\n", *run, getppid());
   }
@@ -300,7 +300,7 @@ std::optional<SavedSettings> newest_checkpoint_settings(
         return found;
       }
     } catch (const Error&) {
-      // Of another recipe, or damaged: an older one may do.
+      // Another recipe, or damaged: try an older one.
     }
   }
   return std::nullopt;

@@ -1,10 +1,10 @@
 // What a loader gives.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <vector>
-
-#include "lockstep/tensor/tensor.h"
 
 namespace lockstep {
 

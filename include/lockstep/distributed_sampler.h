@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lockstep/export.h"
+
 namespace lockstep {
 
 // What to do when the samples do not divide evenly among the ranks.
@@ -32,7 +34,7 @@ struct Shard {
 
 // With kPad and kDrop bit-identical to torch.utils.data.DistributedSampler.
 // Immutable; safe to use from several threads.
-class DistributedSampler {
+class LOCKSTEP_EXPORT DistributedSampler {
  public:
   // Throws ConfigError for an empty data set or an impossible shard.
   DistributedSampler(int64_t num_samples, Shard shard,

@@ -12,6 +12,7 @@
 #include "lockstep/batch.h"
 #include "lockstep/dataset.h"
 #include "lockstep/distributed_sampler.h"
+#include "lockstep/export.h"
 #include "lockstep/world.h"
 
 namespace lockstep {
@@ -27,10 +28,11 @@ struct LoaderConfig {
 };
 
 class BatchStream;
+class StatusWriter;
 
 // The batches of an epoch or of a whole training, in order. Each batch is given
 // once. Leaving a loop early is fine: its threads end with it.
-class Batches {
+class LOCKSTEP_EXPORT Batches {
  public:
   explicit Batches(std::unique_ptr<BatchStream> stream);
   ~Batches();
@@ -71,7 +73,7 @@ class Batches {
 
 // Thread safety: one thread at a time. The data set is shared by all threads,
 // not copied.
-class Loader {
+class LOCKSTEP_EXPORT Loader {
  public:
   // Throws ConfigError for a bad config or an empty data set.
   Loader(std::shared_ptr<const Dataset> dataset, const World& world,
@@ -93,7 +95,7 @@ class Loader {
   c10::Device device_;
   LoaderConfig config_;
   DistributedSampler sampler_;
-  StatusWriter status_;
+  std::shared_ptr<const StatusWriter> status_;
 };
 
 }  // namespace lockstep

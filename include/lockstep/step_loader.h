@@ -25,6 +25,7 @@
 
 #include "lockstep/dataset.h"
 #include "lockstep/distributed_sampler.h"
+#include "lockstep/export.h"
 #include "lockstep/loader.h"
 #include "lockstep/world.h"
 
@@ -48,7 +49,7 @@ class StepPlan;
 
 // Immutable. Samples of similar length come together where the data set has
 // Dataset::lengths().
-class StepLoader {
+class LOCKSTEP_EXPORT StepLoader {
  public:
   // Throws ConfigError for a bad config, an empty data set, fewer samples than
   // processes, or an epoch without a step.
@@ -74,7 +75,7 @@ class StepLoader {
   c10::Device device_;
   StepLoaderConfig config_;
   std::shared_ptr<const StepPlan> plan_;
-  StatusWriter status_;
+  std::shared_ptr<const StatusWriter> status_;
 };
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "lockstep/base/status.h"
 #include "lockstep/data/batch_request.h"
 #include "lockstep/loader.h"
 
@@ -116,7 +117,7 @@ struct StreamConfig {
 // The batches that `requests` asks for.
 Batches stream_batches(std::shared_ptr<const Dataset> dataset,
                        RequestSequence requests, const StreamConfig& config,
-                       const StatusWriter& status = {});
+                       const StatusWriter& status);
 
 // Throws ConfigError with the name of a loader's setting that is too small.
 void require_at_least(const char* name, int64_t value, int64_t least);

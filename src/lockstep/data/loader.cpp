@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/base/status.h"
 #include "lockstep/data/batch_stream.h"
 #include "lockstep/error.h"
 
@@ -52,7 +53,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const World& world,
                LoaderConfig config)
     : Loader(std::move(dataset), Shard{world.rank(), world.size()},
              world.device(), config) {
-  status_ = world.status();
+  status_ = std::make_shared<StatusWriter>(world.status());
 }
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, Shard shard,
@@ -60,7 +61,8 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, Shard shard,
     : dataset_(std::move(dataset)),
       device_(device),
       config_(config),
-      sampler_(size_of(dataset_), shard, sampler_config(config)) {
+      sampler_(size_of(dataset_), shard, sampler_config(config)),
+      status_(std::make_shared<StatusWriter>()) {
   require_at_least("batch_size", config.batch_size, 1);
   require_at_least("workers", config.workers, 0);
   require_at_least("prefetch_batches", config.prefetch_batches, 1);
@@ -86,7 +88,7 @@ Batches Loader::resume(DataPosition position) const {
        .workers = config_.workers,
        .prefetch_batches = config_.prefetch_batches,
        .device = device_},
-      status_);
+      *status_);
 }
 
 }  // namespace lockstep

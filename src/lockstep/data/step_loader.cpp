@@ -1,5 +1,6 @@
 #include "lockstep/step_loader.h"
 
+#include "lockstep/base/status.h"
 #include "lockstep/data/batch_stream.h"
 #include "lockstep/data/step_plan.h"
 #include "lockstep/error.h"
@@ -33,7 +34,7 @@ StepLoader::StepLoader(std::shared_ptr<const Dataset> dataset,
                        const World& world, StepLoaderConfig config)
     : StepLoader(std::move(dataset), Shard{world.rank(), world.size()},
                  world.device(), config) {
-  status_ = world.status();
+  status_ = std::make_shared<StatusWriter>(world.status());
 }
 
 StepLoader::StepLoader(std::shared_ptr<const Dataset> dataset, Shard shard,
@@ -42,7 +43,8 @@ StepLoader::StepLoader(std::shared_ptr<const Dataset> dataset, Shard shard,
       device_(device),
       config_(config),
       plan_(std::make_shared<const StepPlan>(
-          plan_config(dataset_.get(), config), shard)) {}
+          plan_config(dataset_.get(), config), shard)),
+      status_(std::make_shared<StatusWriter>()) {}
 
 Batches StepLoader::batches(DataPosition first) const {
   return stream_batches(dataset_, StepRequests(*plan_, first),
@@ -50,7 +52,7 @@ Batches StepLoader::batches(DataPosition first) const {
                          .workers = config_.workers,
                          .prefetch_batches = config_.prefetch_batches,
                          .device = device_},
-                        status_);
+                        *status_);
 }
 
 int64_t StepLoader::steps_per_epoch() const { return plan_->steps_per_epoch(); }

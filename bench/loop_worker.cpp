@@ -15,11 +15,10 @@
 
 #include "lockstep/cli/command_line.h"
 #include "lockstep/cli/commands.h"
-#include "lockstep/data/step_plan.h"
-#include "lockstep/loader.h"
 #include "lockstep/optimizer.h"
 #include "lockstep/program.h"
 #include "lockstep/recipes/tiny/tiny.h"
+#include "lockstep/step_loader.h"
 
 namespace {
 
@@ -61,13 +60,12 @@ void train_by_hand(int steps) {
   const auto model = task->model();
   lockstep::AdamW optimizer(model->parameters(), {.lr = 3e-3});
   const int64_t batch_size = line.config().batch_size;
-  const lockstep::StepPlan plan({.num_samples = data.train->size(),
-                                 .global_batch = batch_size,
-                                 .micro_batch = batch_size},
-                                {});
-  auto batches =
-      lockstep::stream_batches(data.train, lockstep::StepRequests(plan, {}),
-                               {.workers = 1, .prefetch_batches = 2});
+  const lockstep::StepLoader loader(data.train, lockstep::Shard{},
+                                    c10::Device(c10::DeviceType::CPU),
+                                    {.global_batch_size = batch_size,
+                                     .micro_batch_size = batch_size,
+                                     .workers = 1});
+  auto batches = loader.batches();
   for (int step = 0; step < steps; ++step) {
     const auto batch = batches.next();
     lockstep::SampleRandom random(batch->seeds);

@@ -62,43 +62,51 @@ double accuracy(torch::nn::Sequential& net, lockstep::Loader& loader,
 }
 
 void train(const lockstep::World& world) {
-  constexpr int kEpochs = 15;
-  constexpr int kAccumulation = 2;
+  constexpr int64_t kEpochs = 15;
   torch::manual_seed(7);
   auto net = make_net();
   net->to(world.device());
   lockstep::DistributedDataParallel ddp(net, world);
   torch::optim::SGD optimizer(
       net->parameters(), torch::optim::SGDOptions(/*lr=*/0.2).momentum(0.9));
-  lockstep::Loader train_data(std::make_shared<Ring>(4000, 1), world,
-                              {.batch_size = 20, .workers = 2, .seed = 7});
+  // Every step takes the same 80 samples on any number of ranks.
+  const lockstep::StepLoader train_data(std::make_shared<Ring>(4000, 1), world,
+                                        {.global_batch_size = 80,
+                                         .micro_batch_size = 20,
+                                         .workers = 2,
+                                         .seed = 7});
   lockstep::Loader test_data(
       std::make_shared<Ring>(1001, 100000), world,
       {.batch_size = 50, .shuffle = false, .uneven = lockstep::Uneven::kExact});
 
-  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
-    double loss_sum = 0;
-    auto batches = train_data.epoch(epoch);
-    for (const lockstep::Batch& batch : batches) {
-      const int64_t number = batch.next.batch;  // counted from 1
-      const bool last_of_group = number % kAccumulation == 0 ||
-                                 number == train_data.batches_per_epoch();
-      const auto quiet = ddp.no_sync(!last_of_group);
-      auto loss = torch::nn::functional::cross_entropy(ddp(batch[0]), batch[1]);
-      (loss / kAccumulation).backward();
-      loss_sum += loss.item<double>();
-      if (!last_of_group) continue;
-      optimizer.step();
-      net->zero_grad();
-    }
-    const double mean_loss = world.reduce(
-        loss_sum / static_cast<double>(train_data.batches_per_epoch()),
-        lockstep::ReduceOp::kMean);
+  double loss_sum = 0;
+  auto batches = train_data.batches();
+  for (const lockstep::Batch& batch : batches) {
+    const lockstep::Step& step = batch.step;
+    const auto quiet = ddp.no_sync(!batch.ends_step());
+    auto loss = torch::nn::functional::cross_entropy(
+        ddp(batch[0]), batch[1],
+        torch::nn::functional::CrossEntropyFuncOptions().reduction(
+            torch::kSum));
+    if (batch.is_filler) loss = loss * 0;  // This rank has no samples left.
+    // DDP averages over ranks: this is the gradient of the step's mean loss.
+    (loss * world.size() / step.num_samples).backward();
+    loss_sum += loss.item<double>();
+    if (!batch.ends_step()) continue;
+    optimizer.step();
+    net->zero_grad();
+    if (!step.ends_epoch()) continue;
+
+    const double mean_loss =
+        world.reduce(loss_sum, lockstep::ReduceOp::kSum) / 4000;
+    loss_sum = 0;
     const double test_accuracy = accuracy(net, test_data, world);
     if (world.is_main()) {
-      std::cout << "epoch " << epoch << " loss " << std::setprecision(4)
-                << mean_loss << " accuracy " << test_accuracy << std::endl;
+      std::cout << "epoch " << step.begin.epoch << " loss "
+                << std::setprecision(4) << mean_loss << " accuracy "
+                << test_accuracy << std::endl;
     }
+    if (step.next.epoch == kEpochs) break;
   }
 }
 

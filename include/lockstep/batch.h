@@ -1,33 +1,33 @@
-// What a loader gives, and what it is asked for.
+// What a loader gives.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <vector>
 
 namespace lockstep {
 
-// Where in the data a run stands: enough to go on with the very next batch.
+// Where in the data a training stands: enough to continue with the very next
+// batch.
 struct DataPosition {
   int64_t epoch = 0;
-  int64_t batch = 0;  // Batches of this epoch that were given out.
+  // Samples of this epoch already used: by all ranks together (StepLoader), or
+  // by this rank (Loader).
+  int64_t sample = 0;
+
+  bool operator==(const DataPosition&) const = default;
 };
 
-struct BatchRequest {
-  std::vector<int64_t> indices = {};  // The samples, in order; at least one.
-  int64_t epoch = 0;                  // Decides their random draws.
-  DataPosition next = {};
-  // A batch that keeps this rank in step with the others although it has no
-  // samples left: to be computed, and to count nothing.
-  bool is_filler = false;
-};
+// One optimizer step of a StepLoader, equal on every rank.
+struct Step {
+  DataPosition begin = {};
+  int64_t num_samples = 0;  // Over all ranks.
+  int64_t num_micro_batches = 0;
+  DataPosition next = {};  // Position of the step after this one.
 
-// Gives the requests of a run in order, no value at its end. Called from any
-// thread, by one at a time.
-using RequestSequence = std::function<std::optional<BatchRequest>()>;
+  bool ends_epoch() const { return next.epoch != begin.epoch; }
+};
 
 struct Batch {
   std::vector<at::Tensor> tensors = {};  // On the loader's device.
@@ -35,11 +35,21 @@ struct Batch {
   // the device too.
   at::Tensor seeds = {};
   std::vector<int64_t> indices = {};  // The samples, in order.
-  DataPosition next = {};             // Position after this batch.
+  // Where to resume after this batch. Within a step of several micro-batches
+  // this is the step's beginning: its gradients are not in a checkpoint.
+  DataPosition next = {};
+  // Keeps this rank in step with the others although it has no samples left:
+  // to be computed, but its loss counts nothing.
   bool is_filler = false;
+  // The optimizer step and this batch's number in it, from 0. Set by StepLoader
+  // only.
+  Step step = {};
+  int64_t micro_batch = 0;
 
   const at::Tensor& operator[](size_t part) const { return tensors.at(part); }
   int64_t size() const { return static_cast<int64_t>(indices.size()); }
+  // The last micro-batch of its step: exchange gradients, then update.
+  bool ends_step() const { return micro_batch + 1 == step.num_micro_batches; }
 };
 
 }  // namespace lockstep

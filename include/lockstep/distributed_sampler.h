@@ -36,8 +36,8 @@ struct Shard {
 // Immutable; safe to use from several threads.
 class LOCKSTEP_EXPORT DistributedSampler {
  public:
-  // Throws ConfigError for an empty data set or an impossible share.
-  DistributedSampler(int64_t num_samples, Shard share,
+  // Throws ConfigError for an empty data set or an impossible shard.
+  DistributedSampler(int64_t num_samples, Shard shard,
                      SamplerConfig config = {});
 
   // This rank's sample indices in reading order.
@@ -51,7 +51,7 @@ class LOCKSTEP_EXPORT DistributedSampler {
   int64_t padded_size() const;
 
   int64_t num_samples_;
-  Shard share_;
+  Shard shard_;
   SamplerConfig config_;
 };
 

@@ -30,7 +30,7 @@ struct LoaderConfig {
 class BatchStream;
 class StatusWriter;
 
-// The batches of an epoch or of a whole run, in order. Each batch is given
+// The batches of an epoch or of a whole training, in order. Each batch is given
 // once. Leaving a loop early is fine: its threads end with it.
 class LOCKSTEP_EXPORT Batches {
  public:
@@ -71,23 +71,6 @@ class LOCKSTEP_EXPORT Batches {
   std::unique_ptr<BatchStream> stream_;
 };
 
-// Where batches go and how they are made ready.
-struct StreamConfig {
-  uint64_t seed = 0;             // Of the samples' random draws.
-  int workers = 2;               // Threads; 0 loads in the caller's thread.
-  int64_t prefetch_batches = 2;  // Finished batches kept ahead, at least 1.
-  c10::Device device = c10::Device(c10::DeviceType::CPU);
-};
-
-// Batches as somebody else asks for them: what Loader is made of.
-LOCKSTEP_EXPORT Batches stream_batches(std::shared_ptr<const Dataset> dataset,
-                                       RequestSequence requests,
-                                       const StreamConfig& config);
-LOCKSTEP_EXPORT Batches stream_batches(std::shared_ptr<const Dataset> dataset,
-                                       RequestSequence requests,
-                                       const StreamConfig& config,
-                                       const StatusWriter& status);
-
 // Thread safety: one thread at a time. The data set is shared by all threads,
 // not copied.
 class LOCKSTEP_EXPORT Loader {
@@ -95,17 +78,14 @@ class LOCKSTEP_EXPORT Loader {
   // Throws ConfigError for a bad config or an empty data set.
   Loader(std::shared_ptr<const Dataset> dataset, const World& world,
          LoaderConfig config);
-  // Without a world: share and device by hand.
-  Loader(std::shared_ptr<const Dataset> dataset, Shard share,
+  // Without a world: shard and device by hand.
+  Loader(std::shared_ptr<const Dataset> dataset, Shard shard,
          c10::Device device, LoaderConfig config);
 
-  // From batch `first_batch` on: continues exactly where a run stopped.
-  Batches epoch(int64_t number, int64_t first_batch = 0) const;
-  // From Batch::next of the last batch used; at the end of an epoch, an empty
-  // one.
-  Batches resume(DataPosition position) const {
-    return epoch(position.epoch, position.batch);
-  }
+  Batches epoch(int64_t number) const { return resume({.epoch = number}); }
+  // The rest of an epoch, from Batch::next of the last batch used; empty at the
+  // end of the epoch.
+  Batches resume(DataPosition position) const;
 
   int64_t batches_per_epoch() const;
   const DistributedSampler& sampler() const { return sampler_; }

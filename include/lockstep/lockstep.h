@@ -14,6 +14,7 @@
 #include "lockstep/optimizer.h"
 #include "lockstep/program.h"
 #include "lockstep/schedule.h"
+#include "lockstep/step_loader.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/world.h"
 

@@ -43,7 +43,8 @@ CheckpointFile newest_of_whole_files(const CheckpointQuery& query) {
            })) {
     EXPECT_NO_THROW(load_checkpoint(file.path)) << file.path;
   }
-  return find_latest_valid(query).value_or(CheckpointFile{});
+  const auto latest = load_latest(query);
+  return latest ? latest->file : CheckpointFile{};
 }
 
 // Counters that outlive a killed process.

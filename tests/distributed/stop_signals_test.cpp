@@ -14,14 +14,14 @@ TEST(AgreedStop, SlowWorkStopsAtTheVeryNextBoundary) {
   testing::run_ranks({.size = 2}, [](const World& world) {
     StopSignals signals;
     signals.arm(world.status());
-    AgreedStop wish(world, signals);
+    AgreedStop agreed(world, signals);
     // Quick on rank 0: the slower rank counts.
     const Pace pace = world.is_main() ? Pace::kQuick : Pace::kSlow;
-    EXPECT_EQ(wish.next(pace), StopRequest::kNone);
-    EXPECT_EQ(wish.next(pace), StopRequest::kNone);
+    EXPECT_EQ(agreed.next(pace), StopRequest::kNone);
+    EXPECT_EQ(agreed.next(pace), StopRequest::kNone);
     if (world.is_main()) raise(SIGINT);
-    EXPECT_EQ(wish.next(pace), StopRequest::kInterrupt);
-    wish.finish();
+    EXPECT_EQ(agreed.next(pace), StopRequest::kInterrupt);
+    agreed.finish();
   });
 }
 
@@ -29,10 +29,10 @@ TEST(AgreedStop, TheFirstBoundaryCountsAsSlow) {
   testing::run_ranks({.size = 2}, [](const World& world) {
     StopSignals signals;
     signals.arm(world.status());
-    AgreedStop wish(world, signals);
+    AgreedStop agreed(world, signals);
     if (world.is_main()) raise(SIGTERM);
-    EXPECT_EQ(wish.next(Pace::kSlow), StopRequest::kTerminate);
-    wish.finish();
+    EXPECT_EQ(agreed.next(Pace::kSlow), StopRequest::kTerminate);
+    agreed.finish();
   });
 }
 
@@ -40,13 +40,13 @@ TEST(AgreedStop, QuickWorkDoesNotWaitForTheVote) {
   testing::run_ranks({.size = 2}, [](const World& world) {
     StopSignals signals;
     signals.arm(world.status());
-    AgreedStop wish(world, signals);
-    EXPECT_EQ(wish.next(Pace::kQuick), StopRequest::kNone);
-    EXPECT_EQ(wish.next(Pace::kQuick), StopRequest::kNone);
+    AgreedStop agreed(world, signals);
+    EXPECT_EQ(agreed.next(Pace::kQuick), StopRequest::kNone);
+    EXPECT_EQ(agreed.next(Pace::kQuick), StopRequest::kNone);
     if (world.is_main()) raise(SIGINT);
-    EXPECT_EQ(wish.next(Pace::kQuick), StopRequest::kNone);
-    EXPECT_EQ(wish.next(Pace::kQuick), StopRequest::kInterrupt);
-    wish.finish();
+    EXPECT_EQ(agreed.next(Pace::kQuick), StopRequest::kNone);
+    EXPECT_EQ(agreed.next(Pace::kQuick), StopRequest::kInterrupt);
+    agreed.finish();
   });
 }
 
@@ -54,12 +54,12 @@ TEST(AgreedStop, ASaveIsAskedForOnce) {
   testing::run_ranks({.size = 2}, [](const World& world) {
     StopSignals signals;
     signals.arm(world.status());
-    AgreedStop wish(world, signals);
-    EXPECT_EQ(wish.next(Pace::kSlow), StopRequest::kNone);
+    AgreedStop agreed(world, signals);
+    EXPECT_EQ(agreed.next(Pace::kSlow), StopRequest::kNone);
     if (world.is_main()) raise(SIGUSR1);
-    EXPECT_EQ(wish.next(Pace::kSlow), StopRequest::kSave);
-    EXPECT_EQ(wish.next(Pace::kSlow), StopRequest::kNone);
-    wish.finish();
+    EXPECT_EQ(agreed.next(Pace::kSlow), StopRequest::kSave);
+    EXPECT_EQ(agreed.next(Pace::kSlow), StopRequest::kNone);
+    agreed.finish();
   });
 }
 

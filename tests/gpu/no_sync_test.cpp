@@ -6,13 +6,12 @@
 #include <torch/torch.h>
 
 #include "lockstep/cli/command_line.h"
-#include "lockstep/data/step_plan.h"
 #include "lockstep/engine/learner.h"
-#include "lockstep/loader.h"
 #include "lockstep/recipes/jit/jit.h"
 #include "lockstep/recipes/protein/protein.h"
 #include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/recipes/tiny/tiny.h"
+#include "lockstep/step_loader.h"
 #include "support/ranks.h"
 
 namespace lockstep::testing {
@@ -62,19 +61,17 @@ void train_without_reading_back(Task& task, const World& world) {
       {.optimization = {.max_grad_norm = 1, .ema_decay = {0.9, 0.99}},
        .precision = {
            .name = "fp16", .autocast = at::kHalf, .scales_loss = true}});
-  StepPlan plan({.num_samples = data.train->size(),
-                 .global_batch = 32 * world.size(),
-                 .micro_batch = 16},
-                Shard{world.rank(), world.size()});
-  Batches batches = stream_batches(data.train, StepRequests(plan, {}),
-                                   {.device = world.device()});
+  const StepLoader loader(
+      data.train, world,
+      {.global_batch_size = 32 * world.size(), .micro_batch_size = 16});
+  Batches batches = loader.batches();
   const auto step = [&] {
-    for (const auto part : {Learner::Part::kBeforeLast, Learner::Part::kLast}) {
+    for (int k = 0; k < 2; ++k) {
       const auto batch = batches.next();
-      learner.forward(*batch, part, 32 * world.size());
+      learner.forward(*batch);
       learner.backward();
     }
-    learner.update(1e-3, 32 * world.size());
+    learner.update(1e-3);
   };
   // The first steps make buckets, state and handles.
   for (int i = 0; i < 4; ++i) step();

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/torch_file.h"
 
@@ -35,13 +36,13 @@ void skip(const OnSkipped& on_skipped, const fs::path& path,
 }
 
 std::optional<CheckpointFile> first_valid(
-    const std::vector<CheckpointFile>& files, const OnSkipped& on_skipped) {
+    const std::vector<CheckpointFile>& files) {
   for (const CheckpointFile& file : files) {
     try {
       read_torch_file(file.path, TorchFileCheck::kAll);
       return file;
-    } catch (const Error& error) {
-      skip(on_skipped, file.path, error);
+    } catch (const Error&) {
+      // An older one may be sound.
     }
   }
   return std::nullopt;
@@ -70,9 +71,16 @@ std::vector<CheckpointFile> list_checkpoints(const CheckpointQuery& query,
   return files;
 }
 
-std::optional<CheckpointFile> find_latest_valid(const CheckpointQuery& query,
-                                                const OnSkipped& on_skipped) {
-  return first_valid(list_checkpoints(query, on_skipped), on_skipped);
+std::optional<LoadedCheckpoint> load_latest(const CheckpointQuery& query,
+                                            const OnSkipped& on_skipped) {
+  for (const CheckpointFile& file : list_checkpoints(query, on_skipped)) {
+    try {
+      return LoadedCheckpoint{.file = file, .tree = load_checkpoint(file.path)};
+    } catch (const Error& error) {
+      skip(on_skipped, file.path, error);
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<fs::path> remove_old(const CheckpointQuery& query,
@@ -81,7 +89,7 @@ std::vector<fs::path> remove_old(const CheckpointQuery& query,
   if (files.size() <= retention.keep_last) return {};
   const auto valid = files.front().path == retention.known_sound
                          ? std::optional(files.front())
-                         : first_valid(files, {});
+                         : first_valid(files);
   std::vector<fs::path> removed;
   for (size_t i = retention.keep_last; i < files.size(); ++i) {
     const fs::path& path = files[i].path;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lockstep/base/atomic_file.h"
+#include "lockstep/checkpoint.h"
 
 namespace lockstep {
 
@@ -40,9 +41,15 @@ using OnSkipped = std::function<void(const std::filesystem::path& path,
 std::vector<CheckpointFile> list_checkpoints(const CheckpointQuery& query,
                                              const OnSkipped& on_skipped = {});
 
-// The newest file that is sound throughout (every checksum is tested).
-std::optional<CheckpointFile> find_latest_valid(
-    const CheckpointQuery& query, const OnSkipped& on_skipped = {});
+struct LoadedCheckpoint {
+  CheckpointFile file = {};
+  Tree tree = {};
+};
+
+// The newest file that is sound throughout. Loading it tests every checksum, so
+// it is read once.
+std::optional<LoadedCheckpoint> load_latest(const CheckpointQuery& query,
+                                            const OnSkipped& on_skipped = {});
 
 struct Retention {
   size_t keep_last = 3;

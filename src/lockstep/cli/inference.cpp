@@ -2,6 +2,7 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/run/checkpoints.h"
 #include "lockstep/run/run_folder.h"
 

@@ -5,6 +5,7 @@
 #include "lockstep/cli/command_line.h"
 #include "lockstep/engine/common_settings.h"
 #include "lockstep/engine/evaluation.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/engine/precision.h"
 #include "lockstep/error.h"
 #include "lockstep/run/checkpoints.h"

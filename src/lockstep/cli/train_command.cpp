@@ -1,116 +1,24 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "lockstep/base/divide.h"
 #include "lockstep/base/files.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/session.h"
 #include "lockstep/cli/startup_text.h"
+#include "lockstep/cli/training_parts.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
 #include "lockstep/engine/common_settings.h"
-#include "lockstep/engine/init_weights.h"
 #include "lockstep/engine/loop.h"
 #include "lockstep/error.h"
-#include "lockstep/optim/lr_scaling.h"
 #include "lockstep/run/checkpoint_sections.h"
 #include "lockstep/run/checkpoints.h"
+#include "lockstep/run/init_weights.h"
 #include "lockstep/run/records.h"
 #include "lockstep/run/run_folder.h"
+#include "lockstep/run/saving_callback.h"
 
 namespace lockstep {
 namespace {
-
-constexpr double kBlrBatch = 256;
-
-std::optional<int64_t> steps_per_epoch_limit(const TrainConfig& config,
-                                             int64_t all_steps) {
-  if (config.overfit_batches) return *config.overfit_batches;
-  if (!config.limit_train_batches) return std::nullopt;
-  const double limit = *config.limit_train_batches;
-  if (limit >= 1) return static_cast<int64_t>(limit);
-  return std::max<int64_t>(
-      1, std::llround(limit * static_cast<double>(all_steps)));
-}
-
-StepPlanConfig plan_of(const TrainConfig& config, const BatchSize& batch,
-                       const Dataset& data) {
-  StepPlanConfig plan{.num_samples = data.size(),
-                      .global_batch = batch.effective(),
-                      .micro_batch = batch.per_process,
-                      .seed = static_cast<uint64_t>(config.seed),
-                      .drop_last = config.drop_last,
-                      .lengths = data.lengths(),
-                      .repeat_first_epoch = config.overfit_batches.has_value()};
-  const int64_t all = divide_up(plan.num_samples, plan.global_batch);
-  plan.max_steps_per_epoch = steps_per_epoch_limit(config, all);
-  return plan;
-}
-
-ScheduleConfig schedule_of(const TrainConfig& config, const StepPlan& plan,
-                           int64_t total_steps) {
-  const OptimizationConfig& optimization = config.optimization;
-  const int64_t per_epoch = plan.steps_per_epoch();
-  ScheduleConfig schedule{
-      .kind = optimization.lr_schedule == "plateau" ? "constant"
-                                                    : optimization.lr_schedule,
-      .warmup_updates = optimization.warmup_steps,
-      .total_updates = total_steps,
-      .min_lr = optimization.min_lr,
-      .step_updates = optimization.lr_step_epochs * per_epoch,
-      .gamma = optimization.lr_gamma};
-  if (optimization.warmup_epochs > 0) {
-    schedule.warmup_updates = std::llround(optimization.warmup_epochs *
-                                           static_cast<double>(per_epoch));
-  }
-  // A run that ends in its warm-up has no course behind it.
-  schedule.total_updates =
-      std::max(schedule.total_updates, schedule.warmup_updates + 1);
-  check_schedule(schedule);
-  return schedule;
-}
-
-// For a run that stands at `state`: with another batch size than before the
-// steps that are left differ.
-LoopConfig loop_config(const Session& session, const Settings& settings,
-                       const RunState& state) {
-  const TrainConfig& config = settings.common;
-  const int num_processes = session.world().size();
-  const OptimizationConfig& optimization = config.optimization;
-  LoopConfig loop{
-      .config = config,
-      .batch = session.batch(),
-      .plan = plan_of(config, session.batch(), *session.data().train),
-      .base_lr = optimization.blr
-                     ? *optimization.blr *
-                           static_cast<double>(session.batch().effective()) /
-                           kBlrBatch
-                     : scaled_lr(optimization.lr,
-                                 parse_lr_scaling(optimization.lr_scaling),
-                                 num_processes),
-      .data = session.data(),
-      .reference = session.reference(),
-      .files = settings.files,
-      .layout = settings.checkpoint,
-      .folder = config.save_dir};
-  const StepPlan plan(loop.plan, Shard{0, num_processes});
-  loop.total_steps = config.n_steps.value_or(
-      state.step + plan.steps_until(state.position, config.epochs));
-  loop.schedule = schedule_of(config, plan, loop.total_steps);
-  return loop;
-}
-
-std::string lr_text(const LoopConfig& loop, int num_processes) {
-  const OptimizationConfig& optimization = loop.config.optimization;
-  if (optimization.blr) {
-    return fmt::format("learning rate {:g} = {:g} x effective batch {} / {}",
-                       loop.base_lr, *optimization.blr, loop.batch.effective(),
-                       kBlrBatch);
-  }
-  return scaling_text(optimization.lr,
-                      parse_lr_scaling(optimization.lr_scaling), num_processes);
-}
 
 // "dit: 32477221 parameters to train; DiT on images of 10 classes"
 std::string model_text(const Session& session, Learner& learner) {
@@ -123,38 +31,40 @@ std::string model_text(const Session& session, Learner& learner) {
                      subject.empty() ? "" : "; ", subject);
 }
 
-void say_hello(Session& session, const LoopConfig& loop, Learner& learner) {
+void log_setup(Session& session, const TrainConfig& config,
+               const StepLoader& loader, const LearningRatePlan& plan,
+               Learner& learner) {
   const World& world = session.world();
+  const BatchSize& batch = session.batch();
   Console& console = session.console();
   console.info(setup_text(world));
-  const std::string on_cpu = cpu_text(world.device(), loop.config.device,
+  const std::string on_cpu = cpu_text(world.device(), config.device,
                                       session.recipe(), session.environment());
   if (!on_cpu.empty()) console.info(on_cpu);
-  console.info(batch_size_text(loop.batch));
-  console.info(lr_text(loop, world.size()));
-  const int64_t samples = loop.plan.num_samples;
-  const StepPlan plan(loop.plan, Shard{world.rank(), world.size()});
+  console.info(batch_size_text(batch));
+  console.info(lr_text(session, config, plan));
+  const int64_t samples = loader.dataset().size();
   console.info(fmt::format(
       "{} training samples, {} steps per epoch, {} warm-up steps, precision {}",
-      samples, plan.steps_per_epoch(), loop.schedule.warmup_updates,
+      samples, loader.steps_per_epoch(), plan.schedule.warmup_updates,
       learner.precision().name));
   console.info(model_text(session, learner));
-  if (loop.schedule.warmup_updates >= loop.total_steps &&
-      loop.schedule.warmup_updates > 0) {
+  if (plan.schedule.warmup_updates >= plan.total_steps &&
+      plan.schedule.warmup_updates > 0) {
     console.info(fmt::format(
         "note: the warm-up of {} steps is not shorter than the run of {}: the "
         "learning rate stays below its value; a smaller {} shortens it",
-        loop.schedule.warmup_updates, loop.total_steps,
-        warmup_flag(loop.config.optimization)));
+        plan.schedule.warmup_updates, plan.total_steps,
+        warmup_flag(config.optimization)));
   }
-  if (loop.batch.per_process * world.size() > samples) {
+  if (batch.per_process * world.size() > samples) {
     console.info(fmt::format(
         "note: a batch of {} per process is larger than the share of a process "
         "({} of {} samples): every step takes the whole data set",
-        loop.batch.per_process, samples / world.size(), samples));
+        batch.per_process, samples / world.size(), samples));
   }
-  const std::string note = score_note(loop.config.score);
-  if (loop.config.score.every && !note.empty() &&
+  const std::string note = score_note(config.score);
+  if (config.score.every && !note.empty() &&
       ability<ImageScoring>(session.task()) != nullptr) {
     console.info(note);
   }
@@ -232,7 +142,7 @@ int finish(StopRequest stopped_for, Checkpoints& checkpoints, Console& console,
 
 // What came after the checkpoint that a run goes on from is not lost.
 void leave_newer_behind(Session& session, const CheckpointsConfig& files,
-                        const RunState& state) {
+                        const TrainState& state) {
   session.world().run_on_rank0_and_broadcast([&] {
     const auto aside =
         set_aside(files.folder, newer_checkpoints(files, state.step));
@@ -246,7 +156,7 @@ void leave_newer_behind(Session& session, const CheckpointsConfig& files,
 // The best model of a run that goes on may have been left behind, or lie in
 // another folder. Where it is not to be had the next validation begins anew.
 void settle_best(Session& session, const CheckpointsConfig& files,
-                 const std::string& resume, RunState& state) {
+                 const std::string& resume, TrainState& state) {
   const bool is_there =
       !state.best.value || session.world().run_on_rank0_and_broadcast([&] {
         return keep_best(files, resume, state.best.step) ? 1 : 0;
@@ -260,27 +170,28 @@ void settle_best(Session& session, const CheckpointsConfig& files,
 }
 
 // Without `records` on a rank that writes none.
-StopRequest run_loop(Session& session, TrainLoop& loop,
-                     Checkpoints& checkpoints, const RunState& state,
-                     RunRecords* records, StopSignals& signals) {
-  const auto record = [&](Record now) {
-    if (records != nullptr) records->record(std::move(now));
-  };
-  StopRequest stopped_for = StopRequest::kNone;
+LoopConfig loop_config(const TrainConfig& config, const LearningRatePlan& plan,
+                       const TrainingStatusWriter& status,
+                       RunRecords* records) {
+  LoopConfig loop{.num_steps = config.n_steps,
+                  .num_epochs = config.epochs,
+                  .schedule = plan.schedule,
+                  .base_lr = plan.base_lr,
+                  .status = status};
+  if (records != nullptr) {
+    loop.record = [records](Record record) {
+      records->record(std::move(record));
+    };
+  }
+  return loop;
+}
+
+StopRequest run_loop(Session& session, TrainLoop& loop, const TrainState& state,
+                     TrainCallbacks& callbacks, SavingCallback& saving) {
   session.with_memory_report(
-      [&] { return fmt::format("step {}", loop.step() + 1); },
-      [&] {
-        stopped_for = loop.run(
-            state,
-            {.save =
-                 [&](const RunState& now, const SaveRequest& request) {
-                   checkpoints.save(now, request);
-                 },
-             .has_lost_best = [&] { return checkpoints.has_lost_best(); },
-             .record = record},
-            signals);
-      });
-  return stopped_for;
+      [&] { return fmt::format("step {}", loop.state().step + 1); },
+      [&] { loop.run(state, callbacks.with(saving)); });
+  return saving.stopped_for();
 }
 
 RunRecordsConfig records_config(const Session& session,
@@ -295,7 +206,7 @@ RunRecordsConfig records_config(const Session& session,
 }
 
 // A checkpoint is written before the score of its step.
-KeptRecords kept_records(const RunState& state, const std::string& score) {
+KeptRecords kept_records(const TrainState& state, const std::string& score) {
   KeptRecords kept{.last_step = state.step};
   if (state.due.scoring) kept.redone = score;
   if (state.due.validation) kept.redone = "val/";
@@ -341,58 +252,87 @@ void announce_training(const CheckpointsConfig& files, int64_t step,
   status.start(step, saved_step);
 }
 
+// What a training begins with: a checkpoint, the weights of --init_from, or
+// nothing.
+struct Start {
+  std::unique_ptr<Learner> learner = {};
+  TrainState state = {};
+  bool is_resumed = false;
+};
+
+Start start_training(Session& session, const TrainConfig& config,
+                     const CheckpointsConfig& files) {
+  const World& world = session.world();
+  Console& console = session.console();
+  Start start;
+  std::optional<Tree> checkpoint;
+  if (config.resume) {
+    checkpoint = find_checkpoint(*config.resume, files, world, console);
+  }
+  start.is_resumed = checkpoint.has_value();
+  start.learner = session.make_learner(
+      checkpoint ? layout_of(*checkpoint, world) : std::nullopt);
+  if (checkpoint) {
+    start.state = restore(*checkpoint, *start.learner, files, world, console);
+  } else if (config.init_from) {
+    init_weights(config, files.keys, *start.learner, world, console);
+  }
+  return start;
+}
+
+void log_settings_source(const CommandLine& line, Session& session) {
+  if (!line.settings_note().empty() && session.world().is_main()) {
+    session.console().warn(line.settings_note());
+  }
+  if (!line.settings_source().empty()) {
+    session.console().info("settings are those of " + line.settings_source() +
+                           ", with the flags of this command over them");
+  }
+}
+
 int train(Session& session, const CommandLine& line, StopSignals& signals,
           OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   Console& console = session.console();
   // Throws before anything is written.
-  const double base_lr = loop_config(session, line.settings(), {}).base_lr;
+  const StepLoader loader = make_step_loader(session, config);
+  const double base_lr =
+      plan_learning_rate(session, config, loader, {}).base_lr;
   check_records(records_config(session, line));
   if (session.info().sync_batch_norm) {
     check_batch_norm(session.batch(), session.data().train->size(), config);
   }
   check_folder(world, line, line.settings().files);
   const CheckpointsConfig files = checkpoints_config(session, line, base_lr);
-  std::optional<Tree> checkpoint;
-  if (config.resume) {
-    checkpoint = find_checkpoint(*config.resume, files, world, console);
-  }
-  const auto learner = session.make_learner(
-      checkpoint ? layout_of(*checkpoint, world) : std::nullopt);
-  RunState state;
-  const bool is_resumed = checkpoint.has_value();
-  if (checkpoint) {
-    state = restore(*checkpoint, *learner, files, world, console);
-    checkpoint.reset();
-  } else if (config.init_from) {
-    init_weights(config, files.keys, *learner, world, console);
-  }
+  Start start = start_training(session, config, files);
+  TrainState& state = start.state;
   session.with_memory_report([] { return "preparing the data"; },
                              [&] { session.fill_cache(); });
-  LoopConfig loop_settings = loop_config(session, line.settings(), state);
-  loop_settings.status = files.status;
-  TrainLoop loop(session.task(), *learner, world, console, loop_settings);
-  if (!line.settings_note().empty() && world.is_main()) {
-    console.warn(line.settings_note());
-  }
-  if (!line.settings_source().empty()) {
-    console.info("settings are those of " + line.settings_source() +
-                 ", with the flags of this command over them");
-  }
+  const LearningRatePlan plan =
+      plan_learning_rate(session, config, loader, state);
+  TrainCallbacks callbacks(session, line.settings(), plan);
+  log_settings_source(line, session);
   open_folder(session, line, run);
   if (config.resume) leave_newer_behind(session, files, state);
-  if (is_resumed) settle_best(session, files, *config.resume, state);
   std::optional<KeptRecords> kept;
-  if (is_resumed) kept = kept_records(state, loop.score_name());
+  if (start.is_resumed) {
+    settle_best(session, files, *config.resume, state);
+    kept = kept_records(state, callbacks.score_metric());
+  }
   open_records(session, line, kept, run);
-  say_hello(session, loop_settings, *learner);
+  log_setup(session, config, loader, plan, *start.learner);
   signals.arm(world.status());
-  announce_training(files, state.step,
-                    is_resumed ? std::optional(state.step) : std::nullopt);
-  Checkpoints checkpoints(files, *learner, world, console);
+  announce_training(
+      files, state.step,
+      start.is_resumed ? std::optional(state.step) : std::nullopt);
+  Checkpoints checkpoints(files, *start.learner, world, console);
+  SavingCallback saving(saving_config(line.settings(), files.status),
+                        checkpoints, signals);
+  TrainLoop loop(*start.learner, loader, world, console,
+                 loop_config(config, plan, files.status, run.records.get()));
   const StopRequest stopped_for =
-      run_loop(session, loop, checkpoints, state, run.records.get(), signals);
+      run_loop(session, loop, state, callbacks, saving);
   // What it says of the samples it writes comes before the run's last line.
   if (run.records) run.records->wait();
   session.report_bad_samples();

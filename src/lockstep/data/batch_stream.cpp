@@ -88,6 +88,8 @@ void BatchSource::assemble(Slot& slot) const {
     batch.next = slot.request.next;
     batch.is_filler = slot.request.is_filler;
     batch.indices = slot.request.indices;
+    batch.step = slot.request.step;
+    batch.micro_batch = slot.request.micro_batch;
     if (!plan_.pin_memory) return;
     for (at::Tensor& tensor : batch.tensors) tensor = tensor.pin_memory();
     batch.seeds = batch.seeds.pin_memory();
@@ -172,6 +174,30 @@ std::optional<Batch> BatchSource::next() {
   task_ready_.notify_all();
   if (slot->error) std::rethrow_exception(slot->error);
   return std::move(slot->batch);
+}
+
+Batches::Batches(std::unique_ptr<BatchStream> stream)
+    : stream_(std::move(stream)) {}
+Batches::~Batches() = default;
+std::optional<Batch> Batches::next() { return stream_->next(); }
+
+Batches stream_batches(std::shared_ptr<const Dataset> dataset,
+                       RequestSequence requests, const StreamConfig& config,
+                       const StatusWriter& status) {
+  return Batches(std::make_unique<BatchStream>(
+      BatchPlan{.dataset = std::move(dataset),
+                .requests = std::move(requests),
+                .seed = config.seed,
+                .workers = config.workers,
+                .prefetch_batches = config.prefetch_batches,
+                .pin_memory = !config.device.is_cpu()},
+      config.device, status));
+}
+
+void require_at_least(const char* name, int64_t value, int64_t least) {
+  if (value >= least) return;
+  throw ConfigError(fmt::format("loader: {} is {}; it must be at least {}",
+                                name, value, least));
 }
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// The threads behind an epoch. Private to data/.
+// The threads behind a stream of batches. Private to data/.
 #pragma once
 
 #include <condition_variable>
@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "lockstep/base/status.h"
+#include "lockstep/data/batch_request.h"
 #include "lockstep/loader.h"
 
 namespace lockstep {
@@ -105,5 +106,20 @@ class BatchStream {
   DevicePrefetch prefetch_;
   StatusWriter status_;
 };
+
+struct StreamConfig {
+  uint64_t seed = 0;             // Seed of the samples' random draws.
+  int workers = 2;               // Threads; 0 loads in the caller's thread.
+  int64_t prefetch_batches = 2;  // Finished batches kept ahead, at least 1.
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+};
+
+// The batches that `requests` asks for.
+Batches stream_batches(std::shared_ptr<const Dataset> dataset,
+                       RequestSequence requests, const StreamConfig& config,
+                       const StatusWriter& status);
+
+// Throws ConfigError with the name of a loader's setting that is too small.
+void require_at_least(const char* name, int64_t value, int64_t least);
 
 }  // namespace lockstep

@@ -9,31 +9,31 @@
 
 namespace lockstep {
 
-DistributedSampler::DistributedSampler(int64_t num_samples, Shard share,
+DistributedSampler::DistributedSampler(int64_t num_samples, Shard shard,
                                        SamplerConfig config)
-    : num_samples_(num_samples), share_(share), config_(config) {
+    : num_samples_(num_samples), shard_(shard), config_(config) {
   if (num_samples <= 0) {
     throw ConfigError(
         "the data set is empty: check its path and what is in the folder");
   }
-  if (share.size < 1 || share.rank < 0 || share.rank >= share.size) {
-    throw ConfigError(fmt::format("rank {} of {} is no share of a data set",
-                                  share.rank, share.size));
+  if (shard.size < 1 || shard.rank < 0 || shard.rank >= shard.size) {
+    throw ConfigError(fmt::format("rank {} of {} is not a shard of a data set",
+                                  shard.rank, shard.size));
   }
 }
 
 // With kPad and kDrop the number of indices of all ranks together.
 int64_t DistributedSampler::padded_size() const {
-  const int64_t ranks = share_.size;
+  const int64_t ranks = shard_.size;
   if (config_.uneven == Uneven::kDrop) return num_samples_ / ranks * ranks;
   return (num_samples_ + ranks - 1) / ranks * ranks;
 }
 
 int64_t DistributedSampler::size() const {
   if (config_.uneven == Uneven::kExact) {
-    return (num_samples_ - share_.rank + share_.size - 1) / share_.size;
+    return (num_samples_ - shard_.rank + shard_.size - 1) / shard_.size;
   }
-  return padded_size() / share_.size;
+  return padded_size() / shard_.size;
 }
 
 // Python's torch.randperm with a generator seeded with seed + epoch: the same
@@ -60,7 +60,7 @@ std::vector<int64_t> DistributedSampler::indices(int64_t epoch) const {
   for (int64_t i = 0; i < size(); ++i) {
     // After the end the order starts again: Python's padding, also when it
     // needs several turns.
-    own.push_back(all[(share_.rank + i * share_.size) % num_samples_]);
+    own.push_back(all[(shard_.rank + i * shard_.size) % num_samples_]);
   }
   return own;
 }

@@ -9,17 +9,18 @@
 #include "lockstep/error.h"
 
 namespace lockstep {
-StepPlan::StepPlan(const StepPlanConfig& config, Shard share)
-    : config_(config), share_(share) {
+
+StepPlan::StepPlan(const StepPlanConfig& config, Shard shard)
+    : config_(config), shard_(shard) {
   if (config.num_samples <= 0) {
     throw ConfigError(
         "the training data set is empty: check its path and what is in it");
   }
-  if (config.num_samples < share.size) {
+  if (config.num_samples < shard.size) {
     throw ConfigError(fmt::format(
         "the training data set has {} sample{} for {} processes: use at most "
         "{} processes, or more data",
-        config.num_samples, config.num_samples == 1 ? "" : "s", share.size,
+        config.num_samples, config.num_samples == 1 ? "" : "s", shard.size,
         config.num_samples));
   }
   if (samples_per_epoch() == 0) {
@@ -45,8 +46,7 @@ int64_t StepPlan::steps_per_epoch() const {
   return divide_up(samples_per_epoch(), config_.global_batch);
 }
 
-int64_t StepPlan::steps_until(EpochPosition position,
-                              int64_t num_epochs) const {
+int64_t StepPlan::steps_until(DataPosition position, int64_t num_epochs) const {
   if (position.epoch >= num_epochs) return 0;
   const int64_t left =
       std::max<int64_t>(0, samples_per_epoch() - position.sample);
@@ -54,7 +54,7 @@ int64_t StepPlan::steps_until(EpochPosition position,
          (num_epochs - position.epoch - 1) * steps_per_epoch();
 }
 
-Step StepPlan::step_at(EpochPosition position) const {
+Step StepPlan::step_at(DataPosition position) const {
   // A run that goes on with another batch size may stand behind the last step.
   if (position.sample >= samples_per_epoch()) {
     position = {.epoch = position.epoch + 1, .sample = 0};
@@ -62,8 +62,8 @@ Step StepPlan::step_at(EpochPosition position) const {
   Step step{.begin = position};
   step.num_samples =
       std::min(config_.global_batch, samples_per_epoch() - position.sample);
-  const int64_t largest_share = divide_up(step.num_samples, share_.size);
-  step.num_micro_batches = divide_up(largest_share, config_.micro_batch);
+  const int64_t largest_shard = divide_up(step.num_samples, shard_.size);
+  step.num_micro_batches = divide_up(largest_shard, config_.micro_batch);
   step.next = {.epoch = position.epoch,
                .sample = position.sample + step.num_samples};
   if (step.next.sample >= samples_per_epoch()) {
@@ -92,7 +92,7 @@ std::vector<BatchRequest> StepPlan::requests(const Step& step) {
   const std::vector<int64_t>& all = order(step.begin.epoch);
   const int64_t end = step.begin.sample + step.num_samples;
   std::vector<int64_t> own;
-  for (int64_t i = step.begin.sample + share_.rank; i < end; i += share_.size) {
+  for (int64_t i = step.begin.sample + shard_.rank; i < end; i += shard_.size) {
     own.push_back(all[i]);
   }
   std::vector<BatchRequest> requests;
@@ -100,9 +100,13 @@ std::vector<BatchRequest> StepPlan::requests(const Step& step) {
   for (int64_t k = 0; k < step.num_micro_batches; ++k) {
     const int64_t first = std::min(k * config_.micro_batch, num_own);
     const int64_t last = std::min(first + config_.micro_batch, num_own);
+    const bool is_last = k + 1 == step.num_micro_batches;
     BatchRequest request{.indices = {own.begin() + first, own.begin() + last},
                          .epoch = step.begin.epoch,
-                         .is_filler = first == last};
+                         .next = is_last ? step.next : step.begin,
+                         .is_filler = first == last,
+                         .step = step,
+                         .micro_batch = k};
     if (request.is_filler) {
       // As many as usual: a single one is too few for a BatchNorm.
       const auto count = std::min<int64_t>(config_.micro_batch, all.size());

@@ -10,7 +10,7 @@
 namespace lockstep {
 
 struct BatchSize {
-  int64_t per_process = 1;  // Of one micro-batch.
+  int64_t per_process = 1;  // Samples of one micro-batch.
   int num_processes = 1;
   int64_t accumulation = 1;
   int64_t effective() const {

@@ -17,7 +17,7 @@ namespace {
 // No epoch of training has this number: draws of samplings are their own.
 constexpr int64_t kSamplingEpoch = -2;
 
-// Of the rank that has the most, so that all ranks count alike.
+// Batches of the rank that has the most: all ranks count alike.
 int64_t most_batches(const Dataset& data, const World& world,
                      const EvaluationConfig& config) {
   const int64_t all =
@@ -30,8 +30,9 @@ int64_t most_batches(const Dataset& data, const World& world,
 }
 
 // Rank r's k-th row is item k * size + r.
-at::Tensor in_order(const std::vector<at::Tensor>& shares, int64_t num_items) {
-  return torch::stack(shares, 1).flatten(0, 1).slice(0, 0, num_items);
+at::Tensor in_order(const std::vector<at::Tensor>& of_ranks,
+                    int64_t num_items) {
+  return torch::stack(of_ranks, 1).flatten(0, 1).slice(0, 0, num_items);
 }
 
 }  // namespace
@@ -77,15 +78,15 @@ SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,
   return SampleRandom(torch::tensor(seeds, torch::kLong).to(device));
 }
 
-bool make_share(const World& world, const SamplingConfig& config,
-                const MakeItems& make, const GoOn& go_on) {
-  const int64_t share = divide_up(config.num_items, world.size());
-  const int64_t total = divide_up(share, config.batch_size);
+bool make_own_items(const World& world, const SamplingConfig& config,
+                    const MakeItems& make, const GoOn& go_on) {
+  const int64_t num_own = divide_up(config.num_items, world.size());
+  const int64_t total = divide_up(num_own, config.batch_size);
   for (int64_t done = 0; done < total; ++done) {
     world.status().set_phase(Phase::kSampling);
     if (!go_on(done, total)) return false;
     std::vector<int64_t> items;
-    const int64_t end = std::min((done + 1) * config.batch_size, share);
+    const int64_t end = std::min((done + 1) * config.batch_size, num_own);
     for (int64_t k = done * config.batch_size; k < end; ++k) {
       items.push_back(k * world.size() + world.rank());
     }
@@ -107,10 +108,10 @@ std::optional<at::Tensor> sample_items(Sampling& sampling, Learner& learner,
                         SampleRandom& random) {
     parts.push_back(sampling.sample(items, random));
   };
-  if (!make_share(world, config, make, go_on)) return std::nullopt;
-  const auto shares = world.all_gather(torch::cat(parts).contiguous());
+  if (!make_own_items(world, config, make, go_on)) return std::nullopt;
+  const auto of_ranks = world.all_gather(torch::cat(parts).contiguous());
   if (!world.is_main()) return at::Tensor();
-  return in_order(shares, config.num_items).to(at::kCPU);
+  return in_order(of_ranks, config.num_items).to(at::kCPU);
 }
 
 std::vector<OutputFile> render_items(Sampling& sampling,

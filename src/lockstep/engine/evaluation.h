@@ -1,5 +1,4 @@
-// Validation and sampling, spread over all ranks: no rank waits while another
-// one works.
+// Validation and sampling, spread over all ranks.
 #pragma once
 
 #include <functional>
@@ -51,16 +50,16 @@ struct SamplingConfig {
   const Ema* average = nullptr;
 };
 
-// Makes this rank's share of the items, a batch at a time: every rank equally
+// Makes this rank's part of the items, a batch at a time: every rank equally
 // many, so that the last ones of some are beyond num_items. False when `go_on`
 // ended it.
 using MakeItems =
     std::function<void(const std::vector<int64_t>&, SampleRandom&)>;
-bool make_share(const World& world, const SamplingConfig& config,
-                const MakeItems& make, const GoOn& go_on);
+bool make_own_items(const World& world, const SamplingConfig& config,
+                    const MakeItems& make, const GoOn& go_on);
 
 // All items in order, on rank 0; an undefined tensor on the others. Each rank
-// makes its share. No value when `go_on` ended it. A collective.
+// makes its part. No value when `go_on` ended it. A collective.
 std::optional<at::Tensor> sample_items(Sampling& sampling, Learner& learner,
                                        const World& world,
                                        const SamplingConfig& config,

@@ -133,9 +133,9 @@ Loss Learner::joined(const std::vector<LossTerm>& terms,
   Loss loss;
   for (size_t i = 0; i < terms.size(); ++i) {
     const at::Tensor count = totals[static_cast<int64_t>(i)];
-    const at::Tensor share =
+    const at::Tensor factor =
         torch::where(count > 0, samples / count, torch::zeros_like(count));
-    const at::Tensor sum = terms[i].sum * share.to(terms[i].sum.dtype());
+    const at::Tensor sum = terms[i].sum * factor.to(terms[i].sum.dtype());
     loss.parts.emplace_back(terms[i].name, sum);
     const at::Tensor weighted = sum * terms[i].weight;
     loss.sum = loss.sum.defined() ? loss.sum + weighted : weighted;
@@ -159,16 +159,17 @@ at::Tensor Learner::loss_row(const Loss& loss, const Batch& batch) {
   return torch::stack(row).to(at::kDouble);
 }
 
-// The number of samples is exact. A normaliser of the recipe's own is known
-// when all micro-batches have come: until then a typical one stands for it,
-// which correction() replaces by the true one.
-double Learner::expected_normaliser(int64_t num_samples) const {
-  const auto samples = static_cast<double>(num_samples);
+// The number of samples is exact. A normaliser of the task's own is known only
+// after all micro-batches: until then an estimate is used, which correction()
+// replaces by the true one.
+double Learner::expected_normaliser() const {
+  const auto samples = static_cast<double>(step_samples_);
   return has_own_normaliser_ ? samples * facts_.normaliser_per_sample : samples;
 }
 
-void Learner::forward(const Batch& batch, Part part, int64_t num_samples) {
-  ddp_->set_gradient_sync(part == Part::kLast);
+void Learner::forward(const Batch& batch) {
+  step_samples_ = batch.step.num_samples;
+  ddp_->set_gradient_sync(batch.ends_step());
   ddp_->before_forward();
   const Batch inputs = prepared(batch);
   SampleRandom random(batch.seeds);
@@ -181,7 +182,7 @@ void Learner::forward(const Batch& batch, Part part, int64_t num_samples) {
   has_own_normaliser_ = loss.normaliser.defined();
   // DDP averages over ranks; the sums of all ranks belong to one step.
   const double factor =
-      batch.is_filler ? 0 : world_.size() / expected_normaliser(num_samples);
+      batch.is_filler ? 0 : world_.size() / expected_normaliser();
   scaled_loss_ = loss.sum * factor;
   if (scaler_) scaled_loss_ = scaler_->scale(scaled_loss_);
   ddp_->after_forward({&scaled_loss_});
@@ -196,7 +197,7 @@ void Learner::backward() {
   scaled_loss_.reset();
 }
 
-std::optional<at::Tensor> Learner::correction(int64_t num_samples) {
+std::optional<at::Tensor> Learner::correction() {
   std::optional<at::Tensor> inverse;
   if (scaler_) inverse = scaler_->inverse_scale();
   if (!has_own_normaliser_) return inverse;
@@ -204,7 +205,7 @@ std::optional<at::Tensor> Learner::correction(int64_t num_samples) {
   world_.all_reduce(total);
   // A step without anything to score has no gradient.
   const at::Tensor factor =
-      torch::where(total > 0, expected_normaliser(num_samples) / total,
+      torch::where(total > 0, expected_normaliser() / total,
                    torch::zeros_like(total))
           .to(config_.precision.dtype);
   return inverse ? *inverse * factor : factor;
@@ -216,9 +217,9 @@ void Learner::restart_averages() {
   }
 }
 
-void Learner::update(double lr, int64_t num_samples) {
+void Learner::update(double lr) {
   const GradientReport report = prepare_gradients(
-      parameters_, correction(num_samples), config_.optimization.max_grad_norm);
+      parameters_, correction(), config_.optimization.max_grad_norm);
   optimizer_->set_lr(lr);
   optimizer_->step_and_clear(report.found_inf);
   if (scaler_) scaler_->update(report.found_inf);
@@ -227,7 +228,7 @@ void Learner::update(double lr, int64_t num_samples) {
   count_step(report.found_inf);
 }
 
-// A skipped step has taught nothing: its loss does not count.
+// The loss of a skipped step does not count.
 void Learner::count_step(const at::Tensor& found_inf) {
   skipped_.add_(found_inf);
   skipped_in_a_row_.add_(1).mul_(found_inf);

@@ -22,16 +22,16 @@ namespace lockstep {
 struct LearnerConfig {
   OptimizationConfig optimization = {};
   Precision precision = {};
-  // Of the run that this one continues.
+  // From the checkpoint that is resumed.
   std::optional<BucketLayout> bucket_layout = {};
 };
 
-// What was learned since the last look, equal on every rank.
+// Sums since the last take_progress(), equal on every rank.
 struct Progress {
   double loss = 0;         // Mean of the steps that counted; NaN when none did.
   double loss_weight = 0;  // The sum of the normalisers.
   std::vector<std::pair<std::string, double>> parts = {};
-  double gradient_norm = 0;      // Of the last step.
+  double gradient_norm = 0;      // In the last step.
   int64_t skipped_steps = 0;     // Gradient not finite: weights unchanged.
   int64_t skipped_in_a_row = 0;  // Up to the last step.
   double loss_scale = 1;
@@ -52,17 +52,17 @@ class Learner {
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
 
-  enum class Part { kBeforeLast, kLast };
-  // `num_samples`: of the step, all ranks together. Gradients travel with the
-  // last micro-batch of a step only.
-  void forward(const Batch& batch, Part part, int64_t num_samples);
+  // A batch of a StepLoader. Gradients are exchanged with the last micro-batch
+  // of a step only.
+  void forward(const Batch& batch);
   void backward();
-  void update(double lr, int64_t num_samples);
+  // After the last micro-batch of a step.
+  void update(double lr);
 
   // A collective that waits for the device.
   Progress take_progress();
 
-  // What take_progress() will tell of, on this rank alone: for checkpoints, so
+  // What take_progress() will report, on this rank alone: for checkpoints, so
   // that a resumed run logs the same numbers.
   at::Tensor running_sums() const;
   void set_running_sums(const at::Tensor& sums);
@@ -91,7 +91,7 @@ class Learner {
   std::vector<Ema>& averages() { return averages_; }
   // After the weights were set from outside.
   void restart_averages();
-  // Of the tensors in each average.
+  // Names of the tensors in each average.
   std::vector<std::string> parameter_names() const;
   GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   const Precision& precision() const { return config_.precision; }
@@ -99,8 +99,8 @@ class Learner {
   BucketLayout bucket_layout() { return ddp_->bucket_layout(); }
 
  private:
-  double expected_normaliser(int64_t num_samples) const;
-  std::optional<at::Tensor> correction(int64_t num_samples);
+  double expected_normaliser() const;
+  std::optional<at::Tensor> correction();
   void count_step(const at::Tensor& found_inf);
   // A collective.
   Loss joined(const std::vector<LossTerm>& terms, const Batch& batch) const;
@@ -117,11 +117,12 @@ class Learner {
   std::optional<GradScaler> scaler_;
   std::vector<Ema> averages_;
 
-  at::Tensor scaled_loss_;  // Between forward and backward.
+  at::Tensor scaled_loss_;    // Between forward and backward.
+  int64_t step_samples_ = 0;  // Samples of this step, over all ranks.
   bool has_own_normaliser_ = false;
   std::vector<std::string> part_names_;
-  at::Tensor step_sums_;   // Of this step: loss, parts, normaliser.
-  at::Tensor total_sums_;  // Of the steps since take_progress().
+  at::Tensor step_sums_;   // Loss, parts and normaliser of this step.
+  at::Tensor total_sums_;  // The same of all steps since take_progress().
   at::Tensor skipped_;
   at::Tensor skipped_in_a_row_;
   at::Tensor gradient_norm_;

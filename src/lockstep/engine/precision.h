@@ -15,9 +15,9 @@ namespace lockstep {
 
 struct Precision {
   std::string name = "fp32";
-  // Of weights and inputs.
+  // Type of weights and inputs.
   at::ScalarType dtype = at::kFloat;
-  // Of the operations that autocast runs in fewer bits.
+  // Type of the operations that autocast runs in fewer bits.
   std::optional<at::ScalarType> autocast = {};
   bool scales_loss = false;
   bool allows_tf32 = false;

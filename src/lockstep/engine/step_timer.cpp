@@ -33,7 +33,7 @@ class StepTimer::DeviceMarks {
   void mark_exchange() { exchange_begin_ = record(); }
   void end_forward() {
     mark();
-    exchange_begin_.reset();  // Of a vote or of buffers: no gradients.
+    exchange_begin_.reset();  // A vote or buffers: no gradients.
   }
   void end_backward() {
     mark();

@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-// Of the reference, to tell it from other data.
+// Images of the reference that identify it.
 constexpr int64_t kImagesToTell = 64;
 
 FeatureStatistics statistics_of_all(FeatureSums sums, const World& world) {
@@ -83,7 +83,7 @@ std::filesystem::path ImageScore::cache() const {
   return config_.folder / "results" / "dataset_stats.npz";
 }
 
-// Of images from all over the data: reading all would take as long as the
+// Hashes images from all over the data: reading all would take as long as the
 // statistics.
 std::string ImageScore::fingerprint() const {
   const int64_t size = config_.reference->size();
@@ -171,12 +171,12 @@ std::optional<double> ImageScore::measure(ImageScoring& scoring,
     const at::Tensor images = scoring.generate(items, random);
     add_features(sums, net_->features(images.slice(0, 0, count)));
   };
-  if (!make_share(world_,
-                  {.num_items = config_.num_images,
-                   .batch_size = config_.batch_size,
-                   .seed = config_.seed,
-                   .average = average},
-                  make, go_on)) {
+  if (!make_own_items(world_,
+                      {.num_items = config_.num_images,
+                       .batch_size = config_.batch_size,
+                       .seed = config_.seed,
+                       .average = average},
+                      make, go_on)) {
     return std::nullopt;
   }
   const FeatureStatistics made = statistics_of_all(sums, world_);

@@ -27,7 +27,7 @@ struct ImageScoreConfig {
   // Statistics of the reference are kept here; empty: nowhere.
   std::filesystem::path folder = {};
   int64_t num_images = 2;  // At least 2.
-  // Of the reference; unset: all of it.
+  // Reference images to use; unset: all.
   std::optional<int64_t> max_reference = {};
   int64_t batch_size = 1;
   int workers = 0;
@@ -45,7 +45,7 @@ class ImageScore {
   // "fid", or "fd_builtin" without Inception's weights.
   std::string name() const;
 
-  // Of images that the weights make, or `average` in their place; equal on
+  // Scores images that the weights make, or `average` in their place; equal on
   // all ranks. No value when `go_on` ended it. A collective.
   std::optional<double> measure(ImageScoring& scoring, Learner& learner,
                                 const Ema* average, const GoOn& go_on);

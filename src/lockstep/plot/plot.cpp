@@ -246,7 +246,7 @@ std::string cut_to_width(const std::string& text, double size, double width) {
 }
 
 void draw_header(Drawing& drawing, const RunCurves& curves, double last_step) {
-  constexpr double kBaseline = 42;
+  constexpr double kHeaderBaseline = 42;
   constexpr double kTitleSize = 22;
   constexpr double kRoomForStep = 240;
   drawing.shapes.push_back(

@@ -55,7 +55,7 @@ Tree scalar_tree(const SettingScalar& scalar) {
   return std::visit([](const auto& value) { return Tree(value); }, scalar);
 }
 
-Tree best_tree(const RunState& state, const CheckpointLayout& layout) {
+Tree best_tree(const TrainState& state, const CheckpointLayout& layout) {
   if (layout.best_metrics.empty()) {
     return state.best.value ? Tree(*state.best.value) : Tree();
   }
@@ -114,7 +114,7 @@ void put_averages(Tree& checkpoint, Learner& learner,
   }
 }
 
-void put_progress(Tree& checkpoint, const RunState& state,
+void put_progress(Tree& checkpoint, const TrainState& state,
                   const CheckpointLayout& layout) {
   const auto put = [&](const std::string& key, Tree value) {
     if (!key.empty()) checkpoint[key] = std::move(value);

@@ -4,8 +4,8 @@
 #include "lockstep/checkpoint_layout.h"
 #include "lockstep/checkpoint.h"
 #include "lockstep/engine/learner.h"
+#include "lockstep/engine/train_state.h"
 #include "lockstep/options.h"
-#include "lockstep/run/run_state.h"
 
 namespace lockstep {
 
@@ -20,7 +20,7 @@ void put_averages(Tree& checkpoint, Learner& learner,
                   const CheckpointLayout& layout);
 
 // Epoch, step, losses, best value.
-void put_progress(Tree& checkpoint, const RunState& state,
+void put_progress(Tree& checkpoint, const TrainState& state,
                   const CheckpointLayout& layout);
 
 // All settings by name.

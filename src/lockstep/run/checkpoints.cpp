@@ -7,6 +7,7 @@
 
 #include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/run/checkpoint_sections.h"
 #include "lockstep/run/run_folder.h"
@@ -34,12 +35,12 @@ CheckpointQuery query_of_all(const CheckpointsConfig& config) {
   return query;
 }
 
-// Empty when there is none.
-std::string find_latest(const CheckpointsConfig& config, Console& console) {
+std::optional<LoadedCheckpoint> find_latest(const CheckpointsConfig& config,
+                                            Console& console) {
   const CheckpointQuery query = query_of_all(config);
   int num_damaged = 0;
-  const auto latest = find_latest_valid(
-      query, [&](const fs::path& path, const std::string& reason) {
+  auto latest =
+      load_latest(query, [&](const fs::path& path, const std::string& reason) {
         ++num_damaged;
         console.warn(fmt::format("{} is left out: {}", path.string(), reason));
       });
@@ -49,7 +50,21 @@ std::string find_latest(const CheckpointsConfig& config, Console& console) {
         "anew, or resume from a file elsewhere",
         config.folder.string()));
   }
-  return latest ? latest->path.string() : std::string();
+  return latest;
+}
+
+// Throws ConfigError unless --resume names a file.
+void require_resumable(const std::string& resume, const fs::path& folder) {
+  if (fs::is_regular_file(resume)) return;
+  if (fs::is_directory(resume)) {
+    throw ConfigError(fmt::format(
+        "--resume {} is a folder: use --resume latest --save_dir {}", resume,
+        resume));
+  }
+  throw ConfigError(fmt::format(
+      "--resume {}: there is no such file; --resume latest takes the newest "
+      "checkpoint of --save_dir {}",
+      resume, folder.string()));
 }
 
 // A second name of the same file, put in place at once: nothing is written
@@ -85,8 +100,8 @@ void check_frozen(const Tree& checkpoint, const FrozenNets& frozen) {
   }
 }
 
-// Of the end of an epoch, or of any step.
-const std::string& name_of(const RunState& state, const FileNames& names) {
+// The pattern of the name of a checkpoint at `state`.
+const std::string& name_of(const TrainState& state, const FileNames& names) {
   const bool is_epoch = state.position.sample == 0 && state.position.epoch > 0;
   return is_epoch && !names.epoch_checkpoint.empty() ? names.epoch_checkpoint
                                                      : names.checkpoint;
@@ -125,25 +140,22 @@ void warn_of_other_bits(const TreeView& own, const CheckpointsConfig& config,
 std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,
                                     const World& world, Console& console) {
+  // Rank 0 verifies the newest checkpoint by loading it.
+  std::optional<LoadedCheckpoint> latest;
   const std::string path = world.run_on_rank0_and_broadcast([&] {
-    if (resume == "latest") return find_latest(config, console);
-    if (fs::is_regular_file(resume)) return resume;
-    if (fs::is_directory(resume)) {
-      throw ConfigError(fmt::format(
-          "--resume {} is a folder: use --resume latest --save_dir {}", resume,
-          resume));
+    if (resume == "latest") {
+      latest = find_latest(config, console);
+      return latest ? latest->file.path.string() : std::string();
     }
-    throw ConfigError(fmt::format(
-        "--resume {}: there is no such file; --resume latest takes the newest "
-        "checkpoint of --save_dir {}",
-        resume, config.folder.string()));
+    require_resumable(resume, config.folder);
+    return resume;
   });
   if (path.empty()) {
     console.info(fmt::format("{} holds no checkpoint: starting from nothing",
                              config.folder.string()));
     return std::nullopt;
   }
-  Tree tree = load_checkpoint(path);
+  Tree tree = latest ? std::move(latest->tree) : load_checkpoint(path);
   if (tree.find("lockstep") == nullptr) {
     throw ConfigError(fmt::format(
         "--resume {}: the file holds weights but not where a run of Lockstep "
@@ -214,9 +226,9 @@ std::optional<BucketLayout> layout_of(const Tree& checkpoint,
   return read_bucket_layout(own.at("bucket_layout"));
 }
 
-RunState restore(const Tree& checkpoint, Learner& learner,
-                 const CheckpointsConfig& config, const World& world,
-                 Console& console) {
+TrainState restore(const Tree& checkpoint, Learner& learner,
+                   const CheckpointsConfig& config, const World& world,
+                   Console& console) {
   const TreeView own = checkpoint.at("lockstep");
   check_frozen(checkpoint, learner.facts().frozen);
   load_module_state(learner.model(),
@@ -248,7 +260,7 @@ RunState restore(const Tree& checkpoint, Learner& learner,
     }
   }
   if (world.is_main()) warn_of_other_bits(own, config, world, console);
-  return read_run_state(own.at("state"));
+  return read_train_state(own.at("state"));
 }
 
 Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
@@ -264,11 +276,11 @@ Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
                   }}) {}
 
 // Beside what the original project writes: all that an exact resume needs.
-Tree Checkpoints::own_tree(const RunState& state) {
+Tree Checkpoints::own_tree(const TrainState& state) {
   Tree own = Tree::dict();
   own["version"] = 1;
   own["recipe"] = config_.recipe;
-  own["state"] = run_state_tree(state);
+  own["state"] = train_state_tree(state);
   own["world_size"] = world_.size();
   own["threads"] = at::get_num_threads();
   own["global_batch"] = config_.global_batch;
@@ -292,7 +304,7 @@ Tree Checkpoints::own_tree(const RunState& state) {
   return own;
 }
 
-Tree Checkpoints::make_tree(const RunState& state) {
+Tree Checkpoints::make_tree(const TrainState& state) {
   const CheckpointLayout& keys = config_.keys;
   Tree own = own_tree(state);
   Tree tree = Tree::dict();
@@ -319,7 +331,7 @@ Tree Checkpoints::make_tree(const RunState& state) {
   return tree;
 }
 
-void Checkpoints::save(const RunState& state, const SaveRequest& request) {
+void Checkpoints::save(const TrainState& state, const SaveRequest& request) {
   const Tree tree = make_tree(state);
   if (!config_.save_required) {
     if (world_.is_main()) write(state, request, tree);
@@ -331,7 +343,7 @@ void Checkpoints::save(const RunState& state, const SaveRequest& request) {
   });
 }
 
-void Checkpoints::write(const RunState& state, const SaveRequest& request,
+void Checkpoints::write(const TrainState& state, const SaveRequest& request,
                         const Tree& tree) {
   config_.status.start_save();
   const std::string name = request.as_checkpoint

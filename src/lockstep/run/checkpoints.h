@@ -7,10 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/training_status.h"
 #include "lockstep/checkpoint.h"
+#include "lockstep/checkpoint_layout.h"
 #include "lockstep/engine/learner.h"
-#include "lockstep/engine/loop.h"
-#include "lockstep/run/run_state.h"
+#include "lockstep/engine/train_state.h"
 #include "lockstep/run/save_failures.h"
 #include "lockstep/track/console.h"
 #include "lockstep/world.h"
@@ -34,8 +35,9 @@ struct CheckpointsConfig {
   TrainingStatusWriter status = {};  // For the launcher.
 };
 
-// The file that --resume means, read by every rank; no value when 'latest'
-// finds none. Rank 0 chooses. A collective. Throws ConfigError for a
+// The file that --resume means; no value when 'latest' finds none. Rank 0
+// chooses, and every rank reads the file once, comparing its checksums. A
+// collective. Throws ConfigError for a
 // file that does not exist, FormatError for one that is damaged.
 std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,
@@ -47,7 +49,7 @@ struct WeightsTarget {
   torch::nn::Module& model;
   CheckpointLayout keys = {};
   std::vector<std::string> averaged = {};  // Names; buffers have no average.
-  FrozenNets frozen = {};                  // Of TaskInfo.
+  FrozenNets frozen = {};                  // TaskInfo::frozen.
 };
 
 // The weights alone, or a moving average of them (--ema), for eval and sample.
@@ -56,7 +58,7 @@ int64_t load_weights(const std::filesystem::path& path,
                      std::optional<int64_t> average,
                      const WeightsTarget& target);
 
-// Of the folder, with a step beyond `step`.
+// The checkpoints of the folder with a step beyond `step`.
 std::vector<std::filesystem::path> newer_checkpoints(
     const CheckpointsConfig& config, int64_t step);
 
@@ -71,9 +73,16 @@ std::optional<BucketLayout> layout_of(const Tree& checkpoint,
 
 // Puts everything back and returns where the run stands. Says what cannot be
 // exact: another number of processes or threads.
-RunState restore(const Tree& checkpoint, Learner& learner,
-                 const CheckpointsConfig& config, const World& world,
-                 Console& console);
+TrainState restore(const Tree& checkpoint, Learner& learner,
+                   const CheckpointsConfig& config, const World& world,
+                   Console& console);
+
+// What a state is saved as; one file may have both names.
+struct SaveRequest {
+  bool as_checkpoint = true;
+  bool as_best = false;
+  bool is_last = false;  // The training ends: the file must be complete before.
+};
 
 // Rank 0 writes, on a thread beside training; a write that fails is said and
 // training goes on, unless CheckpointsConfig::save_required. All calls are
@@ -85,7 +94,7 @@ class Checkpoints {
 
   // With save_required throws IoError, on all ranks, once too many saves in a
   // row have failed.
-  void save(const RunState& state, const SaveRequest& request);
+  void save(const TrainState& state, const SaveRequest& request);
   // Whether the last best model could not be written; the same on all ranks.
   bool has_lost_best();
   // Waits for the last write. What could not be written, in words; empty when
@@ -95,9 +104,9 @@ class Checkpoints {
   bool has_any() const;
 
  private:
-  Tree own_tree(const RunState& state);
-  Tree make_tree(const RunState& state);
-  void write(const RunState& state, const SaveRequest& request,
+  Tree own_tree(const TrainState& state);
+  Tree make_tree(const TrainState& state);
+  void write(const TrainState& state, const SaveRequest& request,
              const Tree& tree);
   void note_saved(const std::filesystem::path& path);
   void note_failed(const std::filesystem::path& path, const std::string& error);
@@ -107,7 +116,7 @@ class Checkpoints {
   Learner& learner_;
   World world_;
   Console& console_;
-  // Of the file that is being written: set before, read by its thread.
+  // About the file that is being written: set before, read by its thread.
   SaveRequest request_;
   int64_t step_ = 0;
   SaveFailures failures_;

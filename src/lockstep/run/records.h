@@ -15,14 +15,14 @@
 namespace lockstep {
 
 struct RunRecordsConfig {
-  std::filesystem::path folder = {};  // Of the run.
+  std::filesystem::path folder = {};  // The run folder.
   std::string recipe = {};
   RecordsConfig choices = {};
   std::string settings_json = {};
   std::string settings_yaml = {};
   std::vector<std::string> arguments = {};
   Environment environment = {};
-  std::optional<KeptRecords> resumed = {};  // Of a run that goes on.
+  std::optional<KeptRecords> resumed = {};  // Unset: a new run.
 };
 
 // Before anything is written. Throws ConfigError for settings or variables of

@@ -14,6 +14,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/folder.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
@@ -154,7 +155,7 @@ std::string job_line(const Environment& environment) {
   if (const auto job = find(environment, "LOCKSTEP_JOB")) {
     return fmt::format("# job {}\n", *job);
   }
-  // Of torchrun: the process that starts the workers anew stays the same.
+  // torchrun: the process that restarts the workers stays the same.
   if (const auto run = find(environment, "TORCHELASTIC_RUN_ID")) {
     return fmt::format("# job {} of process {}\n", *run, getppid());
   }
@@ -299,7 +300,7 @@ std::optional<SavedSettings> newest_checkpoint_settings(
         return found;
       }
     } catch (const Error&) {
-      // Of another recipe, or damaged: an older one may do.
+      // Another recipe, or damaged: try an older one.
     }
   }
   return std::nullopt;
@@ -311,16 +312,6 @@ void require_file(const char* flag, const fs::path& path) {
                                 fs::is_directory(path)
                                     ? "this is a folder; name a file in it"
                                     : "there is no such file"));
-}
-
-std::string file_name(const std::string& pattern, int64_t step, int64_t epoch) {
-  return replace_all(replace_all(pattern, "{step}", std::to_string(step)),
-                     "{epoch}", std::to_string(epoch));
-}
-
-std::string file_pattern(const std::string& name) {
-  constexpr const char* kDigits = "+([0-9])";
-  return replace_all(replace_all(name, "{step}", kDigits), "{epoch}", kDigits);
 }
 
 }  // namespace lockstep

@@ -89,13 +89,7 @@ std::optional<SavedSettings> saved_settings(const SettingsQuery& query);
 std::optional<SavedSettings> newest_checkpoint_settings(
     const SettingsQuery& query);
 
-// "checkpoint_step_{step}.pt" -> "checkpoint_step_120.pt"
 // Throws ConfigError with the flag unless the path is a file.
 void require_file(const char* flag, const std::filesystem::path& path);
-
-std::string file_name(const std::string& pattern, int64_t step, int64_t epoch);
-
-// The shell pattern of all such names: "checkpoint_step_*.pt".
-std::string file_pattern(const std::string& name);
 
 }  // namespace lockstep

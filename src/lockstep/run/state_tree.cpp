@@ -112,7 +112,7 @@ void load_scaler(GradScaler& scaler, const TreeView& tree) {
   scaler.load(state);
 }
 
-Tree scheduler_tree(const Optimizer& optimizer, const RunState& state,
+Tree scheduler_tree(const Optimizer& optimizer, const TrainState& state,
                     double base_lr) {
   Tree base_lrs = Tree::list();
   Tree last_lrs = Tree::list();

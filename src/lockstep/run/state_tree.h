@@ -4,10 +4,10 @@
 
 #include "lockstep/checkpoint.h"
 #include "lockstep/ema.h"
+#include "lockstep/engine/train_state.h"
 #include "lockstep/optim/grad_scaler.h"
 #include "lockstep/optimizer.h"
 #include "lockstep/parallel/bucket_layout.h"
-#include "lockstep/run/run_state.h"
 #include "lockstep/world.h"
 
 namespace lockstep {
@@ -27,13 +27,13 @@ void load_ema(Ema& ema, const std::vector<std::string>& names,
 
 // torch.optim.lr_scheduler's: what LambdaLR and its kin, and ReduceLROnPlateau
 // where that is what decides, read back.
-Tree scheduler_tree(const Optimizer& optimizer, const RunState& state,
+Tree scheduler_tree(const Optimizer& optimizer, const TrainState& state,
                     double base_lr);
 
 Tree numbers_tree(const std::vector<double>& numbers);
 
-Tree run_state_tree(const RunState& state);
-RunState read_run_state(const TreeView& tree);
+Tree train_state_tree(const TrainState& state);
+TrainState read_train_state(const TreeView& tree);
 
 Tree bucket_layout_tree(const BucketLayout& layout);
 BucketLayout read_bucket_layout(const TreeView& tree);

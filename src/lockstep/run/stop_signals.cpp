@@ -16,7 +16,7 @@ std::atomic<const StatusWriter*> handler_status{nullptr};
 std::atomic<int64_t> strongest_stop{0};
 std::atomic<bool> save_wanted{false};
 
-StopRequest wish_of(int signal) {
+StopRequest request_of(int signal) {
   if (signal == SIGTERM) return StopRequest::kTerminate;
   if (signal == SIGINT) return StopRequest::kInterrupt;
   return StopRequest::kHangUp;
@@ -27,14 +27,15 @@ void handle(int signal) {
     save_wanted = true;
     return;
   }
-  const auto wish = static_cast<int64_t>(wish_of(signal));
+  const auto request = static_cast<int64_t>(request_of(signal));
   const StatusWriter* status = handler_status;
   const bool is_lost =
       signal == SIGTERM && status != nullptr && status->job_is_lost();
-  const bool is_impatient = signal == SIGINT && strongest_stop >= wish;
+  const bool is_impatient = signal == SIGINT && strongest_stop >= request;
   if (is_lost || is_impatient) _exit(128 + signal);
   int64_t before = strongest_stop;
-  while (before < wish && !strongest_stop.compare_exchange_weak(before, wish)) {
+  while (before < request &&
+         !strongest_stop.compare_exchange_weak(before, request)) {
   }
 }
 
@@ -68,22 +69,22 @@ void let_user_signal_in() {
 
 constexpr double kSlowSeconds = 1;  // A vote takes about a millisecond.
 
-// One number, of which the largest counts: the wish comes first. The pace is
-// that of a rank with this wish, the same one for all who read it.
-int64_t opinion_of(StopRequest wish, Pace pace) {
-  return 2 * static_cast<int64_t>(wish) + static_cast<int64_t>(pace);
+// One number, of which the largest counts: the request comes first. The pace is
+// that of a rank with this request, the same one for all who read it.
+int64_t opinion_of(StopRequest request, Pace pace) {
+  return 2 * static_cast<int64_t>(request) + static_cast<int64_t>(pace);
 }
-StopRequest wish_in(int64_t opinion) {
+StopRequest request_in(int64_t opinion) {
   return static_cast<StopRequest>(opinion / 2);
 }
 Pace pace_in(int64_t opinion) { return static_cast<Pace>(opinion % 2); }
 
 }  // namespace
 
-bool is_stop(StopRequest wish) { return wish >= StopRequest::kHangUp; }
+bool is_stop(StopRequest request) { return request >= StopRequest::kHangUp; }
 
-int exit_code_of(StopRequest wish) {
-  switch (wish) {
+int exit_code_of(StopRequest request) {
+  switch (request) {
     case StopRequest::kHangUp: return 128 + SIGHUP;
     case StopRequest::kInterrupt: return 128 + SIGINT;
     case StopRequest::kTerminate: return 128 + SIGTERM;
@@ -91,8 +92,8 @@ int exit_code_of(StopRequest wish) {
   }
 }
 
-const char* signal_text(StopRequest wish) {
-  switch (wish) {
+const char* signal_text(StopRequest request) {
+  switch (request) {
     case StopRequest::kNone: return "no signal";
     case StopRequest::kSave: return "SIGUSR1";
     case StopRequest::kHangUp: return "SIGHUP";
@@ -139,11 +140,11 @@ StopRequest AgreedStop::next(Pace own_pace) {
   // Nothing is pending after a boundary at which it was read at once.
   const Pace pace = agreed ? pace_in(*agreed) : agreed_pace_;
   if (pace == Pace::kSlow &&
-      wish_in(agreed.value_or(0)) == StopRequest::kNone) {
+      request_in(agreed.value_or(0)) == StopRequest::kNone) {
     agreed = vote_.read();
   }
   agreed_pace_ = agreed ? pace_in(*agreed) : pace;
-  return wish_in(agreed.value_or(0));
+  return request_in(agreed.value_or(0));
 }
 
 }  // namespace lockstep

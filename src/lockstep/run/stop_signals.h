@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// What somebody wants of the whole training; the strongest of all ranks counts.
+// What signals ask of the whole training; the strongest of all ranks counts.
 enum class StopRequest : int64_t {
   kNone,
   kSave,       // USR1: save and go on.
@@ -18,10 +18,10 @@ enum class StopRequest : int64_t {
   kTerminate,  // TERM: save and end, 143.
 };
 
-bool is_stop(StopRequest wish);
+bool is_stop(StopRequest request);
 // 128 + the signal's number.
-int exit_code_of(StopRequest wish);
-const char* signal_text(StopRequest wish);
+int exit_code_of(StopRequest request);
+const char* signal_text(StopRequest request);
 
 // One at a time in a process. From its making on a USR1 is remembered; the stop
 // signals end the process as usual until arm(): before the first step there is
@@ -44,10 +44,10 @@ class StopSignals {
 enum class Pace : int64_t { kQuick, kSlow };
 Pace pace_of(double seconds);
 
-// All ranks' wish. While work is quick it is posted at one boundary and read at
-// the next, so that nobody waits; while it is slow on some rank it is read at
-// once, so that a signal costs no further step. Every rank must call it equally
-// often.
+// The request of all ranks. While work is quick it is posted at one boundary
+// and read at the next, so that nobody waits; while it is slow on some rank it
+// is read at once, so that a signal costs no further step. Every rank must call
+// it equally often.
 class AgreedStop {
  public:
   AgreedStop(const World& world, StopSignals& signals)

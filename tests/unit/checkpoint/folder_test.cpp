@@ -77,12 +77,13 @@ TEST_F(CheckpointFolder, TheNewestValidOneIsFoundBehindDamagedOnes) {
   save("c.pt", 3);
   damage("c.pt");
   std::vector<std::string> skipped;
-  const auto found = find_latest_valid(
+  const auto found = load_latest(
       query(), [&](const fs::path& path, const std::string& reason) {
         skipped.push_back(path.filename().string() + " " + reason);
       });
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->path.filename(), "b.pt");
+  EXPECT_EQ(found->file.path.filename(), "b.pt");
+  EXPECT_EQ(found->tree.at("progress").at("step").as_int(), 2);
   ASSERT_EQ(skipped.size(), 1u);
   EXPECT_TRUE(skipped[0].starts_with("c.pt") &&
               skipped[0].find("CRC") != std::string::npos)
@@ -90,10 +91,10 @@ TEST_F(CheckpointFolder, TheNewestValidOneIsFoundBehindDamagedOnes) {
 }
 
 TEST_F(CheckpointFolder, NothingIsFoundWhereNothingIs) {
-  EXPECT_FALSE(find_latest_valid(query()).has_value());
+  EXPECT_FALSE(load_latest(query()).has_value());
   auto nowhere = query();
   nowhere.folder /= "none";
-  EXPECT_FALSE(find_latest_valid(nowhere).has_value());
+  EXPECT_FALSE(load_latest(nowhere).has_value());
 }
 
 TEST_F(CheckpointFolder, OldOnesGoAndNamedOnesStay) {

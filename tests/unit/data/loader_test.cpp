@@ -104,6 +104,7 @@ TEST(Loader, HandlesALastBatchThatIsNotFull) {
                     {.batch_size = 4, .drop_last_batch = true});
   EXPECT_EQ(full.batches_per_epoch(), 2);
   EXPECT_EQ(read(full.epoch(0)).size(), 2u);
+  EXPECT_EQ(read(full.resume({.sample = 4})).size(), 1u);
 }
 
 TEST(Loader, AnErrorReachesTheCallerWithTheSamplesIndex) {
@@ -175,7 +176,7 @@ TEST(Loader, CanBeLeftEarlyAndUsedAgain) {
   for (int turn = 0; turn < 5; ++turn) {
     auto epoch = loader.epoch(0);
     for (const Batch& batch : epoch) {
-      if (batch.next.batch == 3) break;
+      if (batch.next.sample == 12) break;
     }
   }
   EXPECT_EQ(read(loader.epoch(0)).size(), 25u);
@@ -211,7 +212,7 @@ TEST(Loader, RefusesBadSettings) {
   EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.prefetch_batches = 0}),
                ConfigError);
   const Loader loader(data, {0, 1}, kCpu, {.batch_size = 5});
-  EXPECT_THROW(loader.epoch(0, 3), ConfigError);
+  EXPECT_THROW(loader.resume({.sample = 11}), ConfigError);
   EXPECT_THROW(TensorDataset({torch::ones({3}), torch::ones({4})}),
                ConfigError);
 }

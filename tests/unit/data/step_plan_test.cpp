@@ -14,7 +14,7 @@ namespace {
 
 // The samples of each step of an epoch, all ranks together, without fillers.
 std::vector<std::multiset<int64_t>> steps_of(StepPlanConfig config, int size,
-                                             EpochPosition position) {
+                                             DataPosition position) {
   std::vector<std::multiset<int64_t>> steps;
   const int64_t epoch = position.epoch;
   while (position.epoch == epoch) {
@@ -117,7 +117,7 @@ TEST(StepPlan, RequestsOfARunGoOnOverTheEndOfAnEpoch) {
       .num_samples = 5, .global_batch = 4, .micro_batch = 4, .seed = 3};
   StepPlan plan(config, {});
   StepRequests requests(plan, {});
-  EpochPosition position;
+  DataPosition position;
   for (int k = 0; k < 6; ++k) {
     const Step step = plan.step_at(position);
     const auto expected = plan.requests(step);
@@ -130,9 +130,9 @@ TEST(StepPlan, RequestsOfARunGoOnOverTheEndOfAnEpoch) {
 }
 
 TEST(StepPlan, RefusesWhatCannotBeTrainedOn) {
-  const auto text = [](const StepPlanConfig& config, Shard share) {
+  const auto text = [](const StepPlanConfig& config, Shard shard) {
     try {
-      const StepPlan plan(config, share);
+      const StepPlan plan(config, shard);
     } catch (const ConfigError& error) {
       return std::string(error.what());
     }
@@ -160,7 +160,7 @@ std::vector<std::vector<int64_t>> batches_of(const StepPlanConfig& config,
                                              int64_t epoch) {
   StepPlan plan(config, Shard{});
   std::vector<std::vector<int64_t>> batches;
-  EpochPosition position{.epoch = epoch};
+  DataPosition position{.epoch = epoch};
   while (position.epoch == epoch) {
     const Step step = plan.step_at(position);
     batches.push_back(plan.requests(step).at(0).indices);

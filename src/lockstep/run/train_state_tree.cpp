@@ -38,19 +38,13 @@ LossHistory read_losses(const TreeView& tree, const std::string& name) {
 
 }  // namespace
 
-void LossHistory::add(double loss, Keep keep) {
-  if (keep == Keep::kLast) values.clear();
-  values.push_back(loss);
-  ++count;
-}
-
 Tree numbers_tree(const std::vector<double>& numbers) {
   Tree list = Tree::list();
   for (const double number : numbers) list.push_back(number);
   return list;
 }
 
-Tree run_state_tree(const RunState& state) {
+Tree train_state_tree(const TrainState& state) {
   Tree tree = Tree::dict();
   tree["step"] = state.step;
   tree["epoch"] = state.position.epoch;
@@ -76,8 +70,8 @@ Tree run_state_tree(const RunState& state) {
   return tree;
 }
 
-RunState read_run_state(const TreeView& tree) {
-  RunState state;
+TrainState read_train_state(const TreeView& tree) {
+  TrainState state;
   state.step = tree.at("step").as_int();
   state.position = {.epoch = tree.at("epoch").as_int(),
                     .sample = tree.at("sample").as_int()};

@@ -1,4 +1,4 @@
-#include "lockstep/run/run_state.h"
+#include "lockstep/engine/train_state.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 namespace lockstep {
 namespace {
 
-TEST(RunState, DoesNotGrowWithTheRunUnlessCheckpointsListTheLosses) {
-  RunState state;
+TEST(TrainState, DoesNotGrowWithTheRunUnlessCheckpointsListTheLosses) {
+  TrainState state;
   for (int i = 0; i < 10'000; ++i) {
     state.train_losses.add(i, LossHistory::Keep::kLast);
     state.val_losses.add(i, LossHistory::Keep::kAll);
@@ -17,18 +17,18 @@ TEST(RunState, DoesNotGrowWithTheRunUnlessCheckpointsListTheLosses) {
   EXPECT_EQ(state.train_losses.count, 10'000);
   EXPECT_LT(state.train_losses.values.capacity(), 100U);
   EXPECT_EQ(state.val_losses.values.size(), 10'000U);
-  const Tree tree = run_state_tree(state);
+  const Tree tree = train_state_tree(state);
   EXPECT_EQ(tree.at("train_losses").as_list().size(), 1U);
 }
 
-TEST(RunState, CountsOfLossesSurviveACheckpoint) {
-  RunState state;
+TEST(TrainState, CountsOfLossesSurviveACheckpoint) {
+  TrainState state;
   for (int i = 0; i < 5; ++i) {
     state.train_losses.add(i, LossHistory::Keep::kLast);
     state.val_losses.add(i, LossHistory::Keep::kAll);
   }
-  const Tree tree = run_state_tree(state);
-  RunState read = read_run_state(tree);
+  const Tree tree = train_state_tree(state);
+  TrainState read = read_train_state(tree);
   EXPECT_EQ(read.train_losses.count, 5);
   EXPECT_EQ(read.train_losses.values, std::vector<double>{4});
   EXPECT_EQ(read.val_losses.count, 5);
@@ -39,17 +39,17 @@ TEST(RunState, CountsOfLossesSurviveACheckpoint) {
   EXPECT_EQ(read.val_losses.count, 6);
 }
 
-TEST(RunState, FilesWithoutCountsAreRead) {
-  RunState state;
+TEST(TrainState, FilesWithoutCountsAreRead) {
+  TrainState state;
   state.val_losses.add(1, LossHistory::Keep::kAll);
   state.val_losses.add(2, LossHistory::Keep::kAll);
-  const Tree tree = run_state_tree(state);
+  const Tree tree = train_state_tree(state);
   Tree older = Tree::dict();
   for (const auto& entry : TreeView(tree).as_dict()) {
     const std::string& name = *entry.key.get_if<std::string>();
     if (!name.starts_with("num_")) older[name] = entry.value;
   }
-  EXPECT_EQ(read_run_state(older).val_losses.count, 2);
+  EXPECT_EQ(read_train_state(older).val_losses.count, 2);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "lockstep/engine/init_weights.h"
+#include "lockstep/run/init_weights.h"
 
 #include <fmt/format.h>
 

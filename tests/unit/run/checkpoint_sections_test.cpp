@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/error.h"
-#include "unit/train/flags.h"
+#include "unit/engine/flags.h"
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/engine/common_settings.h"
-#include "unit/train/flags.h"
+#include "unit/engine/flags.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,9 @@
 #include <algorithm>
 
 #include "lockstep/base/files.h"
+#include "lockstep/engine/file_names.h"
 #include "support/temp_dir.h"
-#include "unit/train/flags.h"
+#include "unit/engine/flags.h"
 
 namespace lockstep {
 namespace {

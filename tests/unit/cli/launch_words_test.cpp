@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/environment.h"
-#include "unit/train/flags.h"
+#include "unit/engine/flags.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include "lockstep/recipes/scribble/scribble.h"
 #include "lockstep/recipes/tiny/tiny.h"
 #include "support/temp_dir.h"
-#include "unit/train/flags.h"
+#include "unit/engine/flags.h"
 
 namespace lockstep {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "unit/train/flags.h"
+#include "unit/engine/flags.h"
 
 namespace lockstep {
 namespace {

@@ -1,17 +1,18 @@
-// Where a run stands: all that a checkpoint needs besides tensors.
+// Where a training stands: all that a checkpoint holds besides tensors.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
-#include "lockstep/data/step_plan.h"
+#include "lockstep/batch.h"
 #include "lockstep/metrics.h"
 #include "lockstep/optim/plateau.h"
 
 namespace lockstep {
 
-// Work that is due after a step, in this order. A run that stops in the middle
-// of it does the rest when it goes on.
+// Work that is due after a step. A training that is stopped in the middle of it
+// does the rest when it is resumed.
 struct DueWork {
   bool validation = false;
   bool sampling = false;
@@ -26,27 +27,27 @@ struct Best {
   Metrics metrics = {};
 };
 
-// Losses so far: all of them where the recipe's checkpoints list them, else the
-// last alone, so that memory and checkpoints do not grow with the run.
+// Losses so far: all of them where checkpoints list them, else only the last,
+// so that memory and checkpoints do not grow with the training.
 struct LossHistory {
   enum class Keep { kAll, kLast };
   void add(double loss, Keep keep);
 
   std::vector<double> values = {};
-  int64_t count = 0;  // Of those that were added.
+  int64_t count = 0;  // How many were added.
 };
 
-struct RunState {
-  int64_t step = 0;             // Optimizer steps done.
-  EpochPosition position = {};  // Of the next step.
+struct TrainState {
+  int64_t step = 0;            // Optimizer steps done.
+  DataPosition position = {};  // Position of the next step.
   DueWork due = {};
-  // Of the epoch so far.
+  // Sums over the current epoch.
   double epoch_loss_sum = 0;
   double epoch_loss_weight = 0;
-  LossHistory train_losses = {};  // Of whole epochs.
-  LossHistory val_losses = {};    // Of validations.
+  LossHistory train_losses = {};  // One per epoch.
+  LossHistory val_losses = {};    // One per validation.
   Best best = {};
-  // Of the last validation that counted as progress (early stopping).
+  // The last observation that counted as progress, for early stopping.
   std::optional<double> progress = {};
   int64_t validations_without_progress = 0;
   bool stopped_early = false;

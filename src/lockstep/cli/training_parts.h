@@ -1,0 +1,71 @@
+// The parts of a training, made from its settings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/cli/session.h"
+#include "lockstep/engine/early_stopping_callback.h"
+#include "lockstep/engine/logging_callback.h"
+#include "lockstep/engine/plateau_callback.h"
+#include "lockstep/engine/sampling_callback.h"
+#include "lockstep/engine/validation_callback.h"
+#include "lockstep/fid/image_scoring_callback.h"
+#include "lockstep/run/saving_callback.h"
+#include "lockstep/schedule.h"
+#include "lockstep/step_loader.h"
+
+namespace lockstep {
+
+// Throws ConfigError for data that cannot be trained on.
+StepLoader make_step_loader(const Session& session, const TrainConfig& config);
+
+struct LearningRatePlan {
+  double base_lr = 0;  // Scaled for the number of processes.
+  // Whole training: with another batch size than before, the steps that are
+  // left differ.
+  int64_t total_steps = 0;
+  ScheduleConfig schedule = {};
+};
+
+// For a training that stands at `state`. Throws ConfigError.
+LearningRatePlan plan_learning_rate(const Session& session,
+                                    const TrainConfig& config,
+                                    const StepLoader& loader,
+                                    const TrainState& state);
+
+// "learning rate 0.001 = 0.004 x effective batch 64 / 256"
+std::string lr_text(const Session& session, const TrainConfig& config,
+                    const LearningRatePlan& plan);
+
+SavingConfig saving_config(const Settings& settings,
+                           const TrainingStatusWriter& status);
+
+// What a training does between its steps, besides saving.
+class TrainCallbacks {
+ public:
+  // Throws ConfigError, IoError or FormatError for files of scores that cannot
+  // be used. A collective.
+  TrainCallbacks(const Session& session, const Settings& settings,
+                 const LearningRatePlan& plan);
+
+  // In the order in which the loop calls them.
+  std::vector<Callback*> with(SavingCallback& saving);
+
+  // The metric of scores; empty when there are none.
+  std::string score_metric() const {
+    return scoring_ ? scoring_->metric() : "";
+  }
+
+ private:
+  LoggingCallback logging_;
+  ValidationCallback validation_;
+  // What the task can do.
+  std::optional<SamplingCallback> sampling_;
+  std::optional<ImageScoringCallback> scoring_;
+  std::optional<PlateauCallback> plateau_;
+  EarlyStoppingCallback early_stopping_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,15 @@
+// Names of a run's files, in which "{step}" and "{epoch}" stand for numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+// "checkpoint_step_{step}.pt" -> "checkpoint_step_120.pt"
+std::string file_name(const std::string& pattern, int64_t step, int64_t epoch);
+
+// The shell pattern of all such names: "checkpoint_step_+([0-9]).pt".
+std::string file_pattern(const std::string& name);
+
+}  // namespace lockstep

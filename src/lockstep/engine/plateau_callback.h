@@ -1,0 +1,23 @@
+// Lowers the learning rate when the observed metric stops improving: Python's
+// ReduceLROnPlateau.
+#pragma once
+
+#include "lockstep/engine/callback.h"
+#include "lockstep/optim/plateau.h"
+
+namespace lockstep {
+
+// Its state is TrainState::plateau, by which the loop multiplies the learning
+// rate.
+class PlateauCallback final : public Callback {
+ public:
+  // Each observation decides `config.mode`. Throws ConfigError.
+  explicit PlateauCallback(PlateauConfig config);
+
+  void observe(TrainLoop& loop, const Observation& observation) override;
+
+ private:
+  PlateauConfig config_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,98 @@
+#include "lockstep/run/saving_callback.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lockstep/engine/loop.h"
+
+namespace lockstep {
+namespace {
+
+// The end of the training saves everything, but a score before it takes long.
+bool saves_checkpoint(const TrainLoop& loop) {
+  const DueWork& due = loop.state().due;
+  return due.saving || (loop.is_finished() && due.scoring);
+}
+
+}  // namespace
+
+SavingCallback::SavingCallback(SavingConfig config, Checkpoints& checkpoints,
+                               StopSignals& signals)
+    : config_(std::move(config)),
+      checkpoints_(checkpoints),
+      signals_(signals) {}
+
+void SavingCallback::begin(TrainLoop& loop) {
+  agreed_stop_ = std::make_unique<AgreedStop>(loop.world(), signals_);
+}
+
+void SavingCallback::after_step(TrainLoop& loop, const Step& step) {
+  TrainState& state = loop.state();
+  const Interval named{.epochs = config_.every_named_epochs};
+  state.due.saving = (config_.every.ends_with(step, state.step) ||
+                      named.ends_with(step, state.step)) &&
+                     !loop.is_finished();
+}
+
+bool SavingCallback::due(const TrainLoop& loop) const {
+  return saves_checkpoint(loop) || (is_new_best_ && !loop.is_finished());
+}
+
+bool SavingCallback::run(TrainLoop& loop) {
+  const bool as_checkpoint = saves_checkpoint(loop);
+  loop.state().due.saving = false;
+  save(loop, {.as_checkpoint = as_checkpoint});
+  return true;
+}
+
+void SavingCallback::observe(TrainLoop& loop, const Observation& observation) {
+  TrainState& state = loop.state();
+  // A best model that was not written does not count: the one before does.
+  if (checkpoints_.has_lost_best()) state.best = best_before_;
+  const double sign = observation.better == Better::kLower ? 1 : -1;
+  const bool is_better =
+      std::isfinite(observation.value) &&
+      (!state.best.value || sign * (observation.value - *state.best.value) < 0);
+  if (!is_better) return;
+  best_before_ =
+      std::exchange(state.best, Best{.value = observation.value,
+                                     .step = state.step,
+                                     .metrics = observation.metrics});
+  is_new_best_ = true;
+}
+
+bool SavingCallback::poll(TrainLoop& loop) {
+  StopRequest request =
+      agreed_stop_->next(pace_of(config_.status.activity_seconds()));
+  // A signal to all ranks may reach some of them one boundary later.
+  const bool has_just_saved = std::exchange(has_just_saved_, false);
+  if (request == StopRequest::kSave && has_just_saved) {
+    request = StopRequest::kNone;
+  }
+  if (request == StopRequest::kNone) return true;
+  has_just_saved_ = true;
+  if (is_stop(request)) stopped_for_ = request;
+  loop.console().info(
+      fmt::format("{} at step {}: {}", signal_text(request), loop.state().step,
+                  is_stop(request) ? "saving, then ending" : "saving"));
+  save(loop, {.is_last = is_stop(request)});
+  return !is_stop(request);
+}
+
+void SavingCallback::finish(TrainLoop& loop) {
+  if (stopped_for_ == StopRequest::kNone) save(loop, {.is_last = true});
+  config_.status.begin(Activity::kFinishing);
+  agreed_stop_->finish();
+}
+
+void SavingCallback::save(TrainLoop& loop, SaveRequest request) {
+  request.as_best = std::exchange(is_new_best_, false);
+  if (config_.is_dry_run) return;
+  loop.world().status().set_phase(Phase::kSaving);
+  config_.status.begin(Activity::kSaving);
+  checkpoints_.save(loop.state(), request);
+  loop.world().status().set_phase(Phase::kReady);
+}
+
+}  // namespace lockstep

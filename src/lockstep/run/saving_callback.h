@@ -1,0 +1,54 @@
+// Saves a training: when it is due, when a model is the best so far, on signals
+// and at the end.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/base/training_status.h"
+#include "lockstep/engine/callback.h"
+#include "lockstep/engine/interval.h"
+#include "lockstep/engine/train_state.h"
+#include "lockstep/run/checkpoints.h"
+#include "lockstep/run/stop_signals.h"
+
+namespace lockstep {
+
+struct SavingConfig {
+  Interval every = {};
+  // Epochs between files with a name of their own, besides; 0: none.
+  int64_t every_named_epochs = 0;
+  bool is_dry_run = false;           // Nothing is written.
+  TrainingStatusWriter status = {};  // For the launcher.
+};
+
+// Comes before callbacks that take long: nothing is lost when these fail.
+class SavingCallback final : public Callback {
+ public:
+  SavingCallback(SavingConfig config, Checkpoints& checkpoints,
+                 StopSignals& signals);
+
+  // The signal that stopped the training; kNone when none did.
+  StopRequest stopped_for() const { return stopped_for_; }
+
+  void begin(TrainLoop& loop) override;
+  void after_step(TrainLoop& loop, const Step& step) override;
+  bool due(const TrainLoop& loop) const override;
+  bool run(TrainLoop& loop) override;
+  void observe(TrainLoop& loop, const Observation& observation) override;
+  bool poll(TrainLoop& loop) override;
+  void finish(TrainLoop& loop) override;
+
+ private:
+  void save(TrainLoop& loop, SaveRequest request);
+
+  SavingConfig config_;
+  Checkpoints& checkpoints_;
+  StopSignals& signals_;
+  std::unique_ptr<AgreedStop> agreed_stop_;
+  StopRequest stopped_for_ = StopRequest::kNone;
+  bool has_just_saved_ = false;
+  bool is_new_best_ = false;  // And not saved yet.
+  Best best_before_;
+};
+
+}  // namespace lockstep

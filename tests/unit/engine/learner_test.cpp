@@ -1,0 +1,113 @@
+#include "lockstep/engine/learner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/step_loader.h"
+#include "unit/engine/line_task.h"
+
+namespace lockstep {
+namespace {
+
+using testing::LineTask;
+
+World world_of_one() {
+  return World::from_environment({.device = DeviceChoice::kCpu}, {});
+}
+
+LearnerConfig sgd() {
+  return {
+      .optimization = {.optimizer = "sgd", .momentum = 0, .ema_decay = {0.5}}};
+}
+
+// Whole epochs of all samples per step, in order, in micro-batches.
+class Steps {
+ public:
+  Steps(const Task& task, const World& world, int64_t micro_batch_size)
+      : loader_(task.data().train, world,
+                {.global_batch_size = task.data().train->size(),
+                 .micro_batch_size = micro_batch_size,
+                 .workers = 0,
+                 .shuffle = false}),
+        batches_(loader_.batches()) {}
+
+  void train(Learner& learner, double lr) {
+    for (bool ends_step = false; !ends_step;) {
+      const Batch batch = *batches_.next();
+      learner.forward(batch);
+      learner.backward();
+      ends_step = batch.ends_step();
+    }
+    learner.update(lr);
+  }
+
+ private:
+  StepLoader loader_;
+  Batches batches_;
+};
+
+// The gradient of mean (w - 3)^2 x^2 at w = 1 for x = 1..8.
+constexpr double kGradient = -4 * 204.0 / 8;
+
+TEST(Learner, AStepFollowsTheMeanLossInAnyMicroBatches) {
+  const World world = world_of_one();
+  for (const int64_t micro_batch_size : {1, 3, 8}) {
+    LineTask task;
+    Learner learner(task, world, sgd());
+    Steps(task, world, micro_batch_size).train(learner, 1e-3);
+    EXPECT_NEAR(task.weight(), 1 - 1e-3 * kGradient, 1e-5);
+    const Progress progress = learner.take_progress();
+    EXPECT_NEAR(progress.loss, 4 * 204.0 / 8, 1e-3);
+    EXPECT_EQ(progress.loss_weight, 8);
+    EXPECT_NEAR(progress.gradient_norm, -kGradient, 1e-2);
+    EXPECT_EQ(progress.skipped_steps, 0);
+  }
+}
+
+TEST(Learner, AStepWithoutAFiniteGradientChangesNothing) {
+  const World world = world_of_one();
+  LineTask task;
+  Learner learner(task, world, sgd());
+  Steps steps(task, world, 4);
+  task.loss_factor = NAN;
+  steps.train(learner, 1e-3);
+  steps.train(learner, 1e-3);
+  EXPECT_EQ(task.weight(), 1);
+  Progress progress = learner.take_progress();
+  EXPECT_TRUE(std::isnan(progress.loss));
+  EXPECT_EQ(progress.skipped_steps, 2);
+  EXPECT_EQ(progress.skipped_in_a_row, 2);
+  task.loss_factor = 1;
+  steps.train(learner, 1e-3);
+  progress = learner.take_progress();
+  EXPECT_EQ(progress.skipped_in_a_row, 0);
+  EXPECT_NE(task.weight(), 1);
+}
+
+TEST(Learner, ProgressContinuesFromSavedSums) {
+  const World world = world_of_one();
+  LineTask task;
+  Learner learner(task, world, sgd());
+  Steps steps(task, world, 8);
+  steps.train(learner, 0);
+  const at::Tensor saved = learner.running_sums().clone();
+  learner.take_progress();
+  learner.set_running_sums(saved);
+  task.loss_factor = 3;
+  steps.train(learner, 0);
+  EXPECT_NEAR(learner.take_progress().loss, 2 * 4 * 204.0 / 8, 1e-3);
+}
+
+TEST(Learner, AveragesFollowTheWeights) {
+  const World world = world_of_one();
+  LineTask task;
+  Learner learner(task, world, sgd());
+  Steps(task, world, 8).train(learner, 1e-3);
+  EXPECT_EQ(learner.parameter_names(), std::vector<std::string>{"weight"});
+  EXPECT_NEAR(learner.averages().at(0).averages().at(0).item<double>(),
+              (1 + task.weight()) / 2, 1e-6);
+}
+
+}  // namespace
+}  // namespace lockstep

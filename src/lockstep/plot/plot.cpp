@@ -250,12 +250,12 @@ void draw_header(Drawing& drawing, const RunCurves& curves, double last_step) {
   constexpr double kTitleSize = 22;
   constexpr double kRoomForStep = 240;
   drawing.shapes.push_back(
-      Label{.at = {kMargin, kBaseline},
+      Label{.at = {kMargin, kHeaderBaseline},
             .text = cut_to_width(curves.title, kTitleSize,
                                  kWidth - 2 * kMargin - kRoomForStep),
             .size = kTitleSize,
             .color = kTitleColor});
-  drawing.shapes.push_back(Label{.at = {kWidth - kMargin, kBaseline},
+  drawing.shapes.push_back(Label{.at = {kWidth - kMargin, kHeaderBaseline},
                                  .text = "step " + grouped(last_step),
                                  .size = 16,
                                  .color = kNoteColor,

@@ -246,16 +246,16 @@ std::string cut_to_width(const std::string& text, double size, double width) {
 }
 
 void draw_header(Drawing& drawing, const RunCurves& curves, double last_step) {
-  constexpr double kHeaderBaseline = 42;
-  constexpr double kTitleSize = 22;
+  constexpr double kBaseline = 42;
+  constexpr double kHeaderSize = 22;
   constexpr double kRoomForStep = 240;
   drawing.shapes.push_back(
-      Label{.at = {kMargin, kHeaderBaseline},
-            .text = cut_to_width(curves.title, kTitleSize,
+      Label{.at = {kMargin, kBaseline},
+            .text = cut_to_width(curves.title, kHeaderSize,
                                  kWidth - 2 * kMargin - kRoomForStep),
-            .size = kTitleSize,
+            .size = kHeaderSize,
             .color = kTitleColor});
-  drawing.shapes.push_back(Label{.at = {kWidth - kMargin, kHeaderBaseline},
+  drawing.shapes.push_back(Label{.at = {kWidth - kMargin, kBaseline},
                                  .text = "step " + grouped(last_step),
                                  .size = 16,
                                  .color = kNoteColor,

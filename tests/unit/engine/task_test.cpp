@@ -1,0 +1,86 @@
+#include "lockstep/task.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "lockstep/prediction.h"
+#include "lockstep/sampling.h"
+#include "lockstep/world.h"
+
+namespace lockstep {
+namespace {
+
+// The smallest task there can be: y = w x, with one parameter that is frozen.
+class LineTask : public Task {
+ public:
+  LineTask() {
+    model_->register_parameter("weight", torch::ones({1}));
+    model_->register_parameter("frozen", torch::ones({1}),
+                               /*requires_grad=*/false);
+  }
+
+  DataSets data() const override { return {}; }
+  std::shared_ptr<torch::nn::Module> model() const override { return model_; }
+  Loss loss(const Batch& batch, SampleRandom& /*random*/) override {
+    return {.sum = (batch[0] * model_->parameters()[0]).sum(),
+            .normaliser = normaliser};
+  }
+
+  at::Tensor normaliser = {};
+
+ private:
+  std::shared_ptr<torch::nn::Module> model_ =
+      std::make_shared<torch::nn::Module>();
+};
+
+class SampledTask final : public LineTask, public Sampling {
+ public:
+  int64_t num_items() const override { return 3; }
+  at::Tensor sample(std::span<const int64_t> /*items*/,
+                    SampleRandom& /*random*/) override {
+    return {};
+  }
+  std::vector<OutputFile> render(const at::Tensor& /*items*/) override {
+    return {};
+  }
+};
+
+double evaluated_loss(LineTask& task) {
+  const Batch batch{.tensors = {torch::tensor({1.0, 2.0, 6.0})},
+                    .indices = {0, 1, 2}};
+  SampleRandom random(torch::zeros({3}, torch::kLong));
+  MetricSums sums;
+  task.evaluate(batch, random, sums);
+  const World world =
+      World::from_environment({.device = DeviceChoice::kCpu}, {});
+  return *find_metric(sums.result(world), "loss");
+}
+
+TEST(Task, TrainsTheParametersThatRequireAGradient) {
+  const LineTask task;
+  const auto groups = task.parameter_groups();
+  ASSERT_EQ(groups.size(), 1U);
+  ASSERT_EQ(groups[0].parameters.size(), 1U);
+  EXPECT_TRUE(groups[0].parameters[0].is_same(task.model()->parameters()[0]));
+}
+
+TEST(Task, EvaluatesItsLossPerSampleOrByItsNormaliser) {
+  LineTask task;
+  EXPECT_DOUBLE_EQ(evaluated_loss(task), 3);
+  task.normaliser = torch::tensor(2.0);
+  EXPECT_DOUBLE_EQ(evaluated_loss(task), 4.5);
+}
+
+TEST(Task, HasTheAbilitiesThatItImplements) {
+  LineTask plain;
+  EXPECT_EQ(ability<Sampling>(static_cast<Task&>(plain)), nullptr);
+  SampledTask sampled;
+  Task& task = sampled;
+  ASSERT_NE(ability<Sampling>(task), nullptr);
+  EXPECT_EQ(ability<Sampling>(task)->num_items(), 3);
+  EXPECT_FALSE(ability<Sampling>(task)->samples_averages());
+  EXPECT_EQ(ability<Prediction>(task), nullptr);
+}
+
+}  // namespace
+}  // namespace lockstep

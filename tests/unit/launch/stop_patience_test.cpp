@@ -47,7 +47,7 @@ TEST(StopPatience, SaysWhatItWaitsForAndHowLong) {
   TrainingStatus first = in(Activity::kStep);
   first.typical_seconds = 0;
   first.saved_step = -1;
-  const std::string text = waiting_text(first);
+  const std::string text = stop_wait_text(first);
   EXPECT_TRUE(contains(text, "how long is not known yet")) << text;
   EXPECT_TRUE(contains(text, "there is no checkpoint yet")) << text;
 }

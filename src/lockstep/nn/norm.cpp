@@ -17,7 +17,12 @@ LayerNormImpl::LayerNormImpl(int64_t size, double eps)
 }
 
 at::Tensor LayerNormImpl::forward(const at::Tensor& x) {
-  return norm_tokens(x, norm_);
+  const at::ScalarType type = norm_.weight.scalar_type();
+  if (at::promote_types(x.scalar_type(), type) == x.scalar_type()) {
+    return norm_tokens(x, norm_);
+  }
+  // x has fewer bits under autocast alone, which then decides the type.
+  return at::layer_norm(x, {x.size(-1)}, norm_.weight, norm_.bias, norm_.eps);
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {

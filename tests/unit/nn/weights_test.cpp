@@ -17,7 +17,7 @@ Linear uninitialised_linear(int64_t in, int64_t out) {
 
 TEST(UninitialisedWeights, AModelOfAnySizeIsBuiltWithoutMemory) {
   // 4 TB, were it real.
-  const Linear layer = uninitialised_linear(1'000'000, 1'000'000);
+  Linear layer = uninitialised_linear(1'000'000, 1'000'000);
   EXPECT_EQ(layer->weight.sizes(), at::IntArrayRef({1000000, 1000000}));
   EXPECT_LE(layer->weight.storage().nbytes(), 4u);
 }
@@ -29,7 +29,7 @@ TEST(UninitialisedWeights, EndWithTheirScope) {
 
 TEST(Materialize, GivesMemoryOfTheAskedTypeAndWeightsFollowTheSeed) {
   const auto filled = [](uint64_t seed) {
-    const Linear layer = uninitialised_linear(40, 30);
+    Linear layer = uninitialised_linear(40, 30);
     materialize(*layer, at::kDouble);
     fill_randomly(*layer, seed);
     return layer->parameters();
@@ -47,9 +47,9 @@ TEST(Materialize, GivesMemoryOfTheAskedTypeAndWeightsFollowTheSeed) {
 template <typename Ours, typename Theirs>
 void expect_equal(Ours make_ours, Theirs make_theirs, const at::Tensor& x) {
   torch::manual_seed(3);
-  const auto ours = make_ours();
+  auto ours = make_ours();
   torch::manual_seed(3);
-  const auto theirs = make_theirs();
+  auto theirs = make_theirs();
   const auto expected = theirs->named_parameters();
   ASSERT_EQ(ours->named_parameters().keys(), expected.keys());
   for (const auto& item : ours->named_parameters()) {

@@ -51,10 +51,11 @@ Encoders::Encoders(const EncoderSettings& settings) : settings_(settings) {
   open(at::kCPU);
   const int64_t patch = vision_->sizes().patch;
   if (settings.image_size % patch != 0) {
-    throw ConfigError(fmt::format(
-        "image_size {} is no multiple of VGGT's patch of {} pixels; set it to "
-        "one, such as {}",
-        settings.image_size, patch, vision_->sizes().image_size));
+    throw ConfigError(
+        fmt::format("image_size {} is not a multiple of VGGT's patch of {} "
+                    "pixels; set it to "
+                    "one, such as {}",
+                    settings.image_size, patch, vision_->sizes().image_size));
   }
 }
 

@@ -31,7 +31,8 @@ const Depth& depth_of(int64_t layers) {
     if (depth.layers == layers) return depth;
   }
   throw ConfigError(fmt::format(
-      "--layers {} is no ResNet: give 18, 34, 50, 101 or 152", layers));
+      "--layers {} is not a ResNet depth: give 18, 34, 50, 101 or 152",
+      layers));
 }
 
 // One residual block.

@@ -58,18 +58,18 @@ class Dit::PatchEmbedder : public torch::nn::Module {
 void check_dit_config(const DitConfig& config) {
   if (config.image_size % config.patch != 0) {
     throw ConfigError(fmt::format(
-        "--img_size {} is no multiple of --patch {}: patches must fill the "
+        "--img_size {} is not a multiple of --patch {}: patches must fill the "
         "image",
         config.image_size, config.patch));
   }
   if (config.width % config.num_heads != 0) {
     throw ConfigError(
-        fmt::format("--dim {} is no multiple of --heads {}: heads share it",
+        fmt::format("--dim {} is not a multiple of --heads {}: heads share it",
                     config.width, config.num_heads));
   }
   if (config.width % 4 != 0) {
     throw ConfigError(fmt::format(
-        "--dim {} is no multiple of 4: sines and cosines of row and column "
+        "--dim {} is not a multiple of 4: sines and cosines of row and column "
         "take a quarter each",
         config.width));
   }

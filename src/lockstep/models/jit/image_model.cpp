@@ -170,7 +170,7 @@ JitImageConfig jit_image_config(const JitVariant& variant, int64_t image_size,
 void check_jit_image_config(const JitImageConfig& config) {
   if (config.image_size % config.patch != 0) {
     throw ConfigError(fmt::format(
-        "--img_size {} is no multiple of the {} pixels of a patch: patches "
+        "--img_size {} is not a multiple of the {} pixels of a patch: patches "
         "must fill the image; use another --img_size, or another number "
         "behind the '/' of --model",
         config.image_size, config.patch));
@@ -178,7 +178,7 @@ void check_jit_image_config(const JitImageConfig& config) {
   if (config.width % config.num_heads != 0 ||
       config.width / config.num_heads % 4 != 0) {
     throw ConfigError(fmt::format(
-        "--dim {} is no multiple of 4 x --heads {}: heads share it, and a "
+        "--dim {} is not a multiple of 4 x --heads {}: heads share it, and a "
         "quarter of each is sines and cosines of row and column",
         config.width, config.num_heads));
   }

@@ -155,14 +155,15 @@ class JitText::TimeEmbedding : public torch::nn::Module {
 
 void check_jit_text_config(const JitTextConfig& config) {
   if (config.image_size % config.patch != 0) {
-    throw ConfigError(fmt::format(
-        "--img_size {} is no multiple of {}, the patch in the name of --model: "
-        "patches must fill the image",
-        config.image_size, config.patch));
+    throw ConfigError(
+        fmt::format("--img_size {} is not a multiple of {}, the patch in the "
+                    "name of --model: "
+                    "patches must fill the image",
+                    config.image_size, config.patch));
   }
   if (config.width % config.num_heads != 0) {
     throw ConfigError(
-        fmt::format("--dim {} is no multiple of --heads {}: heads share it",
+        fmt::format("--dim {} is not a multiple of --heads {}: heads share it",
                     config.width, config.num_heads));
   }
   if (config.width % 2 != 0 || config.width < 4) {

@@ -73,7 +73,8 @@ void read_rope(const Json& file, LlamaConfig& config) {
   config.rope_theta =
       number_of(fresh.is_object() ? fresh : file, "rope_theta", 10'000);
   if (scaling.is_null()) return;
-  if (!scaling.is_object()) throw FormatError("its rope scaling is no table");
+  if (!scaling.is_object())
+    throw FormatError("its rope scaling is not a table");
   const Json& type = scaling.contains("rope_type") ? part(scaling, "rope_type")
                                                    : part(scaling, "type");
   if (type.is_null() || type == "default") return;

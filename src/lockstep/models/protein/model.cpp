@@ -12,7 +12,7 @@ namespace lockstep {
 void check_protein_config(const ProteinConfig& config) {
   if (config.width % config.num_heads != 0) {
     throw ConfigError(fmt::format(
-        "--hidden_dim {} is no multiple of --num_heads {}: heads share it",
+        "--hidden_dim {} is not a multiple of --num_heads {}: heads share it",
         config.width, config.num_heads));
   }
   if (config.width % 2 != 0) {

@@ -116,13 +116,13 @@ TEST(TextData, GivesTextsAsImages) {
   const std::string path =
       folder.write("a.json", R"([{"prompt": "one", "answer": "two"}])");
   const auto pixels = shared_bytes(4);
-  const auto sample = open_text_sets(path, pixels, {}).data.train->get(0, 0);
+  const auto sample = open_text_sets(path, pixels, {}).train->get(0, 0);
   ASSERT_EQ(sample.size(), 2U);
   EXPECT_EQ(sample[0].scalar_type(), at::kByte);
   EXPECT_EQ(pixels->tokenizer().decode(pixels->ids_of(sample[0])), "one\ntwo");
   EXPECT_EQ(sample[1].sum().item<int>(), 8);
-  const auto pair = open_text_sets(path, pixels, {.is_conditional = true})
-                        .data.train->get(0, 0);
+  const auto pair =
+      open_text_sets(path, pixels, {.is_conditional = true}).train->get(0, 0);
   ASSERT_EQ(pair.size(), 3U);
   EXPECT_EQ(pixels->tokenizer().decode(pixels->ids_of(pair[0])), "two");
   EXPECT_EQ(pixels->tokenizer().decode(pixels->ids_of(pair[2])), "one");
@@ -135,13 +135,13 @@ TEST(TextData, HoldsEvery100thTextBack) {
   const std::string path = folder.write("a.txt", lines);
   const auto pixels = shared_bytes(4);
   const TextSets sets = open_text_sets(path, pixels, {});
-  EXPECT_EQ(sets.data.train->size(), 248);
-  ASSERT_EQ(sets.data.validation->size(), 2);
-  const auto held = sets.data.validation->get(1, 0);
+  EXPECT_EQ(sets.train->size(), 248);
+  ASSERT_EQ(sets.validation->size(), 2);
+  const auto held = sets.validation->get(1, 0);
   EXPECT_EQ(pixels->tokenizer().decode(pixels->ids_of(held[0])), "199");
   // Too few to hold any back.
   const std::string few = folder.write("few.txt", "a\nb\n");
-  EXPECT_EQ(open_text_sets(few, pixels, {}).data.validation, nullptr);
+  EXPECT_EQ(open_text_sets(few, pixels, {}).validation, nullptr);
 }
 
 TEST(TextData, TakesTheFolderValBesideTrain) {
@@ -157,8 +157,8 @@ TEST(TextData, TakesTheFolderValBesideTrain) {
       const TextSets sets =
           open_text_sets((folder.path() / ("train" + name)).string() + end,
                          shared_bytes(4), {.is_conditional = true});
-      EXPECT_EQ(sets.data.train->size(), 1);
-      EXPECT_EQ(sets.data.validation->size(), 1);
+      EXPECT_EQ(sets.train->size(), 1);
+      EXPECT_EQ(sets.validation->size(), 1);
       EXPECT_EQ(sets.prompts, std::vector<std::string>{"val" + name});
     }
   }
@@ -195,8 +195,8 @@ TEST(GeneratedText, IsASetWithoutFiles) {
   const auto pixels = shared_bytes(16);
   const TextSets sets =
       open_text_sets("builtin:text", pixels, {.is_conditional = true});
-  EXPECT_EQ(sets.data.train->size(), 400'000);
-  const auto sample = sets.data.train->get(5, 0);
+  EXPECT_EQ(sets.train->size(), 400'000);
+  const auto sample = sets.train->get(5, 0);
   const auto text = pixels->tokenizer().decode(pixels->ids_of(sample[0]));
   const auto prompt = pixels->tokenizer().decode(pixels->ids_of(sample[2]));
   EXPECT_TRUE(text.starts_with(prompt)) << text;

@@ -18,8 +18,8 @@ TEST(StopSignals, ASaveIsTakenOnce) {
 TEST(StopSignals, TheStrongestStopCountsAndStays) {
   StopSignals signals;
   signals.arm({});
-  raise(SIGTERM);
   raise(SIGINT);
+  raise(SIGTERM);
   raise(SIGUSR1);
   EXPECT_EQ(signals.take(), StopRequest::kTerminate);
   EXPECT_EQ(signals.take(), StopRequest::kTerminate);

@@ -15,6 +15,7 @@ torch::nn::Conv1d conv1x1(int64_t inputs, int64_t outputs) {
   return torch::nn::Conv1d(torch::nn::Conv1dOptions(inputs, outputs, 1));
 }
 
+// libtorch's Linear: its separate addition of the bias is part of the results.
 torch::nn::Sequential make_perceptron(int64_t inputs, int64_t outputs) {
   return torch::nn::Sequential(torch::nn::Linear(inputs, outputs),
                                LayerNorm(outputs), torch::nn::GELU());

@@ -10,10 +10,10 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/printable.h"
-#include "lockstep/base/terminal.h"
 #include "lockstep/datasets/conversion/prepare.h"
 #include "lockstep/error.h"
 #include "lockstep/track/console.h"
+#include "lockstep/track/standard_streams.h"
 
 namespace lockstep {
 namespace {
@@ -27,20 +27,10 @@ constexpr const char* kUsage =
 
 void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
 
-ConsoleOutput console_output(const Environment& environment) {
-  return {.out = print,
-          .err = [](std::string_view text) { write_all(STDERR_FILENO, text); },
-          .columns =
-              [environment] {
-                return terminal_columns(STDOUT_FILENO, environment);
-              },
-          .is_utf8 = has_utf8_locale(environment)};
-}
-
 // The exit code: that of a file that cannot be read when something was left
 // out.
 int prepare(const Arguments& arguments) {
-  Console console({}, console_output(process_environment()));
+  Console console({}, standard_streams(process_environment()));
   const Prepared prepared = prepare_atlas(arguments, [&](int64_t done,
                                                          int64_t total) {
     console.progress({.label = "prepare", .step = done, .total_steps = total});

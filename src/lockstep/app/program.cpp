@@ -45,7 +45,7 @@ int run_program(const std::function<void()>& body) {
     report_to_launcher(error);
     return exit_code(error);
   } catch (...) {
-    const Error error("an exception that is no std::exception");
+    const Error error("an exception that is not a std::exception");
     tell("Error", error.what());
     report_to_launcher(error);
     return exit_code(error);

@@ -1,14 +1,11 @@
-#include <unistd.h>
-
 #include <string>
 #include <vector>
 
 #include "lockstep/app/process_context.h"
-#include "lockstep/base/files.h"
-#include "lockstep/base/terminal.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/error.h"
 #include "lockstep/program.h"
+#include "lockstep/track/standard_streams.h"
 
 namespace lockstep {
 namespace {
@@ -22,14 +19,13 @@ int dispatch(std::vector<std::string> words, Recipe& recipe) {
       words.erase(words.begin());
     }
   }
-  const CommandContext context = process_context();
-  if (command == "train") return train_command(recipe, words, context);
-  if (command == "eval") return eval_command(recipe, words, context);
-  if (command == "sample") return sample_command(recipe, words, context);
-  if (command == "prepare") return prepare_command(recipe, words, context);
-  throw ConfigError("unknown command '" + command +
-                    "'; this program knows train (the default), eval, "
-                    "sample and prepare, each with its flags behind it");
+  const RecipeCommand run = find_recipe_command(command);
+  if (run == nullptr) {
+    throw ConfigError("unknown command '" + command +
+                      "'; this program knows train (the default), eval, "
+                      "sample and prepare, each with its flags behind it");
+  }
+  return run(recipe, words, process_context());
 }
 
 }  // namespace
@@ -43,16 +39,7 @@ int recipe_main(int count, char** values, Recipe& recipe) {
 
 CommandContext process_context() {
   const Environment environment = process_environment();
-  return {
-      .output = {
-          .out = [](std::string_view text) { write_all(STDOUT_FILENO, text); },
-          .err = [](std::string_view text) { write_all(STDERR_FILENO, text); },
-          .columns =
-              [environment] {
-                return terminal_columns(STDOUT_FILENO, environment);
-              },
-          .is_utf8 = has_utf8_locale(environment)},
-      .environment = environment};
+  return {.output = standard_streams(environment), .environment = environment};
 }
 
 }  // namespace lockstep

@@ -47,8 +47,6 @@ int list_recipes() {
   return 0;
 }
 
-using RecipeCommand = int (*)(Recipe&, const Arguments&, const CommandContext&);
-
 int on_recipe(RecipeCommand command, const Arguments& arguments) {
   if (arguments.size() < 2 || arguments[1].starts_with("-")) {
     throw ConfigError("lockstep " + arguments[0] +
@@ -62,10 +60,9 @@ int on_recipe(RecipeCommand command, const Arguments& arguments) {
 
 int dispatch(const Arguments& arguments) {
   const std::string command = arguments.empty() ? "help" : arguments[0];
-  if (command == "train") return on_recipe(train_command, arguments);
-  if (command == "eval") return on_recipe(eval_command, arguments);
-  if (command == "sample") return on_recipe(sample_command, arguments);
-  if (command == "prepare") return on_recipe(prepare_command, arguments);
+  if (const RecipeCommand run = find_recipe_command(command)) {
+    return on_recipe(run, arguments);
+  }
   if (command == "inspect") {
     print(inspect_checkpoint({arguments.begin() + 1, arguments.end()}));
     return 0;

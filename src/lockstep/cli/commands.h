@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/base/environment.h"
@@ -25,5 +26,11 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
                    const CommandContext& context);
 int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
                     const CommandContext& context);
+
+using RecipeCommand = int (*)(Recipe&, const std::vector<std::string>&,
+                              const CommandContext&);
+
+// The command of that name: train, eval, sample or prepare; null for others.
+RecipeCommand find_recipe_command(std::string_view name);
 
 }  // namespace lockstep

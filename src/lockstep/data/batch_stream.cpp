@@ -30,7 +30,7 @@ namespace {
     if (is_out_of_memory(error)) throw;
     throw Error(text(error));
   } catch (...) {
-    throw Error(place + ": an exception that is no std::exception");
+    throw Error(place + ": an exception that is not a std::exception");
   }
 }
 

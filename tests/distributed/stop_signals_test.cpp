@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "lockstep/base/status.h"
 #include "support/ranks.h"
 
 namespace lockstep {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/divide.h"
+#include "lockstep/base/status.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/inference.h"

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/files.h"
+#include "lockstep/base/status.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/session.h"
 #include "lockstep/cli/startup_text.h"

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/ddp.h"
 #include "lockstep/ema.h"
 #include "lockstep/engine/precision.h"
 #include "lockstep/optim/grad_scaler.h"
 #include "lockstep/optimizer.h"
-#include "lockstep/ddp.h"
 #include "lockstep/task.h"
 #include "lockstep/train_config.h"
 #include "lockstep/world.h"

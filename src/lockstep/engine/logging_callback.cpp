@@ -8,6 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/engine/loop.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/device.h"
 
 namespace lockstep {
 namespace {

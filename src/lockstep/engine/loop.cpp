@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/status.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

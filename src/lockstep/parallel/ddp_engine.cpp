@@ -54,7 +54,7 @@ void check_parameters(const TrainedParameters& parameters) {
 }
 
 // The settings that decide which collectives a rank calls.
-std::string describe(const DdpConfig& config) {
+std::string describe_config(const DdpConfig& config) {
   return fmt::format(
       "DdpConfig broadcast_buffers={} find_unused_parameters={} "
       "static_graph={} bucket_cap_bytes={} compression={}\n",
@@ -132,7 +132,7 @@ DdpEngine::Impl::Impl(std::shared_ptr<torch::nn::Module> module, World world,
 void DdpEngine::Impl::agree_with_other_ranks() {
   if (world_.size() == 1) return;
   const std::string own =
-      describe(config_) + describe(*module_, config_.ignored);
+      describe_config(config_) + describe(*module_, config_.ignored);
   const std::string of_rank0 = world_.broadcast_text(own);
   const auto differences = world_.gather_texts(first_difference(of_rank0, own));
   for (size_t rank = 0; rank < differences.size(); ++rank) {

@@ -1,8 +1,8 @@
 // Files in the layout of a recipe's original project, written and read.
 #pragma once
 
-#include "lockstep/checkpoint_layout.h"
 #include "lockstep/checkpoint.h"
+#include "lockstep/checkpoint_layout.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/train_state.h"
 #include "lockstep/options.h"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "lockstep/checkpoint/folder.h"
 #include "lockstep/checkpoint.h"
+#include "lockstep/checkpoint/folder.h"
 #include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/run/checkpoint_sections.h"

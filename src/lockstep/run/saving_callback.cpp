@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "lockstep/base/status.h"
 #include "lockstep/engine/loop.h"
 
 namespace lockstep {

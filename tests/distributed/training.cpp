@@ -164,7 +164,7 @@ std::vector<std::string> files_below(const fs::path& folder) {
   if (!fs::exists(folder)) return names;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file()) {
-      names.push_back(fs::relative(entry.path(), folder));
+      names.push_back(entry.path().lexically_relative(folder));
     }
   }
   std::sort(names.begin(), names.end());

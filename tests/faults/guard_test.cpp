@@ -17,18 +17,6 @@ constexpr const char* kObedient =
     "trap 'echo got $RANK; exit 0' INT; echo ready $RANK; "
     "while true; do sleep 0.05; done";
 
-void wait_until_ready(const Process& launcher) {
-  ASSERT_TRUE(launcher.wait_for_output("ready 0", 30));
-  ASSERT_TRUE(launcher.wait_for_output("ready 1", 30));
-}
-
-// Two workers, three children each, front, guard and keeper.
-void wait_for_family(const Process& launcher) {
-  wait_until_ready(launcher);
-  ASSERT_TRUE(wait_for(
-      [&] { return find_marked(launcher.marker()).size() >= 11; }, 30));
-}
-
 char state_of(pid_t pid) {
   const auto process = find_process(pid);
   return process ? process->state : '?';

@@ -1,5 +1,7 @@
 #include "faults/launcher.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "lockstep/base/strings.h"
@@ -45,6 +47,18 @@ int count(const std::string& text, const std::string& part) {
     ++number;
   }
   return number;
+}
+
+void wait_until_ready(const Process& launcher) {
+  ASSERT_TRUE(launcher.wait_for_output("ready 0", 30));
+  ASSERT_TRUE(launcher.wait_for_output("ready 1", 30));
+}
+
+void wait_for_family(const Process& launcher) {
+  wait_until_ready(launcher);
+  // Two workers, three children each, front, guard and keeper.
+  ASSERT_TRUE(wait_for(
+      [&] { return find_marked(launcher.marker()).size() >= 11; }, 30));
 }
 
 Words sorted_lines(const std::string& text) {

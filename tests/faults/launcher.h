@@ -36,6 +36,11 @@ constexpr const char* kFamily =
     "(setsid sh -c 'trap \"\" TERM HUP; sleep 100; sleep 100' &); "
     "echo ready $RANK; wait";
 
+// Until both workers have said "ready RANK".
+void wait_until_ready(const Process& launcher);
+// Until two workers of kFamily run with all their children.
+void wait_for_family(const Process& launcher);
+
 // The part of a failure report about the root cause.
 std::string cause_in(const std::string& report);
 Words sorted_lines(const std::string& text);

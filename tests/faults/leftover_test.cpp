@@ -8,17 +8,9 @@
 namespace lockstep::testing {
 namespace {
 
-void wait_until_ready(const Process& launcher) {
-  ASSERT_TRUE(launcher.wait_for_output("ready 0"));
-  ASSERT_TRUE(launcher.wait_for_output("ready 1"));
-  // Two workers, three children each, launcher, guard and keeper.
-  ASSERT_TRUE(wait_for(
-      [&] { return find_marked(launcher.marker()).size() >= 11; }, 30));
-}
-
 TEST(Leftover, NoneWhenTheLauncherIsKilled) {
   Process launcher(shell_job({"--nproc=2"}, kFamily));
-  wait_until_ready(launcher);
+  wait_for_family(launcher);
   launcher.send(SIGKILL);
   launcher.wait();
   EXPECT_TRUE(wait_until_gone(launcher.marker(), 2).empty());
@@ -26,7 +18,7 @@ TEST(Leftover, NoneWhenTheLauncherIsKilled) {
 
 TEST(Leftover, NoneWhenTheKeeperIsKilled) {
   Process launcher(shell_job({"--nproc=2"}, kFamily));
-  wait_until_ready(launcher);
+  wait_for_family(launcher);
   const pid_t keeper = find_keeper(launcher.pid());
   ASSERT_GT(keeper, 0);
   kill(keeper, SIGKILL);
@@ -39,7 +31,7 @@ TEST(Leftover, NoneWhenTheKeeperIsKilled) {
 TEST(Leftover, NoneWhenTheProcessGroupOfTheLauncherIsKilled) {
   Process launcher(
       {"setsid", LOCKSTEP_PROGRAM, "run", "--nproc=2", "sh", "-c", kFamily});
-  wait_until_ready(launcher);
+  wait_for_family(launcher);
   killpg(launcher.pid(), SIGKILL);
   launcher.wait();
   EXPECT_TRUE(wait_until_gone(launcher.marker(), 2).empty());

@@ -14,11 +14,6 @@ std::string trapping(const std::string& signal, const std::string& action) {
   return "trap '" + action + "' " + signal + "; echo ready $RANK; " + kLoop;
 }
 
-void wait_until_ready(const Process& launcher) {
-  ASSERT_TRUE(launcher.wait_for_output("ready 0"));
-  ASSERT_TRUE(launcher.wait_for_output("ready 1"));
-}
-
 void expect_end(const char* name, int signal) {
   Process launcher(
       shell_job({"--nproc=2"}, trapping(name, "echo got $RANK; exit 0")));

@@ -27,11 +27,6 @@ class Stop : public ::testing::Test {
     return job(words);
   }
 
-  static void wait_until_ready(const Process& launcher) {
-    ASSERT_TRUE(launcher.wait_for_output("ready 0"));
-    ASSERT_TRUE(launcher.wait_for_output("ready 1"));
-  }
-
   // The launcher has announced how long it will wait.
   static void expect_words(const Process& launcher, const std::string& words) {
     EXPECT_TRUE(wait_for([&] { return contains(launcher.err(), words); }, 10))

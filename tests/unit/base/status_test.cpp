@@ -6,12 +6,12 @@
 
 #include <csignal>
 
+#include "unit/base/status_environment.h"
+
 namespace lockstep {
 namespace {
 
-Environment environment_of(const StatusReader& reader) {
-  return {{"LOCKSTEP_STATUS_FD", std::to_string(reader.fd())}};
-}
+using testing::environment_of;
 
 TEST(StatusPage, AForeignProgramLeavesItUntouched) {
   EXPECT_FALSE(StatusReader().read());

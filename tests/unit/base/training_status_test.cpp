@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/status.h"
+#include "unit/base/status_environment.h"
 
 namespace lockstep {
 namespace {
 
-Environment environment_of(const StatusReader& page) {
-  return {{"LOCKSTEP_STATUS_FD", std::to_string(page.fd())}};
-}
+using testing::environment_of;
 
 constexpr double kTick = 1e-6;
 

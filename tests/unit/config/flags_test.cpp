@@ -20,7 +20,7 @@ SampleValues parsed(const Words& words) {
 }
 
 // Also: nothing has changed.
-void expect_error(const Words& words, const Words& essential) {
+void expect_flag_error(const Words& words, const Words& essential) {
   Sample sample;
   expect_config_error([&] { parse_command(sample.options, words); }, essential);
   EXPECT_EQ(sample.values, SampleValues{});
@@ -76,8 +76,8 @@ TEST(Flags, AnExactNameWinsOverLongerOnes) {
 }
 
 TEST(Flags, AmbiguousBeginningsListTheCandidates) {
-  expect_error({"--warmup", "3"},
-               {"ambiguous", "--warmup", "--warmup_epochs", "--warmup_steps"});
+  expect_flag_error({"--warmup", "3"}, {"ambiguous", "--warmup",
+                                        "--warmup_epochs", "--warmup_steps"});
 }
 
 TEST(Flags, NegativeNumbersAreValues) {
@@ -102,38 +102,40 @@ TEST(Flags, NumbersAsPythonWritesThem) {
 TEST(Flags, WhatIsNoIntegerIsRefused) {
   for (const char* text : {"abc", "1_000", "2.5", "8.0", "1.5e0", "1e30",
                            "9223372036854775808", "0x10", "", " 8", "inf"}) {
-    expect_error({"--output_dir=x", std::string("--batch_size=") + text},
-                 {"--batch_size", std::string("'") + text + "'", "an integer"});
+    expect_flag_error(
+        {"--output_dir=x", std::string("--batch_size=") + text},
+        {"--batch_size", std::string("'") + text + "'", "an integer"});
   }
 }
 
 TEST(Flags, WhatIsNoNumberIsRefused) {
   for (const char* text :
        {"abc", "1_000.0", "1e", "1e999", "nan(1)", "", "1.2.3", "--", "+-1"}) {
-    expect_error({"--output_dir=x", std::string("--P_mean=") + text},
-                 {"--P_mean", std::string("'") + text + "'", "a number"});
+    expect_flag_error({"--output_dir=x", std::string("--P_mean=") + text},
+                      {"--P_mean", std::string("'") + text + "'", "a number"});
   }
 }
 
 TEST(Flags, OutOfRangeSaysTheRange) {
-  expect_error({"--batch_size", "0"},
-               {"--batch_size", "'0'", "an integer of at least 1"});
-  expect_error({"--learning_rate", "1.5"},
-               {"--learning_rate", "'1.5'", "a number from 0 to 1"});
-  expect_error({"--lr", "nan"}, {"--lr", "'nan'", "from 0 to 1"});
-  expect_error({"--cfg", "nan"}, {"--cfg", "'nan'", "each of at least 0"});
-  expect_error({"--cfg", "1", "-2"},
-               {"--cfg", "'-2'", "a list of numbers, each of at least 0"});
+  expect_flag_error({"--batch_size", "0"},
+                    {"--batch_size", "'0'", "an integer of at least 1"});
+  expect_flag_error({"--learning_rate", "1.5"},
+                    {"--learning_rate", "'1.5'", "a number from 0 to 1"});
+  expect_flag_error({"--lr", "nan"}, {"--lr", "'nan'", "from 0 to 1"});
+  expect_flag_error({"--cfg", "nan"}, {"--cfg", "'nan'", "each of at least 0"});
+  expect_flag_error({"--cfg", "1", "-2"},
+                    {"--cfg", "'-2'", "a list of numbers, each of at least 0"});
 }
 
 TEST(Flags, ChoicesAreCheckedAndSuggested) {
   EXPECT_EQ(parsed({"--masking_strategy", "block"}).strategy, "block");
   EXPECT_EQ(parsed({"--layers", "101"}).layers, 101);
-  expect_error({"--masking_strategy", "blok"},
-               {"--masking_strategy", "'blok'", "one of random, block",
-                "did you mean block?"});
-  expect_error({"--masking_strategy", ""}, {"''", "one of random, block"});
-  expect_error({"--layers", "34"}, {"--layers", "'34'", "one of 18, 50, 101"});
+  expect_flag_error({"--masking_strategy", "blok"},
+                    {"--masking_strategy", "'blok'", "one of random, block",
+                     "did you mean block?"});
+  expect_flag_error({"--masking_strategy", ""}, {"''", "one of random, block"});
+  expect_flag_error({"--layers", "34"},
+                    {"--layers", "'34'", "one of 18, 50, 101"});
 }
 
 TEST(Flags, ListsOfWordsAndCommas) {
@@ -154,9 +156,10 @@ TEST(Flags, AnEmptyValueEmptiesAList) {
 }
 
 TEST(Flags, BadItemsOfListsAreRefused) {
-  expect_error({"--cfg", "1.0", "x"}, {"--cfg", "'x'", "a list of numbers"});
-  expect_error({"--cfg", "1.0,"}, {"--cfg", "''", "a list of numbers"});
-  expect_error({"--tags", "a,,b"}, {"--tags", "''", "a list of texts"});
+  expect_flag_error({"--cfg", "1.0", "x"},
+                    {"--cfg", "'x'", "a list of numbers"});
+  expect_flag_error({"--cfg", "1.0,"}, {"--cfg", "''", "a list of numbers"});
+  expect_flag_error({"--tags", "a,,b"}, {"--tags", "''", "a list of texts"});
 }
 
 TEST(Flags, BoolsAloneNegatedAndWithValue) {
@@ -170,8 +173,9 @@ TEST(Flags, BoolsAloneNegatedAndWithValue) {
   for (const char* word : {"true", "True", "1", "yes", "on"}) {
     EXPECT_TRUE(parsed({"--no_use_amp", "--use_amp", word}).use_amp) << word;
   }
-  expect_error({"--use_amp=maybe"}, {"--use_amp", "'maybe'", "true or false"});
-  expect_error({"--no_use_amp=true"}, {"--no_use_amp", "takes no value"});
+  expect_flag_error({"--use_amp=maybe"},
+                    {"--use_amp", "'maybe'", "true or false"});
+  expect_flag_error({"--no_use_amp=true"}, {"--no_use_amp", "takes no value"});
 }
 
 TEST(Flags, ABoolLeavesOtherWordsAlone) {
@@ -193,8 +197,9 @@ TEST(Flags, NoneClearsAnOptional) {
   EXPECT_EQ(parsed({"--compile"}).compile, true);
   EXPECT_EQ(parsed({"--no_compile"}).compile, false);
   EXPECT_EQ(parsed({"--output_dir", "none"}).output_dir, "none");
-  expect_error({"--lr", "none"}, {"--lr", "'none'", "a number"});
-  expect_error({"--min_lr", "x"}, {"--min_lr", "'x'", "a number, or none"});
+  expect_flag_error({"--lr", "none"}, {"--lr", "'none'", "a number"});
+  expect_flag_error({"--min_lr", "x"},
+                    {"--min_lr", "'x'", "a number, or none"});
 }
 
 TEST(Flags, TheLastOneWins) {
@@ -204,26 +209,27 @@ TEST(Flags, TheLastOneWins) {
 }
 
 TEST(Flags, UnknownOnesNameTheNearest) {
-  expect_error({"--output_dir=x", "--batchsise", "4"},
-               {"unknown flag --batchsise;", "did you mean --batch_size?"});
-  expect_error({"--batchsise=4"}, {"unknown flag --batchsise;"});
-  expect_error({"--quux"}, {"unknown flag --quux", "--help"});
-  expect_error({"--no_lr"}, {"unknown flag --no_lr"});
-  expect_error({"-b", "4"}, {"unknown flag -b", "two dashes"});
-  expect_error({"-batch_size", "4"},
-               {"unknown flag -batch_size", "did you mean --batch_size?"});
-  expect_error({"--=4"}, {"unknown flag --;"});
-  expect_error({"--Batch_size=4"}, {"did you mean --batch_size?"});
+  expect_flag_error(
+      {"--output_dir=x", "--batchsise", "4"},
+      {"unknown flag --batchsise;", "did you mean --batch_size?"});
+  expect_flag_error({"--batchsise=4"}, {"unknown flag --batchsise;"});
+  expect_flag_error({"--quux"}, {"unknown flag --quux", "--help"});
+  expect_flag_error({"--no_lr"}, {"unknown flag --no_lr"});
+  expect_flag_error({"-b", "4"}, {"unknown flag -b", "two dashes"});
+  expect_flag_error({"-batch_size", "4"},
+                    {"unknown flag -batch_size", "did you mean --batch_size?"});
+  expect_flag_error({"--=4"}, {"unknown flag --;"});
+  expect_flag_error({"--Batch_size=4"}, {"did you mean --batch_size?"});
 }
 
 TEST(Flags, AMissingValueIsAnError) {
-  expect_error({"--lr"}, {"--lr needs a value", "a number from 0 to 1"});
-  expect_error({"--cfg", "--lr", "1"},
-               {"--cfg needs a value", "a list of numbers", "--lr"});
-  expect_error({"--output_dir", "-x"},
-               {"--output_dir needs a value", "-x", "--output_dir=..."});
-  expect_error({"--lr", "--"}, {"--lr needs a value"});
-  expect_error({"--config"}, {"--config needs a value", "YAML file"});
+  expect_flag_error({"--lr"}, {"--lr needs a value", "a number from 0 to 1"});
+  expect_flag_error({"--cfg", "--lr", "1"},
+                    {"--cfg needs a value", "a list of numbers", "--lr"});
+  expect_flag_error({"--output_dir", "-x"},
+                    {"--output_dir needs a value", "-x", "--output_dir=..."});
+  expect_flag_error({"--lr", "--"}, {"--lr needs a value"});
+  expect_flag_error({"--config"}, {"--config needs a value", "YAML file"});
 }
 
 TEST(Flags, WordsWithoutDashesArePositionals) {
@@ -256,10 +262,10 @@ TEST(Flags, PrintConfigIsReported) {
 }
 
 TEST(Flags, TextThatIsNotUtf8IsRefused) {
-  expect_error({"--output_dir=\xff\xfe"}, {"--output_dir", "not UTF-8"});
+  expect_flag_error({"--output_dir=\xff\xfe"}, {"--output_dir", "not UTF-8"});
 }
 
-class FlagsAndFiles : public testing::Test {
+class FlagsAndFiles : public ::testing::Test {
  protected:
   FlagsAndFiles()
       : folder_(make_unique_folder(testing::TempDir(), "config_flags_")) {}
@@ -293,9 +299,9 @@ TEST_F(FlagsAndFiles, FilesInOrderAndFlagsOverThem) {
 TEST_F(FlagsAndFiles, NothingAppliesWhenEitherFails) {
   const std::string good = write("good.yaml", "lr: 0.1\noutput_dir: x\n");
   const std::string bad = write("bad.yaml", "lr: 0.2\nbatch_size: x\n");
-  expect_error({"--config", good, "--config", bad, "--use_amp=false"},
-               {"bad.yaml:2:13", "batch_size", "'x'"});
-  expect_error({"--config", good, "--cfg", "x"}, {"--cfg"});
+  expect_flag_error({"--config", good, "--config", bad, "--use_amp=false"},
+                    {"bad.yaml:2:13", "batch_size", "'x'"});
+  expect_flag_error({"--config", good, "--cfg", "x"}, {"--cfg"});
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ void expect_round_trip(const std::vector<std::string>& texts) {
     values.output_dir = text;
     values.resume = text;
     values.tags = {text, "b", text};
-    EXPECT_EQ(round_trip(values), values) << testing::PrintToString(text);
+    EXPECT_EQ(round_trip(values), values) << ::testing::PrintToString(text);
   }
   SampleValues all;
   all.tags = texts;

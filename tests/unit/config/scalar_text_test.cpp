@@ -20,7 +20,7 @@ TEST(ScalarText, InvalidUtf8) {
        {"\x80", "\xc3", "\xc3(", "\xc1\xbf", "\xe2\x82", "\xe2(\xa1",
         "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf",
         "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xf0\x90\x80"}) {
-    EXPECT_FALSE(is_utf8(text)) << testing::PrintToString(text);
+    EXPECT_FALSE(is_utf8(text)) << ::testing::PrintToString(text);
   }
 }
 

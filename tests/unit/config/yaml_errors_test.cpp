@@ -16,7 +16,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 // The lines before the bad one must not apply.
-void expect_error(const std::string& text, const Texts& essential) {
+void expect_yaml_error(const std::string& text, const Texts& essential) {
   Sample sample;
   expect_config_error([&] { apply_yaml_text(sample.options, text, "f.yaml"); },
                       essential);
@@ -43,111 +43,114 @@ TEST(YamlErrors, AnEndlessKeyTakesAsLongAsAnEndlessValue) {
 }
 
 TEST(YamlErrors, UnknownKeysNameThePlaceAndTheNearest) {
-  expect_error(
+  expect_yaml_error(
       "lr: 0.5\nbatchsise: 4\n",
       {"f.yaml:2:1", "unknown key 'batchsise'", "did you mean batch_size?"});
-  expect_error("data:\n  batch_sise: 4\n", {"f.yaml:2:3", "'data.batch_sise'",
-                                            "did you mean data.batch_size?"});
-  expect_error("training: {learing_rate: 1}",
-               {"f.yaml:1:12", "'training.learing_rate'",
-                "did you mean learning_rate?"});
-  expect_error("quux: 1", {"f.yaml:1:1", "'quux'", "--help"});
-  expect_error("quux:", {"unknown key 'quux'"});
-  expect_error("quux: {}", {"unknown key 'quux'"});
-  expect_error("data: 3", {"f.yaml:1:1", "unknown key 'data'"});
-  expect_error("~: 3", {"unknown key 'null'"});
+  expect_yaml_error(
+      "data:\n  batch_sise: 4\n",
+      {"f.yaml:2:3", "'data.batch_sise'", "did you mean data.batch_size?"});
+  expect_yaml_error("training: {learing_rate: 1}",
+                    {"f.yaml:1:12", "'training.learing_rate'",
+                     "did you mean learning_rate?"});
+  expect_yaml_error("quux: 1", {"f.yaml:1:1", "'quux'", "--help"});
+  expect_yaml_error("quux:", {"unknown key 'quux'"});
+  expect_yaml_error("quux: {}", {"unknown key 'quux'"});
+  expect_yaml_error("data: 3", {"f.yaml:1:1", "unknown key 'data'"});
+  expect_yaml_error("~: 3", {"unknown key 'null'"});
 }
 
 TEST(YamlErrors, ANameInASectionWhereItDoesNotBelong) {
-  expect_error("wandb: {resume: allow}",
-               {"f.yaml:1:9", "unknown key 'wandb.resume'",
-                "did you mean checkpoint.resume_from?"});
-  expect_error("a: {b: {lr: 0.5}}",
-               {"unknown key 'a.b.lr'", "did you mean lr?"});
+  expect_yaml_error("wandb: {resume: allow}",
+                    {"f.yaml:1:9", "unknown key 'wandb.resume'",
+                     "did you mean checkpoint.resume_from?"});
+  expect_yaml_error("a: {b: {lr: 0.5}}",
+                    {"unknown key 'a.b.lr'", "did you mean lr?"});
 }
 
 TEST(YamlErrors, WrongTypesNamePlaceKeyTextAndExpectation) {
-  expect_error("lr: 0.5\nbatch_size:  abc\n",
-               {"f.yaml:2:14", "batch_size", "'abc'",
-                "expected an integer of at least 1"});
-  expect_error("learning_rate: fast",
-               {"f.yaml:1:16", "learning_rate", "'fast'", "a number"});
-  expect_error("batch_size: 2.5", {"'2.5'", "an integer"});
-  expect_error("use_amp: 2", {"use_amp", "'2'", "true or false"});
-  expect_error("min_lr: []", {"min_lr", "got a list", "a number, or none"});
-  expect_error("cfg: [1, x]", {"f.yaml:1:10", "cfg", "'x'",
-                               "a list of numbers, each of at least 0"});
-  expect_error("cfg: [1, [2]]", {"cfg", "a list"});
-  expect_error("cfg: [1, null]", {"cfg", "got null"});
-  expect_error("cfg: {a: 1}", {"cfg", "got a map", "a list of numbers"});
-  expect_error("lr: {a: 1}", {"lr", "got a map", "a number"});
-  expect_error("lr: {}", {"lr", "got a map", "a number"});
-  expect_error("lr:\nuse_amp: no",
-               {"f.yaml:1:1", "lr", "got null", "a number"});
-  expect_error("output_dir: null", {"output_dir", "got null", "text"});
+  expect_yaml_error("lr: 0.5\nbatch_size:  abc\n",
+                    {"f.yaml:2:14", "batch_size", "'abc'",
+                     "expected an integer of at least 1"});
+  expect_yaml_error("learning_rate: fast",
+                    {"f.yaml:1:16", "learning_rate", "'fast'", "a number"});
+  expect_yaml_error("batch_size: 2.5", {"'2.5'", "an integer"});
+  expect_yaml_error("use_amp: 2", {"use_amp", "'2'", "true or false"});
+  expect_yaml_error("min_lr: []",
+                    {"min_lr", "got a list", "a number, or none"});
+  expect_yaml_error("cfg: [1, x]", {"f.yaml:1:10", "cfg", "'x'",
+                                    "a list of numbers, each of at least 0"});
+  expect_yaml_error("cfg: [1, [2]]", {"cfg", "a list"});
+  expect_yaml_error("cfg: [1, null]", {"cfg", "got null"});
+  expect_yaml_error("cfg: {a: 1}", {"cfg", "got a map", "a list of numbers"});
+  expect_yaml_error("lr: {a: 1}", {"lr", "got a map", "a number"});
+  expect_yaml_error("lr: {}", {"lr", "got a map", "a number"});
+  expect_yaml_error("lr:\nuse_amp: no",
+                    {"f.yaml:1:1", "lr", "got null", "a number"});
+  expect_yaml_error("output_dir: null", {"output_dir", "got null", "text"});
 }
 
 TEST(YamlErrors, QuotedTextIsNoNumber) {
-  expect_error("batch_size: '8'",
-               {"f.yaml:1:13", "batch_size", "quoted text '8'", "an integer",
-                "remove the quotes"});
-  expect_error("use_amp: \"no\"",
-               {"use_amp", "quoted text 'no'", "true or false"});
+  expect_yaml_error("batch_size: '8'",
+                    {"f.yaml:1:13", "batch_size", "quoted text '8'",
+                     "an integer", "remove the quotes"});
+  expect_yaml_error("use_amp: \"no\"",
+                    {"use_amp", "quoted text 'no'", "true or false"});
 }
 
 TEST(YamlErrors, RangesAndChoices) {
-  expect_error("lr: 2", {"f.yaml:1:5", "lr", "'2'", "from 0 to 1"});
-  expect_error(
+  expect_yaml_error("lr: 2", {"f.yaml:1:5", "lr", "'2'", "from 0 to 1"});
+  expect_yaml_error(
       "masking_strategy: blok",
       {"masking_strategy", "'blok'", "random, block", "did you mean block?"});
 }
 
 TEST(YamlErrors, DuplicateKeys) {
-  expect_error("lr: 0.5\nuse_amp: no\nlr: 0.6\n",
-               {"f.yaml:3:1", "'lr'", "twice", "line 1"});
-  expect_error("data: {batch_size: 1}\ndata: {max_tokens: 2}\n",
-               {"f.yaml:2:1", "'data'", "twice"});
-  expect_error("warmup_steps: 1\nwarmup-steps: 2\n", {"twice"});
+  expect_yaml_error("lr: 0.5\nuse_amp: no\nlr: 0.6\n",
+                    {"f.yaml:3:1", "'lr'", "twice", "line 1"});
+  expect_yaml_error("data: {batch_size: 1}\ndata: {max_tokens: 2}\n",
+                    {"f.yaml:2:1", "'data'", "twice"});
+  expect_yaml_error("warmup_steps: 1\nwarmup-steps: 2\n", {"twice"});
 }
 
 TEST(YamlErrors, OneSettingUnderTwoNames) {
-  expect_error(
+  expect_yaml_error(
       "lr: 0.5\nlearning_rate: 0.6\n",
       {"f.yaml:2:1", "'learning_rate'", "the same setting", "'lr'", "line 1"});
-  expect_error("batch_size: 1\ndata: {batch_size: 2}\n",
-               {"f.yaml:2:8", "the same setting"});
+  expect_yaml_error("batch_size: 1\ndata: {batch_size: 2}\n",
+                    {"f.yaml:2:8", "the same setting"});
 }
 
 TEST(YamlErrors, MalformedTextNamesThePlace) {
-  expect_error("lr: 0.5\nuse_amp: [1, 2\n", {"f.yaml:", "malformed YAML"});
-  expect_error("lr: 0.5\n\tuse_amp: no\n", {"f.yaml:2:", "malformed YAML"});
-  expect_error("lr: a: b", {"f.yaml:1:", "malformed YAML"});
-  expect_error("lr: \"abc", {"f.yaml:", "malformed YAML"});
+  expect_yaml_error("lr: 0.5\nuse_amp: [1, 2\n", {"f.yaml:", "malformed YAML"});
+  expect_yaml_error("lr: 0.5\n\tuse_amp: no\n",
+                    {"f.yaml:2:", "malformed YAML"});
+  expect_yaml_error("lr: a: b", {"f.yaml:1:", "malformed YAML"});
+  expect_yaml_error("lr: \"abc", {"f.yaml:", "malformed YAML"});
 }
 
 TEST(YamlErrors, TheTopIsAMap) {
-  expect_error("- 1\n- 2\n", {"f.yaml:1:1", "key: value", "a list"});
-  expect_error("hello", {"f.yaml:1:1", "key: value", "'hello'"});
+  expect_yaml_error("- 1\n- 2\n", {"f.yaml:1:1", "key: value", "a list"});
+  expect_yaml_error("hello", {"f.yaml:1:1", "key: value", "'hello'"});
 }
 
 TEST(YamlErrors, WhatASettingsFileNeedsNot) {
-  expect_error("lr: &a 0.5\n", {"f.yaml:1:", "anchors"});
-  expect_error("cfg: &a [*a]\n", {"f.yaml:1:", "anchors"});
-  expect_error("lr: *a\n", {"f.yaml:1:5"});
-  expect_error("lr: !!float 1\n", {"f.yaml:1:5", "tag", "float"});
-  expect_error("? [a]\n: 1\n", {"f.yaml:1:3", "a key must be a word"});
-  expect_error("lr: 0.5\n---\nlr: 0.6\n", {"f.yaml:", "second document"});
+  expect_yaml_error("lr: &a 0.5\n", {"f.yaml:1:", "anchors"});
+  expect_yaml_error("cfg: &a [*a]\n", {"f.yaml:1:", "anchors"});
+  expect_yaml_error("lr: *a\n", {"f.yaml:1:5"});
+  expect_yaml_error("lr: !!float 1\n", {"f.yaml:1:5", "tag", "float"});
+  expect_yaml_error("? [a]\n: 1\n", {"f.yaml:1:3", "a key must be a word"});
+  expect_yaml_error("lr: 0.5\n---\nlr: 0.6\n", {"f.yaml:", "second document"});
 }
 
 TEST(YamlErrors, BinaryAndOtherEncodings) {
-  expect_error(std::string("lr: 0.5\nuse\0amp", 15),
-               {"f.yaml:2:4", "0x00", "not text", "UTF-8"});
-  expect_error("lr: 0.5\noutput_dir: \xff\xfe\n", {"f.yaml", "not UTF-8"});
+  expect_yaml_error(std::string("lr: 0.5\nuse\0amp", 15),
+                    {"f.yaml:2:4", "0x00", "not text", "UTF-8"});
+  expect_yaml_error("lr: 0.5\noutput_dir: \xff\xfe\n", {"f.yaml", "not UTF-8"});
 }
 
 TEST(YamlErrors, DeepNestingIsAnErrorAndNoCrash) {
-  expect_error("lr: " + std::string(100000, '['), {"f.yaml"});
-  expect_error("lr: " + std::string(5000, '{'), {"f.yaml"});
+  expect_yaml_error("lr: " + std::string(100000, '['), {"f.yaml"});
+  expect_yaml_error("lr: " + std::string(5000, '{'), {"f.yaml"});
 }
 
 class YamlFiles : public ::testing::Test {

@@ -114,7 +114,7 @@ TEST(FlagsFuzz, MixedWordsApplyWholeOrThrowConfigErrorAndChangeNothing) {
       parse_command(sample.options, arguments);
     } catch (const ConfigError&) {
       ASSERT_EQ(sample.values, SampleValues{})
-          << testing::PrintToString(arguments);
+          << ::testing::PrintToString(arguments);
     }
   }
 }

@@ -6,19 +6,16 @@
 #include <random>
 
 #include "lockstep/error.h"
+#include "support/messages.h"
 
 namespace lockstep {
 namespace {
 
 constexpr const char* kHeader = "x,y,z,roll,pitch,yaw,gripper\n";
 
-std::string error_of(const std::string& content) {
-  try {
-    parse_action_csv(content, "'a.csv'");
-  } catch (const FormatError& error) {
-    return error.what();
-  }
-  return "";
+std::string csv_refusal(const std::string& content) {
+  return testing::refusal<FormatError>(
+      [&] { parse_action_csv(content, "'a.csv'"); });
 }
 
 TEST(ActionCsv, GivesBackWhatWasWritten) {
@@ -54,36 +51,37 @@ TEST(ActionCsv, ReadsWhatOtherProgramsWrite) {
 
 TEST(ActionCsv, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(
-      error_of(std::string(kHeader) + "1,2,3,4,5,6,7\n1,2,nan,4,5,6,7\n"),
+      csv_refusal(std::string(kHeader) + "1,2,3,4,5,6,7\n1,2,nan,4,5,6,7\n"),
       "'a.csv', line 3: column 'z' (z) holds 'nan', which is not a finite "
       "number");
-  EXPECT_EQ(error_of(std::string(kHeader) + "\n1,2,3,4,5,6\n"),
+  EXPECT_EQ(csv_refusal(std::string(kHeader) + "\n1,2,3,4,5,6\n"),
             "'a.csv', line 3: 6 fields where the header has 7");
-  EXPECT_EQ(error_of("1,2,3,4,5,6,7\n1,2,3,4,5,6,7\n"),
+  EXPECT_EQ(csv_refusal("1,2,3,4,5,6,7\n1,2,3,4,5,6,7\n"),
             "'a.csv': the header is missing; write a first line "
             "x,y,z,roll,pitch,yaw,gripper");
-  EXPECT_EQ(error_of("x;y;z;roll;pitch;yaw;gripper\n1;2;3;4;5;6;7\n"),
+  EXPECT_EQ(csv_refusal("x;y;z;roll;pitch;yaw;gripper\n1;2;3;4;5;6;7\n"),
             "'a.csv': 1 columns instead of at least 7; the header is "
             "x,y,z,roll,pitch,yaw,gripper, with commas");
-  EXPECT_EQ(error_of(""),
+  EXPECT_EQ(csv_refusal(""),
             "'a.csv' is empty; it holds a header x,y,z,roll,pitch,yaw,gripper "
             "and one line per frame");
-  EXPECT_EQ(error_of("\"x,y\n1"),
+  EXPECT_EQ(csv_refusal("\"x,y\n1"),
             "'a.csv', line 1: a quoted field does not end");
 }
 
 TEST(ActionCsv, RefusesWhatNoFloatHolds) {
   for (const char* field : {"", "inf", "-inf", "1e39", "1e400", "0x1p3", "1 2",
                             "--1", "+-1", "1,5", "one", "\xFF"}) {
-    EXPECT_NE(error_of(std::string(kHeader) + field + ",2,3,4,5,6,7\n"), "")
+    EXPECT_NE(csv_refusal(std::string(kHeader) + field + ",2,3,4,5,6,7\n"),
+              "accepted")
         << field;
   }
 }
 
 TEST(ActionCsv, NamesLinesBehindQuotedLineEnds) {
   EXPECT_EQ(
-      error_of("x,y,z,roll,pitch,yaw,gripper,note\n"
-               "1,2,3,4,5,6,7,\"a\nb\"\n1,2,3,4,5,6,,c\n"),
+      csv_refusal("x,y,z,roll,pitch,yaw,gripper,note\n"
+                  "1,2,3,4,5,6,7,\"a\nb\"\n1,2,3,4,5,6,,c\n"),
       "'a.csv', line 4: column 'gripper' (gripper) holds '', which is not a "
       "finite number");
 }
@@ -96,7 +94,7 @@ TEST(ActionCsv, OnlyFormatErrorsLeaveWhateverTheBytes) {
     const size_t size = random() % 60;
     for (size_t i = 0; i < size; ++i)
       text += alphabet[random() % alphabet.size()];
-    error_of(text);
+    csv_refusal(text);
   }
 }
 

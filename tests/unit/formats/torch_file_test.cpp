@@ -6,23 +6,15 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/byte_reader.h"
 #include "lockstep/formats/zip_writer.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 #include "unit/formats/sample_values.h"
 
 namespace lockstep {
 namespace {
 
+using testing::refusal;
 namespace fs = std::filesystem;
-
-template <typename Function>
-std::string format_error_of(const Function& function) {
-  try {
-    function();
-  } catch (const FormatError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(TorchFile, ValuesComeBackWithTheirSharing) {
   const testing::TempDir folder;
@@ -57,7 +49,7 @@ TEST(TorchFile, TheStructureCheckReadsNoTensors) {
   bytes[bytes.find(std::string(reinterpret_cast<const char*>(&two), 4))] = 9;
   folder.write("a.pt", bytes);
   EXPECT_NO_THROW(read_torch_file(path, TorchFileCheck::kStructure));
-  const auto message = format_error_of([&] { read_torch_file(path); });
+  const auto message = refusal<FormatError>([&] { read_torch_file(path); });
   EXPECT_NE(message.find(path.string()), std::string::npos) << message;
   EXPECT_NE(message.find("CRC"), std::string::npos) << message;
 }
@@ -65,7 +57,7 @@ TEST(TorchFile, TheStructureCheckReadsNoTensors) {
 TEST(TorchFile, OtherFilesAreRefusedWithAReason) {
   const testing::TempDir folder;
   const fs::path path = folder.write("a.pt", "hello");
-  EXPECT_NE(format_error_of([&] {
+  EXPECT_NE(refusal<FormatError>([&] {
               read_torch_file(path);
             }).find("does not begin like a file of torch.save"),
             std::string::npos);
@@ -79,12 +71,14 @@ TEST(TorchFile, OtherFilesAreRefusedWithAReason) {
     file.commit();
   };
   write({"x/readme"});
-  EXPECT_NE(
-      format_error_of([&] { read_torch_file(path); }).find("without data.pkl"),
-      std::string::npos);
-  write({"x/data.pkl", "x/constants.pkl"});
-  EXPECT_NE(format_error_of([&] { read_torch_file(path); }).find("TorchScript"),
+  EXPECT_NE(refusal<FormatError>([&] {
+              read_torch_file(path);
+            }).find("without data.pkl"),
             std::string::npos);
+  write({"x/data.pkl", "x/constants.pkl"});
+  EXPECT_NE(
+      refusal<FormatError>([&] { read_torch_file(path); }).find("TorchScript"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -3,21 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/error.h"
+#include "support/messages.h"
 #include "unit/formats/sample_values.h"
 
 namespace lockstep {
 namespace {
 
-template <typename Function>
-std::string error_of(const Function& function) {
-  try {
-    function();
-  } catch (const FormatError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
+using testing::refusal;
 TEST(Value, IsBuiltAndReadByKey) {
   Value value;
   value["epoch"] = 3;
@@ -44,15 +36,15 @@ TEST(Value, ErrorsNameTheWholePath) {
   value["optimizer"]["state"][0]["step"] = "five";
   value["args"] = Opaque{"argparse.Namespace"};
   const auto state = value.at("optimizer").at("state");
-  EXPECT_EQ(error_of([&] { state.at(0).at("step").as_tensor(); }),
+  EXPECT_EQ(refusal<FormatError>([&] { state.at(0).at("step").as_tensor(); }),
             "checkpoint: 'optimizer.state.0.step' is a string, expected a "
             "tensor");
-  EXPECT_EQ(error_of([&] { state.at(1); }),
+  EXPECT_EQ(refusal<FormatError>([&] { state.at(1); }),
             "checkpoint: 'optimizer.state.1' is missing");
-  EXPECT_EQ(error_of([&] { value.at("args").at("lr"); }),
+  EXPECT_EQ(refusal<FormatError>([&] { value.at("args").at("lr"); }),
             "checkpoint: 'args' is an object of class argparse.Namespace, "
             "expected a dict");
-  EXPECT_EQ(error_of([&] { Value(3).at("x"); }),
+  EXPECT_EQ(refusal<FormatError>([&] { Value(3).at("x"); }),
             "checkpoint: the whole is an integer, expected a dict");
 }
 

@@ -4,29 +4,19 @@
 
 #include "lockstep/error.h"
 #include "support/messages.h"
+#include "unit/launch/plan_for.h"
 
 namespace lockstep {
 namespace {
 
 using Arguments = std::vector<std::string>;
 using testing::contains;
+using testing::plan_for;
 
-Plan plan_for(Arguments arguments, Environment environment = {}, int gpus = 0,
-              int cores = 8) {
-  environment.emplace("PATH", "/usr/bin:/bin");
-  return make_plan(parse_run_options(arguments, environment), environment,
-                   {.count_gpus = [gpus] { return gpus; },
-                    .count_cores = [cores] { return cores; }});
-}
-
-std::string refusal(const Arguments& arguments,
-                    const Environment& environment = {}, int gpus = 0) {
-  try {
-    plan_for(arguments, environment, gpus);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+std::string plan_refusal(const Arguments& arguments,
+                         const Environment& environment = {}, int gpus = 0) {
+  return testing::refusal<ConfigError>(
+      [&] { plan_for(arguments, environment, gpus); });
 }
 
 TEST(Plan, CountsProcesses) {
@@ -63,22 +53,23 @@ TEST(Plan, KeepsWorkersOffUnusableAmxAndSaysSo) {
 }
 
 TEST(Plan, GpuWithoutGpuIsRefused) {
-  EXPECT_TRUE(contains(refusal({"--nproc=gpu", "true"}), "no GPU is visible"));
+  EXPECT_TRUE(
+      contains(plan_refusal({"--nproc=gpu", "true"}), "no GPU is visible"));
 }
 
 TEST(Plan, NumaBindingWithoutGpuIsRefused) {
-  EXPECT_EQ(refusal({"--numa-binding=node", "true"}),
+  EXPECT_EQ(plan_refusal({"--numa-binding=node", "true"}),
             "--numa-binding needs a visible GPU");
-  EXPECT_EQ(refusal({"--numa-binding=node", "true"},
-                    {{"CUDA_VISIBLE_DEVICES", "-1"}}, 4),
+  EXPECT_EQ(plan_refusal({"--numa-binding=node", "true"},
+                         {{"CUDA_VISIBLE_DEVICES", "-1"}}, 4),
             "--numa-binding needs a visible GPU (CUDA_VISIBLE_DEVICES=-1; this "
             "machine has 4 GPUs (0 to 3))");
   EXPECT_TRUE(plan_for({"true"}, {}, 4).worker_cpus.empty());
 }
 
 TEST(Plan, MoreProcessesThanGpusAreRefusedWithTheFix) {
-  const std::string text =
-      refusal({"--nproc=8", "true"}, {{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}, 8);
+  const std::string text = plan_refusal(
+      {"--nproc=8", "true"}, {{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}, 8);
   EXPECT_EQ(text,
             "8 processes were asked for but 4 GPUs are visible "
             "(CUDA_VISIBLE_DEVICES=0,1,2,3; this machine has 8 GPUs (0 to "
@@ -93,22 +84,24 @@ TEST(Plan, AVariableThatShowsNoneOfTheGpusIsRefused) {
   for (const char* nproc :
        {"--nproc=4", "--nproc=1", "--nproc=auto", "--nproc=gpu"}) {
     EXPECT_EQ(
-        refusal({nproc, "true"}, {{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}, 2),
+        plan_refusal({nproc, "true"}, {{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}, 2),
         "no GPU is visible: CUDA_VISIBLE_DEVICES=4,5,6,7 shows none, and "
         "this machine has 2 GPUs (0 and 1); name some of them, or make "
         "the variable empty (CUDA_VISIBLE_DEVICES=) to run on CPUs")
         << nproc;
   }
   EXPECT_TRUE(contains(
-      refusal({"--nproc=2", "true"}, {{"CUDA_VISIBLE_DEVICES", "1,2"}}, 2),
+      plan_refusal({"--nproc=2", "true"}, {{"CUDA_VISIBLE_DEVICES", "1,2"}}, 2),
       "1 GPU is visible (CUDA_VISIBLE_DEVICES=1,2; this machine has 2 GPUs"));
-  EXPECT_TRUE(
-      contains(refusal({"lockstep-worker"}, {{"CUDA_VISIBLE_DEVICES", "7"}}, 1),
-               "or pass --device cpu"));
+  EXPECT_TRUE(contains(
+      plan_refusal({"lockstep-worker"}, {{"CUDA_VISIBLE_DEVICES", "7"}}, 1),
+      "or pass --device cpu"));
   // Nothing to miss, nothing to run.
-  EXPECT_EQ(refusal({"true"}, {{"CUDA_VISIBLE_DEVICES", "4"}}, 0), "");
-  EXPECT_EQ(refusal({"true", "--help"}, {{"CUDA_VISIBLE_DEVICES", "4"}}, 2),
-            "");
+  EXPECT_EQ(plan_refusal({"true"}, {{"CUDA_VISIBLE_DEVICES", "4"}}, 0),
+            "accepted");
+  EXPECT_EQ(
+      plan_refusal({"true", "--help"}, {{"CUDA_VISIBLE_DEVICES", "4"}}, 2),
+      "accepted");
 }
 
 TEST(Plan, WhoeverMeansCpusMayHideTheGpus) {
@@ -134,8 +127,8 @@ TEST(Plan, DeviceCpuMeansCpus) {
     EXPECT_EQ(plan_for(arguments, {}, 2).num_processes, 4);
     EXPECT_EQ(plan_for(arguments, wrong, 2).num_processes, 4);
   }
-  EXPECT_NE(refusal({"true", "--device=cuda"}, wrong, 2), "");
-  EXPECT_EQ(refusal({"--nproc=cpu", "true"}, wrong, 2), "");
+  EXPECT_NE(plan_refusal({"true", "--device=cuda"}, wrong, 2), "accepted");
+  EXPECT_EQ(plan_refusal({"--nproc=cpu", "true"}, wrong, 2), "accepted");
 }
 
 TEST(Plan, ThePortInTheWorkersFlagsIsTaken) {
@@ -169,10 +162,11 @@ TEST(Plan, DevNullAsLogFolderMeansNoFiles) {
 }
 
 TEST(Plan, TimersOverAFileAreRefused) {
-  EXPECT_TRUE(
-      contains(refusal({"true"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}}),
-               "TORCHELASTIC_ENABLE_FILE_TIMER=1 is not supported"));
-  EXPECT_EQ(refusal({"true"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "0"}}), "");
+  EXPECT_TRUE(contains(
+      plan_refusal({"true"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}}),
+      "TORCHELASTIC_ENABLE_FILE_TIMER=1 is not supported"));
+  EXPECT_EQ(plan_refusal({"true"}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "0"}}),
+            "accepted");
 }
 
 TEST(Plan, AProgramThatExplainsItselfRunsOnce) {
@@ -231,19 +225,20 @@ TEST(Plan, ThePortOfAnOuterLauncherIsNoWish) {
 TEST(Plan, ALauncherPerRankOfAnotherOneIsRefused) {
   const Environment torchrun = {
       {"TORCHELASTIC_RUN_ID", "none"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}};
-  const std::string text = refusal({"true"}, torchrun);
+  const std::string text = plan_refusal({"true"}, torchrun);
   EXPECT_TRUE(contains(text, "rank 1 of 2 of torchrun")) << text;
   EXPECT_TRUE(contains(text, "lockstep-worker train")) << text;
   EXPECT_TRUE(contains(text, "--standalone")) << text;
-  EXPECT_TRUE(contains(
-      refusal({"true"},
-              {{"LOCKSTEP_LAUNCHER", "1"}, {"RANK", "0"}, {"WORLD_SIZE", "4"}}),
-      "rank 0 of 4 of lockstep run"));
-  EXPECT_TRUE(contains(refusal({"true"}, {{"OMPI_COMM_WORLD_RANK", "0"},
-                                          {"OMPI_COMM_WORLD_SIZE", "2"},
-                                          {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
-                                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
-                       "rank 0 of 2 of mpirun"));
+  EXPECT_TRUE(contains(plan_refusal({"true"}, {{"LOCKSTEP_LAUNCHER", "1"},
+                                               {"RANK", "0"},
+                                               {"WORLD_SIZE", "4"}}),
+                       "rank 0 of 4 of lockstep run"));
+  EXPECT_TRUE(
+      contains(plan_refusal({"true"}, {{"OMPI_COMM_WORLD_RANK", "0"},
+                                       {"OMPI_COMM_WORLD_SIZE", "2"},
+                                       {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
+               "rank 0 of 2 of mpirun"));
 }
 
 TEST(Plan, ASeparateJobInsideARankIsAskedForByStandalone) {
@@ -268,7 +263,7 @@ TEST(Plan, ALauncherInALoneProcessOfAnotherOneIsFine) {
 }
 
 TEST(Plan, AnAddressOfAnotherMachineIsRefused) {
-  EXPECT_TRUE(contains(refusal({"--master-addr=192.0.2.1", "true"}),
+  EXPECT_TRUE(contains(plan_refusal({"--master-addr=192.0.2.1", "true"}),
                        "not supported yet"));
 }
 

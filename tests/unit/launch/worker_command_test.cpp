@@ -14,8 +14,8 @@ WorkerCommand split_train(const Words& words) {
   return split_worker_command("train", words);
 }
 
-Plan plan_for(const Words& words, Environment environment = {}, int gpus = 0,
-              const std::string& name = "train") {
+Plan plan_command(const Words& words, Environment environment = {},
+                  int gpus = 0, const std::string& name = "train") {
   environment.emplace("PATH", "/usr/bin:/bin");
   return plan_worker_command(
       split_worker_command(name, words), "/bin/true", environment,
@@ -38,7 +38,7 @@ TEST(WorkerCommand, AllSpellingsOfAnOptionAreTaken) {
                                                {"--nproc_per_node=4", "jit"},
                                                {"--nproc=4", "jit"}}) {
     EXPECT_EQ(split_train(words).arguments, Words{"jit"});
-    EXPECT_EQ(plan_for(words).num_processes, 4);
+    EXPECT_EQ(plan_command(words).num_processes, 4);
   }
 }
 
@@ -107,7 +107,7 @@ TEST(WorkerCommand, ItsHelpShowsWhatItTakes) {
 
 TEST(WorkerCommand, ThePlanRunsTheWorker) {
   const Plan plan =
-      plan_for({"jit", "--nproc=2", "--lr=1"}, {{"PET_MODULE", "1"}});
+      plan_command({"jit", "--nproc=2", "--lr=1"}, {{"PET_MODULE", "1"}});
   EXPECT_EQ(plan.command.file, "/bin/true");
   EXPECT_EQ(plan.command.arguments,
             (Words{"/bin/true", "train", "jit", "--lr=1"}));
@@ -115,40 +115,40 @@ TEST(WorkerCommand, ThePlanRunsTheWorker) {
 }
 
 TEST(WorkerCommand, AutoMeansTheGpusElseOneProcess) {
-  EXPECT_EQ(plan_for({"jit", "--nproc=auto"}).num_processes, 1);
-  EXPECT_EQ(plan_for({"jit", "--nproc=auto"}, {}, 4).num_processes, 4);
+  EXPECT_EQ(plan_command({"jit", "--nproc=auto"}).num_processes, 1);
+  EXPECT_EQ(plan_command({"jit", "--nproc=auto"}, {}, 4).num_processes, 4);
   EXPECT_EQ(
-      plan_for({"jit", "--nproc=auto"}, {{"CUDA_VISIBLE_DEVICES", "2"}}, 4)
+      plan_command({"jit", "--nproc=auto"}, {{"CUDA_VISIBLE_DEVICES", "2"}}, 4)
           .num_processes,
       1);
-  EXPECT_EQ(plan_for({"jit"}, {{"PET_NPROC", "auto"}}).num_processes, 1);
-  EXPECT_EQ(plan_for({"jit", "--nproc=cpu"}).num_processes, 8);
+  EXPECT_EQ(plan_command({"jit"}, {{"PET_NPROC", "auto"}}).num_processes, 1);
+  EXPECT_EQ(plan_command({"jit", "--nproc=cpu"}).num_processes, 8);
 }
 
 TEST(WorkerCommand, DeviceCpuMeansCpus) {
   const Environment wrong = {{"CUDA_VISIBLE_DEVICES", "7"}};
-  EXPECT_EQ(
-      plan_for({"jit", "--nproc=4", "--device=cpu"}, wrong, 2).num_processes,
-      4);
-  EXPECT_EQ(
-      plan_for({"jit", "--nproc=auto", "--device", "cpu"}, {}, 8).num_processes,
-      1);
-  EXPECT_TRUE(plan_for({"jit", "--device=cpu"}, {}, 8).notes.empty());
-  EXPECT_THROW(plan_for({"jit"}, wrong, 2), ConfigError);
-  EXPECT_THROW(plan_for({"jit", "--nproc=cpu"}, {}, 2), ConfigError);
+  EXPECT_EQ(plan_command({"jit", "--nproc=4", "--device=cpu"}, wrong, 2)
+                .num_processes,
+            4);
+  EXPECT_EQ(plan_command({"jit", "--nproc=auto", "--device", "cpu"}, {}, 8)
+                .num_processes,
+            1);
+  EXPECT_TRUE(plan_command({"jit", "--device=cpu"}, {}, 8).notes.empty());
+  EXPECT_THROW(plan_command({"jit"}, wrong, 2), ConfigError);
+  EXPECT_THROW(plan_command({"jit", "--nproc=cpu"}, {}, 2), ConfigError);
 }
 
 TEST(WorkerCommand, IdleGpusAreNotedUnlessTheyAreWanted) {
-  EXPECT_EQ(plan_for({"jit"}, {}, 8).notes,
+  EXPECT_EQ(plan_command({"jit"}, {}, 8).notes,
             Words{"1 of 8 GPUs is used; --nproc 8 (or --nproc auto) trains on "
                   "all"});
-  EXPECT_EQ(plan_for({"jit"}, {}, 2, "sample").notes,
+  EXPECT_EQ(plan_command({"jit"}, {}, 2, "sample").notes,
             Words{"1 of 2 GPUs is used; --nproc 2 (or --nproc auto) uses all"});
-  EXPECT_TRUE(plan_for({"jit"}, {}, 1).notes.empty());
-  EXPECT_TRUE(plan_for({"jit"}, {}, 0).notes.empty());
-  EXPECT_TRUE(plan_for({"jit", "--nproc=1"}, {}, 8).notes.empty());
+  EXPECT_TRUE(plan_command({"jit"}, {}, 1).notes.empty());
+  EXPECT_TRUE(plan_command({"jit"}, {}, 0).notes.empty());
+  EXPECT_TRUE(plan_command({"jit", "--nproc=1"}, {}, 8).notes.empty());
   EXPECT_TRUE(
-      plan_for({"jit"}, {{"PET_NPROC_PER_NODE", "1"}}, 8).notes.empty());
+      plan_command({"jit"}, {{"PET_NPROC_PER_NODE", "1"}}, 8).notes.empty());
 }
 
 }  // namespace

@@ -2,17 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/launch/plan_for.h"
+
 namespace lockstep {
 namespace {
 
-Plan plan_for(std::vector<std::string> arguments, Environment environment = {},
-              int gpus = 0) {
-  environment.emplace("PATH", "/usr/bin:/bin");
-  arguments.push_back("true");
-  return make_plan(
-      parse_run_options(arguments, environment), environment,
-      {.count_gpus = [gpus] { return gpus; }, .count_cores = [] { return 8; }});
-}
+using testing::plan_for;
 
 Environment worker_of(const Plan& plan, int rank) {
   return worker_environment(plan, {.local_rank = rank,
@@ -52,45 +47,46 @@ TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
       {"LOCKSTEP_JOB", "unique"},
       {"PATH", "/usr/bin:/bin"},
       {"MINE", "x"}};
-  Plan plan = plan_for(
-      {"--nproc=4", "--role=trainer", "--rdzv-id=job", "--max-restarts=3"},
-      {{"MINE", "x"}});
+  Plan plan = plan_for({"--nproc=4", "--role=trainer", "--rdzv-id=job",
+                        "--max-restarts=3", "true"},
+                       {{"MINE", "x"}});
   plan.job = "unique";
   EXPECT_EQ(worker_of(plan, 2), expected);
 }
 
 TEST(WorkerEnvironment, GlooStaysOnTheLoopbackInterfaceUnlessAskedOtherwise) {
-  const Plan chosen = plan_for({}, {{"GLOO_SOCKET_IFNAME", "eth0"}});
+  const Plan chosen = plan_for({"true"}, {{"GLOO_SOCKET_IFNAME", "eth0"}});
   EXPECT_EQ(worker_of(chosen, 0).at("GLOO_SOCKET_IFNAME"), "eth0");
-  Plan elsewhere = plan_for({});
+  Plan elsewhere = plan_for({"true"});
   elsewhere.master_addr = "192.0.2.1";
   EXPECT_EQ(worker_of(elsewhere, 0).count("GLOO_SOCKET_IFNAME"), 0u);
 }
 
 TEST(WorkerEnvironment, TheUsersNcclSettingStays) {
-  const Plan plan = plan_for({}, {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "3"}});
+  const Plan plan =
+      plan_for({"true"}, {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "3"}});
   EXPECT_EQ(worker_of(plan, 0).at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "3");
 }
 
 TEST(WorkerEnvironment, SharedGpusLookLikeDifferentHosts) {
-  const Plan plan = plan_for({"--nproc=2", "--share-gpus"}, {}, 1);
+  const Plan plan = plan_for({"--nproc=2", "--share-gpus", "true"}, {}, 1);
   const Environment first = worker_of(plan, 0);
   const Environment second = worker_of(plan, 1);
   EXPECT_NE(first.at("NCCL_HOSTID"), second.at("NCCL_HOSTID"));
   EXPECT_EQ(first.at("NCCL_SOCKET_IFNAME"), "lo");
   EXPECT_EQ(first.at("LOCKSTEP_SHARE_GPUS"), "1");
-  const Plan named = plan_for({"--nproc=2", "--share-gpus"},
+  const Plan named = plan_for({"--nproc=2", "--share-gpus", "true"},
                               {{"NCCL_SOCKET_IFNAME", "eth0"}}, 1);
   EXPECT_EQ(worker_of(named, 0).at("NCCL_SOCKET_IFNAME"), "eth0");
 }
 
 TEST(WorkerEnvironment, EnoughGpusAreNotShared) {
-  const Plan plan = plan_for({"--nproc=2", "--share-gpus"}, {}, 2);
+  const Plan plan = plan_for({"--nproc=2", "--share-gpus", "true"}, {}, 2);
   EXPECT_EQ(worker_of(plan, 0).count("NCCL_HOSTID"), 0u);
 }
 
 TEST(WorkerEnvironment, VirtualLocalRankShowsOneGpu) {
-  const Plan plan = plan_for({"--nproc=2", "--virtual-local-rank"},
+  const Plan plan = plan_for({"--nproc=2", "--virtual-local-rank", "true"},
                              {{"CUDA_VISIBLE_DEVICES", "3,1"}}, 4);
   const Environment second = worker_of(plan, 1);
   EXPECT_EQ(second.at("CUDA_VISIBLE_DEVICES"), "1");
@@ -99,7 +95,7 @@ TEST(WorkerEnvironment, VirtualLocalRankShowsOneGpu) {
 }
 
 TEST(WorkerEnvironment, TellsTheWidthOfItsOwnTerminalOnly) {
-  const Plan plan = plan_for({}, {{"LOCKSTEP_TERMINAL_COLUMNS", "80"}});
+  const Plan plan = plan_for({"true"}, {{"LOCKSTEP_TERMINAL_COLUMNS", "80"}});
   EXPECT_EQ(worker_of(plan, 0).count("LOCKSTEP_TERMINAL_COLUMNS"), 0u);
   EXPECT_EQ(worker_environment(plan, {.terminal_columns = 97, .error_file = {}})
                 .at("LOCKSTEP_TERMINAL_COLUMNS"),
@@ -107,8 +103,8 @@ TEST(WorkerEnvironment, TellsTheWidthOfItsOwnTerminalOnly) {
 }
 
 TEST(LinePrefix, FollowsTheTemplate) {
-  EXPECT_EQ(line_prefix(plan_for({}), 1), "[default1]:");
-  EXPECT_EQ(line_prefix(plan_for({"--role=t"},
+  EXPECT_EQ(line_prefix(plan_for({"true"}), 1), "[default1]:");
+  EXPECT_EQ(line_prefix(plan_for({"--role=t", "true"},
                                  {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
                                    "${role_name}/${rank}/${local_rank} "}}),
                         2),

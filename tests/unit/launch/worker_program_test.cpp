@@ -13,7 +13,8 @@ using testing::TempDir;
 constexpr const char* kScript = "#!/bin/sh\n";
 
 // The message of the refusal, and its exit code behind it.
-std::string refusal(const Environment& environment, const TempDir& launcher) {
+std::string worker_refusal(const Environment& environment,
+                           const TempDir& launcher) {
   try {
     return "found " + find_worker(environment, launcher.path());
   } catch (const ProgramError& error) {
@@ -39,12 +40,12 @@ TEST(WorkerProgram, TheVariableBeatsTheFolderBeatsPath) {
 
 TEST(WorkerProgram, AMissingOneIsSaidWithTheRemedy) {
   const TempDir launcher;
-  EXPECT_EQ(refusal({{"PATH", "/no/such"}}, launcher),
+  EXPECT_EQ(worker_refusal({{"PATH", "/no/such"}}, launcher),
             "lockstep-worker is missing: it is neither in " +
                 launcher.path().string() +
                 " nor on PATH; build it with ./lockstep.sh build, or name it "
                 "in LOCKSTEP_WORKER 127");
-  EXPECT_EQ(refusal({{"LOCKSTEP_WORKER", "/no/worker"}}, launcher),
+  EXPECT_EQ(worker_refusal({{"LOCKSTEP_WORKER", "/no/worker"}}, launcher),
             "cannot start '/no/worker': No such file or directory; is the path "
             "right from here? (from LOCKSTEP_WORKER) 127");
 }
@@ -52,7 +53,7 @@ TEST(WorkerProgram, AMissingOneIsSaidWithTheRemedy) {
 TEST(WorkerProgram, OneThatIsNotExecutableIsNotPassedOver) {
   const TempDir launcher;
   const auto file = launcher.write("lockstep-worker", kScript);
-  EXPECT_EQ(refusal({{"PATH", "/usr/bin"}}, launcher),
+  EXPECT_EQ(worker_refusal({{"PATH", "/usr/bin"}}, launcher),
             "cannot start '" + file +
                 "': it is not executable; make it so with chmod +x 126");
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/error.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -46,15 +47,10 @@ Json template_of(Json single) {
           {"special_tokens", {{"<s>", {{"ids", {2, 1}}}}}}};
 }
 
-std::string refusal(const std::function<void(Json&)>& change) {
+std::string refusal_after(const std::function<void(Json&)>& change) {
   Json file = small_file();
   change(file);
-  try {
-    tokenizer_of(file);
-  } catch (const FormatError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return testing::refusal<FormatError>([&] { tokenizer_of(file); });
 }
 
 TEST(BpeTokenizer, MergesTheLowestRankFirst) {
@@ -120,7 +116,7 @@ TEST(BpeTokenizer, SaysWhatIsSupportedWhenAFileIsOfAnotherKind) {
       [](Json& file) { file["post_processor"] = {{"type", "Other"}}; },
       [](Json& file) { file["added_tokens"][0]["single_word"] = true; }};
   for (size_t i = 0; i < changes.size(); ++i) {
-    const std::string text = refusal(changes[i]);
+    const std::string text = refusal_after(changes[i]);
     EXPECT_NE(text.find("supported is byte-level BPE"), std::string::npos)
         << i << ": " << text;
   }
@@ -168,7 +164,7 @@ TEST(BpeTokenizer, RefusesDamagedFiles) {
                                    {{"type", "ByteLevel"}}}}};
       }};
   for (size_t i = 0; i < changes.size(); ++i) {
-    const std::string text = refusal(changes[i]);
+    const std::string text = refusal_after(changes[i]);
     EXPECT_TRUE(text.starts_with("tokenizer.json: ")) << i << ": " << text;
   }
   EXPECT_THROW(BpeTokenizer({.json = "{"}), FormatError);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/error.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -49,30 +50,26 @@ TEST(TextFiles, TakeTheFilesOfAFolderByName) {
             (Texts{"first", "second", "third"}));
 }
 
-std::string refusal(const std::string& content, const std::string& name) {
-  try {
-    parse_text_file(content, name);
-  } catch (const FormatError& error) {
-    return error.what();
-  }
-  return "accepted";
+std::string text_refusal(const std::string& content, const std::string& name) {
+  return testing::refusal<FormatError>([&] { parse_text_file(content, name); });
 }
 
 TEST(TextFiles, SayWhereAFileIsDamaged) {
   const auto begins = [](const std::string& text, const std::string& with) {
     EXPECT_TRUE(text.starts_with(with)) << text;
   };
-  begins(refusal("\"ok\"\n{\"text\": 3}\n", "d/a.jsonl"),
+  begins(text_refusal("\"ok\"\n{\"text\": 3}\n", "d/a.jsonl"),
          "d/a.jsonl:2: \"text\" is not a string");
-  begins(refusal("\"ok\"\n\n{\n", "a.jsonl"), "a.jsonl:3: no JSON");
-  begins(refusal("[\"ok\", 5]", "a.json"), "a.json: item 1: neither");
-  begins(refusal("[\"ok\",\n", "a.json"), "a.json: no JSON");
-  begins(refusal(R"([{"title": "x"}])", "a.json"), "a.json: item 0: no known");
-  begins(refusal(R"([{"prompt": "x"}])", "a.json"),
+  begins(text_refusal("\"ok\"\n\n{\n", "a.jsonl"), "a.jsonl:3: no JSON");
+  begins(text_refusal("[\"ok\", 5]", "a.json"), "a.json: item 1: neither");
+  begins(text_refusal("[\"ok\",\n", "a.json"), "a.json: no JSON");
+  begins(text_refusal(R"([{"title": "x"}])", "a.json"),
+         "a.json: item 0: no known");
+  begins(text_refusal(R"([{"prompt": "x"}])", "a.json"),
          "a.json: item 0: \"answer\"");
-  begins(refusal(R"({"messages": [{"role": "user"}]})", "a.json"),
+  begins(text_refusal(R"({"messages": [{"role": "user"}]})", "a.json"),
          "a.json: \"content\" is not a string");
-  begins(refusal("[\"\xff\"]", "a.json"), "a.json: no JSON");
+  begins(text_refusal("[\"\xff\"]", "a.json"), "a.json: no JSON");
 }
 
 TEST(TextFiles, SayWhatIsUsable) {

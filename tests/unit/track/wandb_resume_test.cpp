@@ -6,6 +6,7 @@
 #include "lockstep/formats/png.h"
 #include "lockstep/track/wandb_tracker.h"
 #include "support/temp_dir.h"
+#include "unit/track/wandb_config_in.h"
 #include "wandb_reading.h"
 
 namespace lockstep {
@@ -20,24 +21,23 @@ std::string one_pixel() {
 namespace fs = std::filesystem;
 using testing::history_of;
 using testing::kinds_of;
+using testing::kWandbStart;
 using testing::records_of;
 using testing::summary_of;
 using testing::TempDir;
 
-constexpr double kStart = 1.7e9;
-
-WandbConfig config_in(const TempDir& folder, double start_time = kStart) {
-  WandbConfig config;
-  config.folder = folder.path();
+WandbConfig resumable_config_in(const TempDir& folder,
+                                double start_time = kWandbStart) {
+  WandbConfig config = testing::wandb_config_in(folder, start_time);
   config.state_file = folder.path() / "state.json";
-  config.start_time = start_time;
   return config;
 }
 
 Record values(int64_t step, const std::string& name, double value,
               double seconds) {
-  return {
-      .step = step, .unix_time = kStart + seconds, .metrics = {{name, value}}};
+  return {.step = step,
+          .unix_time = kWandbStart + seconds,
+          .metrics = {{name, value}}};
 }
 
 // Steps 1 to 4, each 10 s, with an image at 2 and 4 and validation at 2.
@@ -63,15 +63,15 @@ TEST(WandbResume, TheSameRunGoesOnWithoutFoldingBack) {
   fs::path run_folder;
   std::string id;
   {
-    WandbTracker tracker(config_in(folder), {});
+    WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
-    tracker.console({.unix_time = kStart + 41, .text = "one\n"});
+    tracker.console({.unix_time = kWandbStart + 41, .text = "one\n"});
     tracker.finish(1);
     run_folder = tracker.folder();
     id = tracker.run_id();
   }
   EXPECT_EQ(files_of(run_folder / "files").size(), 2);
-  WandbTracker tracker(config_in(folder, kStart + 1000),
+  WandbTracker tracker(resumable_config_in(folder, kWandbStart + 1000),
                        KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.folder(), run_folder);
   EXPECT_EQ(tracker.run_id(), id);
@@ -104,10 +104,10 @@ TEST(WandbResume, TheSameRunGoesOnWithoutFoldingBack) {
 TEST(WandbResume, WhatIsDoneAgainReplacesItself) {
   const TempDir folder;
   {
-    WandbTracker tracker(config_in(folder), {});
+    WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
   }
-  WandbTracker tracker(config_in(folder),
+  WandbTracker tracker(resumable_config_in(folder),
                        KeptRecords{.last_step = 2, .redone = "val/"});
   tracker.record(values(2, "val/loss", 8, 26));
   tracker.finish(0);
@@ -121,10 +121,10 @@ TEST(WandbResume, WhatIsDoneAgainReplacesItself) {
 TEST(WandbResume, WhatIsDoneAgainIsGoneUntilThen) {
   const TempDir folder;
   {
-    WandbTracker tracker(config_in(folder), {});
+    WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
   }
-  WandbTracker tracker(config_in(folder),
+  WandbTracker tracker(resumable_config_in(folder),
                        KeptRecords{.last_step = 2, .redone = "val/"});
   tracker.finish(0);
   const auto records = records_of(tracker.folder());
@@ -135,14 +135,16 @@ TEST(WandbResume, WhatIsDoneAgainIsGoneUntilThen) {
 TEST(WandbResume, AKilledRunLosesNoStep) {
   const TempDir folder;
   {
-    WandbTracker tracker(config_in(folder), {});
+    WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
     EXPECT_EQ(history_of(records_of(tracker.folder())).size(), 3);
   }
   for (int time = 0; time < 2; ++time) {
-    const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 4});
+    const WandbTracker tracker(resumable_config_in(folder),
+                               KeptRecords{.last_step = 4});
   }
-  WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 4});
+  WandbTracker tracker(resumable_config_in(folder),
+                       KeptRecords{.last_step = 4});
   tracker.finish(0);
   const auto rows = history_of(records_of(tracker.folder()));
   ASSERT_EQ(rows.size(), 4);
@@ -154,7 +156,7 @@ TEST(WandbResume, ARunKilledWhileItWroteAStepHoldsItOnce) {
   const TempDir folder;
   std::string open_step;
   {
-    WandbTracker tracker(config_in(folder), {});
+    WandbTracker tracker(resumable_config_in(folder), {});
     tracker.record(values(1, "a", 1, 1));
     tracker.record(values(2, "a", 2, 2));
     open_step =
@@ -164,7 +166,8 @@ TEST(WandbResume, ARunKilledWhileItWroteAStepHoldsItOnce) {
   const auto run = remembered_wandb_run(folder.path() / "state.json");
   fs::remove(run->open_step());
   fs::rename(folder.write("old", open_step), run->open_step());
-  WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 9});
+  WandbTracker tracker(resumable_config_in(folder),
+                       KeptRecords{.last_step = 9});
   tracker.finish(0);
   EXPECT_EQ(history_of(records_of(tracker.folder())).size(), 2);
 }
@@ -173,14 +176,15 @@ TEST(WandbResume, ATornTailDoesNotMatter) {
   const TempDir folder;
   std::string id;
   {
-    WandbTracker tracker(config_in(folder), {});
+    WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
     id = tracker.run_id();
   }
   const auto log = remembered_wandb_run(folder.path() / "state.json")->log();
   const std::string bytes = read_file(log);
   fs::resize_file(log, bytes.size() - 3);
-  WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  WandbTracker tracker(resumable_config_in(folder),
+                       KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.run_id(), id);
   tracker.record(values(3, "train/loss", 5, 50));
   tracker.finish(0);
@@ -190,13 +194,14 @@ TEST(WandbResume, ATornTailDoesNotMatter) {
 TEST(WandbResume, TheWholeRunIsSentAgain) {
   const TempDir folder;
   {
-    const WandbTracker tracker(config_in(folder), {});
+    const WandbTracker tracker(resumable_config_in(folder), {});
   }
   const auto run = remembered_wandb_run(folder.path() / "state.json");
   for (const char* ending : {".synced", ".syncstate"}) {
     fs::rename(folder.write("marker", ""), run->log().string() + ending);
   }
-  const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  const WandbTracker tracker(resumable_config_in(folder),
+                             KeptRecords{.last_step = 2});
   EXPECT_FALSE(fs::exists(run->log().string() + ".synced"));
   EXPECT_FALSE(fs::exists(run->log().string() + ".syncstate"));
 }
@@ -206,12 +211,13 @@ TEST(WandbResume, AFolderThatIsGoneGivesANewOneOfTheSameId) {
   std::string id;
   fs::path gone;
   {
-    const WandbTracker tracker(config_in(folder), {});
+    const WandbTracker tracker(resumable_config_in(folder), {});
     id = tracker.run_id();
     gone = tracker.folder();
     fs::remove_all(gone);
   }
-  const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  const WandbTracker tracker(resumable_config_in(folder),
+                             KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.run_id(), id);
   EXPECT_EQ(tracker.note(), "the earlier part of the wandb run " + id +
                                 " was not found at " + gone.string() +
@@ -224,11 +230,12 @@ TEST(WandbResume, AFolderThatIsGoneGivesANewOneOfTheSameId) {
 TEST(WandbResume, DamagedRecordsGiveANewFolderAndAreLeftAlone) {
   const TempDir folder;
   {
-    const WandbTracker tracker(config_in(folder), {});
+    const WandbTracker tracker(resumable_config_in(folder), {});
   }
   const auto run = remembered_wandb_run(folder.path() / "state.json");
   fs::rename(folder.write("other", "something else"), run->log());
-  const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  const WandbTracker tracker(resumable_config_in(folder),
+                             KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.run_id(), run->id);
   EXPECT_NE(tracker.folder(), run->folder);
   EXPECT_NE(tracker.note().find(" is damaged at " + run->folder.string()),
@@ -240,7 +247,8 @@ TEST(WandbResume, DamagedRecordsGiveANewFolderAndAreLeftAlone) {
 TEST(WandbResume, AStateThatCannotBeReadIsTold) {
   const TempDir folder;
   folder.write("state.json", R"({"run_id":"a/b","folder":"/f"})");
-  const WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 2});
+  const WandbTracker tracker(resumable_config_in(folder),
+                             KeptRecords{.last_step = 2});
   EXPECT_NE(tracker.note().find("state.json cannot be read: a new wandb run"),
             std::string::npos)
       << tracker.note();
@@ -249,7 +257,7 @@ TEST(WandbResume, AStateThatCannotBeReadIsTold) {
 TEST(WandbResume, ACopiedRunFolderBeginsItsOwnRun) {
   const TempDir folder;
   const auto config_of = [&folder](const char* name) {
-    WandbConfig config = config_in(folder);
+    WandbConfig config = resumable_config_in(folder);
     config.state_file = folder.path() / name / "wandb.json";
     return config;
   };
@@ -279,7 +287,7 @@ TEST(WandbResume, ACopiedRunFolderBeginsItsOwnRun) {
 TEST(WandbResume, AMovedRunFolderGoesOn) {
   const TempDir folder;
   const auto config_at = [&folder](const char* place) {
-    WandbConfig config = config_in(folder);
+    WandbConfig config = resumable_config_in(folder);
     config.folder = folder.path() / place;
     config.state_file = folder.path() / place / "run" / "wandb.json";
     return config;
@@ -304,19 +312,20 @@ TEST(WandbResume, AMovedRunFolderGoesOn) {
 
 TEST(WandbResume, LatestRunIsTheOneThatGoesOn) {
   const TempDir folder;
-  WandbConfig other = config_in(folder);
+  WandbConfig other = resumable_config_in(folder);
   other.state_file = "";
-  const WandbTracker first(config_in(folder), {});
+  const WandbTracker first(resumable_config_in(folder), {});
   const WandbTracker second(other, {});
   const fs::path link = folder.path() / "wandb" / "latest-run";
   EXPECT_EQ(fs::read_symlink(link), second.folder().filename());
-  const WandbTracker resumed(config_in(folder), KeptRecords{.last_step = 2});
+  const WandbTracker resumed(resumable_config_in(folder),
+                             KeptRecords{.last_step = 2});
   EXPECT_EQ(fs::read_symlink(link), first.folder().filename());
 }
 
 TEST(WandbResume, AnotherIdIsAnotherRun) {
   const TempDir folder;
-  WandbConfig config = config_in(folder);
+  WandbConfig config = resumable_config_in(folder);
   config.run_id = "one";
   {
     const WandbTracker tracker(config, {});
@@ -331,15 +340,15 @@ TEST(WandbResume, ARunThatDoesNotGoOnIsANewOne) {
   const TempDir folder;
   std::string id;
   {
-    const WandbTracker tracker(config_in(folder), {});
+    const WandbTracker tracker(resumable_config_in(folder), {});
     id = tracker.run_id();
   }
-  EXPECT_NE(WandbTracker(config_in(folder), {}).run_id(), id);
+  EXPECT_NE(WandbTracker(resumable_config_in(folder), {}).run_id(), id);
 }
 
 TEST(WandbResume, NothingRememberedIsANewRun) {
   const TempDir folder;
-  WandbConfig config = config_in(folder);
+  WandbConfig config = resumable_config_in(folder);
   config.state_file = "";
   const WandbTracker tracker(config, KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.run_id().size(), 8);
@@ -347,7 +356,7 @@ TEST(WandbResume, NothingRememberedIsANewRun) {
 
 TEST(WandbResume, NewSettingsAreThoseOfTheRun) {
   const TempDir folder;
-  WandbConfig config = config_in(folder);
+  WandbConfig config = resumable_config_in(folder);
   config.project = "p";
   config.name = "first";
   config.tags = {"a"};
@@ -355,7 +364,7 @@ TEST(WandbResume, NewSettingsAreThoseOfTheRun) {
   {
     const WandbTracker tracker(config, {});
   }
-  WandbConfig now = config_in(folder, kStart + 50);
+  WandbConfig now = resumable_config_in(folder, kWandbStart + 50);
   now.tags = {"b"};
   now.config_json = R"({"epochs":2})";
   const WandbTracker tracker(now, KeptRecords{.last_step = 2});

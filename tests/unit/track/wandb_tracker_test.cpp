@@ -9,6 +9,7 @@
 #include "lockstep/formats/png.h"
 #include "support/file_size_limit.h"
 #include "support/temp_dir.h"
+#include "unit/track/wandb_config_in.h"
 #include "wandb_reading.h"
 
 namespace lockstep {
@@ -19,18 +20,11 @@ using testing::FileSizeLimit;
 using testing::history_of;
 using testing::HistoryRow;
 using testing::kinds_of;
+using testing::kWandbStart;
 using testing::records_of;
 using testing::summary_of;
 using testing::TempDir;
-
-constexpr double kStart = 1.7e9;
-
-WandbConfig config_in(const TempDir& folder) {
-  WandbConfig config;
-  config.folder = folder.path();
-  config.start_time = kStart;
-  return config;
-}
+using testing::wandb_config_in;
 
 std::string image_bytes() {
   const std::vector<uint8_t> pixels(6 * 4 * 3, 9);
@@ -39,7 +33,7 @@ std::string image_bytes() {
 
 TEST(WandbTracker, TheRunStandsBeforeEverythingElse) {
   const TempDir folder;
-  WandbConfig config = config_in(folder);
+  WandbConfig config = wandb_config_in(folder);
   config.project = "p";
   config.name = "n";
   config.entity = "e";
@@ -52,7 +46,7 @@ TEST(WandbTracker, TheRunStandsBeforeEverythingElse) {
       R"({"optimizer":{"lr":0.1,"betas":[0.9,0.95]},"seed":3})";
   config.program = "lockstep-worker";
   config.arguments = {"train", "--seed", "3"};
-  config.start_time = kStart + 0.25;
+  config.start_time = kWandbStart + 0.25;
   const WandbTracker tracker(config, {});
   EXPECT_EQ(tracker.name(), "wandb");
   EXPECT_EQ(tracker.run_id(), "my-id");
@@ -88,24 +82,25 @@ TEST(WandbTracker, TheRunStandsBeforeEverythingElse) {
 
 TEST(WandbTracker, DefaultsAreAProjectAndADrawnId) {
   const TempDir folder;
-  const WandbTracker one(config_in(folder), {});
-  const WandbTracker two(config_in(folder), {});
+  const WandbTracker one(wandb_config_in(folder), {});
+  const WandbTracker two(wandb_config_in(folder), {});
   EXPECT_NE(one.run_id(), two.run_id());
   EXPECT_EQ(records_of(one.folder())[1].run().project(), "lockstep");
 }
 
 TEST(WandbTracker, ValuesOfOneStepAreOneRecord) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 1,
-                  .unix_time = kStart + 2,
+                  .unix_time = kWandbStart + 2,
                   .metrics = {{"train/loss", 0.5}, {"lr", 1e-20}}});
   tracker.record({.step = 1,
-                  .unix_time = kStart + 3.5,
+                  .unix_time = kWandbStart + 3.5,
                   .metrics = {{"val/loss", 1}, {"lr", 0.1 + 0.2}}});
   EXPECT_TRUE(history_of(records_of(tracker.folder())).empty());
-  tracker.record(
-      {.step = 2, .unix_time = kStart + 4, .metrics = {{"train/loss", 0.25}}});
+  tracker.record({.step = 2,
+                  .unix_time = kWandbStart + 4,
+                  .metrics = {{"train/loss", 0.25}}});
   const HistoryRow first = {{"train/loss", "0.5"},
                             {"val/loss", "1"},
                             {"lr", "0.30000000000000004"},
@@ -123,13 +118,14 @@ TEST(WandbTracker, ValuesOfOneStepAreOneRecord) {
 
 TEST(WandbTracker, TheSummaryHoldsTheLastValuesAndTheTime) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 1,
-                  .unix_time = kStart + 1,
+                  .unix_time = kWandbStart + 1,
                   .metrics = {{"train/loss", 3}, {"val/loss", 4}}});
-  tracker.record(
-      {.step = 2, .unix_time = kStart + 2, .metrics = {{"train/loss", 2}}});
-  tracker.console({.unix_time = kStart + 7.5, .text = "done\n"});
+  tracker.record({.step = 2,
+                  .unix_time = kWandbStart + 2,
+                  .metrics = {{"train/loss", 2}}});
+  tracker.console({.unix_time = kWandbStart + 7.5, .text = "done\n"});
   tracker.finish(3);
   const auto records = records_of(tracker.folder());
   EXPECT_EQ(kinds_of(records),
@@ -148,7 +144,7 @@ TEST(WandbTracker, TheSummaryHoldsTheLastValuesAndTheTime) {
 
 TEST(WandbTracker, NumbersThatJsonLacksStandBare) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record(
       {.step = 1, .metrics = {{"a", NAN}, {"b", INFINITY}, {"c", -INFINITY}}});
   tracker.finish(0);
@@ -160,7 +156,7 @@ TEST(WandbTracker, NumbersThatJsonLacksStandBare) {
 
 TEST(WandbTracker, ImagesAreFilesWithTheirSize) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 5, .images = {{"samples/cfg 2*", image_bytes()}}});
   tracker.finish(0);
   const auto records = records_of(tracker.folder());
@@ -182,7 +178,7 @@ TEST(WandbTracker, ImagesAreFilesWithTheirSize) {
 
 TEST(WandbTracker, NoTitleLeadsOutOfTheFolder) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 5,
                   .images = {{"../../../x", image_bytes()},
                              {"/etc/y", image_bytes()},
@@ -198,7 +194,7 @@ TEST(WandbTracker, NoTitleLeadsOutOfTheFolder) {
 
 TEST(WandbTracker, TextsBecomePages) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 5, .texts = {{"note", "a < b & c"}}});
   tracker.finish(0);
   const auto row = history_of(records_of(tracker.folder())).at(0);
@@ -211,9 +207,10 @@ TEST(WandbTracker, TextsBecomePages) {
 
 TEST(WandbTracker, ConsoleTextsKeepTheirStream) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
-  tracker.console({.unix_time = kStart + 0.5, .text = "hello\n"});
-  tracker.console({.unix_time = kStart, .is_error = true, .text = "bad\xff\n"});
+  WandbTracker tracker(wandb_config_in(folder), {});
+  tracker.console({.unix_time = kWandbStart + 0.5, .text = "hello\n"});
+  tracker.console(
+      {.unix_time = kWandbStart, .is_error = true, .text = "bad\xff\n"});
   const auto records = records_of(tracker.folder());
   EXPECT_EQ(records[3].output().stream(), wandb::Output::STDOUT);
   EXPECT_EQ(records[3].output().line(), "hello\n");
@@ -224,8 +221,9 @@ TEST(WandbTracker, ConsoleTextsKeepTheirStream) {
 
 TEST(WandbTracker, TheMachineIsMeasuredEvery15Seconds) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
-  for (int second = 0; second <= 31; ++second) tracker.tick(kStart + second);
+  WandbTracker tracker(wandb_config_in(folder), {});
+  for (int second = 0; second <= 31; ++second)
+    tracker.tick(kWandbStart + second);
   const auto records = records_of(tracker.folder());
   ASSERT_EQ(records.size(), 3 + 3);
   EXPECT_EQ(records[5].stats().timestamp().seconds(), 1700000030);
@@ -237,7 +235,7 @@ TEST(WandbTracker, TheMachineIsMeasuredEvery15Seconds) {
 
 TEST(WandbTracker, NoSecretReachesTheDisk) {
   const TempDir folder;
-  WandbConfig config = config_in(folder);
+  WandbConfig config = wandb_config_in(folder);
   config.config_json = R"({"hub":{"api_key":"S3CRET"},"token":"S3CRET"})";
   config.arguments = {"--token", "S3CRET", "--password=S3CRET"};
   config.state_file = folder.path() / "state.json";
@@ -257,7 +255,7 @@ TEST(WandbTracker, NoSecretReachesTheDisk) {
 
 TEST(WandbTracker, AFullDiskCostsOnlyTheStepsOfItsTime) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 1, .metrics = {{"a", 1}}});
   tracker.record({.step = 2, .metrics = {{"a", 2}}});
   const auto log = tracker.folder() / ("run-" + tracker.run_id() + ".wandb");
@@ -278,7 +276,7 @@ TEST(WandbTracker, AFullDiskCostsOnlyTheStepsOfItsTime) {
 
 TEST(WandbTracker, AImageThatCannotBeWrittenCostsOnlyItself) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  WandbTracker tracker(wandb_config_in(folder), {});
   // A file stands where the image's folder must be made.
   const auto files = tracker.folder() / "files";
   folder.write("blocker", "");

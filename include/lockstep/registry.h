@@ -15,7 +15,7 @@ struct RecipeEntry {
   std::unique_ptr<Recipe> (*make)();
 };
 
-LOCKSTEP_EXPORT std::span<const RecipeEntry> recipes();
+LOCKSTEP_EXPORT std::span<const RecipeEntry> all_recipes();
 
 // Throws ConfigError with the nearest name, or with all of them.
 LOCKSTEP_EXPORT std::unique_ptr<Recipe> make_recipe(std::string_view name);

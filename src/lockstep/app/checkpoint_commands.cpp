@@ -134,7 +134,7 @@ void list(const std::string& path, const Tree& value, Listing& listing) {
 // The weights of a recipe that keeps the parts of its model under keys of their
 // own, by the model's names. No value: the file has no such keys.
 std::optional<Tree> joined_parts(const Tree& tree, const std::string& path) {
-  for (const RecipeEntry& entry : recipes()) {
+  for (const RecipeEntry& entry : all_recipes()) {
     Settings settings;
     const auto recipe = entry.make();
     recipe->describe(settings);

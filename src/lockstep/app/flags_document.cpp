@@ -13,7 +13,7 @@ std::string flags_document() {
       "Made by `lockstep-worker flags`; a test compares them. Every flag is "
       "also a key of a\n`--config FILE.yaml`; flags win over files. "
       "`--print-config` writes the complete file of a run.\n";
-  for (const RecipeEntry& entry : recipes()) {
+  for (const RecipeEntry& entry : all_recipes()) {
     const auto recipe = entry.make();
     const CommandLine line(Purpose::kTrain, *recipe);
     text += "\n## " + std::string(entry.name) + "\n\n" + recipe->summary() +

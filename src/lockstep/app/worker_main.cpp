@@ -40,7 +40,7 @@ constexpr const char* kUsage =
 void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
 
 int list_recipes() {
-  for (const RecipeEntry& entry : recipes()) {
+  for (const RecipeEntry& entry : all_recipes()) {
     const auto recipe = entry.make();
     print(recipe->name() + ": " + recipe->summary() + "\n");
   }

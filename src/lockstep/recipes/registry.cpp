@@ -32,7 +32,7 @@ constexpr std::array kRecipes = {
 
 }  // namespace
 
-std::span<const RecipeEntry> recipes() { return kRecipes; }
+std::span<const RecipeEntry> all_recipes() { return kRecipes; }
 
 std::unique_ptr<Recipe> make_recipe(std::string_view name) {
   std::vector<std::string> names;

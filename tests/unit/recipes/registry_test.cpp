@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 TEST(Registry, RecipesHaveTheNamesOfTheirRows) {
-  for (const RecipeEntry& entry : recipes()) {
+  for (const RecipeEntry& entry : all_recipes()) {
     const auto recipe = entry.make();
     EXPECT_EQ(recipe->name(), entry.name);
     EXPECT_FALSE(recipe->summary().empty()) << entry.name;
@@ -18,7 +18,7 @@ TEST(Registry, RecipesHaveTheNamesOfTheirRows) {
 
 // `lockstep export` finds the weights of any recipe's checkpoint so.
 TEST(Registry, ADescriptionSaysWhereCheckpointsKeepTheModel) {
-  for (const RecipeEntry& entry : recipes()) {
+  for (const RecipeEntry& entry : all_recipes()) {
     Settings settings;
     const auto recipe = entry.make();
     recipe->describe(settings);

@@ -19,7 +19,7 @@ struct AtomLine {
   char insertion = ' ';
   char altloc = ' ';
   double occupancy = 1;
-  Point place = {};
+  Point3 place = {};
   int model = 1;
   bool is_hetero = false;
 };

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-World on_gpu() {
+World gpu_world() {
   return World::from_environment({.device = DeviceChoice::kCuda}, {});
 }
 
@@ -29,7 +29,7 @@ TEST(Gpu, AProcessThatSeesOneGpuUsesItWhateverItsLocalRank) {
 }
 
 TEST(Gpu, FingerprintsEqualThoseOfTheCpu) {
-  const World world = on_gpu();
+  const World world = gpu_world();
   std::vector<at::Tensor> tensors = {
       torch::randn({3, 1000003}),
       torch::randn({7}).to(torch::kHalf),
@@ -50,7 +50,7 @@ TEST(Gpu, FingerprintsEqualThoseOfTheCpu) {
 }
 
 TEST(Gpu, TheLoaderBringsEveryBatchToTheDevice) {
-  const World world = on_gpu();
+  const World world = gpu_world();
   const auto data = std::make_shared<TensorDataset>(std::vector<at::Tensor>{
       torch::arange(100000).view({1000, 100}), torch::arange(1000)});
   const Loader loader(data, world, {.batch_size = 30, .workers = 3});
@@ -67,7 +67,7 @@ TEST(Gpu, TheLoaderBringsEveryBatchToTheDevice) {
 }
 
 TEST(Gpu, DdpAloneGivesTheGradientsOfTheBareModule) {
-  const World world = on_gpu();
+  const World world = gpu_world();
   torch::manual_seed(1);
   auto bare = std::make_shared<torch::nn::LinearImpl>(64, 32);
   bare->to(world.device());

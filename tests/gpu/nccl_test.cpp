@@ -12,9 +12,9 @@ namespace {
 
 using torch::Tensor;
 
-struct Mlp : torch::nn::Module {
+struct ThreeLayerNet : torch::nn::Module {
   torch::nn::Linear a{32, 512}, b{512, 512}, c{512, 10};
-  Mlp() {
+  ThreeLayerNet() {
     register_module("a", a);
     register_module("b", b);
     register_module("c", c);
@@ -24,9 +24,9 @@ struct Mlp : torch::nn::Module {
 
 constexpr int kSteps = 20;
 
-std::shared_ptr<Mlp> make_net() {
+std::shared_ptr<ThreeLayerNet> make_net() {
   torch::manual_seed(5);
-  return std::make_shared<Mlp>();
+  return std::make_shared<ThreeLayerNet>();
 }
 
 Tensor data_of(int rank, int step) {
@@ -50,7 +50,7 @@ std::vector<Tensor> reference(int world_size) {
   return net->parameters();
 }
 
-void expect_equal_on_all_ranks(const World& world, const Mlp& net) {
+void expect_equal_on_all_ranks(const World& world, const ThreeLayerNet& net) {
   const auto own = std::to_string(fingerprint(net.parameters()));
   for (const auto& other : world.gather_texts(own)) EXPECT_EQ(other, own);
 }
@@ -58,7 +58,7 @@ void expect_equal_on_all_ranks(const World& world, const Mlp& net) {
 double train_and_compare(const World& world, const DdpConfig& config) {
   auto net = make_net();
   net->to(world.device());
-  DistributedDataParallel<Mlp> ddp(net, world, config);
+  DistributedDataParallel<ThreeLayerNet> ddp(net, world, config);
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   for (int step = 0; step < kSteps; ++step) {
     ddp(data_of(world.rank(), step)).square().mean().backward();

@@ -22,13 +22,14 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 c10::Device gpu() { return take_device(DeviceChoice::kCuda, 0, {}); }
 
 // One training with loss scale, clipping and average on one device.
-struct Training {
+struct DeviceTraining {
   std::vector<Tensor> parameters;
   std::unique_ptr<Optimizer> optimizer;
   GradScaler scaler;
   Ema ema;
 
-  Training(const std::string& kind, c10::Device device, torch::Dtype dtype)
+  DeviceTraining(const std::string& kind, c10::Device device,
+                 torch::Dtype dtype)
       : parameters(make_parameters(device, dtype)),
         optimizer(make_optimizer(
             kind,
@@ -86,10 +87,10 @@ std::vector<Tensor> with_inf(std::vector<Tensor> gradients) {
 TEST(GpuOptimizer, StaysNearTheCpu) {
   for (const std::string kind : kKinds) {
     SCOPED_TRACE(kind);
-    Training cuda(kind, gpu(), torch::kFloat);
-    Training cpu(kind, c10::Device("cpu"), torch::kFloat);
+    DeviceTraining cuda(kind, gpu(), torch::kFloat);
+    DeviceTraining cpu(kind, c10::Device("cpu"), torch::kFloat);
     for (uint64_t step = 0; step < 50; ++step) {
-      auto gradients = Training::noise(step);
+      auto gradients = DeviceTraining::noise(step);
       if (step == 4 || step == 30) gradients = with_inf(gradients);
       cuda.update(gradients);
       cpu.update(gradients);
@@ -114,10 +115,10 @@ TEST(GpuOptimizer, StaysNearTheCpu) {
 TEST(GpuOptimizer, BFloat16IsTheRoundedResultOfTheCpu) {
   for (const std::string kind : kKinds) {
     SCOPED_TRACE(kind);
-    Training cuda(kind, gpu(), torch::kBFloat16);
-    Training cpu(kind, c10::Device("cpu"), torch::kBFloat16);
-    cuda.update(Training::noise(1));
-    cpu.update(Training::noise(1));
+    DeviceTraining cuda(kind, gpu(), torch::kBFloat16);
+    DeviceTraining cpu(kind, c10::Device("cpu"), torch::kBFloat16);
+    cuda.update(DeviceTraining::noise(1));
+    cpu.update(DeviceTraining::noise(1));
     for (size_t i = 0; i < 3; ++i) {
       const auto expected = cpu.parameters[i].detach().to(torch::kFloat);
       const auto got = cuda.parameters[i].detach().cpu().to(torch::kFloat);
@@ -130,23 +131,24 @@ TEST(GpuOptimizer, FoundInfLeavesEverythingAlone) {
   for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kBFloat16}) {
     for (const std::string kind : kKinds) {
       SCOPED_TRACE(kind + " " + c10::toString(dtype));
-      Training training(kind, gpu(), dtype);
+      DeviceTraining training(kind, gpu(), dtype);
       for (uint64_t step = 0; step < 3; ++step) {
-        training.update(Training::noise(step));
+        training.update(DeviceTraining::noise(step));
       }
       std::vector<Tensor> before;
       for (const Tensor& t : training.tensors()) {
         before.push_back(t.detach().clone());
       }
       ASSERT_EQ(before.size(), kind == "sgd" ? 6u : 12u);
-      const auto report = training.update(with_inf(Training::noise(9)));
+      const auto report = training.update(with_inf(DeviceTraining::noise(9)));
       EXPECT_EQ(report.found_inf.item<float>(), 1);
       const auto after = training.tensors();
       for (size_t i = 0; i < before.size(); ++i) {
         EXPECT_TRUE(torch::equal(before[i], after[i])) << i;
       }
-      EXPECT_EQ(training.update(Training::noise(10)).found_inf.item<float>(),
-                0);
+      EXPECT_EQ(
+          training.update(DeviceTraining::noise(10)).found_inf.item<float>(),
+          0);
     }
   }
 }
@@ -169,10 +171,10 @@ TEST(GpuGradientStep, UnscalesEveryTypeInItsOwnPrecision) {
 
 TEST(GpuOptimizer, AnUpdateDoesNotWaitForTheDevice) {
   const auto device = gpu();
-  std::vector<Training> trainings;
+  std::vector<DeviceTraining> trainings;
   trainings.reserve(kKinds.size());
   std::vector<Tensor> gradients;
-  for (const Tensor& value : Training::noise(1)) {
+  for (const Tensor& value : DeviceTraining::noise(1)) {
     gradients.push_back(value.to(device));
   }
   for (const char* kind : kKinds) {
@@ -185,7 +187,7 @@ TEST(GpuOptimizer, AnUpdateDoesNotWaitForTheDevice) {
 
   const int64_t begin = monotonic_ns();
   for (int i = 0; i < 40; ++i) torch::mm(big, big);
-  for (Training& training : trainings) training.update(gradients);
+  for (DeviceTraining& training : trainings) training.update(gradients);
   const double queued = seconds_between(begin, monotonic_ns());
   synchronize(device);
   const double done = seconds_between(begin, monotonic_ns());

@@ -17,14 +17,14 @@ at::Tensor seeds_of(int64_t num_samples) {
   return torch::tensor(seeds, torch::kLong);
 }
 
-struct Case {
+struct DrawCase {
   int64_t num_samples;
   std::vector<int64_t> shape;
 };
 
 // Odd sizes end inside a block; the large ones take several rounds of the
 // kernel's loop.
-const std::vector<Case> kCases = {
+const std::vector<DrawCase> kDrawCases = {
     {1, {}},           {1, {1}},       {3, {2}},
     {5, {3, 1}},       {4, {1001}},    {257, {5}},
     {64, {3, 67, 67}}, {1, {4194307}}, {16, {4, 256, 256}},
@@ -34,7 +34,7 @@ const std::vector<Case> kCases = {
 template <typename Draw>
 void expect_equal_bits(const char* what, Draw draw) {
   const auto device = take_device(DeviceChoice::kCuda, 0, {});
-  for (const Case& c : kCases) {
+  for (const DrawCase& c : kDrawCases) {
     const at::Tensor seeds = seeds_of(c.num_samples);
     SampleRandom on_cpu(seeds);
     SampleRandom on_gpu(seeds.to(device));

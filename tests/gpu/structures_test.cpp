@@ -42,14 +42,15 @@ Batch on(const at::Device& device, const Batch& batch) {
 // Terms and gradients by name, on the CPU.
 using Numbers = std::map<std::string, at::Tensor>;
 
-struct Case {
+struct GradientCase {
   Words flags = {};
   std::vector<int64_t> samples = {};
   std::optional<at::ScalarType> autocast = {};
 };
 
 template <typename SomeRecipe>
-Numbers compute(const Case& with, DeviceChoice choice, at::ScalarType dtype) {
+Numbers compute(const GradientCase& with, DeviceChoice choice,
+                at::ScalarType dtype) {
   const at::Device device = take_device(choice, 0, {});
   SomeRecipe recipe;
   CommandLine line(Purpose::kTrain, recipe);
@@ -96,14 +97,14 @@ void expect_equal(const Numbers& ours, const Numbers& expected,
 }
 
 TEST(GpuScribble, LossAndGradientsAreThoseOfTheCpu) {
-  const Case with{.flags = kScribble, .samples = {0, 1, 2}};
+  const GradientCase with{.flags = kScribble, .samples = {0, 1, 2}};
   expect_equal(compute<ScribbleRecipe>(with, DeviceChoice::kCuda, at::kDouble),
                compute<ScribbleRecipe>(with, DeviceChoice::kCpu, at::kDouble),
                1e-9);
 }
 
 TEST(GpuScribble, LormInHalfPrecisionIsNearThatInFull) {
-  Case with{.flags = kScribble, .samples = {0, 1, 2, 3}};
+  GradientCase with{.flags = kScribble, .samples = {0, 1, 2, 3}};
   const Numbers full =
       compute<ScribbleRecipe>(with, DeviceChoice::kCuda, at::kFloat);
   with.autocast = at::kHalf;
@@ -119,7 +120,7 @@ TEST(GpuScribble, LormInHalfPrecisionIsNearThatInFull) {
 }
 
 TEST(GpuProtein, LossAndGradientsAreThoseOfTheCpuOnPaddedBatches) {
-  const Case with{.flags = kProtein, .samples = {0, 3, 5, 7, 11}};
+  const GradientCase with{.flags = kProtein, .samples = {0, 3, 5, 7, 11}};
   expect_equal(compute<ProteinRecipe>(with, DeviceChoice::kCuda, at::kDouble),
                compute<ProteinRecipe>(with, DeviceChoice::kCpu, at::kDouble),
                1e-9);

@@ -18,14 +18,14 @@ std::string program(const char* name) {
   return std::filesystem::canonical("/proc/self/exe").parent_path() / name;
 }
 
-struct Training {
+struct TrainingRun {
   ProcessResult result = {};
   std::vector<double> losses = {};  // One per step.
   double accuracy = 0;
 };
 
-Training train(const std::filesystem::path& folder, int processes,
-               const Arguments& flags, const std::string& recipe = "tiny") {
+TrainingRun train(const std::filesystem::path& folder, int processes,
+                  const Arguments& flags, const std::string& recipe = "tiny") {
   Arguments command = {program("lockstep"),
                        "train",
                        recipe,
@@ -39,8 +39,8 @@ Training train(const std::filesystem::path& folder, int processes,
                        "--save_dir",
                        folder};
   command.insert(command.end(), flags.begin(), flags.end());
-  Training run{.result =
-                   lockstep::testing::run(command, {.timeout_seconds = 240})};
+  TrainingRun run{
+      .result = lockstep::testing::run(command, {.timeout_seconds = 240})};
   std::ifstream lines(folder / "metrics.jsonl");
   std::string line;
   while (std::getline(lines, line)) {
@@ -54,7 +54,7 @@ Training train(const std::filesystem::path& folder, int processes,
   return run;
 }
 
-double largest_difference(const Training& left, const Training& right) {
+double largest_difference(const TrainingRun& left, const TrainingRun& right) {
   EXPECT_EQ(left.losses.size(), right.losses.size());
   double largest = 0;
   for (size_t i = 0; i < std::min(left.losses.size(), right.losses.size());
@@ -68,7 +68,7 @@ TEST(GpuTrain, OneTwoAndFourRanksTrainTheSameWay) {
   const TempDir folder;
   const Arguments flags = {"--epochs",        "2",  "--global_batch_size", "64",
                            "--train_samples", "500"};
-  const Training alone = train(folder.path() / "1", 1, flags);
+  const TrainingRun alone = train(folder.path() / "1", 1, flags);
   EXPECT_LT(largest_difference(alone, train(folder.path() / "2", 2, flags)),
             1e-5);
   EXPECT_LT(largest_difference(alone, train(folder.path() / "4", 4, flags)),
@@ -80,8 +80,8 @@ TEST(GpuTrain, TheGpuTrainsAsTheCpuDoes) {
   const Arguments flags = {"--epochs", "1", "--precision", "fp64"};
   Arguments on_cpu = flags;
   on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
-  const Training gpu = train(folder.path() / "gpu", 1, flags);
-  const Training cpu = train(folder.path() / "cpu", 1, on_cpu);
+  const TrainingRun gpu = train(folder.path() / "gpu", 1, flags);
+  const TrainingRun cpu = train(folder.path() / "cpu", 1, on_cpu);
   EXPECT_LT(largest_difference(gpu, cpu), 1e-10);
 }
 
@@ -98,7 +98,7 @@ TEST(GpuTrain, ScribbleAndProteinTrainAlikeOnOneAndTwoRanks) {
     Arguments words = flags;
     words.insert(words.end(),
                  {"--global_batch_size=8", "--n_steps=6", "--lr_scaling=none"});
-    const Training alone =
+    const TrainingRun alone =
         train(folder.path() / recipe / "1", 1, words, recipe);
     ASSERT_EQ(alone.losses.size(), 6U) << recipe;
     EXPECT_LT(largest_difference(
@@ -111,9 +111,10 @@ TEST(GpuTrain, ScribbleAndProteinTrainAlikeOnOneAndTwoRanks) {
 TEST(GpuTrain, EveryPrecisionLearns) {
   const TempDir folder;
   for (const std::string precision : {"fp32", "tf32", "bf16", "fp16"}) {
-    const Training run = train(folder.path() / precision, 2,
-                               {"--epochs", "4", "--precision", precision,
-                                "--ema_decay", "0.99", "--max_grad_norm", "1"});
+    const TrainingRun run =
+        train(folder.path() / precision, 2,
+              {"--epochs", "4", "--precision", precision, "--ema_decay", "0.99",
+               "--max_grad_norm", "1"});
     EXPECT_GT(run.accuracy, 0.9) << precision;
     EXPECT_NE(run.result.out.find("precision " + precision), std::string::npos)
         << run.result.out;
@@ -124,8 +125,8 @@ TEST(GpuTrain, TheSameRunTwiceGivesTheSameBits) {
   const TempDir folder;
   const Arguments flags = {"--epochs", "1", "--deterministic", "--dropout",
                            "0.2"};
-  const Training first = train(folder.path() / "a", 2, flags);
-  const Training second = train(folder.path() / "b", 2, flags);
+  const TrainingRun first = train(folder.path() / "a", 2, flags);
+  const TrainingRun second = train(folder.path() / "b", 2, flags);
   EXPECT_EQ(first.losses, second.losses);
 }
 
@@ -136,7 +137,7 @@ TEST(GpuTrain, ResumesToTheSameBits) {
       "--ema_decay",     "0.9",       "--lr_schedule", "cosine"};
   Arguments whole = common;
   whole.insert(whole.end(), {"--n_steps", "24"});
-  const Training expected = train(folder.path() / "whole", 2, whole);
+  const TrainingRun expected = train(folder.path() / "whole", 2, whole);
   // Stopped by the end of a shorter run, with the schedule of the longer one.
   Arguments part = common;
   part.insert(part.end(), {"--n_steps", "24", "--save_every", "10"});
@@ -146,7 +147,7 @@ TEST(GpuTrain, ResumesToTheSameBits) {
   std::filesystem::remove(folder.path() / "part" / "best_model.pt");
   Arguments again = part;
   again.insert(again.end(), {"--resume", "latest"});
-  const Training resumed = train(folder.path() / "part", 2, again);
+  const TrainingRun resumed = train(folder.path() / "part", 2, again);
   EXPECT_NE(resumed.result.out.find("checkpoint_step_10.pt"),
             std::string::npos);
   EXPECT_EQ(resumed.losses, expected.losses);

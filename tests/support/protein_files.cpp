@@ -22,6 +22,10 @@ std::vector<AtomLine> atom_lines(const std::vector<GeneratedResidue>& chain) {
   return lines;
 }
 
+std::vector<AtomLine> chain_atoms(int64_t index) {
+  return atom_lines(generated_chain({.seed = 7}, index));
+}
+
 std::string pdb_text(std::span<const AtomLine> atoms) {
   std::string text;
   int model = 0;

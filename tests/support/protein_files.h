@@ -27,6 +27,9 @@ struct AtomLine {
 // Residues are numbered from 1.
 std::vector<AtomLine> atom_lines(const std::vector<GeneratedResidue>& chain);
 
+// Those of a generated chain, always the same one for an index.
+std::vector<AtomLine> chain_atoms(int64_t index = 0);
+
 // With MODEL and ENDMDL where there are several models.
 std::string pdb_text(std::span<const AtomLine> atoms);
 

@@ -22,8 +22,8 @@ using testing::refusal;
 using testing::TempDir;
 using torch::Tensor;
 
-struct Net : torch::nn::Module {
-  Net() {
+struct UninitialisedNet : torch::nn::Module {
+  UninitialisedNet() {
     const UninitialisedWeights weights_come_later;
     linear = register_module("linear", Linear(300, 200));
     norm = register_module("norm", LayerNorm(200));
@@ -274,7 +274,7 @@ TEST(FillModule, PutsTensorsInPlaceInTheAskedType) {
     for (const auto dtype :
          {std::optional<at::ScalarType>(), std::optional(at::kFloat),
           std::optional(at::kHalf)}) {
-      Net net;
+      UninitialisedNet net;
       const auto report = fill_module(net, WeightFiles(path), {.dtype = dtype});
       EXPECT_EQ(report.num_loaded, 5);
       const Tensor weight = net.named_parameters()["linear.weight"];
@@ -304,7 +304,7 @@ TEST(FillModule, MapsNamesAndIgnoresWhatNobodyMisses) {
   published["head.weight"] = torch::zeros({2});
   save_safetensors(folder.path() / "a.safetensors", published);
   const WeightFiles files(folder.path() / "a.safetensors");
-  Net net;
+  UninitialisedNet net;
   FillConfig config{.name_in_file = [](const std::string& name) {
     return std::optional("model." + name);
   }};
@@ -336,7 +336,7 @@ TEST(FillModule, NamesWhatDoesNotFitAndChangesNothing) {
     return *entry.key.get_if<std::string>() == "norm.bias";
   });
   save_safetensors(folder.path() / "a.safetensors", Tree(without));
-  Net net;
+  UninitialisedNet net;
   net.count.fill_(11);
   const std::string text = refusal<ConfigError>(
       [&] { fill_module(net, WeightFiles(folder.path() / "a.safetensors")); });

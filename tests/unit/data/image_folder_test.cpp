@@ -111,10 +111,10 @@ TEST_F(ImageFolders, FlipsFollowTheSeedAlone) {
   const auto mirrored = to_tensor(flip_horizontal(image));
   int num_mirrored = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
-    const at::Tensor image = data.get(0, seed)[0];
-    const bool is_mirrored = torch::equal(image, mirrored);
-    ASSERT_TRUE(is_mirrored || torch::equal(image, straight));
-    ASSERT_TRUE(torch::equal(data.get(0, seed)[0], image));
+    const at::Tensor sample = data.get(0, seed)[0];
+    const bool is_mirrored = torch::equal(sample, mirrored);
+    ASSERT_TRUE(is_mirrored || torch::equal(sample, straight));
+    ASSERT_TRUE(torch::equal(data.get(0, seed)[0], sample));
     num_mirrored += is_mirrored ? 1 : 0;
   }
   EXPECT_NEAR(num_mirrored, 500, 60);

@@ -11,8 +11,6 @@
 namespace lockstep {
 namespace {
 
-const c10::Device kCpu(c10::DeviceType::CPU);
-
 // Sample i is (i, a number drawn from its seed); later samples load faster than
 // earlier ones.
 class Numbers final : public Dataset {
@@ -47,7 +45,7 @@ TEST(Loader, GivesTheSamplersOrderForAnyNumberOfThreads) {
   const auto data = std::make_shared<Numbers>(103);
   std::vector<Batch> expected;
   for (const int workers : {0, 1, 2, 8}) {
-    const Loader loader(data, {1, 2}, kCpu,
+    const Loader loader(data, {1, 2}, at::kCPU,
                         {.batch_size = 8, .workers = workers, .seed = 3});
     const auto batches = read(loader.epoch(2));
     ASSERT_EQ(static_cast<int64_t>(batches.size()), loader.batches_per_epoch());
@@ -70,7 +68,7 @@ TEST(Loader, SeedsDependOnTheSampleNotOnTheRank) {
   std::map<int64_t, float> drawn;
   for (const int size : {1, 4}) {
     for (int rank = 0; rank < size; ++rank) {
-      const Loader loader(data, {rank, size}, kCpu, {.batch_size = 5});
+      const Loader loader(data, {rank, size}, at::kCPU, {.batch_size = 5});
       for (const Batch& batch : read(loader.epoch(1))) {
         for (int64_t i = 0; i < batch.size(); ++i) {
           const auto value = batch[1][i][0].item<float>();
@@ -85,7 +83,7 @@ TEST(Loader, SeedsDependOnTheSampleNotOnTheRank) {
 
 TEST(Loader, ResumesAtTheVeryNextBatch) {
   const auto data = std::make_shared<Numbers>(50);
-  const Loader loader(data, {0, 1}, kCpu, {.batch_size = 7, .seed = 1});
+  const Loader loader(data, {0, 1}, at::kCPU, {.batch_size = 7, .seed = 1});
   const auto whole = read(loader.epoch(4));
   for (size_t cut = 0; cut < whole.size(); ++cut) {
     const auto rest = read(loader.resume(whole[cut].next));
@@ -98,9 +96,9 @@ TEST(Loader, ResumesAtTheVeryNextBatch) {
 
 TEST(Loader, HandlesALastBatchThatIsNotFull) {
   const auto data = std::make_shared<Numbers>(10);
-  const Loader all(data, {0, 1}, kCpu, {.batch_size = 4});
+  const Loader all(data, {0, 1}, at::kCPU, {.batch_size = 4});
   EXPECT_EQ(read(all.epoch(0)).back().size(), 2);
-  const Loader full(data, {0, 1}, kCpu,
+  const Loader full(data, {0, 1}, at::kCPU,
                     {.batch_size = 4, .drop_last_batch = true});
   EXPECT_EQ(full.batches_per_epoch(), 2);
   EXPECT_EQ(read(full.epoch(0)).size(), 2u);
@@ -111,7 +109,7 @@ TEST(Loader, AnErrorReachesTheCallerWithTheSamplesIndex) {
   const auto data = std::make_shared<Numbers>(20, /*broken=*/13);
   for (const int workers : {0, 3}) {
     const Loader loader(
-        data, {0, 1}, kCpu,
+        data, {0, 1}, at::kCPU,
         {.batch_size = 5, .workers = workers, .shuffle = false});
     auto epoch = loader.epoch(0);
     EXPECT_EQ(epoch.next()->indices[0], 0);
@@ -137,7 +135,7 @@ class Uncollatable final : public Dataset {
 TEST(Loader, ABatchThatCannotBeMadeIsNamedAndGivenUp) {
   for (const int workers : {0, 2}) {
     const Loader loader(
-        std::make_shared<Uncollatable>(), {0, 1}, kCpu,
+        std::make_shared<Uncollatable>(), {0, 1}, at::kCPU,
         {.batch_size = 2, .workers = workers, .shuffle = false});
     auto epoch = loader.epoch(0);
     epoch.next();
@@ -158,7 +156,7 @@ TEST(Loader, ABatchThatCannotBeMadeIsNamedAndGivenUp) {
 
 TEST(Loader, ReadsAheadAndNotFurther) {
   const auto data = std::make_shared<Numbers>(1000);
-  const Loader loader(data, {0, 1}, kCpu,
+  const Loader loader(data, {0, 1}, at::kCPU,
                       {.batch_size = 10, .workers = 2, .prefetch_batches = 3});
   auto epoch = loader.epoch(0);
   epoch.next();
@@ -172,7 +170,7 @@ TEST(Loader, ReadsAheadAndNotFurther) {
 
 TEST(Loader, CanBeLeftEarlyAndUsedAgain) {
   const auto data = std::make_shared<Numbers>(100);
-  const Loader loader(data, {0, 1}, kCpu, {.batch_size = 4, .workers = 2});
+  const Loader loader(data, {0, 1}, at::kCPU, {.batch_size = 4, .workers = 2});
   for (int turn = 0; turn < 5; ++turn) {
     auto epoch = loader.epoch(0);
     for (const Batch& batch : epoch) {
@@ -196,7 +194,7 @@ TEST(Loader, LoadsNoSampleTwiceWhileBatchesAreMade) {
         std::vector<std::atomic<int>>(60'000);
   };
   const auto data = std::make_shared<Counted>();
-  const Loader loader(data, Shard{}, kCpu,
+  const Loader loader(data, Shard{}, at::kCPU,
                       {.batch_size = 3, .workers = 8, .prefetch_batches = 8});
   for (int epoch = 0; epoch < 10; ++epoch) {
     EXPECT_EQ(read(loader.epoch(epoch)).size(), 20'000U);
@@ -206,12 +204,12 @@ TEST(Loader, LoadsNoSampleTwiceWhileBatchesAreMade) {
 
 TEST(Loader, RefusesBadSettings) {
   const auto data = std::make_shared<Numbers>(10);
-  EXPECT_THROW(Loader(nullptr, {0, 1}, kCpu, {}), ConfigError);
-  EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.batch_size = 0}), ConfigError);
-  EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.workers = -1}), ConfigError);
-  EXPECT_THROW(Loader(data, {0, 1}, kCpu, {.prefetch_batches = 0}),
+  EXPECT_THROW(Loader(nullptr, {0, 1}, at::kCPU, {}), ConfigError);
+  EXPECT_THROW(Loader(data, {0, 1}, at::kCPU, {.batch_size = 0}), ConfigError);
+  EXPECT_THROW(Loader(data, {0, 1}, at::kCPU, {.workers = -1}), ConfigError);
+  EXPECT_THROW(Loader(data, {0, 1}, at::kCPU, {.prefetch_batches = 0}),
                ConfigError);
-  const Loader loader(data, {0, 1}, kCpu, {.batch_size = 5});
+  const Loader loader(data, {0, 1}, at::kCPU, {.batch_size = 5});
   EXPECT_THROW(loader.resume({.sample = 11}), ConfigError);
   EXPECT_THROW(TensorDataset({torch::ones({3}), torch::ones({4})}),
                ConfigError);

@@ -10,8 +10,6 @@
 namespace lockstep {
 namespace {
 
-const c10::Device kCpu(c10::DeviceType::CPU);
-
 // Sample i is (i, a number drawn from its seed).
 class SeededNumbers final : public Dataset {
  public:
@@ -41,7 +39,7 @@ struct LoaderSetup {
 };
 
 StepLoader loader_of(const LoaderSetup& setup, Shard shard) {
-  return {std::make_shared<SeededNumbers>(setup.num_samples), shard, kCpu,
+  return {std::make_shared<SeededNumbers>(setup.num_samples), shard, at::kCPU,
           setup.config};
 }
 
@@ -135,7 +133,7 @@ TEST(StepLoader, ARankWithoutSamplesGetsAFiller) {
 }
 
 TEST(StepLoader, RefusesBadSettings) {
-  EXPECT_THROW(StepLoader(nullptr, Shard{}, kCpu, {}), ConfigError);
+  EXPECT_THROW(StepLoader(nullptr, Shard{}, at::kCPU, {}), ConfigError);
   for (const StepLoaderConfig& config :
        {StepLoaderConfig{.global_batch_size = 0},
         StepLoaderConfig{.micro_batch_size = 0},

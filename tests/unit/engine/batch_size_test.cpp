@@ -10,17 +10,19 @@ namespace {
 using testing::config_error;
 using testing::contains;
 
-BatchSize resolve(const std::vector<std::string>& words, int num_processes) {
+BatchSize batch_size_for(const std::vector<std::string>& words,
+                         int num_processes) {
   const testing::Flags flags(words);
   return resolve_batch_size(flags.config, flags.options, num_processes);
 }
 
 std::string text_of(const std::vector<std::string>& words, int num_processes) {
-  return batch_size_text(resolve(words, num_processes));
+  return batch_size_text(batch_size_for(words, num_processes));
 }
 
-std::string refusal(const std::vector<std::string>& words, int num_processes) {
-  return config_error([&] { resolve(words, num_processes); });
+std::string batch_size_refusal(const std::vector<std::string>& words,
+                               int num_processes) {
+  return config_error([&] { batch_size_for(words, num_processes); });
 }
 
 TEST(BatchSize, IsPerProcessByDefault) {
@@ -44,7 +46,7 @@ TEST(BatchSize, AGlobalBatchDividesIntoProcesses) {
 
 TEST(BatchSize, GlobalAndPerProcessBatchGiveTheAccumulation) {
   const BatchSize batch =
-      resolve({"--global_batch_size=48", "--batch_size=4"}, 3);
+      batch_size_for({"--global_batch_size=48", "--batch_size=4"}, 3);
   EXPECT_EQ(batch.accumulation, 4);
   EXPECT_EQ(batch.per_process, 4);
   EXPECT_EQ(batch.effective(), 48);
@@ -54,21 +56,21 @@ TEST(BatchSize, AllThreeMayBeGivenWhenTheyAgree) {
   const std::vector<std::string> words = {"--global_batch_size=48",
                                           "--batch_size=4",
                                           "--gradient_accumulation_steps=6"};
-  EXPECT_EQ(resolve(words, 2).effective(), 48);
-  const std::string text = refusal(words, 3);
+  EXPECT_EQ(batch_size_for(words, 2).effective(), 48);
+  const std::string text = batch_size_refusal(words, 3);
   EXPECT_TRUE(contains(text, "--global_batch_size 48")) << text;
   EXPECT_TRUE(contains(text, "= 72")) << text;
 }
 
 TEST(BatchSize, AGlobalBatchThatDoesNotDivideNamesTheNearestThatDo) {
-  const std::string uneven = refusal({"--global_batch_size=10"}, 4);
+  const std::string uneven = batch_size_refusal({"--global_batch_size=10"}, 4);
   EXPECT_TRUE(contains(uneven, "the number of processes = 4")) << uneven;
   EXPECT_TRUE(contains(uneven, "use 8, 12 or")) << uneven;
   const std::string small =
-      refusal({"--global_batch_size=3", "--batch_size=2"}, 2);
+      batch_size_refusal({"--global_batch_size=3", "--batch_size=2"}, 2);
   EXPECT_TRUE(contains(small, "use 4 or")) << small;
-  const std::string accumulated =
-      refusal({"--global_batch_size=14", "--gradient_accumulation_steps=3"}, 2);
+  const std::string accumulated = batch_size_refusal(
+      {"--global_batch_size=14", "--gradient_accumulation_steps=3"}, 2);
   EXPECT_TRUE(contains(accumulated, "--gradient_accumulation_steps = 6"))
       << accumulated;
   EXPECT_TRUE(contains(accumulated, "use 12, 18 or")) << accumulated;
@@ -77,7 +79,7 @@ TEST(BatchSize, AGlobalBatchThatDoesNotDivideNamesTheNearestThatDo) {
 TEST(BatchSize, NoneOfThemMayBeZero) {
   for (const char* flag : {"--batch_size=0", "--global_batch_size=0",
                            "--gradient_accumulation_steps=0"}) {
-    EXPECT_NE(refusal({flag}, 1), "") << flag;
+    EXPECT_NE(batch_size_refusal({flag}, 1), "") << flag;
   }
 }
 

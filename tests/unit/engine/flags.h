@@ -7,6 +7,7 @@
 #include "lockstep/config/parse.h"
 #include "lockstep/engine/common_settings.h"
 #include "lockstep/error.h"
+#include "support/messages.h"
 
 namespace lockstep::testing {
 
@@ -33,10 +34,6 @@ std::string config_error(const Work& work) {
     return error.what();
   }
   return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace lockstep::testing

@@ -13,8 +13,9 @@ using testing::contains;
 const c10::Device kCpu(c10::DeviceType::CPU);
 const c10::Device kGpu(c10::DeviceType::CUDA, 0);
 
-Precision resolve(const std::vector<std::string>& words, c10::Device device,
-                  const std::string& default_of_recipe = "fp32") {
+Precision precision_for(const std::vector<std::string>& words,
+                        c10::Device device,
+                        const std::string& default_of_recipe = "fp32") {
   testing::Flags flags(words);
   if (!flags.options.was_given("precision")) {
     flags.config.precision = default_of_recipe;
@@ -24,18 +25,18 @@ Precision resolve(const std::vector<std::string>& words, c10::Device device,
 }
 
 TEST(Precision, AutoIsBf16OnAGpuAndFp32OnTheCpu) {
-  EXPECT_EQ(resolve({}, kCpu, "auto").name, "fp32");
-  EXPECT_FALSE(resolve({"--precision=auto"}, kCpu).autocast);
-  EXPECT_EQ(resolve({"--precision=fp64"}, kCpu, "auto").name, "fp64");
+  EXPECT_EQ(precision_for({}, kCpu, "auto").name, "fp32");
+  EXPECT_FALSE(precision_for({"--precision=auto"}, kCpu).autocast);
+  EXPECT_EQ(precision_for({"--precision=fp64"}, kCpu, "auto").name, "fp64");
 }
 
 TEST(Precision, NamesMeanWhatTheySay) {
-  const Precision full = resolve({}, kCpu);
+  const Precision full = precision_for({}, kCpu);
   EXPECT_EQ(full.name, "fp32");
   EXPECT_FALSE(full.autocast || full.scales_loss || full.allows_tf32);
-  EXPECT_EQ(resolve({"--precision=fp64"}, kCpu).dtype, at::kDouble);
-  EXPECT_TRUE(resolve({"--precision=tf32"}, kCpu).allows_tf32);
-  const Precision brain = resolve({"--precision=bf16"}, kCpu);
+  EXPECT_EQ(precision_for({"--precision=fp64"}, kCpu).dtype, at::kDouble);
+  EXPECT_TRUE(precision_for({"--precision=tf32"}, kCpu).allows_tf32);
+  const Precision brain = precision_for({"--precision=bf16"}, kCpu);
   EXPECT_EQ(brain.autocast, at::kBFloat16);
   EXPECT_EQ(brain.dtype, at::kFloat);
   EXPECT_FALSE(brain.scales_loss);
@@ -43,7 +44,7 @@ TEST(Precision, NamesMeanWhatTheySay) {
 
 TEST(Precision, Fp16ScalesTheLoss) {
   for (const c10::Device device : {kCpu, kGpu}) {
-    const Precision half = resolve({"--precision=fp16"}, device);
+    const Precision half = precision_for({"--precision=fp16"}, device);
     EXPECT_EQ(half.autocast, at::kHalf);
     EXPECT_TRUE(half.scales_loss);
     EXPECT_EQ(half.note, "");
@@ -51,15 +52,15 @@ TEST(Precision, Fp16ScalesTheLoss) {
 }
 
 TEST(Precision, UseAmpIsFp16OnAGpuAndBf16OnACpu) {
-  EXPECT_EQ(resolve({"--use_amp"}, kGpu).autocast, at::kHalf);
-  EXPECT_TRUE(resolve({"--use_amp"}, kGpu).scales_loss);
-  const Precision cpu = resolve({"--use_amp"}, kCpu);
+  EXPECT_EQ(precision_for({"--use_amp"}, kGpu).autocast, at::kHalf);
+  EXPECT_TRUE(precision_for({"--use_amp"}, kGpu).scales_loss);
+  const Precision cpu = precision_for({"--use_amp"}, kCpu);
   EXPECT_EQ(cpu.autocast, at::kBFloat16);
   EXPECT_FALSE(cpu.scales_loss);
 }
 
 TEST(Precision, ADefaultOfFp16IsBf16OnACpuWithASentence) {
-  const Precision precision = resolve({}, kCpu, "fp16");
+  const Precision precision = precision_for({}, kCpu, "fp16");
   EXPECT_EQ(precision.name, "bf16");
   EXPECT_TRUE(contains(precision.note, "bf16")) << precision.note;
 }
@@ -67,34 +68,34 @@ TEST(Precision, ADefaultOfFp16IsBf16OnACpuWithASentence) {
 TEST(Precision, Auto16IsFp16OnAGpuAndFp32OnTheCpu) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{}, {"--precision=auto16"}}) {
-    EXPECT_EQ(resolve(words, kGpu, "auto16").name, "fp16");
-    EXPECT_TRUE(resolve(words, kGpu, "auto16").scales_loss);
-    EXPECT_EQ(resolve(words, kCpu, "auto16").name, "fp32");
+    EXPECT_EQ(precision_for(words, kGpu, "auto16").name, "fp16");
+    EXPECT_TRUE(precision_for(words, kGpu, "auto16").scales_loss);
+    EXPECT_EQ(precision_for(words, kCpu, "auto16").name, "fp32");
   }
-  EXPECT_EQ(resolve({"--use_amp"}, kCpu, "auto16").name, "bf16");
+  EXPECT_EQ(precision_for({"--use_amp"}, kCpu, "auto16").name, "bf16");
 }
 
 TEST(Precision, NoUseAmpTurnsADefaultOff) {
   for (const char* name : {"fp16", "auto", "auto16", "fp32"}) {
-    EXPECT_EQ(resolve({"--no_use_amp"}, kGpu, name).name, "fp32") << name;
+    EXPECT_EQ(precision_for({"--no_use_amp"}, kGpu, name).name, "fp32") << name;
   }
 }
 
 TEST(Precision, UseAmpAgreesWithMixedPrecisionOnly) {
-  EXPECT_EQ(resolve({"--use_amp", "--precision=bf16"}, kCpu).autocast,
+  EXPECT_EQ(precision_for({"--use_amp", "--precision=bf16"}, kCpu).autocast,
             at::kBFloat16);
-  EXPECT_EQ(resolve({"--use_amp", "--precision=fp16"}, kGpu).autocast,
+  EXPECT_EQ(precision_for({"--use_amp", "--precision=fp16"}, kGpu).autocast,
             at::kHalf);
   for (const std::string name : {"fp32", "tf32", "fp64"}) {
     const std::string text = config_error(
-        [&] { resolve({"--use_amp", "--precision", name}, kCpu); });
+        [&] { precision_for({"--use_amp", "--precision", name}, kCpu); });
     EXPECT_TRUE(contains(text, "--use_amp")) << text;
     EXPECT_TRUE(contains(text, "--precision " + name)) << text;
   }
 }
 
 TEST(Precision, AnUnknownNameIsAnError) {
-  EXPECT_NE(config_error([] { resolve({"--precision=fp8"}, kCpu); }), "");
+  EXPECT_NE(config_error([] { precision_for({"--precision=fp8"}, kCpu); }), "");
 }
 
 TEST(Precision, SeedsOfDropoutDifferByRankAndRun) {

@@ -11,9 +11,9 @@ namespace lockstep {
 namespace {
 
 // The smallest task there can be: y = w x, with one parameter that is frozen.
-class LineTask : public Task {
+class MinimalTask : public Task {
  public:
-  LineTask() {
+  MinimalTask() {
     model_->register_parameter("weight", torch::ones({1}));
     model_->register_parameter("frozen", torch::ones({1}),
                                /*requires_grad=*/false);
@@ -33,7 +33,7 @@ class LineTask : public Task {
       std::make_shared<torch::nn::Module>();
 };
 
-class SampledTask final : public LineTask, public Sampling {
+class SampledTask final : public MinimalTask, public Sampling {
  public:
   int64_t num_items() const override { return 3; }
   at::Tensor sample(std::span<const int64_t> /*items*/,
@@ -45,7 +45,7 @@ class SampledTask final : public LineTask, public Sampling {
   }
 };
 
-double evaluated_loss(LineTask& task) {
+double evaluated_loss(MinimalTask& task) {
   const Batch batch{.tensors = {torch::tensor({1.0, 2.0, 6.0})},
                     .indices = {0, 1, 2}};
   SampleRandom random(torch::zeros({3}, torch::kLong));
@@ -57,7 +57,7 @@ double evaluated_loss(LineTask& task) {
 }
 
 TEST(Task, TrainsTheParametersThatRequireAGradient) {
-  const LineTask task;
+  const MinimalTask task;
   const auto groups = task.parameter_groups();
   ASSERT_EQ(groups.size(), 1U);
   ASSERT_EQ(groups[0].parameters.size(), 1U);
@@ -65,14 +65,14 @@ TEST(Task, TrainsTheParametersThatRequireAGradient) {
 }
 
 TEST(Task, EvaluatesItsLossPerSampleOrByItsNormaliser) {
-  LineTask task;
+  MinimalTask task;
   EXPECT_DOUBLE_EQ(evaluated_loss(task), 3);
   task.normaliser = torch::tensor(2.0);
   EXPECT_DOUBLE_EQ(evaluated_loss(task), 4.5);
 }
 
 TEST(Task, HasTheAbilitiesThatItImplements) {
-  LineTask plain;
+  MinimalTask plain;
   EXPECT_EQ(ability<Sampling>(static_cast<Task&>(plain)), nullptr);
   SampledTask sampled;
   Task& task = sampled;

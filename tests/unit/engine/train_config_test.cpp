@@ -9,14 +9,16 @@ namespace {
 using testing::config_error;
 using testing::contains;
 
-std::string refusal(const std::vector<std::string>& words) {
+std::string config_refusal(const std::vector<std::string>& words) {
   return config_error([&] {
     const testing::Flags flags(words);
     check_config(flags.config, flags.options);
   });
 }
 
-TEST(TrainConfig, DefaultsAgreeWithEachOther) { EXPECT_EQ(refusal({}), ""); }
+TEST(TrainConfig, DefaultsAgreeWithEachOther) {
+  EXPECT_EQ(config_refusal({}), "");
+}
 
 TEST(TrainConfig, ContradictionsNameBothFlags) {
   const std::vector<
@@ -31,7 +33,7 @@ TEST(TrainConfig, ContradictionsNameBothFlags) {
           {{"--overfit_batches=2", "--limit_train_batches=3"},
            {"--overfit_batches", "--limit_train_batches"}}};
   for (const auto& [words, parts] : cases) {
-    const std::string text = refusal(words);
+    const std::string text = config_refusal(words);
     for (const std::string& part : parts) {
       EXPECT_TRUE(contains(text, part)) << words[0] << ": " << text;
     }
@@ -39,17 +41,17 @@ TEST(TrainConfig, ContradictionsNameBothFlags) {
 }
 
 TEST(TrainConfig, EitherOfTwoIsFine) {
-  EXPECT_EQ(refusal({"--warmup_epochs=1"}), "");
-  EXPECT_EQ(refusal({"--resume=latest"}), "");
-  EXPECT_EQ(refusal({"--overwrite"}), "");
-  EXPECT_EQ(refusal({"--fast_dev_run", "--overwrite"}), "");
+  EXPECT_EQ(config_refusal({"--warmup_epochs=1"}), "");
+  EXPECT_EQ(config_refusal({"--resume=latest"}), "");
+  EXPECT_EQ(config_refusal({"--overwrite"}), "");
+  EXPECT_EQ(config_refusal({"--fast_dev_run", "--overwrite"}), "");
 }
 
 TEST(TrainConfig, ALimitOfNothingIsAnError) {
-  EXPECT_TRUE(
-      contains(refusal({"--limit_train_batches=0"}), "--limit_train_batches"));
-  EXPECT_TRUE(
-      contains(refusal({"--limit_val_batches=0"}), "--limit_val_batches"));
+  EXPECT_TRUE(contains(config_refusal({"--limit_train_batches=0"}),
+                       "--limit_train_batches"));
+  EXPECT_TRUE(contains(config_refusal({"--limit_val_batches=0"}),
+                       "--limit_val_batches"));
 }
 
 TEST(TrainConfig, TheGuidesWordsAreTheSameSettings) {
@@ -66,7 +68,7 @@ TEST(TrainConfig, NumbersOutsideTheirRangeAreErrors) {
         "--timeout=0", "--log_every=0", "--val_every=0", "--save_every=0",
         "--keep_last=-1", "--ema_decay=1.5", "--max_skipped_steps=0",
         "--overfit_batches=0", "--limit_val_batches=-1", "--lr=nan"}) {
-    EXPECT_NE(refusal({flag}), "") << flag;
+    EXPECT_NE(config_refusal({flag}), "") << flag;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/models/atlas/hub.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -23,13 +24,10 @@ void write_main(const TempDir& folder, const std::string& commit) {
   folder.write(std::string(kModel) + "/refs/main", commit);
 }
 
-std::string refusal(const std::string& name, const Environment& environment) {
-  try {
-    find_model(name, "--vggt_checkpoint", environment);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
+std::string hub_refusal(const std::string& name,
+                        const Environment& environment) {
+  return testing::refusal<ConfigError>(
+      [&] { find_model(name, "--vggt_checkpoint", environment); });
 }
 
 TEST(AtlasHub, APathThatExistsIsTaken) {
@@ -66,9 +64,9 @@ TEST(AtlasHub, TheOnlyCommitIsTakenWithoutMain) {
   const fs::path only = make_snapshot(folder, "aaa");
   EXPECT_EQ(find_model("owner/some.model", "--a", environment), only);
   make_snapshot(folder, "bbb");
-  EXPECT_NE(refusal("owner/some.model", environment), "accepted");
+  EXPECT_NE(hub_refusal("owner/some.model", environment), "accepted");
   write_main(folder, "gone");
-  EXPECT_NE(refusal("owner/some.model", environment), "accepted");
+  EXPECT_NE(hub_refusal("owner/some.model", environment), "accepted");
 }
 
 TEST(AtlasHub, TheErrorSaysWhereItLookedAndHowToDownload) {
@@ -76,7 +74,7 @@ TEST(AtlasHub, TheErrorSaysWhereItLookedAndHowToDownload) {
   const Environment environment = {{"HF_HOME", folder.path().string()},
                                    {"HF_TOKEN", "hf_secretword"}};
   folder.write("token", "hf_secretword");
-  const std::string text = refusal("owner/some.model", environment);
+  const std::string text = hub_refusal("owner/some.model", environment);
   for (const std::string& part :
        {std::string("--vggt_checkpoint"), (folder.path() / kModel).string(),
         std::string("hf download owner/some.model")}) {
@@ -90,7 +88,7 @@ TEST(AtlasHub, OtherTextsAreNoNames) {
   const Environment environment = {{"HF_HOME", folder.path().string()}};
   for (const char* name : {"", "model", "a/b/c", "../b", "a/..", "/a", "a/",
                            "a b/c", "./b", "a/b;ls"}) {
-    const std::string text = refusal(name, environment);
+    const std::string text = hub_refusal(name, environment);
     EXPECT_NE(text.find("no name of the Hugging Face hub"), std::string::npos)
         << name << ": " << text;
     EXPECT_EQ(text.find("hf download"), std::string::npos) << text;

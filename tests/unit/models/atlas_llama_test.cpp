@@ -8,27 +8,21 @@
 #include "lockstep/models/llama/llama.h"
 #include "lockstep/nn/weights.h"
 #include "support/temp_dir.h"
+#include "support/weights.h"
 
 namespace lockstep {
 namespace {
 
 using Json = nlohmann::json;
-using Shape = std::vector<int64_t>;
+using testing::Shapes;
+using testing::shapes_of;
 using testing::TempDir;
 using torch::Tensor;
 
-std::map<std::string, Shape> shapes_of(const torch::nn::Module& module) {
-  std::map<std::string, Shape> shapes;
-  for (const auto& item : module.named_parameters()) {
-    shapes[item.key()] = item.value().sizes().vec();
-  }
-  return shapes;
-}
-
 // The published list follows this rule.
-std::map<std::string, Shape> shapes_of_llama3_8b() {
-  std::map<std::string, Shape> shapes = {
-      {"embed_tokens.weight", {128256, 4096}}, {"norm.weight", {4096}}};
+Shapes shapes_of_llama3_8b() {
+  Shapes shapes = {{"embed_tokens.weight", {128256, 4096}},
+                   {"norm.weight", {4096}}};
   for (int layer = 0; layer < 32; ++layer) {
     const std::string name = "layers." + std::to_string(layer) + ".";
     shapes[name + "self_attn.q_proj.weight"] = {4096, 4096};

@@ -3,30 +3,21 @@
 
 #include "lockstep/error.h"
 #include "lockstep/models/dit/model.h"
+#include "support/weights.h"
 
 namespace lockstep {
 namespace {
 
-const DitConfig kSmall = {.image_size = 8,
-                          .patch = 2,
-                          .width = 16,
-                          .depth = 2,
-                          .num_heads = 2,
-                          .num_classes = 3,
-                          .num_registers = 2};
+using testing::num_trainable;
+using testing::set_all_random;
 
-int64_t num_trainable(const torch::nn::Module& model) {
-  int64_t count = 0;
-  for (const auto& parameter : model.parameters()) {
-    if (parameter.requires_grad()) count += parameter.numel();
-  }
-  return count;
-}
-
-void set_all_random(torch::nn::Module& model) {
-  const torch::NoGradGuard no_grad;
-  for (auto& parameter : model.parameters()) parameter.normal_(0, 0.3);
-}
+const DitConfig kSmallDit = {.image_size = 8,
+                             .patch = 2,
+                             .width = 16,
+                             .depth = 2,
+                             .num_heads = 2,
+                             .num_classes = 3,
+                             .num_registers = 2};
 
 TEST(DitModel, HasTheParametersOfTheGuide) {
   const auto count = [](int64_t registers) {
@@ -64,7 +55,7 @@ TEST(DitModel, HasTheNamesAndShapesOfTheOriginal) {
 
 TEST(DitModel, BeginsAsZeroAndGivesEveryParameterAGradient) {
   for (const int64_t registers : {0, 2}) {
-    DitConfig config = kSmall;
+    DitConfig config = kSmallDit;
     config.num_registers = registers;
     Dit model(config);
     const auto forward = [&] {
@@ -72,7 +63,7 @@ TEST(DitModel, BeginsAsZeroAndGivesEveryParameterAGradient) {
                            torch::tensor({0, 3}));
     };
     EXPECT_EQ(forward().abs().max().item<float>(), 0);
-    set_all_random(model);
+    set_all_random(model, 0.3);
     forward().square().sum().backward();
     for (const auto& item : model.named_parameters()) {
       if (!item.value().requires_grad()) continue;

@@ -5,47 +5,37 @@
 #include "lockstep/models/jit/image_model.h"
 #include "lockstep/tensor/autocast.h"
 #include "support/seen_operations.h"
+#include "support/weights.h"
 
 namespace lockstep {
 namespace {
 
+using testing::num_trainable;
+using testing::set_all_random;
 using Shape = std::vector<int64_t>;
 using Names = std::vector<std::pair<std::string, Shape>>;
 
-const JitImageConfig kSmall = {.image_size = 16,
-                               .patch = 4,
-                               .width = 32,
-                               .depth = 4,
-                               .num_heads = 2,
-                               .num_classes = 3,
-                               .bottleneck = 8,
-                               .num_context = 5,
-                               .context_start = 1};
-
-int64_t num_trainable(const JitImageConfig& config) {
-  int64_t count = 0;
-  for (const auto& parameter : JitImage(config).parameters()) {
-    if (parameter.requires_grad()) count += parameter.numel();
-  }
-  return count;
-}
+const JitImageConfig kSmallJitImage = {.image_size = 16,
+                                       .patch = 4,
+                                       .width = 32,
+                                       .depth = 4,
+                                       .num_heads = 2,
+                                       .num_classes = 3,
+                                       .bottleneck = 8,
+                                       .num_context = 5,
+                                       .context_start = 1};
 
 // Blocks are alike: two models of few blocks tell the size of one of many,
 // without its gigabytes.
-int64_t num_trainable(const std::string& name, int64_t image_size) {
+int64_t num_trainable_of(const std::string& name, int64_t image_size) {
   JitImageConfig config =
       jit_image_config(parse_jit_variant(name), image_size, 1000);
   const int64_t depth = config.depth;
   config.depth = 1;
   config.context_start = 0;
-  const int64_t one = num_trainable(config);
+  const int64_t one = num_trainable(JitImage(config));
   config.depth = 2;
-  return one + (depth - 1) * (num_trainable(config) - one);
-}
-
-void set_all_random(torch::nn::Module& model) {
-  const torch::NoGradGuard no_grad;
-  for (auto& parameter : model.parameters()) parameter.normal_(0, 0.2);
+  return one + (depth - 1) * (num_trainable(JitImage(config)) - one);
 }
 
 void add(Names& all, const std::string& name, const Shape& weight) {
@@ -81,11 +71,11 @@ Names original_names(int64_t patch, int64_t num_patches) {
 }
 
 TEST(JitImageModel, HasTheParametersOfThePaper) {
-  EXPECT_EQ(num_trainable("JiT-B/4", 64), 130'477'872);
-  EXPECT_EQ(num_trainable("JiT-B/16", 256), 131'123'712);
-  EXPECT_EQ(num_trainable("JiT-B/32", 512), 133'190'400);
-  EXPECT_EQ(num_trainable("JiT-L/16", 256), 458'877'664);
-  EXPECT_EQ(num_trainable("JiT-H/16", 256), 952'514'368);
+  EXPECT_EQ(num_trainable_of("JiT-B/4", 64), 130'477'872);
+  EXPECT_EQ(num_trainable_of("JiT-B/16", 256), 131'123'712);
+  EXPECT_EQ(num_trainable_of("JiT-B/32", 512), 133'190'400);
+  EXPECT_EQ(num_trainable_of("JiT-L/16", 256), 458'877'664);
+  EXPECT_EQ(num_trainable_of("JiT-H/16", 256), 952'514'368);
 }
 
 TEST(JitImageModel, HasTheNamesShapesAndOrderOfTheOriginal) {
@@ -117,7 +107,7 @@ TEST(JitImageModel, SizesHaveTheBottleneckAndStartOfThePaper) {
 
 TEST(JitImageModel, BeginsAsZeroAndGivesEveryParameterAGradient) {
   for (const int64_t start : {0, 1, 3}) {
-    JitImageConfig config = kSmall;
+    JitImageConfig config = kSmallJitImage;
     config.context_start = start;
     JitImage model(config);
     const auto forward = [&] {
@@ -125,7 +115,7 @@ TEST(JitImageModel, BeginsAsZeroAndGivesEveryParameterAGradient) {
                            torch::tensor({0, 3}));
     };
     EXPECT_EQ(forward().abs().max().item<float>(), 0);
-    set_all_random(model);
+    set_all_random(model, 0.2);
     forward().square().sum().backward();
     for (const auto& item : model.named_parameters()) {
       if (!item.value().requires_grad()) continue;
@@ -137,7 +127,7 @@ TEST(JitImageModel, BeginsAsZeroAndGivesEveryParameterAGradient) {
 
 TEST(JitImageModel, BeginsWithTheWeightsOfThePaper) {
   torch::manual_seed(1);
-  JitImageConfig config = kSmall;
+  JitImageConfig config = kSmallJitImage;
   config.width = 128;
   const JitImage model(config);
   const auto all = model.named_parameters();
@@ -176,7 +166,7 @@ TEST(JitImageModel, DropsOutInTheMiddleHalfOnly) {
   const auto repeats = [](JitImageConfig config, int64_t used_block) {
     torch::manual_seed(2);
     JitImage model(config);
-    set_all_random(model);
+    set_all_random(model, 0.2);
     const torch::NoGradGuard no_grad;
     // Without gates a block is the identity.
     for (const auto& item : model.named_parameters()) {
@@ -194,7 +184,7 @@ TEST(JitImageModel, DropsOutInTheMiddleHalfOnly) {
     return torch::equal(forward(), forward());
   };
   for (const bool is_attention : {true, false}) {
-    JitImageConfig config = kSmall;
+    JitImageConfig config = kSmallJitImage;
     (is_attention ? config.attn_dropout : config.proj_dropout) = 0.5;
     EXPECT_TRUE(repeats(config, 0));
     EXPECT_FALSE(repeats(config, 1));
@@ -204,8 +194,8 @@ TEST(JitImageModel, DropsOutInTheMiddleHalfOnly) {
 }
 
 TEST(JitImageModel, RunsInDoublePrecisionToo) {
-  JitImage model(kSmall);
-  set_all_random(model);
+  JitImage model(kSmallJitImage);
+  set_all_random(model, 0.2);
   const torch::NoGradGuard no_grad;
   const auto x = torch::randn({1, 3, 16, 16});
   const auto t = torch::tensor({0.3F});
@@ -221,25 +211,25 @@ TEST(JitImageModel, RunsInDoublePrecisionToo) {
 // Norms read the residual stream twice in every block, then in the last layer,
 // where the class tokens are cut off.
 TEST(JitImageModel, TheResidualStreamIsContiguousInEveryBlock) {
-  JitImage model(kSmall);
-  set_all_random(model);
+  JitImage model(kSmallJitImage);
+  set_all_random(model, 0.2);
   int num_norms = 0;
   const testing::SeenOperations seen([&](const at::RecordFunction& operation) {
     if (std::string_view(operation.name()) != "aten::rms_norm") return;
     const at::Tensor x = operation.inputs()[0].toTensor();
     if (x.dim() != 3) return;  // Queries and keys.
-    const bool is_in_block = num_norms++ < 2 * kSmall.depth;
+    const bool is_in_block = num_norms++ < 2 * kSmallJitImage.depth;
     EXPECT_TRUE(x.is_contiguous() || !is_in_block) << x.strides();
   });
   model.forward(torch::randn({2, 3, 16, 16}), torch::rand({2}),
                 torch::tensor({0, 2}));
-  EXPECT_EQ(num_norms, 2 * kSmall.depth + 1);
+  EXPECT_EQ(num_norms, 2 * kSmallJitImage.depth + 1);
 }
 
 TEST(JitImageModel, RunsUnderAutocast) {
   torch::manual_seed(3);
-  JitImage model(kSmall);
-  set_all_random(model);
+  JitImage model(kSmallJitImage);
+  set_all_random(model, 0.2);
   const auto x = torch::randn({2, 3, 16, 16});
   const auto t = torch::tensor({0.3F, 0.9F});
   const auto y = torch::tensor({1, 3});
@@ -278,7 +268,7 @@ TEST(JitImageModel, RefusesSizesThatDoNotFit) {
       return error.what();
     }
   };
-  EXPECT_EQ(text(kSmall), "");
+  EXPECT_EQ(text(kSmallJitImage), "");
   EXPECT_NE(text({.image_size = 30, .patch = 4}).find("--img_size 30"),
             std::string::npos);
   EXPECT_NE(text({.width = 32, .num_heads = 3}).find("--heads 3"),

@@ -3,19 +3,16 @@
 
 #include "lockstep/error.h"
 #include "lockstep/models/jit/text_model.h"
+#include "support/weights.h"
 
 namespace lockstep {
 namespace {
 
+using testing::set_all_random;
 using Shape = std::vector<int64_t>;
 
-const JitTextConfig kSmall = {
+const JitTextConfig kSmallJitText = {
     .image_size = 16, .patch = 4, .width = 32, .depth = 2, .num_heads = 2};
-
-void set_all_random(torch::nn::Module& model) {
-  const torch::NoGradGuard no_grad;
-  for (auto& parameter : model.parameters()) parameter.normal_(0, 0.2);
-}
 
 // bool [1, S, S] of the first pixels.
 at::Tensor first_pixels(int64_t count, int64_t side = 16) {
@@ -70,8 +67,8 @@ TEST(JitTextModel, CountsItsWork) {
 
 TEST(JitTextModel, GivesAGradientToWhatTakesPart) {
   for (const bool has_condition : {false, true}) {
-    JitText model(kSmall);
-    set_all_random(model);
+    JitText model(kSmallJitText);
+    set_all_random(model, 0.2);
     JitTextInput input{.images = torch::randn({2, 3, 16, 16}),
                        .times = torch::tensor({3, 999})};
     if (has_condition) input.condition = torch::rand({2, 3, 16, 16});
@@ -87,7 +84,7 @@ TEST(JitTextModel, GivesAGradientToWhatTakesPart) {
 }
 
 TEST(JitTextModel, FrozenConditionsRequireNoGradient) {
-  JitText model(kSmall);
+  JitText model(kSmallJitText);
   model.freeze_conditions();
   for (const auto& item : model.named_parameters()) {
     EXPECT_EQ(item.value().requires_grad(), !item.key().starts_with("cond"))
@@ -96,8 +93,8 @@ TEST(JitTextModel, FrozenConditionsRequireNoGradient) {
 }
 
 TEST(JitTextModel, APatchCountsWhenAnyOfItsPixelsDoes) {
-  JitText model(kSmall);
-  set_all_random(model);
+  JitText model(kSmallJitText);
+  set_all_random(model, 0.2);
   const torch::NoGradGuard no_grad;
   JitTextInput input{.images = torch::randn({1, 3, 16, 16}),
                      .times = torch::tensor({500}),
@@ -119,8 +116,8 @@ TEST(JitTextModel, APatchCountsWhenAnyOfItsPixelsDoes) {
 }
 
 TEST(JitTextModel, IsNumbersWhereNothingCounts) {
-  JitText model(kSmall);
-  set_all_random(model);
+  JitText model(kSmallJitText);
+  set_all_random(model, 0.2);
   const auto made = model.forward({.images = torch::randn({1, 3, 16, 16}),
                                    .times = torch::tensor({500}),
                                    .mask = first_pixels(0)});
@@ -133,8 +130,8 @@ TEST(JitTextModel, IsNumbersWhereNothingCounts) {
 }
 
 TEST(JitTextModel, SeesTheCondition) {
-  JitText model(kSmall);
-  set_all_random(model);
+  JitText model(kSmallJitText);
+  set_all_random(model, 0.2);
   const torch::NoGradGuard no_grad;
   JitTextInput input{.images = torch::randn({1, 3, 16, 16}),
                      .times = torch::tensor({500}),

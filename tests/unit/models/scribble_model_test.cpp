@@ -77,7 +77,8 @@ std::shared_ptr<ScribbleNet> make_net(const std::string& type, int64_t layers) {
       ScribbleModelConfig{.type = type, .layers = layers, .num_classes = 5});
 }
 
-std::string refusal(ScribbleNet& net, const std::filesystem::path& path) {
+std::string weights_refusal(ScribbleNet& net,
+                            const std::filesystem::path& path) {
   try {
     load_scribble_weights(net, path);
   } catch (const Error& error) {
@@ -224,7 +225,8 @@ TEST(ScribbleWeights, LoadsImagenetWeightsByName) {
     }
   }
   const auto deeper = make_net("deeplabv2", 50);
-  const std::string text = refusal(*deeper, folder.path() / "resnet18.pth");
+  const std::string text =
+      weights_refusal(*deeper, folder.path() / "resnet18.pth");
   EXPECT_TRUE(text.starts_with("ConfigError")) << text;
   EXPECT_NE(text.find("--layers 50"), std::string::npos) << text;
   EXPECT_NE(text.find("layer1.0.conv1.weight: file [64, 64, 3, 3]"),
@@ -254,8 +256,9 @@ TEST(ScribbleWeights, LoadsWholeCheckpointsAlsoWrappedOnes) {
         << item.key();
   }
   const auto other = make_net("deeplabv2", 18);
-  EXPECT_NE(refusal(*other, path).find("layer5.aspp1.atrous_conv.weight"),
-            std::string::npos);
+  EXPECT_NE(
+      weights_refusal(*other, path).find("layer5.aspp1.atrous_conv.weight"),
+      std::string::npos);
 }
 
 TEST(ScribbleWeights, RefusesFilesWithoutWeights) {
@@ -264,10 +267,10 @@ TEST(ScribbleWeights, RefusesFilesWithoutWeights) {
   file["epoch"] = 3;
   save_checkpoint(folder.path() / "empty.pth", file);
   const auto net = make_net("deeplabv2", 18);
-  EXPECT_TRUE(
-      refusal(*net, folder.path() / "empty.pth").starts_with("FormatError"));
-  EXPECT_TRUE(
-      refusal(*net, folder.path() / "nowhere.pth").starts_with("IoError"));
+  EXPECT_TRUE(weights_refusal(*net, folder.path() / "empty.pth")
+                  .starts_with("FormatError"));
+  EXPECT_TRUE(weights_refusal(*net, folder.path() / "nowhere.pth")
+                  .starts_with("IoError"));
 }
 
 }  // namespace

@@ -8,14 +8,19 @@
 #include "lockstep/models/vggt/frozen.h"
 #include "lockstep/tensor/autocast.h"
 #include "lockstep/tensor/device.h"
+#include "support/messages.h"
 #include "support/random_vggt.h"
 #include "support/seen_operations.h"
+#include "support/weights.h"
 
 namespace lockstep {
 namespace {
 
+using testing::contains;
+using testing::refusal;
+using testing::Shapes;
+using testing::shapes_of;
 using torch::Tensor;
-using Shapes = std::map<std::string, std::vector<int64_t>>;
 
 // Names and shapes of the published model, by rule.
 class Published {
@@ -111,29 +116,8 @@ class Published {
   Shapes shapes_;
 };
 
-Shapes shapes_of(const torch::nn::Module& module) {
-  Shapes shapes;
-  for (const auto& item : module.named_parameters()) {
-    shapes[item.key()] = item.value().sizes().vec();
-  }
-  return shapes;
-}
-
 std::shared_ptr<Vggt> make_tiny() {
   return testing::random_vggt(vggt_preset("vggt_tiny"));
-}
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
 }
 
 class VggtTest : public ::testing::Test {
@@ -351,21 +335,22 @@ TEST_F(VggtTest, FrozenConvolutionsMayUseTf32InATrainingThatDoesNot) {
 
 TEST_F(VggtTest, RefusesImagesThatPatchesDoNotFill) {
   const auto net = make_tiny();
-  const std::string words =
-      refusal([&] { net->forward(torch::rand({1, 2, 3, 28, 30})); });
+  const std::string words = refusal<ConfigError>(
+      [&] { net->forward(torch::rand({1, 2, 3, 28, 30})); });
   EXPECT_TRUE(contains(words, "30 x 28")) << words;
   EXPECT_TRUE(contains(words, "image_size")) << words;
-  EXPECT_TRUE(
-      contains(refusal([&] { net->forward(torch::rand({2, 3, 28, 28})); }),
-               "[2, 3, 28, 28]"));
+  EXPECT_TRUE(contains(
+      refusal<ConfigError>([&] { net->forward(torch::rand({2, 3, 28, 28})); }),
+      "[2, 3, 28, 28]"));
 }
 
 TEST_F(VggtTest, RefusesSizesThatDoNotFit) {
-  EXPECT_TRUE(contains(refusal([] { vggt_preset("vggt_2b"); }), "vggt_tiny"));
+  EXPECT_TRUE(contains(refusal<ConfigError>([] { vggt_preset("vggt_2b"); }),
+                       "vggt_tiny"));
   const auto refused = [](const std::function<void(VggtConfig&)>& change) {
     VggtConfig config = vggt_preset("vggt_tiny");
     change(config);
-    return refusal([&] { const Vggt net(config); });
+    return refusal<ConfigError>([&] { const Vggt net(config); });
   };
   EXPECT_TRUE(contains(refused([](auto& c) { c.width = 20; }), "width"));
   EXPECT_TRUE(contains(refused([](auto& c) { c.image_size = 30; }), "14"));

@@ -7,6 +7,8 @@
 namespace lockstep {
 namespace {
 
+using Q = StoreQuery;
+
 // Owns what the views of a request point to.
 struct Copy {
   StoreQuery query;
@@ -24,7 +26,6 @@ Copy copy_of(const StoreRequest& request) {
 }
 
 std::vector<StoreRequest> one_of_each() {
-  using Q = StoreQuery;
   return {{.query = Q::kValidate, .number = kStoreMagic},
           {.query = Q::kSet, .keys = {"/a"}, .values = {"1"}},
           {.query = Q::kCompareSet, .keys = {"/a"}, .values = {"1", ""}},

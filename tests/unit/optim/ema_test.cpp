@@ -10,14 +10,14 @@ namespace {
 
 using torch::Tensor;
 
-Tensor parameter(double value) {
+Tensor parameter_of(double value) {
   return torch::full({3}, value).requires_grad_();
 }
 
 float value_of(const Tensor& tensor) { return tensor[0].item<float>(); }
 
 TEST(Ema, MovesTowardsTheParameters) {
-  const auto p = parameter(0);
+  const auto p = parameter_of(0);
   Ema ema({p}, {.decay = 0.75});
   p.detach().fill_(1);
   ema.update();
@@ -29,7 +29,7 @@ TEST(Ema, MovesTowardsTheParameters) {
 }
 
 TEST(Ema, WarmUpFollowsLitEma) {
-  const auto p = parameter(0);
+  const auto p = parameter_of(0);
   Ema ema({p}, {.decay = 0.2, .warmup = true});
   p.detach().fill_(1);
   ema.update();  // min(0.2, 2/11)
@@ -39,7 +39,7 @@ TEST(Ema, WarmUpFollowsLitEma) {
 }
 
 TEST(Ema, CopiesUntilUpdateAfter) {
-  const auto p = parameter(0);
+  const auto p = parameter_of(0);
   Ema ema({p}, {.decay = 0.5, .update_after = 2});
   for (const double value : {3.0, 7.0}) {
     p.detach().fill_(value);
@@ -54,7 +54,7 @@ TEST(Ema, CopiesUntilUpdateAfter) {
 TEST(Ema, TakesMixedTypesAndCopiesIntegers) {
   const auto counter = torch::tensor(int64_t{5});
   const auto wide = torch::zeros({2}, torch::kDouble);
-  const auto p = parameter(0);
+  const auto p = parameter_of(0);
   Ema ema({p, counter, wide}, {.decay = 0.5});
   counter.fill_(8);
   wide.fill_(1);
@@ -66,7 +66,7 @@ TEST(Ema, TakesMixedTypesAndCopiesIntegers) {
 }
 
 TEST(Ema, SeveralFollowTheSameParameters) {
-  const auto p = parameter(0);
+  const auto p = parameter_of(0);
   Ema slow({p}, {.decay = 0.75});
   Ema fast({p}, {.decay = 0.5});
   p.detach().fill_(1);
@@ -107,7 +107,7 @@ TEST(EmaScope, GivesTheParametersTheirBitsBackInTheSameStorage) {
 }
 
 TEST(Ema, StateGoesThroughACheckpoint) {
-  const auto p = parameter(0);
+  const auto p = parameter_of(0);
   Ema ema({p}, {.decay = 0.9, .warmup = true});
   p.detach().fill_(1);
   ema.update();

@@ -15,23 +15,18 @@ namespace {
 using testing::TempDir;
 using Words = std::vector<std::string>;
 
-const Words kSmall = {"--data_dir=builtin:reach:4",
-                      "--vggt_checkpoint=vggt_tiny",
-                      "--lang_encoder_name=llama_tiny",
-                      "--fusion_hidden_dim=32",
-                      "--fusion_heads=4",
-                      "--fusion_layers=1",
-                      "--geom_output_dim=16",
-                      "--dropout=0"};
+const Words kSmallAtlas = {"--data_dir=builtin:reach:4",
+                           "--vggt_checkpoint=vggt_tiny",
+                           "--lang_encoder_name=llama_tiny",
+                           "--fusion_hidden_dim=32",
+                           "--fusion_heads=4",
+                           "--fusion_layers=1",
+                           "--geom_output_dim=16",
+                           "--dropout=0"};
 
-Words with_small(const Words& more) {
-  Words flags = kSmall;
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
-
-struct Ready : testing::BuiltTask<AtlasRecipe> {
-  explicit Ready(const Words& more = {}) : BuiltTask(with_small(more)) {
+struct ReadyAtlas : testing::BuiltTask<AtlasRecipe> {
+  explicit ReadyAtlas(const Words& more = {})
+      : BuiltTask(testing::with_flags(kSmallAtlas, more)) {
     model->eval();
     while (true) {
       const CacheProgress work = as<FeatureCaching>().fill_cache({});
@@ -133,34 +128,34 @@ TEST(AtlasRecipe, ATokenIsNeverKept) {
 
 TEST(AtlasRecipe, ALossIsTheSumOfItsSamples) {
   const TempDir temp;
-  Ready ready({"--cache_dir=" + temp.path().string()});
+  ReadyAtlas ready({"--cache_dir=" + temp.path().string()});
   EXPECT_NEAR(ready.loss({0, 9, 20}), ready.loss({20, 0}) + ready.loss({9}),
               1e-4);
 }
 
 TEST(AtlasRecipe, CachedOrNotTheLossIsTheSame) {
   const TempDir temp;
-  Ready cached({"--cache_dir=" + temp.path().string()});
-  Ready uncached({"--no_cache_features"});
+  ReadyAtlas cached({"--cache_dir=" + temp.path().string()});
+  ReadyAtlas uncached({"--no_cache_features"});
   EXPECT_FALSE(std::filesystem::is_empty(temp.path()));
   EXPECT_EQ(cached.data.train->size(), uncached.data.train->size());
   EXPECT_NEAR(cached.loss({1, 5, 17}), uncached.loss({1, 5, 17}), 1e-5);
 }
 
 TEST(AtlasRecipe, TheGripperFollowsTheData) {
-  Ready ready({"--no_cache_features"});
+  ReadyAtlas ready({"--no_cache_features"});
   EXPECT_NE(ready.line.config_text().find("gripper_range: minus_one_one"),
             std::string::npos);
 }
 
 TEST(AtlasRecipe, FrozenNetsAreNotPartOfTheModelTrainedOnesAre) {
-  Ready frozen({"--no_cache_features"});
+  ReadyAtlas frozen({"--no_cache_features"});
   for (const auto& item : frozen.model->named_parameters()) {
     EXPECT_FALSE(item.key().starts_with("vggt.")) << item.key();
   }
   EXPECT_EQ(frozen.task->info().frozen.size(), 2U);
 
-  Ready trained({"--freeze_vggt=false", "--freeze_lang_encoder=false"});
+  ReadyAtlas trained({"--freeze_vggt=false", "--freeze_lang_encoder=false"});
   EXPECT_TRUE(trained.task->info().frozen.empty());
   trained.loss_of(trained.batch({0, 11})).sum.backward();
   const auto parameters = trained.model->named_parameters();
@@ -183,7 +178,7 @@ TEST(AtlasRecipe, FrozenNetsAreNotPartOfTheModelTrainedOnesAre) {
 TEST(AtlasRecipe, MistakesInSettingsSayWhatToDo) {
   const auto message = [](const Words& more) {
     try {
-      Ready ready(more);
+      ReadyAtlas ready(more);
     } catch (const ConfigError& error) {
       return std::string(error.what());
     }

@@ -13,6 +13,13 @@
 
 namespace lockstep::testing {
 
+// `flags` and then `more`.
+inline std::vector<std::string> with_flags(
+    std::vector<std::string> flags, const std::vector<std::string>& more) {
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
 template <typename SomeRecipe>
 struct BuiltTask {
   explicit BuiltTask(const std::vector<std::string>& flags,
@@ -35,12 +42,10 @@ struct BuiltTask {
     return task->loss(made, random);
   }
 
-  // All weights from N(0, deviation): none is 0 as after initialisation.
-  void randomise(double deviation) const {
+  double loss_sum(const Batch& made) {
     const torch::NoGradGuard no_grad;
-    for (auto& parameter : model->parameters()) {
-      parameter.normal_(0, deviation);
-    }
+    const Loss loss = loss_of(made);
+    return loss.sum.item<double>();
   }
 
   template <typename Ability>

@@ -14,6 +14,7 @@
 #include "lockstep/sampling.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
+#include "support/weights.h"
 #include "unit/recipes/built_task.h"
 
 namespace lockstep {
@@ -21,30 +22,20 @@ namespace {
 
 using testing::TempDir;
 
-const std::vector<std::string> kSmall = {"--data_path=builtin:shapes",
-                                         "--dim=16",
-                                         "--depth=1",
-                                         "--heads=2",
-                                         "--patch=4",
-                                         "--img_size=8"};
-
 using Words = std::vector<std::string>;
 
-Words with_small(const Words& more) {
-  Words flags = kSmall;
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
+const Words kSmallDit = {"--data_path=builtin:shapes",
+                         "--dim=16",
+                         "--depth=1",
+                         "--heads=2",
+                         "--patch=4",
+                         "--img_size=8"};
 
 // With a model whose weights are all random.
-struct Ready : testing::BuiltTask<DitRecipe> {
-  explicit Ready(const Words& more = {}) : BuiltTask(with_small(more)) {
-    randomise(0.2);
-  }
-
-  double loss_sum(const Batch& made) {
-    const torch::NoGradGuard no_grad;
-    return loss_of(made).sum.item<double>();
+struct ReadyDit : testing::BuiltTask<DitRecipe> {
+  explicit ReadyDit(const Words& more = {})
+      : BuiltTask(testing::with_flags(kSmallDit, more)) {
+    testing::set_all_random(*model, 0.2);
   }
 };
 
@@ -65,7 +56,7 @@ TEST(DitRecipe, HasTheDefaultsOfTheGuide) {
   EXPECT_TRUE(config.records.use_wandb);
   EXPECT_EQ(config.records.wandb_project, "dit-cfm");
   EXPECT_EQ(config.sample_every, 10'000);
-  EXPECT_EQ(Ready().as<Sampling>().num_items(), 300);
+  EXPECT_EQ(ReadyDit().as<Sampling>().num_items(), 300);
 }
 
 TEST(DitRecipe, GivenEpochsDecideInPlaceOfTheDefaultSteps) {
@@ -78,7 +69,7 @@ TEST(DitRecipe, GivenEpochsDecideInPlaceOfTheDefaultSteps) {
 }
 
 TEST(DitRecipe, ALossIsTheSumOfItsSamplesLosses) {
-  Ready ready;
+  ReadyDit ready;
   const auto loss_of = [&](const std::vector<int64_t>& indices) {
     return ready.loss_sum(ready.batch(indices));
   };
@@ -91,7 +82,7 @@ TEST(DitRecipe, ALossIsTheSumOfItsSamplesLosses) {
 // With dropout 1 no class matters, with 0 every one does.
 TEST(DitRecipe, DropsClassesAsOftenAsAsked) {
   const auto change_by_label = [](const std::string& dropout) {
-    Ready ready({"--class_dropout=" + dropout});
+    ReadyDit ready({"--class_dropout=" + dropout});
     int changed = 0;
     for (int64_t i = 0; i < 200; ++i) {
       Batch batch = ready.batch({i});
@@ -107,7 +98,7 @@ TEST(DitRecipe, DropsClassesAsOftenAsAsked) {
 }
 
 TEST(DitRecipe, DrawsASamplingAsAImageAndAFilmPerScale) {
-  Ready ready({"--cfg_scales=1.0,2.25", "--sample_steps=4"});
+  ReadyDit ready({"--cfg_scales=1.0,2.25", "--sample_steps=4"});
   auto& sampling = ready.as<Sampling>();
   ASSERT_EQ(sampling.num_items(), 200);
   const torch::NoGradGuard no_grad;
@@ -135,7 +126,8 @@ TEST(DitRecipe, DrawsASamplingAsAImageAndAFilmPerScale) {
 
 // A signal may save between two batches.
 TEST(DitRecipe, SamplesWithAnAverageAndKeepsTheWeights) {
-  testing::BuiltTask<DitRecipe> built(with_small({"--sample_steps=2"}));
+  testing::BuiltTask<DitRecipe> built(
+      testing::with_flags(kSmallDit, {"--sample_steps=2"}));
   const World world =
       World::from_environment({.device = DeviceChoice::kCpu}, {});
   Learner learner(*built.task, world,

@@ -6,6 +6,7 @@
 #include "lockstep/image_scoring.h"
 #include "lockstep/recipes/jit/jit.h"
 #include "lockstep/sampling.h"
+#include "support/weights.h"
 #include "unit/recipes/built_task.h"
 
 namespace lockstep {
@@ -13,29 +14,19 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-const Words kSmall = {"--data_path=builtin:shapes",
-                      "--model=JiT-B/4",
-                      "--img_size=8",
-                      "--sample_steps=2",
-                      "--dim=16",
-                      "--depth=2",
-                      "--heads=2"};
-
-Words with_small(const Words& more) {
-  Words flags = kSmall;
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
+const Words kSmallJitImage = {"--data_path=builtin:shapes",
+                              "--model=JiT-B/4",
+                              "--img_size=8",
+                              "--sample_steps=2",
+                              "--dim=16",
+                              "--depth=2",
+                              "--heads=2"};
 
 // With a model whose weights are all random.
-struct Ready : testing::BuiltTask<JitRecipe> {
-  explicit Ready(const Words& more = {}) : BuiltTask(with_small(more)) {
-    randomise(0.2);
-  }
-
-  double loss_sum(const Batch& made) {
-    const torch::NoGradGuard no_grad;
-    return loss_of(made).sum.item<double>();
+struct ReadyJitImage : testing::BuiltTask<JitRecipe> {
+  explicit ReadyJitImage(const Words& more = {})
+      : BuiltTask(testing::with_flags(kSmallJitImage, more)) {
+    testing::set_all_random(*model, 0.2);
   }
 };
 
@@ -76,7 +67,7 @@ TEST(JitImageRecipe, KeepsWhatWasGiven) {
 }
 
 TEST(JitImageRecipe, ALossIsTheSumOfItsSamplesLosses) {
-  Ready ready;
+  ReadyJitImage ready;
   const auto loss_of = [&](const std::vector<int64_t>& indices) {
     return ready.loss_sum(ready.batch(indices));
   };
@@ -89,7 +80,7 @@ TEST(JitImageRecipe, ALossIsTheSumOfItsSamplesLosses) {
 // The model predicts zero: the loss is |x|^2 / max(1 - t, t_eps)^2, and the
 // second draw of a sample is its time.
 TEST(JitImageRecipe, TimesAreTheSigmoidOfTheSecondDraw) {
-  Ready ready({"--P_mean=0.5", "--P_std=1.5", "--t_eps=0.2"});
+  ReadyJitImage ready({"--P_mean=0.5", "--P_std=1.5", "--t_eps=0.2"});
   const torch::NoGradGuard no_grad;
   for (auto& parameter : ready.model->parameters()) parameter.zero_();
   const Batch batch = ready.batch({0, 1, 2, 3, 4, 5, 6, 7});
@@ -105,7 +96,7 @@ TEST(JitImageRecipe, TimesAreTheSigmoidOfTheSecondDraw) {
 // With probability 1 no class matters, with 0 every one does.
 TEST(JitImageRecipe, DropsClassesAsOftenAsAsked) {
   const auto changes = [](const std::string& probability) {
-    Ready ready({"--label_drop_prob=" + probability});
+    ReadyJitImage ready({"--label_drop_prob=" + probability});
     int count = 0;
     for (int64_t i = 0; i < 200; ++i) {
       Batch batch = ready.batch({i});
@@ -121,7 +112,7 @@ TEST(JitImageRecipe, DropsClassesAsOftenAsAsked) {
 }
 
 TEST(JitImageRecipe, DrawsASamplingAsOneImage) {
-  Ready ready;
+  ReadyJitImage ready;
   auto& sampling = ready.as<Sampling>();
   ASSERT_EQ(sampling.num_items(), 100);
   const torch::NoGradGuard no_grad;
@@ -145,7 +136,7 @@ TEST(JitImageRecipe, DrawsASamplingAsOneImage) {
 }
 
 TEST(JitImageRecipe, GeneratesTheClassesInTurn) {
-  Ready ready;
+  ReadyJitImage ready;
   const torch::NoGradGuard no_grad;
   const auto generated = [&](int64_t item) {
     SampleRandom random(seeds_of({5}));
@@ -165,7 +156,7 @@ TEST(JitImageRecipe, GeneratesTheClassesInTurn) {
 // With weight 1 the half without classes is left out.
 TEST(JitImageRecipe, GuidanceHasTheAskedWeight) {
   const auto image = [](const std::vector<std::string>& flags) {
-    Ready ready(flags);
+    ReadyJitImage ready(flags);
     const torch::NoGradGuard no_grad;
     SampleRandom random(seeds_of({5, 6}));
     const std::vector<int64_t> items = {0, 1};
@@ -183,17 +174,18 @@ TEST(JitImageRecipe, GuidanceHasTheAskedWeight) {
 }
 
 TEST(JitImageRecipe, MayHaveMoreClassesThanTheDataButNotFewer) {
-  const Ready more({"--class_num=12"});
+  const ReadyJitImage more({"--class_num=12"});
   EXPECT_EQ(more.model
                 ->named_parameters()["net.y_embedder.embedding_table"
                                      ".weight"]
                 .size(0),
             13);
-  EXPECT_THROW(Ready({"--class_num=9"}), ConfigError);
+  EXPECT_THROW(ReadyJitImage({"--class_num=9"}), ConfigError);
 }
 
 TEST(JitImageRecipe, RefusesAPatchThatDoesNotDivideTheImage) {
-  EXPECT_THROW(Ready({"--model=JiT-B/5", "--img_size=64"}), ConfigError);
+  EXPECT_THROW(ReadyJitImage({"--model=JiT-B/5", "--img_size=64"}),
+               ConfigError);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lockstep/sampling.h"
 #include "lockstep/world.h"
 #include "support/temp_dir.h"
+#include "support/weights.h"
 #include "unit/recipes/built_task.h"
 
 namespace lockstep {
@@ -19,17 +20,14 @@ using testing::TempDir;
 
 using Words = std::vector<std::string>;
 
-Words with_small(const Words& more) {
-  Words flags = {"--img_size=8", "--dim=32", "--depth=2", "--heads=2",
-                 "--sample_steps=4"};
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
+const Words kSmallJitText = {"--img_size=8", "--dim=32", "--depth=2",
+                             "--heads=2", "--sample_steps=4"};
 
-struct Ready : testing::BuiltTask<JitRecipe> {
-  explicit Ready(const Words& more) : BuiltTask(with_small(more)) {}
+struct ReadyJitText : testing::BuiltTask<JitRecipe> {
+  explicit ReadyJitText(const Words& more)
+      : BuiltTask(testing::with_flags(kSmallJitText, more)) {}
 
-  void set_all_random() const { randomise(0.1); }
+  void set_all_random() const { testing::set_all_random(*model, 0.1); }
 
   at::Tensor samples(const std::vector<int64_t>& items) {
     const torch::NoGradGuard no_grad;
@@ -52,8 +50,8 @@ const OutputFile& file_named(const std::vector<OutputFile>& files,
 
 TEST(JitTextRecipe, TheOptimizerKnowsAllParametersWithAndWithoutCondition) {
   for (const bool has_condition : {false, true}) {
-    Ready ready({kGenerated, has_condition ? "--enable_condition"
-                                           : "--no_enable_condition"});
+    ReadyJitText ready({kGenerated, has_condition ? "--enable_condition"
+                                                  : "--no_enable_condition"});
     const auto groups = ready.task->parameter_groups();
     ASSERT_EQ(groups.size(), 1U);
     EXPECT_EQ(groups[0].parameters.size(), ready.model->parameters().size());
@@ -70,9 +68,9 @@ TEST(JitTextRecipe, ShowsSomeTextsWithPadding) {
   const TempDir folder;
   const std::string data =
       "--data_path=" + folder.write("a.txt", "x\nabcdefghijklmnopqrs\n");
-  Ready ready({data});
+  ReadyJitText ready({data});
   ready.set_all_random();
-  Ready never({data, "--show_padding=0"});
+  ReadyJitText never({data, "--show_padding=0"});
   never.set_all_random();
   std::set<double> counts;
   for (int64_t epoch = 0; epoch < 40; ++epoch) {
@@ -87,17 +85,20 @@ TEST(JitTextRecipe, ShowsSomeTextsWithPadding) {
 }
 
 TEST(JitTextRecipe, RefusesSettingsThatDoNotFit) {
-  EXPECT_THROW(Ready({kGenerated, "--cond_img_size=16"}), ConfigError);
-  EXPECT_THROW(Ready({kGenerated, "--predict_clean=false"}), ConfigError);
-  EXPECT_THROW(Ready({kGenerated, "--max_tokens=65"}), ConfigError);
-  EXPECT_THROW(Ready({kGenerated, "--tokenizer_path=absent"}), ConfigError);
-  EXPECT_THROW(Ready({kGenerated, "--prompt=" + std::string(64, 'x')}),
+  EXPECT_THROW(ReadyJitText({kGenerated, "--cond_img_size=16"}), ConfigError);
+  EXPECT_THROW(ReadyJitText({kGenerated, "--predict_clean=false"}),
                ConfigError);
-  EXPECT_NO_THROW(Ready({kGenerated, "--cond_img_size=8", "--predict_clean"}));
+  EXPECT_THROW(ReadyJitText({kGenerated, "--max_tokens=65"}), ConfigError);
+  EXPECT_THROW(ReadyJitText({kGenerated, "--tokenizer_path=absent"}),
+               ConfigError);
+  EXPECT_THROW(ReadyJitText({kGenerated, "--prompt=" + std::string(64, 'x')}),
+               ConfigError);
+  EXPECT_NO_THROW(
+      ReadyJitText({kGenerated, "--cond_img_size=8", "--predict_clean"}));
 }
 
 TEST(JitTextRecipe, ALossIsTheSumOfItsSamplesLosses) {
-  Ready ready({kGenerated, "--show_padding=0"});
+  ReadyJitText ready({kGenerated, "--show_padding=0"});
   ready.set_all_random();
   const auto sums = [&](const std::vector<int64_t>& indices) {
     const Loss loss = ready.loss_of(ready.batch(indices));
@@ -114,7 +115,7 @@ TEST(JitTextRecipe, ALossIsTheSumOfItsSamplesLosses) {
 // Also when a text has one token: its patch counts.
 TEST(JitTextRecipe, ScoresPixelsWithATokenOnly) {
   const TempDir folder;
-  Ready ready({"--data_path=" + folder.write("a.txt", "x\nyz\n")});
+  ReadyJitText ready({"--data_path=" + folder.write("a.txt", "x\nyz\n")});
   ready.set_all_random();
   Batch batch = ready.batch({0, 1});
   const double before = ready.loss_of(batch).sum.item<double>();
@@ -132,7 +133,7 @@ TEST(JitTextRecipe, ScoresPixelsWithATokenOnly) {
 }
 
 TEST(JitTextRecipe, EvaluatesLossAndTokensAtFixedTimes) {
-  Ready ready({kGenerated});
+  ReadyJitText ready({kGenerated});
   {
     const torch::NoGradGuard no_grad;
     for (auto& parameter : ready.model->parameters()) parameter.zero_();
@@ -157,7 +158,7 @@ TEST(JitTextRecipe, EvaluatesLossAndTokensAtFixedTimes) {
 }
 
 TEST(JitTextRecipe, AnItemDependsOnItsNumberAndDrawsAlone) {
-  Ready ready({kGenerated});
+  ReadyJitText ready({kGenerated});
   ready.set_all_random();
   const auto several = ready.samples({0, 3, 5});
   EXPECT_EQ(several.sizes(), (std::vector<int64_t>{3, 3, 8, 8}));
@@ -167,7 +168,7 @@ TEST(JitTextRecipe, AnItemDependsOnItsNumberAndDrawsAlone) {
 }
 
 TEST(JitTextRecipe, ContinuesAPrompt) {
-  Ready ready({kGenerated, "--prompt=Once upon a time"});
+  ReadyJitText ready({kGenerated, "--prompt=Once upon a time"});
   ready.set_all_random();
   const auto files = ready.as<Sampling>().render(ready.samples({0, 1}));
   const auto results = nlohmann::json::parse(
@@ -182,7 +183,7 @@ TEST(JitTextRecipe, ContinuesAPrompt) {
 }
 
 TEST(JitTextRecipe, WritesTextsAndTheirImages) {
-  Ready ready({kGenerated, "--enable_condition", "--num_texts=2"});
+  ReadyJitText ready({kGenerated, "--enable_condition", "--num_texts=2"});
   ready.set_all_random();
   EXPECT_EQ(ready.as<Sampling>().num_items(), 2);
   const auto sample = ready.data.train->get(3, 0);

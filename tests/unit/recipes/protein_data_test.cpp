@@ -48,8 +48,7 @@ Protein small_protein() {
 
 std::string write_pdb(const TempDir& folder, const std::string& name,
                       int64_t index) {
-  return folder.write(name, testing::pdb_text(testing::atom_lines(
-                                generated_chain({.seed = 7}, index))));
+  return folder.write(name, testing::pdb_text(testing::chain_atoms(index)));
 }
 
 Names names_of(const std::shared_ptr<const ProteinSet>& set) {
@@ -311,8 +310,7 @@ TEST(ProteinSets, ReadStructuresAndKeepThemInTheCache) {
   fs::create_directories(folder.path() / "deep");
   write_pdb(folder, "deep/b.ent.gz", 1);
   write_pdb(folder, "c.pdb", 2);
-  folder.write("a.cif", testing::mmcif_text(testing::atom_lines(
-                            generated_chain({.seed = 7}, 0))));
+  folder.write("a.cif", testing::mmcif_text(testing::chain_atoms(0)));
   folder.write("bad.pdb", "hello\n");
   folder.write("notes.txt", "no structure");
   ProteinDataConfig config{

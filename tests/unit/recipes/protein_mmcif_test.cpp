@@ -6,25 +6,18 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/datasets/proteins/structure.h"
 #include "lockstep/error.h"
+#include "support/messages.h"
 #include "support/protein_files.h"
 
 namespace lockstep {
 namespace {
 
+using testing::chain_atoms;
 using Atoms = std::vector<testing::AtomLine>;
 
-Atoms chain_atoms() {
-  return testing::atom_lines(generated_chain({.seed = 7}, 0));
-}
-
-// The error's text; empty: there is none.
-std::string refusal(const std::string& bytes) {
-  try {
-    read_structure(bytes, "folder/1abc.cif");
-    return "";
-  } catch (const FormatError& error) {
-    return error.what();
-  }
+std::string mmcif_refusal(const std::string& bytes) {
+  return testing::refusal<FormatError>(
+      [&] { read_structure(bytes, "folder/1abc.cif"); });
 }
 
 // The mmCIF text without these columns of its atoms.
@@ -84,13 +77,13 @@ TEST(Mmcif, AnUnknownNumberOfTheAuthorsIsThatOfTheSequence) {
 TEST(Mmcif, AMissingColumnIsNamed) {
   const Atoms atoms = chain_atoms();
   const auto error = [&](const std::set<std::string>& missing) {
-    return refusal(without_columns(atoms, missing));
+    return mmcif_refusal(without_columns(atoms, missing));
   };
   EXPECT_NE(error({"Cartn_y"}).find("no column Cartn_y"), std::string::npos);
   EXPECT_NE(error({"auth_seq_id", "label_seq_id"}).find("label_seq_id"),
             std::string::npos);
   EXPECT_NE(error({"label_comp_id"}).find("label_comp_id"), std::string::npos);
-  EXPECT_NE(refusal("data_x\n_entry.id x\n").find("no table _atom_site"),
+  EXPECT_NE(mmcif_refusal("data_x\n_entry.id x\n").find("no table _atom_site"),
             std::string::npos);
 }
 

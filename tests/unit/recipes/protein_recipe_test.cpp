@@ -20,23 +20,18 @@ namespace {
 using testing::TempDir;
 using Words = std::vector<std::string>;
 
-const Words kSmall = {"--pdb_path=builtin:protein",
-                      "--hidden_dim=16",
-                      "--num_encoder_layers=1",
-                      "--num_decoder_layers=1",
-                      "--num_heads=2",
-                      "--k_neighbors=5",
-                      "--dropout=0"};
+const Words kSmallProtein = {"--pdb_path=builtin:protein",
+                             "--hidden_dim=16",
+                             "--num_encoder_layers=1",
+                             "--num_decoder_layers=1",
+                             "--num_heads=2",
+                             "--k_neighbors=5",
+                             "--dropout=0"};
 
-Words with_small(const Words& more) {
-  Words flags = kSmall;
-  flags.insert(flags.end(), more.begin(), more.end());
-  return flags;
-}
-
-struct Ready : testing::BuiltTask<ProteinRecipe> {
-  explicit Ready(const Words& more = {}, Purpose purpose = Purpose::kTrain)
-      : BuiltTask(with_small(more), purpose) {
+struct ReadyProtein : testing::BuiltTask<ProteinRecipe> {
+  explicit ReadyProtein(const Words& more = {},
+                        Purpose purpose = Purpose::kTrain)
+      : BuiltTask(testing::with_flags(kSmallProtein, more), purpose) {
     model->eval();
   }
 
@@ -68,7 +63,7 @@ TEST(ProteinRecipe, HasTheDefaultsOfTheGuide) {
 }
 
 TEST(ProteinRecipe, ALossIsTheSumOfItsSamplesLosses) {
-  Ready ready;
+  ReadyProtein ready;
   const auto whole = ready.terms_of(ready.batch({0, 1, 2}));
   const auto first = ready.terms_of(ready.batch({2, 0}));
   const auto second = ready.terms_of(ready.batch({1}));
@@ -87,7 +82,7 @@ TEST(ProteinRecipe, ALossIsTheSumOfItsSamplesLosses) {
 }
 
 TEST(ProteinRecipe, EvaluatesRecoveryAndTorsions) {
-  Ready ready;
+  ReadyProtein ready;
   const torch::NoGradGuard no_grad;
   for (auto& parameter : ready.model->parameters()) parameter.zero_();
   const Batch batch = ready.batch({0, 1, 2, 3});
@@ -109,19 +104,20 @@ TEST(ProteinRecipe, EvaluatesRecoveryAndTorsions) {
 }
 
 TEST(ProteinRecipe, JoinsBinsOfTorsions) {
-  Ready ready({"--num_torsion_bins=12"});
-  Ready all;
+  ReadyProtein ready({"--num_torsion_bins=12"});
+  ReadyProtein all;
   const Batch batch = ready.batch({0, 1});
   EXPECT_EQ(ready.terms_of(batch)[1].normaliser.item<int64_t>(),
             all.terms_of(batch)[1].normaliser.item<int64_t>());
-  EXPECT_THROW(Ready({"--num_torsion_bins=50"}), ConfigError);
+  EXPECT_THROW(ReadyProtein({"--num_torsion_bins=50"}), ConfigError);
 }
 
 TEST(ProteinRecipe, RefusesWhatItCannotDo) {
-  EXPECT_THROW(Ready({}, Purpose::kSample), ConfigError);
+  EXPECT_THROW(ReadyProtein({}, Purpose::kSample), ConfigError);
   // Generated chains have no list of those to test with.
-  EXPECT_THROW(Ready({"--split=test"}, Purpose::kEval), ConfigError);
-  EXPECT_THROW(Ready({"--pdb=nowhere.pdb"}, Purpose::kSample), ConfigError);
+  EXPECT_THROW(ReadyProtein({"--split=test"}, Purpose::kEval), ConfigError);
+  EXPECT_THROW(ReadyProtein({"--pdb=nowhere.pdb"}, Purpose::kSample),
+               ConfigError);
 }
 
 TEST(ProteinRecipe, PredictsAStructure) {
@@ -130,7 +126,7 @@ TEST(ProteinRecipe, PredictsAStructure) {
   auto atoms = testing::atom_lines(chain);
   for (auto& atom : atoms) atom.number += 100;
   const auto path = folder.write("1abc.pdb", testing::pdb_text(atoms));
-  Ready ready({"--pdb=" + path, "--num_iterations=3"}, Purpose::kSample);
+  ReadyProtein ready({"--pdb=" + path, "--num_iterations=3"}, Purpose::kSample);
   auto& prediction = ready.as<Prediction>();
   EXPECT_EQ(prediction.num_inputs(), 1);
   const auto files = prediction.predict(0);

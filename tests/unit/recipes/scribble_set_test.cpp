@@ -3,7 +3,6 @@
 
 #include <array>
 #include <filesystem>
-#include <functional>
 
 #include "lockstep/base/files.h"
 #include "lockstep/data/label_map.h"
@@ -13,12 +12,15 @@
 #include "lockstep/datasets/voc/voc_set.h"
 #include "lockstep/error.h"
 #include "support/images.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::contains;
+using testing::refusal;
 using testing::TempDir;
 
 // A small data set of generated images in VOC's layout, without distances.
@@ -93,29 +95,14 @@ class VocTree {
   TempDir temp_;
 };
 
-template <typename Failure>
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Failure& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(ScribbleSet, ModesHaveTheirNamesAndTheOriginalsDefault) {
   EXPECT_EQ(scribble_mode("ScribbleOnly"), ScribbleMode::kScribbleOnly);
   EXPECT_EQ(scribble_mode("PseudoOnly"), ScribbleMode::kPseudoOnly);
   EXPECT_EQ(scribble_mode("ScribblePseudoDs"), ScribbleMode::kScribblePseudoDs);
   EXPECT_EQ(scribble_mode("SBD_pesudo_distancemap"),
             ScribbleMode::kScribblePseudoDsDc);
-  EXPECT_TRUE(
-      contains(error_of<ConfigError>([] { scribble_mode("scribbles"); }),
-               "ScribblePseudoDsDc"));
+  EXPECT_TRUE(contains(refusal<ConfigError>([] { scribble_mode("scribbles"); }),
+                       "ScribblePseudoDsDc"));
 }
 
 TEST(ScribbleSet, EveryModeGivesItsMaps) {
@@ -200,9 +187,8 @@ TEST(ScribbleSet, WithoutTruthsThereIsNoValidation) {
   const auto config = tree.config(ScribbleMode::kScribbleOnly);
   fs::remove_all(tree.folder() / "SegmentationClassAug");
   EXPECT_EQ(open_scribble_sets(config).validation, nullptr);
-  EXPECT_TRUE(
-      contains(error_of<ConfigError>([&] { open_whole_images(config); }),
-               "SegmentationClassAug"));
+  EXPECT_TRUE(contains(refusal<ConfigError>([&] { open_whole_images(config); }),
+                       "SegmentationClassAug"));
 }
 
 TEST(ScribbleSet, ListsOfTwoColumnsAreRead) {
@@ -218,7 +204,7 @@ TEST(ScribbleSet, ListsOfTwoColumnsAreRead) {
 TEST(ScribbleSet, MissingDataIsNamedWithARemedy) {
   const VocTree tree;
   const auto failure = [](const ScribbleDataConfig& config) {
-    return error_of<ConfigError>([&] { open_scribble_sets(config); });
+    return refusal<ConfigError>([&] { open_scribble_sets(config); });
   };
   const std::string text =
       failure(tree.config(ScribbleMode::kScribblePseudoDsDc));
@@ -244,7 +230,7 @@ TEST(ScribbleSet, WrongMapsAreNamedWhenTheyAreRead) {
   const auto train =
       open_scribble_sets(tree.config(ScribbleMode::kScribblePseudo)).train;
   const auto failure = [&train](int64_t index) {
-    return error_of<FormatError>([&] { train->get(index, 0); });
+    return refusal<FormatError>([&] { train->get(index, 0); });
   };
   write_png(tree.pseudo("t0"), make_image(5, 4, 1));
   EXPECT_TRUE(contains(failure(0), tree.pseudo("t0").string())) << failure(0);
@@ -293,11 +279,11 @@ TEST(ScribblePrepare, RefusesWhatItCannotDo) {
   EXPECT_THROW(tree.prepare({"more"}), ConfigError);
   EXPECT_TRUE(contains(tree.prepare({"--help"}), "--distancemap_c"));
   tree.write(tree.pseudo("t1"), "no image");
-  EXPECT_TRUE(contains(error_of<FormatError>([&] { tree.prepare(); }),
+  EXPECT_TRUE(contains(refusal<FormatError>([&] { tree.prepare(); }),
                        tree.pseudo("t1").string()));
   fs::remove_all(tree.folder() / "bmp_ws_train_aug_dataset");
-  EXPECT_TRUE(contains(error_of<ConfigError>([&] { tree.prepare(); }),
-                       "--pesudo_path"));
+  EXPECT_TRUE(
+      contains(refusal<ConfigError>([&] { tree.prepare(); }), "--pesudo_path"));
   EXPECT_TRUE(contains(tree.prepare({"--distancemap_c", "", "--overwrite"}),
                        "Made 3 maps"));
 }

@@ -1,3 +1,4 @@
+#include "lockstep/base/cpu_features.h"
 #include "lockstep/launch/plan.h"
 
 #include <gtest/gtest.h>

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "lockstep/models/deeplab/windows.h"
 #include "lockstep/models/deeplab/confusion.h"
+#include "lockstep/models/deeplab/windows.h"
 
 namespace lockstep {
 namespace {

@@ -1,8 +1,8 @@
-#include "lockstep/base/cpu_features.h"
 #include "lockstep/launch/plan.h"
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/cpu_features.h"
 #include "lockstep/error.h"
 #include "support/messages.h"
 #include "unit/launch/plan_for.h"

@@ -31,10 +31,10 @@ double median_seconds(const std::function<void()>& prepare,
   std::vector<double> seconds;
   for (size_t round = 0; round <= kRounds; ++round) {
     prepare();
-    const int64_t begin = lockstep::monotonic_ns();
+    const int64_t begin = lockstep::base::monotonic_ns();
     action();
     seconds.push_back(
-        lockstep::seconds_between(begin, lockstep::monotonic_ns()));
+        lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns()));
   }
   std::sort(seconds.begin() + 1, seconds.end());
   return seconds[1 + kRounds / 2];
@@ -49,7 +49,7 @@ void measure_save(const std::filesystem::path& file, c10::Device device) {
   const auto remove = [&] {
     saver.wait();
     std::filesystem::remove(file);
-    lockstep::synchronize(device);
+    lockstep::tensor::synchronize(device);
   };
   const double stall = median_seconds(remove, [&] { saver.save(file, tree); });
   const double save =
@@ -58,10 +58,11 @@ void measure_save(const std::filesystem::path& file, c10::Device device) {
 }
 
 void measure_load(const std::filesystem::path& file, c10::Device /*device*/) {
-  const int64_t begin = lockstep::monotonic_ns();
+  const int64_t begin = lockstep::base::monotonic_ns();
   const lockstep::Tree tree = lockstep::load_checkpoint(file);
-  fmt::print("{{\"load_s\": {:.4f}}}\n",
-             lockstep::seconds_between(begin, lockstep::monotonic_ns()));
+  fmt::print(
+      "{{\"load_s\": {:.4f}}}\n",
+      lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns()));
 }
 
 }  // namespace
@@ -74,9 +75,9 @@ int main(int argc, char** argv) {
           "usage: checkpoint_worker save|load FOLDER [cuda]");
     }
     const bool is_cuda = words.size() > 2 && words[2] == "cuda";
-    const auto device = lockstep::take_device(
+    const auto device = lockstep::tensor::take_device(
         is_cuda ? lockstep::DeviceChoice::kCuda : lockstep::DeviceChoice::kCpu,
-        0, lockstep::process_environment());
+        0, lockstep::base::process_environment());
     const auto measure = words[0] == "save" ? measure_save : measure_load;
     measure(std::filesystem::path(words[1]) / "lockstep.pt", device);
   });

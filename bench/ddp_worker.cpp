@@ -35,9 +35,10 @@ double median(std::vector<double> values) {
 
 template <typename Step>
 double time_ms(Step step) {
-  const int64_t begin = lockstep::monotonic_ns();
+  const int64_t begin = lockstep::base::monotonic_ns();
   step();
-  return 1e3 * lockstep::seconds_between(begin, lockstep::monotonic_ns());
+  return 1e3 *
+         lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns());
 }
 
 // Gradients keep their storage, in the bare loop as in the wrapped one.

@@ -30,12 +30,12 @@ void read(const std::string& folder, int workers, Decode decode) {
       {.batch_size = kBatchSize, .workers = workers});
   double images_per_s = 0;
   for (const int number : {0, 1}) {
-    const int64_t begin = lockstep::monotonic_ns();
+    const int64_t begin = lockstep::base::monotonic_ns();
     int64_t seen = 0;
     auto epoch = loader.epoch(number);
     for (const auto& batch : epoch) seen += batch.size();
-    images_per_s = double(seen) /
-                   lockstep::seconds_between(begin, lockstep::monotonic_ns());
+    images_per_s = double(seen) / lockstep::base::seconds_between(
+                                      begin, lockstep::base::monotonic_ns());
   }
   fmt::print("{{\"images_per_s\": {:.1f}}}\n", images_per_s);
 }

@@ -41,19 +41,20 @@ const std::vector<std::string> kFlags = {
     "--val_samples", "0", "--workers",    "1"};
 
 void train(const std::filesystem::path& folder, int steps) {
-  lockstep::TinyRecipe recipe;
+  lockstep::recipes::TinyRecipe recipe;
   std::vector<std::string> flags = kFlags;
   flags.insert(flags.end(), {"--n_steps", std::to_string(steps), "--save_dir",
                              folder, "--overwrite", "--save_every", "1000000"});
-  lockstep::train_command(recipe, flags,
-                          {.output = {.out = [](std::string_view) {},
-                                      .err = [](std::string_view) {}},
-                           .environment = lockstep::process_environment()});
+  lockstep::cli::train_command(
+      recipe, flags,
+      {.output = {.out = [](std::string_view) {},
+                  .err = [](std::string_view) {}},
+       .environment = lockstep::base::process_environment()});
 }
 
 void train_by_hand(int steps) {
-  lockstep::TinyRecipe recipe;
-  lockstep::CommandLine line(lockstep::Purpose::kTrain, recipe);
+  lockstep::recipes::TinyRecipe recipe;
+  lockstep::cli::CommandLine line(lockstep::Purpose::kTrain, recipe);
   line.parse(kFlags, {});
   const auto task = recipe.build(line.settings(), lockstep::Purpose::kTrain);
   const auto data = task->data();

@@ -46,11 +46,12 @@ double fastest_step_ms(int num_steps) {
   lockstep::AdamW optimizer(make_parameters());
   double fastest = std::numeric_limits<double>::infinity();
   for (int step = -3; step < num_steps; ++step) {
-    const int64_t begin = lockstep::monotonic_ns();
+    const int64_t begin = lockstep::base::monotonic_ns();
     optimizer.step();
-    const int64_t end = lockstep::monotonic_ns();
+    const int64_t end = lockstep::base::monotonic_ns();
     if (step < 0) continue;
-    fastest = std::min(fastest, 1e3 * lockstep::seconds_between(begin, end));
+    fastest =
+        std::min(fastest, 1e3 * lockstep::base::seconds_between(begin, end));
   }
   return fastest;
 }

@@ -22,8 +22,8 @@
 
 namespace {
 
-using lockstep::Record;
-using lockstep::Tracker;
+using lockstep::track::Record;
+using lockstep::track::Tracker;
 
 constexpr int64_t kRecords = 20'000;
 constexpr int kNumMetrics = 20;
@@ -50,9 +50,10 @@ double us_per_record(Tracker& tracker) {
   double total = 0;
   for (int64_t step = 1; step <= kRecords; ++step) {
     const Record record = record_at(step);
-    const int64_t begin = lockstep::monotonic_ns();
+    const int64_t begin = lockstep::base::monotonic_ns();
     tracker.record(record);
-    total += lockstep::seconds_between(begin, lockstep::monotonic_ns());
+    total +=
+        lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns());
   }
   return 1e6 * total / static_cast<double>(kRecords);
 }
@@ -60,22 +61,23 @@ double us_per_record(Tracker& tracker) {
 // With all trackers behind it, at the pace of a fast training.
 double us_per_step(const std::filesystem::path& folder) {
   std::vector<std::unique_ptr<Tracker>> trackers;
-  trackers.push_back(std::make_unique<lockstep::MetricsFile>(
-      folder / "metrics.jsonl", lockstep::KeptRecords{}));
-  trackers.push_back(std::make_unique<lockstep::CsvFile>(
+  trackers.push_back(std::make_unique<lockstep::track::MetricsFile>(
+      folder / "metrics.jsonl", lockstep::track::KeptRecords{}));
+  trackers.push_back(std::make_unique<lockstep::track::CsvFile>(
       folder / "metrics.csv", folder / "metrics.jsonl"));
-  trackers.push_back(std::make_unique<lockstep::TensorBoardTracker>(
-      lockstep::TensorBoardConfig{.folder = folder}));
-  trackers.push_back(std::make_unique<lockstep::WandbTracker>(
-      lockstep::WandbConfig{.project = "bench", .folder = folder},
+  trackers.push_back(std::make_unique<lockstep::track::TensorBoardTracker>(
+      lockstep::track::TensorBoardConfig{.folder = folder}));
+  trackers.push_back(std::make_unique<lockstep::track::WandbTracker>(
+      lockstep::track::WandbConfig{.project = "bench", .folder = folder},
       std::nullopt));
-  lockstep::Recorder recorder({}, std::move(trackers));
+  lockstep::track::Recorder recorder({}, std::move(trackers));
   std::vector<double> times;
   for (int64_t step = 1; step <= kSteps; ++step) {
     std::this_thread::sleep_for(kStepTime);
-    const int64_t begin = lockstep::monotonic_ns();
+    const int64_t begin = lockstep::base::monotonic_ns();
     recorder.record(record_at(step));
-    times.push_back(lockstep::seconds_between(begin, lockstep::monotonic_ns()));
+    times.push_back(
+        lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns()));
   }
   recorder.finish(0);
   std::ranges::nth_element(times, times.begin() + kSteps / 2);
@@ -90,10 +92,10 @@ double ms_per_redraw(Tracker& plots) {
   double fastest = std::numeric_limits<double>::infinity();
   for (int i = 1; i <= 10; ++i) {
     plots.record(record_at(kPlotSteps + i));
-    const int64_t begin = lockstep::monotonic_ns();
+    const int64_t begin = lockstep::base::monotonic_ns();
     plots.finish(0);
-    fastest = std::min(
-        fastest, lockstep::seconds_between(begin, lockstep::monotonic_ns()));
+    fastest = std::min(fastest, lockstep::base::seconds_between(
+                                    begin, lockstep::base::monotonic_ns()));
   }
   return 1e3 * fastest;
 }
@@ -101,21 +103,21 @@ double ms_per_redraw(Tracker& plots) {
 }  // namespace
 
 int main() {
-  const auto folder = lockstep::make_unique_folder(
+  const auto folder = lockstep::base::make_unique_folder(
       std::filesystem::temp_directory_path(), "lockstep-trackers-");
   // Not the file of the others: they begin with what it holds.
-  lockstep::MetricsFile lines(folder / "lines.jsonl", {});
-  lockstep::CsvFile table(folder / "metrics.csv", folder / "none");
-  lockstep::TensorBoardTracker board({.folder = folder / "tensorboard"});
-  lockstep::WandbTracker wandb({.project = "bench", .folder = folder},
-                               std::nullopt);
-  lockstep::PlotTracker plots(
+  lockstep::track::MetricsFile lines(folder / "lines.jsonl", {});
+  lockstep::track::CsvFile table(folder / "metrics.csv", folder / "none");
+  lockstep::track::TensorBoardTracker board({.folder = folder / "tensorboard"});
+  lockstep::track::WandbTracker wandb({.project = "bench", .folder = folder},
+                                      std::nullopt);
+  lockstep::track::PlotTracker plots(
       {.folder = folder, .title = "bench", .metrics = folder / "none"});
   const std::string line = fmt::format(
       "{{\"step_us\":{:.2f},\"metrics_jsonl_us\":{:.2f},"
       "\"metrics_csv_us\":{:.2f},\"tensorboard_us\":{:.2f},"
       "\"wandb_us\":{:.2f},\"plot_us\":{:.2f},\"redraw_ms\":{:.1f}}}\n",
-      us_per_step(lockstep::make_unique_folder(folder, "all-")),
+      us_per_step(lockstep::base::make_unique_folder(folder, "all-")),
       us_per_record(lines), us_per_record(table), us_per_record(board),
       us_per_record(wandb), us_per_record(plots), ms_per_redraw(plots));
   std::filesystem::remove_all(folder);

@@ -29,7 +29,7 @@ struct Case {
 };
 
 // The peer's small one.
-lockstep::VggtConfig tiny() {
+lockstep::vggt::VggtConfig tiny() {
   return {.image_size = 28,
           .width = 16,
           .num_heads = 2,
@@ -43,15 +43,15 @@ lockstep::VggtConfig tiny() {
           .dpt_layers = {0, 1, 2, 3}};
 }
 
-std::shared_ptr<lockstep::Vggt> make_net(const Case& one) {
+std::shared_ptr<lockstep::vggt::Vggt> make_net(const Case& one) {
   const torch::NoGradGuard no_grad;
-  auto net = std::make_shared<lockstep::Vggt>(
-      one.preset == "tiny" ? tiny() : lockstep::vggt_preset(one.preset));
+  auto net = std::make_shared<lockstep::vggt::Vggt>(
+      one.preset == "tiny" ? tiny() : lockstep::vggt::vggt_preset(one.preset));
   const at::TensorOptions options(one.device);
-  lockstep::materialize(
+  lockstep::nn::materialize(
       *net->aggregator(),
       options.dtype(one.device.is_cuda() ? at::kBFloat16 : at::kFloat));
-  lockstep::materialize(*net, options.dtype(at::kFloat));
+  lockstep::nn::materialize(*net, options.dtype(at::kFloat));
   for (const auto& item : net->named_parameters()) {
     at::Tensor value = item.value();
     if (value.dim() > 1) {
@@ -63,19 +63,19 @@ std::shared_ptr<lockstep::Vggt> make_net(const Case& one) {
   return net;
 }
 
-double seconds_of(lockstep::FrozenVggt& net, const at::Tensor& images,
+double seconds_of(lockstep::vggt::FrozenVggt& net, const at::Tensor& images,
                   int64_t count) {
-  const int64_t begin = lockstep::monotonic_ns();
+  const int64_t begin = lockstep::base::monotonic_ns();
   at::Tensor points;
   for (int64_t i = 0; i < count; ++i) points = net.forward(images).points;
   // Reading a number waits for all before it.
   if (!std::isfinite(points.flatten()[0].item<float>())) {
     throw lockstep::InternalError("points are not finite");
   }
-  return lockstep::seconds_between(begin, lockstep::monotonic_ns());
+  return lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns());
 }
 
-void measure(lockstep::FrozenVggt& net, const Case& one, int64_t batch) {
+void measure(lockstep::vggt::FrozenVggt& net, const Case& one, int64_t batch) {
   const at::Tensor images = torch::rand(
       {batch, one.views, 3, one.size, one.size}, at::TensorOptions(one.device));
   seconds_of(net, images, std::max<int64_t>(one.block, 3));
@@ -89,7 +89,7 @@ void measure(lockstep::FrozenVggt& net, const Case& one, int64_t batch) {
       "{{\"batch\": {}, \"rate\": {:.3f}, \"recorded\": {}, \"peak_bytes\": "
       "{}}}\n",
       batch, rates[kBlocks / 2], net.graphs().num_recorded(),
-      lockstep::device_memory(one.device).peak_bytes);
+      lockstep::tensor::device_memory(one.device).peak_bytes);
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
       throw lockstep::ConfigError(
           "usage: vggt_worker cpu|cuda vggt_1b|tiny VIEWS SIZE BLOCK BATCH...");
     }
-    const Case one{.device = lockstep::take_device(
+    const Case one{.device = lockstep::tensor::take_device(
                        words[0] == "cuda" ? lockstep::DeviceChoice::kCuda
                                           : lockstep::DeviceChoice::kCpu,
                        0, {}),
@@ -109,7 +109,8 @@ int main(int argc, char** argv) {
                    .views = std::stoll(words[2]),
                    .size = std::stoll(words[3]),
                    .block = std::stoll(words[4])};
-    lockstep::FrozenVggt net(make_net(one), {.points = true, .pose = true});
+    lockstep::vggt::FrozenVggt net(make_net(one),
+                                   {.points = true, .pose = true});
     for (size_t i = 5; i < words.size(); ++i) {
       measure(net, one, std::stoll(words[i]));
     }

@@ -32,7 +32,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-using lockstep::Llama;
+using lockstep::llama::Llama;
 using Words = std::vector<std::string>;
 
 constexpr int64_t kShardBytes = int64_t{1} << 29;
@@ -40,15 +40,15 @@ constexpr int kWarm = 10;
 constexpr int kBlock = 20;
 constexpr int kBlocks = 3;
 
-lockstep::LlamaConfig config_of(const std::string& size) {
-  const auto mebibytes = lockstep::parse_integer(size);
-  if (!mebibytes) return lockstep::llama_preset(size);
-  lockstep::LlamaConfig config{.vocab_size = 32'768,
-                               .hidden_size = 2048,
-                               .mlp_size = 5632,
-                               .num_layers = 1,
-                               .num_heads = 16,
-                               .num_kv_heads = 4};
+lockstep::llama::LlamaConfig config_of(const std::string& size) {
+  const auto mebibytes = lockstep::base::parse_integer(size);
+  if (!mebibytes) return lockstep::llama::llama_preset(size);
+  lockstep::llama::LlamaConfig config{.vocab_size = 32'768,
+                                      .hidden_size = 2048,
+                                      .mlp_size = 5632,
+                                      .num_layers = 1,
+                                      .num_heads = 16,
+                                      .num_kv_heads = 4};
   // A layer has 43 MiB of bfloat16 numbers, the embedding 128.
   const int64_t layer_bytes =
       2 * config.hidden_size *
@@ -60,9 +60,10 @@ lockstep::LlamaConfig config_of(const std::string& size) {
 }
 
 c10::Device device_of(const std::string& word) {
-  return lockstep::take_device(word == "cuda" ? lockstep::DeviceChoice::kCuda
-                                              : lockstep::DeviceChoice::kCpu,
-                               0, lockstep::process_environment());
+  return lockstep::tensor::take_device(
+      word == "cuda" ? lockstep::DeviceChoice::kCuda
+                     : lockstep::DeviceChoice::kCpu,
+      0, lockstep::base::process_environment());
 }
 
 // Drawn once and repeated: billions of draws would take minutes.
@@ -88,7 +89,7 @@ class ShardWriter {
 
   void finish() {
     write();
-    lockstep::write_file_atomically(
+    lockstep::base::write_file_atomically(
         folder_ / "model.safetensors.index.json",
         fmt::format("{{\"weight_map\": {{{}}}}}", index_));
   }
@@ -114,7 +115,7 @@ class ShardWriter {
 void write_weights(const Words& words) {
   const fs::path folder = words.at(2);
   const Llama model(config_of(words.at(3)));
-  lockstep::make_output_folder(folder);
+  lockstep::base::make_output_folder(folder);
   ShardWriter shards(folder);
   lockstep::Tree whole;
   for (const auto& item : model.named_parameters()) {
@@ -134,13 +135,13 @@ void write_weights(const Words& words) {
 }
 
 int64_t status_bytes(std::string_view key) {
-  for (const auto& line :
-       lockstep::split(lockstep::read_file("/proc/self/status"), '\n')) {
+  for (const auto& line : lockstep::base::split(
+           lockstep::base::read_file("/proc/self/status"), '\n')) {
     if (!line.starts_with(key)) continue;
     const auto text =
-        lockstep::trim(std::string_view(line).substr(key.size() + 1));
-    return *lockstep::parse_integer(
-               lockstep::trim(text.substr(0, text.find(' ')))) *
+        lockstep::base::trim(std::string_view(line).substr(key.size() + 1));
+    return *lockstep::base::parse_integer(
+               lockstep::base::trim(text.substr(0, text.find(' ')))) *
            1024;
   }
   throw lockstep::IoError("/proc/self/status has no such line");
@@ -155,11 +156,12 @@ int64_t files_bytes(const fs::path& folder) {
 }
 
 void fill(Llama& model, const fs::path& folder, c10::Device device) {
-  lockstep::FillConfig config{.device = device};
+  lockstep::checkpoint::FillConfig config{.device = device};
   config.name_in_file = [](const std::string& name) {
     return std::optional("model." + name);
   };
-  lockstep::fill_module(model, lockstep::WeightFiles(folder), config);
+  lockstep::checkpoint::fill_module(
+      model, lockstep::checkpoint::WeightFiles(folder), config);
 }
 
 void measure_load(const Words& words) {
@@ -169,11 +171,11 @@ void measure_load(const Words& words) {
   Llama model(config_of(words.at(2)));
   std::ofstream("/proc/self/clear_refs") << "5";  // The peak begins anew.
   const int64_t before = status_bytes("VmRSS");
-  const int64_t begin = lockstep::monotonic_ns();
+  const int64_t begin = lockstep::base::monotonic_ns();
   fill(model, folder, device);
-  lockstep::synchronize(device);
+  lockstep::tensor::synchronize(device);
   const double seconds =
-      lockstep::seconds_between(begin, lockstep::monotonic_ns());
+      lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns());
   const int64_t peak = status_bytes("VmHWM") - before;
   const int64_t bytes = files_bytes(folder);
   fmt::print("{{\"peak_share\": {:.4f}, \"load_s\": {:.3f}, \"bytes\": {}}}\n",
@@ -182,8 +184,8 @@ void measure_load(const Words& words) {
 }
 
 void fill_on_device(Llama& model, c10::Device device) {
-  lockstep::materialize(model,
-                        torch::TensorOptions(device).dtype(at::kBFloat16));
+  lockstep::nn::materialize(model,
+                            torch::TensorOptions(device).dtype(at::kBFloat16));
   const torch::NoGradGuard no_grad;
   for (torch::Tensor& parameter : model.parameters()) {
     if (parameter.dim() == 1) {
@@ -196,28 +198,30 @@ void fill_on_device(Llama& model, c10::Device device) {
 
 void measure_encode(const Words& words) {
   const c10::Device device = device_of(words.at(2));
-  const int64_t batch = *lockstep::parse_integer(words.at(3));
-  const int64_t tokens = *lockstep::parse_integer(words.at(4));
+  const int64_t batch = *lockstep::base::parse_integer(words.at(3));
+  const int64_t tokens = *lockstep::base::parse_integer(words.at(4));
   Llama model(config_of(words.at(1)));
-  const int64_t begin = lockstep::monotonic_ns();
+  const int64_t begin = lockstep::base::monotonic_ns();
   if (words.size() > 5) {
     fill(model, words[5], device);
   } else {
     fill_on_device(model, device);
   }
-  lockstep::synchronize(device);
+  lockstep::tensor::synchronize(device);
   const double build =
-      lockstep::seconds_between(begin, lockstep::monotonic_ns());
+      lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns());
   model.eval();
   const c10::InferenceMode inference;
   const torch::Tensor ids =
       torch::randint(model.config().vocab_size, {batch, tokens}).to(device);
   const torch::Tensor mask = torch::ones_like(ids, at::kBool);
   const auto run = [&](int count) {
-    const int64_t start = lockstep::monotonic_ns();
+    const int64_t start = lockstep::base::monotonic_ns();
     for (int i = 0; i < count; ++i) model.forward(ids, mask);
-    lockstep::synchronize(device);
-    return lockstep::seconds_between(start, lockstep::monotonic_ns()) / count;
+    lockstep::tensor::synchronize(device);
+    return lockstep::base::seconds_between(start,
+                                           lockstep::base::monotonic_ns()) /
+           count;
   };
   TORCH_CHECK(model.forward(ids, mask).isfinite().all().item<bool>());
   run(kWarm);
@@ -231,7 +235,7 @@ void measure_encode(const Words& words) {
       "\"build_s\": {:.2f}, \"peak_bytes\": {}}}\n",
       count / median, 1e3 * median,
       count * static_cast<double>(tokens) / median, build,
-      lockstep::device_memory(device).peak_bytes);
+      lockstep::tensor::device_memory(device).peak_bytes);
 }
 
 }  // namespace

@@ -15,6 +15,14 @@
 #include "lockstep/export.h"
 #include "lockstep/world.h"
 
+namespace lockstep::base {
+class StatusWriter;
+}  // namespace lockstep::base
+
+namespace lockstep::data {
+class BatchStream;
+}  // namespace lockstep::data
+
 namespace lockstep {
 
 struct LoaderConfig {
@@ -27,14 +35,11 @@ struct LoaderConfig {
   bool drop_last_batch = false;  // Leave out a last batch that is not full.
 };
 
-class BatchStream;
-class StatusWriter;
-
 // The batches of an epoch or of a whole training, in order. Each batch is given
 // once. Leaving a loop early is fine: its threads end with it.
 class LOCKSTEP_EXPORT Batches {
  public:
-  explicit Batches(std::unique_ptr<BatchStream> stream);
+  explicit Batches(std::unique_ptr<data::BatchStream> stream);
   ~Batches();
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
@@ -68,7 +73,7 @@ class LOCKSTEP_EXPORT Batches {
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  std::unique_ptr<BatchStream> stream_;
+  std::unique_ptr<data::BatchStream> stream_;
 };
 
 // Thread safety: one thread at a time. The data set is shared by all threads,
@@ -95,7 +100,7 @@ class LOCKSTEP_EXPORT Loader {
   c10::Device device_;
   LoaderConfig config_;
   DistributedSampler sampler_;
-  std::shared_ptr<const StatusWriter> status_;
+  std::shared_ptr<const base::StatusWriter> status_;
 };
 
 }  // namespace lockstep

@@ -29,6 +29,10 @@
 #include "lockstep/loader.h"
 #include "lockstep/world.h"
 
+namespace lockstep::data {
+class StepPlan;
+}  // namespace lockstep::data
+
 namespace lockstep {
 
 struct StepLoaderConfig {
@@ -44,8 +48,6 @@ struct StepLoaderConfig {
   // Every epoch repeats the samples of the first.
   bool repeat_first_epoch = false;
 };
-
-class StepPlan;
 
 // Immutable. Samples of similar length come together where the data set has
 // Dataset::lengths().
@@ -74,8 +76,8 @@ class LOCKSTEP_EXPORT StepLoader {
   std::shared_ptr<const Dataset> dataset_;
   c10::Device device_;
   StepLoaderConfig config_;
-  std::shared_ptr<const StepPlan> plan_;
-  std::shared_ptr<const StatusWriter> status_;
+  std::shared_ptr<const data::StepPlan> plan_;
+  std::shared_ptr<const base::StatusWriter> status_;
 };
 
 }  // namespace lockstep

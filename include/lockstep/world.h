@@ -29,10 +29,15 @@ namespace c10d {
 class ProcessGroup;
 }
 
-namespace lockstep {
-
+namespace lockstep::base {
 class StatusWriter;
+}  // namespace lockstep::base
+
+namespace lockstep::comm {
 class Vote;
+}  // namespace lockstep::comm
+
+namespace lockstep {
 
 struct WorldConfig {
   DeviceChoice device = DeviceChoice::kAuto;
@@ -113,8 +118,8 @@ class LOCKSTEP_EXPORT World {
   // (base/status.h), and a decision that all ranks share (comm/vote.h), of
   // which every rank must make the same.
   const c10::intrusive_ptr<c10d::ProcessGroup>& group() const;
-  StatusWriter& status() const;
-  Vote make_vote() const;
+  base::StatusWriter& status() const;
+  comm::Vote make_vote() const;
 
  private:
   struct Impl;

@@ -247,9 +247,9 @@ TEST_F(AtlasCommands, EvalGivesErrorsOfPoseAndGripper) {
 }
 
 TEST_F(AtlasCommands, SampleGivesTheActionForOneObservation) {
-  const ReachTask task({.num_episodes = 1});
-  temp_->write("workspace.png", encode_png(task.workspace(0, 0)));
-  temp_->write("wrist.png", encode_png(task.wrist(0, 0)));
+  const episodes::ReachTask task({.num_episodes = 1});
+  temp_->write("workspace.png", data::encode_png(task.workspace(0, 0)));
+  temp_->write("wrist.png", data::encode_png(task.wrist(0, 0)));
   const Words words = {
       "sample",        "atlas",
       "--checkpoint",  checkpoint(),
@@ -263,7 +263,7 @@ TEST_F(AtlasCommands, SampleGivesTheActionForOneObservation) {
   ASSERT_NE(begin, std::string::npos) << result.out;
   const auto action = nlohmann::json::parse(
       result.out.substr(begin, result.out.find('}', begin) - begin + 1));
-  for (const auto name : kActionNames) {
+  for (const auto name : formats::kActionNames) {
     EXPECT_TRUE(action.contains(std::string(name))) << name;
   }
   EXPECT_GE(action["gripper"].get<double>(), -1);

@@ -87,18 +87,18 @@ TEST_F(BadInput, PlacesThatCannotHoldARun) {
        {{"--save_dir=" + file + "/run", "--fast_dev_run"},
         {file + " is a file", "--save_dir"}},
        {{"--save_dir=/proc/run"}, {"--save_dir /proc/run"}}});
-  EXPECT_EQ(read_file(file), "x");
+  EXPECT_EQ(base::read_file(file), "x");
 }
 
 TEST_F(BadInput, AFolderThatHoldsARun) {
   const Words flags = {"--train_samples=8", "--val_samples=4", "--epochs=1"};
   run_well({.folder = folder(), .flags = flags});
   const auto files = files_below(folder());
-  const std::string log = read_file(folder() / "train.log");
+  const std::string log = base::read_file(folder() / "train.log");
   expect_refusals(
       {{flags, {"already holds a run", "--resume latest", "--overwrite"}}});
   EXPECT_EQ(files_below(folder()), files);
-  EXPECT_EQ(read_file(folder() / "train.log"), log);
+  EXPECT_EQ(base::read_file(folder() / "train.log"), log);
   // Each of the three ways that the message names.
   run_well({.folder = folder(), .flags = flags + Words{"--resume=latest"}});
   run_well({.folder = folder(), .flags = flags + Words{"--overwrite"}});
@@ -113,7 +113,8 @@ TEST_F(BadInput, CheckpointsThatCannotBeResumed) {
   const fs::path good = other.path() / "run/checkpoint_step_6.pt";
   run_well({.folder = other.path() / "tiny",
             .flags = {"--n_steps=2", "--train_samples=8"}});
-  std::string bytes = read_file(other.path() / "tiny/checkpoint_step_2.pt");
+  std::string bytes =
+      base::read_file(other.path() / "tiny/checkpoint_step_2.pt");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   const std::string damaged = temp_.write("damaged.pt", bytes);
   const std::string cut = temp_.write("cut.pt", bytes.substr(0, 1000));
@@ -128,9 +129,9 @@ TEST_F(BadInput, CheckpointsThatCannotBeResumed) {
 TEST_F(BadInput, AFolderWhoseCheckpointsAreAllDamaged) {
   run_well({.folder = folder(), .flags = {"--epochs=1", "--n_steps=2"}});
   for (const char* name : {"checkpoint_step_2.pt", "best_model.pt"}) {
-    std::string bytes = read_file(folder() / name);
+    std::string bytes = base::read_file(folder() / name);
     bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
-    write_file_atomically(folder() / name, bytes);
+    base::write_file_atomically(folder() / name, bytes);
   }
   const auto result =
       run(Training{.folder = folder(), .flags = {"--resume=latest"}});

@@ -126,7 +126,7 @@ TEST_F(DiskFault, OfEverySaveIsSaidEachTimeAndTheOldCheckpointStays) {
   first.flags.push_back("--n_steps=2");
   run_well(first);
   ASSERT_EQ(saved_steps(), Steps{2});
-  const std::string before = read_file(folder() / "checkpoint_step_2.pt");
+  const std::string before = base::read_file(folder() / "checkpoint_step_2.pt");
   set_faults("write ENOSPC 3000 *.pt.partial.*\n");
   const ProcessResult result =
       run_with_faults(training(2, {"--resume=latest"}));
@@ -137,7 +137,7 @@ TEST_F(DiskFault, OfEverySaveIsSaidEachTimeAndTheOldCheckpointStays) {
   }
   expect_in(result.err, "its last checkpoint could not be written");
   EXPECT_EQ(saved_steps(), Steps{2});
-  EXPECT_EQ(read_file(folder() / "checkpoint_step_2.pt"), before);
+  EXPECT_EQ(base::read_file(folder() / "checkpoint_step_2.pt"), before);
   EXPECT_EQ(metric(folder(), "train/loss").size(), 8U);
   // With space again the run is done anew from there.
   run_well(training(2, {"--resume=latest"}));
@@ -265,7 +265,7 @@ TEST_F(DiskFault, OfRecordsIsSaidOncePerKindAndTrainingGoesOn) {
   EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
   EXPECT_EQ(fs::file_size(folder() / "train.log"), 600U);
   // Whole lines are left, no half ones.
-  const std::string metrics = read_file(folder() / "metrics.jsonl");
+  const std::string metrics = base::read_file(folder() / "metrics.jsonl");
   EXPECT_LE(metrics.size(), 300U);
   EXPECT_TRUE(metrics.ends_with("}\n")) << metrics;
 }

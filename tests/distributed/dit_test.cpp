@@ -36,7 +36,8 @@ void expect_files_of_guide(const fs::path& folder) {
       EXPECT_TRUE(fs::is_regular_file(path)) << path;
     }
   }
-  const Image grid = read_image(folder / "images" / "step2_cfg2.5.png");
+  const data::Image grid =
+      data::read_image(folder / "images" / "step2_cfg2.5.png");
   EXPECT_EQ(grid.width, 340);
   EXPECT_EQ(grid.height, 340);
   const Tree file = load_checkpoint(folder / "model.pth");
@@ -125,7 +126,7 @@ TEST(Dit, ScriptsRunFromAnyFolderWithVariablesAndFlags) {
             options);
     ASSERT_EQ(result.exit_code, 0) << script << "\n" << result.err;
     const std::string config =
-        read_file(temp.path() / "runs" / "dit" / "config.yaml");
+        base::read_file(temp.path() / "runs" / "dit" / "config.yaml");
     expect_in(config, "batch_size: 8\n");
     expect_in(config, "num_register_tokens: 3\n");
     expect_in(config, "n_steps: 2\n");

@@ -126,22 +126,24 @@ TEST(Guides, EveryCommandOfJitWorks) {
 
 // A data set in the guide's layout, with images of 40 x 30 pixels.
 void write_scribbles(const fs::path& root) {
-  const auto source = generated_scribbles(ScribbleMode::kScribblePseudoDsDc);
-  const auto truths = generated_truths();
+  const auto source =
+      voc::generated_scribbles(voc::ScribbleMode::kScribblePseudoDsDc);
+  const auto truths = voc::generated_truths();
   const auto write = [&](const std::string& folder, const std::string& name,
-                         const Image& image) {
+                         const data::Image& image) {
     fs::create_directories(root / folder);
-    write_png(root / folder / (name + ".png"), image);
+    data::write_png(root / folder / (name + ".png"), image);
   };
-  const auto write_image = [&](const std::string& name, const Image& image) {
+  const auto write_image = [&](const std::string& name,
+                               const data::Image& image) {
     fs::create_directories(root / "JPEGImages");
-    write_file_atomically(root / "JPEGImages" / (name + ".jpg"),
-                          encode_jpeg(image, JpegKind::kBaseline));
+    base::write_file_atomically(root / "JPEGImages" / (name + ".jpg"),
+                                encode_jpeg(image, JpegKind::kBaseline));
   };
   std::string train;
   for (int i = 0; i < 64; ++i) {  // A batch of 16 for 4 processes.
     const std::string name = "t" + std::to_string(i);
-    const LabelledImage item = source->read(i);
+    const voc::LabelledImage item = source->read(i);
     write_image(name, item.image);
     write("pascal_2012_scribble", name, item.labels);
     for (const char* folder : {"bmp_pseudolabel", "bmp_ws_train_aug_dataset"}) {
@@ -161,8 +163,8 @@ void write_scribbles(const fs::path& root) {
   write("SegmentationClassAug", "v", truths->read(0).labels);
   fs::create_directories(root / "ImageSets" / "SegmentationAug");
   const fs::path lists = root / "ImageSets" / "SegmentationAug";
-  write_file_atomically(lists / "train.txt", train);
-  write_file_atomically(lists / "val.txt", "v\n");
+  base::write_file_atomically(lists / "train.txt", train);
+  base::write_file_atomically(lists / "val.txt", "v\n");
 }
 
 TEST(Guides, EveryCommandOfScribbleWorks) {
@@ -227,15 +229,15 @@ TEST(Guides, EveryCommandOfAtlasWorks) {
 
 // "Debug DDP Training" of the guide, in VS Code: the same flags and variables.
 TEST(Guides, TheDebugConfigurationOfScribbleTrains) {
-  const auto file =
-      nlohmann::json::parse(read_file(SOURCE_FOLDER "/.vscode/launch.json"));
+  const auto file = nlohmann::json::parse(
+      base::read_file(SOURCE_FOLDER "/.vscode/launch.json"));
   const auto& debug = file.at("configurations").at(0);
   EXPECT_EQ(debug.at("name"), "Debug DDP Training");
   const auto program = debug.at("program").get<std::string>();
   EXPECT_EQ(program, "${workspaceFolder}/build/dev/bin/lockstep-worker");
   Words command = {PROGRAMS_FOLDER "/lockstep-worker"};
   for (const auto& word : debug.at("args")) command.push_back(word);
-  const std::string line = join(command, " ");
+  const std::string line = base::join(command, " ");
   for (const char* words :
        {" train scribble ", " --distributed --local_rank 0 ", " --layers 50 ",
         " --model_type res50_ASPP_lorm"}) {
@@ -271,9 +273,12 @@ TEST(Guides, EveryCommandOfProteinWorks) {
   const fs::path cache = temp.path() / "data" / "cache";
   fs::create_directories(cache);
   for (int i = 0; i < 80; ++i) {
-    const GeneratedChainConfig chains = {.min_residues = 8, .max_residues = 16};
-    write_protein_file(cache / ("p" + std::to_string(i) + ".pt"),
-                       make_protein(generated_structure(chains, i), "p.pdb"));
+    const proteins::GeneratedChainConfig chains = {.min_residues = 8,
+                                                   .max_residues = 16};
+    proteins::write_protein_file(
+        cache / ("p" + std::to_string(i) + ".pt"),
+        proteins::make_protein(proteins::generated_structure(chains, i),
+                               "p.pdb"));
   }
   const auto outputs = run_commands(
       commands, temp, "--pdb_path=data/cache --cache_dir=data/cache");

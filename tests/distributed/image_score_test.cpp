@@ -72,7 +72,7 @@ TEST(ImageScores, AreThoseOfAnyNumberOfProcesses) {
 }
 
 // Two classes of some images each, less than a validation set needs.
-void write_set(const TempDir& temp, const Image& image) {
+void write_set(const TempDir& temp, const data::Image& image) {
   for (const char* name : {"a", "b"}) {
     fs::create_directories(temp.path() / "data" / name);
     for (int i = 0; i < 4; ++i) {
@@ -122,7 +122,7 @@ TEST(ImageScores, AreAgainstTheDataOfToday) {
   EXPECT_EQ(data.score(), before);
   EXPECT_EQ(fs::last_write_time(data.statistics()), written);
   // As many images with the same names.
-  Image dark = test_image(20, 18);
+  data::Image dark = test_image(20, 18);
   for (auto& level : dark.pixels) level /= 2;
   write_set(data.temp, dark);
   const double after = data.score();
@@ -147,7 +147,7 @@ TEST(ImageScores, NeedNoValidationData) {
 TEST(ImageScores, NeedNoRoomForTheStatistics) {
   const OnFolder data;
   run_well(data.training({}));
-  write_file_atomically(data.folder() / "results", "");
+  base::write_file_atomically(data.folder() / "results", "");
   const auto scored = data.eval({"--fid"});
   EXPECT_EQ(scored.exit_code, 0) << scored.err;
   expect_in(scored.out, "(6 images, weights)");
@@ -178,17 +178,17 @@ TEST(ImageScores, ThatFailLoseNoCheckpointAndAreDoneAgain) {
       data.training({"--n_steps=4", "--save_every=2", "--fid_every=2"});
   // Not among the images of the first two steps; the score reads them all.
   const fs::path image = data.temp.path() / "data" / "b" / "2.jpg";
-  const std::string sound = read_file(image);
-  write_file_atomically(image, sound.substr(0, 100));
+  const std::string sound = base::read_file(image);
+  base::write_file_atomically(image, sound.substr(0, 100));
   const auto failed = run(training);
   EXPECT_NE(failed.exit_code, 0);
   expect_in(failed.out, kNoFid);
   expect_in(failed.err, "2.jpg");
   const fs::path checkpoint = data.folder() / "model.pth";
   ASSERT_TRUE(fs::exists(checkpoint)) << failed.err;
-  const std::string second_step = read_file(checkpoint);
+  const std::string second_step = base::read_file(checkpoint);
 
-  write_file_atomically(image, sound);
+  base::write_file_atomically(image, sound);
   training.flags.push_back("--resume=latest");
   run_well(training);
   const auto scores = metric(data.folder(), "fd_builtin");
@@ -244,8 +244,9 @@ TEST(ImageSamplings, HaveTheAskedClassesAndFilesWithoutTheData) {
   const auto files =
       files_below(trained.folder() / "sampled_seed_5" / "images");
   EXPECT_EQ(files.size(), 6U);
-  const Image one = read_image(trained.folder() / "sampled_seed_5" / "images" /
-                               "step2_cfg2.0" / "class7_2.png");
+  const data::Image one =
+      data::read_image(trained.folder() / "sampled_seed_5" / "images" /
+                       "step2_cfg2.0" / "class7_2.png");
   EXPECT_EQ(one.width, 16);
 }
 
@@ -268,8 +269,9 @@ TEST(Sampler, MakesTheFilesOfLockstepSample) {
       sampler.render(sampler.sample(std::vector<int64_t>{0, 1, 2, 3}, 0));
   ASSERT_EQ(files.size(), 2U);
   EXPECT_EQ(files[0].name, "images/step2_cfg1.5_ema.png");
-  EXPECT_EQ(files[0].bytes, read_file(trained.folder() /
-                                      "sampled_seed_0_ema_0" / files[0].name));
+  EXPECT_EQ(files[0].bytes,
+            base::read_file(trained.folder() / "sampled_seed_0_ema_0" /
+                            files[0].name));
 }
 
 // Three of them are damaged.

@@ -51,8 +51,8 @@ TEST(JitTextTraining, EightAnswersOfAnyLengthAreLearnedByHeart) {
   options.timeout_seconds = 240;
   const auto result = run(command_of(training), options);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const auto made = nlohmann::json::parse(
-      read_file(temp.path() / "run" / "texts" / "step3000" / "results.json"));
+  const auto made = nlohmann::json::parse(base::read_file(
+      temp.path() / "run" / "texts" / "step3000" / "results.json"));
   ASSERT_EQ(made.size(), std::size(kPairs));
   for (size_t i = 0; i < made.size(); ++i) {
     EXPECT_EQ(made[i]["prompt"], kPairs[i].prompt);

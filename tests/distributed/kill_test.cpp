@@ -36,15 +36,16 @@ std::vector<fs::path> half_done(const fs::path& folder) {
 
 // The newest whole checkpoint; fails the test when a file that has its final
 // name is not whole.
-CheckpointFile newest_of_whole_files(const CheckpointQuery& query) {
-  for (const CheckpointFile& file : list_checkpoints(
+checkpoint::CheckpointFile newest_of_whole_files(
+    const checkpoint::CheckpointQuery& query) {
+  for (const checkpoint::CheckpointFile& file : checkpoint::list_checkpoints(
            query, [](const fs::path& path, const std::string& why) {
              ADD_FAILURE() << path << ": " << why;
            })) {
     EXPECT_NO_THROW(load_checkpoint(file.path)) << file.path;
   }
-  const auto latest = load_latest(query);
-  return latest ? latest->file : CheckpointFile{};
+  const auto latest = checkpoint::load_latest(query);
+  return latest ? latest->file : checkpoint::CheckpointFile{};
 }
 
 // Counters that outlive a killed process.
@@ -69,12 +70,12 @@ class SharedMemory {
 };
 
 // What Checkpoints does in a training, step by step until it is killed.
-[[noreturn]] void save_for_ever(const CheckpointQuery& query, int64_t step,
-                                Shared& shared) {
+[[noreturn]] void save_for_ever(const checkpoint::CheckpointQuery& query,
+                                int64_t step, Shared& shared) {
   BackgroundSaver saver({.on_saved = [&](const fs::path& path) {
     const std::string name = path.stem();
     shared.last_saved = std::stoll(name.substr(name.find('-') + 1));
-    remove_old(query, {.keep_last = 2});
+    checkpoint::remove_old(query, {.keep_last = 2});
   }});
   while (true) {
     ++step;
@@ -91,7 +92,8 @@ class SharedMemory {
 TEST(Kill, At200MomentsOfSavingLosesNothingThatWasSaid) {
   at::set_num_threads(1);  // The children cannot use threads of this process.
   const TempDir temp;
-  const CheckpointQuery query{.folder = temp.path(), .patterns = {"step-*.pt"}};
+  const checkpoint::CheckpointQuery query{.folder = temp.path(),
+                                          .patterns = {"step-*.pt"}};
   const SharedMemory shared;
   std::mt19937 random(13);
   int num_hits = 0;
@@ -108,10 +110,10 @@ TEST(Kill, At200MomentsOfSavingLosesNothingThatWasSaid) {
     waitpid(child, nullptr, 0);
 
     EXPECT_LE(half_done(temp.path()).size(), 1U);
-    const auto removed = remove_leftovers(temp.path());
+    const auto removed = base::remove_leftovers(temp.path());
     num_hits += static_cast<int>(removed.size());
     EXPECT_TRUE(half_done(temp.path()).empty());
-    const CheckpointFile newest = newest_of_whole_files(query);
+    const checkpoint::CheckpointFile newest = newest_of_whole_files(query);
     ASSERT_GE(newest.step, shared->last_saved);
     ASSERT_GE(newest.step, step);
     const Tree tree = load_checkpoint(newest.path);
@@ -122,7 +124,7 @@ TEST(Kill, At200MomentsOfSavingLosesNothingThatWasSaid) {
     }
     step = newest.step;
   }
-  remove_old(query, {.keep_last = 2});
+  checkpoint::remove_old(query, {.keep_last = 2});
   EXPECT_EQ(files_below(temp.path()).size(), 2U);
   EXPECT_GT(num_hits, 50) << "too few kills hit the writing of a file";
 }
@@ -138,7 +140,7 @@ class KillTraining : public ::testing::Test {
                       "--global_batch_size=4", "--width=64", "--workers=1"}};
   }
 
-  CheckpointQuery query() const {
+  checkpoint::CheckpointQuery query() const {
     return {.folder = temp_.path() / "killed",
             .patterns = {"checkpoint_step_*.pt", "best_model.pt"},
             .step_key = "global_step"};
@@ -178,7 +180,7 @@ class KillTraining : public ::testing::Test {
       expect_in(process.out(), "resuming from " + resumed_from_.string());
     }
     EXPECT_LE(half_done(query().folder).size(), 1U);
-    const CheckpointFile newest = newest_of_whole_files(query());
+    const checkpoint::CheckpointFile newest = newest_of_whole_files(query());
     EXPECT_GE(newest.step, seen);
     // The line of a step follows its save, which runs beside the next step.
     const auto told = metric(query().folder, "train/loss").size();

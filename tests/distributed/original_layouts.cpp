@@ -13,15 +13,15 @@ OriginalLayout original_layout(const std::string& name) {
             .checkpoint = {.step = "", .loss = "loss"}};
   }
   if (name == "jit_images") {
-    JitRecipe recipe;
-    CommandLine line(Purpose::kTrain, recipe);
+    recipes::JitRecipe recipe;
+    cli::CommandLine line(Purpose::kTrain, recipe);
     line.parse({"--data_kind=images"}, {});
     return {.files = {.checkpoint = "checkpoint-{epoch}.pth",
                       .last = "checkpoint-last.pth"},
             .checkpoint = line.settings().checkpoint};
   }
   if (name == "dit") {
-    DitRecipe recipe;
+    recipes::DitRecipe recipe;
     Settings settings;
     recipe.describe(settings);
     return {.files = settings.files, .checkpoint = settings.checkpoint};

@@ -18,17 +18,19 @@ int main(int count, char** values) {
           "this worker knows only 'train probe' and 'eval probe'");
     }
     const auto command =
-        is_eval ? lockstep::eval_command : lockstep::train_command;
+        is_eval ? lockstep::cli::eval_command : lockstep::cli::train_command;
     lockstep::ProbeRecipe recipe;
     const auto write_to = [](int file) {
-      return [file](std::string_view text) { lockstep::write_all(file, text); };
+      return [file](std::string_view text) {
+        lockstep::base::write_all(file, text);
+      };
     };
     code = command(recipe, {words.begin() + 2, words.end()},
                    {.output = {.out = write_to(STDOUT_FILENO),
                                .err = write_to(STDERR_FILENO),
                                .columns = [] { return 0; },
                                .is_utf8 = true},
-                    .environment = lockstep::process_environment()});
+                    .environment = lockstep::base::process_environment()});
   });
   return failed != 0 ? failed : code;
 }

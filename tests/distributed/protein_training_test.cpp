@@ -110,31 +110,32 @@ TEST(ProteinTraining, EvaluatesAndPredictsStructures) {
     ASSERT_EQ(result.exit_code, 0) << result.err;
   };
   command({"eval", "protein"});
-  const std::string results = read_file(folder / "test_results.txt");
+  const std::string results = base::read_file(folder / "test_results.txt");
   for (const std::string name : {"loss", "recovery", "torsion_near"}) {
     expect_in(results, "\n" + name + ": ");
   }
-  const GeneratedChainConfig chains = {.seed = 7};
+  const proteins::GeneratedChainConfig chains = {.seed = 7};
   const auto inputs = temp.path() / "inputs";
   std::filesystem::create_directories(inputs);
-  std::vector<Protein> proteins;
+  std::vector<proteins::Protein> proteins;
   for (const int64_t i : {0, 1, 2}) {
-    proteins.push_back(
-        make_protein(generated_structure(chains, i), "chain.pdb"));
-    write_protein_file(inputs / fmt::format("chain{}.pt", i), proteins.back());
+    proteins.push_back(proteins::make_protein(
+        proteins::generated_structure(chains, i), "chain.pdb"));
+    proteins::write_protein_file(inputs / fmt::format("chain{}.pt", i),
+                                 proteins.back());
   }
   command(
       {"sample", "protein", "--pdb", inputs.string(), "--num_iterations=3"});
   for (size_t i = 0; i < proteins.size(); ++i) {
     const auto base = folder / "sampled_seed_0" / fmt::format("chain{}", i);
     const auto summary =
-        nlohmann::json::parse(read_file(base.string() + ".json"));
+        nlohmann::json::parse(base::read_file(base.string() + ".json"));
     const auto num_fragments = proteins[i].fragments.size();
     EXPECT_EQ(summary["residues"], proteins[i].residue_types.size());
     EXPECT_EQ(summary["fragments"], num_fragments);
     EXPECT_GE(summary["recovery"].get<double>(), 0);
     EXPECT_EQ(summary["torsions"], proteins[i].torsion_bins.size());
-    const auto table = read_file(base.string() + ".tsv");
+    const auto table = base::read_file(base.string() + ".tsv");
     EXPECT_EQ(std::ranges::count(table, '\n'), num_fragments + 1);
   }
 }

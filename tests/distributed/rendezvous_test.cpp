@@ -21,7 +21,7 @@ using testing::run_processes;
 template <typename Expected>
 std::string error_when_joining(
     const std::map<std::string, std::string>& changes) {
-  Environment environment = process_environment();
+  base::Environment environment = base::process_environment();
   for (const auto& [name, value] : changes) environment[name] = value;
   try {
     World::from_environment({.device = DeviceChoice::kCpu}, environment);
@@ -45,7 +45,7 @@ TEST(Rendezvous, TwoProcessesWithOneRankAreNamed) {
       return;
     }
     try {
-      Environment environment = process_environment();
+      base::Environment environment = base::process_environment();
       environment["RANK"] = "1";
       environment["TORCH_DISTRIBUTED_TIMEOUT"] = "1.5";
       World::from_environment({.device = DeviceChoice::kCpu}, environment);
@@ -148,7 +148,7 @@ TEST(Rendezvous, AnInterfaceThatIsNotThereIsSaid) {
 
 TEST(Rendezvous, AnInterfaceByNameIsUsed) {
   run_processes({.size = 2}, [] {
-    Environment environment = process_environment();
+    base::Environment environment = base::process_environment();
     environment["GLOO_SOCKET_IFNAME"] = "lo";
     const auto world =
         World::from_environment({.device = DeviceChoice::kCpu}, environment);

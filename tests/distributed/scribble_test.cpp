@@ -102,7 +102,7 @@ TEST_F(TrainedScribble, HasTheFilesOfTheGuide) {
                            "loss.png", "images/step2.png"}) {
     EXPECT_TRUE(fs::exists(folder() / name)) << name;
   }
-  const Image shown = read_image(folder() / "images" / "step2.png");
+  const data::Image shown = data::read_image(folder() / "images" / "step2.png");
   EXPECT_EQ(shown.width, 3 * 67);   // Image, truth, prediction.
   EXPECT_EQ(shown.height, 4 * 67);  // Four images.
 }
@@ -118,14 +118,14 @@ TEST_F(TrainedScribble, EvaluatesWholeImagesAlikeOnAnyNumberOfProcesses) {
     ASSERT_EQ(result.exit_code, 0) << result.err;
     expect_in(result.out, "samples: 40");
     expect_in(result.out, "iou: ");
-    const std::string text = read_file(save.string() + ".txt");
+    const std::string text = base::read_file(save.string() + ".txt");
     if (first.empty()) first = text;
     EXPECT_EQ(text, first);
     int num_images = 0;
     for (const std::string& name : files_below(save)) {
       num_images += name.ends_with(".png");
     }
-    EXPECT_EQ(num_images, kGeneratedToValidate);
+    EXPECT_EQ(num_images, voc::kGeneratedToValidate);
   }
   EXPECT_TRUE(std::regex_search(
       first, std::regex(R"(IOU_All: 0\.\d+\nIOU_Ind:( \S+){6}\nACC_Pix: 0\.)")))
@@ -134,10 +134,10 @@ TEST_F(TrainedScribble, EvaluatesWholeImagesAlikeOnAnyNumberOfProcesses) {
 
 TEST_F(TrainedScribble, SegmentsAUsersImages) {
   const fs::path images = temp_->path() / "mine";
-  const auto source = generated_truths();
+  const auto source = voc::generated_truths();
   for (const char* name : {"a.png", "deep/b.png", "c.png"}) {
     fs::create_directories((images / name).parent_path());
-    write_png(images / name, source->read(name[0]).image);
+    data::write_png(images / name, source->read(name[0]).image);
   }
   const auto result =
       command({"sample", "scribble", "--nproc", "2", "--checkpoint",
@@ -146,8 +146,10 @@ TEST_F(TrainedScribble, SegmentsAUsersImages) {
   expect_in(result.out, "3 inputs");
   const fs::path made = folder() / "sampled_seed_1000";
   for (const char* name : {"a", "deep/b", "c"}) {
-    const Image image = read_image(images / (std::string(name) + ".png"));
-    const Image classes = read_label_map(made / (std::string(name) + ".png"));
+    const data::Image image =
+        data::read_image(images / (std::string(name) + ".png"));
+    const data::Image classes =
+        data::read_label_map(made / (std::string(name) + ".png"));
     EXPECT_EQ(classes.width, image.width);
     EXPECT_EQ(classes.height, image.height);
     for (const uint8_t label : classes.pixels) ASSERT_LT(label, 6);
@@ -191,9 +193,9 @@ TEST_F(TrainedScribble, RefusesWhatCannotWork) {
 TEST_F(TrainedScribble, LosesNoImageAndCanLeaveBadOnesOut) {
   const fs::path images = temp_->path() / "several";
   fs::create_directories(images);
-  const Image image = generated_truths()->read(1).image;
-  write_png(images / "a.png", image);
-  write_png(images / "a.PNG", image);
+  const data::Image image = voc::generated_truths()->read(1).image;
+  data::write_png(images / "a.png", image);
+  data::write_png(images / "a.PNG", image);
   temp_->write("several/b.png", "no image");
   const Words words = {"sample",         "scribble",
                        "--checkpoint",   checkpoint(),

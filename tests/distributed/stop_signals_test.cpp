@@ -13,53 +13,54 @@ namespace {
 
 TEST(AgreedStop, SlowWorkStopsAtTheVeryNextBoundary) {
   testing::run_ranks({.size = 2}, [](const World& world) {
-    StopSignals signals;
+    run::StopSignals signals;
     signals.arm(world.status());
-    AgreedStop agreed(world, signals);
+    run::AgreedStop agreed(world, signals);
     // Quick on rank 0: the slower rank counts.
-    const Pace pace = world.is_main() ? Pace::kQuick : Pace::kSlow;
-    EXPECT_EQ(agreed.next(pace), StopRequest::kNone);
-    EXPECT_EQ(agreed.next(pace), StopRequest::kNone);
+    const run::Pace pace =
+        world.is_main() ? run::Pace::kQuick : run::Pace::kSlow;
+    EXPECT_EQ(agreed.next(pace), run::StopRequest::kNone);
+    EXPECT_EQ(agreed.next(pace), run::StopRequest::kNone);
     if (world.is_main()) raise(SIGINT);
-    EXPECT_EQ(agreed.next(pace), StopRequest::kInterrupt);
+    EXPECT_EQ(agreed.next(pace), run::StopRequest::kInterrupt);
     agreed.finish();
   });
 }
 
 TEST(AgreedStop, TheFirstBoundaryCountsAsSlow) {
   testing::run_ranks({.size = 2}, [](const World& world) {
-    StopSignals signals;
+    run::StopSignals signals;
     signals.arm(world.status());
-    AgreedStop agreed(world, signals);
+    run::AgreedStop agreed(world, signals);
     if (world.is_main()) raise(SIGTERM);
-    EXPECT_EQ(agreed.next(Pace::kSlow), StopRequest::kTerminate);
+    EXPECT_EQ(agreed.next(run::Pace::kSlow), run::StopRequest::kTerminate);
     agreed.finish();
   });
 }
 
 TEST(AgreedStop, QuickWorkDoesNotWaitForTheVote) {
   testing::run_ranks({.size = 2}, [](const World& world) {
-    StopSignals signals;
+    run::StopSignals signals;
     signals.arm(world.status());
-    AgreedStop agreed(world, signals);
-    EXPECT_EQ(agreed.next(Pace::kQuick), StopRequest::kNone);
-    EXPECT_EQ(agreed.next(Pace::kQuick), StopRequest::kNone);
+    run::AgreedStop agreed(world, signals);
+    EXPECT_EQ(agreed.next(run::Pace::kQuick), run::StopRequest::kNone);
+    EXPECT_EQ(agreed.next(run::Pace::kQuick), run::StopRequest::kNone);
     if (world.is_main()) raise(SIGINT);
-    EXPECT_EQ(agreed.next(Pace::kQuick), StopRequest::kNone);
-    EXPECT_EQ(agreed.next(Pace::kQuick), StopRequest::kInterrupt);
+    EXPECT_EQ(agreed.next(run::Pace::kQuick), run::StopRequest::kNone);
+    EXPECT_EQ(agreed.next(run::Pace::kQuick), run::StopRequest::kInterrupt);
     agreed.finish();
   });
 }
 
 TEST(AgreedStop, ASaveIsAskedForOnce) {
   testing::run_ranks({.size = 2}, [](const World& world) {
-    StopSignals signals;
+    run::StopSignals signals;
     signals.arm(world.status());
-    AgreedStop agreed(world, signals);
-    EXPECT_EQ(agreed.next(Pace::kSlow), StopRequest::kNone);
+    run::AgreedStop agreed(world, signals);
+    EXPECT_EQ(agreed.next(run::Pace::kSlow), run::StopRequest::kNone);
     if (world.is_main()) raise(SIGUSR1);
-    EXPECT_EQ(agreed.next(Pace::kSlow), StopRequest::kSave);
-    EXPECT_EQ(agreed.next(Pace::kSlow), StopRequest::kNone);
+    EXPECT_EQ(agreed.next(run::Pace::kSlow), run::StopRequest::kSave);
+    EXPECT_EQ(agreed.next(run::Pace::kSlow), run::StopRequest::kNone);
     agreed.finish();
   });
 }

@@ -38,13 +38,13 @@ TEST_F(TrainContinue, ACheckpointDoesNotEndUpInTheFolderOfAnotherRun) {
   run_well(tiny("a", {"--epochs=1"}));
   run_well(tiny("b", {"--epochs=2", "--seed=5"}));
   const auto files = files_below(in("b"));
-  const std::string metrics = read_file(in("b/metrics.jsonl"));
+  const std::string metrics = base::read_file(in("b/metrics.jsonl"));
   const ProcessResult result = run(again(
       "b", {"--resume", in("a/checkpoint_step_8.pt").string(), "--epochs=3"}));
   EXPECT_EQ(result.exit_code, 2) << result.out;
   expect_in(result.err, "holds another run");
   EXPECT_EQ(files_below(in("b")), files);
-  EXPECT_EQ(read_file(in("b/metrics.jsonl")), metrics);
+  EXPECT_EQ(base::read_file(in("b/metrics.jsonl")), metrics);
   // Without --save_dir the run goes on where the checkpoint lies.
   const ProcessResult beside =
       run(Training{.folder = {},
@@ -60,7 +60,7 @@ TEST_F(TrainContinue, FromAnOlderCheckpointTheNewerOnesAreKeptAside) {
                          "--epochs=3", "--lr=0.001", "--keep_last=1"}));
   EXPECT_EQ(last_step("run"), 24);
   EXPECT_TRUE(fs::exists(in("run/left_1/checkpoint_step_32.pt")));
-  expect_in(read_file(in("run/left_1/metrics.jsonl")), "\"step\":32");
+  expect_in(base::read_file(in("run/left_1/metrics.jsonl")), "\"step\":32");
   const ProcessResult latest =
       run(again("run", {"--resume=latest", "--epochs=4"}));
   expect_in(latest.out, "checkpoint_step_24.pt");
@@ -125,13 +125,13 @@ TEST_F(TrainContinue, AnotherOrderInTheMiddleOfAnEpochIsSaid) {
 
 TEST_F(TrainContinue, SamplingLeavesTheImagesOfTheTraining) {
   run_well(tiny("run", {"--n_steps=4", "--sample_every=4"}));
-  const std::string before = read_file(in("run/samples/step_4.png"));
+  const std::string before = base::read_file(in("run/samples/step_4.png"));
   const ProcessResult result =
       run({WORKER_PROGRAM, "sample", "tiny", "--device=cpu", "--seed=7",
            "--checkpoint", in("run/checkpoint_step_4.pt")},
           {.timeout_seconds = 60});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(read_file(in("run/samples/step_4.png")), before);
+  EXPECT_EQ(base::read_file(in("run/samples/step_4.png")), before);
   EXPECT_TRUE(fs::exists(in("run/sampled_seed_7/samples/step_4.png")));
 }
 
@@ -173,7 +173,7 @@ TEST_F(TrainContinue, WeightsThatDoNotFitAreNamed) {
   ASSERT_EQ(partial.exit_code, 0) << partial.err;
   expect_in(partial.err, "1 of 6 tensors loaded\nskipped, the shapes differ");
   expect_in(partial.err, shapes);
-  const std::string none = temp_.write("none.pt", read_file(from));
+  const std::string none = temp_.write("none.pt", base::read_file(from));
   const ProcessResult nothing =
       run({.recipe = "probe",
            .folder = in("probe"),
@@ -217,7 +217,7 @@ TEST_F(TrainContinue, TypedFlagsBeatTheRivalsOfTheRun) {
                          "--warmup_epochs=0.5", "--save_every_epochs=1",
                          "--keep_last=0"}));
   EXPECT_EQ(last_step("run"), 16);
-  const std::string config = read_file(in("run/config.yaml"));
+  const std::string config = base::read_file(in("run/config.yaml"));
   for (const char* line : {"n_steps: null", "use_amp: false", "warmup_steps: 0",
                            "save_every: null"}) {
     expect_in(config, line);
@@ -226,7 +226,7 @@ TEST_F(TrainContinue, TypedFlagsBeatTheRivalsOfTheRun) {
 
 TEST_F(TrainContinue, ADamagedConfigFileIsMadeAnewFromTheCheckpoint) {
   run_well(tiny("run", {"--epochs=1", "--lr=0.0125"}));
-  const std::string config = read_file(in("run/config.yaml"));
+  const std::string config = base::read_file(in("run/config.yaml"));
   fs::resize_file(in("run/config.yaml"), config.size() / 2);
   const ProcessResult result =
       run(again("run", {"--resume=latest", "--epochs=2"}));
@@ -237,7 +237,7 @@ TEST_F(TrainContinue, ADamagedConfigFileIsMadeAnewFromTheCheckpoint) {
   EXPECT_EQ(last_step("run"), 16);
   std::string expected = config;
   expected.replace(expected.find("epochs: 1\n"), 10, "epochs: 2\n");
-  EXPECT_EQ(read_file(in("run/config.yaml")), expected);
+  EXPECT_EQ(base::read_file(in("run/config.yaml")), expected);
 }
 
 TEST_F(TrainContinue, ARunThatWasStoppedEarlyGoesOnWithMorePatience) {
@@ -309,7 +309,7 @@ TEST_F(TrainContinue, AWriteThatFailedAndLaterOnesThatDidNotAreNoFailure) {
   fs::create_directories(in("end/checkpoint_step_8.pt/x"));
   const ProcessResult lost = run(tiny("end", {"--epochs=1"}));
   EXPECT_EQ(lost.exit_code, 3);
-  expect_in(read_file(in("end/train.log")), "could not be written");
+  expect_in(base::read_file(in("end/train.log")), "could not be written");
 }
 
 TEST_F(TrainContinue, ASaveSignalAtAnyTimeKillsNobodyAndSavesOnce) {

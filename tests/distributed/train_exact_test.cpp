@@ -94,7 +94,7 @@ struct PlainLoop {
     Settings settings;
     recipe.describe(settings);
     settings.options.refresh_defaults();
-    parse_command(settings.options, flags);
+    config::parse_command(settings.options, flags);
     torch::manual_seed(settings.common.seed);
     const auto task = recipe.build(settings, Purpose::kTrain);
     const auto data = task->data().train;

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 pid_t rank_pid(const fs::path& record, int rank) {
-  return std::stoi(read_file(record / ("pid_" + std::to_string(rank))));
+  return std::stoi(base::read_file(record / ("pid_" + std::to_string(rank))));
 }
 
 // All that a checkpoint has to keep.
@@ -91,8 +91,8 @@ class TrainResume : public ::testing::Test {
     expect_equal(actual.at("lockstep").at("state").value(),
                  expected.at("lockstep").at("state").value(), "state");
     for (const std::string& name : files_below(whole / "samples")) {
-      EXPECT_EQ(read_file(stopped / "samples" / name),
-                read_file(whole / "samples" / name));
+      EXPECT_EQ(base::read_file(stopped / "samples" / name),
+                base::read_file(whole / "samples" / name));
     }
     EXPECT_EQ(files_below(stopped / "samples"), files_below(whole / "samples"));
   }
@@ -354,7 +354,7 @@ TEST_F(TrainResume, SettingsNeedNotBeTypedAgain) {
   expect_equal(learned(last_checkpoint(elsewhere.folder)),
                learned(last_checkpoint(whole.folder)));
   // What belonged to one start is not kept.
-  const std::string config = read_file(part.folder / "config.yaml");
+  const std::string config = base::read_file(part.folder / "config.yaml");
   for (const char* word : {"resume", "overwrite", "world_size", "local_rank"}) {
     expect_not_in(config, word);
   }

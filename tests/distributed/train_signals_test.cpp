@@ -115,8 +115,8 @@ TEST_P(TrainSignals, SavesAndResumesToTheSameBits) {
   expect_equal(actual.at("lockstep").at("state").value(),
                expected.at("lockstep").at("state").value());
   for (const std::string& name : files_below(in("whole/samples"))) {
-    EXPECT_EQ(read_file(in("stopped/samples/" + name)),
-              read_file(in("whole/samples/" + name)));
+    EXPECT_EQ(base::read_file(in("stopped/samples/" + name)),
+              base::read_file(in("whole/samples/" + name)));
   }
 }
 
@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(All, TrainSignals,
                          ::testing::Combine(::testing::ValuesIn(kSignals),
                                             ::testing::ValuesIn(kMoments)),
                          [](const auto& info) {
-                           return signal_name(std::get<0>(info.param)) + "In" +
-                                  std::get<1>(info.param).name;
+                           return base::signal_name(std::get<0>(info.param)) +
+                                  "In" + std::get<1>(info.param).name;
                          });
 
 }  // namespace

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 std::vector<Json> records(const fs::path& folder) {
   std::vector<Json> all;
   for (const std::string& line :
-       split(read_file(folder / "metrics.jsonl"), '\n')) {
+       base::split(base::read_file(folder / "metrics.jsonl"), '\n')) {
     if (!line.empty()) all.push_back(Json::parse(line));
   }
   return all;
@@ -133,7 +133,7 @@ at::Tensor weight(const Tree& checkpoint, const std::string& name) {
 std::vector<Seen> read_record(const fs::path& folder, int rank) {
   std::vector<Seen> all;
   const auto path = folder / ("rank_" + std::to_string(rank) + ".txt");
-  for (const std::string& line : split(read_file(path), '\n')) {
+  for (const std::string& line : base::split(base::read_file(path), '\n')) {
     std::istringstream words(line);
     Seen seen;
     if (!(words >> seen.phase >> seen.checksum)) continue;

@@ -122,11 +122,11 @@ TEST(World, AVoteDoesNotWaitForSlowRanks) {
   run_ranks({.size = 2}, [](const World& world) {
     auto vote = world.make_vote();
     world.barrier();
-    const int64_t begin = monotonic_ns();
+    const int64_t begin = base::monotonic_ns();
     if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
     vote.post(1);
     if (world.rank() == 0) {
-      EXPECT_LT(seconds_between(begin, monotonic_ns()), 0.5);
+      EXPECT_LT(base::seconds_between(begin, base::monotonic_ns()), 0.5);
     }
     EXPECT_EQ(vote.read(), 1);
   });

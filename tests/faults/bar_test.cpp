@@ -21,7 +21,8 @@ constexpr const char* kBorder =
     "============================================================";
 
 std::string bar(int64_t step) {
-  return bar_text({.step = step, .total_steps = 100}, {.columns = kColumns});
+  return track::bar_text({.step = step, .total_steps = 100},
+                         {.columns = kColumns});
 }
 
 class Bar : public ::testing::Test {
@@ -30,7 +31,8 @@ class Bar : public ::testing::Test {
     for (size_t rank = 0; rank < orders_.size(); ++rank) {
       const auto path = folder_.path() / std::to_string(rank);
       EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
-      orders_[rank] = FileDescriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
+      orders_[rank] =
+          base::FileDescriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
     }
   }
 
@@ -47,7 +49,7 @@ class Bar : public ::testing::Test {
   }
 
   void tell(size_t rank, const std::string& order) const {
-    write_all(orders_[rank].get(), order + "\n");
+    base::write_all(orders_[rank].get(), order + "\n");
   }
 
   void tell_all(const std::string& order) const {
@@ -61,12 +63,12 @@ class Bar : public ::testing::Test {
 
   // The end of a line is made "\r\n" by the terminal itself.
   void expect_only_plain_lines() {
-    const std::string text = replace_all(terminal_.bytes(), "\r\n", "\n");
+    const std::string text = base::replace_all(terminal_.bytes(), "\r\n", "\n");
     EXPECT_EQ(text.find_first_of("\r\x1b"), std::string::npos) << text;
   }
 
   TempDir folder_;
-  std::array<FileDescriptor, 2> orders_;
+  std::array<base::FileDescriptor, 2> orders_;
   Terminal terminal_{kColumns};
 };
 

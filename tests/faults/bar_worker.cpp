@@ -18,19 +18,21 @@
 namespace lockstep {
 namespace {
 
-ConsoleOutput real_output(const Environment& environment) {
+track::ConsoleOutput real_output(const base::Environment& environment) {
   return {
-      .out = [](std::string_view text) { write_all(STDOUT_FILENO, text); },
-      .err = [](std::string_view text) { write_all(STDERR_FILENO, text); },
+      .out =
+          [](std::string_view text) { base::write_all(STDOUT_FILENO, text); },
+      .err =
+          [](std::string_view text) { base::write_all(STDERR_FILENO, text); },
       .columns =
           [environment] {
-            return terminal_columns(STDOUT_FILENO, environment);
+            return base::terminal_columns(STDOUT_FILENO, environment);
           },
       // Each frame is drawn.
       .now_ns = [now = int64_t{0}]() mutable { return now += 1'000'000'000; }};
 }
 
-void follow(std::istream& orders, Console& console) {
+void follow(std::istream& orders, track::Console& console) {
   std::string line;
   while (std::getline(orders, line)) {
     const auto space = std::min(line.find(' '), line.size() - 1);
@@ -57,12 +59,12 @@ void follow(std::istream& orders, Console& console) {
 
 int main(int, char** values) {
   using namespace lockstep;
-  const Environment environment = process_environment();
+  const base::Environment environment = base::process_environment();
   const auto rank =
-      static_cast<int>(find_integer(environment, "RANK").value_or(0));
+      static_cast<int>(base::find_integer(environment, "RANK").value_or(0));
   std::ifstream orders(std::string(values[1]) + "/" + std::to_string(rank));
-  Console console({.rank = rank, .speaks = rank == 0},
-                  real_output(environment));
+  track::Console console({.rank = rank, .speaks = rank == 0},
+                         real_output(environment));
   follow(orders, console);
   return 0;
 }

@@ -197,7 +197,7 @@ TEST(Failure, AGracefulWorkerHasTimeToSave) {
                 "0.05; done",
                 {.folder = folder.path().string()});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_EQ(read_file(folder.path() / "saved"), "saved\n");
+  EXPECT_EQ(base::read_file(folder.path() / "saved"), "saved\n");
 }
 
 TEST(Failure, LastWordsOfADyingRankAreNotLost) {

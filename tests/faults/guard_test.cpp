@@ -18,7 +18,7 @@ constexpr const char* kObedient =
     "while true; do sleep 0.05; done";
 
 char state_of(pid_t pid) {
-  const auto process = find_process(pid);
+  const auto process = launch::find_process(pid);
   return process ? process->state : '?';
 }
 
@@ -160,8 +160,8 @@ TEST(Guard, IsNotFoundByTheNamesOfTheOthers) {
   wait_until_ready(launcher);
   const std::string folder =
       "/proc/" + std::to_string(find_guard(launcher.pid()));
-  EXPECT_EQ(read_file(folder + "/comm"), "job-guard\n");
-  const std::string words = read_file(folder + "/cmdline");
+  EXPECT_EQ(base::read_file(folder + "/comm"), "job-guard\n");
+  const std::string words = base::read_file(folder + "/cmdline");
   EXPECT_FALSE(contains(words, "lockstep")) << words;
   EXPECT_FALSE(contains(words, "ready")) << words;
   EXPECT_EQ(launcher.wait().exit_code, 0);

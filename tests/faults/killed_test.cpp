@@ -24,7 +24,7 @@ TEST(Crash, AKilledRankIsShownWithItsPeakMemory) {
   ASSERT_NE(at, std::string::npos) << cause;
   const std::string size =
       cause.substr(at + 14, cause.find(" MiB", at) - at - 14);
-  EXPECT_GE(parse_number(size).value_or(0), 200) << cause;
+  EXPECT_GE(base::parse_number(size).value_or(0), 200) << cause;
   EXPECT_TRUE(contains(cause, " MiB resident at its peak\n")) << cause;
 }
 

@@ -62,7 +62,7 @@ void wait_for_family(const Process& launcher) {
 }
 
 Words sorted_lines(const std::string& text) {
-  Words lines = split(text, '\n');
+  Words lines = base::split(text, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   std::sort(lines.begin(), lines.end());
   return lines;
@@ -71,7 +71,8 @@ Words sorted_lines(const std::string& text) {
 namespace {
 
 pid_t find_named(pid_t launcher, const std::string& name) {
-  for (const ProcessInfo& process : find_descendants(launcher)) {
+  for (const launch::ProcessInfo& process :
+       launch::find_descendants(launcher)) {
     if (process.command == name) return process.pid;
   }
   return 0;

@@ -18,11 +18,11 @@ TEST(Load, SixteenRanksLoseNoLineAndKeepTheirOrder) {
       {.timeout_seconds = 110});
   EXPECT_EQ(result.exit_code, 0);
   std::map<std::string, int> next;
-  for (const std::string& line : split(result.out, '\n')) {
+  for (const std::string& line : base::split(result.out, '\n')) {
     if (line.empty()) continue;
-    const auto words = split(line, ' ');
+    const auto words = base::split(line, ' ');
     ASSERT_EQ(words.size(), 2u) << line;
-    ASSERT_EQ(parse_integer(words[1]), next[words[0]]) << line;
+    ASSERT_EQ(base::parse_integer(words[1]), next[words[0]]) << line;
     ++next[words[0]];
   }
   EXPECT_EQ(next.size(), 16u);
@@ -35,7 +35,7 @@ TEST(Load, ASlowReaderOfTheConsoleLosesNothing) {
                            lockstep + " run --nproc=4 seq 1 50000 | "
                                       "(sleep 1; wc -l)"},
                           {.timeout_seconds = 60});
-  EXPECT_EQ(parse_integer(trim(result.out)), 200'000);
+  EXPECT_EQ(base::parse_integer(base::trim(result.out)), 200'000);
 }
 
 }  // namespace

@@ -43,9 +43,9 @@ TEST(Output, RedirectsGoToFilesOnly) {
   EXPECT_EQ(result.err, "");
   const auto run = run_folder(logs);
   EXPECT_TRUE(run.filename().string().starts_with("job_"));
-  EXPECT_EQ(read_file(run / "attempt_0/0/stdout.log"), "out 0\n");
-  EXPECT_EQ(read_file(run / "attempt_0/0/stderr.log"), "err 0\n");
-  EXPECT_EQ(read_file(run / "attempt_0/1/stderr.log"), "err 1\n");
+  EXPECT_EQ(base::read_file(run / "attempt_0/0/stdout.log"), "out 0\n");
+  EXPECT_EQ(base::read_file(run / "attempt_0/0/stderr.log"), "err 0\n");
+  EXPECT_EQ(base::read_file(run / "attempt_0/1/stderr.log"), "err 1\n");
   EXPECT_FALSE(fs::exists(run / "attempt_0/1/stdout.log"));
 }
 
@@ -57,7 +57,8 @@ TEST(Output, TeeGoesToFilesAndWithAPrefixToTheConsole) {
             (Words{"[default0]:out 0", "[default1]:out 1"}));
   EXPECT_EQ(sorted_lines(result.err),
             (Words{"[default0]:err 0", "[default1]:err 1"}));
-  EXPECT_EQ(read_file(run_folder(logs) / "attempt_0/1/stdout.log"), "out 1\n");
+  EXPECT_EQ(base::read_file(run_folder(logs) / "attempt_0/1/stdout.log"),
+            "out 1\n");
 }
 
 TEST(Output, FilteredLinesAreCopiedWithTheirRank) {
@@ -65,8 +66,8 @@ TEST(Output, FilteredLinesAreCopiedWithTheirRank) {
   run_shell({"--nproc=2", "--duplicate-stdout-filters=loss", "--log-dir",
              logs.path().string()},
             "echo loss $RANK; echo other", quiet());
-  EXPECT_EQ(sorted_lines(
-                read_file(run_folder(logs) / "attempt_0/filtered_stdout.log")),
+  EXPECT_EQ(sorted_lines(base::read_file(run_folder(logs) /
+                                         "attempt_0/filtered_stdout.log")),
             (Words{"[default0]:loss 0", "[default1]:loss 1"}));
 }
 
@@ -85,7 +86,7 @@ TEST(Output, LogLinesThatAFullDiskTakesAreReported) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(count(result.err, "cannot write log file"), 1) << result.err;
   const std::string log =
-      read_file(run_folder(logs) / "attempt_0/0/stdout.log");
+      base::read_file(run_folder(logs) / "attempt_0/0/stdout.log");
   // The last one in the file is cut.
   const int missing = 2000 - count(log, "\n");
   EXPECT_TRUE(contains(result.err, "lockstep: " + std::to_string(missing) +

@@ -51,7 +51,7 @@ class TakenPort : public ::testing::Test {
              "s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n"
              "print('port', s.getsockname()[1], 'end'); time.sleep(60)\n"}) {
     EXPECT_TRUE(holder_.wait_for_output("end"));
-    port_ = split(holder_.out(), ' ')[1];
+    port_ = base::split(holder_.out(), ' ')[1];
   }
 
   void expect_refusal(const ProcessResult& result) const {

@@ -56,7 +56,8 @@ TEST(Silence, StoppedRanksAreNamedAndLeftAlone) {
   const double begin = now_seconds();
   wait_for([&] { return now_seconds() - begin > 11; }, 20);
   EXPECT_EQ(count(launcher.err(), "is stopped (SIGSTOP)"), 2);
-  for (const ProcessInfo& process : find_descendants(launcher.pid())) {
+  for (const launch::ProcessInfo& process :
+       launch::find_descendants(launcher.pid())) {
     kill(process.pid, SIGCONT);
   }
   const auto result = launcher.wait();

@@ -25,11 +25,11 @@ using namespace lockstep;
 
 constexpr unsigned kQuietSeconds = 20;
 
-int stay_silent(const std::string& mode, const Environment& environment) {
-  auto training = TrainingStatusWriter::from_environment(environment);
+int stay_silent(const std::string& mode, const base::Environment& environment) {
+  auto training = base::TrainingStatusWriter::from_environment(environment);
   if (mode == "stuck") {
     training.start(4, std::nullopt);
-    training.begin(Activity::kStep);
+    training.begin(base::Activity::kStep);
     sleep(300);
   }
   if (mode == "suspend") raise(SIGSTOP);
@@ -41,14 +41,14 @@ int stay_silent(const std::string& mode, const Environment& environment) {
 
 int main(int count, char** values) {
   const std::string mode = count > 1 ? values[1] : "";
-  const Environment environment = process_environment();
-  auto status = StatusWriter::from_environment(environment);
-  const auto rank = find_integer(environment, "RANK").value_or(0);
+  const base::Environment environment = base::process_environment();
+  auto status = base::StatusWriter::from_environment(environment);
+  const auto rank = base::find_integer(environment, "RANK").value_or(0);
   status.set_place(static_cast<int>(rank), 2);
   status.set_step(4);
-  status.start_collective(Collective::kBroadcast, 1024);
+  status.start_collective(base::Collective::kBroadcast, 1024);
   status.finish_collective();
-  status.set_phase(Phase::kLoadingData);
+  status.set_phase(base::Phase::kLoadingData);
   if (mode == "stuck" || mode == "quiet" || mode == "suspend") {
     return stay_silent(mode, environment);
   }
@@ -58,11 +58,11 @@ int main(int count, char** values) {
     return 0;
   }
   usleep(300'000);
-  status.set_phase(Phase::kBackward);
-  status.start_collective(Collective::kAllReduce, 4096);
+  status.set_phase(base::Phase::kBackward);
+  status.start_collective(base::Collective::kAllReduce, 4096);
   if (mode == "hang") sleep(60);
   usleep(300'000);
   const TimeoutError error("all_reduce #2 timed out");
-  report_to_launcher(error);
+  base::report_to_launcher(error);
   return exit_code(error);
 }

@@ -139,7 +139,7 @@ TEST_F(Stop, NoRankIsWaitedForWhenAnotherOneFailed) {
 TEST_F(Stop, APersonAtATerminalReadsWhatIsWaitedFor) {
   Terminal terminal(/*columns=*/400);
   Process launcher(training("normal"), {.terminal_fd = terminal.worker_fd()});
-  const auto screen = [&] { return join(terminal.lines(), "\n"); };
+  const auto screen = [&] { return base::join(terminal.lines(), "\n"); };
   ASSERT_TRUE(wait_for(
       [&] {
         const std::string text = screen();

@@ -31,8 +31,8 @@ TEST(StuckKeeper, TheLauncherEndsTheJobPolitely) {
   const auto result = launcher.wait();
   EXPECT_EQ(result.exit_code, 143);
   EXPECT_TRUE(contains(result.err, "does not answer")) << result.err;
-  EXPECT_EQ(read_file(folder.path() / "saved0"), "0\n");
-  EXPECT_EQ(read_file(folder.path() / "saved1"), "1\n");
+  EXPECT_EQ(base::read_file(folder.path() / "saved0"), "0\n");
+  EXPECT_EQ(base::read_file(folder.path() / "saved1"), "1\n");
   EXPECT_TRUE(wait_until_gone(launcher.marker(), 5).empty());
 }
 

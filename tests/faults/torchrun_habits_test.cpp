@@ -19,7 +19,7 @@ class OuterErrorFile : public ::testing::Test {
                             {"CUDA_VISIBLE_DEVICES", ""}}};
   }
   std::string message() const {
-    const auto report = read_error_file(file_);
+    const auto report = base::read_error_file(file_);
     return report ? report->message : "";
   }
 
@@ -39,7 +39,7 @@ TEST_F(OuterErrorFile, GetsTheRootCause) {
                 options());
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(message(), "E: rank 1");
-  EXPECT_TRUE(contains(read_file(file_), "\"errorCode\":3"));
+  EXPECT_TRUE(contains(base::read_file(file_), "\"errorCode\":3"));
 }
 
 TEST_F(OuterErrorFile, GetsTheLaunchersOwnErrors) {

@@ -60,7 +60,8 @@ TEST_F(TrainCommand, StartsAsManyAsAskedFor) {
 
 TEST_F(TrainCommand, ThePortInTheWorkersFlagsIsWhereRanksMeet) {
   const std::string script = "#!/bin/sh\necho $MASTER_PORT \"$@\"\n";
-  const std::string port = std::to_string(StoreSocket::any("127.0.0.1").port());
+  const std::string port =
+      std::to_string(launch::StoreSocket::any("127.0.0.1").port());
   const std::string worker = folder_.write_script("lockstep-worker", script);
   const auto behind =
       run(command({"run", worker, "train", "protein", "--master_port", port}));

@@ -38,19 +38,19 @@ int main(int count, char** values) {
   if (count != 3) return 2;
   const std::string mode = values[1];
   const std::string folder = values[2];
-  const Environment environment = process_environment();
-  install_crash_handler(crash_file(environment));
-  const auto rank = find_integer(environment, "RANK").value_or(0);
+  const base::Environment environment = base::process_environment();
+  base::install_crash_handler(base::crash_file(environment));
+  const auto rank = base::find_integer(environment, "RANK").value_or(0);
   for (const int signal : {SIGINT, SIGTERM}) {
     std::signal(signal, [](int number) { stop_signal = number; });
   }
-  auto status = StatusWriter::from_environment(environment);
+  auto status = base::StatusWriter::from_environment(environment);
   status.set_place(static_cast<int>(rank), 2);
   status.set_step(12);
-  status.set_phase(Phase::kForward);
-  auto training = TrainingStatusWriter::from_environment(environment);
+  status.set_phase(base::Phase::kForward);
+  auto training = base::TrainingStatusWriter::from_environment(environment);
   training.start(12, rank == 0 ? std::optional<int64_t>(10) : std::nullopt);
-  training.begin(Activity::kStep);
+  training.begin(base::Activity::kStep);
   std::printf("ready %d\n", static_cast<int>(rank));
   std::fflush(stdout);
   if (mode == "crash" && rank == 1) write_to_nowhere();
@@ -60,10 +60,10 @@ int main(int count, char** values) {
   }
   wait_for_file(folder + "/go");
   training.set_num_steps(13);
-  training.begin(Activity::kSaving);
+  training.begin(base::Activity::kSaving);
   training.start_save();
   if (rank == 0 && mode != "full") training.note_saved(13);
-  training.begin(Activity::kFinishing);
+  training.begin(base::Activity::kFinishing);
   if (mode == "hang") {
     for (;;) pause();
   }

@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static lockstep::Sample sample;  // Takes long to make.
   sample.values = {};
   try {
-    lockstep::parse_command(sample.options, lockstep::split(text, '\n'));
+    lockstep::config::parse_command(sample.options,
+                                    lockstep::base::split(text, '\n'));
   } catch (const lockstep::ConfigError&) {
     lockstep::fuzz::require(sample.values == lockstep::SampleValues{});
   }

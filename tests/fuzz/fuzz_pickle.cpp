@@ -5,7 +5,7 @@
 
 namespace {
 
-using lockstep::ByteStorage;
+using lockstep::formats::ByteStorage;
 
 std::shared_ptr<const ByteStorage> make_storage(std::string_view key,
                                                 int64_t num_bytes) {
@@ -22,13 +22,16 @@ std::shared_ptr<const ByteStorage> make_storage(std::string_view key,
 // What can be read and written can be read again.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return lockstep::fuzz::read_or_refuse([&] {
-    lockstep::ByteReader in(std::as_bytes(std::span(data, size)));
-    const lockstep::Value value = lockstep::read_pickle(in, make_storage);
+    lockstep::formats::ByteReader in(std::as_bytes(std::span(data, size)));
+    const lockstep::formats::Value value =
+        lockstep::formats::read_pickle(in, make_storage);
     lockstep::testing::describe(value);
-    const lockstep::Pickle again = lockstep::write_pickle(value);
+    const lockstep::formats::Pickle again =
+        lockstep::formats::write_pickle(value);
     try {
-      lockstep::ByteReader written(lockstep::as_bytes(again.bytes));
-      lockstep::read_pickle(written, make_storage);
+      lockstep::formats::ByteReader written(
+          lockstep::formats::as_bytes(again.bytes));
+      lockstep::formats::read_pickle(written, make_storage);
     } catch (const lockstep::Error&) {
       lockstep::fuzz::require(false);
     }

@@ -13,14 +13,14 @@ constexpr size_t kNumClients = 4;
 
 class Clients {
  public:
-  void receive(StoreClientId client, std::string_view bytes) {
+  void receive(net::StoreClientId client, std::string_view bytes) {
     if (!connected_.contains(client)) {
       engine_.connect(client);
       connected_.insert(client);
     }
     try {
       engine_.receive(client, bytes,
-                      [this](StoreClientId to, std::string_view) {
+                      [this](net::StoreClientId to, std::string_view) {
                         fuzz::require(connected_.contains(to));
                       });
     } catch (const FormatError&) {
@@ -29,12 +29,12 @@ class Clients {
     fuzz::require(engine_.num_stored_bytes() <= limits().max_stored_bytes);
   }
 
-  void leave(StoreClientId client) {
+  void leave(net::StoreClientId client) {
     engine_.disconnect(client);
     connected_.erase(client);
   }
 
-  static StoreLimits limits() {
+  static net::StoreLimits limits() {
     return {.max_value_bytes = 4096,
             .max_request_bytes = 8192,
             .max_reply_bytes = 16384,
@@ -42,8 +42,8 @@ class Clients {
   }
 
  private:
-  StoreEngine engine_{{.limits = limits(), .secret = "s"}};
-  std::set<StoreClientId> connected_;
+  net::StoreEngine engine_{{.limits = limits(), .secret = "s"}};
+  std::set<net::StoreClientId> connected_;
 };
 
 }  // namespace

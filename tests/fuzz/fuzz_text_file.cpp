@@ -6,7 +6,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* name : {"a.json", "a.jsonl", "a.txt"}) {
     lockstep::fuzz::read_or_refuse([&] {
       const auto text = lockstep::fuzz::as_text(data, size);
-      for (const auto& item : lockstep::parse_text_file(text, name)) {
+      for (const auto& item : lockstep::text::parse_text_file(text, name)) {
         lockstep::fuzz::require(!item.text.empty());
       }
     });

@@ -7,11 +7,11 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return lockstep::fuzz::read_or_refuse([&] {
     const std::string text(lockstep::fuzz::as_text(data, size));
-    const lockstep::BpeTokenizer tokenizer({.json = text});
+    const lockstep::text::BpeTokenizer tokenizer({.json = text});
     const auto ids = tokenizer.encode(text.substr(0, 500) + "abc </s>\xff");
     for (const int64_t id : ids) {
       lockstep::fuzz::require(id >= 0 && id < tokenizer.vocab_size());
     }
-    lockstep::fuzz::require(lockstep::is_utf8(tokenizer.decode(ids)));
+    lockstep::fuzz::require(lockstep::base::is_utf8(tokenizer.decode(ids)));
   });
 }

@@ -7,8 +7,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static lockstep::Sample sample;  // Takes long to make.
   sample.values = {};
   try {
-    lockstep::apply_yaml_text(sample.options,
-                              lockstep::fuzz::as_text(data, size), "fuzz.yaml");
+    lockstep::config::apply_yaml_text(
+        sample.options, lockstep::fuzz::as_text(data, size), "fuzz.yaml");
   } catch (const lockstep::ConfigError&) {
     lockstep::fuzz::require(sample.values == lockstep::SampleValues{});
   }

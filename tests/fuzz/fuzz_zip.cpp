@@ -3,8 +3,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return lockstep::fuzz::read_or_refuse([&] {
-    const lockstep::ZipReader zip(lockstep::fuzz::as_file(data, size));
-    for (const lockstep::ZipEntry& entry : zip.entries()) {
+    const lockstep::formats::ZipReader zip(lockstep::fuzz::as_file(data, size));
+    for (const lockstep::formats::ZipEntry& entry : zip.entries()) {
       lockstep::fuzz::require(zip.find(entry.name) == &entry);
       const auto content = zip.storage(entry);
       lockstep::fuzz::require(content->bytes().size() == entry.size);

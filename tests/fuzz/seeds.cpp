@@ -26,65 +26,69 @@ using Seeds = std::vector<std::string>;
 
 std::string npz_bytes() {
   const testing::TempDir folder;
-  write_npz(folder.path() / "a", {{"mu", float_tensor({2, 2}, {1, 2, 3, 4})},
-                                  {"sigma", float_tensor({3}, {1, 2, 3})}});
-  return read_file(folder.path() / "a");
+  formats::write_npz(folder.path() / "a",
+                     {{"mu", float_tensor({2, 2}, {1, 2, 3, 4})},
+                      {"sigma", float_tensor({3}, {1, 2, 3})}});
+  return base::read_file(folder.path() / "a");
 }
 
 // Pieces as fuzz_store cuts them: client, length, bytes.
 std::string store_bytes() {
-  using Q = StoreQuery;
+  using Q = net::StoreQuery;
   const std::string hello =
-      encode_request({.query = Q::kValidate, .number = kStoreMagic});
+      net::encode_request({.query = Q::kValidate, .number = net::kStoreMagic});
   std::string bytes;
   const auto send = [&](char client, const std::string& request) {
     bytes += {client, static_cast<char>(request.size())};
     bytes += request;
   };
   for (const char client : {'\0', '\1'}) send(client, hello);
-  for (const StoreRequest& request : std::vector<StoreRequest>{
-           {.query = Q::kCompareSet, .keys = {kProofKey}, .values = {"s", ""}},
+  for (const net::StoreRequest& request : std::vector<net::StoreRequest>{
+           {.query = Q::kCompareSet,
+            .keys = {net::kProofKey},
+            .values = {"s", ""}},
            {.query = Q::kWait, .keys = {"/a", "/q"}},
            {.query = Q::kCancelWait},
            {.query = Q::kAdd, .keys = {"/lockstep/n"}, .number = 1},
            {.query = Q::kMultiGet, .keys = {"/a", "/b"}},
            {.query = Q::kListKeys}}) {
-    send('\0', encode_request(request));
+    send('\0', net::encode_request(request));
   }
-  for (const StoreRequest& request : std::vector<StoreRequest>{
+  for (const net::StoreRequest& request : std::vector<net::StoreRequest>{
            {.query = Q::kMultiSet, .keys = {"/a", "/b"}, .values = {"1", "2"}},
            {.query = Q::kQueuePush, .keys = {"/q"}, .values = {"e"}},
            {.query = Q::kQueuePop, .keys = {"/q"}},
            {.query = Q::kAppend, .keys = {"/a"}, .values = {"x"}},
            {.query = Q::kDeleteKey, .keys = {"/a"}}}) {
-    send('\1', encode_request(request));
+    send('\1', net::encode_request(request));
   }
   return bytes;
 }
 
 std::string safetensors_bytes() {
   const testing::TempDir folder;
-  write_safetensors(folder.path() / "a",
-                    {{{"mu", float_tensor({2, 2}, {1, 2, 3, 4})},
-                      {"x", float_tensor({}, {1})}}});
-  return read_file(folder.path() / "a");
+  formats::write_safetensors(folder.path() / "a",
+                             {{{"mu", float_tensor({2, 2}, {1, 2, 3, 4})},
+                               {"x", float_tensor({}, {1})}}});
+  return base::read_file(folder.path() / "a");
 }
 
-std::string torch_bytes(const Value& value) {
+std::string torch_bytes(const formats::Value& value) {
   const testing::TempDir folder;
-  write_torch_file(folder.path() / "a", value);
-  return read_file(folder.path() / "a");
+  formats::write_torch_file(folder.path() / "a", value);
+  return base::read_file(folder.path() / "a");
 }
 
 // A tensor with its sign in the metadata.
-Value lazy_value() {
+formats::Value lazy_value() {
   const auto complex_record = [] {
-    TensorRecord tensor = float_tensor({4}, {1, 2, 3, 4});
-    return make_record(DType::kComplex64, {2}, tensor.storage);
+    formats::TensorRecord tensor = float_tensor({4}, {1, 2, 3, 4});
+    return formats::make_record(formats::DType::kComplex64, {2},
+                                tensor.storage);
   };
-  Value value;
+  formats::Value value;
   value["conj"] = complex_record();
-  TensorRecord lazy = complex_record();
+  formats::TensorRecord lazy = complex_record();
   lazy.is_conjugated = true;
   lazy.is_negated = true;
   value["lazy"] = lazy;
@@ -183,16 +187,17 @@ std::string llama_config_text() {
 }
 
 std::map<std::string, Seeds> make_seeds() {
-  const Value value = testing::sample_value();
-  Value small;
+  const formats::Value value = testing::sample_value();
+  formats::Value small;
   small["x"] = float_tensor({2}, {1, 2});
   const std::string zip = testing::raw_zip(
       {{.name = "a", .content = "stored"},
        {.name = "b", .content = std::string(3000, 'x'), .is_deflated = true}});
   return {
       {"fuzz_pickle",
-       {write_pickle(value).bytes, write_pickle(small).bytes,
-        testing::cifar10_python(0, 1), write_pickle(lazy_value()).bytes,
+       {formats::write_pickle(value).bytes, formats::write_pickle(small).bytes,
+        testing::cifar10_python(0, 1),
+        formats::write_pickle(lazy_value()).bytes,
         "\x80\x02](" + std::string(200, 'N') + "e.",
         // Protocol 4: a frame, short texts, remembered ones, a set, bytes.
         "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94(\x8c\x01"s
@@ -214,7 +219,7 @@ std::map<std::string, Seeds> make_seeds() {
       {"fuzz_npz", {npz_bytes()}},
       {"fuzz_store", {store_bytes()}},
       {"fuzz_yaml",
-       {to_yaml(Sample().options),
+       {config::to_yaml(Sample().options),
         "training:\n  lr: 1e-3\n  use_amp: no\ncfg: [1, 2]\ntags:\n- a\n- 'b'",
         "{data: {batch_size: 8}, \"lr\": 0.5, output_dir: |\n  x\n}\n",
         std::string(2000, 'k') + ": 1\n"}},
@@ -250,8 +255,8 @@ int main(int count, char** values) {
     const auto folder = std::filesystem::path(values[1]) / target;
     std::filesystem::create_directories(folder);
     for (size_t i = 0; i < seeds.size(); ++i) {
-      lockstep::write_file_atomically(folder / ("seed" + std::to_string(i)),
-                                      seeds[i]);
+      lockstep::base::write_file_atomically(
+          folder / ("seed" + std::to_string(i)), seeds[i]);
     }
   }
 }

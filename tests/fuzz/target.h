@@ -16,8 +16,8 @@ namespace lockstep::fuzz {
 
 // Not copied: the fuzzer's buffer has the input's exact size, so that
 // AddressSanitizer sees every byte that is read too much.
-inline ByteSource as_file(const uint8_t* data, size_t size) {
-  return ByteSource(std::as_bytes(std::span(data, size)));
+inline formats::ByteSource as_file(const uint8_t* data, size_t size) {
+  return formats::ByteSource(std::as_bytes(std::span(data, size)));
 }
 
 inline std::string_view as_text(const uint8_t* data, size_t size) {

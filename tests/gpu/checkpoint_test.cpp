@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 Tree tree_on_gpu() {
-  const auto device = take_device(DeviceChoice::kCuda, 0, {});
+  const auto device = tensor::take_device(DeviceChoice::kCuda, 0, {});
   const at::Tensor weight = torch::arange(1 << 24, at::kFloat).to(device);
   Tree tree;
   tree["weight"] = weight;
@@ -35,7 +35,8 @@ void expect_content(const Tree& tree) {
 }
 
 TEST(GpuCheckpoint, HostCopiesArePinnedAndComplete) {
-  const Tree copied = host_copy(tree_on_gpu(), CpuTensors::kCopy);
+  const Tree copied =
+      checkpoint::host_copy(tree_on_gpu(), checkpoint::CpuTensors::kCopy);
   EXPECT_TRUE(copied.at("weight").as_tensor().is_cpu());
   EXPECT_TRUE(copied.at("weight").as_tensor().is_pinned());
   expect_content(copied);

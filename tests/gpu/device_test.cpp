@@ -19,13 +19,13 @@ World gpu_world() {
 TEST(Gpu, IsTakenWhenThereIsOne) {
   const World world = World::from_environment({}, {});
   EXPECT_TRUE(world.device().is_cuda());
-  EXPECT_EQ(device_identity(world.device()).size(), 32u);
-  EXPECT_GE(num_usable_gpus(), 1);
+  EXPECT_EQ(tensor::device_identity(world.device()).size(), 32u);
+  EXPECT_GE(tensor::num_usable_gpus(), 1);
 }
 
 TEST(Gpu, AProcessThatSeesOneGpuUsesItWhateverItsLocalRank) {
-  if (num_usable_gpus() != 1) return;
-  EXPECT_EQ(take_device(DeviceChoice::kAuto, 5, {}).index(), 0);
+  if (tensor::num_usable_gpus() != 1) return;
+  EXPECT_EQ(tensor::take_device(DeviceChoice::kAuto, 5, {}).index(), 0);
 }
 
 TEST(Gpu, FingerprintsEqualThoseOfTheCpu) {

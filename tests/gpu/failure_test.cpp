@@ -31,7 +31,7 @@ TEST(GpuFailure, TwoRanksOnOneGpuAreNamed) {
   const testing::RankOptions options{.size = 2,
                                      .launcher_options = {"--share-gpus"}};
   run_processes(options, [] {
-    Environment environment = process_environment();
+    base::Environment environment = base::process_environment();
     environment.erase("LOCKSTEP_SHARE_GPUS");
     environment.erase("NCCL_HOSTID");
     environment["CUDA_VISIBLE_DEVICES"] = "0";

@@ -49,14 +49,14 @@ class WeightedTask final : public Task {
 };
 
 std::unique_ptr<Task> build(Recipe& recipe, const Arguments& flags) {
-  CommandLine line(Purpose::kTrain, recipe);
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse(flags, {});
   return recipe.build(line.settings(), Purpose::kTrain);
 }
 
 void train_without_reading_back(Task& task, const World& world) {
   const DataSets data = task.data();
-  Learner learner(
+  engine::Learner learner(
       task, world,
       {.optimization = {.max_grad_norm = 1, .ema_decay = {0.9, 0.99}},
        .precision = {
@@ -89,7 +89,7 @@ TEST(GpuNoSync, AStepReadsNothingBack) {
                .launcher_options = {"--share-gpus"},
                .device = DeviceChoice::kCuda},
               [](const World& world) {
-                TinyRecipe recipe;
+                recipes::TinyRecipe recipe;
                 WeightedTask task(build(recipe, {}));
                 train_without_reading_back(task, world);
               });
@@ -98,7 +98,7 @@ TEST(GpuNoSync, AStepReadsNothingBack) {
 
 TEST(GpuNoSync, AStepOfJitReadsNothingBack) {
   run_ranks({.size = 1, .device = DeviceChoice::kCuda}, [](const World& world) {
-    JitRecipe recipe;
+    recipes::JitRecipe recipe;
     const auto task =
         build(recipe, {"--data_path=builtin:shapes", "--model=JiT-B/4",
                        "--img_size=16", "--dim=64", "--depth=4", "--heads=2",
@@ -114,14 +114,14 @@ TEST(GpuNoSync, AStepOfScribbleOrProteinReadsNothingBack) {
        .launcher_options = {"--share-gpus"},
        .device = DeviceChoice::kCuda},
       [](const World& world) {
-        ScribbleRecipe scribble;
+        recipes::ScribbleRecipe scribble;
         train_without_reading_back(
             *build(scribble,
                    {"--data_path=builtin:scribble", "--model_type=deeplabv3p",
                     "--layers=18", "--numclasses=6", "--crop_size=65",
                     "--l_segs=1", "--l_pesudo=0.5"}),
             world);
-        ProteinRecipe protein;
+        recipes::ProteinRecipe protein;
         train_without_reading_back(
             *build(protein, {"--pdb_path=builtin:protein", "--hidden_dim=32"}),
             world);

@@ -19,13 +19,13 @@ using torch::Tensor;
 constexpr std::array kKinds = {"adamw", "adam", "sgd"};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-c10::Device gpu() { return take_device(DeviceChoice::kCuda, 0, {}); }
+c10::Device gpu() { return tensor::take_device(DeviceChoice::kCuda, 0, {}); }
 
 // One training with loss scale, clipping and average on one device.
 struct DeviceTraining {
   std::vector<Tensor> parameters;
   std::unique_ptr<Optimizer> optimizer;
-  GradScaler scaler;
+  optim::GradScaler scaler;
   Ema ema;
 
   DeviceTraining(const std::string& kind, c10::Device device,
@@ -57,13 +57,13 @@ struct DeviceTraining {
             torch::randn({20000}, generator)};
   }
 
-  GradientReport update(const std::vector<Tensor>& gradients) {
+  optim::GradientReport update(const std::vector<Tensor>& gradients) {
     for (size_t i = 0; i < parameters.size(); ++i) {
       parameters[i].mutable_grad() =
           gradients[i].to(parameters[i].options()) * scaler.scale_tensor();
     }
     const auto report =
-        prepare_gradients(parameters, scaler.inverse_scale(), 5);
+        optim::prepare_gradients(parameters, scaler.inverse_scale(), 5);
     optimizer->step_and_clear(report.found_inf);
     scaler.update(report.found_inf);
     ema.update();
@@ -162,7 +162,7 @@ TEST(GpuGradientStep, UnscalesEveryTypeInItsOwnPrecision) {
     p.mutable_grad() = torch::full_like(p, 0.7);
     const auto expected =
         (p.grad().to(torch::kDouble) * inverse.to(torch::kDouble)).to(dtype);
-    const auto report = prepare_gradients({p}, inverse, 0);
+    const auto report = optim::prepare_gradients({p}, inverse, 0);
     EXPECT_TRUE(torch::equal(p.grad(), expected));
     EXPECT_TRUE(report.norm.is_cuda());
     EXPECT_EQ(report.found_inf.item<float>(), 0);
@@ -183,21 +183,21 @@ TEST(GpuOptimizer, AnUpdateDoesNotWaitForTheDevice) {
   }
   const auto big = torch::randn({8192, 8192}, device);
   torch::mm(big, big);
-  synchronize(device);
+  tensor::synchronize(device);
 
-  const int64_t begin = monotonic_ns();
+  const int64_t begin = base::monotonic_ns();
   for (int i = 0; i < 40; ++i) torch::mm(big, big);
   for (DeviceTraining& training : trainings) training.update(gradients);
-  const double queued = seconds_between(begin, monotonic_ns());
-  synchronize(device);
-  const double done = seconds_between(begin, monotonic_ns());
+  const double queued = base::seconds_between(begin, base::monotonic_ns());
+  tensor::synchronize(device);
+  const double done = base::seconds_between(begin, base::monotonic_ns());
   EXPECT_LT(queued, done / 2) << "an update waited for the products before it";
 }
 
 TEST(GpuAutocast, RunsProductsInTheTypeUntilItsEnd) {
   const auto x = torch::ones({8, 8}, gpu());
   {
-    const Autocast half(c10::DeviceType::CUDA, torch::kHalf);
+    const tensor::Autocast half(c10::DeviceType::CUDA, torch::kHalf);
     EXPECT_EQ(torch::mm(x, x).scalar_type(), torch::kHalf);
   }
   EXPECT_EQ(torch::mm(x, x).scalar_type(), torch::kFloat);

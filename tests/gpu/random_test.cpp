@@ -33,7 +33,7 @@ const std::vector<DrawCase> kDrawCases = {
 // Compares what `draw` gives on both devices.
 template <typename Draw>
 void expect_equal_bits(const char* what, Draw draw) {
-  const auto device = take_device(DeviceChoice::kCuda, 0, {});
+  const auto device = tensor::take_device(DeviceChoice::kCuda, 0, {});
   for (const DrawCase& c : kDrawCases) {
     const at::Tensor seeds = seeds_of(c.num_samples);
     SampleRandom on_cpu(seeds);

@@ -51,9 +51,9 @@ struct GradientCase {
 template <typename SomeRecipe>
 Numbers compute(const GradientCase& with, DeviceChoice choice,
                 at::ScalarType dtype) {
-  const at::Device device = take_device(choice, 0, {});
+  const at::Device device = tensor::take_device(choice, 0, {});
   SomeRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse(with.flags, {});
   torch::manual_seed(1);
   const auto task = recipe.build(line.settings(), Purpose::kTrain);
@@ -63,7 +63,7 @@ Numbers compute(const GradientCase& with, DeviceChoice choice,
   SampleRandom random(batch.seeds);
   Loss loss;
   {
-    const Autocast autocast(device.type(), with.autocast);
+    const tensor::Autocast autocast(device.type(), with.autocast);
     loss = task->loss(batch, random);
   }
   Numbers numbers;
@@ -98,18 +98,19 @@ void expect_equal(const Numbers& ours, const Numbers& expected,
 
 TEST(GpuScribble, LossAndGradientsAreThoseOfTheCpu) {
   const GradientCase with{.flags = kScribble, .samples = {0, 1, 2}};
-  expect_equal(compute<ScribbleRecipe>(with, DeviceChoice::kCuda, at::kDouble),
-               compute<ScribbleRecipe>(with, DeviceChoice::kCpu, at::kDouble),
-               1e-9);
+  expect_equal(
+      compute<recipes::ScribbleRecipe>(with, DeviceChoice::kCuda, at::kDouble),
+      compute<recipes::ScribbleRecipe>(with, DeviceChoice::kCpu, at::kDouble),
+      1e-9);
 }
 
 TEST(GpuScribble, LormInHalfPrecisionIsNearThatInFull) {
   GradientCase with{.flags = kScribble, .samples = {0, 1, 2, 3}};
   const Numbers full =
-      compute<ScribbleRecipe>(with, DeviceChoice::kCuda, at::kFloat);
+      compute<recipes::ScribbleRecipe>(with, DeviceChoice::kCuda, at::kFloat);
   with.autocast = at::kHalf;
   const Numbers half =
-      compute<ScribbleRecipe>(with, DeviceChoice::kCuda, at::kFloat);
+      compute<recipes::ScribbleRecipe>(with, DeviceChoice::kCuda, at::kFloat);
   for (const auto& [name, value] : full) {
     ASSERT_TRUE(half.at(name).isfinite().all().item<bool>()) << name;
     if (value.dim() > 0) continue;
@@ -121,12 +122,14 @@ TEST(GpuScribble, LormInHalfPrecisionIsNearThatInFull) {
 
 TEST(GpuProtein, LossAndGradientsAreThoseOfTheCpuOnPaddedBatches) {
   const GradientCase with{.flags = kProtein, .samples = {0, 3, 5, 7, 11}};
-  expect_equal(compute<ProteinRecipe>(with, DeviceChoice::kCuda, at::kDouble),
-               compute<ProteinRecipe>(with, DeviceChoice::kCpu, at::kDouble),
-               1e-9);
-  expect_equal(compute<ProteinRecipe>(with, DeviceChoice::kCuda, at::kFloat),
-               compute<ProteinRecipe>(with, DeviceChoice::kCpu, at::kFloat),
-               1e-4);
+  expect_equal(
+      compute<recipes::ProteinRecipe>(with, DeviceChoice::kCuda, at::kDouble),
+      compute<recipes::ProteinRecipe>(with, DeviceChoice::kCpu, at::kDouble),
+      1e-9);
+  expect_equal(
+      compute<recipes::ProteinRecipe>(with, DeviceChoice::kCuda, at::kFloat),
+      compute<recipes::ProteinRecipe>(with, DeviceChoice::kCpu, at::kFloat),
+      1e-4);
 }
 
 TEST(GpuSyncBatchNorm, RanksEqualTheJoinedBatch) {

@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 TEST(SystemMetricsOfGpus, EveryGpuTellsItsState) {
-  SystemMetrics system("/");
+  track::SystemMetrics system("/");
   const auto models = system.gpus().models();
   ASSERT_FALSE(models.empty());
   EXPECT_FALSE(models[0].name.empty());
@@ -36,11 +36,11 @@ TEST(SystemMetricsOfGpus, EveryGpuTellsItsState) {
 }
 
 TEST(SystemMetricsOfGpus, ASampleTakesMilliseconds) {
-  SystemMetrics system("/");
+  track::SystemMetrics system("/");
   system.sample();
-  const int64_t begin = monotonic_ns();
+  const int64_t begin = base::monotonic_ns();
   system.sample();
-  const double seconds = seconds_between(begin, monotonic_ns());
+  const double seconds = base::seconds_between(begin, base::monotonic_ns());
   RecordProperty("milliseconds", std::to_string(seconds * 1e3));
   EXPECT_LT(seconds, 0.5);
 }

@@ -16,7 +16,9 @@ using torch::Tensor;
 
 // Before anything else: torch remembers whether CUDA was there when it was
 // first asked.
-c10::Device the_gpu() { return take_device(DeviceChoice::kCuda, 0, {}); }
+c10::Device the_gpu() {
+  return tensor::take_device(DeviceChoice::kCuda, 0, {});
+}
 
 double difference(const Tensor& ours, const Tensor& theirs) {
   const Tensor expected = theirs.cpu().to(at::kDouble);
@@ -30,12 +32,12 @@ struct Half {
 };
 const std::vector<Half> kHalves = {{at::kBFloat16, 4e-3}, {at::kHalf, 1e-3}};
 
-TokenNorm make_norm(int64_t size, at::ScalarType type) {
+kernels::TokenNorm make_norm(int64_t size, at::ScalarType type) {
   return {.weight = (1 + 0.3 * torch::randn({size})).to(type),
           .bias = (0.3 * torch::randn({size})).to(type)};
 }
 
-TokenNorm on_gpu(const TokenNorm& norm) {
+kernels::TokenNorm on_gpu(const kernels::TokenNorm& norm) {
   const auto device = the_gpu();
   return {.weight = norm.weight.to(device),
           .bias = norm.bias.to(device),
@@ -48,11 +50,12 @@ TEST(GpuVggt, NormsOfTokensEqualThoseOfTheCpu) {
   torch::manual_seed(1);
   for (const Half& half : kHalves) {
     for (const int64_t size : {4, 60, 1024, 2048}) {
-      const TokenNorm norm = make_norm(size, half.type);
+      const kernels::TokenNorm norm = make_norm(size, half.type);
       const Tensor x = 3 + 2 * torch::randn({3, 37, size});
-      const Tensor out = norm_tokens(x.to(device), on_gpu(norm));
+      const Tensor out = kernels::norm_tokens(x.to(device), on_gpu(norm));
       EXPECT_EQ(out.scalar_type(), half.type);
-      EXPECT_LT(difference(out, norm_tokens(x, norm)), half.tolerance) << size;
+      EXPECT_LT(difference(out, kernels::norm_tokens(x, norm)), half.tolerance)
+          << size;
     }
   }
 }
@@ -64,20 +67,21 @@ TEST(GpuVggt, QkNormRopeEqualThoseOfTheCpu) {
   for (const Half& half : kHalves) {
     for (const int64_t size : {8, 24, 64, 128}) {
       const Tensor angles = torch::randn({7, 1, size / 4});
-      const RopeTable table{
-          .pairs = RopePairs::kAxialHalves,
+      const kernels::RopeTable table{
+          .pairs = kernels::RopePairs::kAxialHalves,
           .cos = torch::cat({angles, angles, 2 * angles, 2 * angles}, 2).cos(),
           .sin =
               torch::cat({-angles, angles, -2 * angles, 2 * angles}, 2).sin()};
-      const QkNorms norms{.queries = make_norm(size, half.type),
-                          .keys = make_norm(size, half.type)};
+      const kernels::QkNorms norms{.queries = make_norm(size, half.type),
+                                   .keys = make_norm(size, half.type)};
       const Tensor qkv = torch::randn({2, 21, 3, 5, size}).to(half.type);
       const Tensor moved = qkv.to(device);
-      const QueriesAndKeys expected = qk_norm_rope(qkv, norms, table);
+      const kernels::QueriesAndKeys expected =
+          kernels::qk_norm_rope(qkv, norms, table);
       const auto options = at::TensorOptions(device).dtype(at::kFloat);
-      const QueriesAndKeys out = qk_norm_rope(
+      const kernels::QueriesAndKeys out = kernels::qk_norm_rope(
           moved, {.queries = on_gpu(norms.queries), .keys = on_gpu(norms.keys)},
-          moved_to(table, options));
+          kernels::moved_to(table, options));
       EXPECT_LT(difference(out.queries, expected.queries), half.tolerance);
       EXPECT_LT(difference(out.keys, expected.keys), half.tolerance);
       EXPECT_TRUE(out.queries.is_alias_of(moved));
@@ -89,19 +93,19 @@ TEST(GpuVggt, QkNormRopeEqualThoseOfTheCpu) {
 TEST(GpuVggt, ReplayedLaunchesGiveWhatCallsGive) {
   const auto device = the_gpu();
   torch::manual_seed(3);
-  const auto net = testing::random_vggt(vggt_preset("vggt_tiny"));
+  const auto net = testing::random_vggt(vggt::vggt_preset("vggt_tiny"));
   net->to(device);
   net->aggregator()->to(at::kBFloat16);
-  const VggtWants wants{.points = true, .pose = true, .depth = true};
-  FrozenVggt frozen(net, wants);
+  const vggt::VggtWants wants{.points = true, .pose = true, .depth = true};
+  vggt::FrozenVggt frozen(net, wants);
   const torch::NoGradGuard no_grad;
   // Two shapes by turns; other images at every call.
   for (int round = 0; round < 4; ++round) {
     for (const int64_t side : {28, 56}) {
       const Tensor images =
           torch::rand({2, 2, 3, side, side}, at::TensorOptions(device));
-      const VggtGeometry ours = frozen.forward(images);
-      const VggtGeometry theirs = net->forward(images, wants);
+      const vggt::VggtGeometry ours = frozen.forward(images);
+      const vggt::VggtGeometry theirs = net->forward(images, wants);
       EXPECT_LT(difference(ours.tokens, theirs.tokens), 1e-3) << round;
       EXPECT_LT(difference(ours.pose, theirs.pose), 1e-3) << round;
       EXPECT_LT(difference(ours.points, theirs.points), 1e-3) << round;
@@ -116,25 +120,25 @@ TEST(GpuVggt, ReplayedLaunchesGiveWhatCallsGive) {
 TEST(GpuVggt, FrozenHeadsUseTf32InATrainingThatDoesNot) {
   const auto device = the_gpu();
   torch::manual_seed(5);
-  VggtConfig config = vggt_preset("vggt_tiny");
+  vggt::VggtConfig config = vggt::vggt_preset("vggt_tiny");
   config.dpt_features = 128;
   config.dpt_hidden = 32;
   config.dpt_outs = {128, 128, 128, 128};
   const auto net = testing::random_vggt(config);
   net->to(device);
-  const VggtWants wants{.points = true, .pose = false};
-  FrozenVggt frozen(net, wants);
+  const vggt::VggtWants wants{.points = true, .pose = false};
+  vggt::FrozenVggt frozen(net, wants);
   const Tensor images =
       torch::rand({1, 2, 3, 56, 56}, at::TensorOptions(device));
   const torch::NoGradGuard no_grad;
-  apply_precision({.name = "fp32"});
+  engine::apply_precision({.name = "fp32"});
   const Tensor exact = net->forward(images, wants).points;
   at::globalContext().setAllowTF32CuDNN(true);  // PyTorch's default.
   const Tensor rough = net->forward(images, wants).points;
   const double effect = difference(rough, exact);
   EXPECT_GT(effect, 2e-5);
   EXPECT_LT(effect, 0.1);
-  apply_precision({.name = "fp32"});
+  engine::apply_precision({.name = "fp32"});
   for (int call = 0; call < 3; ++call) {  // The third replays.
     const Tensor points = frozen.forward(images).points;
     EXPECT_LT(difference(points, rough), effect / 4) << call;
@@ -147,17 +151,17 @@ TEST(GpuVggt, FrozenHeadsUseTf32InATrainingThatDoesNot) {
 TEST(GpuVggt, HalvedWeightsStayCloseToFloat32OnTheCpu) {
   const auto device = the_gpu();
   torch::manual_seed(4);
-  VggtConfig config = vggt_preset("vggt_tiny");
+  vggt::VggtConfig config = vggt::vggt_preset("vggt_tiny");
   config.width = 128;
   config.vit_depth = 12;
   config.depth = 12;
   const auto net = testing::random_vggt(config);
   const Tensor images = torch::rand({1, 2, 3, 42, 42});
   const torch::NoGradGuard no_grad;
-  const VggtGeometry exact = net->forward(images);
+  const vggt::VggtGeometry exact = net->forward(images);
   net->to(device);
   net->aggregator()->to(at::kBFloat16);
-  const VggtGeometry rough = net->forward(images.to(device));
+  const vggt::VggtGeometry rough = net->forward(images.to(device));
   EXPECT_LT(difference(rough.tokens, exact.tokens), 1e-2);
   EXPECT_LT(difference(rough.pose, exact.pose), 1e-2);
 }

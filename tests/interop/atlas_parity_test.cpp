@@ -15,13 +15,13 @@ using torch::Tensor;
 
 struct CaseConfig {
   std::string name = {};
-  AtlasModelConfig model = {};
-  AtlasLossConfig loss = {};
+  atlas::AtlasModelConfig model = {};
+  atlas::AtlasLossConfig loss = {};
   at::ScalarType type = at::kFloat;
   double tolerance = 1e-4;
 };
 
-AtlasModelConfig small_model(GripperRange range) {
+atlas::AtlasModelConfig small_model(atlas::GripperRange range) {
   return {.geometry = {.token_size = 24, .outputs = 20},
           .fusion = {.language_size = 28,
                      .geometry_size = 20,
@@ -34,37 +34,40 @@ AtlasModelConfig small_model(GripperRange range) {
 }
 
 std::vector<CaseConfig> cases() {
-  AtlasModelConfig plain = small_model(GripperRange::kZeroOne);
+  atlas::AtlasModelConfig plain = small_model(atlas::GripperRange::kZeroOne);
   plain.geometry.use_pointnet = false;
   plain.geometry.use_pose = false;
-  AtlasModelConfig without_pose = small_model(GripperRange::kZeroOne);
+  atlas::AtlasModelConfig without_pose =
+      small_model(atlas::GripperRange::kZeroOne);
   without_pose.geometry.use_pose = false;
-  AtlasModelConfig without_points = small_model(GripperRange::kZeroOne);
+  atlas::AtlasModelConfig without_points =
+      small_model(atlas::GripperRange::kZeroOne);
   without_points.geometry.use_pointnet = false;
-  AtlasModelConfig odd = small_model(GripperRange::kZeroOne);
+  atlas::AtlasModelConfig odd = small_model(atlas::GripperRange::kZeroOne);
   odd.geometry = {.token_size = 24, .outputs = 21, .use_pose = false};
   odd.fusion.geometry_size = 21;
-  return {{.name = "guide", .model = small_model(GripperRange::kZeroOne)},
-          {.name = "without_pose", .model = without_pose},
-          {.name = "without_points", .model = without_points},
-          {.name = "odd", .model = odd},
-          {.name = "signed",
-           .model = small_model(GripperRange::kMinusOneOne),
-           .loss = {.pose_weight = 0.7,
-                    .gripper_weight = 2,
-                    .pose_loss_type = "l1",
-                    .gripper_loss_type = "bce"}},
-          {.name = "plain", .model = plain, .loss = {.pose_loss_type = "l2"}},
-          {.name = "double",
-           .model = small_model(GripperRange::kMinusOneOne),
-           .type = at::kDouble,
-           .tolerance = 1e-9}};
+  return {
+      {.name = "guide", .model = small_model(atlas::GripperRange::kZeroOne)},
+      {.name = "without_pose", .model = without_pose},
+      {.name = "without_points", .model = without_points},
+      {.name = "odd", .model = odd},
+      {.name = "signed",
+       .model = small_model(atlas::GripperRange::kMinusOneOne),
+       .loss = {.pose_weight = 0.7,
+                .gripper_weight = 2,
+                .pose_loss_type = "l1",
+                .gripper_loss_type = "bce"}},
+      {.name = "plain", .model = plain, .loss = {.pose_loss_type = "l2"}},
+      {.name = "double",
+       .model = small_model(atlas::GripperRange::kMinusOneOne),
+       .type = at::kDouble,
+       .tolerance = 1e-9}};
 }
 
 struct Case {
   CaseConfig config = {};
-  std::shared_ptr<AtlasModel> model = {};
-  AtlasInput input = {};
+  std::shared_ptr<atlas::AtlasModel> model = {};
+  atlas::AtlasInput input = {};
   Tensor actions = {};
 };
 
@@ -72,7 +75,7 @@ Case make_case(const CaseConfig& config) {
   constexpr int64_t kBatch = 3;
   constexpr int64_t kViews = 2;
   Case made{.config = config,
-            .model = std::make_shared<AtlasModel>(config.model)};
+            .model = std::make_shared<atlas::AtlasModel>(config.model)};
   shake(*made.model, 0.1);
   const auto& geometry = config.model.geometry;
   made.input.views = {
@@ -83,7 +86,8 @@ Case make_case(const CaseConfig& config) {
       torch::randn({kBatch, 5, config.model.fusion.language_size});
   made.input.mask = torch::arange(5) < torch::tensor({5, 2, 1}).unsqueeze(1);
   made.actions = torch::randn({kBatch, 7}) * 1.5;
-  const bool is_signed = config.model.gripper == GripperRange::kMinusOneOne;
+  const bool is_signed =
+      config.model.gripper == atlas::GripperRange::kMinusOneOne;
   made.actions.select(1, 6).copy_(
       torch::tensor({is_signed ? -1. : 0., 1., is_signed ? -1. : 0.}));
   return made;
@@ -91,7 +95,7 @@ Case make_case(const CaseConfig& config) {
 
 Tree tree_of(const Case& made) {
   Tree tree = Tree::dict();
-  const AtlasModelConfig& model = made.config.model;
+  const atlas::AtlasModelConfig& model = made.config.model;
   Tree sizes = Tree::dict();
   sizes["token_size"] = model.geometry.token_size;
   sizes["language_size"] = model.fusion.language_size;
@@ -101,8 +105,9 @@ Tree tree_of(const Case& made) {
   sizes["fusion_layers"] = model.fusion.num_layers;
   sizes["has_pointnet"] = model.geometry.use_pointnet ? 1 : 0;
   sizes["has_pose"] = model.geometry.use_pose ? 1 : 0;
-  sizes["gripper_range"] =
-      model.gripper == GripperRange::kZeroOne ? "zero_one" : "minus_one_one";
+  sizes["gripper_range"] = model.gripper == atlas::GripperRange::kZeroOne
+                               ? "zero_one"
+                               : "minus_one_one";
   tree["sizes"] = std::move(sizes);
   Tree settings = Tree::dict();
   settings["pose_loss_type"] = made.config.loss.pose_loss_type;
@@ -136,13 +141,13 @@ void convert(Case& made) {
   }
 }
 
-int64_t num_trainable(const AtlasModel& model) {
+int64_t num_trainable(const atlas::AtlasModel& model) {
   int64_t count = 0;
   for (const Tensor& parameter : model.parameters()) count += parameter.numel();
   return count;
 }
 
-void compare_errors(const AtlasErrors& errors, const TreeView& theirs,
+void compare_errors(const atlas::AtlasErrors& errors, const TreeView& theirs,
                     double tolerance) {
   const auto near = [&](const Tensor& values, const char* name) {
     EXPECT_NEAR(values.to(at::kDouble).mean().item<double>(),
@@ -158,19 +163,20 @@ void compare_errors(const AtlasErrors& errors, const TreeView& theirs,
 void compare(Case made, const TreeView& theirs) {
   convert(made);
   const double tolerance = made.config.tolerance;
-  const AtlasLossConfig& loss = made.config.loss;
-  const GripperRange range = made.config.model.gripper;
+  const atlas::AtlasLossConfig& loss = made.config.loss;
+  const atlas::GripperRange range = made.config.model.gripper;
   made.model->train();
-  const AtlasOutput output = made.model->forward(made.input);
+  const atlas::AtlasOutput output = made.model->forward(made.input);
   expect_close(output.pose, theirs.at("pose").as_tensor(), {"pose", tolerance});
   expect_close(output.gripper, theirs.at("gripper").as_tensor(),
                {"gripper", tolerance});
   EXPECT_EQ(num_trainable(*made.model), theirs.at("num_trainable").as_int());
-  const AtlasLosses losses = atlas_losses(output, made.actions, loss, range);
+  const atlas::AtlasLosses losses =
+      atlas::atlas_losses(output, made.actions, loss, range);
   const Tensor total = loss.pose_weight * losses.pose.mean() +
                        loss.gripper_weight * losses.gripper.mean();
   expect_close(total, theirs.at("total").as_tensor(), {"total", tolerance});
-  compare_errors(atlas_errors(output, made.actions, range),
+  compare_errors(atlas::atlas_errors(output, made.actions, range),
                  theirs.at("metrics"), tolerance);
   total.backward();
   for (const auto& item : made.model->named_parameters()) {
@@ -186,7 +192,7 @@ void compare(Case made, const TreeView& theirs) {
                  {item.key(), tolerance});
   }
   made.model->eval();
-  const AtlasOutput again = made.model->forward(made.input);
+  const atlas::AtlasOutput again = made.model->forward(made.input);
   expect_close(again.pose.detach(), theirs.at("eval_pose").as_tensor(),
                {"pose of running statistics", tolerance});
   expect_close(again.gripper.detach(), theirs.at("eval_gripper").as_tensor(),

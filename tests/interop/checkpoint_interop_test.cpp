@@ -111,9 +111,9 @@ Tree numpy_arrays() {
 }
 
 Tree read_arrays(const std::filesystem::path& path) {
-  Value value;
-  for (auto& [name, array] : read_npz(path)) value[name] = array;
-  return to_tree(value);
+  formats::Value value;
+  for (auto& [name, array] : formats::read_npz(path)) value[name] = array;
+  return checkpoint::to_tree(value);
 }
 
 Tree optimizer_state(torch::nn::Module& module) {
@@ -167,13 +167,13 @@ TEST(CheckpointInterop, PythonLoadsWhatWeWrite) {
   save_checkpoint(folder.path() / "module_state.pt", module_state(*net));
   save_safetensors(folder.path() / "ours.safetensors", named_arrays());
   save_checkpoint(folder.path() / "ours_lazy.pt", lazy_tensors());
-  NamedTensors arrays;
-  const Value values = to_value(numpy_arrays());
-  for (const auto& entry : *values.get_if<Value::Dict>()) {
+  formats::NamedTensors arrays;
+  const formats::Value values = checkpoint::to_value(numpy_arrays());
+  for (const auto& entry : *values.get_if<formats::Value::Dict>()) {
     arrays.emplace_back(*entry.key.get_if<std::string>(),
-                        *entry.value.get_if<TensorRecord>());
+                        *entry.value.get_if<formats::TensorRecord>());
   }
-  write_npz(folder.path() / "ours.npz", arrays);
+  formats::write_npz(folder.path() / "ours.npz", arrays);
   run_python("check", folder);
 }
 
@@ -217,7 +217,7 @@ TEST_F(PythonFiles, ConjugatedAndNegatedTensorsHaveTheirSigns) {
   const Tree expected = lazy_tensors();
   for (const char* name : {"lazy.pt", "lazy_legacy.pt"}) {
     const Tree loaded = load_checkpoint(file(name));
-    const WeightFiles files(file(name));
+    const checkpoint::WeightFiles files(file(name));
     for (const auto& entry : *expected.get_if<Tree::Dict>()) {
       const auto& key = *entry.key.get_if<std::string>();
       const at::Tensor wanted =

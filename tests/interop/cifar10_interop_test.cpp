@@ -21,10 +21,10 @@ TEST(Cifar10Interop, PythonReadsOurBatchesAndWeReadThoseOfItsProtocols) {
                     std::to_string(kCount), folder.path().string()},
                    {.environment = {}, .folder = "", .timeout_seconds = 60});
   ASSERT_EQ(python.exit_code, 0) << python.err;
-  const auto files = find_cifar10(folder.path());
+  const auto files = images::find_cifar10(folder.path());
   ASSERT_TRUE(files);
   ASSERT_EQ(files->train.size(), 3U);
-  const auto data = read_cifar10(files->train);
+  const auto data = images::read_cifar10(files->train);
   ASSERT_EQ(data->size(), 3 * kCount);
   for (int64_t i = 0; i < data->size(); ++i) {
     const Sample sample = data->get(i, 0);

@@ -47,9 +47,10 @@ TEST_P(DdpParity, EqualsPythonBitForBit) {
     for (int rank = 0; rank < GetParam(); ++rank) {
       SCOPED_TRACE(name + " on rank " + std::to_string(rank));
       const std::string file = name + ".rank" + std::to_string(rank) + ".bin";
-      const std::string own = read_file(ours / file);
+      const std::string own = base::read_file(ours / file);
       ASSERT_GT(own.size(), 100000u);
-      EXPECT_TRUE(own == read_file(theirs / file)) << "differs from Python";
+      EXPECT_TRUE(own == base::read_file(theirs / file))
+          << "differs from Python";
       if (rank == 0) first = own;
       // BatchNorm's running statistics are each rank's own after the last step.
       if (name != "batchnorm") {

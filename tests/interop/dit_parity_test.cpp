@@ -16,9 +16,9 @@ using torch::Tensor;
 
 constexpr int64_t kBatch = 3;
 constexpr double kTolerance = 1e-5;
-constexpr FlowSteps kSteps = {.count = 3, .max_frames = 4};
+constexpr dit::FlowSteps kSteps = {.count = 3, .max_frames = 4};
 
-const std::vector<std::pair<std::string, DitConfig>> kCases = {
+const std::vector<std::pair<std::string, dit::DitConfig>> kCases = {
     {"guide", {.num_registers = 4}},
     {"registers0", {.image_size = 16, .width = 64, .depth = 3, .num_heads = 2}},
     {"registers4",
@@ -34,7 +34,7 @@ const std::vector<std::pair<std::string, DitConfig>> kCases = {
       .num_registers = 16}},
 };
 
-Tree sizes_tree(const DitConfig& config) {
+Tree sizes_tree(const dit::DitConfig& config) {
   Tree sizes;
   sizes["size"] = config.image_size;
   sizes["patch"] = config.patch;
@@ -48,14 +48,14 @@ Tree sizes_tree(const DitConfig& config) {
 }
 
 struct Case {
-  std::shared_ptr<Dit> model;
+  std::shared_ptr<dit::Dit> model;
   Tensor images;
-  FlowDraws draws;
+  dit::FlowDraws draws;
   Tensor guidance;
 };
 
-Case make_case(const DitConfig& config) {
-  Case made{.model = std::make_shared<Dit>(config),
+Case make_case(const dit::DitConfig& config) {
+  Case made{.model = std::make_shared<dit::Dit>(config),
             .images = {},
             .draws = {},
             .guidance = torch::tensor({1.0F, 2.5F, 5.0F})};
@@ -83,8 +83,8 @@ Tree case_tree(const Case& made) {
 }
 
 void expect_equal_training(const Case& made, const TreeView& theirs) {
-  Dit& model = *made.model;
-  const Tensor loss = flow_losses(model, made.images, made.draws).mean();
+  dit::Dit& model = *made.model;
+  const Tensor loss = dit::flow_losses(model, made.images, made.draws).mean();
   loss.backward();
   expect_close(loss.detach(), theirs.at("loss").as_tensor(),
                {.what = "loss", .tolerance = kTolerance});
@@ -98,11 +98,11 @@ void expect_equal_forward(const Case& made, const TreeView& theirs) {
   expect_close(made.model->forward(z_t, made.draws.times, made.draws.labels),
                theirs.at("velocity").as_tensor(),
                {.what = "velocity", .tolerance = kTolerance});
-  const Tensor course = sample_flow(*made.model,
-                                    {.noise = made.draws.noise,
-                                     .labels = made.draws.labels,
-                                     .guidance = made.guidance},
-                                    kSteps);
+  const Tensor course = dit::sample_flow(*made.model,
+                                         {.noise = made.draws.noise,
+                                          .labels = made.draws.labels,
+                                          .guidance = made.guidance},
+                                         kSteps);
   // Images are rounded to 256 levels.
   const Tensor last = course.select(1, -1).to(at::kFloat) / 127.5 - 1;
   EXPECT_LE((last - theirs.at("images").as_tensor()).abs().max().item<float>(),
@@ -130,7 +130,7 @@ TEST(DitParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {
     expect_equal_training(made[i], theirs);
     expect_equal_forward(made[i], theirs);
     // Back again, by name.
-    Dit read(config);
+    dit::Dit read(config);
     EXPECT_TRUE(load_module_state(read, theirs.at("model")).is_complete());
   }
   EXPECT_EQ(results.at("guide").at("num_trainable").as_int(), 32'477'221);

@@ -23,10 +23,10 @@ Tree ask_python(const std::string& task, const testing::TempDir& folder) {
   return load_checkpoint(path + "/" + task + ".pt");
 }
 
-FeatureStatistics statistics(const Tensor& features) {
-  FeatureSums sums = empty_sums(features.size(1), features.device());
-  add_features(sums, features);
-  return statistics_of(sums);
+fid::FeatureStatistics statistics(const Tensor& features) {
+  fid::FeatureSums sums = fid::empty_sums(features.size(1), features.device());
+  fid::add_features(sums, features);
+  return fid::statistics_of(sums);
 }
 
 double relative_difference(const Tensor& ours, const Tensor& theirs) {
@@ -41,8 +41,8 @@ TEST(FidParity, DistancesAreThoseOfScipy) {
   for (const auto& entry : theirs.at("cases").as_dict()) {
     const TreeView one(entry.value);
     const double ours =
-        frechet_distance(statistics(one.at("first").as_tensor()),
-                         statistics(one.at("second").as_tensor()));
+        fid::frechet_distance(statistics(one.at("first").as_tensor()),
+                              statistics(one.at("second").as_tensor()));
     for (const char* name : {"rows", "pytorch-fid", "torch-fidelity"}) {
       const double expected = one.at(name).as_double();
       // Exact where nothing is rounded under a root.
@@ -66,7 +66,7 @@ TEST(FidParity, FeaturesAreThoseOfPytorchFidAndTorchFidelity) {
   const testing::TempDir folder;
   const Tree theirs = ask_python("features", folder);
   for (const char* convention : {"pytorch-fid", "torch-fidelity"}) {
-    const auto net = make_feature_net(
+    const auto net = fid::make_feature_net(
         {.weights = folder.path() / "weights.pth", .convention = convention});
     EXPECT_EQ(theirs.get_if<Tree::Dict>()->size(), 4U);
     for (const char* size : {"32", "64", "299", "400x300"}) {
@@ -83,8 +83,8 @@ TEST(FidParity, FeaturesAreThoseOfPytorchFidAndTorchFidelity) {
           << convention << " " << size;
       const auto expected = one.find(std::string(convention) + "-distance");
       if (!expected) continue;
-      const double distance = frechet_distance(statistics(ours.slice(0, 0, 3)),
-                                               statistics(ours.slice(0, 3)));
+      const double distance = fid::frechet_distance(
+          statistics(ours.slice(0, 0, 3)), statistics(ours.slice(0, 3)));
       EXPECT_NEAR(distance, expected->as_double(),
                   1e-4 * expected->as_double());
     }

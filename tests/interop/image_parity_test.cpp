@@ -19,29 +19,29 @@ struct Case {
   int width, height;
   std::string result;
 
-  Image theirs() const {
-    Image image = make_image(width, height, 3);
-    const std::string bytes = read_file(result);
+  data::Image theirs() const {
+    data::Image image = data::make_image(width, height, 3);
+    const std::string bytes = base::read_file(result);
     image.pixels.assign(bytes.begin(), bytes.end());
     return image;
   }
-  Image ours() const;
+  data::Image ours() const;
 };
 
-Image Case::ours() const {
-  static const std::map<std::string, Filter> kFilters = {
-      {"nearest", Filter::kNearest},
-      {"box", Filter::kBox},
-      {"bilinear", Filter::kBilinear},
-      {"bicubic", Filter::kBicubic}};
+data::Image Case::ours() const {
+  static const std::map<std::string, data::Filter> kFilters = {
+      {"nearest", data::Filter::kNearest},
+      {"box", data::Filter::kBox},
+      {"bilinear", data::Filter::kBilinear},
+      {"bicubic", data::Filter::kBicubic}};
   if (kind == "draft") {
-    return read_image(file, {.at_least_short_side = std::stoi(argument)});
+    return data::read_image(file, {.at_least_short_side = std::stoi(argument)});
   }
-  Image image = read_image(file);
+  data::Image image = data::read_image(file);
   if (kind == "resize") {
-    return resize(image, {width, height}, kFilters.at(argument));
+    return data::resize(image, {width, height}, kFilters.at(argument));
   }
-  if (kind == "adm") return center_crop_adm(image, std::stoi(argument));
+  if (kind == "adm") return data::center_crop_adm(image, std::stoi(argument));
   return image;
 }
 
@@ -50,8 +50,8 @@ void write_images(const testing::TempDir& folder) {
   for (const auto& png : testing::png_of_each_kind()) {
     folder.write(png.name + ".png", png.bytes);
   }
-  const Image original = testing::test_image(233, 171);
-  folder.write("ours.png", encode_png(original));
+  const data::Image original = testing::test_image(233, 171);
+  folder.write("ours.png", data::encode_png(original));
   const std::map<std::string, JpegKind> kinds = {
       {"baseline", JpegKind::kBaseline},
       {"progressive", JpegKind::kProgressive},

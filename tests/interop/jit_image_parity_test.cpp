@@ -19,14 +19,14 @@ constexpr int64_t kBatch = 3;
 constexpr double kTolerance = 1e-5;
 constexpr int64_t kSteps = 5;
 // Times are multiples of 0.2: some lie inside, some outside.
-constexpr GuidanceInterval kInside = {.low = 0.1, .high = 0.7};
-constexpr GuidanceInterval kFromZero = {.low = 0, .high = 1};
+constexpr diffusion::GuidanceInterval kInside = {.low = 0.1, .high = 0.7};
+constexpr diffusion::GuidanceInterval kFromZero = {.low = 0, .high = 1};
 
 struct Sizes {
   std::string name;
-  JitImageConfig model;
-  JitObjective objective = {};
-  GuidanceInterval interval = kInside;
+  jit::JitImageConfig model;
+  jit::JitObjective objective = {};
+  diffusion::GuidanceInterval interval = kInside;
 };
 
 // The paper's sizes in small, and the patches.
@@ -73,7 +73,7 @@ const std::vector<Sizes> kCases = {
       .context_start = 4}},
 };
 
-Tree sizes_tree(const JitImageConfig& config) {
+Tree sizes_tree(const jit::JitImageConfig& config) {
   Tree sizes;
   sizes["size"] = config.image_size;
   sizes["patch"] = config.patch;
@@ -90,16 +90,16 @@ Tree sizes_tree(const JitImageConfig& config) {
 
 struct Case {
   Sizes sizes;
-  std::shared_ptr<JitImage> model;
+  std::shared_ptr<jit::JitImage> model;
   Tensor images;
-  JitImageDraws draws;
+  jit::JitImageDraws draws;
   Tensor guidance;
 };
 
 Case make_case(const Sizes& sizes) {
-  const JitImageConfig& config = sizes.model;
+  const jit::JitImageConfig& config = sizes.model;
   Case made{.sizes = sizes,
-            .model = std::make_shared<JitImage>(config),
+            .model = std::make_shared<jit::JitImage>(config),
             .images = {},
             .draws = {},
             .guidance = torch::tensor({1.0F, 2.9F, 4.0F})};
@@ -133,10 +133,10 @@ Tree case_tree(const Case& made) {
 }
 
 void expect_equal_training(const Case& made, const TreeView& theirs) {
-  JitImage& model = *made.model;
-  const Tensor loss =
-      jit_image_losses(model, made.images, made.draws, made.sizes.objective)
-          .mean();
+  jit::JitImage& model = *made.model;
+  const Tensor loss = jit::jit_image_losses(model, made.images, made.draws,
+                                            made.sizes.objective)
+                          .mean();
   loss.backward();
   expect_close(loss.detach(), theirs.at("loss").as_tensor(),
                {.what = "loss", .tolerance = kTolerance});
@@ -149,16 +149,18 @@ void expect_equal_sampling(const Case& made, const TreeView& theirs) {
                                    made.draws.labels),
                theirs.at("predicted").as_tensor(),
                {.what = "predicted", .tolerance = kTolerance});
-  for (const auto& [name, method] : {std::pair("euler", OdeMethod::kEuler),
-                                     std::pair("heun", OdeMethod::kHeun)}) {
-    const Tensor images = sample_jit_images(*made.model,
-                                            {.noise = made.draws.noise,
-                                             .labels = made.draws.labels,
-                                             .guidance = made.guidance},
-                                            {.objective = made.sizes.objective,
-                                             .method = method,
-                                             .num_steps = kSteps,
-                                             .interval = made.sizes.interval});
+  for (const auto& [name, method] :
+       {std::pair("euler", jit::OdeMethod::kEuler),
+        std::pair("heun", jit::OdeMethod::kHeun)}) {
+    const Tensor images =
+        jit::sample_jit_images(*made.model,
+                               {.noise = made.draws.noise,
+                                .labels = made.draws.labels,
+                                .guidance = made.guidance},
+                               {.objective = made.sizes.objective,
+                                .method = method,
+                                .num_steps = kSteps,
+                                .interval = made.sizes.interval});
     expect_close(images, theirs.at("images").at(name).as_tensor(),
                  {.what = name, .tolerance = kTolerance});
   }
@@ -172,7 +174,7 @@ void expect_equal_names(const Case& made, const TreeView& theirs) {
     EXPECT_EQ(theirs.at("names").at(i).as_string(), ours[i].key());
   }
   // Back again, by name.
-  JitImage read(made.sizes.model);
+  jit::JitImage read(made.sizes.model);
   EXPECT_TRUE(load_module_state(read, theirs.at("model")).is_complete());
 }
 

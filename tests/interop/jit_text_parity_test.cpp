@@ -19,18 +19,18 @@ constexpr int64_t kSteps = 4;
 
 struct Kind {
   std::string name = {};
-  JitTextConfig config = {};
-  TextCondition condition = TextCondition::kNone;
+  jit::JitTextConfig config = {};
+  jit::TextCondition condition = jit::TextCondition::kNone;
 };
 
 const std::vector<Kind> kKinds = {
     {"guide", {.depth = 1}},
-    {"guide_prompt", {.depth = 1}, TextCondition::kPrompt},
+    {"guide_prompt", {.depth = 1}, jit::TextCondition::kPrompt},
     {"patch4",
      {.image_size = 16, .patch = 4, .width = 48, .depth = 3, .num_heads = 3}},
     {"patch2_prompt",
      {.image_size = 8, .patch = 2, .width = 64, .depth = 2, .num_heads = 4},
-     TextCondition::kPrompt},
+     jit::TextCondition::kPrompt},
     {"patch8_prompt",
      {.image_size = 16,
       .patch = 8,
@@ -38,13 +38,13 @@ const std::vector<Kind> kKinds = {
       .depth = 3,
       .num_heads = 2,
       .mlp_ratio = 2},
-     TextCondition::kPrompt},
+     jit::TextCondition::kPrompt},
     {"patch1",
      {.image_size = 6, .patch = 1, .width = 32, .depth = 2, .num_heads = 1}},
 };
 
 struct Case {
-  std::shared_ptr<JitText> model = {};
+  std::shared_ptr<jit::JitText> model = {};
   Tensor clean = {};
   Tensor mask = {};
   Tensor times = {};
@@ -64,7 +64,7 @@ Tensor make_mask(int64_t side) {
 }
 
 Case make_case(const Kind& kind) {
-  Case made{.model = std::make_shared<JitText>(kind.config)};
+  Case made{.model = std::make_shared<jit::JitText>(kind.config)};
   {
     const torch::NoGradGuard no_grad;
     for (Tensor& parameter : made.model->parameters()) {
@@ -77,14 +77,14 @@ Case make_case(const Kind& kind) {
   made.clean = torch::rand(shape);
   made.noise = torch::randn(shape);
   made.times = torch::tensor({999, 0, 500, 37, 800}, at::kLong);
-  if (kind.condition == TextCondition::kPrompt) {
+  if (kind.condition == jit::TextCondition::kPrompt) {
     made.condition = torch::rand(shape);
   }
   return made;
 }
 
 Tree case_tree(const Case& made) {
-  const JitTextConfig& config = made.model->config();
+  const jit::JitTextConfig& config = made.model->config();
   Tree tree;
   tree["sizes"]["size"] = config.image_size;
   tree["sizes"]["patch"] = config.patch;
@@ -139,7 +139,7 @@ void expect_equal_training(const Case& made, const TreeView& theirs) {
 
 void expect_equal_samples(const Case& made, const TreeView& theirs) {
   const torch::NoGradGuard no_grad;
-  const Tensor images = sample_ddim(
+  const Tensor images = diffusion::sample_ddim(
       [&](const Tensor& x, int64_t t) {
         return made.model->forward(
             {.images = x,
@@ -169,7 +169,7 @@ TEST(JitTextParity, ForwardLossGradientsAndSamplesEqualThoseOfPython) {
     expect_equal_training(made[i], theirs);
     expect_equal_samples(made[i], theirs);
     // Back again, by name.
-    JitText read(kKinds[i].config);
+    jit::JitText read(kKinds[i].config);
     EXPECT_TRUE(load_module_state(read, theirs.at("model")).is_complete());
   }
 }

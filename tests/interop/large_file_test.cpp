@@ -23,7 +23,7 @@ TEST(LargeFile, IsReadByBothSides) {
     tree["behind"] = torch::tensor({1.0F, 2.0F});
     save_checkpoint(path, tree);
   }
-  const Value value = read_torch_file(path);
+  const formats::Value value = formats::read_torch_file(path);
   const auto& bytes = value.at("large").as_tensor().storage->bytes();
   EXPECT_EQ(bytes.size(), static_cast<size_t>(size));
   EXPECT_EQ(bytes.back(), std::byte{7});

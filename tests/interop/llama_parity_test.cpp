@@ -73,17 +73,18 @@ Tensor padding_mask(int64_t batch, int64_t length) {
          lengths.narrow(0, 0, batch).unsqueeze(1);
 }
 
-std::shared_ptr<Llama> load(const fs::path& folder, const LlamaConfig& config,
-                            Head head) {
-  auto model = std::make_shared<Llama>(config);
-  FillConfig fill{.ignored_prefixes = {"lm_head."}};
+std::shared_ptr<llama::Llama> load(const fs::path& folder,
+                                   const llama::LlamaConfig& config,
+                                   Head head) {
+  auto model = std::make_shared<llama::Llama>(config);
+  checkpoint::FillConfig fill{.ignored_prefixes = {"lm_head."}};
   if (head == Head::kYes) {
     fill.name_in_file = [](const std::string& name) {
       return std::optional("model." + name);
     };
   }
-  const WeightFiles files(folder);
-  const auto report = fill_module(*model, files, fill);
+  const checkpoint::WeightFiles files(folder);
+  const auto report = checkpoint::fill_module(*model, files, fill);
   EXPECT_EQ(report.num_loaded, std::ssize(model->parameters()));
   model->eval();
   return model;
@@ -111,8 +112,8 @@ TEST(LlamaParity, HiddenStatesEqualThoseOfTransformers) {
   for (const Case& made : all_cases()) {
     SCOPED_TRACE(made.name);
     const fs::path folder = root.path() / made.name;
-    const auto model =
-        load(folder, read_llama_config(folder / "config.json"), made.head);
+    const auto model = load(
+        folder, llama::read_llama_config(folder / "config.json"), made.head);
     const TreeView theirs = results.at(made.name);
     int64_t num_parameters = 0;
     for (const Tensor& parameter : model->parameters()) {
@@ -129,7 +130,8 @@ TEST(LlamaParity, HiddenStatesEqualThoseOfTransformers) {
                           expected.slice(0, 0, 1), {.what = "no mask"});
   }
   // Turning without the scaling gives something else.
-  LlamaConfig plain = read_llama_config(root.path() / "scaled" / "config.json");
+  llama::LlamaConfig plain =
+      llama::read_llama_config(root.path() / "scaled" / "config.json");
   ASSERT_TRUE(plain.rope_scaling);
   plain.rope_scaling.reset();
   const auto other = load(root.path() / "scaled", plain, Head::kYes);

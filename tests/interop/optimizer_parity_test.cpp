@@ -89,14 +89,14 @@ std::string run(const Case& c) {
         .lr_scale = 0.3,
         .weight_decay = 0.0}},
       c.config);
-  GradScaler scaler({.init_scale = 1024, .growth_interval = 8},
-                    c10::Device("cpu"));
+  optim::GradScaler scaler({.init_scale = 1024, .growth_interval = 8},
+                           c10::Device("cpu"));
   std::vector<Tensor> norms;
   for (int step = 0; step < kSteps; ++step) {
     optimizer->set_lr(0.01 * (1 + 0.1 * (step % 5)));
     set_gradients(parameters, step, c.dtypes, scaler.scale_tensor());
-    const GradientReport report =
-        prepare_gradients(parameters, scaler.inverse_scale(), 5);
+    const optim::GradientReport report =
+        optim::prepare_gradients(parameters, scaler.inverse_scale(), 5);
     norms.push_back(report.norm);
     optimizer->step_and_clear(report.found_inf);
     scaler.update(report.found_inf);
@@ -140,11 +140,12 @@ TEST(OptimizerParity, EqualsPythonBitForBit) {
                     .ignored_signals = {}});
   ASSERT_EQ(python.exit_code, 0) << python.err;
   for (const Case& c : kCases) {
-    const std::string theirs = read_file(folder.path() / (c.name + ".bin"));
+    const std::string theirs =
+        base::read_file(folder.path() / (c.name + ".bin"));
     EXPECT_GT(theirs.size(), 10000u);
     EXPECT_TRUE(run(c) == theirs) << c.name << " differs from Python";
   }
-  EXPECT_TRUE(run_ema() == read_file(folder.path() / "ema.bin"));
+  EXPECT_TRUE(run_ema() == base::read_file(folder.path() / "ema.bin"));
 }
 
 }  // namespace

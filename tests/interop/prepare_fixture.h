@@ -26,7 +26,7 @@ class PrepareFixture : public ::testing::Test {
     command.insert(command.end(), words.begin(), words.end());
     const ProcessResult result = run(command, options);
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    printed_ = std::string(trim(result.out));
+    printed_ = std::string(base::trim(result.out));
   }
 
   Words command(const Words& more = {}) const {
@@ -42,8 +42,8 @@ class PrepareFixture : public ::testing::Test {
   std::map<std::string, std::string> rejected() const {
     std::map<std::string, std::string> reasons;
     const auto text =
-        try_read_file(std::filesystem::path(out_) / "rejected.txt");
-    for (const std::string& line : split(text.value_or(""), '\n')) {
+        base::try_read_file(std::filesystem::path(out_) / "rejected.txt");
+    for (const std::string& line : base::split(text.value_or(""), '\n')) {
       const size_t tab = line.find('\t');
       if (tab == std::string::npos) continue;
       reasons[line.substr(0, tab)] = line.substr(tab + 1);

@@ -130,9 +130,9 @@ TEST_F(PrepareInterop, DamagedLerobotEpisodesAreListed) {
   expect_reason("episode_000008", "has 2 rows, 43 are listed");
   expect_reason("episode_000009", "has no file");
   EXPECT_EQ(rejected().size(), 9U);
-  EXPECT_EQ(
-      read_file(fs::path(out_) / "train/episode_000000/language_task.txt"),
-      "listed\n");
+  EXPECT_EQ(base::read_file(fs::path(out_) /
+                            "train/episode_000000/language_task.txt"),
+            "listed\n");
 }
 
 TEST_F(PrepareInterop, ParquetActionsInAnotherFolderAndInPlace) {

@@ -25,7 +25,7 @@ std::vector<AtomLine> untidy_atoms(int64_t index) {
   RandomStream draw(static_cast<uint64_t>(index));
   std::vector<AtomLine> atoms;
   for (AtomLine atom :
-       testing::atom_lines(generated_chain({.seed = 9}, index))) {
+       testing::atom_lines(proteins::generated_chain({.seed = 9}, index))) {
     if (draw.chance(0.02)) continue;
     if (atom.number % 11 == 3) {
       atom.number -= 1;
@@ -67,10 +67,11 @@ std::vector<AtomLine> untidy_atoms(int64_t index) {
   return atoms;
 }
 
-int64_t num_with_chi1(const Protein& protein) {
-  return std::ranges::count_if(
-      protein.residue_types,
-      [](const std::string& type) { return !chi1_atom(type).empty(); });
+int64_t num_with_chi1(const proteins::Protein& protein) {
+  return std::ranges::count_if(protein.residue_types,
+                               [](const std::string& type) {
+                                 return !protein::chi1_atom(type).empty();
+                               });
 }
 
 void run_python(const std::string& task, const testing::TempDir& folder) {
@@ -86,8 +87,9 @@ TEST(ProteinFilesInterop, PythonReadsOursAndSeesTheSameStructures) {
   for (int64_t i = 0; i < 12; ++i) {
     const std::string path = folder.write(fmt::format("p{}.pdb", i),
                                           testing::pdb_text(untidy_atoms(i)));
-    write_protein_file(folder.path() / fmt::format("p{}.pt", i),
-                       make_protein(read_structure(path), path));
+    proteins::write_protein_file(
+        folder.path() / fmt::format("p{}.pt", i),
+        proteins::make_protein(proteins::read_structure(path), path));
   }
   run_python("check", folder);
 }
@@ -97,17 +99,19 @@ TEST(ProteinFilesInterop, WeReadThoseOfTheOriginal) {
   for (int64_t i = 0; i < 6; ++i) {
     // Every other one has whole side chains, as alignment needs.
     const std::vector<AtomLine> atoms =
-        i % 2 == 0 ? untidy_atoms(i)
-                   : testing::atom_lines(generated_chain({.seed = 9}, i));
+        i % 2 == 0
+            ? untidy_atoms(i)
+            : testing::atom_lines(proteins::generated_chain({.seed = 9}, i));
     folder.write(fmt::format("p{}.pdb", i), testing::pdb_text(atoms));
   }
   run_python("write", folder);
   int num_whole = 0;
   for (int64_t i = 0; i < 6; ++i) {
     const auto path = folder.path() / fmt::format("p{}.pdb", i);
-    const Protein ours = make_protein(read_structure(path), path);
-    const Protein theirs =
-        read_protein_file(folder.path() / fmt::format("p{}.original.pt", i));
+    const proteins::Protein ours =
+        proteins::make_protein(proteins::read_structure(path), path);
+    const proteins::Protein theirs = proteins::read_protein_file(
+        folder.path() / fmt::format("p{}.original.pt", i));
     EXPECT_EQ(theirs.source, ours.source);
     EXPECT_EQ(theirs.residue_types, ours.residue_types);
     EXPECT_EQ(theirs.backbone, ours.backbone);
@@ -121,7 +125,8 @@ TEST(ProteinFilesInterop, WeReadThoseOfTheOriginal) {
     if (!is_whole) continue;
     ++num_whole;
     EXPECT_EQ(theirs.torsion_residues, ours.torsion_residues);
-    EXPECT_EQ(torsion_targets(theirs), torsion_targets(ours));
+    EXPECT_EQ(proteins::torsion_targets(theirs),
+              proteins::torsion_targets(ours));
   }
   EXPECT_GE(num_whole, 3);
   EXPECT_LT(num_whole, 6);

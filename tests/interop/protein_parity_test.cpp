@@ -22,7 +22,7 @@ constexpr int64_t kIterations = 7;
 
 struct CaseConfig {
   std::string name;
-  ProteinConfig model;
+  protein::ProteinConfig model;
   std::vector<int64_t> lengths;
   std::vector<int64_t> num_fragments;
 };
@@ -52,8 +52,8 @@ const std::vector<CaseConfig> kCases = {
 };
 
 struct Case {
-  std::shared_ptr<ProteinModel> model;
-  ProteinInput input;  // With some fragments hidden.
+  std::shared_ptr<protein::ProteinModel> model;
+  protein::ProteinInput input;  // With some fragments hidden.
   Tensor fragments;
   Tensor torsions;
 };
@@ -76,7 +76,7 @@ Case make_case(const CaseConfig& config) {
   const int64_t length = std::ranges::max(config.lengths);
   const int64_t size = std::ranges::max(config.num_fragments);
   Case made;
-  made.model = std::make_shared<ProteinModel>(config.model);
+  made.model = std::make_shared<protein::ProteinModel>(config.model);
   {
     // Norms that begin as 1 and biases that begin as 0 would hide mistakes.
     const torch::NoGradGuard no_grad;
@@ -91,14 +91,14 @@ Case make_case(const CaseConfig& config) {
   }
   made.input.lengths = torch::tensor(config.lengths);
   const Tensor is_fragment = is_before(config.num_fragments, size);
-  made.fragments =
-      torch::randint(kFirstChemicalFragment, kNumFragments, {batch, size}) *
-      is_fragment;
+  made.fragments = torch::randint(protein::kFirstChemicalFragment,
+                                  protein::kNumFragments, {batch, size}) *
+                   is_fragment;
   made.torsions = torch::randint(0, 72, {batch, size})
                       .masked_fill(~is_fragment, -1)
                       .masked_fill(torch::rand({batch, size}) < 0.5, -1);
   made.input.fragments = made.fragments.masked_fill(
-      is_fragment & (torch::rand({batch, size}) < 0.3), kMaskFragment);
+      is_fragment & (torch::rand({batch, size}) < 0.3), protein::kMaskFragment);
   return made;
 }
 
@@ -116,7 +116,7 @@ Tree case_tree(const CaseConfig& config, const Case& made) {
   tree["torsions"] = made.torsions;
   tree["masked_ids"] = made.input.fragments;
   tree["iterations"] = kIterations;
-  tree["lowest_id"] = kFirstChemicalFragment;
+  tree["lowest_id"] = protein::kFirstChemicalFragment;
   tree["keeps_guesses"] = int64_t{1};
   return tree;
 }
@@ -133,8 +133,9 @@ void expect_close(const Tensor& ours, const Tensor& theirs,
 // The values of every protein, without padding.
 void expect_equal_geometry(const CaseConfig& config, const Case& made,
                            const TreeView& theirs) {
-  const Tensor angles = backbone_angles(made.input.coords, made.input.lengths);
-  const ProteinGraph graph = nearest_residues(
+  const Tensor angles =
+      protein::backbone_angles(made.input.coords, made.input.lengths);
+  const protein::ProteinGraph graph = protein::nearest_residues(
       made.input.coords, made.input.lengths, config.model.num_neighbours);
   for (int64_t i = 0; i < made.input.lengths.size(0); ++i) {
     SCOPED_TRACE(i);
@@ -162,19 +163,21 @@ void expect_equal_geometry(const CaseConfig& config, const Case& made,
 }
 
 void expect_equal_training(const Case& made, const TreeView& theirs) {
-  const FragmentLogits logits = made.model->forward(made.input);
-  const Tensor is_fragment = made.fragments.ne(kPadFragment).unsqueeze(2);
+  const protein::FragmentLogits logits = made.model->forward(made.input);
+  const Tensor is_fragment =
+      made.fragments.ne(protein::kPadFragment).unsqueeze(2);
   const auto compare = [&](const Tensor& ours, const std::string& name) {
     expect_close(ours.detach() * is_fragment,
                  theirs.at(name).as_tensor() * is_fragment, name);
   };
   compare(logits.fragments, "type_logits");
   compare(logits.torsions, "torsion_logits");
-  const Tensor is_hidden = made.input.fragments.eq(kMaskFragment);
-  const ProteinTargets targets = {.fragments = made.fragments,
-                                  .is_hidden = is_hidden,
-                                  .torsions = made.torsions};
-  const ProteinLosses losses = protein_losses(logits, targets);
+  const Tensor is_hidden = made.input.fragments.eq(protein::kMaskFragment);
+  const protein::ProteinTargets targets = {.fragments = made.fragments,
+                                           .is_hidden = is_hidden,
+                                           .torsions = made.torsions};
+  const protein::ProteinLosses losses =
+      protein::protein_losses(logits, targets);
   const TreeView terms = theirs.at("terms");
   const auto total = [&](const Tensor& sums, const Tensor& count,
                          const std::string& name) {
@@ -198,7 +201,8 @@ void expect_equal_training(const Case& made, const TreeView& theirs) {
   EXPECT_EQ(num_compared, gradients.as_dict().size());
 }
 
-void expect_equal_tables(const ProteinModel& model, const TreeView& theirs) {
+void expect_equal_tables(const protein::ProteinModel& model,
+                         const TreeView& theirs) {
   for (const auto& item : model.named_buffers()) {
     const Tensor table = theirs.at(item.key()).as_tensor();
     ASSERT_EQ(item.value().sizes(), table.sizes()) << item.key();
@@ -210,9 +214,10 @@ void expect_equal_tables(const ProteinModel& model, const TreeView& theirs) {
 void expect_equal_guess(const Case& made, const TreeView& theirs) {
   const torch::NoGradGuard no_grad;
   made.model->eval();
-  ProteinInput input = made.input;
+  protein::ProteinInput input = made.input;
   input.fragments = made.fragments;
-  const FragmentGuess guess = guess_fragments(*made.model, input, kIterations);
+  const protein::FragmentGuess guess =
+      protein::guess_fragments(*made.model, input, kIterations);
   EXPECT_TRUE(guess.fragments.equal(theirs.at("inferred").as_tensor()));
   EXPECT_TRUE(guess.torsions.equal(theirs.at("inferred_torsions").as_tensor()));
 }
@@ -247,7 +252,7 @@ TEST(ProteinParity, GraphLossGradientsAndGuessesEqualThoseOfPython) {
     expect_equal_training(made[i], theirs);
     expect_equal_guess(made[i], theirs);
     // Back again, by name.
-    ProteinModel read(kCases[i].model);
+    protein::ProteinModel read(kCases[i].model);
     EXPECT_TRUE(load_module_state(read, theirs.at("model")).is_complete());
   }
   const TreeView guide = results.at("guide");

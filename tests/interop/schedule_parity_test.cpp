@@ -42,7 +42,7 @@ void compare_schedule(std::istream& in) {
 
 // Returns how often the rate was reduced.
 int compare_plateau(std::istream& in) {
-  PlateauConfig config;
+  optim::PlateauConfig config;
   in >> config.mode >> config.threshold_mode;
   config.factor = number(in);
   in >> config.patience;
@@ -53,7 +53,7 @@ int compare_plateau(std::istream& in) {
   config.eps = number(in);
   int count = 0;
   in >> count;
-  Plateau plateau(config);
+  optim::Plateau plateau(config);
   int num_reductions = 0;
   for (int i = 0; i < count; ++i) {
     const double before = plateau.lr();

@@ -28,98 +28,108 @@ struct Case {
 
   bool is_photo() const { return file.find("photo") != std::string::npos; }
   double argument(size_t which) const {
-    return parse_number(split(argument_text, ',').at(which)).value();
+    return base::parse_number(base::split(argument_text, ',').at(which))
+        .value();
   }
-  Image theirs() const {
-    const std::string bytes = read_file(result);
-    Image image =
-        make_image(width, height, is_photo() || kind == "colours" ? 3 : 1);
+  data::Image theirs() const {
+    const std::string bytes = base::read_file(result);
+    data::Image image = data::make_image(
+        width, height, is_photo() || kind == "colours" ? 3 : 1);
     image.pixels.assign(bytes.begin(), bytes.end());
     return image;
   }
-  Image ours() const;
+  data::Image ours() const;
 };
 
-ImageSize size_of(const Image& image) { return {image.width, image.height}; }
+data::ImageSize size_of(const data::Image& image) {
+  return {image.width, image.height};
+}
 
-Box all_of(ImageSize size) {
+data::Box all_of(data::ImageSize size) {
   return {.width = size.width, .height = size.height};
 }
 
-Image scaled(const Image& image, const Scaling& scaling) {
+data::Image scaled(const data::Image& image, const data::Scaling& scaling) {
   if (image.channels == 3) {
-    return scale_linear(image, scaling, all_of(scaling.to)).image;
+    return data::scale_linear(image, scaling, all_of(scaling.to)).image;
   }
-  Image out = make_image(scaling.to.width, scaling.to.height, 1);
+  data::Image out = data::make_image(scaling.to.width, scaling.to.height, 1);
   uint8_t* to = out.pixels.data();
-  for (const int y : nearest_rows(scaling)) {
-    for (const int x : nearest_columns(scaling)) *to++ = image.row(y)[x];
+  for (const int y : data::nearest_rows(scaling)) {
+    for (const int x : data::nearest_columns(scaling)) *to++ = image.row(y)[x];
   }
   return out;
 }
 
-Image rotated(const Image& image, double degrees) {
-  const ImageSize size = size_of(image);
-  const Rotation rotation(size, degrees);
+data::Image rotated(const data::Image& image, double degrees) {
+  const data::ImageSize size = size_of(image);
+  const data::Rotation rotation(size, degrees);
   if (image.channels == 3) {
-    return rotation.linear(whole_tile(image), all_of(size), kPaddingColour)
+    return rotation
+        .linear(data::whole_tile(image), all_of(size), voc::kPaddingColour)
         .image;
   }
-  Image out = make_image(size.width, size.height, 1);
+  data::Image out = data::make_image(size.width, size.height, 1);
   for (int y = 0; y < size.height; ++y) {
     for (int x = 0; x < size.width; ++x) {
       const auto [from_x, from_y] = rotation.nearest(x, y);
       const bool is_inside = from_x >= 0 && from_y >= 0 &&
                              from_x < size.width && from_y < size.height;
-      out.row(y)[x] = is_inside ? image.row(from_y)[from_x] : kPaddingLevel;
+      out.row(y)[x] =
+          is_inside ? image.row(from_y)[from_x] : voc::kPaddingLevel;
     }
   }
   return out;
 }
 
-Image augmented(const Image& image, const Case& c) {
-  AugmentDraws draws{.scale = c.argument(0),
-                     .is_blurred = c.argument(2) != 0,
-                     .is_mirrored = c.argument(3) != 0,
-                     .across = c.argument(4),
-                     .down = c.argument(5)};
+data::Image augmented(const data::Image& image, const Case& c) {
+  voc::AugmentDraws draws{.scale = c.argument(0),
+                          .is_blurred = c.argument(2) != 0,
+                          .is_mirrored = c.argument(3) != 0,
+                          .across = c.argument(4),
+                          .down = c.argument(5)};
   if (c.argument(1) != 0) draws.degrees = c.argument(1);
-  const Augmentation way(size_of(image), kAugmentedSide, draws);
+  const voc::Augmentation way(size_of(image), kAugmentedSide, draws);
   at::Tensor result = image.channels == 3
                           ? way.image(image).permute({1, 2, 0}).contiguous()
                           : way.map(image);
-  Image out = make_image(kAugmentedSide, kAugmentedSide, image.channels);
+  data::Image out =
+      data::make_image(kAugmentedSide, kAugmentedSide, image.channels);
   std::copy_n(result.const_data_ptr<uint8_t>(), out.pixels.size(),
               out.pixels.data());
   return out;
 }
 
-Image Case::ours() const {
-  if (kind == "labels") return read_label_map(file);
-  if (kind == "colours") return read_image(file);
-  const Image image = is_photo() ? read_image(file) : read_label_map(file);
+data::Image Case::ours() const {
+  if (kind == "labels") return data::read_label_map(file);
+  if (kind == "colours") return data::read_image(file);
+  const data::Image image =
+      is_photo() ? data::read_image(file) : data::read_label_map(file);
   if (kind == "size") {
-    return scaled(image, scaling_to(size_of(image), {width, height}));
+    return scaled(image, data::scaling_to(size_of(image), {width, height}));
   }
   if (kind == "factor") {
-    return scaled(image, scaling_by(size_of(image), argument(0)));
+    return scaled(image, data::scaling_by(size_of(image), argument(0)));
   }
   if (kind == "rotate") return rotated(image, argument(0));
   if (kind == "blur") {
-    return blur_5x5(whole_tile(image), all_of(size_of(image))).image;
+    return data::blur_5x5(data::whole_tile(image), all_of(size_of(image)))
+        .image;
   }
   if (kind == "augment") return augmented(image, *this);
-  if (kind == "scribbles") return scribble_distance_map(image, argument(0));
-  return outline_distance_map(image, argument(0));
+  if (kind == "scribbles")
+    return voc::scribble_distance_map(image, argument(0));
+  return voc::outline_distance_map(image, argument(0));
 }
 
 // Labels that use all of VOC's colours.
 void write_ours(const testing::TempDir& folder) {
-  Image labels = make_image(40, 32, 1);
+  data::Image labels = data::make_image(40, 32, 1);
   for (size_t i = 0; i < labels.pixels.size(); ++i) {
     labels.pixels[i] = static_cast<uint8_t>(i);
   }
-  folder.write("ours-voc.png", encode_palette_png(labels, voc_palette()));
+  folder.write("ours-voc.png",
+               data::encode_palette_png(labels, data::voc_palette()));
 }
 
 std::vector<Case> ask_python(const testing::TempDir& folder) {

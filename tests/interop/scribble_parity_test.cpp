@@ -40,7 +40,7 @@ const std::vector<std::string> kTerms = {"scribble", "pseudo", "ds", "dc",
 
 struct Case {
   Sizes sizes;
-  std::shared_ptr<ScribbleNet> net;
+  std::shared_ptr<deeplab::ScribbleNet> net;
   Tensor images;
   Tensor labels;
   Tensor pseudo;
@@ -51,19 +51,21 @@ struct Case {
 Case make_case(const Sizes& sizes) {
   const int64_t side = sizes.image_side;
   const std::vector<int64_t> shape = {kBatch, side, side};
-  Case made{.sizes = sizes,
-            .net = std::make_shared<ScribbleNet>(ScribbleModelConfig{
-                .type = sizes.type, .layers = sizes.layers, .num_classes = 7}),
-            .images = torch::randn({kBatch, 3, side, side}),
-            .labels = torch::randint(7, shape).to(at::kByte),
-            .pseudo = torch::zeros(shape, at::kByte),
-            .ds = torch::randint(256, shape).to(at::kByte),
-            .dc = torch::randint(256, shape).to(at::kByte)};
+  Case made{
+      .sizes = sizes,
+      .net =
+          std::make_shared<deeplab::ScribbleNet>(deeplab::ScribbleModelConfig{
+              .type = sizes.type, .layers = sizes.layers, .num_classes = 7}),
+      .images = torch::randn({kBatch, 3, side, side}),
+      .labels = torch::randint(7, shape).to(at::kByte),
+      .pseudo = torch::zeros(shape, at::kByte),
+      .ds = torch::randint(256, shape).to(at::kByte),
+      .dc = torch::randint(256, shape).to(at::kByte)};
   testing::shake(*made.net, 0.01);
-  made.labels.masked_fill_(torch::rand(shape) < 0.8, kNoLabel);
+  made.labels.masked_fill_(torch::rand(shape) < 0.8, data::kNoLabel);
   made.pseudo.slice(1, side / 3, 2 * side / 3).fill_(4);
-  made.pseudo.slice(2, side / 2, side / 2 + 3).fill_(kNoLabel);
-  made.ds.masked_fill_(made.labels != kNoLabel, 0);
+  made.pseudo.slice(2, side / 2, side / 2 + 3).fill_(data::kNoLabel);
+  made.ds.masked_fill_(made.labels != data::kNoLabel, 0);
   return made;
 }
 
@@ -91,15 +93,17 @@ void stop_dropout(torch::nn::Module& net) {
   }
 }
 
-std::vector<LossSum> loss_terms(const Case& made, const ScribbleOutput& out) {
+std::vector<deeplab::LossSum> loss_terms(const Case& made,
+                                         const deeplab::ScribbleOutput& out) {
   const int64_t side = made.sizes.image_side;
-  const Tensor logs = log_probabilities(out.logits, side, side);
-  const Tensor entropy = pixel_entropy(logs);
-  std::vector<LossSum> terms = {cross_entropy(logs, made.labels),
-                                cross_entropy(logs, made.pseudo, kSmoothing),
-                                weighted_entropy(entropy, made.ds),
-                                weighted_entropy(entropy, made.dc)};
-  if (has_lorm(made.net->config())) {
+  const Tensor logs = deeplab::log_probabilities(out.logits, side, side);
+  const Tensor entropy = deeplab::pixel_entropy(logs);
+  std::vector<deeplab::LossSum> terms = {
+      deeplab::cross_entropy(logs, made.labels),
+      deeplab::cross_entropy(logs, made.pseudo, kSmoothing),
+      deeplab::weighted_entropy(entropy, made.ds),
+      deeplab::weighted_entropy(entropy, made.dc)};
+  if (deeplab::has_lorm(made.net->config())) {
     terms.push_back(made.net->lorm_loss(out.features, made.pseudo));
   }
   return terms;
@@ -113,7 +117,7 @@ void expect_equal_step(const Case& made, const TreeView& theirs) {
                  {.what = what, .tolerance = tolerance});
   };
   stop_dropout(*made.net);
-  const ScribbleOutput out =
+  const deeplab::ScribbleOutput out =
       made.net->forward(made.images.to(made.sizes.dtype));
   expect(out.features, theirs.at("features"), "features");
   expect(out.logits, theirs.at("logits"), "logits");
@@ -142,11 +146,11 @@ void expect_equal_evaluation(const Case& made, const TreeView& theirs) {
   const int64_t side = made.sizes.image_side;
   const Tensor logits =
       made.net->forward(made.images.to(made.sizes.dtype)).logits;
-  expect_close(resize_maps(logits, side, side),
+  expect_close(deeplab::resize_maps(logits, side, side),
                theirs.at("eval_logits").as_tensor(),
                {.what = "evaluation", .tolerance = made.sizes.tolerance});
   // Back again, by name.
-  ScribbleNet read(made.net->config());
+  deeplab::ScribbleNet read(made.net->config());
   EXPECT_TRUE(load_module_state(read, theirs.at("model")).is_complete());
 }
 
@@ -206,8 +210,8 @@ TEST(ScribbleParity, LoadsWeightsOfTorchvisionByName) {
                       std::to_string(layers), path.string()},
                      {.folder = "", .timeout_seconds = 120});
     ASSERT_EQ(python.exit_code, 0) << python.err;
-    ScribbleNet net({.type = "res50_ASPP_lorm", .layers = layers});
-    EXPECT_EQ(load_scribble_weights(net, path),
+    deeplab::ScribbleNet net({.type = "res50_ASPP_lorm", .layers = layers});
+    EXPECT_EQ(deeplab::load_scribble_weights(net, path),
               "ImageNet weights of the trunk");
     const Tree file = load_checkpoint(path);
     size_t num_equal = 0;

@@ -33,10 +33,11 @@ std::string ask_python(const std::string& script,
 
 std::string image(int width, int height, uint8_t shade) {
   const std::vector<uint8_t> pixels(size_t(width * height * 3), shade);
-  return encode_png({.width = width, .height = height, .pixels = pixels});
+  return formats::encode_png(
+      {.width = width, .height = height, .pixels = pixels});
 }
 
-Record record_of(int64_t step, double loss) {
+track::Record record_of(int64_t step, double loss) {
   return {.step = step,
           .unix_time = 1.7e9 + double(step),
           .metrics = {{"train/loss", loss}, {"train/lr", 0.5}}};
@@ -44,7 +45,7 @@ Record record_of(int64_t step, double loss) {
 
 // Steps 1 to 4 with everything; 3 and 4 are to be done again.
 void write_first_part(const std::filesystem::path& folder) {
-  TensorBoardTracker tracker({.folder = folder});
+  track::TensorBoardTracker tracker({.folder = folder});
   tracker.record(
       {.step = 0,
        .unix_time = 1.7e9,
@@ -64,8 +65,8 @@ void write_first_part(const std::filesystem::path& folder) {
 
 // Goes on behind step 2 with other values.
 void write_second_part(const std::filesystem::path& folder) {
-  TensorBoardTracker tracker(
-      {.folder = folder, .kept = KeptRecords{.last_step = 2}});
+  track::TensorBoardTracker tracker(
+      {.folder = folder, .kept = track::KeptRecords{.last_step = 2}});
   for (int64_t step = 3; step <= 5; ++step) {
     tracker.record(record_of(step, 10.0 * double(step)));
   }
@@ -94,9 +95,9 @@ TEST(TensorBoardInterop, WhatIsDoneAgainAtTheLastStepIsShownOnce) {
       folder.write("metrics.jsonl",
                    "{\"step\":1,\"train/loss\":1.0}\n"
                    "{\"step\":2,\"train/loss\":0.5,\"train/lr\":0.5}\n");
-  TensorBoardTracker tracker(
+  track::TensorBoardTracker tracker(
       {.folder = folder.path() / "run",
-       .kept = KeptRecords{.last_step = 2, .redone = "val/"},
+       .kept = track::KeptRecords{.last_step = 2, .redone = "val/"},
        .metrics = metrics});
   tracker.record({.step = 2,
                   .metrics = {{"val/loss", 2.5}},
@@ -111,7 +112,7 @@ TEST(TensorBoardInterop, WhatIsDoneAgainAtTheLastStepIsShownOnce) {
 
 TEST(TensorBoardInterop, NumbersThatAreNoneAndOddNamesAreRead) {
   const TempDir folder;
-  TensorBoardTracker({.folder = folder.path()})
+  track::TensorBoardTracker({.folder = folder.path()})
       .record({.step = int64_t{1} << 40,
                .metrics = {{"nan", NAN},
                            {"low", -INFINITY},
@@ -146,17 +147,17 @@ TEST(TensorBoardInterop, ItsWebServerShowsScalarsImagesAndTexts) {
 TEST(CsvInterop, PythonReadsTheNumbersOfMetricsJsonl) {
   const TempDir folder;
   const auto metrics = folder.path() / "metrics.jsonl";
-  MetricsFile lines(metrics, {});
-  CsvFile table(folder.path() / "metrics.csv", metrics);
+  track::MetricsFile lines(metrics, {});
+  track::CsvFile table(folder.path() / "metrics.csv", metrics);
   for (int64_t step = 1; step <= 50; ++step) {
-    Record record{.step = step,
-                  .metrics = {{"train/loss", 1.0 / double(step)}}};
+    track::Record record{.step = step,
+                         .metrics = {{"train/loss", 1.0 / double(step)}}};
     if (step % 7 == 0) record.metrics.emplace_back("odd, \"name\"", 1e-7 / 3);
     if (step % 9 == 0) record.metrics.emplace_back("bad", NAN);
     lines.record(record);
     table.record(record);
-    const Record validation{.step = step,
-                            .metrics = {{"val/loss", std::sqrt(double(step))}}};
+    const track::Record validation{
+        .step = step, .metrics = {{"val/loss", std::sqrt(double(step))}}};
     if (step % 10 == 0) {
       lines.record(validation);
       table.record(validation);
@@ -168,7 +169,8 @@ TEST(CsvInterop, PythonReadsTheNumbersOfMetricsJsonl) {
 
 TEST(PlotInterop, BothImagesAreReadByOthers) {
   const TempDir folder;
-  PlotTracker plots({.folder = folder.path(), .title = "a <b> & \xc3\xa9"});
+  track::PlotTracker plots(
+      {.folder = folder.path(), .title = "a <b> & \xc3\xa9"});
   for (int64_t step = 1; step <= 20; ++step) {
     plots.record({.step = step, .metrics = {{"train/loss", 1 / double(step)}}});
   }

@@ -15,9 +15,9 @@ namespace {
 using Json = nlohmann::json;
 
 // What a model gets: the text's ids and those around it.
-std::vector<int64_t> with_frame(const Tokenizer& tokenizer,
+std::vector<int64_t> with_frame(const text::Tokenizer& tokenizer,
                                 const std::string& text) {
-  const TextFrame frame = tokenizer.frame();
+  const text::TextFrame frame = tokenizer.frame();
   std::vector<int64_t> ids = frame.before;
   const auto inner = tokenizer.encode(text);
   ids.insert(ids.end(), inner.begin(), inner.end());
@@ -37,9 +37,9 @@ TEST(TokenizerInterop, IdsAndTextsEqualThoseOfThePackageTokenizers) {
         "gpt2_added", "whole_words", "missing_bytes", "llama3", "gpt2_framed",
         "roberta"}) {
     SCOPED_TRACE(name);
-    const auto tokenizer = open_tokenizer(folder.path() / name);
+    const auto tokenizer = text::open_tokenizer(folder.path() / name);
     const Json cases =
-        Json::parse(read_file(folder.path() / name / "cases.json"));
+        Json::parse(base::read_file(folder.path() / name / "cases.json"));
     ASSERT_GT(cases.size(), 1000U);
     for (const Json& made : cases) {
       const auto ids = made["ids"].get<std::vector<int64_t>>();

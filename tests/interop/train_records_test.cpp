@@ -111,7 +111,7 @@ TEST_F(TrainRecords, TheEnvironmentOfWandbCounts) {
     return file.ends_with("-abc/run-abc.wandb");
   }));
   for (const std::string& file : files) {
-    expect_not_in(read_file(temp_.path() / "elsewhere" / file), "secret");
+    expect_not_in(base::read_file(temp_.path() / "elsewhere" / file), "secret");
   }
 
   const ProcessResult wrong =

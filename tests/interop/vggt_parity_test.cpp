@@ -16,11 +16,11 @@ using torch::Tensor;
 
 struct Case {
   std::string name;
-  VggtConfig config = vggt_preset("vggt_tiny");
+  vggt::VggtConfig config = vggt::vggt_preset("vggt_tiny");
   std::vector<int64_t> shape = {2, 3, 3, 28, 28};
   at::ScalarType dtype = at::kFloat;
   double tolerance = 1e-4;
-  std::shared_ptr<Vggt> net = {};
+  std::shared_ptr<vggt::Vggt> net = {};
   Tensor images = {};
 };
 
@@ -36,7 +36,7 @@ Tree numbers(const std::array<int64_t, 4>& values) {
 }
 
 Tree case_tree(const Case& one) {
-  const VggtConfig& config = one.config;
+  const vggt::VggtConfig& config = one.config;
   Tree tree;
   Tree& sizes = tree["sizes"];
   sizes["image_size"] = config.image_size;
@@ -66,7 +66,7 @@ void expect_equal_trunk(const Case& one, const Tensor& images,
     expect_close(ours.detach(), other.as_tensor(),
                  {.what = what, .tolerance = one.tolerance});
   };
-  VggtAggregator& trunk = *one.net->aggregator();
+  vggt::VggtAggregator& trunk = *one.net->aggregator();
   expect(trunk.patch_tokens(images), theirs.at("patch_tokens"), "ViT");
   std::set<int64_t> all;
   for (int64_t i = 0; i < one.config.depth; ++i) all.insert(i);
@@ -81,7 +81,7 @@ void expect_equal_trunk(const Case& one, const Tensor& images,
 
 // A ReLU near its bend goes the other way by a rounding, so that gradients need
 // float64.
-void expect_equal_gradients(const Case& one, const VggtGeometry& out,
+void expect_equal_gradients(const Case& one, const vggt::VggtGeometry& out,
                             const TreeView& theirs) {
   const Tensor total =
       out.tokens.square().mean() + out.pose.square().mean() +
@@ -102,7 +102,7 @@ void expect_equal_gradients(const Case& one, const VggtGeometry& out,
 void expect_equal_results(const Case& one, const TreeView& theirs) {
   const Tensor images = one.images.to(one.dtype);
   expect_equal_trunk(one, images, theirs);
-  const VggtGeometry out =
+  const vggt::VggtGeometry out =
       one.net->forward(images, {.points = true, .pose = true, .depth = true});
   const std::vector<std::pair<std::string, Tensor>> all = {
       {"tokens", out.tokens}, {"pose", out.pose},
@@ -115,8 +115,8 @@ void expect_equal_results(const Case& one, const TreeView& theirs) {
   if (one.dtype == at::kDouble) expect_equal_gradients(one, out, theirs);
 }
 
-VggtConfig larger() {
-  VggtConfig config = vggt_preset("vggt_tiny");
+vggt::VggtConfig larger() {
+  vggt::VggtConfig config = vggt::vggt_preset("vggt_tiny");
   config.image_size = 42;
   config.width = 24;
   config.num_heads = 3;

@@ -35,8 +35,8 @@ std::string png() {
       33};
 }
 
-WandbConfig config_in(const TempDir& folder) {
-  WandbConfig config;
+track::WandbConfig config_in(const TempDir& folder) {
+  track::WandbConfig config;
   config.project = "digits";
   config.name = "first try";
   config.run_id = "abcd1234";
@@ -54,7 +54,7 @@ WandbConfig config_in(const TempDir& folder) {
   return config;
 }
 
-void record_steps(Tracker& tracker) {
+void record_steps(track::Tracker& tracker) {
   tracker.console({.unix_time = kStart + 1, .text = "hello\n"});
   tracker.tick(kStart + 2);
   tracker.record({.step = 1,
@@ -82,28 +82,28 @@ std::string run_python(const std::vector<std::string>& arguments) {
   return result.out;
 }
 
-std::vector<Json> read_by_wandb(const WandbTracker& tracker) {
+std::vector<Json> read_by_wandb(const track::WandbTracker& tracker) {
   const auto log = tracker.folder() / ("run-" + tracker.run_id() + ".wandb");
   std::vector<Json> records;
-  for (const auto& line :
-       split(run_python({PYTHON_SCRIPTS "/wandb_records.py", log}), '\n')) {
+  for (const auto& line : base::split(
+           run_python({PYTHON_SCRIPTS "/wandb_records.py", log}), '\n')) {
     if (!line.empty()) records.push_back(Json::parse(line));
   }
   return records;
 }
 
-Json sent_by_wandb(const WandbTracker& tracker) {
+Json sent_by_wandb(const track::WandbTracker& tracker) {
   const TempDir scratch;
   const auto out = run_python(
       {PYTHON_SCRIPTS "/wandb_sync.py", tracker.folder(), scratch.path()});
   // Python writes what JSON lacks, for example NaN.
-  const auto text = replace_all(replace_all(out, "NaN", "\"NaN\""), "Infinity",
-                                "\"Infinity\"");
+  const auto text = base::replace_all(base::replace_all(out, "NaN", "\"NaN\""),
+                                      "Infinity", "\"Infinity\"");
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 // What wandb's own reader prints of a run.
-std::string inspected_by_wandb(const WandbTracker& tracker,
+std::string inspected_by_wandb(const track::WandbTracker& tracker,
                                const std::string& how) {
   const TempDir home;
   testing::ProcessOptions options;
@@ -210,7 +210,7 @@ Json summary_of_time(const std::string& whole, const std::string& exact) {
 
 TEST(WandbInterop, EveryFieldIsReadByWandbsOwnMessages) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  track::WandbTracker tracker(config_in(folder), {});
   record_steps(tracker);
   tracker.finish(3);
   auto expected = first_records();
@@ -232,14 +232,15 @@ TEST(WandbInterop, EveryFieldIsReadByWandbsOwnMessages) {
 
 TEST(WandbInterop, ARunThatWentOnIsReadAsOne) {
   const TempDir folder;
-  WandbConfig config = config_in(folder);
+  track::WandbConfig config = config_in(folder);
   {
-    WandbTracker tracker(config, {});
+    track::WandbTracker tracker(config, {});
     record_steps(tracker);
     tracker.finish(1);
   }
   config.start_time = kStart + 5000;
-  WandbTracker tracker(config, KeptRecords{.last_step = 1, .redone = "val/"});
+  track::WandbTracker tracker(
+      config, track::KeptRecords{.last_step = 1, .redone = "val/"});
   tracker.record(
       {.step = 1, .unix_time = kStart + 5000.25, .metrics = {{"val/loss", 2}}});
   tracker.finish(0);
@@ -260,13 +261,13 @@ TEST(WandbInterop, ARunThatWentOnIsReadAsOne) {
 
 TEST(WandbInterop, RecordsOverSeveralBlocksAreRead) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  track::WandbTracker tracker(config_in(folder), {});
   constexpr int kTexts = 60;
   for (int i = 0; i < kTexts; ++i) {
     tracker.console({.unix_time = kStart, .text = std::string(i * 997, 'x')});
   }
   const auto records = read_by_wandb(tracker);
-  const auto lines = split(inspected_by_wandb(tracker, "--json"), '\n');
+  const auto lines = base::split(inspected_by_wandb(tracker, "--json"), '\n');
   ASSERT_EQ(records.size(), 3 + kTexts);
   ASSERT_GE(lines.size(), 3 + kTexts);
   for (int i = 1; i < kTexts; ++i) {
@@ -278,7 +279,7 @@ TEST(WandbInterop, RecordsOverSeveralBlocksAreRead) {
 
 TEST(WandbInterop, TheViewerShowsTheRun) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  track::WandbTracker tracker(config_in(folder), {});
   record_steps(tracker);
   tracker.finish(3);
   const Json shown = Json::parse(inspected_by_wandb(tracker, "--summary"));
@@ -302,12 +303,13 @@ TEST(WandbInterop, TheViewerShowsARunThatGoesOnAfterATornRecord) {
   const TempDir folder;
   fs::path log;
   {
-    WandbTracker tracker(config_in(folder), {});
+    track::WandbTracker tracker(config_in(folder), {});
     record_steps(tracker);
     log = tracker.folder() / ("run-" + tracker.run_id() + ".wandb");
   }
   fs::resize_file(log, fs::file_size(log) - 3);
-  WandbTracker tracker(config_in(folder), KeptRecords{.last_step = 3});
+  track::WandbTracker tracker(config_in(folder),
+                              track::KeptRecords{.last_step = 3});
   tracker.record({.step = 4,
                   .unix_time = kStart + 40,
                   .metrics = {{"train/loss", 0.0625}}});
@@ -321,7 +323,7 @@ TEST(WandbInterop, TheViewerShowsARunThatGoesOnAfterATornRecord) {
 
 TEST(WandbInterop, SyncSendsTheWholeRun) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  track::WandbTracker tracker(config_in(folder), {});
   record_steps(tracker);
   tracker.finish(0);
   const Json sent = sent_by_wandb(tracker);
@@ -360,21 +362,21 @@ TEST(WandbInterop, SyncSendsTheWholeRun) {
     EXPECT_TRUE(files.contains(name)) << name;
   }
   const Json metadata = Json::parse(
-      read_file(tracker.folder() / "files" / "wandb-metadata.json"));
+      base::read_file(tracker.folder() / "files" / "wandb-metadata.json"));
   EXPECT_EQ(metadata["program"], "lockstep-worker");
   EXPECT_EQ(metadata["args"], (Json{"train", "--token", "***", "--seed=7"}));
 }
 
 TEST(WandbInterop, SyncSendsAResumedRunWhole) {
   const TempDir folder;
-  const WandbConfig config = config_in(folder);
+  const track::WandbConfig config = config_in(folder);
   {
-    WandbTracker tracker(config, {});
+    track::WandbTracker tracker(config, {});
     record_steps(tracker);
     tracker.finish(1);
     EXPECT_EQ(sent_by_wandb(tracker)["exit_code"], 1);
   }
-  WandbTracker tracker(config, KeptRecords{.last_step = 1});
+  track::WandbTracker tracker(config, track::KeptRecords{.last_step = 1});
   tracker.record(
       {.step = 2, .unix_time = kStart + 40, .metrics = {{"train/loss", 0.25}}});
   tracker.finish(0);
@@ -391,7 +393,7 @@ TEST(WandbInterop, SyncSendsAResumedRunWhole) {
 
 TEST(WandbInterop, SyncSendsAKilledRunAsFailed) {
   const TempDir folder;
-  WandbTracker tracker(config_in(folder), {});
+  track::WandbTracker tracker(config_in(folder), {});
   record_steps(tracker);
   const Json sent = sent_by_wandb(tracker);
   EXPECT_EQ(sent["exit_code"], 1);

@@ -12,7 +12,7 @@ namespace lockstep::testing {
 
 // One that nobody uses now.
 inline std::string free_port() {
-  const FileDescriptor listener(socket(AF_INET, SOCK_STREAM, 0));
+  const base::FileDescriptor listener(socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   socklen_t length = sizeof(address);

@@ -18,7 +18,7 @@ constexpr int kPngWidth = 23;
 constexpr int kPngHeight = 17;
 
 // Channels as libjpeg wants them for the kind.
-std::vector<uint8_t> jpeg_row(const Image& rgb, int y, JpegKind kind) {
+std::vector<uint8_t> jpeg_row(const data::Image& rgb, int y, JpegKind kind) {
   std::vector<uint8_t> out;
   const uint8_t* in = rgb.row(y);
   for (int x = 0; x < rgb.width; ++x, in += 3) {
@@ -109,8 +109,8 @@ std::string encode(const PngKind& kind) {
   return bytes;
 }
 
-Image expected_image(const PngKind& kind) {
-  Image image = make_image(kPngWidth, kPngHeight, 3);
+data::Image expected_image(const PngKind& kind) {
+  data::Image image = data::make_image(kPngWidth, kPngHeight, 3);
   const auto palette = test_palette(std::min(kind.bits, 8));
   for (int y = 0; y < kPngHeight; ++y) {
     for (int x = 0; x < kPngWidth; ++x) {
@@ -131,8 +131,8 @@ Image expected_image(const PngKind& kind) {
 
 }  // namespace
 
-Image test_image(int width, int height) {
-  Image image = make_image(width, height, 3);
+data::Image test_image(int width, int height) {
+  data::Image image = data::make_image(width, height, 3);
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       uint8_t* out = image.row(y) + 3 * x;
@@ -147,7 +147,7 @@ Image test_image(int width, int height) {
   return image;
 }
 
-std::string encode_jpeg(const Image& rgb, JpegKind kind) {
+std::string encode_jpeg(const data::Image& rgb, JpegKind kind) {
   jpeg_compress_struct info;
   jpeg_error_mgr errors;
   info.err = jpeg_std_error(&errors);
@@ -197,7 +197,7 @@ std::vector<NamedImage> png_of_each_kind() {
   return images;
 }
 
-int largest_difference(const Image& a, const Image& b) {
+int largest_difference(const data::Image& a, const data::Image& b) {
   if (a.width != b.width || a.height != b.height || a.channels != b.channels) {
     return 256;
   }

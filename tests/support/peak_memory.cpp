@@ -13,8 +13,8 @@ namespace lockstep::testing {
 namespace {
 
 int64_t resident_bytes() {
-  const auto words = split(read_file("/proc/self/statm"), ' ');
-  return *parse_integer(words.at(1)) * sysconf(_SC_PAGESIZE);
+  const auto words = base::split(base::read_file("/proc/self/statm"), ' ');
+  return *base::parse_integer(words.at(1)) * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace

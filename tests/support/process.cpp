@@ -23,18 +23,18 @@ namespace {
 std::string next_marker() {
   static std::atomic<int> count = 0;
   return "LOCKSTEP_TEST_MARKER=" + std::to_string(getpid()) + "." +
-         std::to_string(++count) + "." + std::to_string(monotonic_ns());
+         std::to_string(++count) + "." + std::to_string(base::monotonic_ns());
 }
 
-FileDescriptor capture_file() {
-  FileDescriptor file(memfd_create("captured", MFD_CLOEXEC));
+base::FileDescriptor capture_file() {
+  base::FileDescriptor file(memfd_create("captured", MFD_CLOEXEC));
   // Several processes write at once; the position of a memfd is not locked.
   fcntl(file.get(), F_SETFL, O_APPEND);
-  if (!file) throw IoError("cannot capture output: " + errno_text());
+  if (!file) throw IoError("cannot capture output: " + base::errno_text());
   return file;
 }
 
-std::string contents(const FileDescriptor& file) {
+std::string contents(const base::FileDescriptor& file) {
   std::string text;
   std::array<char, 65536> buffer;
   off_t at = 0;
@@ -59,7 +59,7 @@ bool is_launcher_variable(const std::string& name) {
 
 std::vector<std::string> environment_entries(const ProcessOptions& options) {
   std::vector<std::string> entries;
-  for (const auto& [name, value] : process_environment()) {
+  for (const auto& [name, value] : base::process_environment()) {
     if (is_launcher_variable(name) || options.environment.count(name) > 0) {
       continue;
     }
@@ -81,7 +81,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 }
 
 bool is_alive(pid_t pid) {
-  const auto stat = try_read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto stat =
+      base::try_read_file("/proc/" + std::to_string(pid) + "/stat");
   if (!stat) return false;
   const auto close = stat->rfind(')');
   return close != std::string::npos && close + 2 < stat->size() &&
@@ -102,7 +103,7 @@ Process::Process(const std::vector<std::string>& command,
   const auto arguments = pointers_to(command);
   const auto environment = pointers_to(entries);
   pid_ = fork();
-  if (pid_ < 0) throw IoError("cannot fork: " + errno_text());
+  if (pid_ < 0) throw IoError("cannot fork: " + base::errno_text());
   if (pid_ > 0) return;
   const int terminal = options.terminal_fd;
   dup2(terminal < 0 ? out_.get() : terminal, STDOUT_FILENO);
@@ -158,11 +159,11 @@ std::vector<pid_t> find_marked(const std::string& marker) {
   std::vector<pid_t> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
   while (const dirent* entry = readdir(folder.get())) {
-    const auto number = parse_integer(entry->d_name);
+    const auto number = base::parse_integer(entry->d_name);
     if (!number) continue;
     const auto pid = static_cast<pid_t>(*number);
     const auto environment =
-        try_read_file("/proc/" + std::string(entry->d_name) + "/environ");
+        base::try_read_file("/proc/" + std::string(entry->d_name) + "/environ");
     if (environment && environment->find(marker) != std::string::npos &&
         is_alive(pid)) {
       found.push_back(pid);
@@ -176,7 +177,7 @@ std::vector<pid_t> wait_until_gone(const std::string& marker, double seconds) {
   return find_marked(marker);
 }
 
-double now_seconds() { return seconds_between(0, monotonic_ns()); }
+double now_seconds() { return base::seconds_between(0, base::monotonic_ns()); }
 
 void sleep_briefly() {
   const timespec time{.tv_sec = 0, .tv_nsec = 3'000'000};

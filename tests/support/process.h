@@ -52,8 +52,8 @@ class Process {
   double begin_ = 0;
   double deadline_ = 0;
   std::string marker_;
-  FileDescriptor out_;
-  FileDescriptor err_;
+  base::FileDescriptor out_;
+  base::FileDescriptor err_;
 };
 
 ProcessResult run(const std::vector<std::string>& command,

@@ -7,12 +7,13 @@
 
 namespace lockstep::testing {
 
-std::vector<AtomLine> atom_lines(const std::vector<GeneratedResidue>& chain) {
+std::vector<AtomLine> atom_lines(
+    const std::vector<proteins::GeneratedResidue>& chain) {
   std::vector<AtomLine> lines;
   int number = 0;
-  for (const GeneratedResidue& residue : chain) {
+  for (const proteins::GeneratedResidue& residue : chain) {
     ++number;
-    for (const GeneratedAtom& atom : residue.atoms) {
+    for (const proteins::GeneratedAtom& atom : residue.atoms) {
       lines.push_back({.name = atom.name,
                        .residue = residue.type,
                        .number = number,
@@ -23,7 +24,7 @@ std::vector<AtomLine> atom_lines(const std::vector<GeneratedResidue>& chain) {
 }
 
 std::vector<AtomLine> chain_atoms(int64_t index) {
-  return atom_lines(generated_chain({.seed = 7}, index));
+  return atom_lines(proteins::generated_chain({.seed = 7}, index));
 }
 
 std::string pdb_text(std::span<const AtomLine> atoms) {

@@ -19,13 +19,14 @@ struct AtomLine {
   char insertion = ' ';
   char altloc = ' ';
   double occupancy = 1;
-  Point3 place = {};
+  protein::Point3 place = {};
   int model = 1;
   bool is_hetero = false;
 };
 
 // Residues are numbered from 1.
-std::vector<AtomLine> atom_lines(const std::vector<GeneratedResidue>& chain);
+std::vector<AtomLine> atom_lines(
+    const std::vector<proteins::GeneratedResidue>& chain);
 
 // Those of a generated chain, always the same one for an index.
 std::vector<AtomLine> chain_atoms(int64_t index = 0);

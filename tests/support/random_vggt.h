@@ -11,9 +11,9 @@
 
 namespace lockstep::testing {
 
-inline std::shared_ptr<Vggt> random_vggt(const VggtConfig& config) {
-  auto model = std::make_shared<Vggt>(config);
-  materialize(*model, at::TensorOptions());
+inline std::shared_ptr<vggt::Vggt> random_vggt(const vggt::VggtConfig& config) {
+  auto model = std::make_shared<vggt::Vggt>(config);
+  nn::materialize(*model, at::TensorOptions());
   const torch::NoGradGuard no_grad;
   for (torch::Tensor& value : model->parameters()) {
     const double spread =

@@ -20,7 +20,7 @@ inline void read_while_shortened(const TempDir& folder, const std::string& name,
                                  int num_reads,
                                  const std::function<void()>& read) {
   const std::filesystem::path path = folder.path() / name;
-  const std::string bytes = read_file(path);
+  const std::string bytes = base::read_file(path);
   std::atomic<bool> is_done = false;
   std::jthread writer([&] {
     while (!is_done) {

@@ -8,7 +8,8 @@ namespace lockstep::testing {
 namespace fs = std::filesystem;
 
 TempDir::TempDir()
-    : path_(make_unique_folder(fs::temp_directory_path(), "lockstep-test-")) {}
+    : path_(base::make_unique_folder(fs::temp_directory_path(),
+                                     "lockstep-test-")) {}
 
 TempDir::~TempDir() {
   std::error_code error;
@@ -17,7 +18,7 @@ TempDir::~TempDir() {
 
 std::string TempDir::write(const std::string& name,
                            std::string_view text) const {
-  write_file_atomically(path_ / name, text);
+  base::write_file_atomically(path_ / name, text);
   return (path_ / name).string();
 }
 

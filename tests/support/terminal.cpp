@@ -56,16 +56,16 @@ Terminal::Terminal(int columns)
     : own_end_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)),
       columns_(static_cast<size_t>(columns)) {
   if (grantpt(own_end_.get()) != 0 || unlockpt(own_end_.get()) != 0) {
-    throw IoError("cannot make a terminal: " + errno_text());
+    throw IoError("cannot make a terminal: " + base::errno_text());
   }
-  worker_end_ = FileDescriptor(
+  worker_end_ = base::FileDescriptor(
       open(ptsname(own_end_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
   const winsize size{.ws_row = 25,
                      .ws_col = static_cast<unsigned short>(columns),
                      .ws_xpixel = 0,
                      .ws_ypixel = 0};
   if (ioctl(own_end_.get(), TIOCSWINSZ, &size) != 0) {
-    throw IoError("cannot size a terminal: " + errno_text());
+    throw IoError("cannot size a terminal: " + base::errno_text());
   }
 }
 

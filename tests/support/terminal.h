@@ -39,8 +39,8 @@ class Terminal {
   const std::string& bytes() const { return bytes_; }
 
  private:
-  FileDescriptor own_end_;
-  FileDescriptor worker_end_;
+  base::FileDescriptor own_end_;
+  base::FileDescriptor worker_end_;
   size_t columns_;
   std::string bytes_;
 };

@@ -5,7 +5,7 @@
 #include "lockstep/base/library_settings.h"
 
 int main(int count, char** values) {
-  lockstep::apply_library_settings();
+  lockstep::base::apply_library_settings();
   testing::InitGoogleTest(&count, values);
   return RUN_ALL_TESTS();
 }

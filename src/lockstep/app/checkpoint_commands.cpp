@@ -18,7 +18,7 @@
 #include "lockstep/registry.h"
 #include "lockstep/run/checkpoint_sections.h"
 
-namespace lockstep {
+namespace lockstep::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -63,10 +63,11 @@ void list_tensor(const std::string& path, const at::Tensor& tensor,
 void list_text(const std::string& path, const std::string& text,
                Listing& listing) {
   if (text.find('\n') == std::string::npos) {
-    listing.text += fmt::format("{}  \"{}\"\n", path, printable_line(text));
+    listing.text +=
+        fmt::format("{}  \"{}\"\n", path, base::printable_line(text));
   } else {
     listing.long_texts +=
-        fmt::format("\n{}:\n{}\n", path, printable_text(text));
+        fmt::format("\n{}:\n{}\n", path, base::printable_text(text));
   }
 }
 
@@ -89,7 +90,8 @@ std::optional<std::string> numbers_text(const Tree::List& items) {
     if (!text) return std::nullopt;
     numbers.push_back(*text);
   }
-  if (numbers.size() <= kMostNumbers) return "[" + join(numbers, ", ") + "]";
+  if (numbers.size() <= kMostNumbers)
+    return "[" + base::join(numbers, ", ") + "]";
   return fmt::format("[{} numbers: {}, {}, ..., {}]", numbers.size(),
                      numbers[0], numbers[1], numbers.back());
 }
@@ -111,7 +113,8 @@ void list(const std::string& path, const Tree& value, Listing& listing) {
     list_tensor(path, *tensor, listing);
   } else if (const auto* dict = value.get_if<Tree::Dict>()) {
     for (const auto& entry : *dict) {
-      list(below(printable_line(key_text(entry.key))), entry.value, listing);
+      list(below(base::printable_line(key_text(entry.key))), entry.value,
+           listing);
     }
   } else if (const auto* items = value.get_if<Tree::List>()) {
     list_items(*items);
@@ -125,7 +128,7 @@ void list(const std::string& path, const Tree& value, Listing& listing) {
     listing.text += fmt::format("{}  {}\n", path, *flag);
   } else if (const auto* opaque = value.get_if<Opaque>()) {
     listing.text += fmt::format("{}  (an object of {}, not read)\n", path,
-                                printable_line(opaque->class_name));
+                                base::printable_line(opaque->class_name));
   } else if (value.is_null()) {
     listing.text += path + "  none\n";
   }
@@ -143,7 +146,7 @@ std::optional<Tree> joined_parts(const Tree& tree, const std::string& path) {
         layout.model,
         [&](const ModelPart& part) { return tree.find(part.key) != nullptr; });
     if (layout.model.size() > 1 && has_all) {
-      return find_weights(tree, layout, path);
+      return run::find_weights(tree, layout, path);
     }
   }
   return std::nullopt;
@@ -153,8 +156,8 @@ Tree weights_of(const Tree& tree, const std::string& key,
                 const std::string& path) {
   if (!key.empty()) {
     const Tree* found = &tree;
-    for (const std::string& part : split(key, '.')) {
-      const auto index = parse_integer(part);
+    for (const std::string& part : base::split(key, '.')) {
+      const auto index = base::parse_integer(part);
       const Tree* next = found->find(part);
       if (next == nullptr && index) next = &TreeView(*found).at(*index).value();
       if (next == nullptr) {
@@ -179,9 +182,10 @@ std::string left_out_text(const Tree::Entry& entry) {
   const auto* opaque = entry.value.get_if<Opaque>();
   const std::string reason =
       opaque != nullptr ? fmt::format("an object of {}, not read",
-                                      printable_line(opaque->class_name))
+                                      base::printable_line(opaque->class_name))
                         : std::string(kind_text(entry.value.data().index()));
-  return fmt::format("{} ({})", printable_line(key_text(entry.key)), reason);
+  return fmt::format("{} ({})", base::printable_line(key_text(entry.key)),
+                     reason);
 }
 
 // Files of other programs hold numbers and texts beside the weights.
@@ -216,7 +220,7 @@ std::string left_out_line(std::vector<std::string> left_out) {
   if (left_out.empty()) return "";
   const size_t count = left_out.size();
   left_out.resize(std::min(count, kMostLeftOut));
-  std::string line = "left out: " + join(left_out, ", ");
+  std::string line = "left out: " + base::join(left_out, ", ");
   if (count > kMostLeftOut) {
     line += fmt::format(" and {} more", count - kMostLeftOut);
   }
@@ -227,17 +231,19 @@ std::string inspect_file(const std::string& path) {
   const Tree tree = load_checkpoint(path);
   Listing listing;
   list("", tree, listing);
-  return fmt::format("{}: {} on disk, {} tensors of {}\n{}{}", path,
-                     bytes_text(static_cast<int64_t>(fs::file_size(path))),
-                     listing.num_tensors, bytes_text(listing.num_bytes),
-                     listing.text, listing.long_texts);
+  return fmt::format(
+      "{}: {} on disk, {} tensors of {}\n{}{}", path,
+      base::bytes_text(static_cast<int64_t>(fs::file_size(path))),
+      listing.num_tensors, base::bytes_text(listing.num_bytes), listing.text,
+      listing.long_texts);
 }
 
 }  // namespace
 
 std::string inspect_checkpoint(const std::vector<std::string>& arguments) {
   Options options;
-  const ParsedCommand parsed = parse_command(options, arguments);
+  const config::ParsedCommand parsed =
+      config::parse_command(options, arguments);
   if (parsed.help) return kInspectUsage;
   if (parsed.positionals.empty()) {
     throw ConfigError("a file is missing: lockstep inspect FILE...");
@@ -246,14 +252,15 @@ std::string inspect_checkpoint(const std::vector<std::string>& arguments) {
   for (const std::string& path : parsed.positionals) {
     listings.push_back(inspect_file(path));
   }
-  return join(listings, "\n");
+  return base::join(listings, "\n");
 }
 
 std::string export_checkpoint(const std::vector<std::string>& arguments) {
   std::string key;
   Options options;
   options.add("key", key, "which weights: a path such as model_state_dict");
-  const ParsedCommand parsed = parse_command(options, arguments);
+  const config::ParsedCommand parsed =
+      config::parse_command(options, arguments);
   if (parsed.help) return kExportUsage;
   if (parsed.positionals.size() != 2) {
     throw ConfigError(
@@ -283,4 +290,4 @@ std::string export_checkpoint(const std::vector<std::string>& arguments) {
                      left_out_line(exported.left_out));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::app

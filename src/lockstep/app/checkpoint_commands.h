@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::app {
 
 // inspect FILE...: what each holds, one line per value, tensor or list of
 // numbers.
@@ -18,4 +18,4 @@ std::string inspect_checkpoint(const std::vector<std::string>& arguments);
 // Both return their usage when they are asked for --help.
 std::string export_checkpoint(const std::vector<std::string>& arguments);
 
-}  // namespace lockstep
+}  // namespace lockstep::app

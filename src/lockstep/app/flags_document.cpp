@@ -5,7 +5,7 @@
 #include "lockstep/options.h"
 #include "lockstep/registry.h"
 
-namespace lockstep {
+namespace lockstep::app {
 
 std::string flags_document() {
   std::string text =
@@ -15,11 +15,11 @@ std::string flags_document() {
       "`--print-config` writes the complete file of a run.\n";
   for (const RecipeEntry& entry : all_recipes()) {
     const auto recipe = entry.make();
-    const CommandLine line(Purpose::kTrain, *recipe);
+    const cli::CommandLine line(Purpose::kTrain, *recipe);
     text += "\n## " + std::string(entry.name) + "\n\n" + recipe->summary() +
-            "\n\n" + to_markdown(line.options());
+            "\n\n" + config::to_markdown(line.options());
   }
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::app

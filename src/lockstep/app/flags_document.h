@@ -3,8 +3,8 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::app {
 
 std::string flags_document();
 
-}  // namespace lockstep
+}  // namespace lockstep::app

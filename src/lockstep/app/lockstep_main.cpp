@@ -26,53 +26,59 @@ using Arguments = std::vector<std::string>;
 void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
 int run(const std::string&, const Arguments& arguments) {
-  const Environment environment = process_environment();
-  const RunOptions options = parse_run_options(arguments, environment);
+  const base::Environment environment = base::process_environment();
+  const launch::RunOptions options =
+      launch::parse_run_options(arguments, environment);
   if (options.help) {
-    print(run_help());
+    print(launch::run_help());
     return 0;
   }
-  return run_job(make_plan(options, environment, this_machine()));
+  return launch::run_job(
+      launch::make_plan(options, environment, launch::this_machine()));
 }
 
 // The worker in place of this process, with the settings a launched one gets.
 [[noreturn]] void become_sole_worker(const std::string& worker,
                                      const Arguments& arguments) {
-  for (const std::string& note : apply_library_settings()) {
+  for (const std::string& note : base::apply_library_settings()) {
     std::fprintf(stderr, "lockstep: %s\n", note.c_str());
   }
-  become_worker(worker, arguments);
+  launch::become_worker(worker, arguments);
 }
 
 // train, eval, sample: one worker per process, watched.
 int run_recipe(const std::string& name, const Arguments& arguments) {
-  const WorkerCommand command = split_worker_command(name, arguments);
-  if (asks_for_launch_help(command)) {
-    print(worker_command_help(name));
+  const launch::WorkerCommand command =
+      launch::split_worker_command(name, arguments);
+  if (launch::asks_for_launch_help(command)) {
+    print(launch::worker_command_help(name));
     return 0;
   }
-  const Environment environment = process_environment();
-  const std::string worker = find_worker(environment, own_folder());
-  if (is_question(command)) {
+  const base::Environment environment = base::process_environment();
+  const std::string worker =
+      launch::find_worker(environment, launch::own_folder());
+  if (launch::is_question(command)) {
     Arguments words = command.arguments;
     words.insert(words.begin(), name);
     become_sole_worker(worker, words);
   }
-  return run_job(
-      plan_worker_command(command, worker, environment, this_machine()));
+  return launch::run_job(launch::plan_worker_command(
+      command, worker, environment, launch::this_machine()));
 }
 
 // inspect, export: one worker, which this process becomes.
 int hand_on(const std::string& name, const Arguments& arguments) {
   Arguments words = arguments;
   words.insert(words.begin(), name);
-  become_sole_worker(find_worker(process_environment(), own_folder()), words);
+  become_sole_worker(
+      launch::find_worker(base::process_environment(), launch::own_folder()),
+      words);
 }
 
 // One worker, unless the launcher's options ask for several.
 int prepare(const std::string& name, const Arguments& arguments) {
   const bool is_launched =
-      !split_worker_command(name, arguments).launch_options.empty();
+      !launch::split_worker_command(name, arguments).launch_options.empty();
   return is_launched ? run_recipe(name, arguments) : hand_on(name, arguments);
 }
 
@@ -121,7 +127,7 @@ int print_usage(const std::string&, const Arguments&) {
 [[noreturn]] void unknown_command(const std::string& command) {
   Arguments known;
   for (const CommandRow& row : kCommands) known.push_back(row.name);
-  const auto near = nearest(command, known);
+  const auto near = base::nearest(command, known);
   throw ConfigError("unknown command '" + command + "'; " +
                     (near ? "did you mean 'lockstep " + *near + "'?"
                           : "lockstep help lists the commands"));
@@ -142,8 +148,9 @@ int dispatch(const Arguments& arguments) {
 }
 
 int report(const std::exception& error, int code) {
-  report_to_launcher(error);
-  std::fprintf(stderr, "lockstep: %s\n", printable_text(error.what()).c_str());
+  base::report_to_launcher(error);
+  std::fprintf(stderr, "lockstep: %s\n",
+               base::printable_text(error.what()).c_str());
   return code;
 }
 
@@ -154,7 +161,7 @@ int main(int count, char** values) {
   using namespace lockstep;
   try {
     return dispatch({values + 1, values + count});
-  } catch (const ProgramError& error) {
+  } catch (const launch::ProgramError& error) {
     return report(error, error.program_exit_code());
   } catch (const std::exception& error) {
     return report(error, exit_code(error));

@@ -25,18 +25,20 @@ constexpr const char* kUsage =
     "lockstep-prepare atlas --help shows the flags; lockstep prepare atlas\n"
     "--input ... does the same.\n";
 
-void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
+void print(std::string_view text) { base::write_all(STDOUT_FILENO, text); }
 
 // The exit code: that of a file that cannot be read when something was left
 // out.
 int prepare(const Arguments& arguments) {
-  Console console({}, standard_streams(process_environment()));
-  const Prepared prepared = prepare_atlas(arguments, [&](int64_t done,
-                                                         int64_t total) {
-    console.progress({.label = "prepare", .step = done, .total_steps = total});
-  });
+  track::Console console({},
+                         track::standard_streams(base::process_environment()));
+  const conversion::Prepared prepared =
+      conversion::prepare_atlas(arguments, [&](int64_t done, int64_t total) {
+        console.progress(
+            {.label = "prepare", .step = done, .total_steps = total});
+      });
   console.finish_progress();
-  print(printable_text(prepared.text));
+  print(base::printable_text(prepared.text));
   return prepared.num_rejected == 0 ? 0 : exit_code(FormatError(""));
 }
 
@@ -64,7 +66,7 @@ int main(int count, char** values) {
     return lockstep::dispatch({values + 1, values + count});
   } catch (const std::exception& error) {
     std::fprintf(stderr, "lockstep-prepare: %s\n",
-                 lockstep::printable_text(error.what()).c_str());
+                 lockstep::base::printable_text(error.what()).c_str());
     return lockstep::exit_code(error);
   }
 }

@@ -3,8 +3,8 @@
 
 #include "lockstep/cli/commands.h"
 
-namespace lockstep {
+namespace lockstep::app {
 
-CommandContext process_context();
+cli::CommandContext process_context();
 
-}  // namespace lockstep
+}  // namespace lockstep::app

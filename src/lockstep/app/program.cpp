@@ -18,7 +18,7 @@ void tell(const std::string& kind, const std::string& text) {
   const std::string prefix =
       rank == nullptr ? "" : std::string("[rank") + rank + "]: ";
   std::fprintf(stderr, "%s%s: %s\n", prefix.c_str(), kind.c_str(),
-               printable_text(text).c_str());
+               base::printable_text(text).c_str());
 }
 
 // Errors of libtorch come from anywhere, backward() above all; the program's
@@ -27,27 +27,28 @@ void explain_errors_of_libraries(const std::function<void()>& body) {
   try {
     body();
   } catch (const std::exception& error) {
-    if (!is_of_libraries(error)) throw;
-    throw_explained(error, "the program failed");
+    if (!comm::is_of_libraries(error)) throw;
+    comm::throw_explained(error, "the program failed");
   }
 }
 
 }  // namespace
 
 int run_program(const std::function<void()>& body) {
-  install_crash_handler(crash_file(process_environment()));
-  for (const std::string& note : apply_library_settings()) tell("note", note);
+  base::install_crash_handler(base::crash_file(base::process_environment()));
+  for (const std::string& note : base::apply_library_settings())
+    tell("note", note);
   try {
     explain_errors_of_libraries(body);
     return 0;
   } catch (const std::exception& error) {
     tell(kind_name(error), error.what());
-    report_to_launcher(error);
+    base::report_to_launcher(error);
     return exit_code(error);
   } catch (...) {
     const Error error("an exception that is not a std::exception");
     tell("Error", error.what());
-    report_to_launcher(error);
+    base::report_to_launcher(error);
     return exit_code(error);
   }
 }

@@ -19,13 +19,13 @@ int dispatch(std::vector<std::string> words, Recipe& recipe) {
       words.erase(words.begin());
     }
   }
-  const RecipeCommand run = find_recipe_command(command);
+  const cli::RecipeCommand run = cli::find_recipe_command(command);
   if (run == nullptr) {
     throw ConfigError("unknown command '" + command +
                       "'; this program knows train (the default), eval, "
                       "sample and prepare, each with its flags behind it");
   }
-  return run(recipe, words, process_context());
+  return run(recipe, words, app::process_context());
 }
 
 }  // namespace
@@ -37,9 +37,10 @@ int recipe_main(int count, char** values, Recipe& recipe) {
   return failed != 0 ? failed : code;
 }
 
-CommandContext process_context() {
-  const Environment environment = process_environment();
-  return {.output = standard_streams(environment), .environment = environment};
+cli::CommandContext app::process_context() {
+  const base::Environment environment = base::process_environment();
+  return {.output = track::standard_streams(environment),
+          .environment = environment};
 }
 
 }  // namespace lockstep

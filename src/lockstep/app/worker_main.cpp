@@ -37,7 +37,7 @@ constexpr const char* kUsage =
     "  help                   print this text\n\n"
     "lockstep-worker train RECIPE --help shows a recipe's flags.\n";
 
-void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
+void print(std::string_view text) { base::write_all(STDOUT_FILENO, text); }
 
 int list_recipes() {
   for (const RecipeEntry& entry : all_recipes()) {
@@ -47,7 +47,7 @@ int list_recipes() {
   return 0;
 }
 
-int on_recipe(RecipeCommand command, const Arguments& arguments) {
+int on_recipe(cli::RecipeCommand command, const Arguments& arguments) {
   if (arguments.size() < 2 || arguments[1].starts_with("-")) {
     throw ConfigError("lockstep " + arguments[0] +
                       " needs a recipe: lockstep " + arguments[0] +
@@ -55,25 +55,25 @@ int on_recipe(RecipeCommand command, const Arguments& arguments) {
   }
   const auto recipe = make_recipe(arguments[1]);
   return command(*recipe, {arguments.begin() + 2, arguments.end()},
-                 process_context());
+                 app::process_context());
 }
 
 int dispatch(const Arguments& arguments) {
   const std::string command = arguments.empty() ? "help" : arguments[0];
-  if (const RecipeCommand run = find_recipe_command(command)) {
+  if (const cli::RecipeCommand run = cli::find_recipe_command(command)) {
     return on_recipe(run, arguments);
   }
   if (command == "inspect") {
-    print(inspect_checkpoint({arguments.begin() + 1, arguments.end()}));
+    print(app::inspect_checkpoint({arguments.begin() + 1, arguments.end()}));
     return 0;
   }
   if (command == "export") {
-    print(export_checkpoint({arguments.begin() + 1, arguments.end()}));
+    print(app::export_checkpoint({arguments.begin() + 1, arguments.end()}));
     return 0;
   }
   if (command == "recipes") return list_recipes();
   if (command == "flags") {
-    print(flags_document());
+    print(app::flags_document());
     return 0;
   }
   if (command == "version" || command == "--version") {
@@ -86,7 +86,7 @@ int dispatch(const Arguments& arguments) {
   }
   const Arguments known = {"train",  "eval",    "sample", "prepare", "inspect",
                            "export", "recipes", "flags",  "version", "help"};
-  const auto near = nearest(command, known);
+  const auto near = base::nearest(command, known);
   throw ConfigError("unknown command '" + command + "'; " +
                     (near ? "did you mean 'lockstep-worker " + *near + "'?"
                           : "lockstep-worker help lists them"));

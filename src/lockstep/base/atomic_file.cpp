@@ -12,7 +12,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,4 +110,4 @@ std::vector<fs::path> remove_leftovers(const fs::path& folder) {
   return removed;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

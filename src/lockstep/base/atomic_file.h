@@ -11,7 +11,7 @@
 
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 // Writes to "<path>.partial.XXXXXX" in the same folder; commit() makes it
 // durable and renames it. Destroyed without commit(): the temporary file is
@@ -54,4 +54,4 @@ void write_file_atomically(const std::filesystem::path& path,
 std::vector<std::filesystem::path> remove_leftovers(
     const std::filesystem::path& folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -3,7 +3,7 @@
 #include <array>
 #include <ctime>
 
-namespace lockstep {
+namespace lockstep::base {
 
 int64_t monotonic_ns() {
   timespec now{};
@@ -27,4 +27,4 @@ std::string local_timestamp(int64_t unix_time) {
 
 int64_t unix_seconds() { return std::time(nullptr); }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

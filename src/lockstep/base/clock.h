@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::base {
 
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 
@@ -19,4 +19,4 @@ std::string local_timestamp(int64_t unix_seconds);
 
 int64_t unix_seconds();
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -2,7 +2,7 @@
 
 #include <cpuid.h>
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 constexpr uint32_t kFeatureLeaf = 7;
@@ -33,4 +33,4 @@ bool announces_unusable_amx(const Cpuid& cpuid) {
   return tile_bytes == 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

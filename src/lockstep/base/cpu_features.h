@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace lockstep {
+namespace lockstep::base {
 
 struct CpuidRegisters {
   uint32_t eax = 0;
@@ -23,4 +23,4 @@ CpuidRegisters ask_processor(uint32_t leaf, uint32_t subleaf);
 // machines set the AMX bits of leaf 7 and hide leaf 0x1D.
 bool announces_unusable_amx(const Cpuid& cpuid);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

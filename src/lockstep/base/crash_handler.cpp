@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 constexpr std::array kCrashSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -130,4 +130,4 @@ void install_crash_handler(const std::filesystem::path& file) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

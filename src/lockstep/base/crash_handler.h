@@ -6,7 +6,7 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 // The first line of a crash file is "signal 11 fault 0x10 thread NAME", with
 // "raised PID" or "sent PID" instead of an address where no instruction caused
@@ -23,4 +23,4 @@ std::filesystem::path crash_file(const Environment& environment);
 // other threads start.
 void install_crash_handler(const std::filesystem::path& file);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -8,7 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 constexpr double kDefaultTimeoutSeconds = 600;
@@ -66,4 +66,4 @@ double collective_timeout_seconds(const Environment& environment) {
   return kDefaultTimeoutSeconds;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // The name of this host, "?" when it has none.
 std::string host_name();
@@ -33,4 +33,4 @@ constexpr double kLongestTimeoutSeconds = 30.0 * 24 * 3600;
 // ConfigError on a bad value.
 double collective_timeout_seconds(const Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

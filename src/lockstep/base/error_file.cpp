@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 using nlohmann::json;
@@ -82,4 +82,4 @@ void report_to_launcher(const std::exception& error) noexcept {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::base {
 
 struct ErrorReport {
   std::string message;       // "TimeoutError: all_reduce #12 ..."
@@ -31,4 +31,4 @@ std::optional<ErrorReport> read_error_file(const std::filesystem::path& path);
 // Writes the file named by TORCHELASTIC_ERROR_FILE, if the variable is set.
 void report_to_launcher(const std::exception& error) noexcept;
 
-}  // namespace lockstep
+}  // namespace lockstep::base

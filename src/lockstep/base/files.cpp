@@ -11,7 +11,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 void require(bool succeeded, const char* what,
@@ -108,4 +108,4 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

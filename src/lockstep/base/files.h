@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // Throws IoError with the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
@@ -55,4 +55,4 @@ bool write_all(int fd, std::string_view bytes);
 // "Permission denied (errno 13)" for the current errno.
 std::string errno_text();
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -4,7 +4,7 @@
 
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 bool means_cpus(std::string_view cuda_visible_devices) {
   const std::string_view text = trim(cuda_visible_devices);
@@ -42,4 +42,4 @@ std::string none_visible_text(const std::optional<std::string>& setting,
       *setting, gpus);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // True for a setting that hides every GPU on purpose: empty, -1, or Slurm's
 // NoDevFiles.
@@ -24,4 +24,4 @@ std::string installed_gpus_text(int installed);
 std::string none_visible_text(const std::optional<std::string>& setting,
                               int installed);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

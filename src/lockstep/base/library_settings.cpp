@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 bool is_any_set(const Environment& environment,
@@ -46,4 +46,4 @@ std::vector<std::string> apply_library_settings() {
   return notes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -8,7 +8,7 @@
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 struct LibrarySetting {
   std::string name;
@@ -29,4 +29,4 @@ std::vector<LibrarySetting> library_settings(const Environment& environment,
 // Call it while one thread runs. Returns the notes.
 std::vector<std::string> apply_library_settings();
 
-}  // namespace lockstep
+}  // namespace lockstep::base

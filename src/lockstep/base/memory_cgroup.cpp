@@ -8,7 +8,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -80,4 +80,4 @@ std::optional<int64_t> MemoryCgroup::limit_bytes() const {
   return lowest && *lowest < kNoLimit ? lowest : std::nullopt;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // Where the kernel shows it; tests pass other folders.
 struct CgroupFiles {
@@ -33,4 +33,4 @@ class MemoryCgroup {
   std::filesystem::path counter_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -6,7 +6,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 void write_new_file(const std::filesystem::path& path, std::string_view bytes) {
   FileDescriptor file(
@@ -18,4 +18,4 @@ void write_new_file(const std::filesystem::path& path, std::string_view bytes) {
   throw IoError("cannot write '" + path.string() + "': " + errno_text());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

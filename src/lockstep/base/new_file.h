@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // Makes a file and writes all bytes; not synced. Throws IoError with the path
 // and the system's reason, also when the file is there already.
 void write_new_file(const std::filesystem::path& path, std::string_view bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

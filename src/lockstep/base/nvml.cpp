@@ -5,7 +5,7 @@
 
 #include "lockstep/base/signal_mask.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 bool has_nvidia_driver() {
   return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
@@ -35,4 +35,4 @@ void* Nvml::find(const char* name) const {
   return library_ == nullptr ? nullptr : dlsym(library_, name);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

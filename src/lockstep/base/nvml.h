@@ -3,7 +3,7 @@
 
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // Whether this process can reach an NVIDIA driver: without one, loading NVML is
 // a waste.
@@ -39,4 +39,4 @@ class Nvml {
   bool is_ready_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::base

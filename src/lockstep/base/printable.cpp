@@ -8,7 +8,7 @@
 
 #include "lockstep/base/utf8.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 using Range = std::pair<uint32_t, uint32_t>;
@@ -92,4 +92,4 @@ std::string printable_text(std::string_view text) {
   return escaped(text, "\n\t");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // What a terminal obeys or that changes the order of what it shows becomes an
 // escape: control characters (C0, DEL, C1), bytes that are not UTF-8, line and
@@ -21,4 +21,4 @@ std::string printable_line(std::string_view text, size_t most_bytes);
 // Lines: line feeds and tabs stay.
 std::string printable_text(std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -10,7 +10,7 @@
 
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 struct OpenFile {
@@ -64,4 +64,4 @@ std::optional<std::string> try_read_regular_file_end(
   return read_part(*file, file->bytes - bytes, bytes);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // No value when the path cannot be read, is not a regular file (links are not
 // followed) or holds more than `max_bytes`. Never blocks on a pipe.
@@ -18,4 +18,4 @@ std::optional<std::string> try_read_regular_file(
 std::optional<std::string> try_read_regular_file_end(
     const std::filesystem::path& path, size_t max_bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -1,6 +1,6 @@
 #include "lockstep/base/shape_text.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 std::string shape_text(std::span<const int64_t> shape) {
   std::string text = "[";
@@ -10,4 +10,4 @@ std::string shape_text(std::span<const int64_t> shape) {
   return text + "]";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

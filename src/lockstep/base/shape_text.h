@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // "[2, 3]"
 std::string shape_text(std::span<const int64_t> shape);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -1,6 +1,6 @@
 #include "lockstep/base/signal_mask.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 AllSignalsBlocked::AllSignalsBlocked() {
   sigset_t all;
@@ -12,4 +12,4 @@ AllSignalsBlocked::~AllSignalsBlocked() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

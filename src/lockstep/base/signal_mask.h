@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // While it lives, all signals are blocked in this thread; threads that it
 // starts inherit that for good. For threads beside the one that knows what to
@@ -19,4 +19,4 @@ class AllSignalsBlocked {
   sigset_t before_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -3,7 +3,7 @@
 #include <csignal>
 #include <cstring>
 
-namespace lockstep {
+namespace lockstep::base {
 
 std::string signal_name(int number) {
   const char* name = sigabbrev_np(number);
@@ -49,4 +49,4 @@ std::string signal_meaning(int number) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // "SIGKILL"; "signal 77" for a number without a name.
 std::string signal_name(int number);
@@ -18,4 +18,4 @@ std::optional<int> parse_signal(std::string_view name);
 // name.
 std::string signal_meaning(int number);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

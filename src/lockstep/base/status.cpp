@@ -8,7 +8,7 @@
 #include "lockstep/base/status_memory.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 std::shared_ptr<StatusPage> map_status_page(int fd) {
@@ -175,4 +175,4 @@ void StatusWriter::observe_collectives(std::function<void()> observer) {
 
 bool StatusWriter::job_is_lost() const { return page_->job_is_lost != 0; }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

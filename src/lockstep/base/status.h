@@ -19,7 +19,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 enum class Phase : int32_t {
   kStarting,
@@ -161,4 +161,4 @@ class StatusWriter {
   std::shared_ptr<Observer> observer_ = std::make_shared<Observer>();
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::base

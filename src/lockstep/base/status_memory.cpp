@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::base {
 
 bool is_status_memory(int fd) {
   std::error_code error;
@@ -27,4 +27,4 @@ std::shared_ptr<void> map_status_memory(int fd) {
   return {memory, [](void* mapped) { munmap(mapped, kStatusMemoryBytes); }};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-namespace lockstep {
+namespace lockstep::base {
 
 constexpr const char* kStatusMemoryName = "lockstep-status";
 constexpr int kStatusMemoryBytes = 4096;
@@ -16,4 +16,4 @@ bool is_status_memory(int fd);
 // Shared and writable; null when it cannot be mapped (errno is set).
 std::shared_ptr<void> map_status_memory(int fd);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

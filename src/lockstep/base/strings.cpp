@@ -9,7 +9,7 @@
 #include <numeric>
 #include <set>
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -130,4 +130,4 @@ std::string bytes_text(int64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

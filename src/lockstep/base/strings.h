@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::base {
 
 std::vector<std::string> split(std::string_view text, char separator);
 
@@ -40,4 +40,4 @@ std::string duration_text(double seconds);
 // "512 B", "25.0 MiB".
 std::string bytes_text(int64_t bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

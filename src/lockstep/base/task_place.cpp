@@ -11,7 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 // The variables of one kind of launcher. Those of the job's name are tried in
@@ -192,4 +192,4 @@ std::string name_task_parent(const std::string& rank_variable) {
   return fmt::format("process {} {}", pid, found ? found->start_time : "");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

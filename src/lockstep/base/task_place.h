@@ -7,7 +7,7 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 struct TaskPlace {
   std::string launcher;       // "srun"
@@ -32,4 +32,4 @@ std::optional<TaskPlace> find_task_place(const Environment& environment);
 // wrapper around a task has `rank_variable` in its environment too.
 std::string name_task_parent(const std::string& rank_variable);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

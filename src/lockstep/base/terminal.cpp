@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 // The launcher forwards what it reads from pipes, not files.
@@ -49,4 +49,4 @@ bool has_utf8_locale(const Environment& environment) {
   return false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -3,7 +3,7 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 // `lockstep run` sets it to the width of the terminal to which it forwards a
 // worker's output.
@@ -20,4 +20,4 @@ int terminal_columns(int fd, const Environment& environment);
 // Whether the locale (LC_ALL, else LC_CTYPE, else LANG) is one of UTF-8.
 bool has_utf8_locale(const Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

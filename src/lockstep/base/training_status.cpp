@@ -7,7 +7,7 @@
 #include "lockstep/base/status.h"
 #include "lockstep/base/status_memory.h"
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 static_assert(TrainingPage::kOffset >= offsetof(StatusPage, reserved));
@@ -123,4 +123,4 @@ void TrainingStatusWriter::note_saved(int64_t step) {
   page_->saved_step = std::max<int64_t>(page_->saved_step, step);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

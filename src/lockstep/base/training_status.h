@@ -16,7 +16,7 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::base {
 
 // What a training does between two moments at which it can stop.
 enum class Activity : int32_t {
@@ -93,4 +93,4 @@ class TrainingStatusWriter {
   std::shared_ptr<TrainingPage> page_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::base

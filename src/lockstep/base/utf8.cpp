@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::base {
 namespace {
 
 // Takes one code point off the front; no value when it is not well formed.
@@ -84,4 +84,4 @@ std::string utf8_from_latin1(std::string_view bytes) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

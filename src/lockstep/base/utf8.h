@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::base {
 
 bool is_utf8(std::string_view text);
 
@@ -24,4 +24,4 @@ std::optional<std::string> latin1_from_utf8(std::string_view text);
 // The reverse.
 std::string utf8_from_latin1(std::string_view bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::base {
 
 int64_t num_workers(int64_t num_items, int64_t num_threads) {
   constexpr int64_t kMaxThreads = 16;
@@ -47,4 +47,4 @@ void run_workers(int64_t num_items, int64_t num_threads,
   if (error) std::rethrow_exception(error);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::base

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace lockstep {
+namespace lockstep::base {
 
 // Progress of a long loop; called by one thread at a time.
 using ShowProgress = std::function<void(int64_t done, int64_t total)>;
@@ -19,4 +19,4 @@ void run_workers(int64_t num_items, int64_t num_threads,
 // The number of threads that this means.
 int64_t num_workers(int64_t num_items, int64_t num_threads);
 
-}  // namespace lockstep
+}  // namespace lockstep::base

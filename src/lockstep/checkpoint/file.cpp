@@ -12,21 +12,24 @@
 namespace lockstep {
 
 void save_checkpoint(const std::filesystem::path& path, const Tree& tree) {
-  write_torch_file(path, to_value(host_copy(tree, CpuTensors::kShare)));
+  formats::write_torch_file(path, checkpoint::to_value(checkpoint::host_copy(
+                                      tree, checkpoint::CpuTensors::kShare)));
 }
 
 Tree load_checkpoint(const std::filesystem::path& path) {
-  const ByteSource source = open_source(path);
+  const formats::ByteSource source = formats::open_source(path);
   try {
-    if (is_torch_file(source) || !is_safetensors_file(source)) {
+    if (formats::is_torch_file(source) ||
+        !formats::is_safetensors_file(source)) {
       // Checksums of tensors are compared while they are copied.
-      return to_tree(read_torch_file(source, TorchFileCheck::kStructure));
+      return checkpoint::to_tree(formats::read_torch_file(
+          source, formats::TorchFileCheck::kStructure));
     }
-    Value::Dict tensors;
-    for (auto& [name, tensor] : read_safetensors(source).tensors) {
+    formats::Value::Dict tensors;
+    for (auto& [name, tensor] : formats::read_safetensors(source).tensors) {
       tensors.push_back({std::move(name), std::move(tensor)});
     }
-    return to_tree(std::move(tensors));
+    return checkpoint::to_tree(std::move(tensors));
   } catch (const FormatError& error) {
     throw FormatError(fmt::format("'{}' is damaged or not a checkpoint: {}",
                                   path.string(), error.what()));
@@ -34,12 +37,13 @@ Tree load_checkpoint(const std::filesystem::path& path) {
 }
 
 void save_safetensors(const std::filesystem::path& path, const Tree& tensors) {
-  const Value value = to_value(host_copy(tensors, CpuTensors::kShare));
-  const auto* entries = value.get_if<Value::Dict>();
-  Safetensors content;
-  for (const auto& entry : entries ? *entries : Value::Dict{}) {
+  const formats::Value value = checkpoint::to_value(
+      checkpoint::host_copy(tensors, checkpoint::CpuTensors::kShare));
+  const auto* entries = value.get_if<formats::Value::Dict>();
+  formats::Safetensors content;
+  for (const auto& entry : entries ? *entries : formats::Value::Dict{}) {
     const auto* name = entry.key.get_if<std::string>();
-    const auto* tensor = entry.value.get_if<TensorRecord>();
+    const auto* tensor = entry.value.get_if<formats::TensorRecord>();
     if (name == nullptr || tensor == nullptr) {
       throw ConfigError("cannot write '" + path.string() +
                         "': a .safetensors file holds named tensors only");
@@ -49,7 +53,7 @@ void save_safetensors(const std::filesystem::path& path, const Tree& tensors) {
   if (entries == nullptr) {
     throw ConfigError("cannot write '" + path.string() + "': no dict");
   }
-  write_safetensors(path, content);
+  formats::write_safetensors(path, content);
 }
 
 }  // namespace lockstep

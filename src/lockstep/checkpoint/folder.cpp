@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/torch_file.h"
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
@@ -24,9 +24,10 @@ bool matches(const CheckpointQuery& query, const fs::path& path) {
 }
 
 int64_t read_step(const fs::path& path, const std::string& key) {
-  const Value value = read_torch_file(path, TorchFileCheck::kStructure);
-  BasicView<TensorRecord> place(value);
-  for (const std::string& part : split(key, '.')) place = place.at(part);
+  const formats::Value value =
+      formats::read_torch_file(path, formats::TorchFileCheck::kStructure);
+  BasicView<formats::TensorRecord> place(value);
+  for (const std::string& part : base::split(key, '.')) place = place.at(part);
   return place.as_int();
 }
 
@@ -39,7 +40,7 @@ std::optional<CheckpointFile> first_valid(
     const std::vector<CheckpointFile>& files) {
   for (const CheckpointFile& file : files) {
     try {
-      read_torch_file(file.path, TorchFileCheck::kAll);
+      formats::read_torch_file(file.path, formats::TorchFileCheck::kAll);
       return file;
     } catch (const Error&) {
       // An older one may be sound.
@@ -108,4 +109,4 @@ std::vector<fs::path> remove_old(const CheckpointQuery& query,
   return removed;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

@@ -16,7 +16,7 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/checkpoint.h"
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 
 struct CheckpointQuery {
   std::filesystem::path folder = ".";
@@ -65,4 +65,4 @@ struct Retention {
 std::vector<std::filesystem::path> remove_old(const CheckpointQuery& query,
                                               const Retention& retention);
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

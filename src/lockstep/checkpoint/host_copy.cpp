@@ -11,7 +11,7 @@
 #include "lockstep/formats/value.h"
 #include "lockstep/tensor/device.h"
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 namespace {
 
 class HostCopier {
@@ -20,16 +20,16 @@ class HostCopier {
       : cpu_tensors_(cpu_tensors), memory_(memory) {}
 
   Tree run(const Tree& tree) {
-    map_tensors<at::Tensor>(tree, [&](const at::Tensor& tensor) {
+    formats::map_tensors<at::Tensor>(tree, [&](const at::Tensor& tensor) {
       check(tensor);
       used_bytes_[key(tensor)] += tensor.nbytes();
       return tensor;
     });
-    Tree copied = map_tensors<at::Tensor>(
+    Tree copied = formats::map_tensors<at::Tensor>(
         tree, [&](const at::Tensor& tensor) { return copy(tensor.detach()); });
     copy_all(copies_);
     for (const c10::DeviceIndex index : gpus_) {
-      synchronize(c10::Device(c10::kCUDA, index));
+      tensor::synchronize(c10::Device(c10::kCUDA, index));
     }
     return copied;
   }
@@ -47,7 +47,8 @@ class HostCopier {
         tensor.is_meta()) {
       throw ConfigError(
           "only dense tensors with data can be saved; this one has shape " +
-          shape_text(tensor.sizes()) + "; use to_dense() or leave it out");
+          base::shape_text(tensor.sizes()) +
+          "; use to_dense() or leave it out");
     }
   }
 
@@ -114,4 +115,4 @@ Tree host_copy(const Tree& tree, CpuTensors cpu_tensors) {
   return host_copy(tree, cpu_tensors, memory);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

@@ -5,7 +5,7 @@
 
 #include "lockstep/checkpoint.h"
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 
 enum class CpuTensors {
   kShare,  // The result points to the memory of the caller's CPU tensors.
@@ -39,4 +39,4 @@ class HostMemory {
 Tree host_copy(const Tree& tree, CpuTensors cpu_tensors, HostMemory& memory);
 Tree host_copy(const Tree& tree, CpuTensors cpu_tensors);
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

@@ -10,7 +10,7 @@
 
 #include "lockstep/checkpoint/new_pages.h"
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 namespace {
 
 constexpr size_t kCopyPieceBytes = size_t{2} << 20;
@@ -55,4 +55,4 @@ void copy_all(std::span<const MemoryCopy> copies) {
   work();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 
 struct MemoryCopy {
   void* to = nullptr;
@@ -18,4 +18,4 @@ struct MemoryCopy {
 // Returns when all is copied.
 void copy_all(std::span<const MemoryCopy> copies);
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

@@ -66,8 +66,8 @@ std::string list_text(const char* title, const std::vector<std::string>& names,
   const std::string text = std::string("; ") + title + ": ";
   const std::string more = std::to_string(names.size() - count);
   if (count == 0) return text + more + " names";
-  if (count == names.size()) return text + join(shown, ", ");
-  return text + join(shown, ", ") + " and " + more + " more";
+  if (count == names.size()) return text + base::join(shown, ", ");
+  return text + base::join(shown, ", ") + " and " + more + " more";
 }
 
 template <typename Tensor>
@@ -130,7 +130,9 @@ std::string wrapper_prefix(const std::vector<std::string>& names) {
 
 const Tree& find_state_dict(const Tree& file) { return state_dict_in(file); }
 
-const Value& find_value_dict(const Value& file) { return state_dict_in(file); }
+const formats::Value& checkpoint::find_value_dict(const formats::Value& file) {
+  return state_dict_in(file);
+}
 
 Tree module_state(const torch::nn::Module& module) {
   Tree::Dict state;
@@ -156,9 +158,9 @@ LoadReport load_module_state(torch::nn::Module& module, const TreeView& state,
     if (!source.defined()) {
       report.mismatched.push_back(name + ": no tensor");
     } else if (source.sizes() != tensor.sizes()) {
-      report.mismatched.push_back(name + ": file " +
-                                  shape_text(source.sizes()) + ", module " +
-                                  shape_text(tensor.sizes()));
+      report.mismatched.push_back(
+          name + ": file " + base::shape_text(source.sizes()) + ", module " +
+          base::shape_text(tensor.sizes()));
     } else {
       copies.emplace_back(tensor, source);
     }

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 
 void fetch_new_pages(std::span<std::byte> memory) {
   constexpr uintptr_t kPage = 4096;
@@ -16,4 +16,4 @@ void fetch_new_pages(std::span<std::byte> memory) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

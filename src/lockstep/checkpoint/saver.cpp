@@ -15,7 +15,7 @@ struct BackgroundSaver::Impl {
 
   void write(const std::filesystem::path& path, const Tree& snapshot) {
     try {
-      write_torch_file(path, to_value(snapshot));
+      formats::write_torch_file(path, checkpoint::to_value(snapshot));
       if (config.on_saved) config.on_saved(path);
     } catch (const std::exception& problem) {
       report(path, problem.what());
@@ -33,7 +33,7 @@ struct BackgroundSaver::Impl {
   BackgroundSaverConfig config;
   std::mutex mutex;
   std::optional<std::string> error;  // guarded by mutex
-  HostMemory memory;
+  checkpoint::HostMemory memory;
   std::thread writer;
 };
 
@@ -46,8 +46,9 @@ void BackgroundSaver::save(const std::filesystem::path& path,
                            const Tree& tree) {
   wait();  // Before the copy, so that there is only one at a time.
   impl_->memory.rewind();
-  Tree snapshot = host_copy(tree, CpuTensors::kCopy, impl_->memory);
-  const AllSignalsBlocked for_the_thread;  // It shall not be interrupted.
+  Tree snapshot =
+      checkpoint::host_copy(tree, checkpoint::CpuTensors::kCopy, impl_->memory);
+  const base::AllSignalsBlocked for_the_thread;  // It shall not be interrupted.
   impl_->writer =
       std::thread([impl = impl_.get(), path, snapshot = std::move(snapshot)] {
         impl->write(path, snapshot);

@@ -9,7 +9,7 @@
 #include "lockstep/checkpoint/new_pages.h"
 #include "lockstep/formats/crc32.h"
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 namespace {
 
 // Read and then checked while it is in the processor's cache.
@@ -46,7 +46,7 @@ void read_piece(Piece& piece) {
   const std::span<std::byte> to = whole.to.subspan(piece.begin, piece.size);
   fetch_new_pages(to);
   whole.from->read(whole.offset + piece.begin, to);
-  if (is_checked(whole)) piece.crc32 = crc32_of(to);
+  if (is_checked(whole)) piece.crc32 = formats::crc32_of(to);
 }
 
 // Pieces of one storage follow each other.
@@ -54,7 +54,7 @@ void compare_checksums(std::span<const Piece> pieces) {
   uint32_t crc32 = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];
-    crc32 = joined_crc32(crc32, piece.crc32, piece.size);
+    crc32 = formats::joined_crc32(crc32, piece.crc32, piece.size);
     if (i + 1 < pieces.size() && pieces[i + 1].whole == piece.whole) continue;
     if (is_checked(*piece.whole)) piece.whole->from->compare(crc32);
     crc32 = 0;
@@ -67,10 +67,11 @@ void read_all(std::span<const StorageRead> reads) {
   std::vector<Piece> pieces = split_reads(reads);
   const auto most_threads =
       static_cast<int64_t>(1 + pieces.size() / kPiecesPerThread);
-  run_workers(std::ssize(pieces),
-              std::min<int64_t>(at::get_num_threads(), most_threads),
-              [&](int64_t i) { read_piece(pieces[static_cast<size_t>(i)]); });
+  base::run_workers(
+      std::ssize(pieces),
+      std::min<int64_t>(at::get_num_threads(), most_threads),
+      [&](int64_t i) { read_piece(pieces[static_cast<size_t>(i)]); });
   compare_checksums(pieces);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

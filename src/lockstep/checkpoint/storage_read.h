@@ -6,10 +6,10 @@
 
 #include "lockstep/formats/byte_storage.h"
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 
 struct StorageRead {
-  const ByteStorage* from = nullptr;
+  const formats::ByteStorage* from = nullptr;
   size_t offset = 0;
   std::span<std::byte> to = {};  // Not yet written to.
 };
@@ -19,4 +19,4 @@ struct StorageRead {
 // are compared. Throws IoError, and FormatError for a checksum that differs.
 void read_all(std::span<const StorageRead> reads);
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

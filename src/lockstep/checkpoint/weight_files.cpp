@@ -22,7 +22,7 @@
 #include "lockstep/formats/torch_file.h"
 #include "lockstep/formats/weight_index.h"
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
@@ -46,15 +46,15 @@ fs::path file_in(const fs::path& path) {
                                 path.string(), tried));
 }
 
-NamedTensors tensors_of(const ByteSource& source) {
-  if (!is_torch_file(source) && is_safetensors_file(source)) {
-    return read_safetensors(source).tensors;
+formats::NamedTensors tensors_of(const formats::ByteSource& source) {
+  if (!formats::is_torch_file(source) && formats::is_safetensors_file(source)) {
+    return formats::read_safetensors(source).tensors;
   }
-  const Value whole = read_torch_file(source);
-  NamedTensors tensors;
+  const formats::Value whole = formats::read_torch_file(source);
+  formats::NamedTensors tensors;
   for (const auto& entry : BasicView(find_value_dict(whole)).as_dict()) {
     const auto* name = entry.key.get_if<std::string>();
-    const auto* tensor = entry.value.get_if<TensorRecord>();
+    const auto* tensor = entry.value.get_if<formats::TensorRecord>();
     if (name != nullptr && tensor != nullptr) {
       tensors.emplace_back(*name, *tensor);
     }
@@ -63,13 +63,14 @@ NamedTensors tensors_of(const ByteSource& source) {
 }
 
 // An expanded tensor may have any number of elements that are one in the file.
-void check_repeats(const std::string& name, const TensorRecord& record) {
+void check_repeats(const std::string& name,
+                   const formats::TensorRecord& record) {
   constexpr size_t kAlways = size_t{64} << 20;
-  if (num_bytes(record) <= record.storage->size() + kAlways) return;
+  if (formats::num_bytes(record) <= record.storage->size() + kAlways) return;
   throw FormatError(fmt::format(
       "tensor '{}' of shape {} repeats the {} bytes that it has in the file; "
       "save it after contiguous()",
-      name, shape_text(record.shape), record.storage->size()));
+      name, base::shape_text(record.shape), record.storage->size()));
 }
 
 // Name, size and time of a file: others mean that it may have changed.
@@ -84,19 +85,19 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
 }
 
 // The numbers of is_packed() from element `first` on, as many as fit.
-void read_elements(const TensorRecord& record, int64_t first,
+void read_elements(const formats::TensorRecord& record, int64_t first,
                    const at::Tensor& to) {
-  const std::array reads = {
-      StorageRead{.from = record.storage.get(),
-                  .offset = static_cast<size_t>((record.offset + first) *
-                                                size_bytes(record.dtype)),
-                  .to = bytes_of(to)}};
+  const std::array reads = {StorageRead{
+      .from = record.storage.get(),
+      .offset = static_cast<size_t>((record.offset + first) *
+                                    formats::size_bytes(record.dtype)),
+      .to = bytes_of(to)}};
   read_all(reads);
 }
 
 // Puts the numbers into a tensor that was never written to.
-void fill(const TensorRecord& record, const at::Tensor& to) {
-  if (!is_packed(record)) {
+void fill(const formats::TensorRecord& record, const at::Tensor& to) {
+  if (!formats::is_packed(record)) {
     to.copy_(copy_of(record));
     return;
   }
@@ -108,7 +109,7 @@ void fill(const TensorRecord& record, const at::Tensor& to) {
   // device converts the type.
   const auto options = at::TensorOptions(own).pinned_memory(to.is_cuda());
   const int64_t step =
-      static_cast<int64_t>(kLoadPieceBytes) / size_bytes(record.dtype);
+      static_cast<int64_t>(kLoadPieceBytes) / formats::size_bytes(record.dtype);
   const at::Tensor flat = to.view(-1);
   for (int64_t done = 0; done < flat.numel(); done += step) {
     const at::Tensor piece =
@@ -126,13 +127,13 @@ bool is_digest(std::string_view text) {
 }  // namespace
 
 struct WeightFiles::Entry {
-  TensorRecord record;
+  formats::TensorRecord record;
 };
 
 struct WeightFiles::Content {
   void add_file(const fs::path& path, std::map<std::string, Entry>& found) {
     marks += mark_of(path);
-    const ByteSource source = open_source(path);
+    const formats::ByteSource source = formats::open_source(path);
     try {
       for (auto& [name, record] : tensors_of(source)) {
         check_repeats(name, record);
@@ -148,7 +149,7 @@ struct WeightFiles::Content {
     marks += mark_of(path);
     std::map<std::string, std::string> index;
     try {
-      index = parse_weight_index(read_file(path));
+      index = formats::parse_weight_index(base::read_file(path));
     } catch (const FormatError& error) {
       throw FormatError(fmt::format("'{}' is damaged or not a weight index: {}",
                                     path.string(), error.what()));
@@ -174,15 +175,15 @@ struct WeightFiles::Content {
     }
   }
 
-  std::string digest(const TensorRecord& record) const {
-    Sha256 digest;
-    if (!is_packed(record)) {
-      digest.add(packed_elements(record)->bytes());
+  std::string digest(const formats::TensorRecord& record) const {
+    formats::Sha256 digest;
+    if (!formats::is_packed(record)) {
+      digest.add(formats::packed_elements(record)->bytes());
       return digest.hex();
     }
     const size_t first =
-        static_cast<size_t>(record.offset * size_bytes(record.dtype));
-    const size_t size = num_bytes(record);
+        static_cast<size_t>(record.offset * formats::size_bytes(record.dtype));
+    const size_t size = formats::num_bytes(record);
     std::vector<std::byte> piece(std::min(size, kHashPieceBytes));
     for (size_t done = 0; done < size; done += piece.size()) {
       piece.resize(std::min(piece.size(), size - done));
@@ -196,16 +197,17 @@ struct WeightFiles::Content {
     std::vector<const Entry*> in_order;
     for (const auto& [name, entry] : entries) in_order.push_back(&entry);
     std::vector<std::string> digests(in_order.size());
-    run_workers(std::ssize(in_order), 0, [&](int64_t i) {
+    base::run_workers(std::ssize(in_order), 0, [&](int64_t i) {
       const auto place = static_cast<size_t>(i);
       digests[place] = digest(in_order[place]->record);
     });
-    Sha256 whole;
+    formats::Sha256 whole;
     size_t place = 0;
     for (const auto& [name, entry] : entries) {
       whole.add(fmt::format("{}:{} {} {} {}\n", name.size(), name,
-                            dtype_info(entry.record.dtype).torch_name,
-                            shape_text(entry.record.shape), digests[place++]));
+                            formats::dtype_info(entry.record.dtype).torch_name,
+                            base::shape_text(entry.record.shape),
+                            digests[place++]));
     }
     return whole.hex();
   }
@@ -255,7 +257,7 @@ const WeightFiles::Entry& WeightFiles::find(const std::string& name) const {
 }
 
 WeightFacts WeightFiles::facts(const std::string& name) const {
-  const TensorRecord& record = find(name).record;
+  const formats::TensorRecord& record = find(name).record;
   return {.shape = record.shape, .dtype = to_scalar_type(record.dtype)};
 }
 
@@ -264,11 +266,11 @@ at::Tensor WeightFiles::get(const std::string& name) const {
 }
 
 at::Tensor WeightFiles::row(const std::string& name, int64_t index) const {
-  TensorRecord row = find(name).record;
+  formats::TensorRecord row = find(name).record;
   if (row.shape.empty() || index < 0 || index >= row.shape[0]) {
     throw ConfigError(fmt::format("'{}': tensor '{}' of shape {} has no row {}",
-                                  path_.string(), name, shape_text(row.shape),
-                                  index));
+                                  path_.string(), name,
+                                  base::shape_text(row.shape), index));
   }
   row.offset += index * row.strides[0];
   row.shape.erase(row.shape.begin());
@@ -279,7 +281,7 @@ at::Tensor WeightFiles::row(const std::string& name, int64_t index) const {
 at::Tensor WeightFiles::load(const std::string& name,
                              const at::TensorOptions& to) const {
   const at::NoGradGuard no_grad;
-  const TensorRecord& record = find(name).record;
+  const formats::TensorRecord& record = find(name).record;
   const auto type = to.has_dtype() ? c10::typeMetaToScalarType(to.dtype())
                                    : to_scalar_type(record.dtype);
   at::Tensor made = at::empty(record.shape, to.dtype(type));
@@ -295,13 +297,14 @@ at::Tensor WeightFiles::load(const std::string& name,
 std::string WeightFiles::content_hash(const fs::path& notes) const {
   if (notes.empty()) return content_->hash();
   const fs::path note =
-      notes / ("weights-" + sha256_of(content_->marks).substr(0, 32) + ".txt");
-  const auto known = try_read_file(note);
+      notes /
+      ("weights-" + formats::sha256_of(content_->marks).substr(0, 32) + ".txt");
+  const auto known = base::try_read_file(note);
   if (known && is_digest(*known)) return *known;
   std::string hash = content_->hash();
   try {
-    make_output_folder(notes);
-    write_file_atomically(note, hash);
+    base::make_output_folder(notes);
+    base::write_file_atomically(note, hash);
   } catch (const IoError&) {
     // The next call computes it again.
   }
@@ -337,9 +340,9 @@ LoadReport compare(const torch::nn::Module& module, const WeightFiles& files,
     }
     const WeightFacts given = files.facts(*in_file);
     if (at::IntArrayRef(given.shape) != own.sizes()) {
-      report.mismatched.push_back(fmt::format("{}: file {}, module {}",
-                                              *in_file, shape_text(given.shape),
-                                              shape_text(own.sizes())));
+      report.mismatched.push_back(fmt::format(
+          "{}: file {}, module {}", *in_file, base::shape_text(given.shape),
+          base::shape_text(own.sizes())));
       continue;
     }
     places.push_back({.own = own, .name_in_file = *in_file});
@@ -376,4 +379,4 @@ LoadReport fill_module(torch::nn::Module& module, const WeightFiles& files,
   return report;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

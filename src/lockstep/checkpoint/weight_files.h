@@ -15,7 +15,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace lockstep {
+namespace lockstep::checkpoint {
 
 // A tensor without its values.
 struct WeightFacts {
@@ -89,4 +89,4 @@ struct FillConfig {
 LoadReport fill_module(torch::nn::Module& module, const WeightFiles& files,
                        const FillConfig& config = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::checkpoint

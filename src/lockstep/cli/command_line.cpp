@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/run/run_folder.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -63,10 +63,12 @@ CommandLine::CommandLine(Purpose purpose, Recipe& recipe)
 }
 
 std::optional<std::string> CommandLine::parse(
-    const std::vector<std::string>& arguments, const Environment& environment) {
-  const ParsedCommand parsed = parse_command(settings_.options, arguments);
+    const std::vector<std::string>& arguments,
+    const base::Environment& environment) {
+  const config::ParsedCommand parsed =
+      config::parse_command(settings_.options, arguments);
   if (parsed.help) {
-    return help_text(
+    return config::help_text(
         settings_.options,
         fmt::format("lockstep {} {} [flags]", name_of(purpose_), recipe_name_));
   }
@@ -81,17 +83,17 @@ std::optional<std::string> CommandLine::parse(
                     "shall {} use?",
                     name_of(purpose_)));
   }
-  if (!is_training()) require_file("--checkpoint", checkpoint_);
+  if (!is_training()) run::require_file("--checkpoint", checkpoint_);
   arguments_ = arguments;
-  job_line_ = job_line(environment);
+  job_line_ = run::job_line(environment);
   settings_.resolve();
   drop_beaten_settings();
-  check_config(settings_.common, settings_.options);
+  engine::check_config(settings_.common, settings_.options);
   if (is_training()) resume_after_restart(environment);
   take_over_settings(arguments);
   settings_.resolve();
   drop_beaten_settings();
-  check_config(settings_.common, settings_.options);
+  engine::check_config(settings_.common, settings_.options);
   if (parsed.print_config) return config_text();
   check_launch_words(settings_.common.launch, environment);
   if (settings_.common.fast_dev_run) shorten_for_dry_run();
@@ -127,21 +129,24 @@ void CommandLine::drop_beaten_settings() {
 }
 
 std::string CommandLine::config_text() const {
-  return job_line_ + recipe_line(recipe_name_) + to_yaml(settings_.options);
+  return job_line_ + run::recipe_line(recipe_name_) +
+         config::to_yaml(settings_.options);
 }
 
 // A launcher that restarts a training wants it to go on, not to begin anew. A
 // run that another job has left in the folder is not what it goes on with, and
 // before the first checkpoint the command's own --resume still counts.
-void CommandLine::resume_after_restart(const Environment& environment) {
-  const auto restarts = find_integer(environment, "TORCHELASTIC_RESTART_COUNT");
+void CommandLine::resume_after_restart(const base::Environment& environment) {
+  const auto restarts =
+      base::find_integer(environment, "TORCHELASTIC_RESTART_COUNT");
   if (restarts.value_or(0) == 0 || settings_.common.fast_dev_run) return;
   const fs::path folder = settings_.common.save_dir;
-  const auto before = try_read_file(folder / kConfigFile);
+  const auto before = base::try_read_file(folder / run::kConfigFile);
   if (!before || job_line_.empty() || !before->starts_with(job_line_)) return;
   owns_folder_ = true;
   settings_.common.overwrite = false;
-  if (!settings_.common.resume || has_checkpoints(folder, settings_.files)) {
+  if (!settings_.common.resume ||
+      run::has_checkpoints(folder, settings_.files)) {
     settings_.common.resume = "latest";
   }
 }
@@ -171,7 +176,7 @@ void CommandLine::take_over_settings(
     }
   }
   if (!apply_saved_settings(from, typed_folder)) return;
-  parse_command(settings_.options, arguments);
+  config::parse_command(settings_.options, arguments);
   for (const std::string_view name : beaten) settings_.options.reset(name);
   // Where the run is now, not where it was when it began.
   const bool is_latest = is_resumed && from == "latest";
@@ -187,21 +192,23 @@ void CommandLine::take_over_settings(
 // folder stand in for a config that is missing or damaged.
 bool CommandLine::apply_saved_settings(const std::string& from,
                                        const fs::path& folder) {
-  const SettingsQuery query{.resume = from,
-                            .folder = folder,
-                            .names = settings_.files,
-                            .recipe = recipe_name_};
-  auto settings = saved_settings(query);
+  const run::SettingsQuery query{.resume = from,
+                                 .folder = folder,
+                                 .names = settings_.files,
+                                 .recipe = recipe_name_};
+  auto settings = run::saved_settings(query);
   if (!settings) return false;
   try {
-    apply_yaml_text(settings_.options, settings->text, settings->source);
+    config::apply_yaml_text(settings_.options, settings->text,
+                            settings->source);
   } catch (const ConfigError& error) {
     const bool is_config = from == "latest" && settings->problem.empty();
-    auto in_checkpoint = newest_checkpoint_settings(query);
+    auto in_checkpoint = run::newest_checkpoint_settings(query);
     if (!is_config || !in_checkpoint) throw;
     settings = std::move(in_checkpoint);
     settings->problem = error.what();
-    apply_yaml_text(settings_.options, settings->text, settings->source);
+    config::apply_yaml_text(settings_.options, settings->text,
+                            settings->source);
   }
   settings_source_ = settings->source;
   if (!settings->problem.empty()) {
@@ -211,4 +218,4 @@ bool CommandLine::apply_saved_settings(const std::string& from,
   return true;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -9,7 +9,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/recipe.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Settings point into this object: it stays where it is.
 class CommandLine {
@@ -22,7 +22,7 @@ class CommandLine {
   // Reads flags and files and checks them. A text to print instead of working
   // (--help, --print-config), or nothing. Throws ConfigError.
   std::optional<std::string> parse(const std::vector<std::string>& arguments,
-                                   const Environment& environment);
+                                   const base::Environment& environment);
 
   Purpose purpose() const { return purpose_; }
   const std::vector<std::string>& arguments() const { return arguments_; }
@@ -49,7 +49,7 @@ class CommandLine {
   }
   void shorten_for_dry_run();
   void drop_beaten_settings();
-  void resume_after_restart(const Environment& environment);
+  void resume_after_restart(const base::Environment& environment);
   void take_over_settings(const std::vector<std::string>& arguments);
   bool apply_saved_settings(const std::string& from,
                             const std::filesystem::path& folder);
@@ -67,4 +67,4 @@ class CommandLine {
   Settings settings_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

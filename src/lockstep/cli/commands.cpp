@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::cli {
 
 RecipeCommand find_recipe_command(std::string_view name) {
   static constexpr std::array<std::pair<std::string_view, RecipeCommand>, 4>
@@ -17,4 +17,4 @@ RecipeCommand find_recipe_command(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -9,11 +9,11 @@
 #include "lockstep/recipe.h"
 #include "lockstep/track/console.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 struct CommandContext {
-  ConsoleOutput output = {};
-  Environment environment = {};
+  track::ConsoleOutput output = {};
+  base::Environment environment = {};
 };
 
 // Each takes what stands behind the recipe's name and returns the exit code.
@@ -33,4 +33,4 @@ using RecipeCommand = int (*)(Recipe&, const std::vector<std::string>&,
 // The command of that name: train, eval, sample or prepare; null for others.
 RecipeCommand find_recipe_command(std::string_view name);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

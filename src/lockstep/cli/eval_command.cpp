@@ -9,17 +9,18 @@
 #include "lockstep/fid/image_score.h"
 #include "lockstep/reporting.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
-void validate(Learner& learner, Session& session, const TrainConfig& config) {
-  const auto result = evaluate(session.task(), learner,
-                               session.data().validation, session.world(),
-                               {.batch_size = session.batch().per_process,
-                                .workers = static_cast<int>(config.workers),
-                                .seed = static_cast<uint64_t>(config.seed),
-                                .limit_batches = config.limit_val_batches},
-                               shown_as("evaluate", session.console()));
+void validate(engine::Learner& learner, Session& session,
+              const TrainConfig& config) {
+  const auto result = engine::evaluate(
+      session.task(), learner, session.data().validation, session.world(),
+      {.batch_size = session.batch().per_process,
+       .workers = static_cast<int>(config.workers),
+       .seed = static_cast<uint64_t>(config.seed),
+       .limit_batches = config.limit_val_batches},
+      shown_as("evaluate", session.console()));
   session.console().finish_progress();
   if (!config.limit_val_batches) {
     session.console().info(
@@ -37,28 +38,28 @@ void validate(Learner& learner, Session& session, const TrainConfig& config) {
 }
 
 // Scores generated images against real ones. Throws for unusable files.
-std::unique_ptr<ImageScore> make_score(Session& session,
-                                       const TrainConfig& config) {
+std::unique_ptr<fid::ImageScore> make_score(Session& session,
+                                            const TrainConfig& config) {
   const auto* scoring = ability<ImageScoring>(session.task());
   if (scoring == nullptr) {
     throw ConfigError("--fid: the recipe " + session.recipe() +
                       " generates no images to score");
   }
-  const std::string note = score_note(config.score);
+  const std::string note = fid::score_note(config.score);
   if (!note.empty()) session.console().info(note);
-  return std::make_unique<ImageScore>(
+  return std::make_unique<fid::ImageScore>(
       session.world(),
-      ImageScoreConfig{.score = config.score,
-                       .reference = session.reference(),
-                       .folder = config.save_dir,
-                       .num_images = scoring->num_images(),
-                       .batch_size = session.batch().per_process,
-                       .workers = static_cast<int>(config.workers),
-                       .seed = static_cast<uint64_t>(config.seed)});
+      fid::ImageScoreConfig{.score = config.score,
+                            .reference = session.reference(),
+                            .folder = config.save_dir,
+                            .num_images = scoring->num_images(),
+                            .batch_size = session.batch().per_process,
+                            .workers = static_cast<int>(config.workers),
+                            .seed = static_cast<uint64_t>(config.seed)});
 }
 
-void score_images(Learner& learner, Session& session,
-                  std::optional<int64_t> average, ImageScore& score) {
+void score_images(engine::Learner& learner, Session& session,
+                  std::optional<int64_t> average, fid::ImageScore& score) {
   ImageScoring& scoring = *ability<ImageScoring>(session.task());
   const auto value = score.measure(scoring, learner, nullptr,
                                    shown_as("score", session.console()));
@@ -94,4 +95,4 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -6,35 +6,35 @@
 #include "lockstep/run/checkpoints.h"
 #include "lockstep/run/run_folder.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
-GoOn shown_as(const char* label, Console& console) {
+engine::GoOn shown_as(const char* label, track::Console& console) {
   return [label, &console](int64_t done, int64_t total) {
     console.progress({.label = label, .step = done, .total_steps = total});
     return true;
   };
 }
 
-int64_t load_checkpoint(Learner& learner, const CommandLine& line) {
-  return load_weights(line.checkpoint(), line.average(),
-                      {.model = learner.model(),
-                       .keys = line.settings().checkpoint,
-                       .averaged = learner.parameter_names(),
-                       .frozen = learner.facts().frozen});
+int64_t load_checkpoint(engine::Learner& learner, const CommandLine& line) {
+  return run::load_weights(line.checkpoint(), line.average(),
+                           {.model = learner.model(),
+                            .keys = line.settings().checkpoint,
+                            .averaged = learner.parameter_names(),
+                            .frozen = learner.facts().frozen});
 }
 
 void write_output(const std::filesystem::path& path, const std::string& bytes) {
-  make_output_folder(path.parent_path());
-  write_file_atomically(path, bytes);
+  base::make_output_folder(path.parent_path());
+  base::write_file_atomically(path, bytes);
 }
 
 void write_files(const std::vector<OutputFile>& files, int64_t step,
-                 const std::filesystem::path& folder, Console& console) {
+                 const std::filesystem::path& folder, track::Console& console) {
   for (const OutputFile& file : files) {
-    const auto path = folder / file_name(file.name, step, 0);
+    const auto path = folder / engine::file_name(file.name, step, 0);
     write_output(path, file.bytes);
     console.info(path.string());
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

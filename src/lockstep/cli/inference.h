@@ -12,20 +12,20 @@
 #include "lockstep/output_file.h"
 #include "lockstep/track/console.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Shows progress; a signal ends the process as usual.
-GoOn shown_as(const char* label, Console& console);
+engine::GoOn shown_as(const char* label, track::Console& console);
 
 // Loads the weights of --checkpoint, or the average of --ema. Returns the step
 // of the run.
-int64_t load_checkpoint(Learner& learner, const CommandLine& line);
+int64_t load_checkpoint(engine::Learner& learner, const CommandLine& line);
 
 // Makes the folder.
 void write_output(const std::filesystem::path& path, const std::string& bytes);
 
 // Writes the files and lists their paths.
 void write_files(const std::vector<OutputFile>& files, int64_t step,
-                 const std::filesystem::path& folder, Console& console);
+                 const std::filesystem::path& folder, track::Console& console);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -5,7 +5,7 @@
 #include "lockstep/base/task_place.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr const char* kRemedy =
@@ -29,24 +29,24 @@ std::string meeting_remedy(const char* flag, const std::string& word) {
 }
 
 void must_agree(const char* flag, std::optional<int64_t> word,
-                const char* variable, const Environment& env) {
+                const char* variable, const base::Environment& env) {
   if (!word || *word < 0) return;
-  const auto value = find_integer(env, variable);
+  const auto value = base::find_integer(env, variable);
   if (value && *value != *word) {
     throw ConfigError(fmt::format("--{} {} contradicts {}={}; {}", flag, *word,
                                   variable, *value, kRemedy));
   }
 }
 
-void must_meet_at(const LaunchWords& words, const Environment& env) {
-  const auto port = find_integer(env, "MASTER_PORT");
+void must_meet_at(const LaunchWords& words, const base::Environment& env) {
+  const auto port = base::find_integer(env, "MASTER_PORT");
   const int64_t word = words.master_port.value_or(0);
   if (word > 0 && port && *port != word) {
     throw ConfigError(fmt::format(
         "--master_port {} contradicts MASTER_PORT={}; {}", word, *port,
         meeting_remedy("master_port", std::to_string(word))));
   }
-  const auto address = find(env, "MASTER_ADDR");
+  const auto address = base::find(env, "MASTER_ADDR");
   if (words.master_addr && address &&
       !same_host(*words.master_addr, *address)) {
     throw ConfigError(fmt::format(
@@ -79,15 +79,16 @@ void must_be_alone(const LaunchWords& words) {
 
 }  // namespace
 
-void check_launch_words(const LaunchWords& words, const Environment& env) {
+void check_launch_words(const LaunchWords& words,
+                        const base::Environment& env) {
   if (!starts_with_any(words.dist_url, {"env://", "tcp://", "file://"})) {
     throw ConfigError(fmt::format(
         "--dist_url '{}' is none of env://, tcp://HOST:PORT and file://PATH; "
         "leave it out: the launcher tells every process where to meet",
         words.dist_url));
   }
-  if (!find(env, "WORLD_SIZE")) {
-    const auto task = find_task_place(env);
+  if (!base::find(env, "WORLD_SIZE")) {
+    const auto task = base::find_task_place(env);
     if (!task) {
       must_be_alone(words);
     } else {
@@ -101,4 +102,4 @@ void check_launch_words(const LaunchWords& words, const Environment& env) {
   must_meet_at(words, env);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

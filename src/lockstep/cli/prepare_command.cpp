@@ -5,7 +5,7 @@
 #include "lockstep/error.h"
 #include "lockstep/preparation.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 int fill_cache(Recipe& recipe, const std::vector<std::string>& arguments,
@@ -31,7 +31,7 @@ int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
   if (preparation != nullptr && !preparation->takes(arguments)) {
     return fill_cache(recipe, arguments, context);
   }
-  if (place_from_environment(context.environment).world_size > 1) {
+  if (comm::place_from_environment(context.environment).world_size > 1) {
     throw ConfigError(
         "this prepare runs in one process, on several threads: start it "
         "without --nproc");
@@ -43,7 +43,7 @@ int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
   }
   std::string text;
   {
-    Console console({}, context.output);
+    track::Console console({}, context.output);
     text = preparation->prepare(arguments, [&](int64_t done, int64_t total) {
       console.progress(
           {.label = "prepare", .step = done, .total_steps = total});
@@ -54,4 +54,4 @@ int prepare_command(Recipe& recipe, const std::vector<std::string>& arguments,
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -12,7 +12,7 @@
 #include "lockstep/prediction.h"
 #include "lockstep/sampling.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 // Not where training puts its own.
@@ -39,16 +39,16 @@ std::vector<OutputFile> predict_one(Prediction& prediction, int64_t input,
 }
 
 // Every rank takes its share of the user's inputs and writes their files.
-void predict_inputs(Prediction& prediction, Learner& learner, Session& session,
-                    const CommandLine& line) {
+void predict_inputs(Prediction& prediction, engine::Learner& learner,
+                    Session& session, const CommandLine& line) {
   const World& world = session.world();
   const int64_t num_inputs = prediction.num_inputs();
   const auto folder = sample_folder(line);
-  const Learner::Inference inference(learner);
-  const int64_t total = divide_up(num_inputs, world.size());
+  const engine::Learner::Inference inference(learner);
+  const int64_t total = base::divide_up(num_inputs, world.size());
   std::string problems;
   for (int64_t k = 0; k < total; ++k) {
-    world.status().set_phase(Phase::kSampling);
+    world.status().set_phase(base::Phase::kSampling);
     session.console().progress(
         {.label = "sample", .step = k, .total_steps = total});
     const int64_t input = k * world.size() + world.rank();
@@ -57,11 +57,11 @@ void predict_inputs(Prediction& prediction, Learner& learner, Session& session,
     for (const OutputFile& file : files) {
       write_output(folder / file.name, file.bytes);
       if (file.is_shown && num_inputs == 1) {
-        session.console().info(std::string(trim(file.bytes)));
+        session.console().info(std::string(base::trim(file.bytes)));
       }
     }
   }
-  const std::string skipped = join(world.gather_texts(problems), "");
+  const std::string skipped = base::join(world.gather_texts(problems), "");
   session.console().finish_progress();
   if (!skipped.empty()) {
     session.console().info("--skip_bad_samples left these out:\n" + skipped);
@@ -71,17 +71,17 @@ void predict_inputs(Prediction& prediction, Learner& learner, Session& session,
                   folder.string()));
 }
 
-void draw_samples(Sampling& sampling, Learner& learner, Session& session,
-                  const CommandLine& line, int64_t step) {
+void draw_samples(Sampling& sampling, engine::Learner& learner,
+                  Session& session, const CommandLine& line, int64_t step) {
   const auto items =
-      sample_items(sampling, learner, session.world(),
-                   {.num_items = sampling.num_items(),
-                    .batch_size = session.batch().per_process,
-                    .seed = static_cast<uint64_t>(line.config().seed)},
-                   shown_as("sample", session.console()));
+      engine::sample_items(sampling, learner, session.world(),
+                           {.num_items = sampling.num_items(),
+                            .batch_size = session.batch().per_process,
+                            .seed = static_cast<uint64_t>(line.config().seed)},
+                           shown_as("sample", session.console()));
   session.console().finish_progress();
   session.world().run_on_rank0_and_broadcast([&] {
-    write_files(render_items(sampling, *items, line.average()), step,
+    write_files(engine::render_items(sampling, *items, line.average()), step,
                 sample_folder(line), session.console());
   });
 }
@@ -113,4 +113,4 @@ int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -30,9 +30,9 @@ struct Sampler::Impl {
       : recipe(std::move(owned)), line(Purpose::kSample, *recipe) {}
 
   std::unique_ptr<Recipe> recipe;
-  CommandLine line;
+  cli::CommandLine line;
   c10::Device device = at::kCPU;
-  Precision precision = {};
+  engine::Precision precision = {};
   std::unique_ptr<Task> task = {};
   Sampling* sampling = nullptr;  // The task's.
   int64_t step = 0;
@@ -44,10 +44,10 @@ Sampler::Sampler(std::unique_ptr<Recipe> recipe,
     : impl_(std::make_unique<Impl>(std::move(recipe))) {
   impl_->line.parse(with_checkpoint(checkpoint, flags), {});
   const TrainConfig& config = impl_->line.config();
-  impl_->device =
-      take_device(parse_device_choice(config.device), /*local_rank=*/0, {});
+  impl_->device = tensor::take_device(
+      engine::parse_device_choice(config.device), /*local_rank=*/0, {});
   impl_->precision =
-      resolve_precision(config, impl_->line.options(), impl_->device);
+      engine::resolve_precision(config, impl_->line.options(), impl_->device);
   impl_->task = impl_->recipe->build(impl_->line.settings(), Purpose::kSample);
   impl_->sampling = ability<Sampling>(*impl_->task);
   if (impl_->sampling == nullptr) {
@@ -56,10 +56,11 @@ Sampler::Sampler(std::unique_ptr<Recipe> recipe,
   const auto model = impl_->task->model();
   model->to(impl_->device, impl_->precision.dtype);
   model->eval();
-  impl_->step = load_weights(checkpoint, impl_->line.average(),
-                             {.model = *model,
-                              .keys = impl_->line.settings().checkpoint,
-                              .averaged = trained_names(*impl_->task)});
+  impl_->step =
+      run::load_weights(checkpoint, impl_->line.average(),
+                        {.model = *model,
+                         .keys = impl_->line.settings().checkpoint,
+                         .averaged = engine::trained_names(*impl_->task)});
 }
 
 Sampler::~Sampler() = default;
@@ -72,17 +73,18 @@ uint64_t Sampler::seed() const {
 
 at::Tensor Sampler::sample(std::span<const int64_t> items, uint64_t seed) {
   const torch::NoGradGuard no_grad;
-  const Autocast autocast(impl_->device.type(), impl_->precision.autocast);
+  const tensor::Autocast autocast(impl_->device.type(),
+                                  impl_->precision.autocast);
   SampleRandom random =
-      item_draws({items.begin(), items.end()}, seed, impl_->device);
+      engine::item_draws({items.begin(), items.end()}, seed, impl_->device);
   return impl_->sampling->sample(items, random).to(at::kCPU);
 }
 
 std::vector<OutputFile> Sampler::render(const at::Tensor& items) {
   std::vector<OutputFile> files =
-      render_items(*impl_->sampling, items, impl_->line.average());
+      engine::render_items(*impl_->sampling, items, impl_->line.average());
   for (OutputFile& file : files) {
-    file.name = file_name(file.name, impl_->step, 0);
+    file.name = engine::file_name(file.name, impl_->step, 0);
   }
   return files;
 }

@@ -15,13 +15,13 @@
 #include "lockstep/feature_caching.h"
 #include "lockstep/image_scoring.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr size_t kMaxShown = 5;  // Messages of bad samples.
 
 WorldConfig world_config(const TrainConfig& config) {
-  WorldConfig world{.device = parse_device_choice(config.device)};
+  WorldConfig world{.device = engine::parse_device_choice(config.device)};
   if (config.timeout) {
     world.timeout =
         std::chrono::milliseconds(static_cast<int64_t>(*config.timeout * 1000));
@@ -32,16 +32,16 @@ WorldConfig world_config(const TrainConfig& config) {
 // Ranks that were started with other flags would train something else.
 void require_equal_settings(const World& world, const Options& options) {
   const auto texts = world.gather_texts(
-      to_yaml(options) + "\nresume: " + options.value_text("resume"));
-  const auto expected = split(texts[0], '\n');
+      config::to_yaml(options) + "\nresume: " + options.value_text("resume"));
+  const auto expected = base::split(texts[0], '\n');
   for (size_t rank = 1; rank < texts.size(); ++rank) {
-    const auto lines = split(texts[rank], '\n');
+    const auto lines = base::split(texts[rank], '\n');
     for (size_t i = 0; i < std::min(lines.size(), expected.size()); ++i) {
       if (lines[i] == expected[i]) continue;
       throw ConfigError(fmt::format(
           "rank {} was started with '{}', rank 0 with '{}': start all "
           "processes with the same flags",
-          rank, trim(lines[i]), trim(expected[i])));
+          rank, base::trim(lines[i]), base::trim(expected[i])));
     }
   }
 }
@@ -49,29 +49,32 @@ void require_equal_settings(const World& world, const Options& options) {
 }  // namespace
 
 Session::Session(Recipe& recipe, const CommandLine& line,
-                 const ConsoleOutput& output, const Environment& environment)
+                 const track::ConsoleOutput& output,
+                 const base::Environment& environment)
     : line_(line),
       environment_(environment),
       world_(World::from_environment(world_config(line.config()), environment)),
-      console_(std::make_unique<Console>(
-          ConsoleConfig{.rank = world_.rank(), .speaks = world_.is_main()},
+      console_(std::make_unique<track::Console>(
+          track::ConsoleConfig{.rank = world_.rank(),
+                               .speaks = world_.is_main()},
           output)),
       recipe_(recipe.name()) {
   const TrainConfig& config = line.config();
   require_equal_settings(world_, line.options());
-  if (config.deterministic) require_determinism();
-  precision_ = resolve_precision(config, line.options(), world_.device());
-  apply_precision(precision_);
-  batch_ = resolve_batch_size(config, line.options(), world_.size());
+  if (config.deterministic) engine::require_determinism();
+  precision_ =
+      engine::resolve_precision(config, line.options(), world_.device());
+  engine::apply_precision(precision_);
+  batch_ = engine::resolve_batch_size(config, line.options(), world_.size());
   with_memory_report([] { return std::string("making the model"); },
                      [&] { build_task(recipe); });
   const bool trains =
       line.purpose() == Purpose::kTrain || line.purpose() == Purpose::kPrepare;
-  if (trains && !config.deterministic) choose_kernels(info_.shapes);
+  if (trains && !config.deterministic) engine::choose_kernels(info_.shapes);
 }
 
 void Session::build_task(Recipe& recipe) {
-  seed_everything(line_.config().seed);
+  engine::seed_everything(line_.config().seed);
   task_ = recipe.build(line_.settings(), line_.purpose());
   info_ = task_->info();
   data_ = task_->data();
@@ -88,7 +91,7 @@ void Session::fill_cache() {
   if (caching == nullptr) return;
   bool is_shown = false;
   for (;;) {
-    world_.status().set_phase(Phase::kLoadingData);
+    world_.status().set_phase(base::Phase::kLoadingData);
     const CacheProgress own =
         caching->fill_cache(Shard{world_.rank(), world_.size()});
     const int64_t left = world_.reduce(own.total - own.done, ReduceOp::kSum);
@@ -106,7 +109,7 @@ void Session::fill_cache() {
 std::shared_ptr<const Dataset> Session::skipping(
     const std::shared_ptr<const Dataset>& data) {
   if (data == nullptr) return nullptr;
-  skipping_.push_back(std::make_shared<SkipBadSamples>(data));
+  skipping_.push_back(std::make_shared<data::SkipBadSamples>(data));
   return skipping_.back();
 }
 
@@ -115,14 +118,15 @@ void Session::report_bad_samples() {
   std::string own;
   bool has_more = false;
   for (const auto& data : skipping_) {
-    const BadSamples bad = data->bad();
+    const data::BadSamples bad = data->bad();
     has_more |= bad.count > static_cast<int64_t>(bad.messages.size());
     for (const std::string& message : bad.messages) own += message + '\0';
   }
   // Ranks meet the same samples in several epochs, and so do the data sets.
   std::set<std::string> distinct;
   for (const std::string& text : world_.gather_texts(own)) {
-    for (const auto& message : split(text, '\0')) distinct.emplace(message);
+    for (const auto& message : base::split(text, '\0'))
+      distinct.emplace(message);
   }
   distinct.erase("");
   has_more = world_.any(has_more);
@@ -139,19 +143,19 @@ void Session::report_bad_samples() {
       has_more ? "more than " : "", distinct.size(), shown));
 }
 
-std::unique_ptr<Learner> Session::make_learner(
+std::unique_ptr<engine::Learner> Session::make_learner(
     std::optional<BucketLayout> bucket_layout) {
-  std::unique_ptr<Learner> learner;
+  std::unique_ptr<engine::Learner> learner;
   with_memory_report(
       [] { return std::string("making the model"); },
       [&] {
         const TrainConfig& config = line_.config();
-        learner = std::make_unique<Learner>(
+        learner = std::make_unique<engine::Learner>(
             *task_, world_,
-            LearnerConfig{.optimization = config.optimization,
-                          .precision = precision_,
-                          .bucket_layout = std::move(bucket_layout)});
-        seed_dropout(config.seed, world_.rank());
+            engine::LearnerConfig{.optimization = config.optimization,
+                                  .precision = precision_,
+                                  .bucket_layout = std::move(bucket_layout)});
+        engine::seed_dropout(config.seed, world_.rank());
       });
   if (!precision_.note.empty()) console_->info(precision_.note);
   return learner;
@@ -162,11 +166,11 @@ void Session::with_memory_report(const std::function<std::string()>& what,
   try {
     work();
   } catch (const std::exception& error) {
-    if (!is_out_of_memory(error)) throw;
+    if (!comm::is_out_of_memory(error)) throw;
     throw DeviceError(out_of_memory_text(world_, what(), error.what(),
                                          batch_.per_process,
                                          info_.memory_remedies));
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

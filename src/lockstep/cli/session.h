@@ -15,18 +15,19 @@
 #include "lockstep/track/console.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Joins the world, checks all input and builds the task; a collective. Nothing
 // is written.
 class Session {
  public:
-  Session(Recipe& recipe, const CommandLine& line, const ConsoleOutput& output,
-          const Environment& environment);
+  Session(Recipe& recipe, const CommandLine& line,
+          const track::ConsoleOutput& output,
+          const base::Environment& environment);
 
   const World& world() const { return world_; }
-  Console& console() { return *console_; }
-  const BatchSize& batch() const { return batch_; }
+  track::Console& console() { return *console_; }
+  const engine::BatchSize& batch() const { return batch_; }
   const std::string& recipe() const { return recipe_; }  // Its name.
   Task& task() const { return *task_; }
   const TaskInfo& info() const { return info_; }
@@ -35,13 +36,13 @@ class Session {
   const DataSets& data() const { return data_; }
   // What generated images are scored against, likewise; null: none.
   const std::shared_ptr<const Dataset>& reference() const { return reference_; }
-  const Environment& environment() const { return environment_; }
+  const base::Environment& environment() const { return environment_; }
 
   // Logs how many samples --skip_bad_samples has replaced. A collective.
   void report_bad_samples();
 
   // Called once. A collective.
-  std::unique_ptr<Learner> make_learner(
+  std::unique_ptr<engine::Learner> make_learner(
       std::optional<BucketLayout> bucket_layout = {});
 
   // Lets the ranks fill the task's feature cache, if it has one; a collective.
@@ -59,17 +60,17 @@ class Session {
       const std::shared_ptr<const Dataset>& data);
 
   const CommandLine& line_;
-  Environment environment_;
+  base::Environment environment_;
   World world_;
-  std::unique_ptr<Console> console_;
+  std::unique_ptr<track::Console> console_;
   std::string recipe_;
-  Precision precision_;
-  BatchSize batch_;
+  engine::Precision precision_;
+  engine::BatchSize batch_;
   std::unique_ptr<Task> task_;
   TaskInfo info_;
   DataSets data_;
   std::shared_ptr<const Dataset> reference_;
-  std::vector<std::shared_ptr<const SkipBadSamples>> skipping_;
+  std::vector<std::shared_ptr<const data::SkipBadSamples>> skipping_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -10,7 +10,7 @@
 #include "lockstep/comm/explain.h"
 #include "lockstep/tensor/device.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 // A first look at the project, made to train anywhere.
@@ -33,13 +33,14 @@ std::string attempt_text(std::string_view error) {
 // Limits below the machine's memory, where there are any.
 std::string host_limits_text() {
   std::string text;
-  if (const auto limit = MemoryCgroup().limit_bytes()) {
-    text += fmt::format(", control group limited to {}", bytes_text(*limit));
+  if (const auto limit = base::MemoryCgroup().limit_bytes()) {
+    text +=
+        fmt::format(", control group limited to {}", base::bytes_text(*limit));
   }
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     text += fmt::format(", address space limited to {} (ulimit -v)",
-                        bytes_text(static_cast<int64_t>(limit.rlim_cur)));
+                        base::bytes_text(static_cast<int64_t>(limit.rlim_cur)));
   }
   return text;
 }
@@ -56,8 +57,8 @@ std::string setup_text(const World& world) {
       world.size() > 1 ? "True" : "False", world.size(), world.rank(),
       world.local_rank(), world.device().str());
   const auto places = world.gather_texts(
-      fmt::format("host {}, {} ({})", host_name(), device_name(world.device()),
-                  world.device().str()));
+      fmt::format("host {}, {} ({})", base::host_name(),
+                  tensor::device_name(world.device()), world.device().str()));
   for (size_t rank = 0; rank < places.size(); ++rank) {
     text += fmt::format("\n  Rank {}: {}", rank, places[rank]);
   }
@@ -66,12 +67,13 @@ std::string setup_text(const World& world) {
 
 std::string cpu_text(c10::Device device, const std::string& choice,
                      const std::string& recipe,
-                     const Environment& environment) {
+                     const base::Environment& environment) {
   if (!device.is_cpu() || choice != "auto" || recipe == kRecipeForCpus) {
     return "";
   }
   const auto setting = environment.find("CUDA_VISIBLE_DEVICES");
-  if (setting != environment.end() && means_cpus(setting->second)) return "";
+  if (setting != environment.end() && base::means_cpus(setting->second))
+    return "";
   return fmt::format(
       "No usable GPU: {} trains on the CPU, which is much slower; --device cpu "
       "says that this is meant",
@@ -81,16 +83,18 @@ std::string cpu_text(c10::Device device, const std::string& choice,
 std::string out_of_memory_text(const World& world, const std::string& what,
                                std::string_view error, int64_t batch_size,
                                const std::vector<std::string>& remedies) {
-  const bool is_host = recognise(error).kind == FaultKind::kOutOfHostMemory;
+  const bool is_host =
+      comm::recognise(error).kind == comm::FaultKind::kOutOfHostMemory;
   const c10::Device device = is_host ? at::kCPU : world.device();
-  const DeviceMemory memory = device_memory(device);
+  const tensor::DeviceMemory memory = tensor::device_memory(device);
   std::string text = fmt::format(
       "out of memory on rank {} of {} ({}, {}) at {}: batch of {} per process, "
       "{}{} used by this process (peak {}), {} free of {}",
-      world.rank(), world.size(), device_name(device), device.str(), what,
-      batch_size, attempt_text(error), bytes_text(memory.used_bytes),
-      bytes_text(memory.peak_bytes), bytes_text(memory.free_bytes),
-      bytes_text(memory.total_bytes));
+      world.rank(), world.size(), tensor::device_name(device), device.str(),
+      what, batch_size, attempt_text(error),
+      base::bytes_text(memory.used_bytes), base::bytes_text(memory.peak_bytes),
+      base::bytes_text(memory.free_bytes),
+      base::bytes_text(memory.total_bytes));
   if (device.is_cpu()) text += host_limits_text();
   if (remedies.empty()) return text;
   text += "; try, in this order:";
@@ -98,4 +102,4 @@ std::string out_of_memory_text(const World& world, const std::string& what,
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -6,7 +6,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // The guides' block and a line per rank with host and device. A collective; the
 // same text on every rank.
@@ -16,7 +16,8 @@ std::string setup_text(const World& world);
 // --device. Empty where the CPU is expected: chosen by --device or by an empty
 // CUDA_VISIBLE_DEVICES, or the recipe is tiny.
 std::string cpu_text(c10::Device device, const std::string& choice,
-                     const std::string& recipe, const Environment& environment);
+                     const std::string& recipe,
+                     const base::Environment& environment);
 
 // Memory in numbers, then what to try: for errors. `what` is what was going on:
 // "step 12", "making the model".
@@ -25,4 +26,4 @@ std::string out_of_memory_text(const World& world, const std::string& what,
                                std::string_view error, int64_t batch_size,
                                const std::vector<std::string>& remedies);
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

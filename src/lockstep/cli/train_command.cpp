@@ -18,11 +18,11 @@
 #include "lockstep/run/run_folder.h"
 #include "lockstep/run/saving_callback.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 // "dit: 32477221 parameters to train; DiT on images of 10 classes"
-std::string model_text(const Session& session, Learner& learner) {
+std::string model_text(const Session& session, engine::Learner& learner) {
   int64_t count = 0;
   for (const auto& parameter : learner.model().parameters()) {
     if (parameter.requires_grad()) count += parameter.numel();
@@ -34,15 +34,15 @@ std::string model_text(const Session& session, Learner& learner) {
 
 void log_setup(Session& session, const TrainConfig& config,
                const StepLoader& loader, const LearningRatePlan& plan,
-               Learner& learner) {
+               engine::Learner& learner) {
   const World& world = session.world();
-  const BatchSize& batch = session.batch();
-  Console& console = session.console();
+  const engine::BatchSize& batch = session.batch();
+  track::Console& console = session.console();
   console.info(setup_text(world));
   const std::string on_cpu = cpu_text(world.device(), config.device,
                                       session.recipe(), session.environment());
   if (!on_cpu.empty()) console.info(on_cpu);
-  console.info(batch_size_text(batch));
+  console.info(engine::batch_size_text(batch));
   console.info(lr_text(session, config, plan));
   const int64_t samples = loader.dataset().size();
   console.info(fmt::format(
@@ -56,7 +56,7 @@ void log_setup(Session& session, const TrainConfig& config,
         "note: the warm-up of {} steps is not shorter than the run of {}: the "
         "learning rate stays below its value; a smaller {} shortens it",
         plan.schedule.warmup_updates, plan.total_steps,
-        warmup_flag(config.optimization)));
+        engine::warmup_flag(config.optimization)));
   }
   if (batch.per_process * world.size() > samples) {
     console.info(fmt::format(
@@ -64,7 +64,7 @@ void log_setup(Session& session, const TrainConfig& config,
         "({} of {} samples): every step takes the whole data set",
         batch.per_process, samples / world.size(), samples));
   }
-  const std::string note = score_note(config.score);
+  const std::string note = fid::score_note(config.score);
   if (config.score.every && !note.empty() &&
       ability<ImageScoring>(session.task()) != nullptr) {
     console.info(note);
@@ -76,17 +76,17 @@ void check_folder(const World& world, const CommandLine& line,
                   const FileNames& names) {
   world.run_on_rank0_and_broadcast([&] {
     const TrainConfig& config = line.config();
-    check_folder_place(config.save_dir);
+    run::check_folder_place(config.save_dir);
     if (!line.owns_folder()) {
-      check_folder_is_free(config.save_dir, config, names);
+      run::check_folder_is_free(config.save_dir, config, names);
     }
   });
 }
 
 // What a run holds until its end, on the rank that writes.
 struct OpenRun {
-  FileDescriptor lock = {};
-  std::unique_ptr<RunRecords> records = {};
+  base::FileDescriptor lock = {};
+  std::unique_ptr<run::RunRecords> records = {};
 };
 
 void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
@@ -94,40 +94,40 @@ void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
   const FileNames& names = line.settings().files;
   session.world().run_on_rank0_and_broadcast([&] {
     const std::filesystem::path folder = config.save_dir;
-    make_folder(folder);
+    run::make_folder(folder);
     if (config.fast_dev_run) {
       session.console().open_log(folder / "fast_dev_run.log");
       return;
     }
-    run.lock = lock_run_folder(folder);
-    open_run_folder(folder, config, names, line.config_text());
+    run.lock = run::lock_run_folder(folder);
+    run::open_run_folder(folder, config, names, line.config_text());
     // A recipe may keep its logs in a folder of their own.
     const auto log = folder / names.log;
-    make_output_folder(log.parent_path());
+    base::make_output_folder(log.parent_path());
     session.console().open_log(log);
   });
 }
 
-int finish(StopRequest stopped_for, Checkpoints& checkpoints, Console& console,
-           const TrainConfig& config) {
+int finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
+           track::Console& console, const TrainConfig& config) {
   const std::string lost = checkpoints.finish();
-  if (stopped_for != StopRequest::kNone && !lost.empty() &&
+  if (stopped_for != run::StopRequest::kNone && !lost.empty() &&
       !checkpoints.has_any()) {
     console.error(fmt::format(
         "stopped by {}; the {} was not written and {} holds no other: the run "
         "cannot be resumed",
-        signal_text(stopped_for), lost, config.save_dir));
-    return exit_code_of(stopped_for);
+        run::signal_text(stopped_for), lost, config.save_dir));
+    return run::exit_code_of(stopped_for);
   }
-  if (stopped_for != StopRequest::kNone) {
+  if (stopped_for != run::StopRequest::kNone) {
     console.info(fmt::format(
         "stopped by {}; {}go on with --resume latest --save_dir {}",
-        signal_text(stopped_for),
+        run::signal_text(stopped_for),
         lost.empty()
             ? ""
             : fmt::format("the {} was not written, older ones are: ", lost),
         config.save_dir));
-    return exit_code_of(stopped_for);
+    return run::exit_code_of(stopped_for);
   }
   if (!lost.empty()) {
     throw IoError(fmt::format(
@@ -142,11 +142,11 @@ int finish(StopRequest stopped_for, Checkpoints& checkpoints, Console& console,
 }
 
 // What came after the checkpoint that a run goes on from is not lost.
-void leave_newer_behind(Session& session, const CheckpointsConfig& files,
-                        const TrainState& state) {
+void leave_newer_behind(Session& session, const run::CheckpointsConfig& files,
+                        const engine::TrainState& state) {
   session.world().run_on_rank0_and_broadcast([&] {
     const auto aside =
-        set_aside(files.folder, newer_checkpoints(files, state.step));
+        run::set_aside(files.folder, run::newer_checkpoints(files, state.step));
     if (aside.empty()) return;
     session.console().info(fmt::format(
         "checkpoints behind step {} and the metrics so far are kept in {}",
@@ -156,11 +156,11 @@ void leave_newer_behind(Session& session, const CheckpointsConfig& files,
 
 // The best model of a run that goes on may have been left behind, or lie in
 // another folder. Where it is not to be had the next validation begins anew.
-void settle_best(Session& session, const CheckpointsConfig& files,
-                 const std::string& resume, TrainState& state) {
+void settle_best(Session& session, const run::CheckpointsConfig& files,
+                 const std::string& resume, engine::TrainState& state) {
   const bool is_there =
       !state.best.value || session.world().run_on_rank0_and_broadcast([&] {
-        return keep_best(files, resume, state.best.step) ? 1 : 0;
+        return run::keep_best(files, resume, state.best.step) ? 1 : 0;
       }) != 0;
   if (is_there) return;
   session.console().info(fmt::format(
@@ -171,44 +171,48 @@ void settle_best(Session& session, const CheckpointsConfig& files,
 }
 
 // Without `records` on a rank that writes none.
-LoopConfig loop_config(const TrainConfig& config, const LearningRatePlan& plan,
-                       const TrainingStatusWriter& status,
-                       RunRecords* records) {
-  LoopConfig loop{.num_steps = config.n_steps,
-                  .num_epochs = config.epochs,
-                  .schedule = plan.schedule,
-                  .base_lr = plan.base_lr,
-                  .status = status};
+engine::LoopConfig loop_config(const TrainConfig& config,
+                               const LearningRatePlan& plan,
+                               const base::TrainingStatusWriter& status,
+                               run::RunRecords* records) {
+  engine::LoopConfig loop{.num_steps = config.n_steps,
+                          .num_epochs = config.epochs,
+                          .schedule = plan.schedule,
+                          .base_lr = plan.base_lr,
+                          .status = status};
   if (records != nullptr) {
-    loop.record = [records](Record record) {
+    loop.record = [records](track::Record record) {
       records->record(std::move(record));
     };
   }
   return loop;
 }
 
-StopRequest run_loop(Session& session, TrainLoop& loop, const TrainState& state,
-                     TrainCallbacks& callbacks, SavingCallback& saving) {
+run::StopRequest run_loop(Session& session, engine::TrainLoop& loop,
+                          const engine::TrainState& state,
+                          TrainCallbacks& callbacks,
+                          run::SavingCallback& saving) {
   session.with_memory_report(
       [&] { return fmt::format("step {}", loop.state().step + 1); },
       [&] { loop.run(state, callbacks.with(saving)); });
   return saving.stopped_for();
 }
 
-RunRecordsConfig records_config(const Session& session,
-                                const CommandLine& line) {
+run::RunRecordsConfig records_config(const Session& session,
+                                     const CommandLine& line) {
   return {.folder = line.config().save_dir,
           .recipe = session.recipe(),
           .choices = line.config().records,
-          .settings_json = to_json(line.options()),
-          .settings_yaml = to_yaml(line.options()),
+          .settings_json = config::to_json(line.options()),
+          .settings_yaml = config::to_yaml(line.options()),
           .arguments = line.arguments(),
           .environment = session.environment()};
 }
 
 // A checkpoint is written before the score of its step.
-KeptRecords kept_records(const TrainState& state, const std::string& score) {
-  KeptRecords kept{.last_step = state.step};
+track::KeptRecords kept_records(const engine::TrainState& state,
+                                const std::string& score) {
+  track::KeptRecords kept{.last_step = state.step};
   if (state.due.scoring) kept.redone = score;
   if (state.due.validation) kept.redone = "val/";
   return kept;
@@ -216,67 +220,70 @@ KeptRecords kept_records(const TrainState& state, const std::string& score) {
 
 // Rank 0 alone writes records. A collective.
 void open_records(Session& session, const CommandLine& line,
-                  const std::optional<KeptRecords>& resumed, OpenRun& run) {
+                  const std::optional<track::KeptRecords>& resumed,
+                  OpenRun& run) {
   if (line.config().fast_dev_run) return;
   session.world().run_on_rank0_and_broadcast([&] {
-    RunRecordsConfig config = records_config(session, line);
+    run::RunRecordsConfig config = records_config(session, line);
     if (resumed) config.resumed = *resumed;
-    run.records = std::make_unique<RunRecords>(config, session.console());
+    run.records = std::make_unique<run::RunRecords>(config, session.console());
   });
 }
 
-CheckpointsConfig checkpoints_config(const Session& session,
-                                     const CommandLine& line, double base_lr) {
+run::CheckpointsConfig checkpoints_config(const Session& session,
+                                          const CommandLine& line,
+                                          double base_lr) {
   const TrainConfig& config = line.config();
-  return {
-      .folder = config.save_dir,
-      .recipe = session.recipe(),
-      .names = line.settings().files,
-      .keys = line.settings().checkpoint,
-      .keep_last = config.keep_last,
-      .global_batch = session.batch().effective(),
-      .base_lr = base_lr,
-      .seed = static_cast<uint64_t>(config.seed),
-      .num_samples = session.data().train->size(),
-      .config_yaml = to_yaml(line.options()),
-      .settings = settings_tree(line.options()),
-      .is_dry_run = config.fast_dev_run,
-      .save_required = config.save_required,
-      .status = TrainingStatusWriter::from_environment(session.environment())};
+  return {.folder = config.save_dir,
+          .recipe = session.recipe(),
+          .names = line.settings().files,
+          .keys = line.settings().checkpoint,
+          .keep_last = config.keep_last,
+          .global_batch = session.batch().effective(),
+          .base_lr = base_lr,
+          .seed = static_cast<uint64_t>(config.seed),
+          .num_samples = session.data().train->size(),
+          .config_yaml = config::to_yaml(line.options()),
+          .settings = run::settings_tree(line.options()),
+          .is_dry_run = config.fast_dev_run,
+          .save_required = config.save_required,
+          .status = base::TrainingStatusWriter::from_environment(
+              session.environment())};
 }
 
 // From here on the launcher waits for a checkpoint after Ctrl-C.
-void announce_training(const CheckpointsConfig& files, int64_t step,
+void announce_training(const run::CheckpointsConfig& files, int64_t step,
                        std::optional<int64_t> saved_step) {
   if (files.is_dry_run) return;
-  TrainingStatusWriter status = files.status;
+  base::TrainingStatusWriter status = files.status;
   status.start(step, saved_step);
 }
 
 // What a training begins with: a checkpoint, the weights of --init_from, or
 // nothing.
 struct Start {
-  std::unique_ptr<Learner> learner = {};
-  TrainState state = {};
+  std::unique_ptr<engine::Learner> learner = {};
+  engine::TrainState state = {};
   bool is_resumed = false;
 };
 
 Start start_training(Session& session, const TrainConfig& config,
-                     const CheckpointsConfig& files) {
+                     const run::CheckpointsConfig& files) {
   const World& world = session.world();
-  Console& console = session.console();
+  track::Console& console = session.console();
   Start start;
   std::optional<Tree> checkpoint;
   if (config.resume) {
-    checkpoint = find_checkpoint(*config.resume, files, world, console);
+    checkpoint = run::find_checkpoint(*config.resume, files, world, console);
   }
   start.is_resumed = checkpoint.has_value();
   start.learner = session.make_learner(
-      checkpoint ? layout_of(*checkpoint, world) : std::nullopt);
+      checkpoint ? run::layout_of(*checkpoint, world) : std::nullopt);
   if (checkpoint) {
-    start.state = restore(*checkpoint, *start.learner, files, world, console);
+    start.state =
+        run::restore(*checkpoint, *start.learner, files, world, console);
   } else if (config.init_from) {
-    init_weights(config, files.keys, *start.learner, world, console);
+    run::init_weights(config, files.keys, *start.learner, world, console);
   }
   return start;
 }
@@ -291,23 +298,25 @@ void log_settings_source(const CommandLine& line, Session& session) {
   }
 }
 
-int train(Session& session, const CommandLine& line, StopSignals& signals,
+int train(Session& session, const CommandLine& line, run::StopSignals& signals,
           OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
-  Console& console = session.console();
+  track::Console& console = session.console();
   // Throws before anything is written.
   const StepLoader loader = make_step_loader(session, config);
   const double base_lr =
       plan_learning_rate(session, config, loader, {}).base_lr;
-  check_records(records_config(session, line));
+  run::check_records(records_config(session, line));
   if (session.info().sync_batch_norm) {
-    check_batch_norm(session.batch(), session.data().train->size(), config);
+    engine::check_batch_norm(session.batch(), session.data().train->size(),
+                             config);
   }
   check_folder(world, line, line.settings().files);
-  const CheckpointsConfig files = checkpoints_config(session, line, base_lr);
+  const run::CheckpointsConfig files =
+      checkpoints_config(session, line, base_lr);
   Start start = start_training(session, config, files);
-  TrainState& state = start.state;
+  engine::TrainState& state = start.state;
   session.with_memory_report([] { return "preparing the data"; },
                              [&] { session.fill_cache(); });
   const LearningRatePlan plan =
@@ -316,7 +325,7 @@ int train(Session& session, const CommandLine& line, StopSignals& signals,
   log_settings_source(line, session);
   open_folder(session, line, run);
   if (config.resume) leave_newer_behind(session, files, state);
-  std::optional<KeptRecords> kept;
+  std::optional<track::KeptRecords> kept;
   if (start.is_resumed) {
     settle_best(session, files, *config.resume, state);
     kept = kept_records(state, callbacks.score_metric());
@@ -327,12 +336,13 @@ int train(Session& session, const CommandLine& line, StopSignals& signals,
   announce_training(
       files, state.step,
       start.is_resumed ? std::optional(state.step) : std::nullopt);
-  Checkpoints checkpoints(files, *start.learner, world, console);
-  SavingCallback saving(saving_config(line.settings(), files.status),
-                        checkpoints, signals);
-  TrainLoop loop(*start.learner, loader, world, console,
-                 loop_config(config, plan, files.status, run.records.get()));
-  const StopRequest stopped_for =
+  run::Checkpoints checkpoints(files, *start.learner, world, console);
+  run::SavingCallback saving(saving_config(line.settings(), files.status),
+                             checkpoints, signals);
+  engine::TrainLoop loop(
+      *start.learner, loader, world, console,
+      loop_config(config, plan, files.status, run.records.get()));
+  const run::StopRequest stopped_for =
       run_loop(session, loop, state, callbacks, saving);
   // What it says of the samples it writes comes before the run's last line.
   if (run.records) run.records->wait();
@@ -349,7 +359,7 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
     context.output.out(*text);
     return 0;
   }
-  StopSignals signals;
+  run::StopSignals signals;
   Session session(recipe, line, context.output, context.environment);
   OpenRun run;
   try {
@@ -357,10 +367,10 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
     if (run.records) run.records->finish(code);
     return code;
   } catch (const std::exception& error) {
-    session.console().log_error(error_text(error));
+    session.console().log_error(comm::error_text(error));
     if (run.records) run.records->finish(exit_code(error));
     throw;
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

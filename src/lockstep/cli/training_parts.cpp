@@ -9,7 +9,7 @@
 #include "lockstep/engine/common_settings.h"
 #include "lockstep/optim/lr_scaling.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 namespace {
 
 constexpr double kBlrBatch = 256;
@@ -54,30 +54,33 @@ double base_lr_of(const Session& session, const TrainConfig& config) {
     return *optimization.blr *
            static_cast<double>(session.batch().effective()) / kBlrBatch;
   }
-  return scaled_lr(optimization.lr, parse_lr_scaling(optimization.lr_scaling),
-                   session.world().size());
+  return optim::scaled_lr(optimization.lr,
+                          optim::parse_lr_scaling(optimization.lr_scaling),
+                          session.world().size());
 }
 
 // By the key of a checkpoint that lists them; empty: there is none.
-LossHistory::Keep kept_losses(const std::string& key) {
-  return key.empty() ? LossHistory::Keep::kLast : LossHistory::Keep::kAll;
+engine::LossHistory::Keep kept_losses(const std::string& key) {
+  return key.empty() ? engine::LossHistory::Keep::kLast
+                     : engine::LossHistory::Keep::kAll;
 }
 
-LoggingConfig logging_config(const Session& session, const Settings& settings,
-                             int64_t total_steps) {
+engine::LoggingConfig logging_config(const Session& session,
+                                     const Settings& settings,
+                                     int64_t total_steps) {
   const TrainConfig& config = settings.common;
   return {.every = config.log_every,
           .total_steps = total_steps,
           .num_epochs = config.n_steps ? 0 : config.epochs,
           .flops_per_sample = session.info().flops_per_sample,
           .max_skipped_steps = config.optimization.max_skipped_steps,
-          .warmup_flag = warmup_flag(config.optimization),
+          .warmup_flag = engine::warmup_flag(config.optimization),
           .keep_losses = kept_losses(settings.checkpoint.train_losses),
           .observes_loss = session.data().validation == nullptr};
 }
 
-ValidationConfig validation_config(const Session& session,
-                                   const Settings& settings) {
+engine::ValidationConfig validation_config(const Session& session,
+                                           const Settings& settings) {
   const TrainConfig& config = settings.common;
   const TaskInfo& info = session.info();
   return {
@@ -92,16 +95,16 @@ ValidationConfig validation_config(const Session& session,
       .keep_losses = kept_losses(settings.checkpoint.val_losses)};
 }
 
-SamplingCallbackConfig sampling_config(const Session& session,
-                                       const TrainConfig& config) {
+engine::SamplingCallbackConfig sampling_config(const Session& session,
+                                               const TrainConfig& config) {
   return {.every = config.sample_every,
           .batch_size = session.batch().per_process,
           .seed = static_cast<uint64_t>(config.seed),
           .is_dry_run = config.fast_dev_run};
 }
 
-ImageScoringConfig scoring_config(const Session& session,
-                                  const TrainConfig& config) {
+fid::ImageScoringConfig scoring_config(const Session& session,
+                                       const TrainConfig& config) {
   return {.score = {.score = config.score,
                     .reference = session.reference(),
                     .folder = config.save_dir,
@@ -111,22 +114,22 @@ ImageScoringConfig scoring_config(const Session& session,
           .is_dry_run = config.fast_dev_run};
 }
 
-std::optional<PlateauConfig> plateau_config(const TrainConfig& config,
-                                            double base_lr) {
+std::optional<optim::PlateauConfig> plateau_config(const TrainConfig& config,
+                                                   double base_lr) {
   const OptimizationConfig& optimization = config.optimization;
   if (optimization.lr_schedule != kPlateau) return std::nullopt;
   // As factors of the base rate: a resumed training may have another one.
   const double base = base_lr > 0 ? base_lr : 1;
-  return PlateauConfig{.factor = optimization.lr_gamma,
-                       .patience = optimization.plateau_patience,
-                       .min_lr = optimization.min_lr / base,
-                       .eps = 1e-8 / base};
+  return optim::PlateauConfig{.factor = optimization.lr_gamma,
+                              .patience = optimization.plateau_patience,
+                              .min_lr = optimization.min_lr / base,
+                              .eps = 1e-8 / base};
 }
 
 }  // namespace
 
 StepLoader make_step_loader(const Session& session, const TrainConfig& config) {
-  const BatchSize& batch = session.batch();
+  const engine::BatchSize& batch = session.batch();
   const auto& data = session.data().train;
   return {data, session.world(),
           StepLoaderConfig{
@@ -137,14 +140,14 @@ StepLoader make_step_loader(const Session& session, const TrainConfig& config) {
               .seed = static_cast<uint64_t>(config.seed),
               .drop_last = config.drop_last,
               .max_steps_per_epoch = steps_per_epoch_limit(
-                  config, divide_up(data->size(), batch.effective())),
+                  config, base::divide_up(data->size(), batch.effective())),
               .repeat_first_epoch = config.overfit_batches.has_value()}};
 }
 
 LearningRatePlan plan_learning_rate(const Session& session,
                                     const TrainConfig& config,
                                     const StepLoader& loader,
-                                    const TrainState& state) {
+                                    const engine::TrainState& state) {
   LearningRatePlan plan{.base_lr = base_lr_of(session, config)};
   plan.total_steps = config.n_steps.value_or(
       state.step + loader.steps_until(state.position, config.epochs));
@@ -160,13 +163,13 @@ std::string lr_text(const Session& session, const TrainConfig& config,
                        plan.base_lr, *optimization.blr,
                        session.batch().effective(), kBlrBatch);
   }
-  return scaling_text(optimization.lr,
-                      parse_lr_scaling(optimization.lr_scaling),
-                      session.world().size());
+  return optim::scaling_text(optimization.lr,
+                             optim::parse_lr_scaling(optimization.lr_scaling),
+                             session.world().size());
 }
 
-SavingConfig saving_config(const Settings& settings,
-                           const TrainingStatusWriter& status) {
+run::SavingConfig saving_config(const Settings& settings,
+                                const base::TrainingStatusWriter& status) {
   const TrainConfig& config = settings.common;
   const bool has_epoch_files = !settings.files.epoch_checkpoint.empty();
   return {
@@ -195,8 +198,9 @@ TrainCallbacks::TrainCallbacks(const Session& session, const Settings& settings,
   }
 }
 
-std::vector<Callback*> TrainCallbacks::with(SavingCallback& saving) {
-  std::vector<Callback*> all = {&logging_, &validation_};
+std::vector<engine::Callback*> TrainCallbacks::with(
+    run::SavingCallback& saving) {
+  std::vector<engine::Callback*> all = {&logging_, &validation_};
   if (sampling_) all.push_back(&*sampling_);
   all.push_back(&saving);
   if (scoring_) all.push_back(&*scoring_);
@@ -205,4 +209,4 @@ std::vector<Callback*> TrainCallbacks::with(SavingCallback& saving) {
   return all;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -16,7 +16,7 @@
 #include "lockstep/schedule.h"
 #include "lockstep/step_loader.h"
 
-namespace lockstep {
+namespace lockstep::cli {
 
 // Throws ConfigError for data that cannot be trained on.
 StepLoader make_step_loader(const Session& session, const TrainConfig& config);
@@ -33,14 +33,14 @@ struct LearningRatePlan {
 LearningRatePlan plan_learning_rate(const Session& session,
                                     const TrainConfig& config,
                                     const StepLoader& loader,
-                                    const TrainState& state);
+                                    const engine::TrainState& state);
 
 // "learning rate 0.001 = 0.004 x effective batch 64 / 256"
 std::string lr_text(const Session& session, const TrainConfig& config,
                     const LearningRatePlan& plan);
 
-SavingConfig saving_config(const Settings& settings,
-                           const TrainingStatusWriter& status);
+run::SavingConfig saving_config(const Settings& settings,
+                                const base::TrainingStatusWriter& status);
 
 // What a training does between its steps, besides saving.
 class TrainCallbacks {
@@ -51,7 +51,7 @@ class TrainCallbacks {
                  const LearningRatePlan& plan);
 
   // In the order in which the loop calls them.
-  std::vector<Callback*> with(SavingCallback& saving);
+  std::vector<engine::Callback*> with(run::SavingCallback& saving);
 
   // The metric of scores; empty when there are none.
   std::string score_metric() const {
@@ -59,13 +59,13 @@ class TrainCallbacks {
   }
 
  private:
-  LoggingCallback logging_;
-  ValidationCallback validation_;
+  engine::LoggingCallback logging_;
+  engine::ValidationCallback validation_;
   // What the task can do.
-  std::optional<SamplingCallback> sampling_;
-  std::optional<ImageScoringCallback> scoring_;
-  std::optional<PlateauCallback> plateau_;
-  EarlyStoppingCallback early_stopping_;
+  std::optional<engine::SamplingCallback> sampling_;
+  std::optional<fid::ImageScoringCallback> scoring_;
+  std::optional<engine::PlateauCallback> plateau_;
+  engine::EarlyStoppingCallback early_stopping_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::cli

@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 std::string_view view_of(const ClientStore::Bytes& bytes) {
@@ -17,14 +17,14 @@ ClientStore::Bytes bytes_of(const std::string& text) {
 
 }  // namespace
 
-ClientStore::ClientStore(std::unique_ptr<StoreClient> client,
+ClientStore::ClientStore(std::unique_ptr<net::StoreClient> client,
                          std::shared_ptr<HostedStore> host)
     : Store(client->config().reply_timeout),
       host_(std::move(host)),
       client_(std::move(client)) {}
 
 c10::intrusive_ptr<c10d::Store> ClientStore::clone() {
-  auto other = StoreClient::connect(client_->config());
+  auto other = net::StoreClient::connect(client_->config());
   if (other == nullptr) throw PeerError("the job's store is gone");
   return c10::make_intrusive<ClientStore>(std::move(other), host_);
 }
@@ -100,4 +100,4 @@ int64_t ClientStore::queueLen(const std::string& key) {
 
 ClientStore::Keys ClientStore::listKeys() { return client_->list_keys(); }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

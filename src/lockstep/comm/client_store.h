@@ -7,14 +7,15 @@
 #include "lockstep/net/store_client.h"
 #include "lockstep/net/store_server.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The server of a rank that hosts the store, with its socket.
 struct HostedStore {
-  explicit HostedStore(FileDescriptor socket, StoreServerConfig config)
+  explicit HostedStore(base::FileDescriptor socket,
+                       net::StoreServerConfig config)
       : listener(std::move(socket)), server(listener, std::move(config)) {}
-  FileDescriptor listener;
-  StoreServer server;
+  base::FileDescriptor listener;
+  net::StoreServer server;
 };
 
 // Unlike c10d's own TCPStore it looks no address up by name, logs nothing, and
@@ -22,7 +23,7 @@ struct HostedStore {
 class ClientStore : public c10d::Store {
  public:
   // `host` keeps the server of this process alive, if there is one.
-  explicit ClientStore(std::unique_ptr<StoreClient> client,
+  explicit ClientStore(std::unique_ptr<net::StoreClient> client,
                        std::shared_ptr<HostedStore> host = nullptr);
 
   int port() const { return client_->config().port; }
@@ -53,7 +54,7 @@ class ClientStore : public c10d::Store {
 
  private:
   std::shared_ptr<HostedStore> host_;  // outlives the client
-  std::unique_ptr<StoreClient> client_;
+  std::unique_ptr<net::StoreClient> client_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 struct Pattern {
@@ -136,7 +136,7 @@ std::string error_text(const std::exception& error) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text =
       of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
-  return std::string(trim(text));
+  return std::string(base::trim(text));
 }
 
 void throw_explained(const std::exception& error,
@@ -164,4 +164,4 @@ void throw_explained(const std::exception& error,
   throw Error(message);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

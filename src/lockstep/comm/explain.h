@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 enum class FaultKind {
   kPeerLost,
@@ -46,4 +46,4 @@ std::string error_text(const std::exception& error);
 [[noreturn]] void throw_explained(const std::exception& error,
                                   const std::string& what_was_done);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -14,7 +14,7 @@ static_assert(
     TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR == 11,
     "check comm/gloo_shim against this libtorch's ProcessGroupGloo.hpp");
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using Gloo = c10d::ProcessGroupGloo;
@@ -22,7 +22,8 @@ using Gloo = c10d::ProcessGroupGloo;
 // Gloo's futures complete when the collective does.
 class FutureCompletion {
  public:
-  explicit FutureCompletion(const StatusWriter& status) : status_(status) {}
+  explicit FutureCompletion(const base::StatusWriter& status)
+      : status_(status) {}
 
   void track(const c10::intrusive_ptr<c10d::Work>& work, int64_t number) {
     work->getFuture()->addCallback(
@@ -36,7 +37,7 @@ class FutureCompletion {
   }
 
  private:
-  StatusWriter status_;
+  base::StatusWriter status_;
 };
 
 c10::intrusive_ptr<Gloo::Options> make_options(const Place& place,
@@ -44,7 +45,7 @@ c10::intrusive_ptr<Gloo::Options> make_options(const Place& place,
   auto options = Gloo::Options::create(config.timeout);
   options->group_name = config.name;
   if (config.interfaces) {
-    for (const std::string& name : split(*config.interfaces, ',')) {
+    for (const std::string& name : base::split(*config.interfaces, ',')) {
       options->devices.push_back(Gloo::createDeviceForInterface(name));
     }
   } else {
@@ -72,4 +73,4 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(
                                    std::move(options));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

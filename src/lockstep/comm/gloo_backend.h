@@ -15,7 +15,7 @@ class Backend;
 class Store;
 }  // namespace c10d
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct GlooConfig {
   std::string name = {};  // Distinguishes the groups of one job.
@@ -25,7 +25,7 @@ struct GlooConfig {
   // often a loopback address.
   std::optional<std::string> interfaces = {};
   // Note the collectives of this group on the status page.
-  std::optional<StatusWriter> status = {};
+  std::optional<base::StatusWriter> status = {};
 };
 
 // Connects to every other rank before it returns.
@@ -33,4 +33,4 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(
     const c10::intrusive_ptr<c10d::Store>& store, const Place& place,
     const GlooConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

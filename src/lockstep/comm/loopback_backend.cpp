@@ -4,7 +4,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -78,4 +78,4 @@ c10::intrusive_ptr<c10d::Backend> make_loopback_backend() {
   return c10::make_intrusive<LoopbackBackend>();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

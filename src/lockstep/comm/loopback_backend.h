@@ -7,8 +7,8 @@ namespace c10d {
 class Backend;
 }
 
-namespace lockstep {
+namespace lockstep::comm {
 
 c10::intrusive_ptr<c10d::Backend> make_loopback_backend();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -14,14 +14,14 @@ class Backend;
 class Store;
 }  // namespace c10d
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct NcclRequest {
   c10::intrusive_ptr<c10d::Store> store;
   Place place;
   c10::Device device;
   std::chrono::milliseconds timeout{0};
-  StatusWriter status;
+  base::StatusWriter status;
 };
 
 // Not connected yet: c10d::ProcessGroup binds the device first, then connects.
@@ -31,4 +31,4 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const NcclRequest& request);
 // parts.
 std::string last_nccl_error();
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -17,7 +17,7 @@
 static_assert(NCCL_VERSION_CODE == NCCL_VERSION(2, 28, 9),
               "compile against the nccl.h of the wheel (nvidia-nccl-cu13)");
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -26,7 +26,7 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 // waits for its end: a thread asks a few times a second.
 class PolledCompletion {
  public:
-  explicit PolledCompletion(const StatusWriter& status)
+  explicit PolledCompletion(const base::StatusWriter& status)
       : status_(status), thread_([this] { poll(); }) {}
 
   ~PolledCompletion() {
@@ -74,7 +74,7 @@ class PolledCompletion {
     }
   }
 
-  StatusWriter status_;
+  base::StatusWriter status_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<WorkPtr> pending_;  // Protected by mutex_.
@@ -85,12 +85,12 @@ class PolledCompletion {
 using RecordedNccl = Recorded<c10d::ProcessGroupNCCL, PolledCompletion>;
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::comm
 
 extern "C" {
 
 LOCKSTEP_EXPORT void lockstep_cuda_make_nccl_backend(
-    const lockstep::NcclRequest& request,
+    const lockstep::comm::NcclRequest& request,
     c10::intrusive_ptr<c10d::Backend>& backend) {
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = request.timeout;

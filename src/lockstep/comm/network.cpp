@@ -15,16 +15,16 @@
 #include "lockstep/error.h"
 #include "lockstep/net/address.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // Connecting a datagram socket sends nothing; it only picks the route.
-bool local_end(const SocketAddress& target, std::string& text) {
-  const FileDescriptor socket(
+bool local_end(const net::SocketAddress& target, std::string& text) {
+  const base::FileDescriptor socket(
       ::socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket) return false;
   if (connect(socket.get(), target.get(), target.size) != 0) return false;
-  const SocketAddress own = local_address_of(socket.get());
+  const net::SocketAddress own = net::local_address_of(socket.get());
   std::array<char, NI_MAXHOST> name{};
   if (getnameinfo(own.get(), own.size, name.data(), name.size(), nullptr, 0,
                   NI_NUMERICHOST) != 0) {
@@ -38,7 +38,7 @@ bool local_end(const SocketAddress& target, std::string& text) {
 
 std::string local_address_towards(const std::string& host, int port) {
   std::string text;
-  for (const SocketAddress& target : resolve_master(host, port)) {
+  for (const net::SocketAddress& target : net::resolve_master(host, port)) {
     if (local_end(target, text)) return text;
   }
   throw ConfigError(fmt::format(
@@ -54,13 +54,13 @@ void require_interfaces(const std::string& names, const std::string& variable) {
   for (size_t i = 0; interfaces && interfaces[i].if_index != 0; ++i) {
     known.emplace_back(interfaces[i].if_name);
   }
-  for (const std::string& name : split(names, ',')) {
+  for (const std::string& name : base::split(names, ',')) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     throw ConfigError(fmt::format(
         "{}='{}': this host has no network interface '{}'; it has: {}. Set "
         "the variable to one of these or unset it",
-        variable, names, name, join(known, ", ")));
+        variable, names, name, base::join(known, ", ")));
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // The local address that a connection to `host` leaves from ("127.0.0.1" for
 // localhost). Throws ConfigError when the name cannot be resolved or no route
@@ -16,4 +16,4 @@ std::string local_address_towards(const std::string& host, int port);
 // from.
 void require_interfaces(const std::string& names, const std::string& variable);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

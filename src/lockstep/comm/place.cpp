@@ -9,16 +9,17 @@
 #include "lockstep/error.h"
 #include "lockstep/net/job_secret.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 constexpr const char* kHowToStart =
     "start the program with 'lockstep run --nproc-per-node N PROGRAM', or set "
     "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for every process";
 
-int in_range(const Environment& environment, const char* name, int64_t low,
-             int64_t high, int64_t fallback) {
-  const int64_t value = find_integer(environment, name).value_or(fallback);
+int in_range(const base::Environment& environment, const char* name,
+             int64_t low, int64_t high, int64_t fallback) {
+  const int64_t value =
+      base::find_integer(environment, name).value_or(fallback);
   if (value < low || value > high) {
     throw ConfigError(
         fmt::format("environment variable {}={} is out of range: "
@@ -28,8 +29,8 @@ int in_range(const Environment& environment, const char* name, int64_t low,
   return static_cast<int>(value);
 }
 
-void require_set(const Environment& environment, const char* name) {
-  if (find(environment, name)) return;
+void require_set(const base::Environment& environment, const char* name) {
+  if (base::find(environment, name)) return;
   throw ConfigError(fmt::format(
       "environment variable {} is not set although RANK or WORLD_SIZE is: {}",
       name, kHowToStart));
@@ -54,7 +55,7 @@ std::vector<int> job_ports(const std::string& job) {
   return ports;
 }
 
-void refuse_several_machines(const TaskPlace& task) {
+void refuse_several_machines(const base::TaskPlace& task) {
   if (task.not_one_machine.empty()) return;
   throw ConfigError(fmt::format(
       "{} started {} tasks ({}={}), and not all on one machine ({}): several "
@@ -64,8 +65,9 @@ void refuse_several_machines(const TaskPlace& task) {
       task.not_one_machine));
 }
 
-void check_world_size(const Environment& environment, const TaskPlace& task) {
-  const auto size = find_integer(environment, "WORLD_SIZE");
+void check_world_size(const base::Environment& environment,
+                      const base::TaskPlace& task) {
+  const auto size = base::find_integer(environment, "WORLD_SIZE");
   if (!size || *size == task.size) return;
   throw ConfigError(fmt::format(
       "WORLD_SIZE={} contradicts {}={}; unset WORLD_SIZE, or set RANK for "
@@ -74,12 +76,13 @@ void check_world_size(const Environment& environment, const TaskPlace& task) {
 }
 
 // A scheduler that gives every task its own GPU shows it that one alone.
-bool sees_one_gpu(const Environment& environment) {
-  const auto gpus = find(environment, "CUDA_VISIBLE_DEVICES");
-  return gpus && *gpus != "-1" && split(*gpus, ',').size() == 1;
+bool sees_one_gpu(const base::Environment& environment) {
+  const auto gpus = base::find(environment, "CUDA_VISIBLE_DEVICES");
+  return gpus && *gpus != "-1" && base::split(*gpus, ',').size() == 1;
 }
 
-Place place_of_task(const Environment& environment, const TaskPlace& task) {
+Place place_of_task(const base::Environment& environment,
+                    const base::TaskPlace& task) {
   refuse_several_machines(task);
   check_world_size(environment, task);
   Place place;
@@ -88,14 +91,14 @@ Place place_of_task(const Environment& environment, const TaskPlace& task) {
   place.local_world_size = task.size;
   place.local_rank = sees_one_gpu(environment) ? 0 : task.local_rank;
   const std::string job =
-      task.job.empty() ? name_task_parent(task.rank_variable) : task.job;
+      task.job.empty() ? base::name_task_parent(task.rank_variable) : task.job;
   place.store_secret = "job of " + task.launcher + ": " + job;
   place.store_ports = job_ports(*place.store_secret);
   // A job script may have chosen both.
-  if (const auto address = find(environment, "MASTER_ADDR")) {
+  if (const auto address = base::find(environment, "MASTER_ADDR")) {
     place.master_addr = *address;
   }
-  if (find(environment, "MASTER_PORT")) {
+  if (base::find(environment, "MASTER_PORT")) {
     place.store_ports = {in_range(environment, "MASTER_PORT", 1, 65535, 0)};
   }
   place.master_port = place.store_ports.front();
@@ -108,15 +111,15 @@ std::string store_host(const Place& place) {
   return place.launcher_hosts_store ? "the launcher" : "rank 0";
 }
 
-Place place_from_environment(const Environment& environment) {
+Place place_from_environment(const base::Environment& environment) {
   Place place;
-  if (!find(environment, "RANK")) {
-    if (const auto task = find_task_place(environment)) {
+  if (!base::find(environment, "RANK")) {
+    if (const auto task = base::find_task_place(environment)) {
       return place_of_task(environment, *task);
     }
   }
   const bool launched =
-      find(environment, "RANK") || find(environment, "WORLD_SIZE");
+      base::find(environment, "RANK") || base::find(environment, "WORLD_SIZE");
   if (!launched) return place;
   require_set(environment, "RANK");
   require_set(environment, "WORLD_SIZE");
@@ -132,16 +135,16 @@ Place place_from_environment(const Environment& environment) {
   place.attempt =
       in_range(environment, "TORCHELASTIC_RESTART_COUNT", 0, kMost, 0);
   place.launcher_hosts_store =
-      find(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True";
+      base::find(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (place.world_size == 1) return place;
   require_set(environment, "MASTER_ADDR");
   require_set(environment, "MASTER_PORT");
-  place.master_addr = *find(environment, "MASTER_ADDR");
+  place.master_addr = *base::find(environment, "MASTER_ADDR");
   place.master_port = in_range(environment, "MASTER_PORT", 1, 65535, 0);
   if (place.launcher_hosts_store) {
-    place.store_secret = find_job_secret(environment, place.master_port);
+    place.store_secret = net::find_job_secret(environment, place.master_port);
   }
   return place;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

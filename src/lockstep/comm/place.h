@@ -8,7 +8,7 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct Place {
   int rank = 0;
@@ -33,9 +33,9 @@ struct Place {
 // MASTER_ADDR, MASTER_PORT), else from those of srun, mpirun or mpiexec; a
 // world of one when there are neither. Throws ConfigError that names what is
 // missing or contradictory, and for tasks on several machines.
-Place place_from_environment(const Environment& environment);
+Place place_from_environment(const base::Environment& environment);
 
 // "the launcher" or "rank 0".
 std::string store_host(const Place& place);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

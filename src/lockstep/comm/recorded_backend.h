@@ -11,7 +11,7 @@
 
 #include "lockstep/base/status.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 inline int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   int64_t bytes = 0;
@@ -26,7 +26,7 @@ template <typename Backend, typename Completion>
 class Recorded final : public Backend {
  public:
   template <typename... Arguments>
-  explicit Recorded(const StatusWriter& status, Arguments&&... arguments)
+  explicit Recorded(const base::StatusWriter& status, Arguments&&... arguments)
       : Backend(std::forward<Arguments>(arguments)...),
         status_(status),
         completion_(status) {}
@@ -36,25 +36,25 @@ class Recorded final : public Backend {
 
   WorkPtr broadcast(Tensors& tensors,
                     const c10d::BroadcastOptions& options) override {
-    return note(Collective::kBroadcast, bytes_of(tensors),
+    return note(base::Collective::kBroadcast, bytes_of(tensors),
                 [&] { return Backend::broadcast(tensors, options); });
   }
 
   WorkPtr allreduce(Tensors& tensors,
                     const c10d::AllreduceOptions& options) override {
-    return note(Collective::kAllReduce, bytes_of(tensors),
+    return note(base::Collective::kAllReduce, bytes_of(tensors),
                 [&] { return Backend::allreduce(tensors, options); });
   }
 
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                     const c10d::AllgatherOptions& options) override {
-    return note(Collective::kAllGather, bytes_of(inputs),
+    return note(base::Collective::kAllGather, bytes_of(inputs),
                 [&] { return Backend::allgather(outputs, inputs, options); });
   }
 
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
                           const c10d::AllgatherOptions& options) override {
-    return note(Collective::kAllGather, bytes_of({input}), [&] {
+    return note(base::Collective::kAllGather, bytes_of({input}), [&] {
       return Backend::_allgather_base(output, input, options);
     });
   }
@@ -62,14 +62,14 @@ class Recorded final : public Backend {
   WorkPtr _reduce_scatter_base(
       at::Tensor& output, at::Tensor& input,
       const c10d::ReduceScatterOptions& options) override {
-    return note(Collective::kReduceScatter, bytes_of({input}), [&] {
+    return note(base::Collective::kReduceScatter, bytes_of({input}), [&] {
       return Backend::_reduce_scatter_base(output, input, options);
     });
   }
 
  private:
   template <typename Call>
-  WorkPtr note(Collective collective, int64_t bytes, Call call) {
+  WorkPtr note(base::Collective collective, int64_t bytes, Call call) {
     const int64_t number = status_.start_collective(collective, bytes);
     try {
       WorkPtr work = call();
@@ -81,8 +81,8 @@ class Recorded final : public Backend {
     }
   }
 
-  StatusWriter status_;
+  base::StatusWriter status_;
   Completion completion_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/net/address.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 namespace {
 
 // What each rank writes into the store about itself.
@@ -40,9 +40,10 @@ std::string as_text(const std::vector<uint8_t>& bytes) {
 }
 
 Record read_record(c10d::Store& store, int rank) {
-  const auto parts = split(as_text(store.get(record_key(rank))), kSeparator);
+  const auto parts =
+      base::split(as_text(store.get(record_key(rank))), kSeparator);
   LOCKSTEP_CHECK(parts.size() == 4, "record of a rank in the store");
-  return {static_cast<int>(parse_integer(parts[0]).value_or(0)), parts[1],
+  return {static_cast<int>(base::parse_integer(parts[0]).value_or(0)), parts[1],
           parts[2], parts[3]};
 }
 
@@ -95,7 +96,7 @@ void wait_for_records(c10d::Store& store, const Place& place,
       "or "
       "look for their own errors above. --timeout, TORCH_DISTRIBUTED_TIMEOUT "
       "and NCCL_TIMEOUT set the limit",
-      place.rank, place.world_size, duration_text(timeout.count() * 1e-3),
+      place.rank, place.world_size, base::duration_text(timeout.count() * 1e-3),
       fmt::join(missing_ranks, ", "), place.master_addr, place.master_port));
 }
 
@@ -152,16 +153,19 @@ std::vector<int> ports_to_try(const Place& place) {
 
 // Where rank 0 listens: at MASTER_ADDR, so that a job of one machine is open to
 // that machine alone; everywhere for a job of several.
-std::vector<SocketAddress> addresses_of_host(const Place& place, int port) {
-  if (place.local_world_size < place.world_size) return {any_address(port)};
-  return resolve_master(place.master_addr, port);
+std::vector<net::SocketAddress> addresses_of_host(const Place& place,
+                                                  int port) {
+  if (place.local_world_size < place.world_size)
+    return {net::any_address(port)};
+  return net::resolve_master(place.master_addr, port);
 }
 
-FileDescriptor listen_for_ranks(Place& place) {
+base::FileDescriptor listen_for_ranks(Place& place) {
   int reason = EADDRNOTAVAIL;
   for (const int port : ports_to_try(place)) {
-    for (const SocketAddress& address : addresses_of_host(place, port)) {
-      FileDescriptor listener = listen_at(address, PortUse::kReuse);
+    for (const net::SocketAddress& address : addresses_of_host(place, port)) {
+      base::FileDescriptor listener =
+          net::listen_at(address, net::PortUse::kReuse);
       if (listener) {
         place.master_port = port;
         place.store_ports = {port};
@@ -182,41 +186,42 @@ FileDescriptor listen_for_ranks(Place& place) {
       "a second process with RANK=0 or a second World of this process listens "
       "there; leave --master-port and MASTER_PORT out (lockstep run then takes "
       "a free one) or choose another",
-      place.master_addr, place.master_port, errno_text()));
+      place.master_addr, place.master_port, base::errno_text()));
 }
 
 std::shared_ptr<HostedStore> host_store(Place& place) {
   const bool is_one_machine = place.local_world_size == place.world_size;
   return std::make_shared<HostedStore>(
       listen_for_ranks(place),
-      StoreServerConfig{.admission = is_one_machine ? Admission::kOwnUser
-                                                    : Admission::kEveryone,
-                        .secret = place.store_secret.value_or("")});
+      net::StoreServerConfig{.admission = is_one_machine
+                                              ? net::Admission::kOwnUser
+                                              : net::Admission::kEveryone,
+                             .secret = place.store_secret.value_or("")});
 }
 
 // A job with one port is waited for there; among several ports the store of the
 // job is found by its name.
-std::unique_ptr<StoreClient> find_store(Place& place,
-                                        std::chrono::milliseconds timeout) {
+std::unique_ptr<net::StoreClient> find_store(
+    Place& place, std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPause{20};
-  StoreClientConfig config{.host = place.master_addr,
-                           .port = place.master_port,
-                           .search_timeout = timeout,
-                           .reply_timeout = timeout,
-                           .secret = place.store_secret};
+  net::StoreClientConfig config{.host = place.master_addr,
+                                .port = place.master_port,
+                                .search_timeout = timeout,
+                                .reply_timeout = timeout,
+                                .secret = place.store_secret};
   // A torchrun of another user may have started this process.
   if (place.launcher_hosts_store && !place.store_secret) {
-    config.allowed_host = StoreClientConfig::Host::kAnyone;
+    config.allowed_host = net::StoreClientConfig::Host::kAnyone;
   }
-  if (place.store_ports.size() <= 1) return StoreClient::connect(config);
+  if (place.store_ports.size() <= 1) return net::StoreClient::connect(config);
   config.search_timeout = std::chrono::milliseconds(0);
   const auto deadline = Clock::now() + timeout;
   while (Clock::now() < deadline) {
     for (const int port : place.store_ports) {
       config.port = port;
       try {
-        if (auto client = StoreClient::connect(config)) {
+        if (auto client = net::StoreClient::connect(config)) {
           place.master_port = port;
           return client;
         }
@@ -242,7 +247,7 @@ c10::intrusive_ptr<c10d::Store> open_store(Place& place,
         "ended, or MASTER_ADDR and MASTER_PORT are not the same for all. "
         "--timeout, TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
         place.rank, place.world_size, place.master_addr, place.master_port,
-        duration_text(timeout.count() * 1e-3), store_host(place)));
+        base::duration_text(timeout.count() * 1e-3), store_host(place)));
   }
   // Keys under lockstep/ are only for ranks that know the secret.
   const char* prefix = place.store_secret ? "lockstep" : "ranks";
@@ -253,8 +258,8 @@ c10::intrusive_ptr<c10d::Store> open_store(Place& place,
 
 void exchange_peers(c10d::Store& store, const Place& place,
                     const PeerTable& peers, std::chrono::milliseconds timeout) {
-  const Record own{place.world_size, host_name(), std::to_string(getpid()),
-                   peers.device_identity};
+  const Record own{place.world_size, base::host_name(),
+                   std::to_string(getpid()), peers.device_identity};
   claim_rank(store, place, own);
   store.set(record_key(place.rank), to_text(own));
   // Rank 0 first: a wrong world size shows before waiting for ranks that never
@@ -279,4 +284,4 @@ void exchange_peers(c10d::Store& store, const Place& place,
   store.set(compared_key(place.rank), "");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

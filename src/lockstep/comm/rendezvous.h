@@ -12,7 +12,7 @@ namespace c10d {
 class Store;
 }
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Connects to the store of the job; rank 0 hosts it unless the launcher does.
 // Where the job has several ports to choose from, place.master_port becomes the
@@ -32,4 +32,4 @@ struct PeerTable {
 void exchange_peers(c10d::Store& store, const Place& place,
                     const PeerTable& peers, std::chrono::milliseconds timeout);
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -8,7 +8,7 @@
 #include "lockstep/comm/explain.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 namespace {
 
@@ -101,4 +101,4 @@ void StoreBarrier::leave(std::chrono::milliseconds timeout) {
   wait_for_keys(store_, departures, timeout);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -12,7 +12,7 @@ namespace c10d {
 class Store;
 }
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Positions of the keys that were not set.
 struct Missing {
@@ -55,4 +55,4 @@ class StoreBarrier {
   int64_t round_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

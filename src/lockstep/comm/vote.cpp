@@ -6,7 +6,7 @@
 #include "lockstep/comm/vote_channel.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct Vote::Pending {
   at::Tensor value;
@@ -46,7 +46,7 @@ std::optional<int64_t> Vote::read() {
   if (pending->work) {
     // Counted when it is read: until then it keeps nobody waiting.
     const int64_t number = channel_->status.start_collective(
-        Collective::kVote, static_cast<int64_t>(sizeof(int64_t)));
+        base::Collective::kVote, static_cast<int64_t>(sizeof(int64_t)));
     try {
       pending->work->wait();
     } catch (const std::exception& error) {
@@ -59,4 +59,4 @@ std::optional<int64_t> Vote::read() {
   return pending->value.item<int64_t>();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

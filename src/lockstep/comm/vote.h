@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::comm {
 
 // Every rank must post and read in the same order. Not thread-safe.
 class Vote {
@@ -34,4 +34,4 @@ class Vote {
   std::unique_ptr<Pending> pending_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -6,12 +6,12 @@
 #include "lockstep/base/status.h"
 #include "lockstep/comm/vote.h"
 
-namespace lockstep {
+namespace lockstep::comm {
 
 struct Vote::Channel {
   c10::intrusive_ptr<c10d::Backend> backend;  // Null in a world of one.
   int rank = 0;
-  StatusWriter status;
+  base::StatusWriter status;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::comm

@@ -47,10 +47,10 @@ double seconds(std::chrono::milliseconds time) {
 }
 
 std::chrono::milliseconds timeout_of(const WorldConfig& config,
-                                     const Environment& environment) {
+                                     const base::Environment& environment) {
   if (config.timeout) {
     const double asked = seconds(*config.timeout);
-    if (!(asked > 0 && asked <= kLongestTimeoutSeconds)) {
+    if (!(asked > 0 && asked <= base::kLongestTimeoutSeconds)) {
       throw ConfigError(
           fmt::format("WorldConfig::timeout is {} s; it must be above 0 and at "
                       "most 30 days",
@@ -58,8 +58,8 @@ std::chrono::milliseconds timeout_of(const WorldConfig& config,
     }
     return *config.timeout;
   }
-  return std::chrono::milliseconds(
-      static_cast<int64_t>(collective_timeout_seconds(environment) * 1e3));
+  return std::chrono::milliseconds(static_cast<int64_t>(
+      base::collective_timeout_seconds(environment) * 1e3));
 }
 
 // Python's import of torch does this; a C++ program has to.
@@ -79,7 +79,7 @@ c10::intrusive_ptr<ProcessGroup> make_group_of_one() {
       c10::make_intrusive<c10d::HashStore>(), /*rank=*/0, /*size=*/1);
   const auto type = ProcessGroup::BackendType::CUSTOM;
   group->setDefaultBackend(type);
-  const auto backend = make_loopback_backend();
+  const auto backend = comm::make_loopback_backend();
   add_backend(*group, c10::DeviceType::CPU, type, backend);
   add_backend(*group, c10::DeviceType::CUDA, type, backend);
   group->setGroupName("lockstep");
@@ -87,19 +87,20 @@ c10::intrusive_ptr<ProcessGroup> make_group_of_one() {
 }
 
 std::string with_nccl_error(const std::string& text) {
-  const std::string last = last_nccl_error();
+  const std::string last = comm::last_nccl_error();
   return last.empty() ? text : text + "; NCCL reports: " + last;
 }
 
-void connect_nccl(ProcessGroup& group, const NcclRequest& request) {
+void connect_nccl(ProcessGroup& group, const comm::NcclRequest& request) {
   try {
-    const auto backend = make_nccl_backend(request);
+    const auto backend = comm::make_nccl_backend(request);
     add_backend(group, c10::DeviceType::CUDA, ProcessGroup::BackendType::NCCL,
                 backend);
     backend->eagerConnectSingleDevice(request.device);
   } catch (const std::exception& error) {
-    const std::runtime_error explained(with_nccl_error(error_text(error)));
-    throw_explained(
+    const std::runtime_error explained(
+        with_nccl_error(comm::error_text(error)));
+    comm::throw_explained(
         explained,
         fmt::format("connecting NCCL on rank {} of {} ({})", request.place.rank,
                     request.place.world_size, request.device.str()));
@@ -109,44 +110,45 @@ void connect_nccl(ProcessGroup& group, const NcclRequest& request) {
 }  // namespace
 
 World World::from_environment(const WorldConfig& config) {
-  return from_environment(config, process_environment());
+  return from_environment(config, base::process_environment());
 }
 
 World World::from_environment(const WorldConfig& config,
-                              const Environment& environment) {
+                              const base::Environment& environment) {
   honour_torch_variables();
   auto impl = std::make_shared<Impl>();
-  impl->status = StatusWriter::from_environment(environment);
-  impl->place = place_from_environment(environment);
+  impl->status = base::StatusWriter::from_environment(environment);
+  impl->place = comm::place_from_environment(environment);
   impl->timeout = timeout_of(config, environment);
-  const Place& place = impl->place;
+  const comm::Place& place = impl->place;
   impl->status.set_place(place.rank, place.world_size);
   impl->status.set_timeout(seconds(impl->timeout));
-  impl->status.set_phase(Phase::kConnecting);
-  impl->device = take_device(config.device, place.local_rank, environment);
+  impl->status.set_phase(base::Phase::kConnecting);
+  impl->device =
+      tensor::take_device(config.device, place.local_rank, environment);
   impl->connect(environment);
-  impl->status.set_memory(host_memory_in_use(),
-                          device_memory_in_use(impl->device));
-  impl->status.set_phase(Phase::kReady);
+  impl->status.set_memory(tensor::host_memory_in_use(),
+                          tensor::device_memory_in_use(impl->device));
+  impl->status.set_phase(base::Phase::kReady);
   return World(std::move(impl));
 }
 
-void World::Impl::connect(const Environment& environment) {
+void World::Impl::connect(const base::Environment& environment) {
   if (is_alone()) {
     group = make_group_of_one();
     return;
   }
   ignore_broken_pipes();
   // Before the ranks meet: rank 0 may take the store with it.
-  if (const auto names = find(environment, "GLOO_SOCKET_IFNAME")) {
-    require_interfaces(*names, "GLOO_SOCKET_IFNAME");
+  if (const auto names = base::find(environment, "GLOO_SOCKET_IFNAME")) {
+    comm::require_interfaces(*names, "GLOO_SOCKET_IFNAME");
   }
-  store = open_store(place, timeout);
-  exchange_peers(
+  store = comm::open_store(place, timeout);
+  comm::exchange_peers(
       *store, place,
-      {.device_identity = device_identity(device),
-       .may_share_device = find(environment, "LOCKSTEP_SHARE_GPUS") ||
-                           find(environment, "NCCL_HOSTID")},
+      {.device_identity = tensor::device_identity(device),
+       .may_share_device = base::find(environment, "LOCKSTEP_SHARE_GPUS") ||
+                           base::find(environment, "NCCL_HOSTID")},
       timeout);
   barrier.emplace(*store, place.rank, place.world_size);
   group = c10::make_intrusive<ProcessGroup>(
@@ -166,26 +168,27 @@ void World::Impl::connect(const Environment& environment) {
   group->setGroupName("lockstep");
 }
 
-void World::Impl::connect_gloo(const Environment& environment) {
-  GlooConfig gloo{.name = "gloo",
-                  .timeout = timeout,
-                  .interfaces = find(environment, "GLOO_SOCKET_IFNAME"),
-                  .status = status};
+void World::Impl::connect_gloo(const base::Environment& environment) {
+  comm::GlooConfig gloo{
+      .name = "gloo",
+      .timeout = timeout,
+      .interfaces = base::find(environment, "GLOO_SOCKET_IFNAME"),
+      .status = status};
   try {
     add_backend(*group, c10::DeviceType::CPU, ProcessGroup::BackendType::GLOO,
-                make_gloo_backend(store, place, gloo));
+                comm::make_gloo_backend(store, place, gloo));
     gloo.name = "control";
     gloo.status.reset();
-    control = make_gloo_backend(store, place, gloo);
+    control = comm::make_gloo_backend(store, place, gloo);
   } catch (const std::exception& error) {
-    throw_explained(error, fmt::format("connecting Gloo on rank {} of {}",
-                                       place.rank, place.world_size));
+    comm::throw_explained(error, fmt::format("connecting Gloo on rank {} of {}",
+                                             place.rank, place.world_size));
   }
 }
 
 void World::Impl::close() {
   if (std::exchange(closed, true)) return;
-  status.set_phase(Phase::kClosing);
+  status.set_phase(base::Phase::kClosing);
   if (!is_alone()) {
     // Whoever hosts the store leaves last; the others do not depend on its
     // answer.
@@ -197,7 +200,7 @@ void World::Impl::close() {
     }
     if (device.is_cuda()) group->shutdown();
   }
-  status.set_phase(Phase::kDone);
+  status.set_phase(base::Phase::kDone);
 }
 
 World::Impl::~Impl() {
@@ -219,10 +222,10 @@ void World::Impl::require_open() const {
       "collective");
 }
 
-std::string World::Impl::describe(Collective kind, int64_t bytes) const {
-  return fmt::format("{} #{} ({}) on rank {} of {}", collective_name(kind),
-                     status.collectives_started(), bytes_text(bytes),
-                     place.rank, place.world_size);
+std::string World::Impl::describe(base::Collective kind, int64_t bytes) const {
+  return fmt::format("{} #{} ({}) on rank {} of {}",
+                     base::collective_name(kind), status.collectives_started(),
+                     base::bytes_text(bytes), place.rank, place.world_size);
 }
 
 int World::rank() const { return impl_->place.rank; }
@@ -231,15 +234,15 @@ int World::local_rank() const { return impl_->place.local_rank; }
 int World::local_size() const { return impl_->place.local_world_size; }
 c10::Device World::device() const { return impl_->device; }
 std::chrono::milliseconds World::timeout() const { return impl_->timeout; }
-StatusWriter& World::status() const { return impl_->status; }
+base::StatusWriter& World::status() const { return impl_->status; }
 void World::close() const { impl_->close(); }
 
 const c10::intrusive_ptr<c10d::ProcessGroup>& World::group() const {
   return impl_->group;
 }
 
-Vote World::make_vote() const {
-  return Vote(std::make_shared<Vote::Channel>(Vote::Channel{
+comm::Vote World::make_vote() const {
+  return comm::Vote(std::make_shared<comm::Vote::Channel>(comm::Vote::Channel{
       .backend = impl_->control, .rank = rank(), .status = impl_->status}));
 }
 
@@ -250,7 +253,7 @@ void World::barrier(std::optional<std::chrono::milliseconds> limit) const {
   // The launcher ends a rank that waits longer than it announced.
   impl_->status.set_timeout(seconds(wait));
   const int64_t number =
-      impl_->status.start_collective(Collective::kBarrier, 0);
+      impl_->status.start_collective(base::Collective::kBarrier, 0);
   try {
     impl_->wait_at_barrier(wait);
   } catch (...) {
@@ -263,7 +266,7 @@ void World::barrier(std::optional<std::chrono::milliseconds> limit) const {
 
 void World::Impl::wait_at_barrier(std::chrono::milliseconds wait) {
   const auto absent = barrier->arrive_and_wait(wait);
-  const std::string here = describe(Collective::kBarrier, 0);
+  const std::string here = describe(base::Collective::kBarrier, 0);
   if (!absent.left.empty()) {
     throw PeerError(fmt::format(
         "{}: rank(s) {} have left and will not arrive; every rank must "
@@ -274,13 +277,14 @@ void World::Impl::wait_at_barrier(std::chrono::milliseconds wait) {
     throw PeerError(fmt::format(
         "{0}: {1} ended while this rank waited for rank(s) {2}; look for the "
         "first error of {1}",
-        here, store_host(place), fmt::join(absent.late, ", ")));
+        here, comm::store_host(place), fmt::join(absent.late, ", ")));
   }
   if (!absent.late.empty()) {
     throw TimeoutError(fmt::format(
         "{}: rank(s) {} did not arrive within {}; --timeout SECONDS, "
         "TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
-        here, fmt::join(absent.late, ", "), duration_text(seconds(wait))));
+        here, fmt::join(absent.late, ", "),
+        base::duration_text(seconds(wait))));
   }
 }
 

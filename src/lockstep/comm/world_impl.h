@@ -13,25 +13,25 @@
 namespace lockstep {
 
 struct World::Impl {
-  Place place;
+  comm::Place place;
   c10::Device device{c10::DeviceType::CPU};
   std::chrono::milliseconds timeout{0};
-  StatusWriter status;
+  base::StatusWriter status;
   // Empty in a world of one, as is `control`.
   c10::intrusive_ptr<c10d::Store> store;
-  std::optional<StoreBarrier> barrier;
+  std::optional<comm::StoreBarrier> barrier;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
   c10::intrusive_ptr<c10d::Backend> control;
   bool closed = false;
 
   ~Impl();
-  void connect(const Environment& environment);
-  void connect_gloo(const Environment& environment);
+  void connect(const base::Environment& environment);
+  void connect_gloo(const base::Environment& environment);
   void close();
   void wait_at_barrier(std::chrono::milliseconds wait);
   // One collective on the CPU channel: noted on the status page, errors
   // explained.
-  void on_control(Collective kind, int64_t bytes,
+  void on_control(base::Collective kind, int64_t bytes,
                   const std::function<void()>& call);
   at::Tensor reduce(const at::Tensor& value, ReduceOp op);
 
@@ -41,7 +41,7 @@ struct World::Impl {
   bool is_alone() const { return place.world_size == 1; }
 
   // "all_reduce #12 (25.0 MiB) on rank 0 of 2"
-  std::string describe(Collective kind, int64_t bytes) const;
+  std::string describe(base::Collective kind, int64_t bytes) const;
 };
 
 }  // namespace lockstep

@@ -42,7 +42,7 @@ std::string what_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& known) {
-    return error_text(known);
+    return comm::error_text(known);
   } catch (...) {
     return "an error without a text";
   }
@@ -67,8 +67,8 @@ void World::all_reduce(at::Tensor& tensor, ReduceOp op) const {
     options.reduceOp = to_c10d(op);
     impl_->group->allreduce(tensors, options)->wait();
   } catch (const std::exception& error) {
-    throw_explained(
-        error, impl_->describe(Collective::kAllReduce, size_in_bytes(tensor)));
+    comm::throw_explained(error, impl_->describe(base::Collective::kAllReduce,
+                                                 size_in_bytes(tensor)));
   }
   if (op == ReduceOp::kMean) tensor.div_(size());
 }
@@ -81,8 +81,8 @@ void World::broadcast(at::Tensor& tensor, int from) const {
     options.rootRank = from;
     impl_->group->broadcast(tensors, options)->wait();
   } catch (const std::exception& error) {
-    throw_explained(
-        error, impl_->describe(Collective::kBroadcast, size_in_bytes(tensor)));
+    comm::throw_explained(error, impl_->describe(base::Collective::kBroadcast,
+                                                 size_in_bytes(tensor)));
   }
 }
 
@@ -96,13 +96,13 @@ std::vector<at::Tensor> World::all_gather(const at::Tensor& tensor) const {
   try {
     impl_->group->allgather(outputs, inputs)->wait();
   } catch (const std::exception& error) {
-    throw_explained(
-        error, impl_->describe(Collective::kAllGather, size_in_bytes(tensor)));
+    comm::throw_explained(error, impl_->describe(base::Collective::kAllGather,
+                                                 size_in_bytes(tensor)));
   }
   return outputs[0];
 }
 
-void World::Impl::on_control(Collective kind, int64_t bytes,
+void World::Impl::on_control(base::Collective kind, int64_t bytes,
                              const std::function<void()>& call) {
   require_open();
   const int64_t number = status.start_collective(kind, bytes);
@@ -110,7 +110,7 @@ void World::Impl::on_control(Collective kind, int64_t bytes,
     call();
   } catch (const std::exception& error) {
     status.fail_collective(number);
-    throw_explained(error, describe(kind, bytes));
+    comm::throw_explained(error, describe(kind, bytes));
   }
   status.finish_collective();
 }
@@ -118,7 +118,7 @@ void World::Impl::on_control(Collective kind, int64_t bytes,
 at::Tensor World::Impl::reduce(const at::Tensor& value, ReduceOp op) {
   at::Tensor result = value.clone();
   if (is_alone()) return result;
-  on_control(Collective::kAllReduce, size_in_bytes(value), [&] {
+  on_control(base::Collective::kAllReduce, size_in_bytes(value), [&] {
     Tensors tensors{result};
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
@@ -157,7 +157,7 @@ std::vector<std::string> World::gather_texts(const std::string& text) const {
       all[0].push_back(at::empty_like(own));
     }
     Tensors inputs{own};
-    impl_->on_control(Collective::kAllGather, size_in_bytes(own),
+    impl_->on_control(base::Collective::kAllGather, size_in_bytes(own),
                       [&] { impl_->control->allgather(all, inputs)->wait(); });
     return all[0];
   };
@@ -179,7 +179,7 @@ std::vector<std::string> World::gather_texts(const std::string& text) const {
 std::string World::broadcast_text(const std::string& text, int from) const {
   if (impl_->is_alone()) return text;
   const auto send = [&](at::Tensor tensor) {
-    impl_->on_control(Collective::kBroadcast, size_in_bytes(tensor), [&] {
+    impl_->on_control(base::Collective::kBroadcast, size_in_bytes(tensor), [&] {
       Tensors tensors{tensor};
       c10d::BroadcastOptions options;
       options.rootRank = from;

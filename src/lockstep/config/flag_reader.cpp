@@ -12,7 +12,7 @@
 #include "lockstep/config/setting.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::config {
 namespace {
 
 enum class Meaning { kSetting, kNegated, kConfig, kPrintConfig, kHelp };
@@ -129,7 +129,7 @@ const Flag& FlagReader::find(const std::string& written) const {
   }
   if (meanings.size() > 1) {
     throw ConfigError(fmt::format("ambiguous flag {}; it could be {}", written,
-                                  join(candidates, ", ")));
+                                  base::join(candidates, ", ")));
   }
   if (found == nullptr) unknown_flag(written);
   return *found;
@@ -142,7 +142,7 @@ void FlagReader::unknown_flag(const std::string& written) const {
   known.reserve(flags_.size());
   for (const Flag& flag : flags_) known.push_back(flag.word);
   std::optional<std::string> near;
-  if (word.size() > 1) near = nearest(word, known);
+  if (word.size() > 1) near = base::nearest(word, known);
   throw ConfigError(
       fmt::format("unknown flag {}; {}", written,
                   near ? fmt::format("did you mean --{}?", *near)
@@ -195,7 +195,7 @@ SettingValue FlagReader::parse_list(
   SettingValue items;
   if (values.size() == 1 && values.front().empty()) return items;
   for (const std::string& value : values) {
-    for (const std::string& text : split(value, ',')) {
+    for (const std::string& text : base::split(value, ',')) {
       auto item = parse_item(setting, text);
       if (!item || text.empty()) refuse_text(setting, "--" + flag.word, text);
       items.push_back(*std::move(item));
@@ -230,4 +230,4 @@ ReadFlags read_flags(const Options& options,
   return FlagReader(options, arguments).read();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -6,7 +6,7 @@
 
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::config {
 
 struct ReadFlags {
   bool help = false;
@@ -20,4 +20,4 @@ struct ReadFlags {
 ReadFlags read_flags(const Options& options,
                      const std::vector<std::string>& arguments);
 
-}  // namespace lockstep
+}  // namespace lockstep::config

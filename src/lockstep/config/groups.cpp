@@ -4,7 +4,7 @@
 
 #include "lockstep/config/scalar_text.h"
 
-namespace lockstep {
+namespace lockstep::config {
 
 std::vector<SettingGroup> groups_of(const Options& options) {
   std::vector<SettingGroup> groups = {{.title = "Settings"}};
@@ -44,4 +44,4 @@ std::string default_text(const Setting& setting) {
   return yaml_value(setting.binding.shape, setting.default_value);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

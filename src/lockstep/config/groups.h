@@ -6,7 +6,7 @@
 
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::config {
 
 struct SettingGroup {
   std::string title = {};
@@ -23,4 +23,4 @@ std::string value_name(const Setting& setting);
 // The default as help shows it.
 std::string default_text(const Setting& setting);
 
-}  // namespace lockstep
+}  // namespace lockstep::config

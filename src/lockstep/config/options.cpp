@@ -52,7 +52,7 @@ void Options::add_setting(Setting setting) {
 // Every word must mean one thing, also as the "no_..." form of a bool.
 void Options::claim_word(size_t setting, const std::string& word) {
   LOCKSTEP_CHECK(is_name(word), "a setting cannot be named '" + word + "'");
-  const std::string spelled = normalized(word);
+  const std::string spelled = config::normalized(word);
   LOCKSTEP_CHECK(
       spelled != "config" && spelled != "help" && spelled != "print_config",
       "this name belongs to the parser: " + word);
@@ -72,13 +72,13 @@ void Options::claim_word(size_t setting, const std::string& word) {
 
 // A path names one setting or one section, never both.
 void Options::check_key(size_t setting) const {
-  const std::string key = normalized(settings_[setting].key());
-  for (const std::string& part : split(key, '.')) {
+  const std::string key = config::normalized(settings_[setting].key());
+  for (const std::string& part : base::split(key, '.')) {
     LOCKSTEP_CHECK(is_name(part), "not a YAML path: '" + key + "'");
   }
   for (const Setting& other : settings_) {
     if (&other == &settings_[setting]) continue;
-    const std::string taken = normalized(other.key());
+    const std::string taken = config::normalized(other.key());
     LOCKSTEP_CHECK(taken != key, "two settings have the key " + key);
     const bool nested = is_inside(taken, key) || is_inside(key, taken);
     LOCKSTEP_CHECK(!nested,
@@ -90,15 +90,16 @@ void Options::check_key(size_t setting) const {
 void Options::take_default(Setting& setting) const {
   setting.default_value = setting.binding.read();
   for (const SettingScalar& item : setting.default_value) {
-    LOCKSTEP_CHECK(is_allowed(setting, item),
+    LOCKSTEP_CHECK(config::is_allowed(setting, item),
                    "the default of " + setting.name + " is " +
-                       yaml_scalar(item) + ", not " + expectation(setting));
+                       config::yaml_scalar(item) + ", not " +
+                       config::expectation(setting));
   }
 }
 
 void Options::add_alias(const std::string& name, const std::string& alias) {
   const size_t index = index_of(name);
-  const auto known = words_.find(normalized(alias));
+  const auto known = words_.find(config::normalized(alias));
   if (known != words_.end() && known->second == index) return;
   claim_word(index, alias);
   settings_[index].details.aliases.push_back(alias);
@@ -131,7 +132,7 @@ void Options::refresh_defaults() {
 }
 
 bool Options::has(std::string_view name) const {
-  return words_.contains(normalized(name));
+  return words_.contains(config::normalized(name));
 }
 
 Source Options::source(std::string_view name) const {
@@ -150,7 +151,7 @@ void Options::reset(std::string_view name) {
 
 std::string Options::value_text(std::string_view name) const {
   const Binding& binding = settings_[index_of(name)].binding;
-  return yaml_value(binding.shape, binding.read());
+  return config::yaml_value(binding.shape, binding.read());
 }
 
 void Options::assign(std::span<const Assignment> assignments) {
@@ -162,7 +163,7 @@ void Options::assign(std::span<const Assignment> assignments) {
 }
 
 size_t Options::index_of(std::string_view name) const {
-  const auto found = words_.find(normalized(name));
+  const auto found = words_.find(config::normalized(name));
   LOCKSTEP_CHECK(found != words_.end(),
                  "no setting is named '" + std::string(name) + "'");
   return found->second;

@@ -6,7 +6,7 @@
 #include "lockstep/config/flag_reader.h"
 #include "lockstep/config/yaml_reader.h"
 
-namespace lockstep {
+namespace lockstep::config {
 namespace {
 
 void append(std::vector<Assignment>& all, std::vector<Assignment> more) {
@@ -39,4 +39,4 @@ void apply_yaml_text(Options& options, std::string_view text,
   options.assign(read_yaml_text(options, text, file_name));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -17,7 +17,7 @@
 
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::config {
 
 struct ParsedCommand {
   bool help = false;  // Nothing was applied, and errors were not looked for.
@@ -35,4 +35,4 @@ void apply_yaml_file(Options& options, const std::filesystem::path& path);
 void apply_yaml_text(Options& options, std::string_view text,
                      std::string_view file_name);
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -6,7 +6,7 @@
 
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::config {
 
 // For --help: "usage: <usage>" and then every setting by group, 100 columns
 // wide, with default, choices and aliases.
@@ -24,4 +24,4 @@ std::string to_json(const Options& options);
 // For docs: a heading and a table per group.
 std::string to_markdown(const Options& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -4,7 +4,7 @@
 #include "lockstep/config/groups.h"
 #include "lockstep/config/render.h"
 
-namespace lockstep {
+namespace lockstep::config {
 namespace {
 
 constexpr size_t kIndent = 34;
@@ -21,7 +21,7 @@ std::string right_side(const Setting& setting) {
   const OptionDetails& details = setting.details;
   std::vector<std::string> notes = {"default: " + default_text(setting)};
   if (!details.choices.empty()) {
-    notes.push_back("one of " + join(details.choices, ", "));
+    notes.push_back("one of " + base::join(details.choices, ", "));
   }
   if (details.minimum) {
     notes.push_back(fmt::format("at least {}", *details.minimum));
@@ -30,9 +30,9 @@ std::string right_side(const Setting& setting) {
     notes.push_back(fmt::format("at most {}", *details.maximum));
   }
   if (!details.aliases.empty()) {
-    notes.push_back("also --" + join(details.aliases, ", --"));
+    notes.push_back("also --" + base::join(details.aliases, ", --"));
   }
-  return fmt::format("{} ({})", setting.help, join(notes, "; "));
+  return fmt::format("{} ({})", setting.help, base::join(notes, "; "));
 }
 
 // The right side starts in column kIndent, on the next line when the left side
@@ -46,7 +46,7 @@ std::string row(const std::string& left, const std::string& right) {
   }
   text.append(kIndent - column, ' ');
   column = kIndent;
-  for (const std::string& word : split(right, ' ')) {
+  for (const std::string& word : base::split(right, ' ')) {
     if (word.empty()) continue;
     if (column > kIndent && column + 1 + word.size() > kWidth) {
       text += "\n" + std::string(kIndent, ' ');
@@ -80,4 +80,4 @@ std::string help_text(const Options& options, std::string_view usage) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -3,7 +3,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/config/render.h"
 
-namespace lockstep {
+namespace lockstep::config {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -29,7 +29,7 @@ std::string to_json(const Options& options) {
   for (const Setting& setting : options.settings()) {
     if (setting.details.once) continue;
     Json* place = &root;
-    for (const std::string& part : split(setting.key(), '.')) {
+    for (const std::string& part : base::split(setting.key(), '.')) {
       place = &(*place)[part];
     }
     *place = value_of(setting.binding);
@@ -37,4 +37,4 @@ std::string to_json(const Options& options) {
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

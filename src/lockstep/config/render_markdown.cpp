@@ -5,13 +5,13 @@
 #include "lockstep/config/render.h"
 #include "lockstep/config/setting.h"
 
-namespace lockstep {
+namespace lockstep::config {
 namespace {
 
 // A bar would end the cell, a line break the table.
 std::string cell(std::string text) {
-  text = replace_all(std::move(text), "\n", " ");
-  return replace_all(std::move(text), "|", "\\|");
+  text = base::replace_all(std::move(text), "\n", " ");
+  return base::replace_all(std::move(text), "|", "\\|");
 }
 
 std::string code(const std::string& text) { return "`" + text + "`"; }
@@ -48,4 +48,4 @@ std::string to_markdown(const Options& options) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

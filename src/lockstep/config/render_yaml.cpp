@@ -6,7 +6,7 @@
 #include "lockstep/config/scalar_text.h"
 #include "lockstep/config/setting.h"
 
-namespace lockstep {
+namespace lockstep::config {
 namespace {
 
 // A key with a value, or a section with entries in the order of their first
@@ -52,7 +52,7 @@ std::string to_yaml(const Options& options) {
   for (const Setting& setting : options.settings()) {
     if (setting.details.once || is_derived(setting, options)) continue;
     Entry* entry = &root;
-    for (const std::string& part : split(setting.key(), '.')) {
+    for (const std::string& part : base::split(setting.key(), '.')) {
       entry = &entry_in(*entry, part);
     }
     entry->value = yaml_value(setting.binding.shape, setting.binding.read());
@@ -62,4 +62,4 @@ std::string to_yaml(const Options& options) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

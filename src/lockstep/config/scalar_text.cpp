@@ -12,7 +12,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/utf8.h"
 
-namespace lockstep {
+namespace lockstep::config {
 namespace {
 
 std::string lower(std::string_view text) {
@@ -43,12 +43,12 @@ std::optional<double> parse_double(std::string_view written) {
   if (text.find_first_not_of("0123456789.e+-") != std::string::npos) {
     return std::nullopt;
   }
-  return parse_number(text);
+  return base::parse_number(text);
 }
 
 std::optional<int64_t> parse_whole(std::string_view written) {
   const std::string_view text = without_plus(written);
-  if (const auto integer = parse_integer(text)) return integer;
+  if (const auto integer = base::parse_integer(text)) return integer;
   if (text.find_first_of("eE") == std::string_view::npos) return std::nullopt;
   // Up to here every integral double is exact.
   constexpr double kLargest = 9007199254740992.0;
@@ -112,7 +112,7 @@ std::string escape(std::string_view bytes) {
 std::string yaml_quoted(std::string_view text) {
   std::string result = "\"";
   while (!text.empty()) {
-    const size_t size = std::max<size_t>(1, code_point_size(text));
+    const size_t size = std::max<size_t>(1, base::code_point_size(text));
     const std::string_view bytes = text.substr(0, size);
     const std::string escaped = escape(bytes);
     result += escaped.empty() ? bytes : escaped;
@@ -170,12 +170,12 @@ std::string yaml_value(ValueShape shape, const SettingValue& value) {
   }
   std::vector<std::string> items;
   for (const SettingScalar& item : value) items.push_back(yaml_scalar(item));
-  return "[" + join(items, ", ") + "]";
+  return "[" + base::join(items, ", ") + "]";
 }
 
 std::string shown(std::string_view text) {
   constexpr size_t kLongest = 80;
-  return "'" + printable_line(text, kLongest) + "'";
+  return "'" + base::printable_line(text, kLongest) + "'";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -7,7 +7,7 @@
 
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::config {
 
 // The whole text must be the scalar. Integers may be written 2e5 when that is
 // integral; numbers may be inf and nan, with YAML's dot or without; a text is
@@ -31,4 +31,4 @@ std::string yaml_value(ValueShape shape, const SettingValue& value);
 // A user's text in single quotes for an error message: one line, not too long.
 std::string shown(std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -56,17 +56,17 @@ const std::string& Setting::key() const {
   return details.key.empty() ? name : details.key;
 }
 
-std::string normalized(std::string_view name) {
-  return replace_all(std::string(name), "-", "_");
+std::string config::normalized(std::string_view name) {
+  return base::replace_all(std::string(name), "-", "_");
 }
 
-std::string expectation(const Setting& setting) {
+std::string config::expectation(const Setting& setting) {
   const bool list = setting.binding.shape == ValueShape::kList;
   const OptionDetails& details = setting.details;
   std::string text;
   if (!details.choices.empty()) {
     text = list ? "a list of values among " : "one of ";
-    text += join(details.choices, ", ");
+    text += base::join(details.choices, ", ");
   } else {
     const KindWords words = kind_words(setting.binding.kind);
     text = list ? fmt::format("a list of {}", words.many) : words.one;
@@ -77,7 +77,7 @@ std::string expectation(const Setting& setting) {
   return text;
 }
 
-bool is_allowed(const Setting& setting, const SettingScalar& item) {
+bool config::is_allowed(const Setting& setting, const SettingScalar& item) {
   const OptionDetails& details = setting.details;
   if (const auto* integer = std::get_if<int64_t>(&item)) {
     return in_range(details, static_cast<double>(*integer)) &&
@@ -90,33 +90,33 @@ bool is_allowed(const Setting& setting, const SettingScalar& item) {
            (std::isfinite(*number) || !has_limits);
   }
   if (const auto* text = std::get_if<std::string>(&item)) {
-    return is_utf8(*text) && is_choice(details, *text);
+    return base::is_utf8(*text) && is_choice(details, *text);
   }
   return true;
 }
 
-std::optional<SettingScalar> parse_item(const Setting& setting,
-                                        std::string_view text) {
-  auto item = parse_scalar(setting.binding.kind, text);
-  if (item && !is_allowed(setting, *item)) item.reset();
+std::optional<SettingScalar> config::parse_item(const Setting& setting,
+                                                std::string_view text) {
+  auto item = config::parse_scalar(setting.binding.kind, text);
+  if (item && !config::is_allowed(setting, *item)) item.reset();
   return item;
 }
 
-void refuse(const Setting& setting, std::string_view where,
-            std::string_view what) {
+void config::refuse(const Setting& setting, std::string_view where,
+                    std::string_view what) {
   throw ConfigError(fmt::format("{}: expected {}, got {}", where,
-                                expectation(setting), what));
+                                config::expectation(setting), what));
 }
 
-void refuse_text(const Setting& setting, std::string_view where,
-                 std::string_view text) {
-  std::string what = shown(text);
-  if (!is_utf8(text)) what += ", which is not UTF-8";
+void config::refuse_text(const Setting& setting, std::string_view where,
+                         std::string_view text) {
+  std::string what = config::shown(text);
+  if (!base::is_utf8(text)) what += ", which is not UTF-8";
   if (setting.binding.kind == ScalarKind::kText) {
-    const auto near = nearest(text, setting.details.choices);
+    const auto near = base::nearest(text, setting.details.choices);
     if (near) what += fmt::format("; did you mean {}?", *near);
   }
-  refuse(setting, where, what);
+  config::refuse(setting, where, what);
 }
 
 }  // namespace lockstep

@@ -7,7 +7,7 @@
 
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::config {
 
 // The one spelling that names are compared by: '-' becomes '_'.
 std::string normalized(std::string_view name);
@@ -32,4 +32,4 @@ bool is_allowed(const Setting& setting, const SettingScalar& item);
 [[noreturn]] void refuse_text(const Setting& setting, std::string_view where,
                               std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -14,7 +14,7 @@
 #include "lockstep/config/yaml_tree.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::config {
 namespace {
 
 using Kind = YamlNode::Kind;
@@ -173,8 +173,8 @@ void YamlReader::unknown_key(const YamlNode& node,
     known.push_back(normalized(setting.key()));
   }
   for (const auto& [word, index] : options_.words()) known.push_back(word);
-  auto near = nearest(path, known);
-  if (!near) near = nearest(last, known);
+  auto near = base::nearest(path, known);
+  if (!near) near = base::nearest(last, known);
   // A known name in a section where it does not belong.
   if (const auto word = options_.words().find(last);
       word != options_.words().end()) {
@@ -225,11 +225,11 @@ std::vector<Assignment> read_yaml_file(const Options& options,
   }
   std::string text;
   try {
-    text = read_file(path);
+    text = base::read_file(path);
   } catch (const IoError& failure) {
     throw ConfigError(fmt::format("settings file: {}", failure.what()));
   }
   return read_yaml_text(options, text, path.string());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -12,7 +12,7 @@
 
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::config {
 
 // Both throw ConfigError and change nothing.
 std::vector<Assignment> read_yaml_text(const Options& options,
@@ -21,4 +21,4 @@ std::vector<Assignment> read_yaml_text(const Options& options,
 std::vector<Assignment> read_yaml_file(const Options& options,
                                        const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::config

@@ -14,7 +14,7 @@
 #include "lockstep/config/scalar_text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::config {
 namespace {
 
 YamlPlace place_of(const YAML::Mark& mark) {
@@ -156,7 +156,7 @@ void check_is_text(std::string_view text, std::string_view file_name) {
         yaml_where(file_name, place_at(text, offset)),
         static_cast<unsigned char>(*binary)));
   }
-  if (!is_utf8(text)) {
+  if (!base::is_utf8(text)) {
     throw ConfigError(fmt::format(
         "{} is not UTF-8; a settings file is YAML, in UTF-8", file_name));
   }
@@ -192,4 +192,4 @@ YamlNode parse_yaml(std::string_view text, std::string_view file_name) {
   return root;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::config

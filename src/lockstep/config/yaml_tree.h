@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::config {
 
 struct YamlPlace {
   int line = 1;  // Counted from 1, as editors do.
@@ -31,4 +31,4 @@ std::string yaml_where(std::string_view file_name, YamlPlace place);
 // end.
 YamlNode parse_yaml(std::string_view text, std::string_view file_name);
 
-}  // namespace lockstep
+}  // namespace lockstep::config

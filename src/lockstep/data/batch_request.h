@@ -8,7 +8,7 @@
 
 #include "lockstep/batch.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 // The fields of the Batch that is made of it; `indices` has at least one.
 struct BatchRequest {
@@ -24,4 +24,4 @@ struct BatchRequest {
 // Called from any thread, by one at a time.
 using RequestSequence = std::function<std::optional<BatchRequest>()>;
 
-}  // namespace lockstep
+}  // namespace lockstep::data

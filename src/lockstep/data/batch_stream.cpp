@@ -16,7 +16,7 @@ namespace {
 // Keeps the kind of the error and adds what was being loaded.
 [[noreturn]] void rethrow_with(const std::string& place) {
   const auto text = [&](const std::exception& error) {
-    return fmt::format("{}: {}", place, error_text(error));
+    return fmt::format("{}: {}", place, comm::error_text(error));
   };
   try {
     throw;
@@ -27,7 +27,7 @@ namespace {
   } catch (const ConfigError& error) {
     throw ConfigError(text(error));
   } catch (const std::exception& error) {
-    if (is_out_of_memory(error)) throw;
+    if (comm::is_out_of_memory(error)) throw;
     throw Error(text(error));
   } catch (...) {
     throw Error(place + ": an exception that is not a std::exception");
@@ -36,7 +36,7 @@ namespace {
 
 }  // namespace
 
-BatchSource::BatchSource(BatchPlan plan) : plan_(std::move(plan)) {
+data::BatchSource::BatchSource(data::BatchPlan plan) : plan_(std::move(plan)) {
   try {
     for (int i = 0; i < plan_.workers; ++i) {
       threads_.emplace_back([this] { work(); });
@@ -48,9 +48,9 @@ BatchSource::BatchSource(BatchPlan plan) : plan_(std::move(plan)) {
   }
 }
 
-BatchSource::~BatchSource() { stop(); }
+data::BatchSource::~BatchSource() { stop(); }
 
-void BatchSource::stop() {
+void data::BatchSource::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -59,7 +59,7 @@ void BatchSource::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void BatchSource::load(Slot& slot, size_t position) const {
+void data::BatchSource::load(Slot& slot, size_t position) const {
   const int64_t index = slot.request.indices[position];
   try {
     slot.samples[position] = plan_.dataset->get(
@@ -69,7 +69,8 @@ void BatchSource::load(Slot& slot, size_t position) const {
   }
 }
 
-at::Tensor BatchSource::draw_seeds(const BatchRequest& request) const {
+at::Tensor data::BatchSource::draw_seeds(
+    const data::BatchRequest& request) const {
   at::Tensor seeds =
       at::empty({static_cast<int64_t>(request.indices.size())}, at::kLong);
   auto* out = seeds.mutable_data_ptr<int64_t>();
@@ -80,7 +81,7 @@ at::Tensor BatchSource::draw_seeds(const BatchRequest& request) const {
   return seeds;
 }
 
-void BatchSource::assemble(Slot& slot) const {
+void data::BatchSource::assemble(Slot& slot) const {
   try {
     Batch& batch = slot.batch;
     batch.tensors = plan_.dataset->collate(std::move(slot.samples));
@@ -99,7 +100,7 @@ void BatchSource::assemble(Slot& slot) const {
   }
 }
 
-void BatchSource::fill_window() {
+void data::BatchSource::fill_window() {
   const auto limit = static_cast<size_t>(plan_.prefetch_batches);
   while (window_.size() < limit && !at_end_) {
     auto request = plan_.requests();
@@ -112,7 +113,7 @@ void BatchSource::fill_window() {
   }
 }
 
-std::optional<BatchSource::Task> BatchSource::take_task(
+std::optional<data::BatchSource::Task> data::BatchSource::take_task(
     std::unique_lock<std::mutex>& lock) {
   while (!stopping_) {
     fill_window();
@@ -126,7 +127,7 @@ std::optional<BatchSource::Task> BatchSource::take_task(
   return std::nullopt;
 }
 
-void BatchSource::work() {
+void data::BatchSource::work() {
   std::unique_lock lock(mutex_);
   while (const auto task = take_task(lock)) {
     Slot& slot = *task->slot;
@@ -157,7 +158,7 @@ void BatchSource::work() {
 
 // A batch that fails is given up, as a good one is given out: the next call
 // gives the next one.
-std::optional<Batch> BatchSource::next() {
+std::optional<Batch> data::BatchSource::next() {
   std::unique_lock lock(mutex_);
   fill_window();
   if (window_.empty()) return std::nullopt;
@@ -176,25 +177,26 @@ std::optional<Batch> BatchSource::next() {
   return std::move(slot->batch);
 }
 
-Batches::Batches(std::unique_ptr<BatchStream> stream)
+Batches::Batches(std::unique_ptr<data::BatchStream> stream)
     : stream_(std::move(stream)) {}
 Batches::~Batches() = default;
 std::optional<Batch> Batches::next() { return stream_->next(); }
 
-Batches stream_batches(std::shared_ptr<const Dataset> dataset,
-                       RequestSequence requests, const StreamConfig& config,
-                       const StatusWriter& status) {
-  return Batches(std::make_unique<BatchStream>(
-      BatchPlan{.dataset = std::move(dataset),
-                .requests = std::move(requests),
-                .seed = config.seed,
-                .workers = config.workers,
-                .prefetch_batches = config.prefetch_batches,
-                .pin_memory = !config.device.is_cpu()},
+Batches data::stream_batches(std::shared_ptr<const Dataset> dataset,
+                             data::RequestSequence requests,
+                             const data::StreamConfig& config,
+                             const base::StatusWriter& status) {
+  return Batches(std::make_unique<data::BatchStream>(
+      data::BatchPlan{.dataset = std::move(dataset),
+                      .requests = std::move(requests),
+                      .seed = config.seed,
+                      .workers = config.workers,
+                      .prefetch_batches = config.prefetch_batches,
+                      .pin_memory = !config.device.is_cpu()},
       config.device, status));
 }
 
-void require_at_least(const char* name, int64_t value, int64_t least) {
+void data::require_at_least(const char* name, int64_t value, int64_t least) {
   if (value >= least) return;
   throw ConfigError(fmt::format("loader: {} is {}; it must be at least {}",
                                 name, value, least));

@@ -12,7 +12,7 @@
 #include "lockstep/data/batch_request.h"
 #include "lockstep/loader.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 // What to load: fixed before the first thread starts.
 struct BatchPlan {
@@ -96,7 +96,8 @@ class DevicePrefetch {
 
 class BatchStream {
  public:
-  BatchStream(BatchPlan plan, c10::Device device, const StatusWriter& status)
+  BatchStream(BatchPlan plan, c10::Device device,
+              const base::StatusWriter& status)
       : source_(std::move(plan)), prefetch_(device), status_(status) {}
 
   std::optional<Batch> next();
@@ -104,7 +105,7 @@ class BatchStream {
  private:
   BatchSource source_;
   DevicePrefetch prefetch_;
-  StatusWriter status_;
+  base::StatusWriter status_;
 };
 
 struct StreamConfig {
@@ -117,9 +118,9 @@ struct StreamConfig {
 // The batches that `requests` asks for.
 Batches stream_batches(std::shared_ptr<const Dataset> dataset,
                        RequestSequence requests, const StreamConfig& config,
-                       const StatusWriter& status);
+                       const base::StatusWriter& status);
 
 // Throws ConfigError with the name of a loader's setting that is too small.
 void require_at_least(const char* name, int64_t value, int64_t least);
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -4,7 +4,7 @@
 
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::data {
 namespace {
 
 // Stream of RandomStream; the wrapped data set uses the others.
@@ -45,4 +45,4 @@ Sample RandomFlip::get(int64_t index, uint64_t seed) const {
   return sample;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

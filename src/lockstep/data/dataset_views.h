@@ -7,7 +7,7 @@
 
 #include "lockstep/dataset.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 // Some samples of another one.
 class Subset final : public Dataset {
@@ -41,4 +41,4 @@ class RandomFlip final : public Dataset {
   std::shared_ptr<const Dataset> images_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::data

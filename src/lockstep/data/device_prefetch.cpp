@@ -6,7 +6,7 @@
 #include "lockstep/base/status.h"
 #include "lockstep/data/batch_stream.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 struct DevicePrefetch::Copy {
   explicit Copy(c10::Device device)
@@ -75,10 +75,10 @@ std::optional<Batch> DevicePrefetch::next(BatchSource& source) {
 }
 
 std::optional<Batch> BatchStream::next() {
-  status_.set_phase(Phase::kLoadingData);
+  status_.set_phase(base::Phase::kLoadingData);
   auto batch = prefetch_.next(source_);
-  status_.set_phase(Phase::kReady);
+  status_.set_phase(base::Phase::kReady);
   return batch;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -8,7 +8,7 @@
 #include "lockstep/data/image_codecs.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::data {
 namespace {
 
 constexpr uint64_t kMostPixels = uint64_t{1} << 28;
@@ -122,8 +122,8 @@ void check_decoded_size(ImageSize size, uint64_t memory_bytes,
   throw FormatError(fmt::format(
       "an image of {}x{} pixels takes {} of memory to decode, more than 64 MiB "
       "and {} times the {} bytes of its file: scale it down or leave it out",
-      size.width, size.height, bytes_text(int64_t(memory_bytes)), kMostTimes,
-      file_bytes));
+      size.width, size.height, base::bytes_text(int64_t(memory_bytes)),
+      kMostTimes, file_bytes));
 }
 
 Image decode_image(std::string_view bytes, ImageRequest request) {
@@ -145,7 +145,7 @@ ImageSize size_of_image(std::string_view bytes) {
 }
 
 Image read_image(const std::filesystem::path& path, ImageRequest request) {
-  const std::string bytes = read_file(path);
+  const std::string bytes = base::read_file(path);
   try {
     return decode_image(bytes, request);
   } catch (const FormatError& error) {
@@ -155,7 +155,7 @@ Image read_image(const std::filesystem::path& path, ImageRequest request) {
 }
 
 void write_png(const std::filesystem::path& path, const Image& image) {
-  write_file_atomically(path, encode_png(image));
+  base::write_file_atomically(path, encode_png(image));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

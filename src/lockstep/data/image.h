@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::data {
 
 // 8 bits per channel, rows from top to bottom, channels interleaved.
 struct Image {
@@ -65,4 +65,4 @@ std::string encode_png(const Image& image);
 // Leaves the old file or the new one, never half. Throws IoError.
 void write_png(const std::filesystem::path& path, const Image& image);
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -6,7 +6,7 @@
 
 #include "lockstep/data/image.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 // Both give the image's own kind: grey or RGB. Both throw FormatError.
 Image decode_jpeg(std::string_view bytes,
@@ -37,4 +37,4 @@ void check_image_size(uint64_t width, uint64_t height, uint64_t num_bytes,
 void check_decoded_size(ImageSize size, uint64_t memory_bytes,
                         uint64_t file_bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -9,7 +9,7 @@
 #include "lockstep/data/image_codecs.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 Image crop(const Image& image, Box box) {
   check_image(image);
@@ -93,4 +93,4 @@ at::Tensor to_tensor(const Image& image) {
   return tensor;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

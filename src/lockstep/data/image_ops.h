@@ -7,7 +7,7 @@
 #include "lockstep/data/image.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 enum class Filter { kNearest, kBox, kBilinear, kBicubic };
 
@@ -40,4 +40,4 @@ Image center_crop_adm(Image image, ImageSize full, int size);
 // [channels, height, width], uint8.
 at::Tensor to_tensor(const Image& image);
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -16,7 +16,7 @@
 #include "lockstep/data/image_codecs.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::data {
 namespace {
 
 struct ErrorManager {
@@ -206,4 +206,4 @@ Image decode_jpeg(std::string_view bytes,
   return image;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -7,7 +7,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 Image decode_label_map(std::string_view bytes) {
   if (!bytes.starts_with("\x89PNG\r\n\x1a\n")) {
@@ -19,7 +19,7 @@ Image decode_label_map(std::string_view bytes) {
 }
 
 Image read_label_map(const std::filesystem::path& path) {
-  const std::string bytes = read_file(path);
+  const std::string bytes = base::read_file(path);
   try {
     return decode_label_map(bytes);
   } catch (const FormatError& error) {
@@ -43,12 +43,12 @@ std::vector<uint8_t> voc_palette() {
 
 std::string encode_palette_png(const Image& labels,
                                std::span<const uint8_t> palette) {
-  return encode_png(PngPixels{.width = labels.width,
-                              .height = labels.height,
-                              .channels = labels.channels,
-                              .pixels = labels.pixels,
-                              .content = PngContent::kDrawing,
-                              .palette = palette});
+  return encode_png(formats::PngPixels{.width = labels.width,
+                                       .height = labels.height,
+                                       .channels = labels.channels,
+                                       .pixels = labels.pixels,
+                                       .content = formats::PngContent::kDrawing,
+                                       .palette = palette});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -12,7 +12,7 @@
 
 #include "lockstep/data/image.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 // A pixel without a label.
 constexpr uint8_t kNoLabel = 255;
@@ -34,4 +34,4 @@ std::vector<uint8_t> voc_palette();
 std::string encode_palette_png(const Image& labels,
                                std::span<const uint8_t> palette);
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -5,7 +5,7 @@
 
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::data {
 namespace {
 
 constexpr size_t kRun = 64;
@@ -50,4 +50,4 @@ std::vector<int64_t> order_by_length(std::vector<int64_t> order,
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::data {
 
 struct LengthOrderConfig {
   uint64_t seed = 0;
@@ -19,4 +19,4 @@ std::vector<int64_t> order_by_length(std::vector<int64_t> order,
                                      const std::vector<int64_t>& lengths,
                                      const LengthOrderConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -28,14 +28,14 @@ class EpochRequests {
                 DataPosition first)
       : indices_(std::move(indices)), config_(config), next_(first) {}
 
-  std::optional<BatchRequest> operator()() {
+  std::optional<data::BatchRequest> operator()() {
     const auto total = static_cast<int64_t>(indices_.size());
     const int64_t begin = next_.sample;
     const int64_t end = std::min(begin + config_.batch_size, total);
     const int64_t least = config_.drop_last_batch ? config_.batch_size : 1;
     if (end - begin < least) return std::nullopt;
     next_.sample = end;
-    return BatchRequest{
+    return data::BatchRequest{
         .indices = {indices_.begin() + begin, indices_.begin() + end},
         .epoch = next_.epoch,
         .next = next_};
@@ -53,7 +53,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const World& world,
                LoaderConfig config)
     : Loader(std::move(dataset), Shard{world.rank(), world.size()},
              world.device(), config) {
-  status_ = std::make_shared<StatusWriter>(world.status());
+  status_ = std::make_shared<base::StatusWriter>(world.status());
 }
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, Shard shard,
@@ -62,10 +62,10 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, Shard shard,
       device_(device),
       config_(config),
       sampler_(size_of(dataset_), shard, sampler_config(config)),
-      status_(std::make_shared<StatusWriter>()) {
-  require_at_least("batch_size", config.batch_size, 1);
-  require_at_least("workers", config.workers, 0);
-  require_at_least("prefetch_batches", config.prefetch_batches, 1);
+      status_(std::make_shared<base::StatusWriter>()) {
+  data::require_at_least("batch_size", config.batch_size, 1);
+  data::require_at_least("workers", config.workers, 0);
+  data::require_at_least("prefetch_batches", config.prefetch_batches, 1);
 }
 
 int64_t Loader::batches_per_epoch() const {
@@ -81,7 +81,7 @@ Batches Loader::resume(DataPosition position) const {
         "number of processes than before?)",
         position.sample, sampler_.size()));
   }
-  return stream_batches(
+  return data::stream_batches(
       dataset_,
       EpochRequests(sampler_.indices(position.epoch), config_, position),
       {.seed = config_.seed,

@@ -10,7 +10,7 @@
 #include "lockstep/data/vector_clones.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::data {
 namespace {
 
 // Weights of two neighbours have 11 bits. Sums of a row keep 15 bits, so that
@@ -256,4 +256,4 @@ Tile blur_5x5(const Tile& tile, Box window) {
   return out;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

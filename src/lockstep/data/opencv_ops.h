@@ -13,7 +13,7 @@
 #include "lockstep/data/image.h"
 #include "lockstep/data/image_ops.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 // A window of a larger image.
 struct Tile {
@@ -93,4 +93,4 @@ class Rotation {
 // The tile holds grown(window, 2, tile.whole), or more.
 Tile blur_5x5(const Tile& tile, Box window);
 
-}  // namespace lockstep
+}  // namespace lockstep::data

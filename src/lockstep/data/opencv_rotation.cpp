@@ -9,7 +9,7 @@
 #include "lockstep/data/packed_pixel.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::data {
 namespace {
 
 constexpr int kPlaceBits = 10;
@@ -181,4 +181,4 @@ Tile Rotation::linear(const Tile& tile, Box window,
   return out;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::data {
 
 // A sum of one channel may have this many bits.
 constexpr int kPackedBits = 21;
@@ -21,4 +21,4 @@ constexpr uint32_t packed_part(uint64_t sums, int channel) {
   return uint32_t(sums >> channel * kPackedBits) & ((1U << kPackedBits) - 1);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

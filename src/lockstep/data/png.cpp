@@ -6,7 +6,7 @@
 #include "lockstep/data/image_codecs.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::data {
 namespace {
 
 constexpr const char* kExpectedLabels =
@@ -16,7 +16,7 @@ constexpr const char* kExpectedLabels =
 // Deflate makes at most 1032 bytes of one, and a byte holds 8 pixels at most.
 constexpr uint64_t kMostPngPixelsPerByte = 1032 * 8;
 
-void check_holds_labels(const PngReader& reader) {
+void check_holds_labels(const formats::PngReader& reader) {
   constexpr int kGrey = 0;
   constexpr int kRgb = 2;
   const int type = reader.color_type();
@@ -43,12 +43,12 @@ Image first_of_equal_channels(const Image& rgb) {
   return labels;
 }
 
-void check_png_size(const PngReader& reader, std::string_view bytes) {
+void check_png_size(const formats::PngReader& reader, std::string_view bytes) {
   check_image_size(reader.width(), reader.height(), bytes.size(),
                    kMostPngPixelsPerByte);
 }
 
-Image read_image(PngReader& reader, PngConversion conversion,
+Image read_image(formats::PngReader& reader, formats::PngConversion conversion,
                  std::string_view bytes) {
   reader.convert(conversion);
   const ImageSize size{.width = int(reader.width()),
@@ -65,31 +65,32 @@ Image read_image(PngReader& reader, PngConversion conversion,
 }  // namespace
 
 ImageSize size_of_png(std::string_view bytes) {
-  const PngReader reader(bytes);
+  const formats::PngReader reader(bytes);
   check_png_size(reader, bytes);
   return {.width = int(reader.width()), .height = int(reader.height())};
 }
 
 Image decode_png(std::string_view bytes) {
-  PngReader reader(bytes);
+  formats::PngReader reader(bytes);
   check_png_size(reader, bytes);
-  return read_image(reader, PngConversion::kGreyOrRgb, bytes);
+  return read_image(reader, formats::PngConversion::kGreyOrRgb, bytes);
 }
 
 Image decode_label_png(std::string_view bytes) {
-  PngReader reader(bytes);
+  formats::PngReader reader(bytes);
   check_png_size(reader, bytes);
   check_holds_labels(reader);
-  const Image image = read_image(reader, PngConversion::kIndices, bytes);
+  const Image image =
+      read_image(reader, formats::PngConversion::kIndices, bytes);
   return image.channels == 1 ? image : first_of_equal_channels(image);
 }
 
 std::string encode_png(const Image& image) {
   check_image(image);
-  return encode_png(PngPixels{.width = image.width,
-                              .height = image.height,
-                              .channels = image.channels,
-                              .pixels = image.pixels});
+  return encode_png(formats::PngPixels{.width = image.width,
+                                       .height = image.height,
+                                       .channels = image.channels,
+                                       .pixels = image.pixels});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

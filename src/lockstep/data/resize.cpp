@@ -11,7 +11,7 @@
 #include "lockstep/data/vector_clones.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::data {
 namespace {
 
 // 8 bits for the level and 2 for sums that overshoot leave 22 of 32.
@@ -242,4 +242,4 @@ Image resize(const Image& image, ImageSize full, ImageSize size,
   return resample_columns(rows_done, extent.height, size.height, shape);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

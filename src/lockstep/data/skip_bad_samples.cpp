@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::data {
 namespace {
 
 constexpr size_t kMaxMessages = 10'000;
@@ -52,4 +52,4 @@ void SkipBadSamples::note(int64_t index, const std::string& message) const {
   if (is_new && messages_.size() < kMaxMessages) messages_.push_back(message);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -9,7 +9,7 @@
 
 #include "lockstep/dataset.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 struct BadSamples {
   int64_t count = 0;  // Each sample counts once.
@@ -46,4 +46,4 @@ class SkipBadSamples final : public Dataset {
   mutable std::vector<std::string> messages_;  // guarded by mutex_
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::data

@@ -8,15 +8,15 @@
 namespace lockstep {
 namespace {
 
-StepPlanConfig plan_config(const Dataset* dataset,
-                           const StepLoaderConfig& config) {
+data::StepPlanConfig plan_config(const Dataset* dataset,
+                                 const StepLoaderConfig& config) {
   if (dataset == nullptr) {
     throw ConfigError("StepLoader got no data set (a null pointer)");
   }
-  require_at_least("global_batch_size", config.global_batch_size, 1);
-  require_at_least("micro_batch_size", config.micro_batch_size, 1);
-  require_at_least("workers", config.workers, 0);
-  require_at_least("prefetch_batches", config.prefetch_batches, 1);
+  data::require_at_least("global_batch_size", config.global_batch_size, 1);
+  data::require_at_least("micro_batch_size", config.micro_batch_size, 1);
+  data::require_at_least("workers", config.workers, 0);
+  data::require_at_least("prefetch_batches", config.prefetch_batches, 1);
   return {.num_samples = dataset->size(),
           .global_batch = config.global_batch_size,
           .micro_batch = config.micro_batch_size,
@@ -34,7 +34,7 @@ StepLoader::StepLoader(std::shared_ptr<const Dataset> dataset,
                        const World& world, StepLoaderConfig config)
     : StepLoader(std::move(dataset), Shard{world.rank(), world.size()},
                  world.device(), config) {
-  status_ = std::make_shared<StatusWriter>(world.status());
+  status_ = std::make_shared<base::StatusWriter>(world.status());
 }
 
 StepLoader::StepLoader(std::shared_ptr<const Dataset> dataset, Shard shard,
@@ -42,17 +42,17 @@ StepLoader::StepLoader(std::shared_ptr<const Dataset> dataset, Shard shard,
     : dataset_(std::move(dataset)),
       device_(device),
       config_(config),
-      plan_(std::make_shared<const StepPlan>(
+      plan_(std::make_shared<const data::StepPlan>(
           plan_config(dataset_.get(), config), shard)),
-      status_(std::make_shared<StatusWriter>()) {}
+      status_(std::make_shared<base::StatusWriter>()) {}
 
 Batches StepLoader::batches(DataPosition first) const {
-  return stream_batches(dataset_, StepRequests(*plan_, first),
-                        {.seed = config_.seed,
-                         .workers = config_.workers,
-                         .prefetch_batches = config_.prefetch_batches,
-                         .device = device_},
-                        *status_);
+  return data::stream_batches(dataset_, data::StepRequests(*plan_, first),
+                              {.seed = config_.seed,
+                               .workers = config_.workers,
+                               .prefetch_batches = config_.prefetch_batches,
+                               .device = device_},
+                              *status_);
 }
 
 int64_t StepLoader::steps_per_epoch() const { return plan_->steps_per_epoch(); }

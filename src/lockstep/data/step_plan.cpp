@@ -8,7 +8,7 @@
 #include "lockstep/data/length_order.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 StepPlan::StepPlan(const StepPlanConfig& config, Shard shard)
     : config_(config), shard_(shard) {
@@ -43,14 +43,14 @@ int64_t StepPlan::samples_per_epoch() const {
 }
 
 int64_t StepPlan::steps_per_epoch() const {
-  return divide_up(samples_per_epoch(), config_.global_batch);
+  return base::divide_up(samples_per_epoch(), config_.global_batch);
 }
 
 int64_t StepPlan::steps_until(DataPosition position, int64_t num_epochs) const {
   if (position.epoch >= num_epochs) return 0;
   const int64_t left =
       std::max<int64_t>(0, samples_per_epoch() - position.sample);
-  return divide_up(left, config_.global_batch) +
+  return base::divide_up(left, config_.global_batch) +
          (num_epochs - position.epoch - 1) * steps_per_epoch();
 }
 
@@ -62,8 +62,8 @@ Step StepPlan::step_at(DataPosition position) const {
   Step step{.begin = position};
   step.num_samples =
       std::min(config_.global_batch, samples_per_epoch() - position.sample);
-  const int64_t largest_shard = divide_up(step.num_samples, shard_.size);
-  step.num_micro_batches = divide_up(largest_shard, config_.micro_batch);
+  const int64_t largest_shard = base::divide_up(step.num_samples, shard_.size);
+  step.num_micro_batches = base::divide_up(largest_shard, config_.micro_batch);
   step.next = {.epoch = position.epoch,
                .sample = position.sample + step.num_samples};
   if (step.next.sample >= samples_per_epoch()) {
@@ -130,4 +130,4 @@ std::optional<BatchRequest> StepRequests::operator()() {
   return request;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::data

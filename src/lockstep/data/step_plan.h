@@ -10,7 +10,7 @@
 #include "lockstep/data/batch_request.h"
 #include "lockstep/distributed_sampler.h"
 
-namespace lockstep {
+namespace lockstep::data {
 
 struct StepPlanConfig {
   int64_t num_samples = 0;
@@ -70,4 +70,4 @@ class StepRequests {
   std::deque<BatchRequest> ready_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::data

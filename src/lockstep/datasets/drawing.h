@@ -5,7 +5,7 @@
 
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::datasets {
 
 using Colour = std::array<double, 3>;  // Red, green, blue.
 
@@ -14,4 +14,4 @@ inline double draw_between(RandomStream& random, double low, double high) {
   return low + (high - low) * random.uniform();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::datasets

@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::diffusion {
 
 double clean_part(int64_t t) {
   return 1 - static_cast<double>(t) / static_cast<double>(kDiffusionTimes);
@@ -45,4 +45,4 @@ at::Tensor sample_ddim(const Denoiser& denoise, const at::Tensor& noise,
   return x;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::diffusion

@@ -10,7 +10,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::diffusion {
 
 constexpr int64_t kDiffusionTimes = 1000;
 
@@ -39,4 +39,4 @@ struct DdimConfig {
 at::Tensor sample_ddim(const Denoiser& denoise, const at::Tensor& noise,
                        const DdimConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::diffusion

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::diffusion {
 
 bool is_guided(const GuidanceInterval& interval, double t) {
   return t < interval.high && (interval.low == 0 || t > interval.low);
@@ -32,4 +32,4 @@ Velocity guided_velocity(LabelledVelocity velocity,
   };
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::diffusion

@@ -8,7 +8,7 @@
 #include "lockstep/diffusion/ode.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::diffusion {
 
 // The velocity of every row: z [B, ...], times [B] of z's type, labels int64
 // [B] -> shaped as z. May answer in fewer bits.
@@ -38,4 +38,4 @@ struct GuidanceConfig {
 Velocity guided_velocity(LabelledVelocity velocity,
                          const GuidanceConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::diffusion

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace lockstep {
+namespace lockstep::diffusion {
 
 std::vector<double> even_times(double begin, double end, int64_t count) {
   std::vector<double> times;
@@ -50,4 +50,4 @@ at::Tensor follow_heun(const Velocity& velocity, at::Tensor z,
   return z;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::diffusion

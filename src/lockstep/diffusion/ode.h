@@ -11,7 +11,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::diffusion {
 
 using Velocity = std::function<at::Tensor(const at::Tensor& z, double t)>;
 
@@ -42,4 +42,4 @@ at::Tensor follow_heun(const Velocity& velocity, at::Tensor z,
                        std::span<const double> times,
                        const StepObserver& observe = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::diffusion

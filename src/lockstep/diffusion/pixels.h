@@ -5,11 +5,11 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::diffusion {
 
 at::Tensor as_levels(const at::Tensor& bytes, at::ScalarType dtype);
 
 // Rounded; what is darker or lighter than a byte can be is cut off.
 at::Tensor as_bytes(const at::Tensor& levels);
 
-}  // namespace lockstep
+}  // namespace lockstep::diffusion

@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 [[noreturn]] void refuse(int64_t global, const std::string& product,
@@ -83,4 +83,4 @@ void check_batch_norm(const BatchSize& batch, int64_t num_samples,
       num_samples));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

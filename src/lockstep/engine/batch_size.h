@@ -7,7 +7,7 @@
 #include "lockstep/options.h"
 #include "lockstep/train_config.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct BatchSize {
   int64_t per_process = 1;  // Samples of one micro-batch.
@@ -32,4 +32,4 @@ std::string batch_size_text(const BatchSize& batch);
 void check_batch_norm(const BatchSize& batch, int64_t num_samples,
                       const TrainConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

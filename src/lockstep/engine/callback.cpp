@@ -1,6 +1,6 @@
 #include "lockstep/engine/callback.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 void Callback::begin(TrainLoop& /*loop*/) {}
 void Callback::after_step(TrainLoop& /*loop*/, const Step& /*step*/) {}
@@ -11,4 +11,4 @@ void Callback::observe(TrainLoop& /*loop*/,
 bool Callback::poll(TrainLoop& /*loop*/) { return true; }
 void Callback::finish(TrainLoop& /*loop*/) {}
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -7,7 +7,7 @@
 #include "lockstep/metrics.h"
 #include "lockstep/task.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 class TrainLoop;
 
@@ -51,4 +51,4 @@ class Callback {
   virtual void finish(TrainLoop& loop);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 void describe_run(Options& options, TrainConfig& config) {
@@ -310,4 +310,4 @@ void check_config(const TrainConfig& config, const Options& options) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

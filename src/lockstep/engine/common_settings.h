@@ -7,7 +7,7 @@
 #include "lockstep/tensor/device.h"
 #include "lockstep/train_config.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 // Binds every common setting.
 void describe_common(Options& options, TrainConfig& config);
@@ -22,4 +22,4 @@ const char* warmup_flag(const OptimizationConfig& optimization);
 // --device: "auto", "cpu" or "cuda".
 DeviceChoice parse_device_choice(const std::string& name);
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -6,7 +6,7 @@
 
 #include "lockstep/engine/loop.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 // A resumed training may have a larger patience than the one that stopped.
 void EarlyStoppingCallback::begin(TrainLoop& loop) {
@@ -38,4 +38,4 @@ void EarlyStoppingCallback::observe(TrainLoop& loop,
       state.best.value.value_or(NAN), state.best.step));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

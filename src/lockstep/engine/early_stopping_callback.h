@@ -5,7 +5,7 @@
 
 #include "lockstep/engine/callback.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct EarlyStoppingConfig {
   // Observations without progress that end the training; unset: none do.
@@ -27,4 +27,4 @@ class EarlyStoppingCallback final : public Callback {
   EarlyStoppingConfig config_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

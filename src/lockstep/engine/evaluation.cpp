@@ -11,7 +11,7 @@
 #include "lockstep/loader.h"
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 // No epoch of training has this number: draws of samplings are their own.
@@ -20,8 +20,8 @@ constexpr int64_t kSamplingEpoch = -2;
 // Batches of the rank that has the most: all ranks count alike.
 int64_t most_batches(const Dataset& data, const World& world,
                      const EvaluationConfig& config) {
-  const int64_t all =
-      divide_up(divide_up(data.size(), world.size()), config.batch_size);
+  const int64_t all = base::divide_up(
+      base::divide_up(data.size(), world.size()), config.batch_size);
   if (!config.limit_batches) return all;
   const double limit = *config.limit_batches;
   return std::min(all, limit < 1 ? static_cast<int64_t>(std::ceil(
@@ -53,7 +53,7 @@ std::optional<Evaluation> evaluate(Task& task, Learner& learner,
   MetricSums sums;
   Batches batches = loader.epoch(0);
   for (int64_t done = 0; done < total; ++done) {
-    world.status().set_phase(Phase::kEvaluating);
+    world.status().set_phase(base::Phase::kEvaluating);
     if (!go_on(done, total)) return std::nullopt;
     const auto batch = batches.next();
     if (!batch) continue;
@@ -80,10 +80,10 @@ SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,
 
 bool make_own_items(const World& world, const SamplingConfig& config,
                     const MakeItems& make, const GoOn& go_on) {
-  const int64_t num_own = divide_up(config.num_items, world.size());
-  const int64_t total = divide_up(num_own, config.batch_size);
+  const int64_t num_own = base::divide_up(config.num_items, world.size());
+  const int64_t total = base::divide_up(num_own, config.batch_size);
   for (int64_t done = 0; done < total; ++done) {
-    world.status().set_phase(Phase::kSampling);
+    world.status().set_phase(base::Phase::kSampling);
     if (!go_on(done, total)) return false;
     std::vector<int64_t> items;
     const int64_t end = std::min((done + 1) * config.batch_size, num_own);
@@ -122,10 +122,10 @@ std::vector<OutputFile> render_items(Sampling& sampling,
   if (average.value_or(0) > 0) weights += std::to_string(*average + 1);
   std::vector<OutputFile> files = sampling.render(items);
   for (OutputFile& file : files) {
-    file.name = replace_all(file.name, "{weights}", weights);
-    file.title = replace_all(file.title, "{weights}", weights);
+    file.name = base::replace_all(file.name, "{weights}", weights);
+    file.title = base::replace_all(file.title, "{weights}", weights);
   }
   return files;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

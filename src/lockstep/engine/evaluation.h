@@ -9,7 +9,7 @@
 #include "lockstep/task.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 // Between two batches, equally often on every rank, with the number of batches
 // done and of all: false ends the work.
@@ -71,4 +71,4 @@ std::vector<OutputFile> render_items(Sampling& sampling,
                                      const at::Tensor& items,
                                      std::optional<int64_t> average);
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::engine {
 
 // "checkpoint_step_{step}.pt" -> "checkpoint_step_120.pt"
 std::string file_name(const std::string& pattern, int64_t step, int64_t epoch);
@@ -12,4 +12,4 @@ std::string file_name(const std::string& pattern, int64_t step, int64_t epoch);
 // The shell pattern of all such names: "checkpoint_step_+([0-9]).pt".
 std::string file_pattern(const std::string& name);
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -6,7 +6,7 @@
 
 #include "lockstep/batch.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct Interval {
   std::optional<int64_t> steps = {};
@@ -22,4 +22,4 @@ struct Interval {
   }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

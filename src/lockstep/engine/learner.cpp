@@ -10,7 +10,7 @@
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/autocast.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 OptimizerConfig optimizer_config(const OptimizationConfig& config) {
@@ -73,7 +73,7 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
       model_(task.model()) {
   model_->to(world.device(), config.precision.dtype);
   if (facts_.sync_batch_norm) connect_sync_batch_norms(*model_, world);
-  train_except_frozen(*model_);
+  optim::train_except_frozen(*model_);
   auto groups = task.parameter_groups();
   parameters_ = all_parameters(groups);
   if (parameters_.empty()) {
@@ -86,7 +86,7 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
   optimizer_ = make_optimizer(config.optimization.optimizer, std::move(groups),
                               optimizer_config(config.optimization));
   if (config.precision.scales_loss) {
-    scaler_.emplace(GradScalerConfig{}, world.device());
+    scaler_.emplace(optim::GradScalerConfig{}, world.device());
   }
   for (const double decay : config.optimization.ema_decay) {
     averages_.emplace_back(
@@ -175,7 +175,8 @@ void Learner::forward(const Batch& batch) {
   SampleRandom random(batch.seeds);
   Loss loss;
   {
-    const Autocast autocast(world_.device().type(), config_.precision.autocast);
+    const tensor::Autocast autocast(world_.device().type(),
+                                    config_.precision.autocast);
     loss = task_.loss(inputs, random);
   }
   if (!loss.terms.empty()) loss = joined(loss.terms, batch);
@@ -218,7 +219,7 @@ void Learner::restart_averages() {
 }
 
 void Learner::update(double lr) {
-  const GradientReport report = prepare_gradients(
+  const optim::GradientReport report = optim::prepare_gradients(
       parameters_, correction(), config_.optimization.max_grad_norm);
   optimizer_->set_lr(lr);
   optimizer_->step_and_clear(report.found_inf);
@@ -284,15 +285,15 @@ void Learner::set_running_sums(const at::Tensor& sums) {
 
 struct Learner::Inference::Guards {
   torch::NoGradGuard no_grad;
-  Autocast autocast;
+  tensor::Autocast autocast;
 };
 
 Learner::Inference::Inference(Learner& learner)
     : learner_(learner),
       guards_(new Guards{
           .no_grad = {},
-          .autocast = Autocast(learner.world_.device().type(),
-                               learner.config_.precision.autocast)}) {
+          .autocast = tensor::Autocast(learner.world_.device().type(),
+                                       learner.config_.precision.autocast)}) {
   learner_.model_->eval();
   // Running statistics are each rank's own since the last forward; those of
   // rank 0 are the model's.
@@ -301,6 +302,8 @@ Learner::Inference::Inference(Learner& learner)
   }
 }
 
-Learner::Inference::~Inference() { train_except_frozen(*learner_.model_); }
+Learner::Inference::~Inference() {
+  optim::train_except_frozen(*learner_.model_);
+}
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -17,7 +17,7 @@
 #include "lockstep/train_config.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct LearnerConfig {
   OptimizationConfig optimization = {};
@@ -93,7 +93,7 @@ class Learner {
   void restart_averages();
   // Names of the tensors in each average.
   std::vector<std::string> parameter_names() const;
-  GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+  optim::GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   const Precision& precision() const { return config_.precision; }
   // A collective.
   BucketLayout bucket_layout() { return ddp_->bucket_layout(); }
@@ -114,7 +114,7 @@ class Learner {
   std::unique_ptr<DdpEngine> ddp_;
   std::vector<at::Tensor> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::optional<GradScaler> scaler_;
+  std::optional<optim::GradScaler> scaler_;
   std::vector<Ema> averages_;
 
   at::Tensor scaled_loss_;    // Between forward and backward.
@@ -128,4 +128,4 @@ class Learner {
   at::Tensor gradient_norm_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

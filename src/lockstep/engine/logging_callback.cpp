@@ -10,12 +10,12 @@
 #include "lockstep/error.h"
 #include "lockstep/tensor/device.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 constexpr double kNanosecond = 1e-9;
 
-void add_times(StepTimes& sum, const StepTimes& times) {
+void add_times(track::StepTimes& sum, const track::StepTimes& times) {
   sum.data += times.data;
   sum.forward += times.forward;
   sum.backward += times.backward;
@@ -33,7 +33,7 @@ LoggingCallback::LoggingCallback(LoggingConfig config)
 void LoggingCallback::begin(TrainLoop& loop) {
   first_step_ = loop.state().step;
   epoch_ = loop.state().position.epoch;
-  begin_ns_ = monotonic_ns();
+  begin_ns_ = base::monotonic_ns();
 }
 
 void LoggingCallback::after_step(TrainLoop& /*loop*/, const Step& step) {
@@ -57,9 +57,10 @@ bool LoggingCallback::run(TrainLoop& loop) {
 }
 
 void LoggingCallback::log(TrainLoop& loop) {
-  const int64_t begin = monotonic_ns();
+  const int64_t begin = base::monotonic_ns();
   const Progress progress = loop.learner().take_progress();
-  const int64_t waited_ns = monotonic_ns() - begin;  // For the last steps.
+  const int64_t waited_ns =
+      base::monotonic_ns() - begin;  // For the last steps.
   const StepTotals totals = loop.take_totals();
   add_times(times_, totals.times);
   TrainState& state = loop.state();
@@ -101,7 +102,8 @@ Metrics LoggingCallback::metrics_of(TrainLoop& loop, const Progress& progress,
   if (!device.is_cpu()) {
     metrics.emplace_back(
         "perf/peak_memory_gib",
-        static_cast<double>(device_memory(device).peak_bytes) / (1 << 30));
+        static_cast<double>(tensor::device_memory(device).peak_bytes) /
+            (1 << 30));
   }
   if (loop.learner().scaler() != nullptr) {
     metrics.emplace_back("train/loss_scale", progress.loss_scale);
@@ -144,15 +146,16 @@ void LoggingCallback::finish_epoch(TrainLoop& loop, int64_t epoch) {
   }
 }
 
-ProgressState LoggingCallback::progress_state(const TrainLoop& loop) const {
-  ProgressState progress{
+track::ProgressState LoggingCallback::progress_state(
+    const TrainLoop& loop) const {
+  track::ProgressState progress{
       .step = loop.state().step,
       .total_steps = config_.total_steps,
       .first_step = first_step_,
       .epoch = epoch_ + 1,
       .total_epochs = config_.num_epochs,
       .seconds_elapsed =
-          static_cast<double>(monotonic_ns() - begin_ns_) * kNanosecond};
+          static_cast<double>(base::monotonic_ns() - begin_ns_) * kNanosecond};
   for (const auto& [name, value] : last_log_) {
     if (name == "train/loss") {
       progress.loss = value;
@@ -168,16 +171,17 @@ ProgressState LoggingCallback::progress_state(const TrainLoop& loop) const {
 }
 
 void LoggingCallback::finish(TrainLoop& loop) {
-  Console& console = loop.console();
+  track::Console& console = loop.console();
   console.progress(progress_state(loop));
   console.finish_progress();
   if (times_.steps == 0) return;
   const World& world = loop.world();
-  console.info(fmt::format("rank {}: {}", world.rank(), time_table(times_)));
-  const DeviceMemory memory = device_memory(world.device());
+  console.info(
+      fmt::format("rank {}: {}", world.rank(), track::time_table(times_)));
+  const tensor::DeviceMemory memory = tensor::device_memory(world.device());
   console.info(fmt::format("peak memory on rank {}: {} of {}", world.rank(),
-                           bytes_text(memory.peak_bytes),
-                           bytes_text(memory.total_bytes)));
+                           base::bytes_text(memory.peak_bytes),
+                           base::bytes_text(memory.total_bytes)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

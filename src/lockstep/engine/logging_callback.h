@@ -10,7 +10,7 @@
 #include "lockstep/track/progress.h"
 #include "lockstep/track/time_table.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct LoggingConfig {
   int64_t every = 50;           // Steps.
@@ -42,7 +42,7 @@ class LoggingCallback final : public Callback {
                      double samples_per_second) const;
   void check_skipped(const TrainLoop& loop, const Progress& progress) const;
   void finish_epoch(TrainLoop& loop, int64_t epoch);
-  ProgressState progress_state(const TrainLoop& loop) const;
+  track::ProgressState progress_state(const TrainLoop& loop) const;
 
   LoggingConfig config_;
   std::optional<Step> step_;  // Not logged yet.
@@ -50,7 +50,7 @@ class LoggingCallback final : public Callback {
   int64_t first_step_ = 0;
   int64_t begin_ns_ = 0;
   Metrics last_log_;
-  StepTimes times_;
+  track::StepTimes times_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

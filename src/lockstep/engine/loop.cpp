@@ -8,10 +8,10 @@
 #include "lockstep/base/status.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 TrainLoop::TrainLoop(Learner& learner, StepLoader loader, const World& world,
-                     Console& console, LoopConfig config)
+                     track::Console& console, LoopConfig config)
     : learner_(learner),
       loader_(std::move(loader)),
       world_(world),
@@ -45,19 +45,19 @@ double TrainLoop::next_lr() const {
 }
 
 void TrainLoop::train_step() {
-  const int64_t begin = monotonic_ns();
+  const int64_t begin = base::monotonic_ns();
   world_.status().set_step(state_.step);
-  config_.status.begin(Activity::kStep);
+  config_.status.begin(base::Activity::kStep);
   timer_.begin_step();
   const Step step = compute_gradients();
-  world_.status().set_phase(Phase::kUpdating);
+  world_.status().set_phase(base::Phase::kUpdating);
   learner_.update(next_lr());
   timer_.end_step();
   totals_.num_samples += step.num_samples;
   ++state_.step;
   config_.status.set_num_steps(state_.step);
   state_.position = step.next;
-  totals_.busy_ns += monotonic_ns() - begin;
+  totals_.busy_ns += base::monotonic_ns() - begin;
   state_.due = {};
   for (Callback* callback : callbacks_) callback->after_step(*this, step);
 }
@@ -94,14 +94,14 @@ void TrainLoop::observe(const Observation& observation) {
 }
 
 void TrainLoop::record(Metrics metrics) {
-  record(Record{.step = state_.step, .metrics = std::move(metrics)});
+  record(track::Record{.step = state_.step, .metrics = std::move(metrics)});
 }
 
-void TrainLoop::record(Record record) {
+void TrainLoop::record(track::Record record) {
   if (config_.record) config_.record(std::move(record));
 }
 
-GoOn TrainLoop::go_on(const char* label, Activity activity) {
+GoOn TrainLoop::go_on(const char* label, base::Activity activity) {
   return [this, label, activity](int64_t done, int64_t total) {
     console_.progress({.label = label, .step = done, .total_steps = total});
     if (!poll()) return false;
@@ -126,4 +126,4 @@ void TrainLoop::say_nothing_to_train() const {
                   state_.step, state_.position.epoch, why));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -17,30 +17,30 @@
 #include "lockstep/track/console.h"
 #include "lockstep/track/tracker.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct LoopConfig {
   // Where the training ends: after so many steps, or else epochs.
   std::optional<int64_t> num_steps = {};
   int64_t num_epochs = 1;
   ScheduleConfig schedule = {};
-  double base_lr = 0;                // Scaled for the number of processes.
-  TrainingStatusWriter status = {};  // For the launcher.
+  double base_lr = 0;  // Scaled for the number of processes.
+  base::TrainingStatusWriter status = {};  // For the launcher.
   // Called on all ranks; empty: nothing is recorded.
-  std::function<void(Record)> record = {};
+  std::function<void(track::Record)> record = {};
 };
 
 // Steps since the last look.
 struct StepTotals {
   int64_t num_samples = 0;  // Over all ranks.
   int64_t busy_ns = 0;
-  StepTimes times = {};
+  track::StepTimes times = {};
 };
 
 class TrainLoop {
  public:
   TrainLoop(Learner& learner, StepLoader loader, const World& world,
-            Console& console, LoopConfig config);
+            track::Console& console, LoopConfig config);
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
 
@@ -51,7 +51,7 @@ class TrainLoop {
   // The rest is for callbacks.
   Learner& learner() { return learner_; }
   const World& world() const { return world_; }
-  Console& console() { return console_; }
+  track::Console& console() { return console_; }
   TrainState& state() { return state_; }
   const TrainState& state() const { return state_; }
   bool is_finished() const;
@@ -59,9 +59,9 @@ class TrainLoop {
 
   void observe(const Observation& observation);
   void record(Metrics metrics);
-  void record(Record record);
+  void record(track::Record record);
   // Polls between two batches of a callback's work, which is shown as `label`.
-  GoOn go_on(const char* label, Activity activity);
+  GoOn go_on(const char* label, base::Activity activity);
   // Waits for the device.
   StepTotals take_totals();
 
@@ -75,7 +75,7 @@ class TrainLoop {
   Learner& learner_;
   StepLoader loader_;
   World world_;
-  Console& console_;
+  track::Console& console_;
   LoopConfig config_;
   StepTimer timer_;
 
@@ -86,4 +86,4 @@ class TrainLoop {
   StepTotals totals_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

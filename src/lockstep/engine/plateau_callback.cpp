@@ -4,17 +4,17 @@
 
 #include "lockstep/engine/loop.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
-PlateauCallback::PlateauCallback(PlateauConfig config)
+PlateauCallback::PlateauCallback(optim::PlateauConfig config)
     : config_(std::move(config)) {
-  const Plateau checked(config_);
+  const optim::Plateau checked(config_);
 }
 
 void PlateauCallback::observe(TrainLoop& loop, const Observation& observation) {
   config_.mode = observation.better == Better::kLower ? "min" : "max";
   TrainState& state = loop.state();
-  Plateau plateau(config_);
+  optim::Plateau plateau(config_);
   if (state.plateau) plateau.load(*state.plateau);
   const double before = plateau.factor();
   plateau.observe(observation.value);
@@ -25,4 +25,4 @@ void PlateauCallback::observe(TrainLoop& loop, const Observation& observation) {
                   config_.patience + 1, loop.next_lr()));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -5,19 +5,19 @@
 #include "lockstep/engine/callback.h"
 #include "lockstep/optim/plateau.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 // Its state is TrainState::plateau, by which the loop multiplies the learning
 // rate.
 class PlateauCallback final : public Callback {
  public:
   // Each observation decides `config.mode`. Throws ConfigError.
-  explicit PlateauCallback(PlateauConfig config);
+  explicit PlateauCallback(optim::PlateauConfig config);
 
   void observe(TrainLoop& loop, const Observation& observation) override;
 
  private:
-  PlateauConfig config_;
+  optim::PlateauConfig config_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

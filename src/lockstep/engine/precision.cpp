@@ -9,7 +9,7 @@
 #include "lockstep/random.h"
 #include "lockstep/tensor/device.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 Precision mixed(std::string name, at::ScalarType dtype) {
@@ -28,9 +28,9 @@ Precision fp16_on(c10::Device device, bool was_asked_by_name) {
 }
 
 Precision bf16_on(c10::Device device) {
-  if (supports_bf16(device)) return mixed("bf16", at::kBFloat16);
+  if (tensor::supports_bf16(device)) return mixed("bf16", at::kBFloat16);
   Precision precision = mixed("fp16", at::kHalf);
-  precision.note = device_name(device) +
+  precision.note = tensor::device_name(device) +
                    " has no bf16: fp16 with loss scaling is used instead";
   return precision;
 }
@@ -63,7 +63,7 @@ void seed_everything(int64_t seed) {
     generator.set_current_seed(static_cast<uint64_t>(seed));
   };
   seed_device(c10::Device(c10::DeviceType::CPU));
-  for (int i = 0; i < num_usable_gpus(); ++i) {
+  for (int i = 0; i < tensor::num_usable_gpus(); ++i) {
     seed_device({c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(i)});
   }
 }
@@ -86,4 +86,4 @@ void choose_kernels(BatchShapes shapes) {
   at::globalContext().setSDPUseCuDNN(shapes != BatchShapes::kDynamic);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

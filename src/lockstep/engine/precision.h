@@ -11,7 +11,7 @@
 #include "lockstep/task.h"
 #include "lockstep/train_config.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct Precision {
   std::string name = "fp32";
@@ -43,4 +43,4 @@ void require_determinism();
 // cuDNN's attention, which takes 0.1 s for every new shape.
 void choose_kernels(BatchShapes shapes);
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -6,7 +6,7 @@
 #include "lockstep/engine/file_names.h"
 #include "lockstep/engine/loop.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 SamplingCallback::SamplingCallback(Sampling& sampling,
                                    const SamplingCallbackConfig& config)
@@ -46,7 +46,7 @@ bool SamplingCallback::sample_with(TrainLoop& loop,
        .seed = config_.seed,
        .average =
            average ? &averages.at(static_cast<size_t>(*average)) : nullptr},
-      loop.go_on("sample", Activity::kSampling));
+      loop.go_on("sample", base::Activity::kSampling));
   if (!items) return false;
   if (world.is_main() && !config_.is_dry_run) {
     record(loop, render_items(sampling_, *items, average));
@@ -57,7 +57,7 @@ bool SamplingCallback::sample_with(TrainLoop& loop,
 void SamplingCallback::record(TrainLoop& loop,
                               const std::vector<OutputFile>& files) {
   const TrainState& state = loop.state();
-  Record record{.step = state.step};
+  track::Record record{.step = state.step};
   for (const OutputFile& file : files) {
     record.files.push_back(
         {.name = file_name(file.name, state.step, state.position.epoch),
@@ -72,4 +72,4 @@ void SamplingCallback::record(TrainLoop& loop,
   loop.record(std::move(record));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -7,7 +7,7 @@
 #include "lockstep/engine/callback.h"
 #include "lockstep/engine/evaluation.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct SamplingCallbackConfig {
   std::optional<int64_t> every = {};  // Steps; the last one too. Unset: never.
@@ -32,4 +32,4 @@ class SamplingCallback final : public Callback {
   SamplingCallbackConfig config_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-Settings::Settings() { describe_common(options, common); }
+Settings::Settings() { engine::describe_common(options, common); }
 
 void Settings::add_rule(std::function<void()> rule) {
   rules_.push_back(std::move(rule));

@@ -9,7 +9,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/tensor/device.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 namespace {
 
 double seconds(int64_t from_ns, int64_t to_ns) {
@@ -41,11 +41,11 @@ class StepTimer::DeviceMarks {
   }
 
   // Scales the one step's times to all steps since the last call.
-  void add_to(StepTimes& times) {
+  void add_to(track::StepTimes& times) {
     // Per micro-batch: data, forward and backward end; then the step's end.
     if (!exchanges_.empty() && marks_.size() == 3 * exchanges_.size() + 1) {
       marks_.back().synchronize();
-      StepTimes one;
+      track::StepTimes one;
       for (size_t i = 0; i < exchanges_.size(); ++i) {
         const size_t at = 3 * i;
         const double backward = between(marks_[at + 1], marks_[at + 2]);
@@ -82,7 +82,7 @@ class StepTimer::DeviceMarks {
   std::vector<std::optional<c10::Event>> exchanges_;
 };
 
-StepTimer::StepTimer(c10::Device device, const StatusWriter& status)
+StepTimer::StepTimer(c10::Device device, const base::StatusWriter& status)
     : status_(status) {
   if (device.is_cpu()) return;
   device_ = std::make_unique<DeviceMarks>(device);
@@ -95,14 +95,14 @@ StepTimer::~StepTimer() {
 }
 
 double StepTimer::lap() {
-  const int64_t now = monotonic_ns();
+  const int64_t now = base::monotonic_ns();
   const double time = seconds(last_ns_, now);
   last_ns_ = now;
   return time;
 }
 
 void StepTimer::begin_step() {
-  if (last_ns_ == 0) last_ns_ = monotonic_ns();
+  if (last_ns_ == 0) last_ns_ = base::monotonic_ns();
   times_.other += lap();
   if (device_ != nullptr) device_->begin();
 }
@@ -145,9 +145,9 @@ void StepTimer::end_step() {
   }
 }
 
-StepTimes StepTimer::take() {
+track::StepTimes StepTimer::take() {
   if (device_ != nullptr) device_->add_to(times_);
   return std::exchange(times_, {});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -10,14 +10,14 @@
 #include "lockstep/base/status.h"
 #include "lockstep/track/time_table.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 // On a CPU every step is timed by the clock. On a GPU the clock shows when work
 // was queued and not when it ran: there events time the last step before a
 // take(), which stands for all since the one before.
 class StepTimer {
  public:
-  StepTimer(c10::Device device, const StatusWriter& status);
+  StepTimer(c10::Device device, const base::StatusWriter& status);
   ~StepTimer();
 
   // Around a step, in this order; the middle three once per micro-batch.
@@ -28,16 +28,16 @@ class StepTimer {
   void end_step();
 
   // What was measured since the last call. Waits for the device.
-  StepTimes take();
+  track::StepTimes take();
 
  private:
   class DeviceMarks;
   double lap();
 
-  StatusWriter status_;
+  base::StatusWriter status_;
   std::unique_ptr<DeviceMarks> device_;  // Null on a CPU.
-  StepTimes times_;
+  track::StepTimes times_;
   int64_t last_ns_ = 0;  // The end of the part before; 0 at the start.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

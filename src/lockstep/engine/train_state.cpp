@@ -1,6 +1,6 @@
 #include "lockstep/engine/train_state.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 void LossHistory::add(double loss, Keep keep) {
   if (keep == Keep::kLast) values.clear();
@@ -8,4 +8,4 @@ void LossHistory::add(double loss, Keep keep) {
   ++count;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

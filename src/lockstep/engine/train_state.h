@@ -9,7 +9,7 @@
 #include "lockstep/metrics.h"
 #include "lockstep/optim/plateau.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 // Work that is due after a step. A training that is stopped in the middle of it
 // does the rest when it is resumed.
@@ -51,7 +51,7 @@ struct TrainState {
   std::optional<double> progress = {};
   int64_t validations_without_progress = 0;
   bool stopped_early = false;
-  std::optional<PlateauState> plateau = {};
+  std::optional<optim::PlateauState> plateau = {};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

@@ -5,7 +5,7 @@
 #include "lockstep/engine/loop.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 ValidationCallback::ValidationCallback(Task& task, ValidationConfig config)
     : task_(task), config_(std::move(config)) {}
@@ -24,7 +24,7 @@ bool ValidationCallback::due(const TrainLoop& loop) const {
 bool ValidationCallback::run(TrainLoop& loop) {
   const auto evaluation = evaluate(
       task_, loop.learner(), config_.data, loop.world(), config_.evaluation,
-      loop.go_on("validate", Activity::kValidation));
+      loop.go_on("validate", base::Activity::kValidation));
   if (!evaluation) return false;
   const Metrics& metrics = evaluation->metrics;
   TrainState& state = loop.state();
@@ -48,4 +48,4 @@ bool ValidationCallback::run(TrainLoop& loop) {
   return true;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

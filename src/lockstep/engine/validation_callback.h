@@ -9,7 +9,7 @@
 #include "lockstep/engine/interval.h"
 #include "lockstep/engine/train_state.h"
 
-namespace lockstep {
+namespace lockstep::engine {
 
 struct ValidationConfig {
   std::shared_ptr<const Dataset> data = {};  // Null: never.
@@ -34,4 +34,4 @@ class ValidationCallback final : public Callback {
   ValidationConfig config_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::engine

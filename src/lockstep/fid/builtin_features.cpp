@@ -8,7 +8,7 @@
 
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 namespace {
 
 constexpr int64_t kBuiltinSide = 32;
@@ -121,4 +121,4 @@ at::Tensor BuiltinFeatures::features_of(const at::Tensor& levels) const {
   return at::cat(parts, 1);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

@@ -6,7 +6,7 @@
 
 #include "lockstep/fid/feature_net.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 
 // Three convolutions with fixed random weights over the image at 32 x 32:
 // averages of all layers, the largest responses of the last one, and moments of
@@ -30,4 +30,4 @@ class BuiltinFeatures final : public FeatureNet {
   std::vector<at::Tensor> weights_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

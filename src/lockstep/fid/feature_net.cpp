@@ -14,7 +14,7 @@
 #include "lockstep/formats/tensor_record.h"
 #include "lockstep/tensor/autocast.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 namespace {
 
 // Images at a time: Inception's first layers need 20 MB for each.
@@ -35,7 +35,8 @@ void check_images(const at::Tensor& images) {
   throw ConfigError(fmt::format(
       "images to score are of type {} and shape {}; expected uint8 [batch, 3, "
       "height, width]",
-      c10::toString(images.scalar_type()), shape_text(images.sizes().vec())));
+      c10::toString(images.scalar_type()),
+      base::shape_text(images.sizes().vec())));
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ std::unique_ptr<FeatureNet> make_feature_net(const FeatureNetConfig& config) {
 at::Tensor FeatureNet::features(const at::Tensor& images) {
   check_images(images);
   const at::NoGradGuard no_grad;
-  const Autocast off(device_.type(), at::kFloat);
+  const tensor::Autocast off(device_.type(), at::kFloat);
   const at::NoTF32Guard no_tf32;
   std::vector<at::Tensor> parts = {
       at::empty({0, width()}, at::TensorOptions(at::kFloat).device(device_))};
@@ -65,4 +66,4 @@ void FeatureNet::to(const c10::Device& device) {
   device_ = device;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

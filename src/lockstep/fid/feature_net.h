@@ -10,7 +10,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 
 struct FeatureNetConfig {
   // Inception's weights, as pytorch-fid and torch-fidelity use them:
@@ -51,4 +51,4 @@ class FeatureNet {
 // weights, IoError and FormatError; all name the file.
 std::unique_ptr<FeatureNet> make_feature_net(const FeatureNetConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

@@ -9,7 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 namespace {
 
 // F with F F^T = C. Eigenvalues that are nothing but rounding become columns
@@ -92,4 +92,4 @@ double frechet_distance(const FeatureStatistics& a,
   return std::max(distance, 0.0);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

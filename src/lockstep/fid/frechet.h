@@ -12,7 +12,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 
 // What features of ranks and batches are added up to: every member of two sums
 // is added. Doubles alone are exact enough (about 1e-12 where the mean is not
@@ -45,4 +45,4 @@ FeatureStatistics statistics_of(const FeatureSums& sums);
 // Throws ConfigError when the widths differ or a value is not finite.
 double frechet_distance(const FeatureStatistics& a, const FeatureStatistics& b);
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

@@ -19,11 +19,12 @@ namespace {
 // Images of the reference that identify it.
 constexpr int64_t kImagesToTell = 64;
 
-FeatureStatistics statistics_of_all(FeatureSums sums, const World& world) {
+fid::FeatureStatistics statistics_of_all(fid::FeatureSums sums,
+                                         const World& world) {
   world.all_reduce(sums.sum);
   world.all_reduce(sums.outer);
   sums.count = world.reduce(sums.count, ReduceOp::kSum);
-  return statistics_of(sums);
+  return fid::statistics_of(sums);
 }
 
 }  // namespace
@@ -52,16 +53,16 @@ void describe_score(Settings& settings) {
               {.group = group});
 }
 
-std::string score_note(const ScoreConfig& score) {
+std::string fid::score_note(const ScoreConfig& score) {
   if (!score.weights.empty()) return "";
   return "no --fid_weights: generated images are scored as fd_builtin, by a "
          "small net of our own; it is no FID";
 }
 
-ImageScore::ImageScore(const World& world, ImageScoreConfig config)
+fid::ImageScore::ImageScore(const World& world, fid::ImageScoreConfig config)
     : world_(world), config_(std::move(config)) {
-  net_ = make_feature_net({.weights = config_.score.weights,
-                           .convention = config_.score.convention});
+  net_ = fid::make_feature_net({.weights = config_.score.weights,
+                                .convention = config_.score.convention});
   net_->to(world.device());
   if (config_.score.statistics.empty()) {
     LOCKSTEP_CHECK(config_.reference != nullptr,
@@ -69,45 +70,45 @@ ImageScore::ImageScore(const World& world, ImageScoreConfig config)
     return;
   }
   world.run_on_rank0_and_broadcast([&] {
-    reference_ = std::make_unique<FeatureStatistics>(
-        read_statistics(config_.score.statistics, *net_));
+    reference_ = std::make_unique<fid::FeatureStatistics>(
+        fid::read_statistics(config_.score.statistics, *net_));
   });
   has_reference_ = true;
 }
 
-ImageScore::~ImageScore() = default;
+fid::ImageScore::~ImageScore() = default;
 
-std::string ImageScore::name() const { return net_->name(); }
+std::string fid::ImageScore::name() const { return net_->name(); }
 
-std::filesystem::path ImageScore::cache() const {
+std::filesystem::path fid::ImageScore::cache() const {
   return config_.folder / "results" / "dataset_stats.npz";
 }
 
 // Hashes images from all over the data: reading all would take as long as the
 // statistics.
-std::string ImageScore::fingerprint() const {
+std::string fid::ImageScore::fingerprint() const {
   const int64_t size = config_.reference->size();
   const int64_t count = std::min(kImagesToTell, size);
   std::vector<at::Tensor> images;
   for (int64_t i = 0; i < count; ++i) {
     images.push_back(config_.reference->get(i * size / count, 0).at(0));
   }
-  return fingerprint_of(images);
+  return fid::fingerprint_of(images);
 }
 
 // What an earlier score has left; of other data or features it is of no use.
-bool ImageScore::load_reference() {
+bool fid::ImageScore::load_reference() {
   if (config_.folder.empty() || config_.max_reference ||
       !std::filesystem::exists(cache())) {
     return false;
   }
   try {
-    const FeatureStatistics kept = read_statistics(cache(), *net_);
+    const fid::FeatureStatistics kept = fid::read_statistics(cache(), *net_);
     if (kept.count != config_.reference->size() ||
-        statistics_data(cache()) != fingerprint()) {
+        fid::statistics_data(cache()) != fingerprint()) {
       return false;
     }
-    reference_ = std::make_unique<FeatureStatistics>(kept);
+    reference_ = std::make_unique<fid::FeatureStatistics>(kept);
     return true;
   } catch (const Error&) {
     return false;
@@ -115,17 +116,17 @@ bool ImageScore::load_reference() {
 }
 
 // A full disk costs time the next time, and no training.
-void ImageScore::keep_reference() const {
+void fid::ImageScore::keep_reference() const {
   if (config_.folder.empty() || config_.max_reference) return;
   try {
     std::filesystem::create_directories(cache().parent_path());
-    write_statistics(cache(), *reference_, *net_, fingerprint());
+    fid::write_statistics(cache(), *reference_, *net_, fingerprint());
   } catch (const IoError&) {
   } catch (const std::filesystem::filesystem_error&) {
   }
 }
 
-bool ImageScore::find_reference(const GoOn& go_on) {
+bool fid::ImageScore::find_reference(const engine::GoOn& go_on) {
   if (has_reference_) return true;
   has_reference_ = world_.run_on_rank0_and_broadcast(
                        [&] { return load_reference() ? 1 : 0; }) != 0;
@@ -140,48 +141,49 @@ bool ImageScore::find_reference(const GoOn& go_on) {
                        .shuffle = false,
                        .uneven = Uneven::kExact});
   const int64_t total =
-      divide_up(divide_up(size, world_.size()), config_.batch_size);
-  FeatureSums sums = empty_sums(net_->width(), world_.device());
+      base::divide_up(base::divide_up(size, world_.size()), config_.batch_size);
+  fid::FeatureSums sums = fid::empty_sums(net_->width(), world_.device());
   Batches batches = loader.epoch(0);
   for (int64_t done = 0; done < total; ++done) {
     if (!go_on(done, total)) return false;
     const auto batch = batches.next();
-    if (batch) add_features(sums, net_->features((*batch)[0]));
+    if (batch) fid::add_features(sums, net_->features((*batch)[0]));
   }
-  const FeatureStatistics all = statistics_of_all(sums, world_);
+  const fid::FeatureStatistics all = statistics_of_all(sums, world_);
   world_.run_on_rank0_and_broadcast([&] {
-    reference_ = std::make_unique<FeatureStatistics>(all);
+    reference_ = std::make_unique<fid::FeatureStatistics>(all);
     keep_reference();
   });
   has_reference_ = true;
   return true;
 }
 
-std::optional<double> ImageScore::measure(ImageScoring& scoring,
-                                          Learner& learner, const Ema* average,
-                                          const GoOn& go_on) {
-  const Learner::Inference inference(learner);
+std::optional<double> fid::ImageScore::measure(ImageScoring& scoring,
+                                               engine::Learner& learner,
+                                               const Ema* average,
+                                               const engine::GoOn& go_on) {
+  const engine::Learner::Inference inference(learner);
   if (!find_reference(go_on)) return std::nullopt;
-  FeatureSums sums = empty_sums(net_->width(), world_.device());
+  fid::FeatureSums sums = fid::empty_sums(net_->width(), world_.device());
   const auto make = [&](const std::vector<int64_t>& items,
                         SampleRandom& random) {
     // Those beyond the number come last and do not count.
     const auto count = std::ranges::count_if(
         items, [&](int64_t item) { return item < config_.num_images; });
     const at::Tensor images = scoring.generate(items, random);
-    add_features(sums, net_->features(images.slice(0, 0, count)));
+    fid::add_features(sums, net_->features(images.slice(0, 0, count)));
   };
-  if (!make_own_items(world_,
-                      {.num_items = config_.num_images,
-                       .batch_size = config_.batch_size,
-                       .seed = config_.seed,
-                       .average = average},
-                      make, go_on)) {
+  if (!engine::make_own_items(world_,
+                              {.num_items = config_.num_images,
+                               .batch_size = config_.batch_size,
+                               .seed = config_.seed,
+                               .average = average},
+                              make, go_on)) {
     return std::nullopt;
   }
-  const FeatureStatistics made = statistics_of_all(sums, world_);
+  const fid::FeatureStatistics made = statistics_of_all(sums, world_);
   return world_.run_on_rank0_and_broadcast(
-      [&] { return frechet_distance(made, *reference_); });
+      [&] { return fid::frechet_distance(made, *reference_); });
 }
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@
 #include "lockstep/train_config.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 
 // What to say at the start of a run that scores; empty for an FID.
 std::string score_note(const ScoreConfig& score);
@@ -47,11 +47,11 @@ class ImageScore {
 
   // Scores images that the weights make, or `average` in their place; equal on
   // all ranks. No value when `go_on` ended it. A collective.
-  std::optional<double> measure(ImageScoring& scoring, Learner& learner,
-                                const Ema* average, const GoOn& go_on);
+  std::optional<double> measure(ImageScoring& scoring, engine::Learner& learner,
+                                const Ema* average, const engine::GoOn& go_on);
 
  private:
-  bool find_reference(const GoOn& go_on);
+  bool find_reference(const engine::GoOn& go_on);
   bool load_reference();
   void keep_reference() const;
   std::string fingerprint() const;
@@ -65,4 +65,4 @@ class ImageScore {
   std::unique_ptr<FeatureStatistics> reference_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

@@ -4,7 +4,7 @@
 
 #include "lockstep/engine/loop.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 
 ImageScoringCallback::ImageScoringCallback(ImageScoring& scoring,
                                            const World& world,
@@ -25,25 +25,26 @@ void ImageScoringCallback::prepare(const World& world) {
 }
 
 // Not at the end of every training: thousands of images take long.
-void ImageScoringCallback::after_step(TrainLoop& loop, const Step& /*step*/) {
-  TrainState& state = loop.state();
+void ImageScoringCallback::after_step(engine::TrainLoop& loop,
+                                      const Step& /*step*/) {
+  engine::TrainState& state = loop.state();
   const auto every = config_.score.score.every;
   state.due.scoring = every && state.step % *every == 0;
 }
 
-bool ImageScoringCallback::due(const TrainLoop& loop) const {
+bool ImageScoringCallback::due(const engine::TrainLoop& loop) const {
   return loop.state().due.scoring;
 }
 
 // With the first moving average where there is one, as samples are made.
-bool ImageScoringCallback::run(TrainLoop& loop) {
+bool ImageScoringCallback::run(engine::TrainLoop& loop) {
   // Left due by a training that had scores, while this one has none.
   if (!score_) prepare(loop.world());
-  TrainState& state = loop.state();
+  engine::TrainState& state = loop.state();
   const auto& averages = loop.learner().averages();
   const auto value = score_->measure(
       scoring_, loop.learner(), averages.empty() ? nullptr : averages.data(),
-      loop.go_on("score", Activity::kScoring));
+      loop.go_on("score", base::Activity::kScoring));
   if (!value) return false;
   state.due.scoring = false;
   if (config_.is_dry_run) return true;
@@ -54,4 +55,4 @@ bool ImageScoringCallback::run(TrainLoop& loop) {
   return true;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

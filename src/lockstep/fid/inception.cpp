@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-namespace lockstep {
+namespace lockstep::fid {
 namespace {
 
 constexpr int64_t kInceptionSide = 299;
@@ -165,4 +165,4 @@ at::Tensor Inception::block_e(std::string_view block, const at::Tensor& x,
       1);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

@@ -9,7 +9,7 @@
 #include "lockstep/fid/feature_net.h"
 #include "lockstep/fid/inception_weights.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 
 // How images become Inception's input; scores of the two differ slightly.
 enum class FidConvention {
@@ -50,4 +50,4 @@ class Inception final : public FeatureNet {
   InceptionWeights weights_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

@@ -13,7 +13,7 @@
 #include "lockstep/formats/crc32.h"
 #include "lockstep/formats/tensor_record.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 namespace {
 
 constexpr double kBatchNormEpsilon = 1e-3;
@@ -135,8 +135,8 @@ class StateDict {
     if (tensor.sizes() != at::IntArrayRef(shape) ||
         !tensor.is_floating_point()) {
       problems_.push_back(fmt::format("{} is {} instead of {}", name,
-                                      shape_text(tensor.sizes().vec()),
-                                      shape_text(shape)));
+                                      base::shape_text(tensor.sizes().vec()),
+                                      base::shape_text(shape)));
       return at::zeros(shape, at::kDouble);
     }
     return tensor.to(at::kDouble).contiguous();
@@ -162,11 +162,11 @@ class StateDict {
 uint32_t checksum_of(const std::vector<at::Tensor>& tensors) {
   std::vector<uint32_t> sums;
   for (const at::Tensor& tensor : tensors) {
-    sums.push_back(
-        crc32_of({static_cast<const std::byte*>(tensor.const_data_ptr()),
-                  tensor.nbytes()}));
+    sums.push_back(formats::crc32_of(
+        {static_cast<const std::byte*>(tensor.const_data_ptr()),
+         tensor.nbytes()}));
   }
-  return crc32_of(std::as_bytes(std::span(sums)));
+  return formats::crc32_of(std::as_bytes(std::span(sums)));
 }
 
 // y = (conv(x) - mean) / sqrt(variance + epsilon) * weight + bias
@@ -224,11 +224,11 @@ InceptionWeights read_inception_weights(const std::filesystem::path& path) {
     throw ConfigError(fmt::format(
         "'{}' does not hold the weights of FID's Inception ({}{}): expected "
         "pt_inception-2015-12-05-6726825d.pth of pytorch-fid",
-        path.string(), join(problems, ", "),
+        path.string(), base::join(problems, ", "),
         more == 0 ? "" : fmt::format(" and {} more", more)));
   }
   weights.checksum = checksum_of(tensors);
   return weights;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

@@ -11,7 +11,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 
 struct InceptionLayer {
   std::string name = {};  // "Mixed_5b.branch1x1"
@@ -44,4 +44,4 @@ struct InceptionWeights {
 // FormatError; all name the path.
 InceptionWeights read_inception_weights(const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

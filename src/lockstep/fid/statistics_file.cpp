@@ -14,15 +14,16 @@
 #include "lockstep/formats/crc32.h"
 #include "lockstep/formats/npz.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 namespace {
 
 constexpr int64_t kInceptionWidth = 2048;
 
 Tree read_arrays(const std::filesystem::path& path) {
-  Value arrays = Value::dict();
-  for (auto& [name, array] : read_npz(path)) arrays[name] = std::move(array);
-  return to_tree(arrays);
+  formats::Value arrays = formats::Value::dict();
+  for (auto& [name, array] : formats::read_npz(path))
+    arrays[name] = std::move(array);
+  return checkpoint::to_tree(arrays);
 }
 
 const at::Tensor* find_array(const Tree& arrays, const char* name) {
@@ -42,8 +43,8 @@ FeatureStatistics mean_and_covariance(const Tree& arrays) {
         !second->is_floating_point()) {
       throw FormatError(fmt::format(
           "{} and {} have the shapes {} and {}; expected [n] and [n, n]", mean,
-          covariance, shape_text(first->sizes().vec()),
-          shape_text(second->sizes().vec())));
+          covariance, base::shape_text(first->sizes().vec()),
+          base::shape_text(second->sizes().vec())));
     }
     return {.mean = first->to(at::kDouble).contiguous(),
             .covariance = second->to(at::kDouble).contiguous()};
@@ -125,12 +126,12 @@ void write_statistics(const std::filesystem::path& path,
   arrays["count"] = at::scalar_tensor(statistics.count, at::kLong);
   arrays["features"] = to_bytes(net.id());
   arrays["data"] = to_bytes(data);
-  NamedTensors records;
-  const Value values = to_value(arrays);
+  formats::NamedTensors records;
+  const formats::Value values = checkpoint::to_value(arrays);
   for (const char* name : {"mu", "sigma", "count", "features", "data"}) {
     records.emplace_back(name, values.at(name).as_tensor());
   }
-  write_npz(path, records);
+  formats::write_npz(path, records);
 }
 
 std::string statistics_data(const std::filesystem::path& path) {
@@ -141,12 +142,13 @@ std::string fingerprint_of(const std::vector<at::Tensor>& images) {
   std::vector<uint32_t> sums;
   for (const at::Tensor& image : images) {
     const at::Tensor whole = image.contiguous();
-    sums.push_back(
-        crc32_of({static_cast<const std::byte*>(whole.const_data_ptr()),
-                  whole.nbytes()}));
+    sums.push_back(formats::crc32_of(
+        {static_cast<const std::byte*>(whole.const_data_ptr()),
+         whole.nbytes()}));
   }
   return fmt::format("crc32 {:08x} of {} images",
-                     crc32_of(std::as_bytes(std::span(sums))), sums.size());
+                     formats::crc32_of(std::as_bytes(std::span(sums))),
+                     sums.size());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

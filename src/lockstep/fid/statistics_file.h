@@ -9,7 +9,7 @@
 #include "lockstep/fid/feature_net.h"
 #include "lockstep/fid/frechet.h"
 
-namespace lockstep {
+namespace lockstep::fid {
 
 // The statistics of a file, for scores with this extractor. Known are the names
 // mu and sigma, and m2 and s2 of the guide of Just-a-DiT. A file that does not
@@ -32,4 +32,4 @@ std::string statistics_data(const std::filesystem::path& path);
 // A text that identifies the images.
 std::string fingerprint_of(const std::vector<at::Tensor>& images);
 
-}  // namespace lockstep
+}  // namespace lockstep::fid

@@ -10,7 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 constexpr const char* kHeader = "x,y,z,roll,pitch,yaw,gripper";
@@ -48,7 +48,7 @@ class CsvRecords {
       fields.clear();
       while (take_field(fields)) {
       }
-      if (fields.size() > 1 || !trim(fields.front()).empty()) return true;
+      if (fields.size() > 1 || !base::trim(fields.front()).empty()) return true;
     }
     return false;
   }
@@ -62,7 +62,7 @@ class CsvRecords {
       fields.push_back(take_quoted());
     } else {
       const size_t size = std::min(rest_.find_first_of(",\n"), rest_.size());
-      fields.emplace_back(trim(rest_.substr(0, size)));
+      fields.emplace_back(base::trim(rest_.substr(0, size)));
       rest_.remove_prefix(size);
     }
     if (rest_.starts_with(',')) {
@@ -106,11 +106,11 @@ class CsvRecords {
 
 // No value unless the text is a number that a float can hold.
 std::optional<float> float_of(std::string_view text) {
-  text = trim(text);
+  text = base::trim(text);
   if (text.size() > 1 && text.front() == '+' && text[1] != '-') {
     text.remove_prefix(1);
   }
-  const auto number = parse_number(text);
+  const auto number = base::parse_number(text);
   constexpr double kMost = std::numeric_limits<float>::max();
   // NaN is not below either.
   if (!number || !(std::abs(*number) <= kMost)) return std::nullopt;
@@ -133,8 +133,9 @@ std::array<size_t, kActionSize> action_columns(
   bool all_named = true;
   for (size_t i = 0; i < kActionSize; ++i) {
     const auto found = std::find_if(
-        header.begin(), header.end(),
-        [&](const std::string& name) { return trim(name) == kActionNames[i]; });
+        header.begin(), header.end(), [&](const std::string& name) {
+          return base::trim(name) == kActionNames[i];
+        });
     all_named = all_named && found != header.end();
     columns[i] = static_cast<size_t>(found - header.begin());
   }
@@ -142,7 +143,7 @@ std::array<size_t, kActionSize> action_columns(
   for (size_t i = 0; i < kActionSize; ++i) columns[i] = i;
   if (std::all_of(header.begin(), header.begin() + kActionSize,
                   [](const std::string& name) {
-                    return parse_number(trim(name)).has_value();
+                    return base::parse_number(base::trim(name)).has_value();
                   })) {
     throw FormatError(fmt::format(
         "{}: the header is missing; write a first line {}", where, kHeader));
@@ -193,4 +194,4 @@ std::string action_csv_text(std::span<const Action> actions) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::formats {
 
 constexpr size_t kActionSize = 7;
 constexpr std::array<std::string_view, kActionSize> kActionNames = {
@@ -35,4 +35,4 @@ std::vector<Action> parse_action_csv(std::string_view content,
 // With the shortest digits that give the same floats again.
 std::string action_csv_text(std::span<const Action> actions);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

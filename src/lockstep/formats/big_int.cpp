@@ -5,7 +5,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 // Two's complement of `digits`, in base 256, lowest first.
@@ -74,4 +74,4 @@ std::string bytes_from_decimal(std::string_view decimal) {
   return digits;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -11,7 +11,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 static_assert(std::endian::native == std::endian::little,
               "files are little-endian and are read without swapping");
@@ -71,4 +71,4 @@ class ByteReader {
   size_t position_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

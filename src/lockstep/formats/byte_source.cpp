@@ -11,10 +11,10 @@
 #include "lockstep/base/files.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 struct ByteSource::File {
-  FileDescriptor descriptor;
+  base::FileDescriptor descriptor;
   std::filesystem::path path;
 };
 
@@ -41,7 +41,7 @@ void ByteSource::read(uint64_t offset, std::span<std::byte> to) const {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       throw IoError(fmt::format("cannot read '{}': {}", file_->path.string(),
-                                errno_text()));
+                                base::errno_text()));
     }
     if (count == 0) {
       throw IoError(fmt::format(
@@ -72,10 +72,11 @@ std::span<const std::byte> ByteSource::in_memory(uint64_t offset,
 
 ByteSource open_source(const std::filesystem::path& path) {
   const auto fail = [&] {
-    return IoError("cannot read '" + path.string() + "': " + errno_text());
+    return IoError("cannot read '" + path.string() +
+                   "': " + base::errno_text());
   };
   // O_NONBLOCK: a pipe without a writer would hold this process for ever.
-  FileDescriptor descriptor(
+  base::FileDescriptor descriptor(
       open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status{};
   if (!descriptor || fstat(descriptor.get(), &status) != 0) throw fail();
@@ -93,4 +94,4 @@ ByteSource open_source(const std::filesystem::path& path) {
   return source;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

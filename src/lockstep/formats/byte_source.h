@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // Copies share the file, which is closed when the last one goes. Replacing the
 // file by a rename changes nothing for them. Safe to use from several threads.
@@ -53,4 +53,4 @@ class ByteSource {
 // Throws IoError when the file cannot be opened or is not a regular file.
 ByteSource open_source(const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -6,7 +6,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/crc32.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 ByteStorage::ByteStorage(ByteSource source, uint64_t offset, uint64_t size,
                          std::optional<Checksum> checksum)
@@ -74,4 +74,4 @@ void ByteStorage::compare(uint32_t crc32) const {
   throw FormatError("the bytes of '" + checksum_->name + "' are damaged (CRC)");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -12,7 +12,7 @@
 
 #include "lockstep/formats/byte_source.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // What a file records about bytes: their CRC, and their name for errors.
 struct Checksum {
@@ -65,4 +65,4 @@ class ByteStorage {
   mutable std::vector<std::byte> kept_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

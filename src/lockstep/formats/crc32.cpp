@@ -3,7 +3,7 @@
 #include <isa-l/crc.h>
 #include <zlib.h>
 
-namespace lockstep {
+namespace lockstep::formats {
 
 uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before) {
   return crc32_gzip_refl(before,
@@ -16,4 +16,4 @@ uint32_t joined_crc32(uint32_t first, uint32_t second, uint64_t second_bytes) {
       crc32_combine(first, second, static_cast<z_off_t>(second_bytes)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

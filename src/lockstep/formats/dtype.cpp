@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 // In the order of the enumerators.
@@ -40,4 +40,4 @@ const DTypeInfo* find_dtype(std::string_view DTypeInfo::* format,
   return found == kTypes.end() ? nullptr : &*found;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

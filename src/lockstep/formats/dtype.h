@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::formats {
 
 enum class DType : uint8_t {
   kFloat64,
@@ -45,4 +45,4 @@ inline int64_t size_bytes(DType dtype) { return dtype_info(dtype).size_bytes; }
 const DTypeInfo* find_dtype(std::string_view DTypeInfo::* format,
                             std::string_view name);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -9,7 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 constexpr int kMaxSide = 65535;  // Two bytes in the file.
@@ -132,4 +132,4 @@ std::string encode_gif(const GifFrames& animation) {
   return bytes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // 8 bits each of red, green and blue, interleaved; rows from top to bottom,
 // frames one after the other.
@@ -26,4 +26,4 @@ struct GifFrames {
 // number of pixels fit together.
 std::string encode_gif(const GifFrames& animation);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

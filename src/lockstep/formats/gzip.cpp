@@ -8,7 +8,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 constexpr size_t kChunk = 1 << 16;
@@ -73,4 +73,4 @@ std::string gunzip(std::string_view bytes, uint64_t max_bytes) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // Whether the bytes begin as a gzip file does.
 bool is_gzip(std::string_view bytes);
@@ -14,4 +14,4 @@ bool is_gzip(std::string_view bytes);
 // is damaged or truncated, or its contents are larger than `max_bytes`.
 std::string gunzip(std::string_view bytes, uint64_t max_bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 [[noreturn]] void refuse_lzf(const char* why) {
@@ -79,4 +79,4 @@ std::vector<uint8_t> decompress_lzf(std::span<const uint8_t> bytes,
   return Decompressor(bytes, size).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // The bytes that were compressed, exactly `size` of them. Throws FormatError
 // for other numbers and for damaged input. Memory grows with the bytes that
@@ -14,4 +14,4 @@ namespace lockstep {
 std::vector<uint8_t> decompress_lzf(std::span<const uint8_t> bytes,
                                     size_t size);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

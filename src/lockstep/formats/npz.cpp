@@ -8,7 +8,7 @@
 #include "lockstep/formats/zip_reader.h"
 #include "lockstep/formats/zip_writer.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 using namespace std::string_view_literals;
@@ -25,7 +25,7 @@ std::string_view value_of(std::string_view header, std::string_view key) {
   if (at == std::string_view::npos) {
     throw FormatError("an array's header has no " + quoted);
   }
-  return trim(header.substr(at + quoted.size()));
+  return base::trim(header.substr(at + quoted.size()));
 }
 
 std::vector<int64_t> read_shape(std::string_view text) {
@@ -34,9 +34,9 @@ std::vector<int64_t> read_shape(std::string_view text) {
     throw FormatError("an array's shape is not a tuple");
   }
   std::vector<int64_t> shape;
-  for (const auto& part : split(text.substr(1, end - 1), ',')) {
-    if (trim(part).empty()) continue;
-    const auto size = parse_integer(trim(part));
+  for (const auto& part : base::split(text.substr(1, end - 1), ',')) {
+    if (base::trim(part).empty()) continue;
+    const auto size = base::parse_integer(base::trim(part));
     if (!size) throw FormatError("an array's shape holds '" + part + "'");
     shape.push_back(*size);
   }
@@ -129,7 +129,7 @@ NamedTensors read_npz(const std::filesystem::path& path) {
 }
 
 void write_npz(const std::filesystem::path& path, const NamedTensors& arrays) {
-  AtomicFile file(path);
+  base::AtomicFile file(path);
   ZipWriter zip(file);
   for (const auto& [name, array] : arrays) {
     const std::string header = make_npy_header(array, name);
@@ -145,4 +145,4 @@ void write_npz(const std::filesystem::path& path, const NamedTensors& arrays) {
   file.commit();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

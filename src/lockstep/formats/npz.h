@@ -6,7 +6,7 @@
 #include "lockstep/formats/byte_source.h"
 #include "lockstep/formats/tensor_record.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // What np.savez and np.savez_compressed write, sorted by name, all of it read
 // and checked. Throws IoError, and FormatError with the path for damaged files
@@ -20,4 +20,4 @@ NamedTensors read_npz(const ByteSource& source);
 // for a type that numpy lacks, such as bfloat16.
 void write_npz(const std::filesystem::path& path, const NamedTensors& arrays);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

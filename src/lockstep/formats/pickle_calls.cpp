@@ -7,7 +7,7 @@
 #include "lockstep/formats/pickle_node.h"
 #include "lockstep/formats/sign.h"
 
-namespace lockstep::pickle {
+namespace lockstep::formats::pickle {
 namespace {
 
 template <typename T>
@@ -142,8 +142,8 @@ Ref make_list(Arena& arena, const Refs& arguments) {
 
 // Protocol 2 writes bytes as _codecs.encode(text, 'latin1').
 Ref make_bytes(Arena& arena, const Refs& arguments) {
-  auto bytes =
-      latin1_from_utf8(expect<std::string_view>(arguments, 0, "a bytes text"));
+  auto bytes = base::latin1_from_utf8(
+      expect<std::string_view>(arguments, 0, "a bytes text"));
   if (!bytes)
     throw FormatError("pickle: an encoded bytes object is not latin1");
   return arena.make(Bytes{*std::move(bytes)});
@@ -240,4 +240,4 @@ Ref load_storage(Arena& arena, Node& id, const FindStorage& find_storage) {
                                .num_bytes = num_bytes});
 }
 
-}  // namespace lockstep::pickle
+}  // namespace lockstep::formats::pickle

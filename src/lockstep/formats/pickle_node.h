@@ -21,7 +21,7 @@
 #include "lockstep/formats/pickle_reader.h"
 #include "lockstep/value.h"
 
-namespace lockstep::pickle {
+namespace lockstep::formats::pickle {
 
 struct Node;
 using Ref = Node*;
@@ -202,4 +202,4 @@ void set_state(Arena& arena, Node& object, Node& state);
 // names.
 Ref load_storage(Arena& arena, Node& id, const FindStorage& find_storage);
 
-}  // namespace lockstep::pickle
+}  // namespace lockstep::formats::pickle

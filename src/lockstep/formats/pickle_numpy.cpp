@@ -4,7 +4,7 @@
 
 #include "lockstep/formats/pickle_node.h"
 
-namespace lockstep::pickle {
+namespace lockstep::formats::pickle {
 namespace {
 
 template <typename T>
@@ -90,4 +90,4 @@ void set_state(Arena& arena, Node& object, Node& state) {
   }
 }
 
-}  // namespace lockstep::pickle
+}  // namespace lockstep::formats::pickle

@@ -9,7 +9,7 @@
 #include "lockstep/formats/big_int.h"
 #include "lockstep/formats/pickle_node.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace pickle {
 namespace {
 
@@ -390,4 +390,4 @@ Value read_pickle(ByteReader& in) {
       });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

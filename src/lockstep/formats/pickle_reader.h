@@ -10,7 +10,7 @@
 #include "lockstep/formats/byte_reader.h"
 #include "lockstep/formats/value.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // Gives the storage with this key, which the pickle says has `num_bytes`; its
 // bytes may be filled in later. Throws FormatError when there is none.
@@ -36,4 +36,4 @@ Value read_pickle(ByteReader& in, const FindStorage& find_storage,
 // writes. Throws FormatError for one that refers to a storage.
 Value read_pickle(ByteReader& in);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/big_int.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 class PickleWriter {
@@ -63,7 +63,7 @@ class PickleWriter {
   }
 
   void put(const std::string& text) {
-    if (!is_utf8(text)) {
+    if (!base::is_utf8(text)) {
       throw FormatError("the string '" + text +
                         "' is not UTF-8, as Python's strings must be; store it "
                         "as Bytes");
@@ -82,7 +82,7 @@ class PickleWriter {
 
   void put(const Bytes& bytes) {
     put_global("_codecs\nencode");
-    put_text(utf8_from_latin1(bytes.data));
+    put_text(base::utf8_from_latin1(bytes.data));
     put_text("latin1");
     out_ += "\x86R";
   }
@@ -186,4 +186,4 @@ class PickleWriter {
 
 Pickle write_pickle(const Value& value) { return PickleWriter().run(value); }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

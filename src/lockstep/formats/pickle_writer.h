@@ -8,7 +8,7 @@
 
 #include "lockstep/formats/value.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 struct Pickle {
   std::string bytes;
@@ -22,4 +22,4 @@ struct Pickle {
 // value must outlive the result, which points to its tensors' bytes.
 Pickle write_pickle(const Value& value);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

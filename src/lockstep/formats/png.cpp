@@ -13,7 +13,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 struct PngEscape {
@@ -279,4 +279,4 @@ void PngReader::read(std::span<uint8_t> pixels) {
   decoder_->require(decoder_->read_pixels(rows));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

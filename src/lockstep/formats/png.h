@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::formats {
 
 enum class PngContent {
   kPhoto,
@@ -75,4 +75,4 @@ class PngReader {
   std::unique_ptr<Decoder> decoder_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -9,7 +9,7 @@
 #include "lockstep/formats/byte_reader.h"
 #include "lockstep/formats/safetensors_header.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 using nlohmann::json;
@@ -140,7 +140,7 @@ void write_safetensors(const std::filesystem::path& path,
   } catch (const json::exception& error) {  // a name that is not UTF-8
     throw FormatError("cannot write '" + path.string() + "': " + error.what());
   }
-  AtomicFile file(path);
+  base::AtomicFile file(path);
   const uint64_t length = header.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
@@ -150,4 +150,4 @@ void write_safetensors(const std::filesystem::path& path,
   file.commit();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

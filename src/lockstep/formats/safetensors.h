@@ -9,7 +9,7 @@
 #include "lockstep/formats/byte_source.h"
 #include "lockstep/formats/tensor_record.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 struct Safetensors {
   NamedTensors tensors;
@@ -35,4 +35,4 @@ void write_safetensors(const std::filesystem::path& path,
 // Whether the bytes begin like such a file.
 bool is_safetensors_file(const ByteSource& source);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -7,7 +7,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/tensor_record.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 using nlohmann::json;
@@ -215,4 +215,4 @@ SafetensorsHeader parse_safetensors_header(std::string_view text) {
   return header;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

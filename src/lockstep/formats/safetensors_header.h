@@ -9,7 +9,7 @@
 
 #include "lockstep/formats/dtype.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 constexpr std::string_view kSafetensorsMetadata = "__metadata__";
 
@@ -31,4 +31,4 @@ struct SafetensorsHeader {
 // Whether the places fit each other is not checked.
 SafetensorsHeader parse_safetensors_header(std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

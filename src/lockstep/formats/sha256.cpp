@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 struct Sha256::Context {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> digest{
@@ -52,4 +52,4 @@ std::string sha256_of(std::string_view bytes) {
   return digest.hex();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

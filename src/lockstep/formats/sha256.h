@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::formats {
 
 class Sha256 {
  public:
@@ -29,4 +29,4 @@ class Sha256 {
 
 std::string sha256_of(std::string_view bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -1,6 +1,6 @@
 #include "lockstep/formats/sign.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 // Flips the last bit of the part that ends at `first`, and of every part that
@@ -40,4 +40,4 @@ void conjugate(DType dtype, std::span<std::byte> numbers) {
   flip(numbers, size, size);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

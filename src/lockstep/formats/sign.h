@@ -6,7 +6,7 @@
 
 #include "lockstep/formats/dtype.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 bool is_complex(DType dtype);
 
@@ -17,4 +17,4 @@ bool has_sign_bit(DType dtype);
 void negate(DType dtype, std::span<std::byte> numbers);     // has_sign_bit()
 void conjugate(DType dtype, std::span<std::byte> numbers);  // is_complex()
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

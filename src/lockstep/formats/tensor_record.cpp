@@ -7,7 +7,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/sign.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 // Copies the elements of dimension `dim` and those inside it.
@@ -27,8 +27,8 @@ void pack(const TensorRecord& tensor, size_t dim, const std::byte* from,
 
 [[noreturn]] void refuse_tensor(const TensorRecord& tensor,
                                 const std::string& why) {
-  throw FormatError("a tensor of shape " + shape_text(tensor.shape) + " " +
-                    why);
+  throw FormatError("a tensor of shape " + base::shape_text(tensor.shape) +
+                    " " + why);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ int64_t num_elements(std::span<const int64_t> shape) {
   bool is_empty = false;
   for (const int64_t size : shape) {
     if (size < 0 || (size > 0 && __builtin_mul_overflow(count, size, &count))) {
-      throw FormatError("a tensor's shape " + shape_text(shape) +
+      throw FormatError("a tensor's shape " + base::shape_text(shape) +
                         " is impossible");
     }
     is_empty = is_empty || size == 0;
@@ -136,4 +136,4 @@ std::shared_ptr<const ByteStorage> packed_elements(const TensorRecord& tensor) {
   return ByteStorage::own(std::move(bytes));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -13,7 +13,7 @@
 #include "lockstep/formats/byte_storage.h"
 #include "lockstep/formats/dtype.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // Tensors that point to one ByteStorage share memory, as tied weights do.
 struct TensorRecord {
@@ -58,4 +58,4 @@ size_t num_bytes(const TensorRecord& tensor);
 // lie there so, otherwise a copy. Throws as ByteStorage::read().
 std::shared_ptr<const ByteStorage> packed_elements(const TensorRecord& tensor);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -10,7 +10,7 @@
 #include "lockstep/formats/zip_reader.h"
 #include "lockstep/formats/zip_writer.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 constexpr std::string_view kPickle = "/data.pkl";
@@ -100,7 +100,7 @@ Value read_torch_file(const std::filesystem::path& path, TorchFileCheck check) {
 
 void write_torch_file(const std::filesystem::path& path, const Value& value) {
   const Pickle pickle = write_pickle(value);
-  AtomicFile file(path);
+  base::AtomicFile file(path);
   ZipWriter zip(file);
   const auto add = [&](const std::string& name,
                        std::span<const std::byte> data) {
@@ -116,4 +116,4 @@ void write_torch_file(const std::filesystem::path& path, const Value& value) {
   file.commit();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -6,7 +6,7 @@
 #include "lockstep/formats/byte_source.h"
 #include "lockstep/formats/value.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 enum class TorchFileCheck {
   kAll,        // The CRC of all that is used: reads the whole file.
@@ -32,4 +32,4 @@ void write_torch_file(const std::filesystem::path& path, const Value& value);
 // Whether the bytes begin like either kind of file.
 bool is_torch_file(const ByteSource& source);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

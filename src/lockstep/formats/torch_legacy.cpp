@@ -6,7 +6,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/pickle_reader.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 constexpr int64_t kLegacyVersion = 1001;
@@ -81,4 +81,4 @@ Value read_legacy_torch_file(const ByteSource& source) {
   return value;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -6,7 +6,7 @@
 #include "lockstep/formats/byte_source.h"
 #include "lockstep/formats/value.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // How such a file begins: the pickle of the number 0x1950a86a20f9469cfc6c.
 constexpr std::string_view kLegacyTorchMagic{
@@ -15,4 +15,4 @@ constexpr std::string_view kLegacyTorchMagic{
 // Throws FormatError and IoError.
 Value read_legacy_torch_file(const ByteSource& source);
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

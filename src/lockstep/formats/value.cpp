@@ -6,10 +6,11 @@
 
 namespace lockstep {
 
-static_assert(sizeof(Value) <= 40);
+static_assert(sizeof(formats::Value) <= 40);
 
 std::string_view kind_text(size_t alternative) {
-  constexpr std::array<std::string_view, std::variant_size_v<Value::Data>>
+  constexpr std::array<std::string_view,
+                       std::variant_size_v<formats::Value::Data>>
       kTexts = {"None",     "a bool",   "an integer", "a big integer",
                 "a number", "a string", "bytes",      "a tensor",
                 "a list",   "a tuple",  "a dict",     "an object"};

@@ -9,7 +9,7 @@
 #include "lockstep/formats/tensor_record.h"
 #include "lockstep/value.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 using Value = BasicValue<TensorRecord>;
 
@@ -61,4 +61,4 @@ BasicValue<To> map_tensors(const BasicValue<From>& value,
       value.data());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -5,7 +5,7 @@
 #include "lockstep/base/utf8.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 bool is_plain_name(const std::string& file) {
@@ -27,7 +27,7 @@ std::map<std::string, std::string> parse_weight_index(std::string_view json) {
       files.emplace(name, file.get<std::string>());
     }
   } catch (const nlohmann::json::exception& error) {
-    throw FormatError(as_utf8(error.what()));
+    throw FormatError(base::as_utf8(error.what()));
   }
   for (const auto& [name, file] : files) {
     if (!is_plain_name(file)) {
@@ -38,4 +38,4 @@ std::map<std::string, std::string> parse_weight_index(std::string_view json) {
   return files;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lockstep::zip {
+namespace lockstep::formats::zip {
 
 constexpr uint32_t kLocalHeader = 0x04034b50;  // "PK\3\4"
 constexpr uint32_t kCentralHeader = 0x02014b50;
@@ -23,4 +23,4 @@ constexpr uint16_t kZip64Extra = 1;
 constexpr uint32_t kSeeZip64 =
     0xffffffff;  // the true value is in an extra field
 
-}  // namespace lockstep::zip
+}  // namespace lockstep::formats::zip

@@ -11,7 +11,7 @@
 #include "lockstep/formats/crc32.h"
 #include "lockstep/formats/zip_layout.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 constexpr uint16_t kEncrypted = 1U << 0;
@@ -283,4 +283,4 @@ std::shared_ptr<const ByteStorage> ZipReader::read(
   return content;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

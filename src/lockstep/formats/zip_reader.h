@@ -11,7 +11,7 @@
 #include "lockstep/formats/byte_source.h"
 #include "lockstep/formats/byte_storage.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 struct ZipEntry {
   std::string name;
@@ -49,4 +49,4 @@ class ZipReader {
   std::vector<ZipEntry> entries_;  // sorted by name
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

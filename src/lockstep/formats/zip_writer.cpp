@@ -7,7 +7,7 @@
 #include "lockstep/formats/crc32.h"
 #include "lockstep/formats/zip_layout.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 namespace {
 
 constexpr uint64_t kEntryAlignment = 64;
@@ -141,4 +141,4 @@ void ZipWriter::finish() {
   file_.write(out);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -10,14 +10,14 @@
 
 #include "lockstep/base/atomic_file.h"
 
-namespace lockstep {
+namespace lockstep::formats {
 
 // Every entry's data begins at a multiple of 64 bytes, so that it can be
 // mapped. zip64 fields appear only where an entry or the archive exceeds 4 GiB.
 class ZipWriter {
  public:
   // `file` must be empty and outlive the writer.
-  explicit ZipWriter(AtomicFile& file) : file_(file) {}
+  explicit ZipWriter(base::AtomicFile& file) : file_(file) {}
 
   void add(std::string_view name, std::span<const std::byte> data);
 
@@ -32,8 +32,8 @@ class ZipWriter {
     uint64_t offset = 0;
   };
 
-  AtomicFile& file_;
+  base::AtomicFile& file_;
   std::vector<Entry> entries_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::formats

@@ -40,7 +40,7 @@ uint64_t hash_of(const at::Tensor& tensor) {
   const at::Tensor packed = tensor.detach().contiguous();
   const auto num_bytes = static_cast<int64_t>(packed.nbytes());
   if (packed.is_cuda()) {
-    return cuda_function<uint64_t(const void*, int64_t, int)>(
+    return tensor::cuda_function<uint64_t(const void*, int64_t, int)>(
         "lockstep_cuda_hash_words")(packed.const_data_ptr(), num_bytes,
                                     packed.device().index());
   }

@@ -6,7 +6,7 @@
 #include "lockstep/kernels/qk_norm_rope_request.h"
 #include "lockstep/tensor/cuda_library.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 namespace {
 
 bool has_qk_norm_rope_kernel(const at::Tensor& qkv, const QkNorms& norms,
@@ -46,7 +46,7 @@ void norm_and_rotate_on_cuda(const at::Tensor& qkv, const QkNorms& norms,
       .type = qkv.scalar_type() == at::kHalf ? HalfType::kFloat16
                                              : HalfType::kBfloat16};
   const c10::impl::VirtualGuardImpl cuda(qkv.device().type());
-  cuda_function<void(const QkNormRopeRequest*, void*)>(
+  tensor::cuda_function<void(const QkNormRopeRequest*, void*)>(
       "lockstep_cuda_qk_norm_rope")(
       &request, cuda.getStreamNativeHandle(cuda.getStream(qkv.device())));
 }
@@ -77,4 +77,4 @@ QueriesAndKeys qk_norm_rope(const at::Tensor& qkv, const QkNorms& norms,
           .keys = norm_and_rotate(keys, norms.keys, table)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

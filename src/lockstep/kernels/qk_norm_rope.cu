@@ -13,14 +13,14 @@
 
 namespace {
 
-using lockstep::HalfType;
-using lockstep::QkNormRopeRequest;
+using lockstep::kernels::HalfType;
+using lockstep::kernels::QkNormRopeRequest;
 
-using lockstep::kWarp;
-using lockstep::sum_of_warp;
+using lockstep::kernels::kWarp;
+using lockstep::kernels::sum_of_warp;
 
 constexpr int kHeadsPerBlock = 8;
-constexpr int kPairsPerLane = lockstep::kMaxRopeHeadSize / 2 / kWarp;
+constexpr int kPairsPerLane = lockstep::kernels::kMaxRopeHeadSize / 2 / kWarp;
 
 // A warp takes a head of a token's query or key; a lane has both channels of
 // the pairs that it rotates.

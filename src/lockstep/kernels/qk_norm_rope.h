@@ -5,7 +5,7 @@
 #include "lockstep/kernels/token_norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 struct QueriesAndKeys {
   at::Tensor queries = {};
@@ -25,4 +25,4 @@ struct QkNorms {
 QueriesAndKeys qk_norm_rope(const at::Tensor& qkv, const QkNorms& norms,
                             const RopeTable& table);
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -6,7 +6,7 @@
 
 #include "lockstep/kernels/token_norm_request.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 constexpr int64_t kMaxRopeHeadSize = 128;
 
@@ -25,4 +25,4 @@ struct QkNormRopeRequest {
   HalfType type = HalfType::kBfloat16;  // Of qkv, weights and biases.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

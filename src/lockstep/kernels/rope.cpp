@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace lockstep {
+namespace lockstep::kernels {
 namespace {
 
 // The other channel of each pair.
@@ -45,4 +45,4 @@ RopeTable moved_to(const RopeTable& table, const at::TensorOptions& options) {
   return moved;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

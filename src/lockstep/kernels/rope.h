@@ -8,7 +8,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 // Which channels form a pair.
 enum class RopePairs {
@@ -38,4 +38,4 @@ RopeTable slice_positions(const RopeTable& table, int64_t begin, int64_t end);
 // dtype: of the channels that will be rotated.
 RopeTable moved_to(const RopeTable& table, const at::TensorOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -8,7 +8,7 @@
 #include "lockstep/kernels/token_norm_request.h"
 #include "lockstep/tensor/cuda_library.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 namespace {
 
 // What the kernel reads at once.
@@ -41,7 +41,7 @@ at::Tensor norm_on_cuda(const at::Tensor& x, const TokenNorm& norm) {
       .eps = static_cast<float>(norm.eps),
       .type = type == at::kHalf ? HalfType::kFloat16 : HalfType::kBfloat16};
   const c10::impl::VirtualGuardImpl cuda(x.device().type());
-  cuda_function<void(const TokenNormRequest*, void*)>(
+  tensor::cuda_function<void(const TokenNormRequest*, void*)>(
       "lockstep_cuda_norm_tokens")(
       &request, cuda.getStreamNativeHandle(cuda.getStream(x.device())));
   return out;
@@ -64,4 +64,4 @@ at::Tensor norm_tokens(const at::Tensor& x, const TokenNorm& norm) {
       .to(type);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -13,11 +13,11 @@
 
 namespace {
 
-using lockstep::HalfType;
-using lockstep::TokenNormRequest;
+using lockstep::kernels::HalfType;
+using lockstep::kernels::TokenNormRequest;
 
-using lockstep::kWarp;
-using lockstep::sum_of_warp;
+using lockstep::kernels::kWarp;
+using lockstep::kernels::sum_of_warp;
 
 constexpr int kRowsPerBlock = 4;
 

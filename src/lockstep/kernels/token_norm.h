@@ -3,7 +3,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 struct TokenNorm {
   at::Tensor weight = {};  // [D]
@@ -19,4 +19,4 @@ at::Tensor norm_tokens(const at::Tensor& x, const TokenNorm& norm);
 // True when autograd would have to know an operation on these.
 bool any_takes_gradient(at::TensorList tensors);
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

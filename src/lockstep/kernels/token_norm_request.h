@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 enum class HalfType : int { kFloat16, kBfloat16 };
 
@@ -19,4 +19,4 @@ struct TokenNormRequest {
   HalfType type = HalfType::kBfloat16;  // Of all but x.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

@@ -1,7 +1,7 @@
 // What the 32 threads of a warp do together.
 #pragma once
 
-namespace lockstep {
+namespace lockstep::kernels {
 
 constexpr int kWarp = 32;
 
@@ -13,4 +13,4 @@ __device__ inline float sum_of_warp(float value) {
   return value;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

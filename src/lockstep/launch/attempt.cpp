@@ -17,7 +17,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/process_activity.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr double kSweepSeconds = 2;         // for descendants after SIGTERM
@@ -28,7 +28,7 @@ constexpr double kCauseSeconds = 0.5;       // between a victim and its cause
 constexpr double kReportSeconds = 5;        // while the cause may still report
 
 int milliseconds_until(int64_t deadline_ns) {
-  const int64_t left = deadline_ns - monotonic_ns();
+  const int64_t left = deadline_ns - base::monotonic_ns();
   return static_cast<int>(std::max<int64_t>(0, left / 1'000'000 + 1));
 }
 
@@ -40,8 +40,9 @@ Attempt::Attempt(const Plan& plan, WorkerGroup& group,
       group_(group),
       surroundings_(surroundings),
       silence_(plan.timeout_seconds) {
-  next_check_ns_ = monotonic_ns() +
-                   static_cast<int64_t>(kCheckSeconds * double{kNsPerSecond});
+  next_check_ns_ =
+      base::monotonic_ns() +
+      static_cast<int64_t>(kCheckSeconds * double{base::kNsPerSecond});
 }
 
 AttemptResult Attempt::run() {
@@ -99,11 +100,11 @@ int64_t Attempt::next_deadline_ns() const {
 }
 
 void Attempt::set_deadline(double seconds) {
-  deadline_ns_ =
-      monotonic_ns() + static_cast<int64_t>(seconds * double{kNsPerSecond});
+  deadline_ns_ = base::monotonic_ns() +
+                 static_cast<int64_t>(seconds * double{base::kNsPerSecond});
 }
 
-bool Attempt::is_late() const { return monotonic_ns() >= deadline_ns_; }
+bool Attempt::is_late() const { return base::monotonic_ns() >= deadline_ns_; }
 
 bool Attempt::has_live_workers() const {
   return std::any_of(group_.workers.begin(), group_.workers.end(),
@@ -131,10 +132,11 @@ void Attempt::handle_signal(int signal) {
   if (stage_ == Stage::kRunning) {
     is_stopped_ = true;
     end_workers(signal);
-    surroundings_.err.write(fmt::format(
-        "lockstep: {} received, ending {} process{}\n", signal_name(signal),
-        plan_.num_processes, plan_.num_processes == 1 ? "" : "es"));
-    if (signal == SIGINT) patience_.emplace(monotonic_ns());
+    surroundings_.err.write(
+        fmt::format("lockstep: {} received, ending {} process{}\n",
+                    base::signal_name(signal), plan_.num_processes,
+                    plan_.num_processes == 1 ? "" : "es"));
+    if (signal == SIGINT) patience_.emplace(base::monotonic_ns());
   } else if (signal == SIGINT) {
     // Whoever presses Ctrl-C while the job ends does not want to wait.
     patience_.reset();
@@ -193,19 +195,22 @@ void Attempt::check_failures() {
   // A rank closes its connections before it has reported why, and a loaded
   // machine or a GPU's memory makes it end much later: leave it time. One that
   // left with 0 has nothing more to report.
-  if (victim_ended_ns_ == 0) victim_ended_ns_ = monotonic_ns();
+  if (victim_ended_ns_ == 0) victim_ended_ns_ = base::monotonic_ns();
   const double patience = has_leaver() ? kCauseSeconds : kReportSeconds;
   cause_deadline_ns_ =
-      victim_ended_ns_ + static_cast<int64_t>(patience * double{kNsPerSecond});
-  if (!has_live_workers() || monotonic_ns() >= cause_deadline_ns_) {
+      victim_ended_ns_ +
+      static_cast<int64_t>(patience * double{base::kNsPerSecond});
+  if (!has_live_workers() || base::monotonic_ns() >= cause_deadline_ns_) {
     end_workers(SIGTERM);
   }
 }
 
 void Attempt::check_collectives() {
-  if (stage_ != Stage::kRunning || monotonic_ns() < next_check_ns_) return;
-  next_check_ns_ = monotonic_ns() +
-                   static_cast<int64_t>(kCheckSeconds * double{kNsPerSecond});
+  if (stage_ != Stage::kRunning || base::monotonic_ns() < next_check_ns_)
+    return;
+  next_check_ns_ =
+      base::monotonic_ns() +
+      static_cast<int64_t>(kCheckSeconds * double{base::kNsPerSecond});
   std::vector<RankSnapshot> ranks;
   for (const Worker& worker : group_.workers) {
     ranks.push_back(worker.snapshot());
@@ -243,15 +248,17 @@ void Attempt::find_overdue(std::span<const RankSnapshot> ranks) {
         .exit_code = kTimeoutExitCode,
         .unix_time = unix_now(),
         .error_file = "<N/A>",
-        .error = ErrorReport{.message = fmt::format(
-                                 "TimeoutError: {} #{} runs for {}, longer "
-                                 "than the limit of {}, and the worker did not "
-                                 "end itself; lockstep run ends the job",
-                                 collective_name(rank.status->collective),
-                                 rank.status->collectives_started,
-                                 duration_text(rank.status->collective_seconds),
-                                 duration_text(limit)),
-                             .callstack = ""},
+        .error =
+            base::ErrorReport{
+                .message = fmt::format(
+                    "TimeoutError: {} #{} runs for {}, longer "
+                    "than the limit of {}, and the worker did not "
+                    "end itself; lockstep run ends the job",
+                    base::collective_name(rank.status->collective),
+                    rank.status->collectives_started,
+                    base::duration_text(rank.status->collective_seconds),
+                    base::duration_text(limit)),
+                .callstack = ""},
         .last_lines = {}};
   }
 }
@@ -273,8 +280,8 @@ void Attempt::end_workers(int signal) {
   set_deadline(plan_.options.shutdown_timeout);
 }
 
-std::vector<TrainingStatus> Attempt::trainings(Who who) const {
-  std::vector<TrainingStatus> result;
+std::vector<base::TrainingStatus> Attempt::trainings(Who who) const {
+  std::vector<base::TrainingStatus> result;
   for (const Worker& worker : group_.workers) {
     if (who == Who::kAlive && !worker.is_alive()) continue;
     if (const auto training = worker.training.read()) {
@@ -299,9 +306,9 @@ void Attempt::wait_for_save() {
   const auto training = combine(trainings(Who::kAlive));
   if (!training || !will_save(*training)) return;
   set_deadline(plan_.options.shutdown_timeout);
-  const int64_t now = monotonic_ns();
+  const int64_t now = base::monotonic_ns();
   const std::string words = patience_->take_message(*training, now);
-  next_look_ns_ = std::min(patience_->next_ns(), now + kNsPerSecond);
+  next_look_ns_ = std::min(patience_->next_ns(), now + base::kNsPerSecond);
   if (!words.empty()) surroundings_.err.write("lockstep: " + words + "\n");
 }
 
@@ -405,4 +412,4 @@ AttemptResult Attempt::result() {
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

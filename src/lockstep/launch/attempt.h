@@ -18,7 +18,7 @@
 #include "lockstep/launch/stop_patience.h"
 #include "lockstep/launch/verdict.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct AttemptResult {
   enum class Kind {
@@ -73,7 +73,7 @@ class Attempt {
   void record_end(pid_t pid, int wait_status, const rusage& usage);
   // For workers that train and save: also ended ones, or only those alive.
   enum class Who { kAll, kAlive };
-  std::vector<TrainingStatus> trainings(Who who) const;
+  std::vector<base::TrainingStatus> trainings(Who who) const;
   bool has_failed_worker() const;
   void wait_for_save();
   void check_failures();
@@ -111,4 +111,4 @@ class Attempt {
   std::vector<ProcessInfo> survivors_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

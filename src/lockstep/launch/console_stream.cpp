@@ -10,7 +10,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/terminal.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // A pipe that is ready for writing takes at least PIPE_BUF bytes at once.
@@ -37,7 +37,7 @@ void ConsoleStream::write_on_terminal(std::string_view text, int writer) {
   // can meet a frame that is not known here.
   const bool is_over_frame =
       writer == kLauncher || (!frame_.empty() && writer != frame_writer_);
-  if (is_over_frame) pending_ += kEraseToEnd;
+  if (is_over_frame) pending_ += base::kEraseToEnd;
   pending_ += text;
   if (text.ends_with('\r')) {
     frame_ = text;
@@ -76,7 +76,7 @@ void ConsoleStream::flush() {
 }
 
 void ConsoleStream::drop_pending() {
-  if (loss_reason_.empty()) loss_reason_ = errno_text();
+  if (loss_reason_.empty()) loss_reason_ = base::errno_text();
   lost_lines_ +=
       std::count(pending_.begin() + static_cast<std::ptrdiff_t>(sent_),
                  pending_.end(), '\n');
@@ -97,4 +97,4 @@ void flush_all(std::span<ConsoleStream* const> consoles, int cancel_fd) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

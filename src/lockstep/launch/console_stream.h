@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Never blocks: what the reader of the stream does not take yet waits here, so
 // that a slow terminal cannot keep the launcher from seeing a signal.
@@ -55,4 +55,4 @@ class ConsoleStream {
 // readable.
 void flush_all(std::span<ConsoleStream* const> consoles, int cancel_fd);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

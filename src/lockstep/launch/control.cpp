@@ -9,9 +9,10 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
-ControlReader::ControlReader(FileDescriptor pipe, FileDescriptor answers)
+ControlReader::ControlReader(base::FileDescriptor pipe,
+                             base::FileDescriptor answers)
     : pipe_(std::move(pipe)), answers_(std::move(answers)) {
   for (const int fd : {pipe_.get(), answers_.get()}) {
     fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -36,14 +37,14 @@ std::vector<int> ControlReader::read() {
 ControlPipe make_control_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw IoError("cannot make a pipe: " + errno_text());
+    throw IoError("cannot make a pipe: " + base::errno_text());
   }
-  return {.read_end = FileDescriptor(ends[0]),
-          .write_end = FileDescriptor(ends[1])};
+  return {.read_end = base::FileDescriptor(ends[0]),
+          .write_end = base::FileDescriptor(ends[1])};
 }
 
-void send_signal(const FileDescriptor& write_end, int signal) {
-  write_all(write_end.get(), std::string(1, static_cast<char>(signal)));
+void send_signal(const base::FileDescriptor& write_end, int signal) {
+  base::write_all(write_end.get(), std::string(1, static_cast<char>(signal)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

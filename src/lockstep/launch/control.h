@@ -7,11 +7,11 @@
 
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 class ControlReader {
  public:
-  ControlReader(FileDescriptor pipe, FileDescriptor answers);
+  ControlReader(base::FileDescriptor pipe, base::FileDescriptor answers);
 
   int fd() const { return pipe_.get(); }
   // The signals that arrived since the last call, which are answered by it.
@@ -20,17 +20,17 @@ class ControlReader {
   bool is_abandoned() const { return is_abandoned_; }
 
  private:
-  FileDescriptor pipe_;
-  FileDescriptor answers_;
+  base::FileDescriptor pipe_;
+  base::FileDescriptor answers_;
   bool is_abandoned_ = false;
 };
 
 struct ControlPipe {
-  FileDescriptor read_end;
-  FileDescriptor write_end;
+  base::FileDescriptor read_end;
+  base::FileDescriptor write_end;
 };
 ControlPipe make_control_pipe();  // Throws IoError.
 
-void send_signal(const FileDescriptor& write_end, int signal);
+void send_signal(const base::FileDescriptor& write_end, int signal);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

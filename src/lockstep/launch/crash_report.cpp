@@ -13,7 +13,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/elf_symbols.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,7 +23,7 @@ constexpr size_t kMaxNameLength = 200;  // Templates of ATen are long.
 
 // Whatever a worker put there: only a regular file is read, and not all of it.
 std::string read_beginning(const fs::path& path) {
-  const FileDescriptor file(
+  const base::FileDescriptor file(
       open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   struct stat info{};
   if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -59,7 +59,7 @@ std::string cause_of(const std::string& header) {
   const auto at = header.find(" thread ");
   const std::string thread =
       at == std::string::npos ? "?" : header.substr(at + 8);
-  const auto words = split(header, ' ');
+  const auto words = base::split(header, ' ');
   if (words.size() < 4) return "in thread " + thread;
   if (words[2] == "raised") {
     return fmt::format("raised by the process itself, in thread {}", thread);
@@ -95,7 +95,7 @@ std::string frame_text(const std::string& line) {
 }
 
 std::optional<CrashReport> read_crash_file(const fs::path& path) {
-  const auto lines = split(read_beginning(path), '\n');
+  const auto lines = base::split(read_beginning(path), '\n');
   if (!lines[0].starts_with("signal ")) return std::nullopt;
   CrashReport report{.cause = without_control_characters(cause_of(lines[0])),
                      .stack = {}};
@@ -106,4 +106,4 @@ std::optional<CrashReport> read_crash_file(const fs::path& path) {
   return report;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

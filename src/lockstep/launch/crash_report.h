@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct CrashReport {
   std::string cause;               // "invalid address 0x10 in thread train"
@@ -20,4 +20,4 @@ std::optional<CrashReport> read_crash_file(const std::filesystem::path& path);
 // exported are looked up in the file.
 std::string frame_text(const std::string& line);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -11,7 +11,7 @@
 
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr uint64_t kMaxNameBytes = 4096;
@@ -45,7 +45,7 @@ class Reader {
   }
 
  private:
-  FileDescriptor fd_;
+  base::FileDescriptor fd_;
   uint64_t size_ = 0;
 };
 
@@ -91,4 +91,4 @@ std::optional<SymbolPlace> find_symbol(const std::filesystem::path& file,
   return std::nullopt;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

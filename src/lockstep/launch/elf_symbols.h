@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct SymbolPlace {
   std::string name;     // Mangled.
@@ -18,4 +18,4 @@ struct SymbolPlace {
 std::optional<SymbolPlace> find_symbol(const std::filesystem::path& file,
                                        uint64_t address);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

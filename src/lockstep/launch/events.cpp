@@ -7,7 +7,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 using nlohmann::ordered_json;
@@ -21,7 +21,7 @@ struct EventFacts {
 
 ordered_json raw_error(const Failure* failure) {
   if (failure == nullptr) return nullptr;
-  const auto file = failure->error ? try_read_file(failure->error_file)
+  const auto file = failure->error ? base::try_read_file(failure->error_file)
                                    : std::optional<std::string>();
   return file.value_or(ordered_json{{"message", "<NONE>"}}.dump());
 }
@@ -55,7 +55,7 @@ std::string event_line(const Plan& plan, int attempt, const EventFacts& facts) {
       {"worker_id",
        facts.rank ? ordered_json(std::to_string(facts.pid)) : nothing},
       {"role", plan.options.role},
-      {"hostname", host_name()},
+      {"hostname", base::host_name()},
       {"state", facts.state},
       {"total_run_time", 0},
       {"rdzv_backend", "static"},
@@ -112,4 +112,4 @@ std::string end_events(const Plan& plan, int attempt,
   return text + event_line(plan, attempt, {.state = "SUCCEEDED"});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -9,7 +9,7 @@
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/plan.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // An event START per worker; `workers` are their process ids by rank.
 std::string start_events(const Plan& plan, int attempt,
@@ -22,4 +22,4 @@ std::string end_events(const Plan& plan, int attempt,
                        std::span<const pid_t> workers,
                        const AttemptResult& result);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

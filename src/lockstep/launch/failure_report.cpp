@@ -12,20 +12,20 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr size_t kWidth = 60;
 
 std::string indented(const std::string& text) {
-  return replace_all(std::string(trim(text)), "\n", "\n  ");
+  return base::replace_all(std::string(base::trim(text)), "\n", "\n  ");
 }
 
 // torchrun shows the Python traceback where there is one; its last line is the
 // message.
-std::string own_message(const ErrorReport& error) {
-  return indented(printable_text(error.callstack.empty() ? error.message
-                                                         : error.callstack));
+std::string own_message(const base::ErrorReport& error) {
+  return indented(base::printable_text(
+      error.callstack.empty() ? error.message : error.callstack));
 }
 
 std::string crash_text(const Failure& failure) {
@@ -47,13 +47,14 @@ std::string explanation(const Failure& failure) {
   if (failure.exit_code < 0) {
     const int signal = -failure.exit_code;
     text = fmt::format("Signal {} ({}) received by PID {}", signal,
-                       signal_name(signal), failure.pid);
-    const std::string meaning =
-        failure.meaning.empty() ? signal_meaning(signal) : failure.meaning;
+                       base::signal_name(signal), failure.pid);
+    const std::string meaning = failure.meaning.empty()
+                                    ? base::signal_meaning(signal)
+                                    : failure.meaning;
     if (!meaning.empty()) text += "\n  meaning   : " + meaning;
     if (failure.peak_bytes > 0) {
       text += fmt::format("\n  memory    : {} resident at its peak",
-                          bytes_text(failure.peak_bytes));
+                          base::bytes_text(failure.peak_bytes));
     }
     text += crash_text(failure);
   } else {
@@ -75,8 +76,8 @@ std::string failure_block(size_t index, const std::string& host,
       "  exitcode  : {} (pid: {})\n"
       "  error_file: {}\n"
       "  traceback : {}\n",
-      index, local_timestamp(static_cast<int64_t>(failure.unix_time)), host,
-      failure.rank, failure.local_rank, failure.exit_code, failure.pid,
+      index, base::local_timestamp(static_cast<int64_t>(failure.unix_time)),
+      host, failure.rank, failure.local_rank, failure.exit_code, failure.pid,
       failure.error ? failure.error_file : "<N/A>", explanation(failure));
 }
 
@@ -117,7 +118,7 @@ int exit_code_for(std::span<const Failure> failures) {
 }
 
 std::string ending_text(const Failure& failure) {
-  if (failure.exit_code < 0) return signal_name(-failure.exit_code);
+  if (failure.exit_code < 0) return base::signal_name(-failure.exit_code);
   if (failure.exit_code == 0) return "exited with 0 before the others";
   return "exit code " + std::to_string(failure.exit_code);
 }
@@ -142,4 +143,4 @@ std::string failure_report(const std::string& title, const std::string& host,
   return text + border + "\n";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -12,7 +12,7 @@
 #include "lockstep/base/error_file.h"
 #include "lockstep/launch/crash_report.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // One worker that failed.
 struct Failure {
@@ -24,9 +24,9 @@ struct Failure {
       false;  // the launcher ended it after it had reported its error
   double unix_time = 0;  // when it failed, as well as known
   std::string error_file;
-  std::optional<ErrorReport> error;     // what the worker reported itself
-  std::vector<std::string> last_lines;  // of its stderr
-  int64_t peak_bytes = 0;               // the most memory it had resident
+  std::optional<base::ErrorReport> error;  // what the worker reported itself
+  std::vector<std::string> last_lines;     // of its stderr
+  int64_t peak_bytes = 0;                  // the most memory it had resident
   std::string meaning = {};   // of its signal, where more is known than usual
   std::string position = {};  // "step 12, forward"; empty for foreign programs
   std::optional<CrashReport> crash = {};  // the stack that it left
@@ -53,4 +53,4 @@ std::string failure_report(const std::string& title, const std::string& host,
                            std::span<const Failure> failures,
                            const std::string& extra);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

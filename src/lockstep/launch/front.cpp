@@ -17,7 +17,7 @@
 #include "lockstep/launch/log_folder.h"
 #include "lockstep/launch/port.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 bool is_ignored(int signal) {
@@ -83,8 +83,9 @@ struct JobStart {
   const pid_t keeper = fork();
   if (keeper == 0) run_keeper(start);
   if (keeper < 0) {
-    const IoError error("cannot start a process: " + errno_text());
-    write_all(STDERR_FILENO, std::string("lockstep: ") + error.what() + "\n");
+    const IoError error("cannot start a process: " + base::errno_text());
+    base::write_all(STDERR_FILENO,
+                    std::string("lockstep: ") + error.what() + "\n");
     start.logs.clean(LogFolder::Errors::kRemove);
     _exit(exit_code(error));
   }
@@ -110,8 +111,8 @@ int run_job(const Plan& plan) {
   sigset_t worker_mask;
   sigprocmask(SIG_BLOCK, &watched, &worker_mask);
   if (plan.runs_own_worker) sigaddset(&worker_mask, SIGUSR1);
-  FileDescriptor events(signalfd(-1, &watched, SFD_CLOEXEC));
-  if (!events) throw IoError("cannot watch signals: " + errno_text());
+  base::FileDescriptor events(signalfd(-1, &watched, SFD_CLOEXEC));
+  if (!events) throw IoError("cannot watch signals: " + base::errno_text());
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   ControlPipe control = make_control_pipe();
   ControlPipe answers = make_control_pipe();
@@ -124,7 +125,7 @@ int run_job(const Plan& plan) {
                  .worker_mask = worker_mask};
   const pid_t guard = fork();
   if (guard < 0) {
-    const std::string reason = errno_text();
+    const std::string reason = base::errno_text();
     logs.clean(LogFolder::Errors::kRemove);
     throw IoError("cannot start a process: " + reason);
   }
@@ -140,4 +141,4 @@ int run_job(const Plan& plan) {
       .run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

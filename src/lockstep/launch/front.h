@@ -11,7 +11,7 @@
 
 #include "lockstep/launch/plan.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Returns the exit code of the job; no process of the job is left then. Call
 // it once per process: it blocks signals and becomes a subreaper. Throws
@@ -19,4 +19,4 @@ namespace lockstep {
 // a process or a pipe.
 int run_job(const Plan& plan);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -10,10 +10,10 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
-using Device = Nvml::Device;
+using Device = base::Nvml::Device;
 
 // The layout of nvmlPciInfo_t.
 struct PciInfo {
@@ -27,7 +27,7 @@ struct PciInfo {
 };
 
 // CUDA takes a shortened identifier, NVML does not.
-std::optional<Device> find_by_beginning(const Nvml& nvml,
+std::optional<Device> find_by_beginning(const base::Nvml& nvml,
                                         std::string_view beginning) {
   const unsigned number = nvml.count().value_or(0);
   for (unsigned i = 0; i < number; ++i) {
@@ -42,8 +42,9 @@ std::optional<Device> find_by_beginning(const Nvml& nvml,
   return std::nullopt;
 }
 
-std::optional<Device> find_device(const Nvml& nvml, const std::string& name) {
-  if (const auto index = parse_integer(name)) {
+std::optional<Device> find_device(const base::Nvml& nvml,
+                                  const std::string& name) {
+  if (const auto index = base::parse_integer(name)) {
     return nvml.device(static_cast<unsigned>(*index));
   }
   Device device = nullptr;
@@ -64,8 +65,8 @@ std::string sysfs_bus_id(unsigned domain, unsigned bus, unsigned device) {
 }
 
 std::optional<int> count_by_nvml() {
-  const AllSignalsBlocked for_its_threads;
-  const Nvml nvml;
+  const base::AllSignalsBlocked for_its_threads;
+  const base::Nvml nvml;
   if (!nvml.is_ready()) return std::nullopt;
   const auto number = nvml.count();
   if (!number) return std::nullopt;
@@ -73,14 +74,14 @@ std::optional<int> count_by_nvml() {
 }
 
 bool is_known_gpu(const std::string& uuid) {
-  const AllSignalsBlocked for_its_threads;
-  const Nvml nvml;
+  const base::AllSignalsBlocked for_its_threads;
+  const base::Nvml nvml;
   return !nvml.is_ready() || find_device(nvml, uuid).has_value();
 }
 
 std::vector<std::string> find_bus_ids(std::span<const std::string> names) {
-  const AllSignalsBlocked for_its_threads;
-  const Nvml nvml;
+  const base::AllSignalsBlocked for_its_threads;
+  const base::Nvml nvml;
   if (!nvml.is_ready()) {
     throw ConfigError(
         "--numa-binding needs NVML to find the GPUs, but libnvidia-ml.so.1 "
@@ -99,4 +100,4 @@ std::vector<std::string> find_bus_ids(std::span<const std::string> names) {
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // GPUs of this machine; no value without the library.
 std::optional<int> count_by_nvml();
@@ -23,4 +23,4 @@ std::vector<std::string> find_bus_ids(std::span<const std::string> names);
 // The same address in sysfs's spelling: lower case, domain of four digits.
 std::string sysfs_bus_id(unsigned domain, unsigned bus, unsigned device);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

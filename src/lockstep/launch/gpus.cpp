@@ -8,7 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/gpu_bus.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 int count_by_proc() {
@@ -23,27 +23,28 @@ bool is_valid(const std::string& name, int installed,
               const std::function<bool(const std::string&)>& knows_uuid) {
   if (name.starts_with("MIG-")) return true;
   if (name.starts_with("GPU-")) return !knows_uuid || knows_uuid(name);
-  const auto index = parse_integer(name);
+  const auto index = base::parse_integer(name);
   return index && *index >= 0 && *index < installed;
 }
 
 }  // namespace
 
 int count_installed_gpus() {
-  if (!has_nvidia_driver()) return 0;
+  if (!base::has_nvidia_driver()) return 0;
   if (const auto number = count_by_nvml()) return *number;
   return count_by_proc();
 }
 
 VisibleGpus find_visible_gpus(
-    const Environment& environment, const std::function<int()>& count_installed,
+    const base::Environment& environment,
+    const std::function<int()>& count_installed,
     const std::function<bool(const std::string& name)>& knows_uuid) {
   VisibleGpus gpus;
   gpus.installed = count_installed();
   const auto setting = environment.find("CUDA_VISIBLE_DEVICES");
   if (setting != environment.end()) {
     gpus.setting = setting->second;
-    if (trim(setting->second).empty()) return gpus;
+    if (base::trim(setting->second).empty()) return gpus;
   }
   if (gpus.installed == 0) return gpus;
   if (!gpus.setting) {
@@ -52,8 +53,8 @@ VisibleGpus find_visible_gpus(
     }
     return gpus;
   }
-  for (const std::string& entry : split(*gpus.setting, ',')) {
-    std::string name(trim(entry));
+  for (const std::string& entry : base::split(*gpus.setting, ',')) {
+    std::string name(base::trim(entry));
     if (!is_valid(name, gpus.installed, knows_uuid)) break;
     // CUDA shows no GPU at all when one is named twice.
     if (std::find(gpus.names.begin(), gpus.names.end(), name) !=
@@ -66,4 +67,4 @@ VisibleGpus find_visible_gpus(
   return gpus;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

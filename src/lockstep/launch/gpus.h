@@ -8,7 +8,7 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct VisibleGpus {
   std::vector<std::string> names;      // as written in CUDA_VISIBLE_DEVICES
@@ -25,8 +25,8 @@ int count_installed_gpus();
 // function is called at most once. `knows_uuid` is asked about names such as
 // GPU-8a56; without it all of them are taken for valid.
 VisibleGpus find_visible_gpus(
-    const Environment& environment,
+    const base::Environment& environment,
     const std::function<int()>& count_installed = count_installed_gpus,
     const std::function<bool(const std::string& name)>& knows_uuid = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -9,7 +9,7 @@
 #include "lockstep/launch/spawn.h"
 #include "lockstep/launch/worker_environment.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // One stream of one worker: its name, console and options.
@@ -24,7 +24,7 @@ struct StreamSetup {
 
 // The worker's end of a stream; closed here once the worker runs.
 struct WorkerEndpoint {
-  FileDescriptor owner;
+  base::FileDescriptor owner;
   int fd = -1;      // -1: inherited from this process
   int columns = 0;  // of the terminal to which the pipe leads; 0: to none
 };
@@ -37,10 +37,10 @@ bool is_shown(const RunOptions& options, int local_rank) {
 WorkerEndpoint pipe_to(OutputTarget target, Worker& worker) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw IoError("cannot make a pipe: " + errno_text());
+    throw IoError("cannot make a pipe: " + base::errno_text());
   }
-  FileDescriptor write_end(ends[1]);
-  worker.streams.emplace_back(FileDescriptor(ends[0]), std::move(target));
+  base::FileDescriptor write_end(ends[1]);
+  worker.streams.emplace_back(base::FileDescriptor(ends[0]), std::move(target));
   const int fd = write_end.get();
   return {.owner = std::move(write_end), .fd = fd};
 }
@@ -54,7 +54,7 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamSetup& setup,
   const auto log_path = worker.folder / setup.log_name;
   if (setup.stream == Stream::kErr) worker.has_stderr_log = has_log;
   if (has_log && !has_tee) {
-    FileDescriptor log = open_log_file(log_path);
+    base::FileDescriptor log = open_log_file(log_path);
     const int fd = log.get();
     return {.owner = std::move(log), .fd = fd};
   }
@@ -144,4 +144,4 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
   return group;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -11,7 +11,7 @@
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/worker.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // What an attempt is given by the keeper.
 struct GroupPlace {
@@ -35,4 +35,4 @@ struct WorkerGroup {
 WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
                         ConsoleStream& out, ConsoleStream& err);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -16,7 +16,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/processes.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr const char* kGuardName = "job-guard";
@@ -24,13 +24,13 @@ constexpr const char* kGuardName = "job-guard";
 // The words that /proc/PID/cmdline shows lie in this process's own memory;
 // /proc/self/stat shows where (fields 48 and 49 of proc(5)).
 void replace_command_line(const std::string& title) {
-  const auto stat = try_read_file("/proc/self/stat");
+  const auto stat = base::try_read_file("/proc/self/stat");
   if (!stat) return;
-  const auto fields = split(stat->substr(stat->rfind(')') + 2), ' ');
+  const auto fields = base::split(stat->substr(stat->rfind(')') + 2), ' ');
   constexpr size_t kBegin = 48 - 3;  // The first field here is the third.
   if (fields.size() <= kBegin + 1) return;
-  const auto begin = parse_integer(fields[kBegin]).value_or(0);
-  const auto end = parse_integer(fields[kBegin + 1]).value_or(0);
+  const auto begin = base::parse_integer(fields[kBegin]).value_or(0);
+  const auto end = base::parse_integer(fields[kBegin + 1]).value_or(0);
   const int64_t bytes = end - begin;
   if (begin <= 0 || bytes <= static_cast<int64_t>(title.size())) return;
   char* words = reinterpret_cast<char*>(begin);
@@ -47,10 +47,11 @@ std::string files_text(const LogFolder& logs) {
 int end_without_keeper(int wait_status, const LogFolder& logs) {
   kill_descendants(kKillSeconds);
   logs.clean(LogFolder::Errors::kKeep);
-  write_all(STDERR_FILENO,
-            fmt::format("lockstep: the keeper process was killed by {}; all "
-                        "processes of the job were ended{}\n",
-                        signal_name(WTERMSIG(wait_status)), files_text(logs)));
+  base::write_all(
+      STDERR_FILENO,
+      fmt::format("lockstep: the keeper process was killed by {}; all "
+                  "processes of the job were ended{}\n",
+                  base::signal_name(WTERMSIG(wait_status)), files_text(logs)));
   return 1;
 }
 
@@ -68,7 +69,7 @@ int guard_keeper(pid_t keeper, int control_fd, const LogFolder& logs) {
   sigset_t child_ended;
   sigemptyset(&child_ended);
   sigaddset(&child_ended, SIGCHLD);
-  const FileDescriptor events(
+  const base::FileDescriptor events(
       signalfd(-1, &child_ended, SFD_NONBLOCK | SFD_CLOEXEC));
   while (true) {
     int status = 0;
@@ -92,4 +93,4 @@ int guard_keeper(pid_t keeper, int control_fd, const LogFolder& logs) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

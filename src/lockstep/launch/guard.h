@@ -11,7 +11,7 @@
 
 #include "lockstep/launch/log_folder.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Waits for the keeper, a child of this process, and returns the exit code of
 // the job. Ends all descendants when the keeper was killed or the other end of
@@ -20,4 +20,4 @@ namespace lockstep {
 // blocked; it gets the guard's name.
 int guard_keeper(pid_t keeper, int control_fd, const LogFolder& logs);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

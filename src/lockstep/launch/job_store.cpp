@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // The keeper needs descriptors itself, for pipes and log files.
-StoreLimits limits_of_keeper() {
-  StoreLimits limits;
+net::StoreLimits limits_of_keeper() {
+  net::StoreLimits limits;
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
       files.rlim_cur != RLIM_INFINITY) {
@@ -24,7 +24,7 @@ StoreLimits limits_of_keeper() {
 JobStore::JobStore(const StoreSocket& socket)
     : secret_(socket.port()),
       server_(socket.listener(), {.limits = limits_of_keeper(),
-                                  .admission = Admission::kOwnUser,
+                                  .admission = net::Admission::kOwnUser,
                                   .secret = secret_.text()}) {}
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

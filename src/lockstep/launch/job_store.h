@@ -8,7 +8,7 @@
 #include "lockstep/net/job_secret.h"
 #include "lockstep/net/store_server.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Serves processes of this user from a thread until its destruction. Ranks that
 // inherit the secret have private keys.
@@ -24,8 +24,8 @@ class JobStore {
   std::vector<std::string> take_notices() { return server_.take_notices(); }
 
  private:
-  JobSecret secret_;
-  StoreServer server_;
+  net::JobSecret secret_;
+  net::StoreServer server_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -19,7 +19,7 @@
 #include "lockstep/launch/process_activity.h"
 #include "lockstep/launch/processes.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // Longer than the keeper's own waits for processes that do not die.
@@ -71,7 +71,7 @@ void JobWatch::hand_on(int signal) {
   if (signal == SIGINT && waiting > kImpatientSeconds) is_impatient_ = true;
   if (waiting == 0) {
     num_sent_at_stop_ = num_sent_;
-    stop_sent_ns_ = monotonic_ns();
+    stop_sent_ns_ = base::monotonic_ns();
   }
   // Whoever stops the job wants its stopped processes to notice.
   kill(job_.guard, SIGCONT);
@@ -90,19 +90,21 @@ void JobWatch::read_answers() {
     num_answered_ += count;
   }
   if (count != 0) return;
-  keeper_gone_ns_ = monotonic_ns();
+  keeper_gone_ns_ = base::monotonic_ns();
   job_.answers.reset();
 }
 
 double JobWatch::unanswered_seconds() const {
   if (num_answered_ >= num_sent_at_stop_ || keeper_gone_ns_ != 0) return 0;
-  return std::max(1e-9, seconds_between(stop_sent_ns_, monotonic_ns()));
+  return std::max(1e-9,
+                  base::seconds_between(stop_sent_ns_, base::monotonic_ns()));
 }
 
 bool JobWatch::must_end_job() const {
   if (is_impatient_ || unanswered_seconds() > kAnswerSeconds) return true;
   return keeper_gone_ns_ != 0 &&
-         seconds_between(keeper_gone_ns_, monotonic_ns()) > kAnswerSeconds;
+         base::seconds_between(keeper_gone_ns_, base::monotonic_ns()) >
+             kAnswerSeconds;
 }
 
 std::optional<int> JobWatch::guard_exit_code() {
@@ -111,10 +113,11 @@ std::optional<int> JobWatch::guard_exit_code() {
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   kill_descendants(kKillSeconds);
   logs_.clean(LogFolder::Errors::kKeep);
-  write_all(STDERR_FILENO,
-            fmt::format("lockstep: the guard process was killed by {}; all "
-                        "processes of the job were ended\n",
-                        signal_name(WTERMSIG(status))));
+  base::write_all(
+      STDERR_FILENO,
+      fmt::format("lockstep: the guard process was killed by {}; all "
+                  "processes of the job were ended\n",
+                  base::signal_name(WTERMSIG(status))));
   return 1;
 }
 
@@ -129,7 +132,7 @@ pid_t JobWatch::keeper() const {
 int JobWatch::end_job() {
   const bool is_keeper_gone = keeper_gone_ns_ != 0;
   const pid_t silent = is_keeper_gone ? job_.guard : keeper();
-  write_all(
+  base::write_all(
       STDERR_FILENO,
       fmt::format("lockstep: the {} process (pid {}) does not answer, it is "
                   "{}; ending all processes of the job without it\n",
@@ -155,9 +158,10 @@ void JobWatch::ask_workers() {
     kill(process.pid, stop_signal_);
     kill(process.pid, SIGCONT);
   }
-  const int64_t begin = monotonic_ns();
+  const int64_t begin = base::monotonic_ns();
   while (!find_others().empty() &&
-         seconds_between(begin, monotonic_ns()) < options_.shutdown_timeout) {
+         base::seconds_between(begin, base::monotonic_ns()) <
+             options_.shutdown_timeout) {
     pollfd entry{.fd = job_.signals.get(), .events = POLLIN, .revents = 0};
     poll(&entry, 1, kPollMilliseconds);
     signalfd_siginfo info{};
@@ -167,4 +171,4 @@ void JobWatch::ask_workers() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -13,13 +13,14 @@
 #include "lockstep/launch/log_folder.h"
 #include "lockstep/launch/options.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct WatchedJob {
-  pid_t guard = 0;         // a child of this process
-  FileDescriptor signals;  // a signalfd of all watched signals and SIGCHLD
-  FileDescriptor control;  // to the keeper
-  FileDescriptor answers;  // of the keeper
+  pid_t guard = 0;  // a child of this process
+  base::FileDescriptor
+      signals;  // a signalfd of all watched signals and SIGCHLD
+  base::FileDescriptor control;  // to the keeper
+  base::FileDescriptor answers;  // of the keeper
 };
 
 class JobWatch {
@@ -55,4 +56,4 @@ class JobWatch {
   bool is_impatient_ = false;  // Ctrl-C again without an answer
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

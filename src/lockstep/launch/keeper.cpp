@@ -28,26 +28,26 @@
 #include "lockstep/launch/python_exit.h"
 #include "lockstep/launch/restart_delay.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr int kConfigExitCode = 2;  // base/error.h
 
 using Kind = AttemptResult::Kind;
 
-FileDescriptor open_child_events() {
+base::FileDescriptor open_child_events() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  FileDescriptor events(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!events) throw IoError("cannot watch processes: " + errno_text());
+  base::FileDescriptor events(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!events) throw IoError("cannot watch processes: " + base::errno_text());
   return events;
 }
 
 ConsoleStream open_console(int fd, const Plan& plan) {
   const bool is_terminal = isatty(fd) == 1;
   return ConsoleStream(
-      fd, is_terminal ? terminal_columns(fd, plan.environment) : 0);
+      fd, is_terminal ? base::terminal_columns(fd, plan.environment) : 0);
 }
 
 bool is_same_terminal(const ConsoleStream& a, const ConsoleStream& b) {
@@ -69,7 +69,7 @@ std::string report_of(const Plan& plan, const AttemptResult& result,
   extra += early_exits(result.snapshots);
   extra += other_kills_text(result.failures, memory);
   extra += python_exit_advice(plan.command, root);
-  return failure_report(plan.command.title, host_name(), result.failures,
+  return failure_report(plan.command.title, base::host_name(), result.failures,
                         extra);
 }
 
@@ -94,7 +94,7 @@ class Keeper {
     if (!port) port = StoreSocket::any(plan_.master_addr);
     RestartDelay delay;
     for (int attempt = 0;; ++attempt) {
-      const int64_t begin = monotonic_ns();
+      const int64_t begin = base::monotonic_ns();
       const AttemptResult result = run_attempt(attempt, *port);
       for (const ProcessInfo& process : result.survivors) {
         say(fmt::format("process {} ({}) cannot be ended: {}", process.pid,
@@ -102,7 +102,7 @@ class Keeper {
       }
       if (may_restart(result, attempt)) {
         const double seconds =
-            delay.after(seconds_between(begin, monotonic_ns()));
+            delay.after(base::seconds_between(begin, base::monotonic_ns()));
         announce_restart(result, attempt, seconds);
         if (const auto end = wait_for_restart(seconds)) return finish(*end);
         continue;
@@ -171,9 +171,9 @@ class Keeper {
   void announce_restart(const AttemptResult& result, int attempt,
                         double delay) {
     const Failure& root = result.failures[find_root_cause(result.failures)];
-    const std::string when =
-        delay > 0 ? " in " + duration_text(delay) + ", after repeated failures"
-                  : "";
+    const std::string when = delay > 0 ? " in " + base::duration_text(delay) +
+                                             ", after repeated failures"
+                                       : "";
     say(
         fmt::format("rank {} failed ({}); all {} processes start again{} "
                     "(restart {} of {})",
@@ -184,16 +184,18 @@ class Keeper {
 
   // What ended the job during the wait; normally nothing.
   std::optional<AttemptResult> wait_for_restart(double seconds) {
-    const int64_t begin = monotonic_ns();
+    const int64_t begin = base::monotonic_ns();
     while (true) {
-      const double left = seconds - seconds_between(begin, monotonic_ns());
+      const double left =
+          seconds - base::seconds_between(begin, base::monotonic_ns());
       if (left <= 0) return std::nullopt;
       err_.flush();
       pollfd entry{.fd = control_.fd(), .events = POLLIN, .revents = 0};
       poll(&entry, 1, static_cast<int>(left * 1000) + 1);
       for (const int signal : control_.read()) {
         if (!is_stop_signal(signal)) continue;
-        say(signal_name(signal) + " received, the job does not start again");
+        say(base::signal_name(signal) +
+            " received, the job does not start again");
         return AttemptResult{.kind = Kind::kStopped, .stop_signal = signal};
       }
       if (control_.is_abandoned()) {
@@ -258,15 +260,15 @@ class Keeper {
   ConsoleStream& err_;  // out_ where both are one terminal, to keep the order
   LogLosses losses_{err_};
   std::vector<pid_t> pids_;  // of the last attempt's workers, for events
-  FileDescriptor child_events_;
+  base::FileDescriptor child_events_;
   MemoryFindings memory_;  // of the last attempt
 };
 
 // The keeper has no caller that could catch: its errors end here.
 int report_error(const std::exception& error, int code) {
   kill_descendants(kKillSeconds);
-  report_to_launcher(error);
-  write_all(STDERR_FILENO, fmt::format("lockstep: {}\n", error.what()));
+  base::report_to_launcher(error);
+  base::write_all(STDERR_FILENO, fmt::format("lockstep: {}\n", error.what()));
   return code;
 }
 
@@ -284,4 +286,4 @@ int keep_job(const Plan& plan, const LogFolder& logs,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -9,7 +9,7 @@
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/port.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Runs the job with its restarts and reports on stderr. The calling process is
 // a subreaper with SIGCHLD blocked. Returns the exit code of the job; no
@@ -18,4 +18,4 @@ int keep_job(const Plan& plan, const LogFolder& logs,
              std::optional<StoreSocket> port, ControlReader& control,
              const sigset_t& worker_mask);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -1,6 +1,6 @@
 #include "lockstep/launch/line_splitter.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // Length of the first line of `bytes` with its end; npos when it has none.
@@ -39,4 +39,4 @@ void LineSplitter::finish(const Sink& sink) {
   sink(line);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // A line ends with \n, with \r\n, or with \r alone (progress bars), and keeps
 // its end. Bytes without an end wait for more, up to kMaxBytes.
@@ -22,4 +22,4 @@ class LineSplitter {
   std::string partial_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -13,7 +13,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
@@ -23,7 +23,7 @@ using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
 std::vector<std::string> inodes_of_listeners(int port) {
   std::vector<std::string> found;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::istringstream rows(try_read_file(table).value_or(""));
+    std::istringstream rows(base::try_read_file(table).value_or(""));
     std::string row;
     std::getline(rows, row);  // the titles
     while (std::getline(rows, row)) {
@@ -62,7 +62,7 @@ std::optional<ProcessInfo> holder_of(const std::string& inode) {
   if (folder == nullptr) return std::nullopt;
   const std::string link = "socket:[" + inode + "]";
   while (const dirent* entry = readdir(folder.get())) {
-    const auto pid = parse_integer(entry->d_name);
+    const auto pid = base::parse_integer(entry->d_name);
     if (pid && holds_socket(entry->d_name, link)) {
       return find_process(static_cast<pid_t>(*pid));
     }
@@ -79,4 +79,4 @@ std::optional<ProcessInfo> find_port_holder(int port) {
   return std::nullopt;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

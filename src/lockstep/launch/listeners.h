@@ -5,10 +5,10 @@
 
 #include "lockstep/launch/processes.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // The process that listens on the port; no value when nobody does or when it
 // belongs to another user.
 std::optional<ProcessInfo> find_port_holder(int port);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -9,7 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 void LogLosses::add(const std::filesystem::path& file,
                     const std::string& reason) {
@@ -53,7 +53,7 @@ void WorkerLogFile::write(std::string_view line) {
     return;
   }
   ++missing_;
-  if (losses_ != nullptr) losses_->add(path_, errno_text());
+  if (losses_ != nullptr) losses_->add(path_, base::errno_text());
 }
 
 bool WorkerLogFile::append(std::string_view text) {
@@ -67,14 +67,14 @@ bool WorkerLogFile::append(std::string_view text) {
   return true;
 }
 
-FileDescriptor open_log_file(const std::filesystem::path& path) {
-  FileDescriptor file(
+base::FileDescriptor open_log_file(const std::filesystem::path& path) {
+  base::FileDescriptor file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file) {
     throw IoError("cannot open log file '" + path.string() +
-                  "': " + errno_text());
+                  "': " + base::errno_text());
   }
   return file;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

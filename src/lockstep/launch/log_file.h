@@ -10,7 +10,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/launch/console_stream.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Counts lost lines over all files and attempts of a job. The first loss is
 // reported on the console at once.
@@ -43,13 +43,13 @@ class WorkerLogFile {
   bool append(std::string_view text);
 
   std::filesystem::path path_;
-  FileDescriptor file_;
+  base::FileDescriptor file_;
   LogLosses* losses_;
   int64_t missing_ = 0;  // lines lost since the last one that was written
   bool is_cut_ = false;  // the file ends in a part of a lost line
 };
 
 // Opens a file for appending. Throws IoError.
-FileDescriptor open_log_file(const std::filesystem::path& path);
+base::FileDescriptor open_log_file(const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

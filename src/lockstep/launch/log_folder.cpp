@@ -5,7 +5,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 fs::path temporary_folder() {
   std::error_code error;
   const fs::path folder = fs::temp_directory_path(error);
-  return make_unique_folder(error ? fs::path("/tmp") : folder, "torchelastic_");
+  return base::make_unique_folder(error ? fs::path("/tmp") : folder,
+                                  "torchelastic_");
 }
 
 void make_folder(const fs::path& path) {
@@ -30,7 +31,8 @@ void make_folder(const fs::path& path) {
 LogFolder::LogFolder(const std::string& log_dir, const std::string& run_id)
     : is_temporary_(log_dir.empty()) {
   base_ = is_temporary_ ? temporary_folder() : fs::absolute(log_dir);
-  run_ = make_unique_folder(base_, replace_all(run_id, "/", "_") + "_");
+  run_ = base::make_unique_folder(base_,
+                                  base::replace_all(run_id, "/", "_") + "_");
 }
 
 fs::path LogFolder::make_attempt(int attempt, int num_processes) const {
@@ -51,10 +53,11 @@ void LogFolder::clean(Errors errors) const {
     std::error_code ignored;
     if (entry->is_directory(ignored)) continue;
     const fs::path name = entry->path().filename();
-    const bool is_error_file = name == "error.json" || name == kCrashFileName;
+    const bool is_error_file =
+        name == "error.json" || name == base::kCrashFileName;
     if (!is_error_file || errors == Errors::kKeep) return;
   }
   fs::remove_all(base_, error);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

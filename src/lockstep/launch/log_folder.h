@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 class LogFolder {
  public:
@@ -30,4 +30,4 @@ class LogFolder {
   bool is_temporary_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

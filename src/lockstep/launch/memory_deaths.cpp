@@ -11,7 +11,7 @@
 
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr const char* kRemedies =
@@ -25,7 +25,7 @@ std::optional<int64_t> number_behind(const std::string& line,
   if (at == std::string::npos) return std::nullopt;
   const auto begin = at + name.size();
   const auto end = line.find_first_not_of("0123456789", begin);
-  return parse_integer(std::string_view(line).substr(
+  return base::parse_integer(std::string_view(line).substr(
       begin, end == std::string::npos ? end : end - begin));
 }
 
@@ -51,13 +51,14 @@ const KernelKill* find_kill(const MemoryFindings& findings, pid_t pid) {
 std::string limit_text(const MemoryFindings& findings) {
   if (!findings.limit_bytes) return "";
   return fmt::format(" (memory limit of its control group: {})",
-                     bytes_text(*findings.limit_bytes));
+                     base::bytes_text(*findings.limit_bytes));
 }
 
 std::string reason_of(const KernelKill& kill, const MemoryFindings& findings) {
   if (!kill.is_cgroup_limit) return "the machine had no memory left";
   std::string text = "its control group reached its memory limit";
-  if (findings.limit_bytes) text += " of " + bytes_text(*findings.limit_bytes);
+  if (findings.limit_bytes)
+    text += " of " + base::bytes_text(*findings.limit_bytes);
   return text;
 }
 
@@ -65,7 +66,7 @@ std::string meaning_of(const Failure& failure, const MemoryFindings& findings) {
   if (const KernelKill* kill = find_kill(findings, failure.pid)) {
     return fmt::format(
         "killed by the kernel's out-of-memory killer with {} resident: {}; {}",
-        bytes_text(kill->resident_bytes), reason_of(*kill, findings),
+        base::bytes_text(kill->resident_bytes), reason_of(*kill, findings),
         kRemedies);
   }
   if (!findings.num_kills) return "";
@@ -107,7 +108,8 @@ MemoryWatch::MemoryWatch(const MemorySources& sources)
 
 MemoryFindings MemoryWatch::look() {
   if (kernel_log_) {
-    for (const std::string& line : split(read_log(kernel_log_.get()), '\n')) {
+    for (const std::string& line :
+         base::split(read_log(kernel_log_.get()), '\n')) {
       if (const auto kill = parse_kernel_kill(line)) {
         kernel_kills_.push_back(*kill);
       }
@@ -144,4 +146,4 @@ std::string other_kills_text(std::span<const Failure> failures,
       limit_text(findings), kRemedies);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -14,7 +14,7 @@
 #include "lockstep/base/memory_cgroup.h"
 #include "lockstep/launch/failure_report.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // A process that was killed according to the kernel's log.
 struct KernelKill {
@@ -33,7 +33,7 @@ struct MemoryFindings {
 };
 
 struct MemorySources {
-  CgroupFiles cgroup = {};
+  base::CgroupFiles cgroup = {};
   std::filesystem::path kernel_log = "/dev/kmsg";
 };
 
@@ -46,9 +46,9 @@ class MemoryWatch {
   MemoryFindings look();
 
  private:
-  MemoryCgroup cgroup_;
+  base::MemoryCgroup cgroup_;
   std::optional<int64_t> num_kills_before_;
-  FileDescriptor kernel_log_;
+  base::FileDescriptor kernel_log_;
   std::vector<KernelKill> kernel_kills_;
 };
 
@@ -64,4 +64,4 @@ void explain_kills(std::span<Failure> failures, const MemoryFindings& findings);
 std::string other_kills_text(std::span<const Failure> failures,
                              const MemoryFindings& findings);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -5,7 +5,7 @@
 #include "lockstep/base/task_place.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 [[noreturn]] void refuse_nesting(const std::string& launcher, int64_t rank,
@@ -21,19 +21,20 @@ namespace {
 
 }  // namespace
 
-void refuse_nested_launch(const Environment& environment) {
-  const bool is_in_torchrun = find(environment, "TORCHELASTIC_RUN_ID") ||
-                              find(environment, "LOCKSTEP_LAUNCHER");
+void refuse_nested_launch(const base::Environment& environment) {
+  const bool is_in_torchrun = base::find(environment, "TORCHELASTIC_RUN_ID") ||
+                              base::find(environment, "LOCKSTEP_LAUNCHER");
   if (is_in_torchrun) {
-    const int64_t size = find_integer(environment, "WORLD_SIZE").value_or(1);
+    const int64_t size =
+        base::find_integer(environment, "WORLD_SIZE").value_or(1);
     if (size <= 1) return;
-    refuse_nesting(
-        find(environment, "LOCKSTEP_LAUNCHER") ? "lockstep run" : "torchrun",
-        find_integer(environment, "RANK").value_or(0), size);
+    refuse_nesting(base::find(environment, "LOCKSTEP_LAUNCHER") ? "lockstep run"
+                                                                : "torchrun",
+                   base::find_integer(environment, "RANK").value_or(0), size);
   }
-  if (const auto task = find_task_place(environment)) {
+  if (const auto task = base::find_task_place(environment)) {
     refuse_nesting(task->launcher, task->rank, task->size);
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

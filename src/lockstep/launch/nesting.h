@@ -3,11 +3,11 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Throws ConfigError when torchrun, `lockstep run`, srun or mpirun has started
 // several of this process: each would run a separate job, in the same folders
 // and on the same GPUs.
-void refuse_nested_launch(const Environment& environment);
+void refuse_nested_launch(const base::Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

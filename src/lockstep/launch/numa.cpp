@@ -14,7 +14,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,8 +82,8 @@ class Topology {
     const auto caches = folder_of(cpu) / "cache";
     for (const auto& entry : fs::directory_iterator(caches, error)) {
       if (!entry.path().filename().string().starts_with("index")) continue;
-      const auto type = try_read_file(entry.path() / "type").value_or("");
-      if (trim(type) != "Unified" && trim(type) != "Data") continue;
+      const auto type = base::try_read_file(entry.path() / "type").value_or("");
+      if (base::trim(type) != "Unified" && base::trim(type) != "Data") continue;
       const int64_t level = read_integer(entry.path() / "level");
       if (level <= last_level) continue;
       last_level = level;
@@ -105,7 +105,8 @@ class Topology {
   }
 
   static std::string read(const fs::path& path) {
-    if (auto text = try_read_file(path)) return std::string(trim(*text));
+    if (auto text = base::try_read_file(path))
+      return std::string(base::trim(*text));
     refuse_binding(fmt::format(
         "this machine has no NUMA information ({} cannot be read); leave the "
         "option out",
@@ -114,7 +115,7 @@ class Topology {
 
   static int64_t read_integer(const fs::path& path) {
     const std::string text = read(path);
-    if (const auto number = parse_integer(text)) return *number;
+    if (const auto number = base::parse_integer(text)) return *number;
     refuse_binding(
         fmt::format("{} is '{}', not a number", path.string(), text));
   }
@@ -231,11 +232,11 @@ NumaMode parse_numa_mode(std::string_view text) {
 
 std::optional<CpuList> parse_cpu_list(std::string_view text) {
   CpuList result;
-  if (trim(text).empty()) return result;
-  for (const std::string& part : split(trim(text), ',')) {
-    const auto bounds = split(part, '-');
-    const auto first = parse_integer(bounds.front());
-    const auto last = parse_integer(bounds.back());
+  if (base::trim(text).empty()) return result;
+  for (const std::string& part : base::split(base::trim(text), ',')) {
+    const auto bounds = base::split(part, '-');
+    const auto first = base::parse_integer(bounds.front());
+    const auto last = base::parse_integer(bounds.back());
     if (bounds.size() > 2 || !first || !last || *first > *last || *first < 0 ||
         *last >= kMostCpus) {
       return std::nullopt;
@@ -276,4 +277,4 @@ std::vector<CpuList> choose_near_cpus(const NumaRequest& request,
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

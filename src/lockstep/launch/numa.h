@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 using CpuList = std::vector<int>;  // logical CPUs, ascending
 
@@ -38,4 +38,4 @@ struct NumaRequest {
 std::vector<CpuList> choose_near_cpus(
     const NumaRequest& request, const std::filesystem::path& sysfs = "/sys");
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

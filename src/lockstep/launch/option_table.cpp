@@ -10,14 +10,14 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 using Options = RunOptions;
 using Text = std::string;
 
 int64_t integer(const Text& value, const char* option, int64_t minimum) {
-  const auto number = parse_integer(value);
+  const auto number = base::parse_integer(value);
   if (!number || *number < minimum || *number > INT32_MAX) {
     throw ConfigError(Text("--") + option + " '" + value +
                       "' must be an integer from " + std::to_string(minimum));
@@ -26,8 +26,8 @@ int64_t integer(const Text& value, const char* option, int64_t minimum) {
 }
 
 double seconds(const Text& value, const char* option) {
-  const auto number = parse_number(value);
-  if (!number || !(*number >= 0 && *number <= kLongestTimeoutSeconds)) {
+  const auto number = base::parse_number(value);
+  if (!number || !(*number >= 0 && *number <= base::kLongestTimeoutSeconds)) {
     throw ConfigError(Text("--") + option + " '" + value +
                       "' must be a number of seconds, at most 30 days");
   }
@@ -53,7 +53,7 @@ void set_nproc(Options& options, const Text& value) {
         "GPUs and CPUs");
   }
   if (value != "auto" && value != "gpu" && value != "cpu") {
-    const auto number = parse_integer(value);
+    const auto number = base::parse_integer(value);
     if (!number || *number < 1 || *number > 65536) {
       refuse_option("--nproc-per-node '" + value +
                     "' must be a number from 1, or auto, gpu or cpu");
@@ -64,10 +64,10 @@ void set_nproc(Options& options, const Text& value) {
 }
 
 void set_nnodes(Options& options, const Text& value) {
-  const auto bounds = split(value, ':');
+  const auto bounds = base::split(value, ':');
   for (const Text& bound : bounds) integer(bound, "nnodes", 1);
-  const int64_t fewest = *parse_integer(bounds.front());
-  const int64_t most = *parse_integer(bounds.back());
+  const int64_t fewest = *base::parse_integer(bounds.front());
+  const int64_t most = *base::parse_integer(bounds.back());
   if (bounds.size() > 2 || fewest > most) {
     refuse_option("--nnodes '" + value + "' must be MIN:MAX");
   }
@@ -98,9 +98,9 @@ void set_backend(Options&, const Text& value) {
 void set_ranks_filter(Options& options, const Text& value) {
   options.shown_ranks.clear();
   if (value.empty()) return;
-  for (const Text& rank : split(value, ',')) {
-    options.shown_ranks.insert(
-        static_cast<int>(integer(Text(trim(rank)), "local-ranks-filter", 0)));
+  for (const Text& rank : base::split(value, ',')) {
+    options.shown_ranks.insert(static_cast<int>(
+        integer(Text(base::trim(rank)), "local-ranks-filter", 0)));
   }
 }
 
@@ -108,18 +108,18 @@ void set_ranks_filter(Options& options, const Text& value) {
 std::vector<Text> filters(const Text& value) {
   constexpr char kComma = '\x01';
   std::vector<Text> result;
-  const Text escaped = replace_all(value, ",,", Text(1, kComma));
-  for (Text& part : split(escaped, ',')) {
+  const Text escaped = base::replace_all(value, ",,", Text(1, kComma));
+  for (Text& part : base::split(escaped, ',')) {
     if (part.empty()) continue;
-    result.push_back(replace_all(std::move(part), Text(1, kComma), ","));
+    result.push_back(base::replace_all(std::move(part), Text(1, kComma), ","));
   }
   return result;
 }
 
 void set_signals(Options& options, const Text& value) {
   options.stop_signals.clear();
-  for (const Text& name : split(value, ',')) {
-    const auto signal = parse_signal(trim(name));
+  for (const Text& name : base::split(value, ',')) {
+    const auto signal = base::parse_signal(base::trim(name));
     if (!signal) {
       refuse_option("--signals-to-handle: '" + name +
                     "' is not a signal; use names such as SIGTERM,SIGINT");
@@ -257,7 +257,7 @@ constexpr auto kTable = std::to_array<RunOption>({
 std::span<const RunOption> run_option_table() { return kTable; }
 
 const RunOption* find_run_option(std::string_view name) {
-  const Text spelled = replace_all(Text(name), "_", "-");
+  const Text spelled = base::replace_all(Text(name), "_", "-");
   for (const RunOption& option : kTable) {
     if (spelled == option.name) return &option;
   }
@@ -266,7 +266,7 @@ const RunOption* find_run_option(std::string_view name) {
 
 std::vector<const RunOption*> find_run_options_beginning(
     std::string_view beginning) {
-  const Text spelled = replace_all(Text(beginning), "_", "-");
+  const Text spelled = base::replace_all(Text(beginning), "_", "-");
   std::vector<const RunOption*> found;
   for (const RunOption& option : kTable) {
     if (!std::string_view(option.name).starts_with(spelled)) continue;
@@ -294,7 +294,7 @@ std::string help_row(const RunOption& option) {
     line.clear();
   }
   line.resize(kIndent, ' ');
-  for (const std::string& word : split(option.help, ' ')) {
+  for (const std::string& word : base::split(option.help, ' ')) {
     if (line.size() + word.size() > kWidth) {
       text += std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
       line = std::string(kIndent, ' ');
@@ -304,4 +304,4 @@ std::string help_row(const RunOption& option) {
   return text + std::string(line, 0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

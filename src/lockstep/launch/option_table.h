@@ -9,7 +9,7 @@
 
 #include "lockstep/launch/options.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct RunOption {
   const char* name;        // "log-dir"; --log_dir is the same option
@@ -32,4 +32,4 @@ std::vector<const RunOption*> find_run_options_beginning(
 // Its lines of a help text.
 std::string help_row(const RunOption& option);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/option_table.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 const RunOption* find_short(char name) {
@@ -26,9 +26,9 @@ const RunOption* find_short(char name) {
     if (option.help != nullptr) known.push_back(option.name);
   }
   const std::string word =
-      replace_all(argument.substr(0, argument.find('=')), "_", "-");
+      base::replace_all(argument.substr(0, argument.find('=')), "_", "-");
   const auto near =
-      nearest(word.substr(std::min(word.size(), size_t{2})), known);
+      base::nearest(word.substr(std::min(word.size(), size_t{2})), known);
   throw ConfigError(fmt::format(
       "unknown option '{}' of lockstep run; {}", argument,
       near ? fmt::format("did you mean --{}? ", *near) +
@@ -48,7 +48,7 @@ const RunOption* find_abbreviated(const std::string& argument,
     names.push_back(std::string("--") + option->name);
   }
   throw ConfigError(fmt::format("'{}' is ambiguous: it may mean {}", argument,
-                                join(names, ", ")));
+                                base::join(names, ", ")));
 }
 
 // One option as written: its row and, when glued to it, its value.
@@ -84,11 +84,12 @@ std::string variable_name(const RunOption& option) {
   return name;
 }
 
-void apply_environment(RunOptions& options, const Environment& environment) {
+void apply_environment(RunOptions& options,
+                       const base::Environment& environment) {
   for (const RunOption& option : run_option_table()) {
     if (option.name == std::string_view("help")) continue;
     const std::string name = variable_name(option);
-    const auto value = find(environment, name);
+    const auto value = base::find(environment, name);
     if (!value) continue;
     try {
       option.apply(options, *value);
@@ -102,7 +103,7 @@ void apply_environment(RunOptions& options, const Environment& environment) {
 }  // namespace
 
 RunOptions parse_run_options(std::span<const std::string> arguments,
-                             const Environment& environment) {
+                             const base::Environment& environment) {
   RunOptions options;
   options.stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
   apply_environment(options, environment);
@@ -160,4 +161,4 @@ std::string run_help() {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -12,7 +12,7 @@
 #include "lockstep/launch/numa.h"
 #include "lockstep/launch/streams.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct RunOptions {
   bool help = false;               // --help: nothing else is checked
@@ -54,8 +54,8 @@ struct RunOptions {
 // missing options. Everything from PROGRAM on belongs to the program. Throws
 // ConfigError.
 RunOptions parse_run_options(std::span<const std::string> arguments,
-                             const Environment& environment);
+                             const base::Environment& environment);
 
 std::string run_help();
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -10,7 +10,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 using nlohmann::json;
@@ -18,8 +18,8 @@ using nlohmann::json;
 constexpr const char* kErrorFileVariable = "TORCHELASTIC_ERROR_FILE";
 
 // A device such as /dev/null must not be replaced by a file.
-std::optional<std::string> find_file(const Environment& environment) {
-  const auto path = find(environment, kErrorFileVariable);
+std::optional<std::string> find_file(const base::Environment& environment) {
+  const auto path = base::find(environment, kErrorFileVariable);
   std::error_code error;
   if (!path || (std::filesystem::exists(*path, error) &&
                 !std::filesystem::is_regular_file(*path, error))) {
@@ -30,7 +30,7 @@ std::optional<std::string> find_file(const Environment& environment) {
 
 json error_file_report(const Failure& root) {
   if (root.error) {
-    const auto bytes = try_read_file(root.error_file);
+    const auto bytes = base::try_read_file(root.error_file);
     json file = json::parse(bytes.value_or(""), nullptr,
                             /*allow_exceptions=*/false);
     if (file.is_object() && file.contains("message")) return file;
@@ -40,13 +40,13 @@ json error_file_report(const Failure& root) {
                  : fmt::format("rank {} (pid {}) ended with {}", root.rank,
                                root.pid, ending_text(root));
   const json info = {{"py_callstack", text},
-                     {"timestamp", std::to_string(unix_seconds())}};
+                     {"timestamp", std::to_string(base::unix_seconds())}};
   return {{"message", {{"message", text}, {"extraInfo", info}}}};
 }
 
 }  // namespace
 
-void pass_on_root_cause(const Environment& environment,
+void pass_on_root_cause(const base::Environment& environment,
                         const Failure& root) noexcept {
   try {
     const auto path = find_file(environment);
@@ -56,23 +56,23 @@ void pass_on_root_cause(const Environment& environment,
     if (report["message"].is_object()) {
       report["message"]["errorCode"] = root.exit_code;
     }
-    write_file_atomically(
+    base::write_file_atomically(
         *path, report.dump(-1, ' ', false, json::error_handler_t::replace));
   } catch (...) {
   }
 }
 
-void pass_on_signal(const Environment& environment, int signal) noexcept {
+void pass_on_signal(const base::Environment& environment, int signal) noexcept {
   try {
     const auto path = find_file(environment);
     if (!path) return;
     const std::string text = fmt::format(
         "SignalException: Process {} got signal: {}", getpid(), signal);
-    write_error_file(
-        *path,
-        {.message = text, .callstack = text, .unix_seconds = unix_seconds()});
+    base::write_error_file(*path, {.message = text,
+                                   .callstack = text,
+                                   .unix_seconds = base::unix_seconds()});
   } catch (...) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

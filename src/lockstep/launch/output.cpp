@@ -11,7 +11,7 @@
 #include "lockstep/base/regular_file.h"
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // The size of a pipe: one read empties it.
@@ -44,10 +44,10 @@ bool is_of_nccl(std::string_view line) {
 
 }  // namespace
 
-OutputStream::OutputStream(FileDescriptor pipe, OutputTarget target)
+OutputStream::OutputStream(base::FileDescriptor pipe, OutputTarget target)
     : pipe_(std::move(pipe)),
       target_(std::move(target)),
-      last_output_ns_(monotonic_ns()) {
+      last_output_ns_(base::monotonic_ns()) {
   fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
 }
 
@@ -67,7 +67,7 @@ bool OutputStream::pump() {
     close();
     return false;
   }
-  last_output_ns_ = monotonic_ns();
+  last_output_ns_ = base::monotonic_ns();
   splitter_.push({buffer.data(), static_cast<size_t>(count)},
                  [this](std::string_view line) { deliver(line); });
   if (target_.console != nullptr) {
@@ -107,7 +107,7 @@ void OutputStream::deliver(std::string_view line) {
 
 void OutputStream::keep(std::string_view line) {
   const bool is_frame = line.back() == '\r';
-  if (!trim(line).empty()) {
+  if (!base::trim(line).empty()) {
     if (ends_in_frame_) tail_.pop_back();
     if (tail_.size() == kTailLines) tail_.pop_front();
     tail_.push_back(visible_part(line));
@@ -120,15 +120,15 @@ void OutputStream::keep(std::string_view line) {
 std::vector<std::string> last_lines(const std::filesystem::path& path,
                                     size_t count) {
   constexpr size_t kReadBytes = 65536;
-  const auto end = try_read_regular_file_end(path, kReadBytes);
+  const auto end = base::try_read_regular_file_end(path, kReadBytes);
   if (!end) return {};
   std::deque<std::string> lines;
-  for (const std::string& line : split(*end, '\n')) {
-    if (trim(line).empty()) continue;
+  for (const std::string& line : base::split(*end, '\n')) {
+    if (base::trim(line).empty()) continue;
     lines.push_back(visible_part(line));
     if (lines.size() > count) lines.pop_front();
   }
   return {lines.begin(), lines.end()};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -14,7 +14,7 @@
 #include "lockstep/launch/line_splitter.h"
 #include "lockstep/launch/log_file.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Where the lines of one stream go.
 struct OutputTarget {
@@ -37,7 +37,7 @@ class OutputStream {
   static constexpr size_t kTailLines = 20;
 
   // Makes the descriptor non-blocking.
-  OutputStream(FileDescriptor pipe, OutputTarget target);
+  OutputStream(base::FileDescriptor pipe, OutputTarget target);
 
   int fd() const { return pipe_.get(); }
   bool is_open() const { return bool(pipe_); }
@@ -55,7 +55,7 @@ class OutputStream {
   void deliver(std::string_view line);
   void keep(std::string_view line);
 
-  FileDescriptor pipe_;
+  base::FileDescriptor pipe_;
   OutputTarget target_;
   LineSplitter splitter_;
   std::deque<std::string> tail_;
@@ -68,4 +68,4 @@ class OutputStream {
 std::vector<std::string> last_lines(const std::filesystem::path& path,
                                     size_t count);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

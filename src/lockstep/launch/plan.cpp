@@ -15,7 +15,7 @@
 #include "lockstep/launch/port.h"
 #include "lockstep/launch/program_flags.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 int count_affine_cores() {
@@ -39,12 +39,12 @@ std::string gpu_setting_text(const VisibleGpus& gpus) {
       " (CUDA_VISIBLE_DEVICES={}{})", *gpus.setting,
       gpus.installed == 0
           ? ""
-          : "; this machine has " + installed_gpus_text(gpus.installed));
+          : "; this machine has " + base::installed_gpus_text(gpus.installed));
 }
 
 // By `--device cpu`, `--nproc cpu`, or a variable that hides all GPUs.
 bool is_meant_for_cpus(const RunOptions& options, const VisibleGpus& gpus) {
-  if (gpus.setting && means_cpus(*gpus.setting)) return true;
+  if (gpus.setting && base::means_cpus(*gpus.setting)) return true;
   if (find_flag(options.arguments, "device") == "cpu") return true;
   return options.nproc == "cpu" && !is_own_worker(options);
 }
@@ -56,18 +56,19 @@ void check_visibility(const Plan& plan) {
   throw ConfigError(
       fmt::format("{}; name some of them, or make the variable empty "
                   "(CUDA_VISIBLE_DEVICES=) to run on CPUs{}",
-                  none_visible_text(gpus.setting, gpus.installed),
+                  base::none_visible_text(gpus.setting, gpus.installed),
                   is_own_worker(plan.options) ? ", or pass --device cpu" : ""));
 }
 
 void note_hidden_gpus(Plan& plan) {
   const VisibleGpus& gpus = plan.gpus;
-  if (gpus.installed == 0 || !gpus.setting || !means_cpus(*gpus.setting)) {
+  if (gpus.installed == 0 || !gpus.setting ||
+      !base::means_cpus(*gpus.setting)) {
     return;
   }
   plan.notes.push_back(
       fmt::format("CUDA_VISIBLE_DEVICES={} hides {}: this job runs on CPUs",
-                  *gpus.setting, installed_gpus_text(gpus.installed)));
+                  *gpus.setting, base::installed_gpus_text(gpus.installed)));
 }
 
 int count_processes(const RunOptions& options, const VisibleGpus& gpus,
@@ -86,7 +87,7 @@ int count_processes(const RunOptions& options, const VisibleGpus& gpus,
         "or a number to run on the CPU",
         gpu_setting_text(gpus)));
   }
-  return static_cast<int>(*parse_integer(options.nproc));
+  return static_cast<int>(*base::parse_integer(options.nproc));
 }
 
 void check_gpus(const Plan& plan) {
@@ -134,8 +135,8 @@ void drop_log_files(RunOptions& options) {
   options.stderr_filters.clear();
 }
 
-void refuse_file_timer(const Environment& environment) {
-  if (find(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return;
+void refuse_file_timer(const base::Environment& environment) {
+  if (base::find(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return;
   throw ConfigError(
       "TORCHELASTIC_ENABLE_FILE_TIMER=1 is not supported: this launcher serves "
       "no timers over a named pipe; unset the variable, and limit collectives "
@@ -143,7 +144,7 @@ void refuse_file_timer(const Environment& environment) {
 }
 
 int parse_port(const std::string& text, const std::string& source) {
-  const auto port = parse_integer(text);
+  const auto port = base::parse_integer(text);
   if (!port || *port < 0 || *port > 65535) {
     throw ConfigError(
         fmt::format("{} '{}' is not a port number", source, text));
@@ -157,7 +158,7 @@ void take_port_of_worker(RunOptions& options) {
       options.master_port || options.standalone || !options.endpoint.empty();
   if (is_chosen || !is_own_worker(options)) return;
   const auto text = find_flag(options.arguments, "master_port");
-  const auto port = text ? parse_integer(*text) : std::nullopt;
+  const auto port = text ? base::parse_integer(*text) : std::nullopt;
   // The worker itself refuses what is not a port.
   if (port && *port > 0 && *port <= 65535) {
     options.master_port = static_cast<int>(*port);
@@ -166,19 +167,21 @@ void take_port_of_worker(RunOptions& options) {
 
 // --rdzv-endpoint, else --master-addr and --master-port, else MASTER_ADDR and
 // MASTER_PORT of the launcher's own environment, else this host, any port.
-void choose_address(Plan& plan, const Environment& environment) {
+void choose_address(Plan& plan, const base::Environment& environment) {
   const RunOptions& options = plan.options;
   std::string address = options.master_addr;
   std::optional<int> port = options.master_port;
   if (!options.standalone) {
     // Below another launcher they are its choice for its own workers.
-    const bool is_nested = find(environment, "LOCKSTEP_LAUNCHER") ||
-                           find(environment, "TORCHELASTIC_RUN_ID");
-    const Environment& variables = is_nested ? Environment() : environment;
+    const bool is_nested = base::find(environment, "LOCKSTEP_LAUNCHER") ||
+                           base::find(environment, "TORCHELASTIC_RUN_ID");
+    const base::Environment& variables =
+        is_nested ? base::Environment() : environment;
     if (address.empty()) {
-      address = find(variables, "MASTER_ADDR").value_or(options.local_addr);
+      address =
+          base::find(variables, "MASTER_ADDR").value_or(options.local_addr);
     }
-    if (const auto text = find(variables, "MASTER_PORT"); text && !port) {
+    if (const auto text = base::find(variables, "MASTER_PORT"); text && !port) {
       port = parse_port(*text, "MASTER_PORT");
     }
     if (!options.endpoint.empty()) {
@@ -202,7 +205,7 @@ void choose_address(Plan& plan, const Environment& environment) {
 
 void choose_threads(Plan& plan, const Machine& machine) {
   if (plan.num_processes < 2) return;
-  if (find(plan.environment, "OMP_NUM_THREADS")) return;
+  if (base::find(plan.environment, "OMP_NUM_THREADS")) return;
   const int cores = machine.count_cores();
   int threads = std::max(1, cores / plan.num_processes);
   // More threads than CPUs do not help.
@@ -217,8 +220,8 @@ void choose_threads(Plan& plan, const Machine& machine) {
 }
 
 void choose_library_settings(Plan& plan, const Machine& machine) {
-  for (const LibrarySetting& setting :
-       library_settings(plan.environment, machine.cpuid)) {
+  for (const base::LibrarySetting& setting :
+       base::library_settings(plan.environment, machine.cpuid)) {
     plan.environment[setting.name] = setting.value;
     if (!setting.note.empty()) plan.notes.push_back(setting.note);
   }
@@ -230,11 +233,12 @@ void choose_timeout(Plan& plan) {
     plan.environment["TORCH_DISTRIBUTED_TIMEOUT"] = text;
     plan.environment["NCCL_TIMEOUT"] = text;
   }
-  plan.timeout_seconds = collective_timeout_seconds(plan.environment);
+  plan.timeout_seconds = base::collective_timeout_seconds(plan.environment);
 }
 
 std::string unique_name() {
-  return std::string(trim(read_file("/proc/sys/kernel/random/uuid")));
+  return std::string(
+      base::trim(base::read_file("/proc/sys/kernel/random/uuid")));
 }
 
 }  // namespace
@@ -242,14 +246,14 @@ std::string unique_name() {
 Machine this_machine() {
   return {.count_gpus = count_installed_gpus,
           .count_cores = count_affine_cores,
-          .cpuid = ask_processor,
+          .cpuid = base::ask_processor,
           .knows_gpu = is_known_gpu,
           .find_bus_ids =
               [](const VisibleGpus& gpus) { return find_bus_ids(gpus.names); },
           .find_allowed_cpus = find_allowed_cpus};
 }
 
-Plan make_plan(const RunOptions& options, const Environment& environment,
+Plan make_plan(const RunOptions& options, const base::Environment& environment,
                const Machine& machine) {
   if (!options.standalone) refuse_nested_launch(environment);
   refuse_file_timer(environment);
@@ -277,4 +281,4 @@ Plan make_plan(const RunOptions& options, const Environment& environment,
   return plan;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -14,7 +14,7 @@
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/program.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct Plan {
   RunOptions options;
@@ -28,7 +28,7 @@ struct Plan {
   std::string run_id;
   std::string job;                 // Unlike run_id, never that of another job.
   double timeout_seconds = 0;      // of collectives, as the workers see it
-  Environment environment;         // the same for all workers
+  base::Environment environment;   // the same for all workers
   std::vector<std::string> notes;  // lines for the user
   // `lockstep train` and its like: the worker itself reports what is wrong with
   // its input, and unblocks SIGUSR1 when it is ready for it.
@@ -39,7 +39,7 @@ struct Plan {
 struct Machine {
   std::function<int()> count_gpus;
   std::function<int()> count_cores;
-  Cpuid cpuid = {};  // Empty: a processor without surprises.
+  base::Cpuid cpuid = {};  // Empty: a processor without surprises.
   std::function<bool(const std::string& uuid)> knows_gpu = {};
   // The rest serves --numa-binding.
   std::function<std::vector<std::string>(const VisibleGpus&)> find_bus_ids = {};
@@ -52,7 +52,7 @@ Machine this_machine();
 
 // Throws ConfigError when the options do not fit the machine, ProgramError when
 // the program cannot be started.
-Plan make_plan(const RunOptions& options, const Environment& environment,
+Plan make_plan(const RunOptions& options, const base::Environment& environment,
                const Machine& machine);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

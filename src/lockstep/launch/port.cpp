@@ -9,7 +9,7 @@
 #include "lockstep/launch/listeners.h"
 #include "lockstep/net/address.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 std::string taken_text(int port) {
@@ -24,54 +24,58 @@ std::string taken_text(int port) {
 
 // The first address of the name at which this machine can listen; errno holds
 // why there is none.
-FileDescriptor listen_at_any_of(const std::string& address, int port,
-                                PortUse use) {
+base::FileDescriptor listen_at_any_of(const std::string& address, int port,
+                                      net::PortUse use) {
   errno = EADDRNOTAVAIL;
-  for (const SocketAddress& candidate : resolve(address, port).addresses) {
-    if (FileDescriptor socket = listen_at(candidate, use)) return socket;
+  for (const net::SocketAddress& candidate :
+       net::resolve(address, port).addresses) {
+    if (base::FileDescriptor socket = net::listen_at(candidate, use))
+      return socket;
   }
   return {};
 }
 
 }  // namespace
 
-StoreSocket::StoreSocket(FileDescriptor listener)
+StoreSocket::StoreSocket(base::FileDescriptor listener)
     : listener_(std::move(listener)),
-      port_(local_address_of(listener_.get()).port()) {}
+      port_(net::local_address_of(listener_.get()).port()) {}
 
 StoreSocket StoreSocket::any(const std::string& address) {
-  FileDescriptor listener = listen_at_any_of(address, 0, PortUse::kExclusive);
+  base::FileDescriptor listener =
+      listen_at_any_of(address, 0, net::PortUse::kExclusive);
   if (!listener) {
     throw IoError(fmt::format("cannot listen at a free port of {}: {}", address,
-                              errno_text()));
+                              base::errno_text()));
   }
   return StoreSocket(std::move(listener));
 }
 
 StoreSocket StoreSocket::at(const std::string& address, int port) {
-  FileDescriptor listener = listen_at_any_of(address, port, PortUse::kReuse);
+  base::FileDescriptor listener =
+      listen_at_any_of(address, port, net::PortUse::kReuse);
   if (!listener && errno == EACCES) {
     throw ConfigError(fmt::format(
         "port {} needs special rights; leave --master-port out", port));
   }
   if (!listener && errno == EADDRINUSE) throw ConfigError(taken_text(port));
   if (!listener) {
-    throw IoError(
-        fmt::format("cannot listen at {}:{}: {}", address, port, errno_text()));
+    throw IoError(fmt::format("cannot listen at {}:{}: {}", address, port,
+                              base::errno_text()));
   }
   return StoreSocket(std::move(listener));
 }
 
 void check_local_address(const std::string& address) {
-  const Resolution found = resolve(address, 0);
+  const net::Resolution found = net::resolve(address, 0);
   if (found.addresses.empty()) {
     throw ConfigError(fmt::format(
         "master address '{}' cannot be resolved ({}); leave --master-addr and "
         "MASTER_ADDR out",
         address, found.error));
   }
-  for (const SocketAddress& candidate : found.addresses) {
-    if (listen_at(candidate, PortUse::kExclusive)) return;
+  for (const net::SocketAddress& candidate : found.addresses) {
+    if (net::listen_at(candidate, net::PortUse::kExclusive)) return;
   }
   throw ConfigError(fmt::format(
       "master address '{}' is not an address of this machine, and several "
@@ -79,4 +83,4 @@ void check_local_address(const std::string& address) {
       address));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

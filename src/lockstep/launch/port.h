@@ -6,7 +6,7 @@
 
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Listens from its construction on, at one address of this machine: nobody else
 // can listen there, and connections wait until the store serves them.
@@ -20,16 +20,16 @@ class StoreSocket {
   static StoreSocket at(const std::string& address, int port);
 
   int port() const { return port_; }
-  const FileDescriptor& listener() const { return listener_; }
+  const base::FileDescriptor& listener() const { return listener_; }
 
  private:
-  explicit StoreSocket(FileDescriptor listener);
+  explicit StoreSocket(base::FileDescriptor listener);
 
-  FileDescriptor listener_;
+  base::FileDescriptor listener_;
   int port_;
 };
 
 // Throws ConfigError when the address is not one of this machine.
 void check_local_address(const std::string& address);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -17,7 +17,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/processes.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr double kBusyFraction = 0.05;  // of one core
@@ -25,30 +25,30 @@ constexpr int kMaxThreads = 4;          // named in a text
 
 // Fields of /proc/PID/stat behind the command; the first one is field 3.
 std::vector<std::string> stat_fields(const std::string& folder) {
-  const auto stat = try_read_file(folder + "/stat");
+  const auto stat = base::try_read_file(folder + "/stat");
   if (!stat) return {};
   const auto close = stat->rfind(')');
   if (close == std::string::npos || close + 2 >= stat->size()) return {};
-  return split(stat->substr(close + 2), ' ');
+  return base::split(stat->substr(close + 2), ' ');
 }
 
 int64_t number_at(const std::vector<std::string>& fields, size_t number) {
   const size_t index = number - 3;
   if (index >= fields.size()) return 0;
-  return parse_integer(fields[index]).value_or(0);
+  return base::parse_integer(fields[index]).value_or(0);
 }
 
 int64_t io_bytes_of(const std::string& folder) {
-  const auto text = try_read_file(folder + "/io");
+  const auto text = base::try_read_file(folder + "/io");
   if (!text) return 0;
   int64_t bytes = 0;
-  for (const std::string& line : split(*text, '\n')) {
-    const auto words = split(line, ' ');
+  for (const std::string& line : base::split(*text, '\n')) {
+    const auto words = base::split(line, ' ');
     if (words.size() != 2) continue;
     const std::string& name = words[0];
     if (name == "rchar:" || name == "wchar:" || name == "read_bytes:" ||
         name == "write_bytes:") {
-      bytes += parse_integer(words[1]).value_or(0);
+      bytes += base::parse_integer(words[1]).value_or(0);
     }
   }
   return bytes;
@@ -77,11 +77,11 @@ std::string innermost_function(const std::string& stack) {
 
 // Any user sees wchan where the kernel has it; the stack is for root.
 std::string kernel_function(const std::string& folder) {
-  const auto wchan = try_read_file(folder + "/wchan");
+  const auto wchan = base::try_read_file(folder + "/wchan");
   if (wchan && !wchan->empty() && std::isdigit((*wchan)[0]) == 0) {
-    return std::string(trim(*wchan));
+    return std::string(base::trim(*wchan));
   }
-  const auto stack = try_read_file(folder + "/stack");
+  const auto stack = base::try_read_file(folder + "/stack");
   return stack ? innermost_function(*stack) : "";
 }
 
@@ -91,10 +91,10 @@ std::string file_in_use(const std::string& process, const std::string& thread) {
   constexpr std::array<int64_t, 8> kCalls = {
       SYS_read,     SYS_pread64, SYS_readv, SYS_write,
       SYS_pwrite64, SYS_writev,  SYS_fsync, SYS_fdatasync};
-  const auto call = try_read_file(thread + "/syscall");
+  const auto call = base::try_read_file(thread + "/syscall");
   if (!call) return "";
-  const auto words = split(*call, ' ');
-  const auto number = parse_integer(words[0]);
+  const auto words = base::split(*call, ' ');
+  const auto number = base::parse_integer(words[0]);
   if (words.size() < 2 || !number ||
       std::find(kCalls.begin(), kCalls.end(), *number) == kCalls.end()) {
     return "";
@@ -185,4 +185,4 @@ std::string waiting_text(pid_t pid) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // What a process and its descendants have used since they started.
 struct ProcessActivity {
@@ -28,4 +28,4 @@ bool has_worked(const ProcessActivity& before, const ProcessActivity& after,
 // disk, a device or a file.
 std::string waiting_text(pid_t pid);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -14,7 +14,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // Fields of /proc/PID/stat; the command sits in parentheses and may itself
@@ -26,11 +26,11 @@ std::optional<ProcessInfo> parse_stat(pid_t pid, const std::string& stat) {
       close + 2 >= stat.size()) {
     return std::nullopt;
   }
-  const auto fields = split(stat.substr(close + 2), ' ');
+  const auto fields = base::split(stat.substr(close + 2), ' ');
   if (fields.size() < 2 || fields[0].empty()) return std::nullopt;
   return ProcessInfo{
       .pid = pid,
-      .parent = static_cast<pid_t>(parse_integer(fields[1]).value_or(0)),
+      .parent = static_cast<pid_t>(base::parse_integer(fields[1]).value_or(0)),
       .state = fields[0][0],
       .command = stat.substr(open + 1, close - open - 1)};
 }
@@ -40,7 +40,7 @@ std::multimap<pid_t, ProcessInfo> processes_by_parent() {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
   if (folder == nullptr) return result;
   while (const dirent* entry = readdir(folder.get())) {
-    const auto pid = parse_integer(entry->d_name);
+    const auto pid = base::parse_integer(entry->d_name);
     if (!pid) continue;
     if (auto info = find_process(static_cast<pid_t>(*pid))) {
       result.emplace(info->parent, *std::move(info));
@@ -61,7 +61,8 @@ bool reap_all() {
 }  // namespace
 
 std::optional<ProcessInfo> find_process(pid_t pid) {
-  const auto stat = try_read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto stat =
+      base::try_read_file("/proc/" + std::to_string(pid) + "/stat");
   if (!stat) return std::nullopt;
   return parse_stat(pid, *stat);
 }
@@ -88,10 +89,10 @@ int signal_descendants(int signal) {
 }
 
 std::vector<ProcessInfo> kill_descendants(double seconds) {
-  const int64_t begin = monotonic_ns();
+  const int64_t begin = base::monotonic_ns();
   while (!reap_all()) {
     signal_descendants(SIGKILL);
-    if (seconds_between(begin, monotonic_ns()) > seconds) {
+    if (base::seconds_between(begin, base::monotonic_ns()) > seconds) {
       return find_descendants(getpid());
     }
     // SIGCHLD is blocked here, so that this waits for a death, not for time;
@@ -117,4 +118,4 @@ std::string state_name(char state) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct ProcessInfo {
   pid_t pid = 0;
@@ -38,4 +38,4 @@ std::vector<ProcessInfo> kill_descendants(double seconds);
 // "sleeping", "stopped" ... for a state letter.
 std::string state_name(char state);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

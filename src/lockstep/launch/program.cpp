@@ -9,7 +9,7 @@
 
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr int kNotFound = 127;
@@ -60,7 +60,7 @@ ProgramError::ProgramError(const std::string& what, int exit_code)
     : ConfigError(what), exit_code_(exit_code) {}
 
 std::string find_executable(const std::string& program,
-                            const Environment& environment) {
+                            const base::Environment& environment) {
   if (program.find('/') != std::string::npos) {
     check_path(program, program);
     if (!is_executable(program)) {
@@ -69,8 +69,8 @@ std::string find_executable(const std::string& program,
     }
     return program;
   }
-  for (const std::string& folder :
-       split(find(environment, "PATH").value_or("/usr/bin:/bin"), ':')) {
+  for (const std::string& folder : base::split(
+           base::find(environment, "PATH").value_or("/usr/bin:/bin"), ':')) {
     const std::string path = (folder.empty() ? "." : folder) + "/" + program;
     if (is_executable(path)) return path;
   }
@@ -82,7 +82,7 @@ std::string find_executable(const std::string& program,
 }
 
 ProgramCommand find_command(const RunOptions& options,
-                            const Environment& environment) {
+                            const base::Environment& environment) {
   ProgramCommand command{.file = "",
                          .arguments = {},
                          .title = options.program,
@@ -92,7 +92,8 @@ ProgramCommand find_command(const RunOptions& options,
   if (options.module || is_script) {
     if (!options.module) check_path(options.program, options.program);
     command.is_python = true;
-    const auto python = find(environment, "PYTHON_EXEC").value_or("python3");
+    const auto python =
+        base::find(environment, "PYTHON_EXEC").value_or("python3");
     command.file = find_executable(python, environment);
     command.arguments = {python, "-u"};
     if (options.module) command.arguments.push_back("-m");
@@ -116,8 +117,8 @@ std::vector<std::string> arguments_for(const ProgramCommand& command,
                                        int local_rank) {
   std::vector<std::string> result;
   for (const std::string& argument : command.arguments) {
-    result.push_back(
-        replace_all(argument, "${local_rank}", std::to_string(local_rank)));
+    result.push_back(base::replace_all(argument, "${local_rank}",
+                                       std::to_string(local_rank)));
   }
   return result;
 }
@@ -132,4 +133,4 @@ ProgramError exec_error(const ProgramCommand& command, int error_number) {
           error_number == ENOENT ? kNotFound : kNotExecutable};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

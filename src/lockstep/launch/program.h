@@ -8,7 +8,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/options.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // The program cannot be started; nothing runs yet.
 class ProgramError : public ConfigError {
@@ -32,11 +32,11 @@ struct ProgramCommand {
 // The file of a program: a path as it is, a name searched on PATH. Throws
 // ProgramError.
 std::string find_executable(const std::string& program,
-                            const Environment& environment);
+                            const base::Environment& environment);
 
 // Searches PATH. Throws ProgramError.
 ProgramCommand find_command(const RunOptions& options,
-                            const Environment& environment);
+                            const base::Environment& environment);
 
 // The arguments of one worker: "${local_rank}" is replaced.
 std::vector<std::string> arguments_for(const ProgramCommand& command,
@@ -45,4 +45,4 @@ std::vector<std::string> arguments_for(const ProgramCommand& command,
 // The error for a program that the kernel refuses to execute.
 ProgramError exec_error(const ProgramCommand& command, int error_number);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

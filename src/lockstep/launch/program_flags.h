@@ -8,7 +8,7 @@
 
 #include "lockstep/launch/options.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // The value of a flag among the arguments of a program: `--device cpu`,
 // `--device=cpu`, spelled with - or _. The last one counts; nothing behind `--`
@@ -19,4 +19,4 @@ std::optional<std::string> find_flag(std::span<const std::string> arguments,
 // Whether PROGRAM is lockstep-worker: started by `lockstep train`, or named so.
 bool is_own_worker(const RunOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

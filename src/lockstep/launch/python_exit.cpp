@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 std::string python_exit_advice(const ProgramCommand& command,
                                const Failure& failure) {
@@ -22,4 +22,4 @@ std::string python_exit_advice(const ProgramCommand& command,
          "program.\n";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -6,7 +6,7 @@
 #include "lockstep/launch/failure_report.h"
 #include "lockstep/launch/program.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // A program that ends without destroy_process_group() leaves Gloo's threads
 // running. When one of them drops a tensor that Python knows, it waits for the
@@ -15,4 +15,4 @@ namespace lockstep {
 std::string python_exit_advice(const ProgramCommand& command,
                                const Failure& failure);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

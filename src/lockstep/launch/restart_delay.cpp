@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 double RestartDelay::after(double attempt_seconds) {
   if (attempt_seconds >= kSettledSeconds) next_ = 0;
@@ -11,4 +11,4 @@ double RestartDelay::after(double attempt_seconds) {
   return delay;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -1,7 +1,7 @@
 // How long to wait before a failed job is started again.
 #pragma once
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // The first restart comes at once, those after further quick failures 1, 2, 4
 // ... seconds later, up to 30 s: a job that cannot start must not keep the
@@ -19,4 +19,4 @@ class RestartDelay {
   double next_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

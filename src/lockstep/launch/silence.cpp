@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/worker.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr double kShortSilenceSeconds = 5;  // not worth a look at the process
@@ -24,14 +24,16 @@ double silent_seconds(const RankSnapshot& rank) {
 }
 
 bool is_judged(const RankSnapshot& rank) {
-  return rank.is_alive && rank.status && rank.status->phase != Phase::kDone;
+  return rank.is_alive && rank.status &&
+         rank.status->phase != base::Phase::kDone;
 }
 
 }  // namespace
 
 SilenceSources this_system() {
-  return {
-      .now_ns = monotonic_ns, .activity = activity_of, .waiting = waiting_text};
+  return {.now_ns = base::monotonic_ns,
+          .activity = activity_of,
+          .waiting = waiting_text};
 }
 
 SilenceWatch::SilenceWatch(double timeout_seconds, SilenceSources sources)
@@ -60,9 +62,9 @@ void SilenceWatch::update(const RankSnapshot& rank, Record& record) const {
     return;
   }
   const ProcessActivity activity = sources_.activity(rank.pid);
-  record.is_busy =
-      record.activity && has_worked(*record.activity, activity,
-                                    seconds_between(record.looked_ns, now));
+  record.is_busy = record.activity &&
+                   has_worked(*record.activity, activity,
+                              base::seconds_between(record.looked_ns, now));
   // What came before the first look is not known.
   if (record.is_busy || !record.activity) record.worked_ns = now;
   record.activity = activity;
@@ -72,8 +74,9 @@ void SilenceWatch::update(const RankSnapshot& rank, Record& record) const {
 double SilenceWatch::idle_seconds(const RankSnapshot& rank) const {
   const auto record = records_.find(rank.rank);
   if (record == records_.end()) return 0;
-  return std::min(silent_seconds(rank),
-                  seconds_between(record->second.worked_ns, sources_.now_ns()));
+  return std::min(
+      silent_seconds(rank),
+      base::seconds_between(record->second.worked_ns, sources_.now_ns()));
 }
 
 bool SilenceWatch::is_worth_a_warning(const RankSnapshot& rank,
@@ -89,10 +92,10 @@ bool SilenceWatch::is_worth_a_warning(const RankSnapshot& rank,
 
 std::string SilenceWatch::warning(const RankSnapshot& rank) const {
   const double limit = timeout_of(rank, timeout_seconds_);
-  std::string text =
-      fmt::format("no sign of life from rank {} (pid {}) for {}: phase {}{}; ",
-                  rank.rank, rank.pid, duration_text(silent_seconds(rank)),
-                  phase_name(rank.status->phase), step_text(*rank.status));
+  std::string text = fmt::format(
+      "no sign of life from rank {} (pid {}) for {}: phase {}{}; ", rank.rank,
+      rank.pid, base::duration_text(silent_seconds(rank)),
+      base::phase_name(rank.status->phase), step_text(*rank.status));
   if (rank.is_stopped()) {
     return text + stopped_text(rank) + "; the job waits for it";
   }
@@ -105,7 +108,7 @@ std::string SilenceWatch::warning(const RankSnapshot& rank) const {
   return text + fmt::format(
                     "; the job ends when no rank does anything for longer than "
                     "{} (--timeout)",
-                    duration_text(limit));
+                    base::duration_text(limit));
 }
 
 std::optional<Failure> SilenceWatch::find_failure(
@@ -133,12 +136,14 @@ std::optional<Failure> SilenceWatch::find_failure(
       .exit_code = kTimeoutExitCode,
       .unix_time = unix_now(),
       .error_file = "<N/A>",
-      .error = ErrorReport{.message = fmt::format(
-                               "TimeoutError: no rank gave a sign of life or "
-                               "did anything for {}, longer than the limit of "
-                               "{}; lockstep run ends the job",
-                               duration_text(shortest), duration_text(limit)),
-                           .callstack = ""},
+      .error =
+          base::ErrorReport{
+              .message = fmt::format(
+                  "TimeoutError: no rank gave a sign of life or "
+                  "did anything for {}, longer than the limit of "
+                  "{}; lockstep run ends the job",
+                  base::duration_text(shortest), base::duration_text(limit)),
+              .callstack = ""},
       .last_lines = {}};
 }
 
@@ -151,4 +156,4 @@ std::string silence_verdict(std::span<const RankSnapshot> ranks,
   return text + limit_line(ranks, timeout_seconds);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -18,7 +18,7 @@
 #include "lockstep/launch/process_activity.h"
 #include "lockstep/launch/verdict.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // Result of one check of the ranks.
 struct SilenceFinding {
@@ -69,4 +69,4 @@ class SilenceWatch {
 std::string silence_verdict(std::span<const RankSnapshot> ranks,
                             double timeout_seconds);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -10,7 +10,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
@@ -23,7 +23,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return result;
 }
 
-std::vector<std::string> entries_of(const Environment& environment) {
+std::vector<std::string> entries_of(const base::Environment& environment) {
   std::vector<std::string> result;
   result.reserve(environment.size());
   for (const auto& [name, value] : environment) {
@@ -62,10 +62,10 @@ CpuMask mask_of(const CpuList& cpus) {
 Spawner::Spawner() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw IoError("cannot make a pipe: " + errno_text());
+    throw IoError("cannot make a pipe: " + base::errno_text());
   }
-  read_end_ = FileDescriptor(ends[0]);
-  write_end_ = FileDescriptor(ends[1]);
+  read_end_ = base::FileDescriptor(ends[0]);
+  write_end_ = base::FileDescriptor(ends[1]);
 }
 
 pid_t Spawner::start(const SpawnRequest& request) {
@@ -75,7 +75,7 @@ pid_t Spawner::start(const SpawnRequest& request) {
   const CpuMask mask = mask_of(request.cpus);
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid < 0) throw IoError("cannot start a process: " + errno_text());
+  if (pid < 0) throw IoError("cannot start a process: " + base::errno_text());
   if (pid > 0) return pid;
 
   setsid();
@@ -104,9 +104,9 @@ std::optional<int> Spawner::wait_for_exec() {
   if (count != sizeof(number)) return std::nullopt;
   if (number < 0) {
     errno = -number;
-    throw IoError("cannot bind a process to its CPUs: " + errno_text());
+    throw IoError("cannot bind a process to its CPUs: " + base::errno_text());
   }
   return number;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -12,12 +12,12 @@
 #include "lockstep/base/files.h"
 #include "lockstep/launch/numa.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct SpawnRequest {
   std::string file;
   std::vector<std::string> arguments;
-  Environment environment;
+  base::Environment environment;
   int stdout_fd = -1;  // -1: that of this process
   int stderr_fd = -1;
   std::vector<int> kept_fds = {};  // stay open in the worker, by their numbers
@@ -40,8 +40,8 @@ class Spawner {
   std::optional<int> wait_for_exec();
 
  private:
-  FileDescriptor read_end_;
-  FileDescriptor write_end_;
+  base::FileDescriptor read_end_;
+  base::FileDescriptor write_end_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

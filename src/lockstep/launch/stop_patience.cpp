@@ -7,40 +7,41 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
-constexpr double kShortStopSeconds = 2;         // Not worth a line.
-constexpr int64_t kQuietNs = 5 * kNsPerSecond;  // Then it is worth one.
-constexpr int64_t kFirstIntervalNs = 30 * kNsPerSecond;
+constexpr double kShortStopSeconds = 2;               // Not worth a line.
+constexpr int64_t kQuietNs = 5 * base::kNsPerSecond;  // Then it is worth one.
+constexpr int64_t kFirstIntervalNs = 30 * base::kNsPerSecond;
 
 std::string steps_text(int64_t first, int64_t last) {
   return first == last ? fmt::format("step {} is", first)
                        : fmt::format("steps {} to {} are", first, last);
 }
 
-std::string under_way_text(const TrainingStatus& training) {
+std::string under_way_text(const base::TrainingStatus& training) {
   std::string text;
-  if (training.activity == Activity::kStep) {
+  if (training.activity == base::Activity::kStep) {
     text = fmt::format("step {}", training.num_steps + 1);
   } else {
-    text = activity_name(training.activity);
+    text = base::activity_name(training.activity);
   }
   text += fmt::format(" is under way for {}",
-                      duration_text(training.activity_seconds));
+                      base::duration_text(training.activity_seconds));
   if (training.typical_seconds > 0) {
-    text +=
-        fmt::format(" (one takes {})", duration_text(training.typical_seconds));
+    text += fmt::format(" (one takes {})",
+                        base::duration_text(training.typical_seconds));
   }
   return text;
 }
 
 }  // namespace
 
-std::optional<TrainingStatus> combine(std::span<const TrainingStatus> ranks) {
+std::optional<base::TrainingStatus> combine(
+    std::span<const base::TrainingStatus> ranks) {
   if (ranks.empty()) return std::nullopt;
-  TrainingStatus result = ranks[0];
-  for (const TrainingStatus& rank : ranks) {
+  base::TrainingStatus result = ranks[0];
+  for (const base::TrainingStatus& rank : ranks) {
     // The others wait for a rank that still computes.
     if (!will_save(result) && will_save(rank)) {
       result.activity = rank.activity;
@@ -48,7 +49,7 @@ std::optional<TrainingStatus> combine(std::span<const TrainingStatus> ranks) {
       result.typical_seconds = rank.typical_seconds;
     }
   }
-  for (const TrainingStatus& rank : ranks) {
+  for (const base::TrainingStatus& rank : ranks) {
     result.num_steps = std::max(result.num_steps, rank.num_steps);
     result.saved_step = std::max(result.saved_step, rank.saved_step);
     result.saving_seconds =
@@ -57,34 +58,34 @@ std::optional<TrainingStatus> combine(std::span<const TrainingStatus> ranks) {
   return result;
 }
 
-bool will_save(const TrainingStatus& training) {
-  return training.activity != Activity::kFinishing;
+bool will_save(const base::TrainingStatus& training) {
+  return training.activity != base::Activity::kFinishing;
 }
 
-std::optional<double> expected_seconds(const TrainingStatus& training) {
+std::optional<double> expected_seconds(const base::TrainingStatus& training) {
   if (training.typical_seconds <= 0) return std::nullopt;
   const double left =
       std::max(0.0, training.typical_seconds - training.activity_seconds);
-  if (training.activity == Activity::kSaving) return left;
+  if (training.activity == base::Activity::kSaving) return left;
   return left + training.saving_seconds;
 }
 
-std::string stop_wait_text(const TrainingStatus& training) {
+std::string stop_wait_text(const base::TrainingStatus& training) {
   const auto expected = expected_seconds(training);
-  const bool is_saving = training.activity == Activity::kSaving;
+  const bool is_saving = training.activity == base::Activity::kSaving;
   return fmt::format(
       "{}: waiting for {}, {}; Ctrl-C again ends at once and loses what came "
       "after {}",
       under_way_text(training), is_saving ? "it" : "its end and a checkpoint",
-      expected ? "about " + duration_text(*expected)
+      expected ? "about " + base::duration_text(*expected)
                : "how long is not known yet",
       training.saved_step < 0
           ? "the start: there is no checkpoint yet"
           : fmt::format("the checkpoint of step {}", training.saved_step));
 }
 
-std::optional<std::string> loss_text(const TrainingStatus& training) {
-  const bool is_in_step = training.activity == Activity::kStep;
+std::optional<std::string> loss_text(const base::TrainingStatus& training) {
+  const bool is_in_step = training.activity == base::Activity::kStep;
   const int64_t first = std::max<int64_t>(training.saved_step, 0) + 1;
   const int64_t last = training.num_steps + (is_in_step ? 1 : 0);
   if (last < first) return std::nullopt;
@@ -101,7 +102,7 @@ std::optional<std::string> loss_text(const TrainingStatus& training) {
                     training.saved_step);
 }
 
-std::string StopPatience::take_message(const TrainingStatus& training,
+std::string StopPatience::take_message(const base::TrainingStatus& training,
                                        int64_t now_ns) {
   if (now_ns < next_ns_) return "";
   const auto expected = expected_seconds(training);
@@ -116,4 +117,4 @@ std::string StopPatience::take_message(const TrainingStatus& training,
   return stop_wait_text(training);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -6,11 +6,11 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 std::optional<int> parse_streams(std::string_view text) {
-  const auto value = parse_integer(text);
+  const auto value = base::parse_integer(text);
   if (!value || *value < 0 || *value > 3) return std::nullopt;
   return static_cast<int>(*value);
 }
@@ -23,9 +23,9 @@ StreamMap StreamMap::parse(std::string_view text, std::string_view option) {
     map.for_all_ = *all;
     return map;
   }
-  for (const std::string& part : split(text, ',')) {
-    const auto fields = split(part, ':');
-    const auto rank = parse_integer(fields[0]);
+  for (const std::string& part : base::split(text, ',')) {
+    const auto fields = base::split(part, ':');
+    const auto rank = base::parse_integer(fields[0]);
     const auto streams =
         fields.size() == 2 ? parse_streams(fields[1]) : std::nullopt;
     if (!rank || *rank < 0 || !streams) {
@@ -50,4 +50,4 @@ bool StreamMap::is_empty() const {
                      [](const auto& entry) { return entry.second == 0; });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

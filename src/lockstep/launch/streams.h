@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::launch {
 
 enum class Stream { kOut = 1, kErr = 2 };
 
@@ -27,4 +27,4 @@ class StreamMap {
   std::map<int, int> for_rank_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

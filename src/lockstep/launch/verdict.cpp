@@ -12,7 +12,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/processes.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 bool mentions_any(std::string_view text,
@@ -30,21 +30,22 @@ bool mentions_timeout(std::string_view text) {
   return mentions_any(text, kWords);
 }
 
-std::string collective_text(const RankStatus& status) {
+std::string collective_text(const base::RankStatus& status) {
   if (status.collectives_started == 0) return "no collective yet";
-  std::string text = fmt::format("{} #{}", collective_name(status.collective),
-                                 status.collectives_started);
+  std::string text =
+      fmt::format("{} #{}", base::collective_name(status.collective),
+                  status.collectives_started);
   if (status.collective_bytes > 0) {
-    text += fmt::format(" ({})", bytes_text(status.collective_bytes));
+    text += fmt::format(" ({})", base::bytes_text(status.collective_bytes));
   }
   return text;
 }
 
 std::string waiting_line(const RankSnapshot& rank) {
-  const RankStatus& status = *rank.status;
+  const base::RankStatus& status = *rank.status;
   return fmt::format("  waiting: rank {} (pid {}) in {} for {}{}\n", rank.rank,
                      rank.pid, collective_text(status),
-                     duration_text(status.collective_seconds),
+                     base::duration_text(status.collective_seconds),
                      step_text(status));
 }
 
@@ -53,15 +54,16 @@ std::string what_it_did(const RankSnapshot& rank) {
     std::string text = rank.is_alive ? "process is " + state_name(rank.state)
                                      : "process ended";
     if (rank.quiet_seconds) {
-      text +=
-          fmt::format(", no output for {}", duration_text(*rank.quiet_seconds));
+      text += fmt::format(", no output for {}",
+                          base::duration_text(*rank.quiet_seconds));
     }
     return text;
   }
-  const RankStatus& status = *rank.status;
+  const base::RankStatus& status = *rank.status;
   return fmt::format("last collective: {}, phase: {}{}, silent for {}",
-                     collective_text(status), phase_name(status.phase),
-                     step_text(status), duration_text(status.silent_seconds));
+                     collective_text(status), base::phase_name(status.phase),
+                     step_text(status),
+                     base::duration_text(status.silent_seconds));
 }
 
 bool has_pages(std::span<const RankSnapshot> ranks) {
@@ -94,7 +96,7 @@ std::vector<const RankSnapshot*> find_stalling(
 
 // All started the same number of collectives: were they the same ones?
 std::string nobody_behind_text(std::span<const RankSnapshot> ranks) {
-  const RankStatus* first = nullptr;
+  const base::RankStatus* first = nullptr;
   for (const RankSnapshot& rank : ranks) {
     if (!rank.status) continue;
     if (first == nullptr) first = &*rank.status;
@@ -140,25 +142,26 @@ Failure leaver_failure(const RankSnapshot& rank) {
       "rank {} exited with 0 while other ranks still needed it", rank.rank);
   if (rank.status) {
     text += fmt::format(" (phase {}{}, last collective: {})",
-                        phase_name(rank.status->phase), step_text(*rank.status),
-                        collective_text(*rank.status));
+                        base::phase_name(rank.status->phase),
+                        step_text(*rank.status), collective_text(*rank.status));
   }
   text +=
       "; all ranks must run the same number of steps and end together: look "
       "for a shorter loop, a return or an exit on this rank";
-  return {.rank = rank.rank,
-          .local_rank = rank.rank,
-          .pid = rank.pid,
-          .exit_code = 0,
-          .unix_time = rank.ended_at,
-          .error_file = "<N/A>",
-          .error = ErrorReport{.message = std::move(text), .callstack = ""},
-          .last_lines = {}};
+  return {
+      .rank = rank.rank,
+      .local_rank = rank.rank,
+      .pid = rank.pid,
+      .exit_code = 0,
+      .unix_time = rank.ended_at,
+      .error_file = "<N/A>",
+      .error = base::ErrorReport{.message = std::move(text), .callstack = ""},
+      .last_lines = {}};
 }
 
 }  // namespace
 
-std::string step_text(const RankStatus& status) {
+std::string step_text(const base::RankStatus& status) {
   return status.step < 0 ? "" : fmt::format(", step {}", status.step);
 }
 
@@ -186,8 +189,9 @@ std::string limit_line(std::span<const RankSnapshot> ranks,
   return fmt::format(
       "  The limit is {}{}; --timeout SECONDS, NCCL_TIMEOUT or "
       "TORCH_DISTRIBUTED_TIMEOUT set it.\n",
-      duration_text(ranks.empty() ? timeout_seconds
-                                  : timeout_of(ranks.front(), timeout_seconds)),
+      base::duration_text(ranks.empty()
+                              ? timeout_seconds
+                              : timeout_of(ranks.front(), timeout_seconds)),
       has_pages(ranks) ? "" : " unless the program sets its own");
 }
 
@@ -268,4 +272,4 @@ std::string early_exits(std::span<const RankSnapshot> ranks) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

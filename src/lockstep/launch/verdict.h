@@ -13,16 +13,16 @@
 #include "lockstep/base/status.h"
 #include "lockstep/launch/failure_report.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // One rank at the moment of the first failure.
 struct RankSnapshot {
   int rank = 0;
   pid_t pid = 0;
   bool is_alive = false;
-  int exit_code = 0;                 // of a rank that is not alive
-  char state = '?';                  // letter of /proc/PID/stat
-  std::optional<RankStatus> status;  // no value: not a Lockstep program
+  int exit_code = 0;                       // of a rank that is not alive
+  char state = '?';                        // letter of /proc/PID/stat
+  std::optional<base::RankStatus> status;  // no value: not a Lockstep program
   // Time since its last output, where the launcher sees the output.
   std::optional<double> quiet_seconds;
   // "sleeping in pipe_read", of a living process, where it was looked at.
@@ -61,7 +61,7 @@ std::string stalling_line(const RankSnapshot& rank, const char* title);
 std::string limit_line(std::span<const RankSnapshot> ranks,
                        double timeout_seconds);
 // ", step 4"; empty before the first step.
-std::string step_text(const RankStatus& status);
+std::string step_text(const base::RankStatus& status);
 // "it is stopped (SIGSTOP); resume it with kill -CONT 7"
 std::string stopped_text(const RankSnapshot& rank);
 
@@ -69,4 +69,4 @@ std::string stopped_text(const RankSnapshot& rank);
 // is none.
 std::string early_exits(std::span<const RankSnapshot> ranks);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

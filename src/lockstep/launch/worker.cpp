@@ -12,13 +12,13 @@
 #include "lockstep/base/crash_handler.h"
 #include "lockstep/launch/processes.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // The worker writes whole seconds; the file's own time orders failures within
 // one second.
-double time_of(const std::filesystem::path& path, const ErrorReport& report,
-               double seen_at) {
+double time_of(const std::filesystem::path& path,
+               const base::ErrorReport& report, double seen_at) {
   struct stat info{};
   if (stat(path.c_str(), &info) != 0) return seen_at;
   const double written = static_cast<double>(info.st_mtim.tv_sec) +
@@ -28,8 +28,8 @@ double time_of(const std::filesystem::path& path, const ErrorReport& report,
   return written;
 }
 
-std::string position_text(const RankStatus& status) {
-  const std::string phase = phase_name(status.phase);
+std::string position_text(const base::RankStatus& status) {
+  const std::string phase = base::phase_name(status.phase);
   if (status.step < 0) return phase;
   return "step " + std::to_string(status.step) + ", " + phase;
 }
@@ -54,12 +54,12 @@ RankSnapshot Worker::snapshot() const {
   }
   result.status = status.read();
   if (const auto loop = training.read()) {
-    result.is_paced = loop->activity != Activity::kNone &&
-                      loop->activity != Activity::kFinishing;
+    result.is_paced = loop->activity != base::Activity::kNone &&
+                      loop->activity != base::Activity::kFinishing;
   }
   for (const OutputStream& stream : streams) {
     const double quiet =
-        seconds_between(stream.last_output_ns(), monotonic_ns());
+        base::seconds_between(stream.last_output_ns(), base::monotonic_ns());
     result.quiet_seconds =
         std::min(quiet, result.quiet_seconds.value_or(quiet));
   }
@@ -67,7 +67,7 @@ RankSnapshot Worker::snapshot() const {
 }
 
 bool Worker::has_error_file() const {
-  return read_error_file(folder / "error.json").has_value();
+  return base::read_error_file(folder / "error.json").has_value();
 }
 
 Failure Worker::failure() const {
@@ -80,12 +80,12 @@ Failure Worker::failure() const {
   result.peak_bytes = end->peak_bytes;
   if (const auto page = status.read()) result.position = position_text(*page);
   if (end->exit_code < 0) {
-    result.crash = read_crash_file(folder / kCrashFileName);
+    result.crash = read_crash_file(folder / base::kCrashFileName);
   }
   result.unix_time = end->unix_time;
   const auto error_file = folder / "error.json";
   result.error_file = error_file.string();
-  result.error = read_error_file(error_file);
+  result.error = base::read_error_file(error_file);
   if (result.error) {
     result.unix_time = time_of(error_file, *result.error, end->unix_time);
   }
@@ -110,4 +110,4 @@ double unix_now() {
       .count();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -15,7 +15,7 @@
 #include "lockstep/launch/output.h"
 #include "lockstep/launch/verdict.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // How a worker ended.
 struct WorkerEnd {
@@ -28,8 +28,8 @@ struct WorkerEnd {
 struct Worker {
   int local_rank = 0;
   pid_t pid = 0;
-  StatusReader status;
-  TrainingStatusReader training{status.fd()};
+  base::StatusReader status;
+  base::TrainingStatusReader training{status.fd()};
   std::filesystem::path folder;       // of its log and error files
   std::vector<OutputStream> streams;  // those that pass through the launcher
   bool has_stderr_log = false;
@@ -52,4 +52,4 @@ int exit_code_of(int wait_status);
 // Wall clock in seconds with fraction.
 double unix_now();
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -11,7 +11,7 @@
 #include "lockstep/launch/option_table.h"
 #include "lockstep/launch/program_flags.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // They say what PROGRAM is, which is fixed here, or mean the recipe.
@@ -126,7 +126,7 @@ std::string worker_command_help(const std::string& name) {
 
 Plan plan_worker_command(const WorkerCommand& command,
                          const std::string& worker,
-                         const Environment& environment,
+                         const base::Environment& environment,
                          const Machine& machine) {
   std::vector<std::string> words = command.launch_options;
   words.insert(words.end(), {"--", worker, command.name});
@@ -148,4 +148,4 @@ Plan plan_worker_command(const WorkerCommand& command,
   return plan;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -12,7 +12,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/launch/plan.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 struct WorkerCommand {
   std::string name;                         // train, eval or sample
@@ -41,7 +41,7 @@ std::string worker_command_help(const std::string& name);
 // are noted. Throws as make_plan() does.
 Plan plan_worker_command(const WorkerCommand& command,
                          const std::string& worker,
-                         const Environment& environment,
+                         const base::Environment& environment,
                          const Machine& machine);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -7,19 +7,19 @@
 #include "lockstep/base/terminal.h"
 #include "lockstep/net/job_secret.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 // NCCL refuses two ranks on one GPU of one host; as "different hosts" they
 // communicate over the loopback interface.
-void share_gpu(Environment& environment, int rank) {
+void share_gpu(base::Environment& environment, int rank) {
   environment["NCCL_HOSTID"] =
       "lockstep-" + std::to_string(getpid()) + "-" + std::to_string(rank);
   environment.emplace("NCCL_SOCKET_IFNAME", "lo");
   environment["LOCKSTEP_SHARE_GPUS"] = "1";
 }
 
-void show_only_own_gpu(Environment& environment, const VisibleGpus& gpus,
+void show_only_own_gpu(base::Environment& environment, const VisibleGpus& gpus,
                        int local_rank) {
   environment["LOCAL_RANK"] = "0";
   if (gpus.count() == 0) return;
@@ -29,14 +29,15 @@ void show_only_own_gpu(Environment& environment, const VisibleGpus& gpus,
 
 std::string signal_names(const std::vector<int>& signals) {
   std::vector<std::string> names;
-  for (const int signal : signals) names.push_back(signal_name(signal));
-  return join(names, ",");
+  for (const int signal : signals) names.push_back(base::signal_name(signal));
+  return base::join(names, ",");
 }
 
 }  // namespace
 
-Environment worker_environment(const Plan& plan, const WorkerPlace& place) {
-  Environment result = plan.environment;
+base::Environment worker_environment(const Plan& plan,
+                                     const WorkerPlace& place) {
+  base::Environment result = plan.environment;
   const std::string rank = std::to_string(place.local_rank);
   const std::string size = std::to_string(plan.num_processes);
   result["LOCAL_RANK"] = rank;
@@ -64,11 +65,13 @@ Environment worker_environment(const Plan& plan, const WorkerPlace& place) {
   result["TORCHELASTIC_SIGNALS_TO_HANDLE"] =
       signal_names(plan.options.stop_signals);
   result["LOCKSTEP_STATUS_FD"] = std::to_string(place.status_fd);
-  result[kSecretVariable] = std::to_string(place.secret_fd);
+  result[net::kSecretVariable] = std::to_string(place.secret_fd);
   result["LOCKSTEP_LAUNCHER"] = "1";
-  result.erase(kTerminalColumnsVariable);  // of a launcher around this one
+  result.erase(
+      base::kTerminalColumnsVariable);  // of a launcher around this one
   if (place.terminal_columns > 0) {
-    result[kTerminalColumnsVariable] = std::to_string(place.terminal_columns);
+    result[base::kTerminalColumnsVariable] =
+        std::to_string(place.terminal_columns);
   }
   result["LOCKSTEP_JOB"] = plan.job;
   if (plan.options.share_gpus && plan.num_processes > plan.gpus.count()) {
@@ -83,11 +86,11 @@ Environment worker_environment(const Plan& plan, const WorkerPlace& place) {
 std::string line_prefix(const Plan& plan, int local_rank) {
   const std::string rank = std::to_string(local_rank);
   std::string text =
-      find(plan.environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")
+      base::find(plan.environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")
           .value_or("[${role_name}${local_rank}]:");
-  text = replace_all(std::move(text), "${role_name}", plan.options.role);
-  text = replace_all(std::move(text), "${local_rank}", rank);
-  return replace_all(std::move(text), "${rank}", rank);
+  text = base::replace_all(std::move(text), "${role_name}", plan.options.role);
+  text = base::replace_all(std::move(text), "${local_rank}", rank);
+  return base::replace_all(std::move(text), "${rank}", rank);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -6,7 +6,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/launch/plan.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // What differs from worker to worker.
 struct WorkerPlace {
@@ -19,10 +19,11 @@ struct WorkerPlace {
   std::filesystem::path error_file;
 };
 
-Environment worker_environment(const Plan& plan, const WorkerPlace& place);
+base::Environment worker_environment(const Plan& plan,
+                                     const WorkerPlace& place);
 
 // The start of a teed line: "[default1]:", or as in
 // TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 std::string line_prefix(const Plan& plan, int local_rank);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -8,7 +8,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/program.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 namespace {
 
 constexpr const char* kWorkerName = "lockstep-worker";
@@ -16,9 +16,9 @@ constexpr const char* kWorkerVariable = "LOCKSTEP_WORKER";
 
 }  // namespace
 
-std::string find_worker(const Environment& environment,
+std::string find_worker(const base::Environment& environment,
                         const std::filesystem::path& launcher_folder) {
-  if (const auto named = find(environment, kWorkerVariable)) {
+  if (const auto named = base::find(environment, kWorkerVariable)) {
     try {
       return find_executable(*named, environment);
     } catch (const ProgramError& error) {
@@ -65,4 +65,4 @@ void become_worker(const std::string& worker,
   throw exec_error(command, errno);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

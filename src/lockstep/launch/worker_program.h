@@ -7,11 +7,11 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::launch {
 
 // LOCKSTEP_WORKER (a path, or a name on PATH), else lockstep-worker in the
 // launcher's own folder, else on PATH. Throws ProgramError with what to do.
-std::string find_worker(const Environment& environment,
+std::string find_worker(const base::Environment& environment,
                         const std::filesystem::path& launcher_folder);
 
 // The folder of the running program, symbolic links followed. Throws IoError.
@@ -22,4 +22,4 @@ std::filesystem::path own_folder();
 [[noreturn]] void become_worker(const std::string& worker,
                                 std::span<const std::string> arguments);
 
-}  // namespace lockstep
+}  // namespace lockstep::launch

@@ -11,7 +11,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 // Ranks of a large job come at once.
@@ -84,13 +84,14 @@ std::vector<SocketAddress> resolve_master(const std::string& host, int port) {
 }
 
 SocketAddress any_address(int port) {
-  const FileDescriptor probe(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const base::FileDescriptor probe(
+      socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return look_up(probe ? "::" : "0.0.0.0", port, AI_NUMERICHOST)
       .addresses.front();
 }
 
-FileDescriptor listen_at(const SocketAddress& address, PortUse use) {
-  FileDescriptor result(
+base::FileDescriptor listen_at(const SocketAddress& address, PortUse use) {
+  base::FileDescriptor result(
       socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!result) return {};
   const int on = 1;
@@ -118,4 +119,4 @@ SocketAddress peer_address_of(int socket) {
   return end_of(socket, getpeername);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

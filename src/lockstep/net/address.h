@@ -8,7 +8,7 @@
 
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 struct SocketAddress {
   sockaddr_storage storage{};
@@ -42,11 +42,11 @@ SocketAddress any_address(int port);
 enum class PortUse { kExclusive, kReuse };
 
 // A socket that is bound and listens. None on failure; errno is set.
-FileDescriptor listen_at(const SocketAddress& address, PortUse use);
+base::FileDescriptor listen_at(const SocketAddress& address, PortUse use);
 
 // The address that the socket is bound to.
 SocketAddress local_address_of(int socket);
 // The address at the other end; size 0 when there is none.
 SocketAddress peer_address_of(int socket);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -11,7 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 constexpr const char* kName = "lockstep-secret";
@@ -27,7 +27,7 @@ std::string random_bytes() {
     if (count > 0) {
       filled += static_cast<size_t>(count);
     } else if (errno != EINTR) {
-      throw IoError("cannot make a secret for the job: " + errno_text());
+      throw IoError("cannot make a secret for the job: " + base::errno_text());
     }
   }
   return bytes;
@@ -49,15 +49,15 @@ JobSecret::JobSecret(int port)
     : text_(random_bytes()),
       fd_(memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   const std::string content = std::to_string(port) + "\n" + text_;
-  if (!fd_ || !write_all(fd_.get(), content) ||
+  if (!fd_ || !base::write_all(fd_.get(), content) ||
       fcntl(fd_.get(), F_ADD_SEALS, kSeals) != 0) {
-    throw IoError("cannot pass a secret to the job: " + errno_text());
+    throw IoError("cannot pass a secret to the job: " + base::errno_text());
   }
 }
 
-std::optional<std::string> find_job_secret(const Environment& environment,
+std::optional<std::string> find_job_secret(const base::Environment& environment,
                                            int port) {
-  const auto fd = find_integer(environment, kSecretVariable);
+  const auto fd = base::find_integer(environment, kSecretVariable);
   if (!fd || !is_secret_file(static_cast<int>(*fd))) return std::nullopt;
   std::array<char, 64> content{};
   const ssize_t count =
@@ -66,11 +66,11 @@ std::optional<std::string> find_job_secret(const Environment& environment,
   const std::string_view text(content.data(), static_cast<size_t>(count));
   const size_t end = text.find('\n');
   if (end == std::string_view::npos ||
-      parse_integer(text.substr(0, end)) != port ||
+      base::parse_integer(text.substr(0, end)) != port ||
       text.size() - end - 1 != kSecretBytes) {
     return std::nullopt;
   }
   return std::string(text.substr(end + 1));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

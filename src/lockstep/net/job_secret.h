@@ -9,7 +9,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 constexpr const char* kSecretVariable = "LOCKSTEP_SECRET_FD";
 
@@ -23,13 +23,13 @@ class JobSecret {
 
  private:
   std::string text_;
-  FileDescriptor fd_;
+  base::FileDescriptor fd_;
 };
 
 // The secret of the store at `port`, read from the descriptor that the
 // environment names. No value without one, when it was closed on the way to
 // this program, or when it is that of another store.
-std::optional<std::string> find_job_secret(const Environment& environment,
+std::optional<std::string> find_job_secret(const base::Environment& environment,
                                            int port);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

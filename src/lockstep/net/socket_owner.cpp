@@ -18,7 +18,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/net/address.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 // Both ends of a connection, in network byte order. IPv4 addresses take the
@@ -130,14 +130,14 @@ std::string table_text(int family, const std::array<uint32_t, 4>& words,
 // timeout, inode.
 std::optional<uid_t> find_in_table(const char* path, const std::string& local,
                                    const std::string& remote) {
-  std::istringstream rows(try_read_file(path).value_or(""));
+  std::istringstream rows(base::try_read_file(path).value_or(""));
   std::string row;
   while (std::getline(rows, row)) {
     std::istringstream words(row);
     std::array<std::string, 10> word;
     for (std::string& text : word) words >> text;
     if (word[1] != local || word[2] != remote || word[9] == "0") continue;
-    if (const auto uid = parse_integer(word[7])) {
+    if (const auto uid = base::parse_integer(word[7])) {
       return static_cast<uid_t>(*uid);
     }
   }
@@ -181,4 +181,4 @@ std::optional<uid_t> SocketOwners::owner_of_peer(int socket) const {
   return find_in_tables(ends);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 // Asks the kernel (sock_diag, else /proc/net/tcp and tcp6). Not thread-safe.
 class SocketOwners {
@@ -20,7 +20,7 @@ class SocketOwners {
   std::optional<uid_t> owner_of_peer(int socket) const;
 
  private:
-  FileDescriptor netlink_;
+  base::FileDescriptor netlink_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

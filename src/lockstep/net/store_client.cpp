@@ -20,7 +20,7 @@
 #include "lockstep/net/socket_owner.h"
 #include "lockstep/net/store_engine.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -55,8 +55,9 @@ bool wait_for_events(int socket, short events, milliseconds timeout) {
 }
 
 // No socket when nobody accepts there.
-FileDescriptor connect_to(const SocketAddress& address, milliseconds timeout) {
-  FileDescriptor result(
+base::FileDescriptor connect_to(const SocketAddress& address,
+                                milliseconds timeout) {
+  base::FileDescriptor result(
       socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!result) return {};
   if (::connect(result.get(), address.get(), address.size) != 0) {
@@ -76,10 +77,11 @@ FileDescriptor connect_to(const SocketAddress& address, milliseconds timeout) {
   return result;
 }
 
-FileDescriptor connect_to_any(const std::vector<SocketAddress>& addresses,
-                              milliseconds timeout) {
+base::FileDescriptor connect_to_any(const std::vector<SocketAddress>& addresses,
+                                    milliseconds timeout) {
   for (const SocketAddress& address : addresses) {
-    if (FileDescriptor socket = connect_to(address, timeout)) return socket;
+    if (base::FileDescriptor socket = connect_to(address, timeout))
+      return socket;
   }
   return {};
 }
@@ -99,7 +101,7 @@ std::vector<std::string> wire_keys(const std::vector<std::string>& keys) {
 
 }  // namespace
 
-StoreClient::StoreClient(StoreClientConfig config, FileDescriptor socket)
+StoreClient::StoreClient(StoreClientConfig config, base::FileDescriptor socket)
     : config_(std::move(config)), socket_(std::move(socket)) {}
 
 std::unique_ptr<StoreClient> StoreClient::connect(
@@ -109,7 +111,7 @@ std::unique_ptr<StoreClient> StoreClient::connect(
   const bool tries_once = config.search_timeout == milliseconds(0);
   std::optional<Clock::time_point> first_refusal;
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    FileDescriptor socket =
+    base::FileDescriptor socket =
         connect_to_any(addresses, std::max(until(deadline), kLongestPause));
     if (socket) {
       std::unique_ptr<StoreClient> client(
@@ -203,7 +205,7 @@ void StoreClient::send(const StoreRequest& request) {
             fmt::format("the store at {} accepts no requests", name()));
       }
     } else if (count == 0 || errno != EINTR) {
-      throw_lost(errno_text());
+      throw_lost(base::errno_text());
     }
   }
 }
@@ -222,11 +224,11 @@ std::string StoreClient::receive(size_t size) {
       if (!wait_for_input(config_.reply_timeout)) {
         throw TimeoutError(fmt::format(
             "the store at {} gave no reply within {}", name(),
-            duration_text(static_cast<double>(config_.reply_timeout.count()) *
-                          1e-3)));
+            base::duration_text(
+                static_cast<double>(config_.reply_timeout.count()) * 1e-3)));
       }
     } else if (errno != EINTR) {
-      throw_lost(errno_text());
+      throw_lost(base::errno_text());
     }
   }
   return bytes;
@@ -374,4 +376,4 @@ int64_t StoreClient::queue_length(const std::string& key) {
   return static_cast<int64_t>(receive_number());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

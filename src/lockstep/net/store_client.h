@@ -13,7 +13,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/net/store_protocol.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 struct StoreClientConfig {
   std::string host = "127.0.0.1";
@@ -69,7 +69,7 @@ class StoreClient {
  private:
   enum class Handshake { kDone, kClosed, kSilent };
 
-  StoreClient(StoreClientConfig config, FileDescriptor socket);
+  StoreClient(StoreClientConfig config, base::FileDescriptor socket);
 
   Handshake shake_hands(Timeout timeout);
   void check_host() const;
@@ -84,8 +84,8 @@ class StoreClient {
   std::string name() const;
 
   StoreClientConfig config_;
-  FileDescriptor socket_;
+  base::FileDescriptor socket_;
   std::mutex mutex_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

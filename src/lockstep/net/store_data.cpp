@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 // What a key costs beside its bytes: nodes of maps, heads of texts.
@@ -35,9 +35,9 @@ void StoreData::charge(size_t bytes) {
     throw FormatError(fmt::format(
         "the store is full: it holds {} and {} more were asked for; the limit "
         "is {}",
-        bytes_text(static_cast<int64_t>(num_stored_bytes_)),
-        bytes_text(static_cast<int64_t>(bytes)),
-        bytes_text(static_cast<int64_t>(limits_->max_stored_bytes))));
+        base::bytes_text(static_cast<int64_t>(num_stored_bytes_)),
+        base::bytes_text(static_cast<int64_t>(bytes)),
+        base::bytes_text(static_cast<int64_t>(limits_->max_stored_bytes))));
   }
   num_stored_bytes_ += bytes;
 }
@@ -98,7 +98,7 @@ StoreData::Woken StoreData::add(std::string_view key, int64_t amount,
                                 int64_t& result) {
   result = amount;
   if (const auto found = values_.find(key); found != values_.end()) {
-    const std::string_view text = trim(found->second);
+    const std::string_view text = base::trim(found->second);
     int64_t old = 0;
     const auto read =
         std::from_chars(text.data(), text.data() + text.size(), old);
@@ -235,4 +235,4 @@ StoreData::Woken StoreData::wake_one(std::string_view key) {
   return woken;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

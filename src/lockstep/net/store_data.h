@@ -12,7 +12,7 @@
 
 #include "lockstep/net/store_limits.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 using StoreClientId = uint64_t;
 
@@ -82,4 +82,4 @@ class StoreData {
       awaited_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

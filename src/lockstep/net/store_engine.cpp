@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 template <typename Reply>
@@ -224,4 +224,4 @@ std::string StoreEngine::list_keys(StoreData::View view) const {
   return bytes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -9,7 +9,7 @@
 #include "lockstep/net/store_data.h"
 #include "lockstep/net/store_protocol.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 // Keys of Lockstep's own ranks, as they are on the wire.
 constexpr std::string_view kReservedKeys = "/lockstep/";
@@ -69,4 +69,4 @@ class StoreEngine {
   std::unordered_map<StoreClientId, Client> clients_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstddef>
 
-namespace lockstep {
+namespace lockstep::net {
 
 // A client that asks for more loses its connection. The limits of one request
 // are those of libtorch's own server; that one has no limits in sum.
@@ -25,4 +25,4 @@ struct StoreLimits {
   std::chrono::milliseconds handshake_timeout{5000};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

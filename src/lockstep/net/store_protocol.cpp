@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 // The fields of a query: k a key, v a value, 4 and 8 a number of 4 or 8 bytes.
@@ -202,4 +202,4 @@ std::string encode_request(const StoreRequest& request) {
   return bytes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

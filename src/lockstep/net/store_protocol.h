@@ -14,7 +14,7 @@
 
 #include "lockstep/net/store_limits.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 enum class StoreQuery : uint8_t {
   kValidate,
@@ -96,4 +96,4 @@ void append_number(std::string& bytes, uint64_t value, size_t size);
 void append_bytes(std::string& bytes, std::string_view value);
 std::string encode_request(const StoreRequest& request);
 
-}  // namespace lockstep
+}  // namespace lockstep::net

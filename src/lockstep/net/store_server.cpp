@@ -24,7 +24,7 @@
 #include "lockstep/net/address.h"
 #include "lockstep/net/socket_owner.h"
 
-namespace lockstep {
+namespace lockstep::net {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -41,7 +41,7 @@ constexpr size_t kMaxNotices = 16;
 constexpr std::chrono::milliseconds kPause{100};
 
 struct Connection {
-  FileDescriptor socket;
+  base::FileDescriptor socket;
   std::string unsent;
   Clock::time_point deadline;  // of the handshake
   uint32_t events = EPOLLIN;
@@ -52,7 +52,7 @@ struct Connection {
 
 class StoreServer::Loop {
  public:
-  Loop(const FileDescriptor& listener, StoreServerConfig config);
+  Loop(const base::FileDescriptor& listener, StoreServerConfig config);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -66,7 +66,7 @@ class StoreServer::Loop {
   void watch(int fd, StoreClientId id, uint32_t events, int operation);
   void accept_all();
   void pause_listening();
-  void admit(FileDescriptor socket);
+  void admit(base::FileDescriptor socket);
   bool is_welcome(int socket);
   void drop_late_ones();
   void handle(StoreClientId id, uint32_t events);
@@ -83,8 +83,8 @@ class StoreServer::Loop {
   int listener_;
   StoreEngine engine_;
   SocketOwners owners_;
-  FileDescriptor epoll_;
-  FileDescriptor stop_;
+  base::FileDescriptor epoll_;
+  base::FileDescriptor stop_;
   std::map<StoreClientId, Connection> connections_;
   std::deque<StoreClientId> silent_;  // not validated yet, the oldest first
   std::vector<StoreClientId> broken_;
@@ -97,7 +97,7 @@ class StoreServer::Loop {
   std::thread thread_;
 };
 
-StoreServer::Loop::Loop(const FileDescriptor& listener,
+StoreServer::Loop::Loop(const base::FileDescriptor& listener,
                         StoreServerConfig config)
     : config_(std::move(config)),
       listener_(listener.get()),
@@ -105,7 +105,7 @@ StoreServer::Loop::Loop(const FileDescriptor& listener,
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !stop_) {
-    throw IoError("cannot serve the store: " + errno_text());
+    throw IoError("cannot serve the store: " + base::errno_text());
   }
   watch(stop_.get(), kStop, EPOLLIN, EPOLL_CTL_ADD);
   watch(listener_, kListener, EPOLLIN, EPOLL_CTL_ADD);
@@ -201,7 +201,7 @@ int StoreServer::Loop::milliseconds_to_wait() const {
 
 void StoreServer::Loop::accept_all() {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    FileDescriptor socket(
+    base::FileDescriptor socket(
         accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
       admit(std::move(socket));
@@ -218,7 +218,7 @@ void StoreServer::Loop::accept_all() {
 // No descriptor is left: drop clients that have sent nothing.
 void StoreServer::Loop::pause_listening() {
   note("the store has no file descriptor left for a connection: " +
-       errno_text());
+       base::errno_text());
   if (!silent_.empty()) {
     drop(silent_.front());
     return;
@@ -227,7 +227,7 @@ void StoreServer::Loop::pause_listening() {
   paused_until_ = Clock::now() + kPause;
 }
 
-void StoreServer::Loop::admit(FileDescriptor socket) {
+void StoreServer::Loop::admit(base::FileDescriptor socket) {
   if (!is_welcome(socket.get())) return;
   if (connections_.size() >= config_.limits.max_connections) {
     note(fmt::format("the store has {} connections, its limit, and refused one",
@@ -370,7 +370,7 @@ void StoreServer::Loop::drop_broken_ones() {
   for (const StoreClientId id : std::exchange(broken_, {})) drop(id);
 }
 
-StoreServer::StoreServer(const FileDescriptor& listener,
+StoreServer::StoreServer(const base::FileDescriptor& listener,
                          StoreServerConfig config)
     : loop_(std::make_unique<Loop>(listener, std::move(config))) {}
 
@@ -380,4 +380,4 @@ std::vector<std::string> StoreServer::take_notices() {
   return loop_->take_notices();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::net

@@ -11,7 +11,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/net/store_engine.h"
 
-namespace lockstep {
+namespace lockstep::net {
 
 enum class Admission {
   kOwnUser,   // connections of this machine whose socket is this user's
@@ -32,7 +32,7 @@ class StoreServer {
  public:
   // `listener` is a non-blocking socket that listens; it must outlive the
   // server, which leaves it open. Throws IoError.
-  StoreServer(const FileDescriptor& listener, StoreServerConfig config);
+  StoreServer(const base::FileDescriptor& listener, StoreServerConfig config);
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
@@ -46,4 +46,4 @@ class StoreServer {
   std::unique_ptr<Loop> loop_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::net

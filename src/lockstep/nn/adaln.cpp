@@ -5,7 +5,7 @@
 
 #include "lockstep/nn/init.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 namespace {
 
 void zero_weights(const Linear& linear) {
@@ -38,7 +38,7 @@ AdaLnBlock::AdaLnBlock(const AdaLnBlockConfig& config) {
 }
 
 at::Tensor AdaLnBlock::forward(const at::Tensor& x, const at::Tensor& condition,
-                               const RopeTable* rope) {
+                               const kernels::RopeTable* rope) {
   const auto part = modulation_->forward(condition).chunk(6, 1);
   const at::Tensor attended = attn_->forward(
       modulate(norm1_->forward(x), {.shift = part[0], .scale = part[1]}),
@@ -67,4 +67,4 @@ at::Tensor AdaLnFinalLayer::forward(const at::Tensor& x,
                                    .scale = part[is_shift_first ? 1 : 0]}));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

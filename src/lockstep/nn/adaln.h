@@ -13,7 +13,7 @@
 #include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 // Of every token of a sample, [B, D] each.
 struct Modulation {
@@ -39,7 +39,7 @@ class AdaLnBlock : public torch::nn::Module {
 
   // x [B, N, D], condition [B, D]
   at::Tensor forward(const at::Tensor& x, const at::Tensor& condition,
-                     const RopeTable* rope = nullptr);
+                     const kernels::RopeTable* rope = nullptr);
 
  private:
   RmsNorm norm1_{nullptr};
@@ -74,4 +74,4 @@ class AdaLnFinalLayer : public torch::nn::Module {
   torch::nn::Sequential modulation_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -6,7 +6,7 @@
 #include "lockstep/kernels/qk_norm_rope.h"
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 // [B, N, heads, size] each; keys and values may have fewer heads.
 struct Attention::Heads {
@@ -133,9 +133,9 @@ Attention::Heads Attention::project(const at::Tensor& x) {
   return {.queries = parts[0], .keys = parts[1], .values = parts[2]};
 }
 
-void Attention::norm_and_rotate(Heads& heads, const RopeTable* rope) {
+void Attention::norm_and_rotate(Heads& heads, const kernels::RopeTable* rope) {
   if (heads.packed.defined()) {
-    const QueriesAndKeys rotated = qk_norm_rope(
+    const kernels::QueriesAndKeys rotated = kernels::qk_norm_rope(
         heads.packed,
         {.queries = q_layer_norm_->norm(), .keys = k_layer_norm_->norm()},
         *rope);
@@ -148,8 +148,8 @@ void Attention::norm_and_rotate(Heads& heads, const RopeTable* rope) {
     heads.keys = k_rms_norm_->forward(heads.keys);
   }
   if (rope != nullptr) {
-    heads.queries = apply_rope(heads.queries, *rope);
-    heads.keys = apply_rope(heads.keys, *rope);
+    heads.queries = kernels::apply_rope(heads.queries, *rope);
+    heads.keys = kernels::apply_rope(heads.keys, *rope);
   }
 }
 
@@ -172,4 +172,4 @@ at::Tensor Attention::all_heads(const at::Tensor& x) const {
   return by_head.unsqueeze(2).expand({-1, -1, group, -1, -1}).flatten(1, 2);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -12,7 +12,7 @@
 #include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 // Names of the parameters in checkpoints, in the order of registration.
 enum class AttentionNames {
@@ -47,7 +47,7 @@ struct AttentionConfig {
 };
 
 struct AttentionInput {
-  const RopeTable* rope = nullptr;
+  const kernels::RopeTable* rope = nullptr;
   // bool, true where a key is attended to, or float, added to the scores;
   // broadcast to [B, heads, N, keys].
   std::optional<at::Tensor> mask = {};
@@ -76,7 +76,7 @@ class Attention : public torch::nn::Module {
   void register_norms();
 
   Heads project(const at::Tensor& x);
-  void norm_and_rotate(Heads& heads, const RopeTable* rope);
+  void norm_and_rotate(Heads& heads, const kernels::RopeTable* rope);
   at::Tensor attend(const Heads& heads, const AttentionInput& input);
   at::Tensor all_heads(const at::Tensor& x) const;
 
@@ -94,4 +94,4 @@ class Attention : public torch::nn::Module {
   Linear out_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

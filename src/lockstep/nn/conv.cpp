@@ -5,7 +5,7 @@
 #include "lockstep/nn/init.h"
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 Conv2dImpl::Conv2dImpl(const ConvConfig& config) : config_(config) {
   weight = register_parameter(
@@ -36,4 +36,4 @@ at::Tensor ConvTranspose2dImpl::forward(const at::Tensor& x) {
   return at::conv_transpose2d(x, weight, bias, config_.stride, config_.padding);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

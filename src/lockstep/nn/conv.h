@@ -9,7 +9,7 @@
 #include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 struct ConvConfig {
   int64_t in = 1;
@@ -49,4 +49,4 @@ class ConvTranspose2dImpl : public torch::nn::Module {
 };
 TORCH_MODULE(ConvTranspose2d);
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

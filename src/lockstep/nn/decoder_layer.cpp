@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace lockstep {
+namespace lockstep::nn {
 
 DecoderLayer::DecoderLayer(const DecoderLayerConfig& config) : config_(config) {
   const int64_t width = config.width;
@@ -45,4 +45,4 @@ at::Tensor DecoderLayer::dropped(const at::Tensor& x) const {
                              : x;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

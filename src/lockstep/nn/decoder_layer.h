@@ -13,7 +13,7 @@
 #include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 enum class NormPlace {
   kPreNorm,   // norm_first: of the input of each part.
@@ -57,4 +57,4 @@ class DecoderLayer : public torch::nn::Module {
   LayerNorm norm3_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -5,7 +5,7 @@
 
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 namespace {
 
 constexpr double kDeviation = 0.02;
@@ -49,4 +49,4 @@ at::Tensor TimeEmbedder::forward(const at::Tensor& times) {
   return mlp_->forward(time_embedding(times, config_.waves));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

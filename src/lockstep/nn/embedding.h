@@ -12,7 +12,7 @@
 #include "lockstep/nn/sinusoidal_embedding.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 // torch::nn::Embedding whose weights may come later (weights.h).
 class EmbeddingImpl : public torch::nn::Module {
@@ -61,4 +61,4 @@ class TimeEmbedder : public torch::nn::Module {
   std::shared_ptr<Mlp> mlp_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -6,7 +6,7 @@
 
 #include "lockstep/nn/linear.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 void init_uniform(const at::Tensor& weight, const at::Tensor& bias) {
   torch::nn::init::kaiming_uniform_(weight, std::sqrt(5));
@@ -26,4 +26,4 @@ void reset_linear_layers(torch::nn::Module& module) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -5,7 +5,7 @@
 #include "lockstep/nn/init.h"
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 LinearImpl::LinearImpl(int64_t in, int64_t out, Bias has_bias) {
   weight = register_parameter("weight", new_weight({out, in}));
@@ -19,4 +19,4 @@ at::Tensor LinearImpl::forward(const at::Tensor& x) {
   return at::linear(x, weight, bias);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

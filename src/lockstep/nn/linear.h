@@ -8,7 +8,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 enum class Bias { kNo, kYes };
 
@@ -26,4 +26,4 @@ class LinearImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Linear);
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

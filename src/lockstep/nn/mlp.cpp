@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace lockstep {
+namespace lockstep::nn {
 
 Mlp::Mlp(const MlpConfig& config) : config_(config) {
   const MlpNames& names = config.names;
@@ -42,4 +42,4 @@ at::Tensor Mlp::activated(const at::Tensor& x) {
   return at::silu(halves[0]) * halves[1];
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -10,7 +10,7 @@
 #include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 enum class Activation {
   kGelu,
@@ -54,4 +54,4 @@ class Mlp : public torch::nn::Module {
   Linear last_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -4,7 +4,7 @@
 
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 LayerNormImpl::LayerNormImpl(int64_t size, double eps)
     : norm_{.weight = register_parameter("weight", new_weight({size})),
@@ -19,7 +19,7 @@ LayerNormImpl::LayerNormImpl(int64_t size, double eps)
 at::Tensor LayerNormImpl::forward(const at::Tensor& x) {
   const at::ScalarType type = norm_.weight.scalar_type();
   if (at::promote_types(x.scalar_type(), type) == x.scalar_type()) {
-    return norm_tokens(x, norm_);
+    return kernels::norm_tokens(x, norm_);
   }
   // x has fewer bits under autocast alone, which then decides the type.
   return at::layer_norm(x, {x.size(-1)}, norm_.weight, norm_.bias, norm_.eps);
@@ -50,4 +50,4 @@ at::Tensor RmsNormImpl::forward(const at::Tensor& x) {
   return rms_norm(x, weight_, eps_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -9,7 +9,7 @@
 #include "lockstep/kernels/token_norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 // torch::nn::LayerNorm. x may have more bits than the weights: see
 // norm_tokens().
@@ -19,10 +19,10 @@ class LayerNormImpl : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& x);
 
-  const TokenNorm& norm() const { return norm_; }
+  const kernels::TokenNorm& norm() const { return norm_; }
 
  private:
-  TokenNorm norm_;
+  kernels::TokenNorm norm_;
 };
 TORCH_MODULE(LayerNorm);
 
@@ -49,4 +49,4 @@ class RmsNormImpl : public torch::nn::Module {
 };
 TORCH_MODULE(RmsNorm);
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::nn {
 
 at::Tensor join_patches(const at::Tensor& patches, const PatchLayout& layout) {
   const auto [patch, channels] = layout;
@@ -15,4 +15,4 @@ at::Tensor join_patches(const at::Tensor& patches, const PatchLayout& layout) {
       .reshape({patches.size(0), channels, side * patch, side * patch});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

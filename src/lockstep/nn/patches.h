@@ -5,7 +5,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 struct PatchLayout {
   int64_t patch = 2;
@@ -16,4 +16,4 @@ struct PatchLayout {
 // values of a patch by row, column and then channel.
 at::Tensor join_patches(const at::Tensor& patches, const PatchLayout& layout);
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

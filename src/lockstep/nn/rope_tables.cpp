@@ -5,7 +5,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 namespace {
 
 // [positions, count]
@@ -18,7 +18,7 @@ at::Tensor axis_angles(const at::Tensor& positions, int64_t count,
 
 }  // namespace
 
-RopeTable grid_rope_table(const GridRopeConfig& config) {
+kernels::RopeTable grid_rope_table(const GridRopeConfig& config) {
   if (config.head_size % 4 != 0) {
     throw ConfigError(
         fmt::format("rope: the head size {} must be a multiple of 4: rows and "
@@ -37,8 +37,8 @@ RopeTable grid_rope_table(const GridRopeConfig& config) {
       axis_angles(at::cat({context, rows}), pairs, config.theta);
   const at::Tensor v =
       axis_angles(at::cat({context, columns}), pairs, config.theta);
-  RopeTable table{.pairs = config.pairs};
-  if (config.pairs == RopePairs::kInterleaved) {
+  kernels::RopeTable table{.pairs = config.pairs};
+  if (config.pairs == kernels::RopePairs::kInterleaved) {
     const at::Tensor angles = at::cat({u, v}, 1).unsqueeze(1);
     table.complex = at::polar(at::ones_like(angles), angles);
   } else {
@@ -52,14 +52,15 @@ RopeTable grid_rope_table(const GridRopeConfig& config) {
   return table;
 }
 
-RopeTable sequence_rope_table(const at::Tensor& frequencies, int64_t count) {
+kernels::RopeTable sequence_rope_table(const at::Tensor& frequencies,
+                                       int64_t count) {
   const at::Tensor angles =
       at::outer(at::arange(count, frequencies.options()), frequencies);
   const at::Tensor cos = angles.cos();
   const at::Tensor sin = angles.sin();
-  return {.pairs = RopePairs::kHalves,
+  return {.pairs = kernels::RopePairs::kHalves,
           .cos = at::cat({cos, cos}, -1).unsqueeze(1),
           .sin = at::cat({-sin, sin}, -1).unsqueeze(1)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

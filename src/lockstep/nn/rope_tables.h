@@ -6,7 +6,7 @@
 #include "lockstep/kernels/rope.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 struct GridRopeConfig {
   int64_t rows = 16;  // Patches.
@@ -15,17 +15,19 @@ struct GridRopeConfig {
   int64_t num_context = 0;     // Tokens before the patches: not rotated.
   int64_t first_position = 0;  // Of the first row and column.
   double theta = 10000;
-  RopePairs pairs = RopePairs::kInterleaved;  // Or kAxialHalves.
+  kernels::RopePairs pairs =
+      kernels::RopePairs::kInterleaved;  // Or kAxialHalves.
 };
 
 // For num_context tokens and the patches row by row; in double, on the CPU. The
 // first half of a head rotates by the row, the second by the column, pair i of
 // h by position * theta^(-i / h). Throws ConfigError for a head_size that 4
 // does not divide.
-RopeTable grid_rope_table(const GridRopeConfig& config);
+kernels::RopeTable grid_rope_table(const GridRopeConfig& config);
 
 // kHalves for positions 0 to count - 1: pair i rotates by
 // position * frequencies[i], in their type. frequencies: [head_size / 2].
-RopeTable sequence_rope_table(const at::Tensor& frequencies, int64_t count);
+kernels::RopeTable sequence_rope_table(const at::Tensor& frequencies,
+                                       int64_t count);
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 namespace {
 
 // base^(-i / count) for i = 0 ... count - 1
@@ -45,4 +45,4 @@ at::Tensor time_embedding(const at::Tensor& t,
   return at::cat({angles.cos(), angles.sin()}, 1);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

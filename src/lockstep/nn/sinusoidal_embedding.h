@@ -3,7 +3,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 // [side * side, width], row by row: the first half of a vector encodes the
 // column, the second the row, each as sines and then cosines of
@@ -21,4 +21,4 @@ struct TimeEmbeddingConfig {
 at::Tensor time_embedding(const at::Tensor& t,
                           const TimeEmbeddingConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

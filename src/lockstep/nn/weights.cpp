@@ -9,7 +9,7 @@
 
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 namespace {
 
 thread_local bool is_uninitialised = false;
@@ -77,4 +77,4 @@ void fill_randomly(torch::nn::Module& module, uint64_t seed) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

@@ -7,7 +7,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
 
 // While one exists, layers constructed on this thread have parameters without
 // memory: one number, expanded to the parameter's shape. A model with billions
@@ -40,4 +40,4 @@ void materialize(torch::nn::Module& module, const at::TensorOptions& options);
 // N(0, 1 / fan_in) for the rest. All parameters must have memory.
 void fill_randomly(torch::nn::Module& module, uint64_t seed);
 
-}  // namespace lockstep
+}  // namespace lockstep::nn

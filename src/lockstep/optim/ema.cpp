@@ -34,9 +34,9 @@ Ema::Ema(std::vector<at::Tensor> parameters, EmaConfig config)
         config_.decay, config_.update_after));
   }
   averages_ = copies_of(parameters_);
-  for (const auto& places : by_device_and_dtype(parameters_)) {
-    lists_.push_back({.averages = pick(averages_, places),
-                      .parameters = pick(parameters_, places)});
+  for (const auto& places : optim::by_device_and_dtype(parameters_)) {
+    lists_.push_back({.averages = optim::pick(averages_, places),
+                      .parameters = optim::pick(parameters_, places)});
   }
 }
 
@@ -54,7 +54,7 @@ void Ema::update() {
   const double weight = this->weight();
   for (const List& list : lists_) {
     if (weight == 1 || !list.averages[0].is_floating_point()) {
-      copy_values(list.parameters, list.averages);
+      optim::copy_values(list.parameters, list.averages);
     } else {
       at::_foreach_lerp_(list.averages, list.parameters, weight);
     }
@@ -77,23 +77,23 @@ void Ema::load(const EmaState& state) {
     throw ConfigError(fmt::format(
         "tensor {} of the saved average has shape {}, this model needs {}; "
         "resume with the model that saved it",
-        i, shape_text(state.averages[i].sizes()),
-        shape_text(averages_[i].sizes())));
+        i, base::shape_text(state.averages[i].sizes()),
+        base::shape_text(averages_[i].sizes())));
   }
   const at::NoGradGuard no_grad;
-  copy_values(state.averages, averages_);
+  optim::copy_values(state.averages, averages_);
   num_updates_ = state.num_updates;
 }
 
 EmaScope::EmaScope(const Ema& ema)
     : parameters_(ema.parameters()), saved_(copies_of(parameters_)) {
   const at::NoGradGuard no_grad;
-  copy_values(ema.averages(), parameters_);
+  optim::copy_values(ema.averages(), parameters_);
 }
 
 EmaScope::~EmaScope() {
   const at::NoGradGuard no_grad;
-  copy_values(saved_, parameters_);
+  optim::copy_values(saved_, parameters_);
 }
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::optim {
 namespace {
 
 bool is_frozen(const torch::nn::Module& module) {
@@ -36,4 +36,4 @@ void train_except_frozen(torch::nn::Module& module) {
   put_frozen_parts_in_eval_mode(module);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

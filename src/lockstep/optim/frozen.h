@@ -5,7 +5,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace lockstep {
+namespace lockstep::optim {
 
 // No parameter requires a gradient, and the module is in eval mode. Do it
 // before DistributedDataParallel and optimizers take the parameters.
@@ -17,4 +17,4 @@ void freeze(torch::nn::Module& module);
 // holds it.
 void train_except_frozen(torch::nn::Module& module);
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

@@ -134,9 +134,9 @@ void Sgd::update(const Slice& slice) const {
   wide.gradients = in_float(slice.gradients);
   for (auto& tensors : wide.state) tensors = in_float(tensors);
   run_kernel(wide);
-  copy_values(wide.parameters, slice.parameters);
+  optim::copy_values(wide.parameters, slice.parameters);
   for (size_t i = 0; i < wide.state.size(); ++i) {
-    copy_values(wide.state[i], slice.state[i]);
+    optim::copy_values(wide.state[i], slice.state[i]);
   }
 }
 

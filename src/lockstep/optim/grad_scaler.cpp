@@ -9,7 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::optim {
 
 GradScaler::GradScaler(const GradScalerConfig& config, c10::Device device)
     : config_(config) {
@@ -64,4 +64,4 @@ void GradScaler::load(const GradScalerState& state) {
   growth_tracker_.copy_(state.growth_tracker.reshape({}));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

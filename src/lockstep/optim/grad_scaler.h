@@ -8,7 +8,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::optim {
 
 struct GradScalerConfig {
   double init_scale = 65536;
@@ -54,4 +54,4 @@ class GradScaler {
   at::Tensor growth_tracker_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/optim/tensor_groups.h"
 
-namespace lockstep {
+namespace lockstep::optim {
 namespace {
 
 using GradientLists = std::vector<std::vector<at::Tensor>>;
@@ -100,4 +100,4 @@ GradientReport prepare_gradients(const std::vector<at::Tensor>& parameters,
           .found_inf = norm.isfinite().logical_not().to(at::kFloat)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

@@ -6,7 +6,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::optim {
 
 // Both 0-dim float32 on the device of the first gradient.
 struct GradientReport {
@@ -25,4 +25,4 @@ GradientReport prepare_gradients(const std::vector<at::Tensor>& parameters,
                                  const std::optional<at::Tensor>& inverse_scale,
                                  double max_norm);
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

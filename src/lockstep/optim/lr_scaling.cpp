@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::optim {
 
 LrScaling parse_lr_scaling(std::string_view text) {
   if (text == "none") return LrScaling::kNone;
@@ -45,4 +45,4 @@ std::string scaling_text(double base_lr, LrScaling scaling, int num_processes) {
                      num_processes, noun);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::optim {
 
 enum class LrScaling {
   kNone,
@@ -21,4 +21,4 @@ double scaled_lr(double base_lr, LrScaling scaling, int num_processes);
 // (linear scaling)".
 std::string scaling_text(double base_lr, LrScaling scaling, int num_processes);
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

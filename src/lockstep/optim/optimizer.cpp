@@ -38,13 +38,13 @@ void check_parameter(const at::Tensor& parameter, const std::string& group) {
         "group '{}': a parameter of shape {} is {}; train in float32, float64 "
         "or bfloat16 (for float16 keep the parameters in float32 and use "
         "Autocast)",
-        group, shape_text(parameter.sizes()), c10::toString(dtype)));
+        group, base::shape_text(parameter.sizes()), c10::toString(dtype)));
   }
   if (!parameter.is_leaf() || !parameter.is_non_overlapping_and_dense()) {
     throw ConfigError(fmt::format(
         "group '{}': a tensor of shape {} is a result or a view with gaps, not "
         "a parameter; pass those of module->parameters()",
-        group, shape_text(parameter.sizes())));
+        group, base::shape_text(parameter.sizes())));
   }
 }
 
@@ -56,7 +56,7 @@ at::Tensor laid_out_as(const at::Tensor& parameter,
     throw ConfigError(fmt::format(
         "the gradient of a parameter of shape {} is sparse, which the fused "
         "optimizers cannot use; build its Embedding with sparse(false)",
-        shape_text(parameter.sizes())));
+        base::shape_text(parameter.sizes())));
   }
   if (gradient.strides() == parameter.strides()) return gradient;
   return at::empty_like(parameter).copy_(gradient);
@@ -68,7 +68,8 @@ void check_found_inf(const std::optional<at::Tensor>& found_inf) {
   throw ConfigError(fmt::format(
       "found_inf is {} of shape {}; it must be float32 without dimensions, as "
       "prepare_gradients() gives it",
-      c10::toString(found_inf->scalar_type()), shape_text(found_inf->sizes())));
+      c10::toString(found_inf->scalar_type()),
+      base::shape_text(found_inf->sizes())));
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, Setup setup)
         throw ConfigError(fmt::format(
             "a parameter of shape {} is given twice, the second time in group "
             "'{}'; name each once",
-            shape_text(parameter.sizes()), group.name));
+            base::shape_text(parameter.sizes()), group.name));
       }
       members.push_back({.parameter = parameter, .state = {}});
     }
@@ -219,15 +220,16 @@ std::vector<at::Tensor> Optimizer::loaded_state(
       throw ConfigError(fmt::format(
           "the saved state of parameter {} holds {}, but {} with these "
           "settings needs {}; resume with the optimizer that saved it",
-          number, join(names, ", "), kind_,
-          state_names_.empty() ? "none" : join(state_names_, ", ")));
+          number, base::join(names, ", "), kind_,
+          state_names_.empty() ? "none" : base::join(state_names_, ", ")));
     }
     at::Tensor& own = state[static_cast<size_t>(at - state_names_.begin())];
     if (own.sizes() != tensor.sizes()) {
       throw ConfigError(fmt::format(
           "the saved {} of parameter {} has shape {}, this model needs {}; "
           "resume with the model that saved it",
-          name, number, shape_text(tensor.sizes()), shape_text(own.sizes())));
+          name, number, base::shape_text(tensor.sizes()),
+          base::shape_text(own.sizes())));
     }
     own.copy_(tensor);
   }

@@ -8,7 +8,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::optim {
 namespace {
 
 void check_plateau(const PlateauConfig& config) {
@@ -74,4 +74,4 @@ void Plateau::reduce() {
   if (state_.lr - reduced > config_.eps) state_.lr = reduced;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::optim {
 
 struct PlateauConfig {
   std::string mode = "min";  // min: smaller is better; or max
@@ -50,4 +50,4 @@ class Plateau {
   PlateauState state_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

@@ -22,11 +22,11 @@ void check_kind(const std::string& kind) {
   const std::vector<std::string> kinds = {"constant", "linear", "cosine",
                                           "step"};
   if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
-  const auto meant = nearest(kind, kinds);
+  const auto meant = base::nearest(kind, kinds);
   throw ConfigError(
       fmt::format("unknown learning rate schedule '{}'{}; use one of {}", kind,
                   meant ? fmt::format(" (did you mean '{}'?)", *meant) : "",
-                  join(kinds, ", ")));
+                  base::join(kinds, ", ")));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <ATen/native/ForeachUtils.h>
 
-namespace lockstep {
+namespace lockstep::optim {
 
 std::vector<std::vector<size_t>> by_device_and_dtype(
     const std::vector<at::Tensor>& tensors) {
@@ -31,4 +31,4 @@ void copy_values(const std::vector<at::Tensor>& from,
   for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

@@ -6,7 +6,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::optim {
 
 // The places of the tensors, by device and element type. In the order in which
 // Python's optimizers and clip_grad_norm_ go through them, since the order of
@@ -22,4 +22,4 @@ std::vector<at::Tensor> pick(const std::vector<at::Tensor>& tensors,
 void copy_values(const std::vector<at::Tensor>& from,
                  const std::vector<at::Tensor>& to);
 
-}  // namespace lockstep
+}  // namespace lockstep::optim

@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 void check_layout(const BucketLayout& layout, size_t num_parameters) {
   std::vector<int> seen(num_parameters, 0);
@@ -28,4 +28,4 @@ void check_layout(const BucketLayout& layout, size_t num_parameters) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

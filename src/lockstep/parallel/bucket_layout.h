@@ -5,10 +5,10 @@
 
 #include "lockstep/ddp.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Throws ConfigError unless every position below num_parameters occurs exactly
 // once.
 void check_layout(const BucketLayout& layout, size_t num_parameters);
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

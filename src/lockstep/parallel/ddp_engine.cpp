@@ -36,7 +36,7 @@ void check_config(const DdpConfig& config) {
   }
 }
 
-void check_parameters(const TrainedParameters& parameters) {
+void check_parameters(const parallel::TrainedParameters& parameters) {
   if (parameters.tensors.empty()) {
     throw ConfigError(
         "no parameter of the module requires a gradient: there is nothing to "
@@ -66,8 +66,8 @@ std::string describe_config(const DdpConfig& config) {
 // Empty when equal.
 std::string first_difference(const std::string& of_rank0,
                              const std::string& own) {
-  const auto theirs = split(of_rank0, '\n');
-  const auto mine = split(own, '\n');
+  const auto theirs = base::split(of_rank0, '\n');
+  const auto mine = base::split(own, '\n');
   for (size_t i = 0; i < std::max(theirs.size(), mine.size()); ++i) {
     const std::string a = i < theirs.size() ? theirs[i] : "";
     const std::string b = i < mine.size() ? mine[i] : "";
@@ -113,14 +113,14 @@ DdpEngine::Impl::Impl(std::shared_ptr<torch::nn::Module> module, World world,
     throw ConfigError("DistributedDataParallel got no module (a null pointer)");
   }
   check_config(config_);
-  check_names(*module_, config_.ignored);
-  const TrainedParameters parameters =
-      trained_parameters(*module_, config_.ignored);
+  parallel::check_names(*module_, config_.ignored);
+  const parallel::TrainedParameters parameters =
+      parallel::trained_parameters(*module_, config_.ignored);
   check_parameters(parameters);
   state_->group = world_.group();
   state_->device = parameters.tensors[0].device();
   state_->names = parameters.names;
-  state_->buffers = all_buffers(*module_, config_.ignored);
+  state_->buffers = parallel::all_buffers(*module_, config_.ignored);
   state_->on_backward = std::make_shared<std::function<void()>>([] {});
   agree_with_other_ranks();
   build_reducer(parameters);
@@ -132,7 +132,7 @@ DdpEngine::Impl::Impl(std::shared_ptr<torch::nn::Module> module, World world,
 void DdpEngine::Impl::agree_with_other_ranks() {
   if (world_.size() == 1) return;
   const std::string own =
-      describe_config(config_) + describe(*module_, config_.ignored);
+      describe_config(config_) + parallel::describe(*module_, config_.ignored);
   const std::string of_rank0 = world_.broadcast_text(own);
   const auto differences = world_.gather_texts(first_difference(of_rank0, own));
   for (size_t rank = 0; rank < differences.size(); ++rank) {
@@ -147,9 +147,10 @@ void DdpEngine::Impl::agree_with_other_ranks() {
 }
 
 void DdpEngine::Impl::sync_module(int from) {
-  std::vector<at::Tensor> tensors = all_parameters(*module_, config_.ignored);
+  std::vector<at::Tensor> tensors =
+      parallel::all_parameters(*module_, config_.ignored);
   if (config_.broadcast_buffers) {
-    const auto buffers = all_buffers(*module_, config_.ignored);
+    const auto buffers = parallel::all_buffers(*module_, config_.ignored);
     tensors.insert(tensors.end(), buffers.begin(), buffers.end());
   }
   broadcast_all(tensors, from);
@@ -160,16 +161,16 @@ void DdpEngine::Impl::broadcast_all(const std::vector<at::Tensor>& tensors,
   try {
     c10d::broadcast_coalesced(state_->group, tensors, kBroadcastBytes, from);
   } catch (const std::exception& error) {
-    throw_explained(
+    comm::throw_explained(
         error, fmt::format("broadcasting rank {}'s values to rank {}", from,
                            world_.rank()));
   }
 }
 
 BucketLayout DdpEngine::Impl::first_layout(
-    const TrainedParameters& parameters) const {
+    const parallel::TrainedParameters& parameters) const {
   if (config_.bucket_layout) {
-    check_layout(*config_.bucket_layout, parameters.tensors.size());
+    parallel::check_layout(*config_.bucket_layout, parameters.tensors.size());
     return *config_.bucket_layout;
   }
   const auto cap = static_cast<size_t>(cap_bytes(config_));
@@ -189,7 +190,8 @@ BucketLayout DdpEngine::Impl::first_layout(
   return layout;
 }
 
-void DdpEngine::Impl::build_reducer(const TrainedParameters& parameters) {
+void DdpEngine::Impl::build_reducer(
+    const parallel::TrainedParameters& parameters) {
   const int64_t cap = cap_bytes(config_);
   const int64_t first_cap =
       config_.bucket_cap_mb ? cap : c10d::kDefaultFirstBucketBytes;
@@ -219,18 +221,18 @@ void DdpEngine::Impl::build_reducer(const TrainedParameters& parameters) {
 void DdpEngine::Impl::register_hook() {
   GradientHook hook = config_.gradient_hook;
   if (config_.compression != Compression::kNone) {
-    hook = compress_gradients(
+    hook = parallel::compress_gradients(
         state_->group,
         config_.compression == Compression::kFp16 ? at::kHalf : at::kBFloat16);
   }
-  if (!hook && world_.size() == 1) hook = keep_gradients();
+  if (!hook && world_.size() == 1) hook = parallel::keep_gradients();
   if (!hook) return;
   state_->reducer->register_comm_hook(
       std::make_unique<BucketHook>(std::move(hook)));
 }
 
 void DdpEngine::Impl::before_forward() {
-  world_.status().set_phase(Phase::kForward);
+  world_.status().set_phase(base::Phase::kForward);
   note_memory();
   const bool grad_enabled = at::GradMode::is_enabled();
   try {
@@ -246,7 +248,7 @@ void DdpEngine::Impl::before_forward() {
   if (will_sync_buffers()) {
     const at::NoGradGuard no_grad;
     const int from = state_->join ? highest_rank_of(true) : 0;
-    state_->buffers = all_buffers(*module_, config_.ignored);
+    state_->buffers = parallel::all_buffers(*module_, config_.ignored);
     broadcast_all(state_->buffers, from);
   }
   if (state_->join) announce_gradient_sync();
@@ -254,11 +256,11 @@ void DdpEngine::Impl::before_forward() {
 
 // Reading it costs some microseconds: once a second is enough.
 void DdpEngine::Impl::note_memory() {
-  const int64_t now = monotonic_ns();
-  if (seconds_between(state_->memory_noted_ns, now) < 1) return;
+  const int64_t now = base::monotonic_ns();
+  if (base::seconds_between(state_->memory_noted_ns, now) < 1) return;
   state_->memory_noted_ns = now;
-  world_.status().set_memory(host_memory_in_use(),
-                             device_memory_in_use(state_->device));
+  world_.status().set_memory(tensor::host_memory_in_use(),
+                             tensor::device_memory_in_use(state_->device));
 }
 
 bool DdpEngine::Impl::will_sync_buffers() const {
@@ -285,7 +287,8 @@ void DdpEngine::Impl::after_forward(const std::vector<at::Tensor*>& outputs) {
   if (searches || (config_.static_graph && !state_->delayed_reduce_queued)) {
     run_sink(outputs);
   }
-  if (at::GradMode::is_enabled()) world_.status().set_phase(Phase::kBackward);
+  if (at::GradMode::is_enabled())
+    world_.status().set_phase(base::Phase::kBackward);
 }
 
 void DdpEngine::Impl::run_sink(const std::vector<at::Tensor*>& outputs) {
@@ -312,7 +315,7 @@ void DdpEngine::Impl::run_sink(const std::vector<at::Tensor*>& outputs) {
     inputs.push_back(*output);
   }
   if (inputs.empty()) return;
-  const auto passed = pass_through_sink(inputs, state_->on_backward);
+  const auto passed = parallel::pass_through_sink(inputs, state_->on_backward);
   for (size_t i = 0; i < tracked.size(); ++i) *tracked[i] = passed[i];
 }
 
@@ -339,18 +342,19 @@ BucketLayout DdpEngine::Impl::bucket_layout() {
 // The Reducer counts parameters; a user knows names.
 void DdpEngine::Impl::explain_reducer_error(const std::exception& error) const {
   constexpr std::string_view kMark = "did not receive grad for rank ";
-  const std::string text = error_text(error);
+  const std::string text = comm::error_text(error);
   const auto mark = text.find(kMark);
   if (text.find("finished reduction in the prior iteration") ==
           std::string::npos ||
       mark == std::string::npos) {
-    throw_explained(error, fmt::format("preparing a step on rank {} of {}",
-                                       world_.rank(), world_.size()));
+    comm::throw_explained(
+        error, fmt::format("preparing a step on rank {} of {}", world_.rank(),
+                           world_.size()));
   }
   std::vector<std::string> unused;
   const auto colon = text.find(':', mark);
-  for (const auto& word : split(text.substr(colon + 1), ' ')) {
-    const auto index = parse_integer(trim(word));
+  for (const auto& word : base::split(text.substr(colon + 1), ' ')) {
+    const auto index = base::parse_integer(base::trim(word));
     if (index && *index >= 0 &&
         static_cast<size_t>(*index) < state_->names.size()) {
       unused.push_back(state_->names[*index]);
@@ -361,7 +365,8 @@ void DdpEngine::Impl::explain_reducer_error(const std::exception& error) const {
       "gradients were never averaged: {}. Let every output take part in the "
       "loss, freeze the parameters (requires_grad_(false)), or set "
       "find_unused_parameters",
-      world_.rank(), unused.empty() ? text : lockstep::join(unused, ", ")));
+      world_.rank(),
+      unused.empty() ? text : lockstep::base::join(unused, ", ")));
 }
 
 DdpEngine::DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,

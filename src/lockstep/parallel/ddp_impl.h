@@ -56,8 +56,9 @@ class DdpEngine::Impl {
   const World& world() const { return world_; }
 
  private:
-  void build_reducer(const TrainedParameters& parameters);
-  BucketLayout first_layout(const TrainedParameters& parameters) const;
+  void build_reducer(const parallel::TrainedParameters& parameters);
+  BucketLayout first_layout(
+      const parallel::TrainedParameters& parameters) const;
   void register_hook();
   void agree_with_other_ranks();
   void note_memory();

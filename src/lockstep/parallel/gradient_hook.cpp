@@ -4,7 +4,7 @@
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 using c10::ivalue::Future;
@@ -39,4 +39,4 @@ GradientHook keep_gradients() {
   };
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

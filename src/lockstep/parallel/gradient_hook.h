@@ -10,7 +10,7 @@ namespace c10d {
 class ProcessGroup;
 }
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Sends the gradients as fp16 or bf16: half the bytes, rounded gradients. Equal
 // to Python's fp16_compress_hook and bf16_compress_hook.
@@ -20,4 +20,4 @@ GradientHook compress_gradients(
 // For a world of one: the bucket is its own average.
 GradientHook keep_gradients();
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 using Seen = std::unordered_set<const at::TensorImpl*>;
@@ -97,11 +97,11 @@ void check_names(const torch::nn::Module& module, const NameSet& names) {
   for (const auto& item : module.named_buffers()) known.push_back(item.key());
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const auto near = nearest(name, known);
+    const auto near = base::nearest(name, known);
     throw ConfigError("the module has no parameter or buffer '" + name +
                       "' to ignore" +
                       (near ? "; did you mean '" + *near + "'?" : ""));
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -12,7 +12,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 using NameSet = std::set<std::string, std::less<>>;
 
@@ -44,4 +44,4 @@ std::string describe(const torch::nn::Module& module, const NameSet& ignored);
 // the nearest one.
 void check_names(const torch::nn::Module& module, const NameSet& names);
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -2,7 +2,7 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-namespace lockstep {
+namespace lockstep::parallel {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -45,4 +45,4 @@ std::vector<at::Tensor> pass_through_sink(
                      at::TensorList(outputs));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -7,7 +7,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::parallel {
 
 // Passes the tensors through a node that runs first in backward: outputs that
 // the loss does not use get no gradient (instead of zeros), and `on_backward`
@@ -16,4 +16,4 @@ std::vector<at::Tensor> pass_through_sink(
     const std::vector<at::Tensor>& outputs,
     std::shared_ptr<std::function<void()>> on_backward);
 
-}  // namespace lockstep
+}  // namespace lockstep::parallel

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::plot {
 namespace {
 
 // 1, 2 or 5 times a power of ten, not below the number.
@@ -131,4 +131,4 @@ Axis logarithmic_axis(const AxisConfig& config) {
           .ticks = logarithmic_ticks(low, high, config.most_ticks)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

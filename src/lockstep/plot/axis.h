@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::plot {
 
 enum class Scale { kLinear, kLogarithmic };
 
@@ -42,4 +42,4 @@ Axis linear_axis(const AxisConfig& config);
 // there is room.
 Axis logarithmic_axis(const AxisConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::plot {
 
 // Pixels from the left and from the top.
 struct Point {
@@ -61,4 +61,4 @@ struct Drawing {
   std::vector<Shape> shapes = {};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

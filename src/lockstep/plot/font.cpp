@@ -21,12 +21,12 @@ asm(".pushsection .rodata\n"
 extern "C" __attribute__((visibility("hidden")))
 const unsigned char lockstep_font_begin[];
 
-namespace lockstep {
+namespace lockstep::plot {
 namespace {
 
 // Takes one character off the front of a text that is valid.
 int take_character(std::string_view& text) {
-  const size_t size = code_point_size(text);
+  const size_t size = base::code_point_size(text);
   const auto first = static_cast<unsigned char>(text[0]);
   int code = size == 1 ? first : first & (0x7f >> size);
   for (size_t i = 1; i < size; ++i) {
@@ -49,7 +49,7 @@ struct Font::Impl {
 
 template <typename Each>
 double Font::Impl::walk(std::string_view text, double scale, Each each) const {
-  const std::string valid = as_utf8(text);
+  const std::string valid = base::as_utf8(text);
   std::string_view rest = valid;
   double x = 0;
   int before = 0;
@@ -113,4 +113,4 @@ std::vector<Glyph> Font::glyphs(std::string_view text, double size,
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

@@ -9,7 +9,7 @@
 
 #include "lockstep/plot/drawing.h"
 
-namespace lockstep {
+namespace lockstep::plot {
 
 // How much of each pixel a letter covers, 0 to 255, row by row.
 struct Glyph {
@@ -40,4 +40,4 @@ class Font {
   std::unique_ptr<const Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

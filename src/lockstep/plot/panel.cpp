@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::plot {
 namespace {
 
 constexpr double kTitleHeight = 30;
@@ -146,4 +146,4 @@ void Panel::dot(Point at, double radius, const Color& color) {
   drawing_.shapes.push_back(Disc{place(at), radius, color});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

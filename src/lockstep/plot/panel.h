@@ -9,7 +9,7 @@
 #include "lockstep/plot/drawing.h"
 #include "lockstep/plot/font.h"
 
-namespace lockstep {
+namespace lockstep::plot {
 
 // With title, numbers and legend.
 struct Frame {
@@ -60,4 +60,4 @@ class Panel {
   Font font_ = {};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

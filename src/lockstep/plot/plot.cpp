@@ -14,7 +14,7 @@
 #include "lockstep/base/utf8.h"
 #include "lockstep/plot/panel.h"
 
-namespace lockstep {
+namespace lockstep::plot {
 namespace {
 
 constexpr int kWidth = 1200;
@@ -64,8 +64,8 @@ std::string value_text(double value) {
   const double size = std::abs(value);
   if (size >= 1e4 && size < 1e9) return grouped(value);
   std::string text = fmt::format("{:.4g}", value);
-  text = replace_all(text, "e-0", "e-");
-  return replace_all(text, "e+", "e");
+  text = base::replace_all(text, "e-0", "e-");
+  return base::replace_all(text, "e+", "e");
 }
 
 struct ValueRange {
@@ -232,11 +232,11 @@ void draw_small(Drawing& drawing, const Frame& frame, const SmallPanel& small,
 
 std::string cut_to_width(const std::string& text, double size, double width) {
   const Font font;
-  const std::string valid = as_utf8(text);
+  const std::string valid = base::as_utf8(text);
   std::string fitting;
   std::string_view rest = valid;
   while (!rest.empty()) {
-    const size_t count = code_point_size(rest);
+    const size_t count = base::code_point_size(rest);
     const std::string longer = fitting + std::string(rest.substr(0, count));
     if (font.width(longer + "...", size) > width) return fitting + "...";
     fitting = longer;
@@ -312,4 +312,4 @@ Drawing draw_run(const RunCurves& curves) {
   return drawing;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

@@ -6,7 +6,7 @@
 #include "lockstep/plot/drawing.h"
 #include "lockstep/plot/series.h"
 
-namespace lockstep {
+namespace lockstep::plot {
 
 struct RunCurves {
   std::string title = {};
@@ -24,4 +24,4 @@ struct RunCurves {
 // lower edge, unless they are most.
 Drawing draw_run(const RunCurves& curves);
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

@@ -6,7 +6,7 @@
 #include "lockstep/formats/png.h"
 #include "lockstep/plot/font.h"
 
-namespace lockstep {
+namespace lockstep::plot {
 namespace {
 
 // Pixels from `begin` to before `end`.
@@ -182,10 +182,10 @@ std::vector<uint8_t> to_pixels(const Drawing& drawing) {
 
 std::string to_png(const Drawing& drawing) {
   const std::vector<uint8_t> pixels = to_pixels(drawing);
-  return encode_png({.width = drawing.width,
-                     .height = drawing.height,
-                     .pixels = pixels,
-                     .content = PngContent::kDrawing});
+  return formats::encode_png({.width = drawing.width,
+                              .height = drawing.height,
+                              .pixels = pixels,
+                              .content = formats::PngContent::kDrawing});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

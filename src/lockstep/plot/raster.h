@@ -7,7 +7,7 @@
 
 #include "lockstep/plot/drawing.h"
 
-namespace lockstep {
+namespace lockstep::plot {
 
 // With smooth edges: red, green and blue of each pixel, row by row. What lies
 // outside of the drawing is cut off.
@@ -16,4 +16,4 @@ std::vector<uint8_t> to_pixels(const Drawing& drawing);
 // The bytes of a PNG file.
 std::string to_png(const Drawing& drawing);
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

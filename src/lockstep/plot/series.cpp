@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::plot {
 namespace {
 
 constexpr size_t kMostStretches = 1000;
@@ -119,4 +119,4 @@ Series::Lines Series::smooth_lines() const {
   return lines;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

@@ -8,7 +8,7 @@
 
 #include "lockstep/plot/drawing.h"
 
-namespace lockstep {
+namespace lockstep::plot {
 
 // Values of any number of steps; what is kept are up to 1000 stretches of equal
 // length with the lowest and the highest value of each. Values that are not
@@ -67,4 +67,4 @@ class Series {
   int64_t num_positive_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

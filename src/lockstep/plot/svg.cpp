@@ -6,12 +6,12 @@
 
 #include "lockstep/base/utf8.h"
 
-namespace lockstep {
+namespace lockstep::plot {
 namespace {
 
 std::string escaped(const std::string& text) {
   std::string result;
-  for (const char letter : as_utf8(text)) {
+  for (const char letter : base::as_utf8(text)) {
     switch (letter) {
       case '&': result += "&amp;"; break;
       case '<': result += "&lt;"; break;
@@ -99,4 +99,4 @@ std::string to_svg(const Drawing& drawing) {
   return std::move(writer.text) + "</svg>\n";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

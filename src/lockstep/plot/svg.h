@@ -5,9 +5,9 @@
 
 #include "lockstep/plot/drawing.h"
 
-namespace lockstep {
+namespace lockstep::plot {
 
 // Texts stay texts, in a sans-serif font of the viewer.
 std::string to_svg(const Drawing& drawing);
 
-}  // namespace lockstep
+}  // namespace lockstep::plot

@@ -22,12 +22,12 @@ std::unique_ptr<Recipe> make() {
 }
 
 constexpr std::array kRecipes = {
-    RecipeEntry{"atlas", make<AtlasRecipe>},
-    RecipeEntry{"dit", make<DitRecipe>},
-    RecipeEntry{"jit", make<JitRecipe>},
-    RecipeEntry{"protein", make<ProteinRecipe>},
-    RecipeEntry{"scribble", make<ScribbleRecipe>},
-    RecipeEntry{"tiny", make<TinyRecipe>},
+    RecipeEntry{"atlas", make<recipes::AtlasRecipe>},
+    RecipeEntry{"dit", make<recipes::DitRecipe>},
+    RecipeEntry{"jit", make<recipes::JitRecipe>},
+    RecipeEntry{"protein", make<recipes::ProteinRecipe>},
+    RecipeEntry{"scribble", make<recipes::ScribbleRecipe>},
+    RecipeEntry{"tiny", make<recipes::TinyRecipe>},
 };
 
 }  // namespace
@@ -40,10 +40,10 @@ std::unique_ptr<Recipe> make_recipe(std::string_view name) {
     if (entry.name == name) return entry.make();
     names.emplace_back(entry.name);
   }
-  const auto near = nearest(name, names);
+  const auto near = base::nearest(name, names);
   throw ConfigError("unknown recipe '" + std::string(name) + "'; " +
                     (near ? "did you mean " + *near + "?"
-                          : "the recipes are: " + join(names, ", ")));
+                          : "the recipes are: " + base::join(names, ", ")));
 }
 
 }  // namespace lockstep

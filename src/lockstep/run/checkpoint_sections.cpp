@@ -11,11 +11,11 @@
 #include "lockstep/error.h"
 #include "lockstep/run/state_tree.h"
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
 std::string without_dots(const std::string& name) {
-  return replace_all(name, ".", "");
+  return base::replace_all(name, ".", "");
 }
 
 // The tensors of one part, with `prefix` before their names and without what
@@ -46,7 +46,7 @@ std::string keys_text(const TreeView& file) {
     }
   }
   const size_t count = std::min<size_t>(names.size(), 10);
-  std::string text = join({names.begin(), names.begin() + count}, ", ");
+  std::string text = base::join({names.begin(), names.begin() + count}, ", ");
   if (count < names.size()) text += ", ...";
   return text.empty() ? "nothing" : text;
 }
@@ -55,7 +55,8 @@ Tree scalar_tree(const SettingScalar& scalar) {
   return std::visit([](const auto& value) { return Tree(value); }, scalar);
 }
 
-Tree best_tree(const TrainState& state, const CheckpointLayout& layout) {
+Tree best_tree(const engine::TrainState& state,
+               const CheckpointLayout& layout) {
   if (layout.best_metrics.empty()) {
     return state.best.value ? Tree(*state.best.value) : Tree();
   }
@@ -86,7 +87,7 @@ void put_model(Tree& checkpoint, const torch::nn::Module& model,
   }
 }
 
-void put_averages(Tree& checkpoint, Learner& learner,
+void put_averages(Tree& checkpoint, engine::Learner& learner,
                   const CheckpointLayout& layout) {
   const std::vector<std::string> names = learner.parameter_names();
   const size_t count =
@@ -114,7 +115,7 @@ void put_averages(Tree& checkpoint, Learner& learner,
   }
 }
 
-void put_progress(Tree& checkpoint, const TrainState& state,
+void put_progress(Tree& checkpoint, const engine::TrainState& state,
                   const CheckpointLayout& layout) {
   const auto put = [&](const std::string& key, Tree value) {
     if (!key.empty()) checkpoint[key] = std::move(value);
@@ -200,4 +201,4 @@ Tree find_average(const TreeView& file, const CheckpointLayout& layout,
   return averages->at(index).at("state_dict").value();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -7,7 +7,7 @@
 #include "lockstep/engine/train_state.h"
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::run {
 
 // Adds the model's parts to the checkpoint. Throws InternalError for a
 // parameter that belongs to no part.
@@ -16,11 +16,11 @@ void put_model(Tree& checkpoint, const torch::nn::Module& model,
 
 // The same for moving averages, whose tensors the checkpoint also has
 // elsewhere: a file holds shared memory once.
-void put_averages(Tree& checkpoint, Learner& learner,
+void put_averages(Tree& checkpoint, engine::Learner& learner,
                   const CheckpointLayout& layout);
 
 // Epoch, step, losses, best value.
-void put_progress(Tree& checkpoint, const TrainState& state,
+void put_progress(Tree& checkpoint, const engine::TrainState& state,
                   const CheckpointLayout& layout);
 
 // All settings by name.
@@ -38,4 +38,4 @@ Tree find_weights(const TreeView& file, const CheckpointLayout& layout,
 Tree find_average(const TreeView& file, const CheckpointLayout& layout,
                   int64_t index, const std::vector<std::string>& names);
 
-}  // namespace lockstep
+}  // namespace lockstep::run

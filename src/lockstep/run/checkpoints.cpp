@@ -13,34 +13,36 @@
 #include "lockstep/run/run_folder.h"
 #include "lockstep/run/state_tree.h"
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
 namespace fs = std::filesystem;
 
-CheckpointQuery query_of(const CheckpointsConfig& config) {
-  CheckpointQuery query{.folder = config.folder,
-                        .patterns = {file_pattern(config.names.checkpoint)},
-                        .step_key = "lockstep.state.step"};
+checkpoint::CheckpointQuery query_of(const CheckpointsConfig& config) {
+  checkpoint::CheckpointQuery query{
+      .folder = config.folder,
+      .patterns = {engine::file_pattern(config.names.checkpoint)},
+      .step_key = "lockstep.state.step"};
   if (!config.names.epoch_checkpoint.empty()) {
-    query.patterns.push_back(file_pattern(config.names.epoch_checkpoint));
+    query.patterns.push_back(
+        engine::file_pattern(config.names.epoch_checkpoint));
   }
   return query;
 }
 
-CheckpointQuery query_of_all(const CheckpointsConfig& config) {
-  CheckpointQuery query = query_of(config);
+checkpoint::CheckpointQuery query_of_all(const CheckpointsConfig& config) {
+  checkpoint::CheckpointQuery query = query_of(config);
   query.patterns.push_back(config.names.best);
   if (!config.names.last.empty()) query.patterns.push_back(config.names.last);
   return query;
 }
 
-std::optional<LoadedCheckpoint> find_latest(const CheckpointsConfig& config,
-                                            Console& console) {
-  const CheckpointQuery query = query_of_all(config);
+std::optional<checkpoint::LoadedCheckpoint> find_latest(
+    const CheckpointsConfig& config, track::Console& console) {
+  const checkpoint::CheckpointQuery query = query_of_all(config);
   int num_damaged = 0;
-  auto latest =
-      load_latest(query, [&](const fs::path& path, const std::string& reason) {
+  auto latest = checkpoint::load_latest(
+      query, [&](const fs::path& path, const std::string& reason) {
         ++num_damaged;
         console.warn(fmt::format("{} is left out: {}", path.string(), reason));
       });
@@ -101,14 +103,15 @@ void check_frozen(const Tree& checkpoint, const FrozenNets& frozen) {
 }
 
 // The pattern of the name of a checkpoint at `state`.
-const std::string& name_of(const TrainState& state, const FileNames& names) {
+const std::string& name_of(const engine::TrainState& state,
+                           const FileNames& names) {
   const bool is_epoch = state.position.sample == 0 && state.position.epoch > 0;
   return is_epoch && !names.epoch_checkpoint.empty() ? names.epoch_checkpoint
                                                      : names.checkpoint;
 }
 
 void warn_of_other_bits(const TreeView& own, const CheckpointsConfig& config,
-                        const World& world, Console& console) {
+                        const World& world, track::Console& console) {
   const int64_t ranks = own.at("world_size").as_int();
   const int64_t threads = own.at("threads").as_int();
   const int64_t batch = own.at("global_batch").as_int();
@@ -139,9 +142,10 @@ void warn_of_other_bits(const TreeView& own, const CheckpointsConfig& config,
 
 std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,
-                                    const World& world, Console& console) {
+                                    const World& world,
+                                    track::Console& console) {
   // Rank 0 verifies the newest checkpoint by loading it.
-  std::optional<LoadedCheckpoint> latest;
+  std::optional<checkpoint::LoadedCheckpoint> latest;
   const std::string path = world.run_on_rank0_and_broadcast([&] {
     if (resume == "latest") {
       latest = find_latest(config, console);
@@ -175,7 +179,8 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
 std::vector<fs::path> newer_checkpoints(const CheckpointsConfig& config,
                                         int64_t step) {
   std::vector<fs::path> newer;
-  for (const CheckpointFile& file : list_checkpoints(query_of_all(config))) {
+  for (const checkpoint::CheckpointFile& file :
+       checkpoint::list_checkpoints(query_of_all(config))) {
     if (file.step > step) newer.push_back(file.path);
   }
   return newer;
@@ -184,17 +189,20 @@ std::vector<fs::path> newer_checkpoints(const CheckpointsConfig& config,
 bool keep_best(const CheckpointsConfig& config, const std::string& resume,
                int64_t step) {
   const fs::path best = config.folder / config.names.best;
-  std::vector<CheckpointFile> files = list_checkpoints(query_of_all(config));
+  std::vector<checkpoint::CheckpointFile> files =
+      checkpoint::list_checkpoints(query_of_all(config));
   if (resume != "latest") {
     const fs::path path = resume;
-    CheckpointQuery query = query_of(config);
+    checkpoint::CheckpointQuery query = query_of(config);
     query.folder = path.has_parent_path() ? path.parent_path() : ".";
     query.patterns = {path.filename().string()};
-    for (CheckpointFile& file : list_checkpoints(query)) files.push_back(file);
+    for (checkpoint::CheckpointFile& file : checkpoint::list_checkpoints(query))
+      files.push_back(file);
   }
-  std::erase_if(files,
-                [&](const CheckpointFile& file) { return file.step != step; });
-  if (std::ranges::any_of(files, [&](const CheckpointFile& file) {
+  std::erase_if(files, [&](const checkpoint::CheckpointFile& file) {
+    return file.step != step;
+  });
+  if (std::ranges::any_of(files, [&](const checkpoint::CheckpointFile& file) {
         return file.path == best;
       })) {
     return true;
@@ -226,9 +234,9 @@ std::optional<BucketLayout> layout_of(const Tree& checkpoint,
   return read_bucket_layout(own.at("bucket_layout"));
 }
 
-TrainState restore(const Tree& checkpoint, Learner& learner,
-                   const CheckpointsConfig& config, const World& world,
-                   Console& console) {
+engine::TrainState restore(const Tree& checkpoint, engine::Learner& learner,
+                           const CheckpointsConfig& config, const World& world,
+                           track::Console& console) {
   const TreeView own = checkpoint.at("lockstep");
   check_frozen(checkpoint, learner.facts().frozen);
   load_module_state(learner.model(),
@@ -263,8 +271,8 @@ TrainState restore(const Tree& checkpoint, Learner& learner,
   return read_train_state(own.at("state"));
 }
 
-Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
-                         const World& world, Console& console)
+Checkpoints::Checkpoints(CheckpointsConfig config, engine::Learner& learner,
+                         const World& world, track::Console& console)
     : config_(std::move(config)),
       learner_(learner),
       world_(world),
@@ -276,7 +284,7 @@ Checkpoints::Checkpoints(CheckpointsConfig config, Learner& learner,
                   }}) {}
 
 // Beside what the original project writes: all that an exact resume needs.
-Tree Checkpoints::own_tree(const TrainState& state) {
+Tree Checkpoints::own_tree(const engine::TrainState& state) {
   Tree own = Tree::dict();
   own["version"] = 1;
   own["recipe"] = config_.recipe;
@@ -304,7 +312,7 @@ Tree Checkpoints::own_tree(const TrainState& state) {
   return own;
 }
 
-Tree Checkpoints::make_tree(const TrainState& state) {
+Tree Checkpoints::make_tree(const engine::TrainState& state) {
   const CheckpointLayout& keys = config_.keys;
   Tree own = own_tree(state);
   Tree tree = Tree::dict();
@@ -331,7 +339,8 @@ Tree Checkpoints::make_tree(const TrainState& state) {
   return tree;
 }
 
-void Checkpoints::save(const TrainState& state, const SaveRequest& request) {
+void Checkpoints::save(const engine::TrainState& state,
+                       const SaveRequest& request) {
   const Tree tree = make_tree(state);
   if (!config_.save_required) {
     if (world_.is_main()) write(state, request, tree);
@@ -343,13 +352,14 @@ void Checkpoints::save(const TrainState& state, const SaveRequest& request) {
   });
 }
 
-void Checkpoints::write(const TrainState& state, const SaveRequest& request,
-                        const Tree& tree) {
+void Checkpoints::write(const engine::TrainState& state,
+                        const SaveRequest& request, const Tree& tree) {
   config_.status.start_save();
-  const std::string name = request.as_checkpoint
-                               ? file_name(name_of(state, config_.names),
-                                           state.step, state.position.epoch)
-                               : config_.names.best;
+  const std::string name =
+      request.as_checkpoint
+          ? engine::file_name(name_of(state, config_.names), state.step,
+                              state.position.epoch)
+          : config_.names.best;
   saver_.wait();  // Its thread reads the request before.
   request_ = request;
   step_ = state.step;
@@ -400,10 +410,10 @@ bool Checkpoints::has_any() const {
 void Checkpoints::remove_old_files(const fs::path& saved) {
   if (config_.keep_last == 0) return;
   try {
-    remove_old(query_of(config_),
-               {.keep_last = static_cast<size_t>(config_.keep_last),
-                .keep = {config_.names.best},
-                .known_sound = saved});
+    checkpoint::remove_old(query_of(config_),
+                           {.keep_last = static_cast<size_t>(config_.keep_last),
+                            .keep = {config_.names.best},
+                            .known_sound = saved});
   } catch (const Error& error) {
     console_.warn(error.what());
   }
@@ -424,4 +434,4 @@ std::string Checkpoints::finish() {
   return has_lost_best_ ? "best model" : "";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -16,7 +16,7 @@
 #include "lockstep/track/console.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::run {
 
 struct CheckpointsConfig {
   std::filesystem::path folder = {};
@@ -32,7 +32,7 @@ struct CheckpointsConfig {
   Tree settings = {};
   bool is_dry_run = false;
   bool save_required = false;
-  TrainingStatusWriter status = {};  // For the launcher.
+  base::TrainingStatusWriter status = {};  // For the launcher.
 };
 
 // The file that --resume means; no value when 'latest' finds none. Rank 0
@@ -41,7 +41,8 @@ struct CheckpointsConfig {
 // file that does not exist, FormatError for one that is damaged.
 std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,
-                                    const World& world, Console& console);
+                                    const World& world,
+                                    track::Console& console);
 
 using FrozenNets = std::vector<std::pair<std::string, std::string>>;
 
@@ -73,9 +74,9 @@ std::optional<BucketLayout> layout_of(const Tree& checkpoint,
 
 // Puts everything back and returns where the run stands. Says what cannot be
 // exact: another number of processes or threads.
-TrainState restore(const Tree& checkpoint, Learner& learner,
-                   const CheckpointsConfig& config, const World& world,
-                   Console& console);
+engine::TrainState restore(const Tree& checkpoint, engine::Learner& learner,
+                           const CheckpointsConfig& config, const World& world,
+                           track::Console& console);
 
 // What a state is saved as; one file may have both names.
 struct SaveRequest {
@@ -89,12 +90,12 @@ struct SaveRequest {
 // collectives.
 class Checkpoints {
  public:
-  Checkpoints(CheckpointsConfig config, Learner& learner, const World& world,
-              Console& console);
+  Checkpoints(CheckpointsConfig config, engine::Learner& learner,
+              const World& world, track::Console& console);
 
   // With save_required throws IoError, on all ranks, once too many saves in a
   // row have failed.
-  void save(const TrainState& state, const SaveRequest& request);
+  void save(const engine::TrainState& state, const SaveRequest& request);
   // Whether the last best model could not be written; the same on all ranks.
   bool has_lost_best();
   // Waits for the last write. What could not be written, in words; empty when
@@ -104,18 +105,18 @@ class Checkpoints {
   bool has_any() const;
 
  private:
-  Tree own_tree(const TrainState& state);
-  Tree make_tree(const TrainState& state);
-  void write(const TrainState& state, const SaveRequest& request,
+  Tree own_tree(const engine::TrainState& state);
+  Tree make_tree(const engine::TrainState& state);
+  void write(const engine::TrainState& state, const SaveRequest& request,
              const Tree& tree);
   void note_saved(const std::filesystem::path& path);
   void note_failed(const std::filesystem::path& path, const std::string& error);
   void remove_old_files(const std::filesystem::path& saved);
 
   CheckpointsConfig config_;
-  Learner& learner_;
+  engine::Learner& learner_;
   World world_;
-  Console& console_;
+  track::Console& console_;
   // About the file that is being written: set before, read by its thread.
   SaveRequest request_;
   int64_t step_ = 0;
@@ -125,4 +126,4 @@ class Checkpoints {
   BackgroundSaver saver_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::run

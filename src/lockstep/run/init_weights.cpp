@@ -9,7 +9,7 @@
 #include "lockstep/run/checkpoint_sections.h"
 #include "lockstep/run/run_folder.h"
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
 // Files may hold thousands of tensors that are not the model's.
@@ -69,7 +69,8 @@ void check_report(const TrainConfig& config, const LoadReport& report) {
 }  // namespace
 
 void init_weights(const TrainConfig& config, const CheckpointLayout& layout,
-                  Learner& learner, const World& world, Console& console) {
+                  engine::Learner& learner, const World& world,
+                  track::Console& console) {
   const std::string& file = *config.init_from;
   require_file("--init_from", file);
   const Tree tree = load_checkpoint(file);
@@ -84,4 +85,4 @@ void init_weights(const TrainConfig& config, const CheckpointLayout& layout,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -7,7 +7,7 @@
 #include "lockstep/train_config.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::run {
 
 // Copies the weights of config.init_from into the model; moving averages begin
 // with them. Every rank reads the file; rank 0 logs how many tensors were
@@ -15,6 +15,7 @@ namespace lockstep {
 // when nothing fits, and when shapes differ unless
 // config.ignore_mismatched_sizes.
 void init_weights(const TrainConfig& config, const CheckpointLayout& layout,
-                  Learner& learner, const World& world, Console& console);
+                  engine::Learner& learner, const World& world,
+                  track::Console& console);
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -12,57 +12,58 @@
 #include "lockstep/track/tensorboard.h"
 #include "lockstep/track/wandb_tracker.h"
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
-using Trackers = std::vector<std::unique_ptr<Tracker>>;
+using Trackers = std::vector<std::unique_ptr<track::Tracker>>;
 
-WandbConfig wandb_config(const RunRecordsConfig& config) {
+track::WandbConfig wandb_config(const RunRecordsConfig& config) {
   const RecordsConfig& choices = config.choices;
-  WandbConfig wandb{.project = choices.wandb_project,
-                    .name = choices.wandb_name,
-                    .entity = choices.wandb_entity,
-                    .notes = choices.wandb_notes,
-                    .config_json = config.settings_json,
-                    .program = "lockstep train " + config.recipe,
-                    .arguments = config.arguments,
-                    .state_file = config.folder / kWandbFile};
+  track::WandbConfig wandb{.project = choices.wandb_project,
+                           .name = choices.wandb_name,
+                           .entity = choices.wandb_entity,
+                           .notes = choices.wandb_notes,
+                           .config_json = config.settings_json,
+                           .program = "lockstep train " + config.recipe,
+                           .arguments = config.arguments,
+                           .state_file = config.folder / kWandbFile};
   if (!choices.wandb_tags.empty()) wandb.tags = choices.wandb_tags;
-  return with_environment(std::move(wandb), config.environment);
+  return track::with_environment(std::move(wandb), config.environment);
 }
 
 // Null: there shall be none.
-std::unique_ptr<Tracker> make_wandb(const RunRecordsConfig& config,
-                                    Console& console) {
-  const WandbConfig wandb = wandb_config(config);
-  if (!config.choices.use_wandb || wandb.mode == WandbMode::kDisabled) {
+std::unique_ptr<track::Tracker> make_wandb(const RunRecordsConfig& config,
+                                           track::Console& console) {
+  const track::WandbConfig wandb = wandb_config(config);
+  if (!config.choices.use_wandb || wandb.mode == track::WandbMode::kDisabled) {
     return nullptr;
   }
-  auto tracker = std::make_unique<WandbTracker>(wandb, config.resumed);
+  auto tracker = std::make_unique<track::WandbTracker>(wandb, config.resumed);
   if (!tracker->note().empty()) console.warn(tracker->note());
-  console.info(wandb.mode == WandbMode::kOnline
-                   ? wandb_sync_hint(tracker->folder())
+  console.info(wandb.mode == track::WandbMode::kOnline
+                   ? track::wandb_sync_hint(tracker->folder())
                    : "wandb: offline run in " + tracker->folder().string());
   return tracker;
 }
 
-std::unique_ptr<Tracker> make_board(const RunRecordsConfig& config,
-                                    const std::filesystem::path& metrics) {
+std::unique_ptr<track::Tracker> make_board(
+    const RunRecordsConfig& config, const std::filesystem::path& metrics) {
   if (!config.choices.tensorboard) return nullptr;
-  auto board = std::make_unique<TensorBoardTracker>(
-      TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
-                        .kept = config.resumed,
-                        .metrics = metrics});
+  auto board = std::make_unique<track::TensorBoardTracker>(
+      track::TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
+                               .kept = config.resumed,
+                               .metrics = metrics});
   if (!config.resumed) {
     board->record(
-        {.unix_time = static_cast<double>(unix_seconds()),
+        {.unix_time = static_cast<double>(base::unix_seconds()),
          .texts = {{.title = "config",
                     .text = "```yaml\n" + config.settings_yaml + "```\n"}}});
   }
   return board;
 }
 
-Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
+Trackers make_trackers(const RunRecordsConfig& config,
+                       track::Console& console) {
   const std::filesystem::path metrics = config.folder / kMetricsFile;
   Trackers trackers;
   const auto add = [&](const auto& make) {
@@ -77,14 +78,15 @@ Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
   };
   // The first: the others begin with what it keeps of an earlier part.
   add([&] {
-    return std::make_unique<MetricsFile>(
-        metrics, config.resumed.value_or(KeptRecords{}));
+    return std::make_unique<track::MetricsFile>(
+        metrics, config.resumed.value_or(track::KeptRecords{}));
   });
   add([&] {
-    return std::make_unique<CsvFile>(config.folder / kMetricsTable, metrics);
+    return std::make_unique<track::CsvFile>(config.folder / kMetricsTable,
+                                            metrics);
   });
   add([&] {
-    return std::make_unique<OutputFiles>(OutputFilesConfig{
+    return std::make_unique<track::OutputFiles>(track::OutputFilesConfig{
         .folder = config.folder,
         .on_written = [&console](const std::filesystem::path& path) {
           console.info("samples: " + path.string());
@@ -93,10 +95,10 @@ Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
   add([&] { return make_board(config, metrics); });
   add([&] { return make_wandb(config, console); });
   add([&] {
-    return std::make_unique<PlotTracker>(
-        PlotConfig{.folder = config.folder,
-                   .title = config.recipe + ": " + config.folder.string(),
-                   .metrics = metrics});
+    return std::make_unique<track::PlotTracker>(track::PlotConfig{
+        .folder = config.folder,
+        .title = config.recipe + ": " + config.folder.string(),
+        .metrics = metrics});
   });
   return trackers;
 }
@@ -105,9 +107,9 @@ Trackers make_trackers(const RunRecordsConfig& config, Console& console) {
 
 void check_records(const RunRecordsConfig& config) {
   if (!config.choices.use_wandb) return;
-  const WandbConfig wandb = wandb_config(config);
-  check_wandb_names(wandb);
-  if (wandb.mode == WandbMode::kDisabled) return;
+  const track::WandbConfig wandb = wandb_config(config);
+  track::check_wandb_names(wandb);
+  if (wandb.mode == track::WandbMode::kDisabled) return;
   const auto folder =
       wandb.folder.value_or(std::filesystem::current_path()) / "wandb";
   if (const auto problem = folder_problem(folder)) {
@@ -118,19 +120,20 @@ void check_records(const RunRecordsConfig& config) {
   }
 }
 
-RunRecords::RunRecords(const RunRecordsConfig& config, Console& console)
+RunRecords::RunRecords(const RunRecordsConfig& config, track::Console& console)
     : console_(console),
-      recorder_(std::make_unique<Recorder>(
-          RecorderConfig{.on_problem =
-                             [&console](const std::string& problem) {
-                               console.error(problem);
-                             }},
+      recorder_(std::make_unique<track::Recorder>(
+          track::RecorderConfig{.on_problem =
+                                    [&console](const std::string& problem) {
+                                      console.error(problem);
+                                    }},
           make_trackers(config, console))) {
-  console_.listen([this](Level level, const std::string& lines) {
-    recorder_->console({.is_error = level != Level::kInfo, .text = lines});
+  console_.listen([this](track::Level level, const std::string& lines) {
+    recorder_->console(
+        {.is_error = level != track::Level::kInfo, .text = lines});
   });
 }
 
 RunRecords::~RunRecords() { console_.listen({}); }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -12,7 +12,7 @@
 #include "lockstep/track/recorder.h"
 #include "lockstep/train_config.h"
 
-namespace lockstep {
+namespace lockstep::run {
 
 struct RunRecordsConfig {
   std::filesystem::path folder = {};  // The run folder.
@@ -21,8 +21,8 @@ struct RunRecordsConfig {
   std::string settings_json = {};
   std::string settings_yaml = {};
   std::vector<std::string> arguments = {};
-  Environment environment = {};
-  std::optional<KeptRecords> resumed = {};  // Unset: a new run.
+  base::Environment environment = {};
+  std::optional<track::KeptRecords> resumed = {};  // Unset: a new run.
 };
 
 // Before anything is written. Throws ConfigError for settings or variables of
@@ -34,21 +34,21 @@ void check_records(const RunRecordsConfig& config);
 class RunRecords {
  public:
   // Throws IoError.
-  RunRecords(const RunRecordsConfig& config, Console& console);
+  RunRecords(const RunRecordsConfig& config, track::Console& console);
   ~RunRecords();
   RunRecords(const RunRecords&) = delete;
   RunRecords& operator=(const RunRecords&) = delete;
 
   // Never waits for a file.
-  void record(Record record) { recorder_->record(std::move(record)); }
+  void record(track::Record record) { recorder_->record(std::move(record)); }
   // Waits until all that was recorded before is written.
   void wait() { recorder_->wait(); }
   // Waits until everything is written.
   void finish(int exit_code) { recorder_->finish(exit_code); }
 
  private:
-  Console& console_;
-  std::unique_ptr<Recorder> recorder_;
+  track::Console& console_;
+  std::unique_ptr<track::Recorder> recorder_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -19,7 +19,7 @@
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,8 +39,8 @@ std::vector<fs::path> checkpoint_files(const fs::path& folder,
     if (!entry.is_regular_file()) continue;
     for (const std::string& name :
          {names.checkpoint, names.epoch_checkpoint, names.best, names.last}) {
-      if (fnmatch(file_pattern(name).c_str(), file.c_str(), FNM_EXTMATCH) ==
-          0) {
+      if (fnmatch(engine::file_pattern(name).c_str(), file.c_str(),
+                  FNM_EXTMATCH) == 0) {
         files.push_back(entry.path());
         break;
       }
@@ -70,8 +70,8 @@ void remove_checkpoints(const fs::path& folder, const FileNames& names) {
 std::string holder_of(const fs::path& lock_file) {
   constexpr int kTries = 20;
   for (int i = 0; i < kTries; ++i) {
-    const std::string text = try_read_file(lock_file).value_or("");
-    if (text.ends_with('\n')) return std::string(trim(text));
+    const std::string text = base::try_read_file(lock_file).value_or("");
+    if (text.ends_with('\n')) return std::string(base::trim(text));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return fmt::format("its process is not known; fuser {} names it",
@@ -113,7 +113,7 @@ std::string config_problem(const std::optional<std::string>& text,
 
 std::optional<SavedSettings> settings_of_folder(const SettingsQuery& query) {
   const fs::path file = query.folder / kConfigFile;
-  const auto text = try_read_file(file);
+  const auto text = base::try_read_file(file);
   auto in_checkpoint = newest_checkpoint_settings(query);
   const std::string problem = config_problem(text, in_checkpoint);
   if (!problem.empty() && in_checkpoint) {
@@ -134,10 +134,13 @@ std::optional<SavedSettings> settings_of_folder(const SettingsQuery& query) {
 // recipe.
 std::optional<SavedSettings> settings_of_checkpoint(const fs::path& path,
                                                     const std::string& recipe) {
-  if (is_safetensors_file(open_source(path))) return std::nullopt;
+  if (formats::is_safetensors_file(formats::open_source(path)))
+    return std::nullopt;
   // The texts alone: tensors are read, and checked, with the weights.
-  const Value checkpoint = read_torch_file(path, TorchFileCheck::kStructure);
-  const auto own = BasicView<TensorRecord>(checkpoint).find("lockstep");
+  const formats::Value checkpoint =
+      formats::read_torch_file(path, formats::TorchFileCheck::kStructure);
+  const auto own =
+      BasicView<formats::TensorRecord>(checkpoint).find("lockstep");
   if (!own) return std::nullopt;
   const std::string& other = own->at("recipe").as_string();
   if (other != recipe) {
@@ -151,12 +154,12 @@ std::optional<SavedSettings> settings_of_checkpoint(const fs::path& path,
 
 }  // namespace
 
-std::string job_line(const Environment& environment) {
-  if (const auto job = find(environment, "LOCKSTEP_JOB")) {
+std::string job_line(const base::Environment& environment) {
+  if (const auto job = base::find(environment, "LOCKSTEP_JOB")) {
     return fmt::format("# job {}\n", *job);
   }
   // torchrun: the process that restarts the workers stays the same.
-  if (const auto run = find(environment, "TORCHELASTIC_RUN_ID")) {
+  if (const auto run = base::find(environment, "TORCHELASTIC_RUN_ID")) {
     return fmt::format("# job {} of process {}\n", *run, getppid());
   }
   return "";
@@ -173,7 +176,7 @@ std::optional<std::string> folder_problem(const fs::path& path) {
     return fmt::format("{} is a file, not a folder", base.string());
   }
   if (access(base.c_str(), W_OK | X_OK) == 0) return std::nullopt;
-  return "it cannot be written: " + errno_text();
+  return "it cannot be written: " + base::errno_text();
 }
 
 void check_folder_place(const fs::path& path) {
@@ -185,12 +188,13 @@ void check_folder_place(const fs::path& path) {
 }
 
 // Held by the kernel until the process ends, however it does.
-FileDescriptor lock_run_folder(const fs::path& path) {
+base::FileDescriptor lock_run_folder(const fs::path& path) {
   const fs::path file = path / kLockFile;
-  FileDescriptor lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  base::FileDescriptor lock(
+      open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock) {
     throw IoError(
-        fmt::format("cannot open {}: {}", file.string(), errno_text()));
+        fmt::format("cannot open {}: {}", file.string(), base::errno_text()));
   }
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw ConfigError(fmt::format(
@@ -203,7 +207,7 @@ FileDescriptor lock_run_folder(const fs::path& path) {
   const std::string name = fmt::format("process {} on {}\n", getpid(),
                                        std::string_view(host.data()));
   // Shortened last: who reads it meanwhile does not find it empty.
-  const bool is_written = write_all(lock.get(), name);
+  const bool is_written = base::write_all(lock.get(), name);
   [[maybe_unused]] const int result =
       ftruncate(lock.get(), static_cast<off_t>(is_written ? name.size() : 0));
   return lock;
@@ -256,8 +260,8 @@ void open_run_folder(const fs::path& path, const TrainConfig& config,
                      const FileNames& names, const std::string& config_yaml) {
   make_folder(path);
   if (config.overwrite) remove_checkpoints(path, names);
-  remove_leftovers(path);
-  write_file_atomically(path / kConfigFile, config_yaml);
+  base::remove_leftovers(path);
+  base::write_file_atomically(path / kConfigFile, config_yaml);
 }
 
 fs::path set_aside(const fs::path& folder, const std::vector<fs::path>& newer) {
@@ -286,15 +290,16 @@ std::optional<SavedSettings> saved_settings(const SettingsQuery& query) {
 
 std::optional<SavedSettings> newest_checkpoint_settings(
     const SettingsQuery& query) {
-  CheckpointQuery files{.folder = query.folder,
-                        .patterns = {},
-                        .step_key = "lockstep.state.step"};
+  checkpoint::CheckpointQuery files{.folder = query.folder,
+                                    .patterns = {},
+                                    .step_key = "lockstep.state.step"};
   for (const std::string& name :
        {query.names.checkpoint, query.names.epoch_checkpoint, query.names.best,
         query.names.last}) {
-    if (!name.empty()) files.patterns.push_back(file_pattern(name));
+    if (!name.empty()) files.patterns.push_back(engine::file_pattern(name));
   }
-  for (const CheckpointFile& file : list_checkpoints(files)) {
+  for (const checkpoint::CheckpointFile& file :
+       checkpoint::list_checkpoints(files)) {
     try {
       if (auto found = settings_of_checkpoint(file.path, query.recipe)) {
         return found;
@@ -314,4 +319,4 @@ void require_file(const char* flag, const fs::path& path) {
                                     : "there is no such file"));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

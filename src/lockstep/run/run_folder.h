@@ -9,7 +9,7 @@
 #include "lockstep/checkpoint_layout.h"
 #include "lockstep/train_config.h"
 
-namespace lockstep {
+namespace lockstep::run {
 
 // "config.yaml" marks a folder that holds a run.
 constexpr const char* kConfigFile = "config.yaml";
@@ -22,7 +22,7 @@ constexpr const char* kWandbFile = "wandb.json";
 
 // The first line of a run's config: which job of a launcher wrote it. Empty
 // without a launcher.
-std::string job_line(const Environment& environment);
+std::string job_line(const base::Environment& environment);
 
 // Before anything is written. Throws ConfigError when no folder can be made
 // there or written to.
@@ -38,7 +38,7 @@ void check_folder_is_free(const std::filesystem::path& path,
 
 // Only one training at a time writes to a run folder: it is locked as long as
 // the descriptor lives. Throws ConfigError, saying who has it, and IoError.
-FileDescriptor lock_run_folder(const std::filesystem::path& path);
+base::FileDescriptor lock_run_folder(const std::filesystem::path& path);
 
 // Throws ConfigError when it cannot be made.
 void make_folder(const std::filesystem::path& path);
@@ -92,4 +92,4 @@ std::optional<SavedSettings> newest_checkpoint_settings(
 // Throws ConfigError with the flag unless the path is a file.
 void require_file(const char* flag, const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
 constexpr const char* kRule =
@@ -46,4 +46,4 @@ void SaveFailures::require_saves(const std::filesystem::path& folder) const {
       in_a_row_.load(), folder.string()));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::run {
 
 struct FailedSave {
   std::filesystem::path path = {};
@@ -33,4 +33,4 @@ class SaveFailures {
   std::optional<int64_t> saved_step_ = {};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::run

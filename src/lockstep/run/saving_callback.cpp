@@ -7,12 +7,12 @@
 #include "lockstep/base/status.h"
 #include "lockstep/engine/loop.h"
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
 // The end of the training saves everything, but a score before it takes long.
-bool saves_checkpoint(const TrainLoop& loop) {
-  const DueWork& due = loop.state().due;
+bool saves_checkpoint(const engine::TrainLoop& loop) {
+  const engine::DueWork& due = loop.state().due;
   return due.saving || (loop.is_finished() && due.scoring);
 }
 
@@ -24,31 +24,32 @@ SavingCallback::SavingCallback(SavingConfig config, Checkpoints& checkpoints,
       checkpoints_(checkpoints),
       signals_(signals) {}
 
-void SavingCallback::begin(TrainLoop& loop) {
+void SavingCallback::begin(engine::TrainLoop& loop) {
   agreed_stop_ = std::make_unique<AgreedStop>(loop.world(), signals_);
 }
 
-void SavingCallback::after_step(TrainLoop& loop, const Step& step) {
-  TrainState& state = loop.state();
-  const Interval named{.epochs = config_.every_named_epochs};
+void SavingCallback::after_step(engine::TrainLoop& loop, const Step& step) {
+  engine::TrainState& state = loop.state();
+  const engine::Interval named{.epochs = config_.every_named_epochs};
   state.due.saving = (config_.every.ends_with(step, state.step) ||
                       named.ends_with(step, state.step)) &&
                      !loop.is_finished();
 }
 
-bool SavingCallback::due(const TrainLoop& loop) const {
+bool SavingCallback::due(const engine::TrainLoop& loop) const {
   return saves_checkpoint(loop) || (is_new_best_ && !loop.is_finished());
 }
 
-bool SavingCallback::run(TrainLoop& loop) {
+bool SavingCallback::run(engine::TrainLoop& loop) {
   const bool as_checkpoint = saves_checkpoint(loop);
   loop.state().due.saving = false;
   save(loop, {.as_checkpoint = as_checkpoint});
   return true;
 }
 
-void SavingCallback::observe(TrainLoop& loop, const Observation& observation) {
-  TrainState& state = loop.state();
+void SavingCallback::observe(engine::TrainLoop& loop,
+                             const engine::Observation& observation) {
+  engine::TrainState& state = loop.state();
   // A best model that was not written does not count: the one before does.
   if (checkpoints_.has_lost_best()) state.best = best_before_;
   const double sign = observation.better == Better::kLower ? 1 : -1;
@@ -57,13 +58,13 @@ void SavingCallback::observe(TrainLoop& loop, const Observation& observation) {
       (!state.best.value || sign * (observation.value - *state.best.value) < 0);
   if (!is_better) return;
   best_before_ =
-      std::exchange(state.best, Best{.value = observation.value,
-                                     .step = state.step,
-                                     .metrics = observation.metrics});
+      std::exchange(state.best, engine::Best{.value = observation.value,
+                                             .step = state.step,
+                                             .metrics = observation.metrics});
   is_new_best_ = true;
 }
 
-bool SavingCallback::poll(TrainLoop& loop) {
+bool SavingCallback::poll(engine::TrainLoop& loop) {
   StopRequest request =
       agreed_stop_->next(pace_of(config_.status.activity_seconds()));
   // A signal to all ranks may reach some of them one boundary later.
@@ -81,19 +82,19 @@ bool SavingCallback::poll(TrainLoop& loop) {
   return !is_stop(request);
 }
 
-void SavingCallback::finish(TrainLoop& loop) {
+void SavingCallback::finish(engine::TrainLoop& loop) {
   if (stopped_for_ == StopRequest::kNone) save(loop, {.is_last = true});
-  config_.status.begin(Activity::kFinishing);
+  config_.status.begin(base::Activity::kFinishing);
   agreed_stop_->finish();
 }
 
-void SavingCallback::save(TrainLoop& loop, SaveRequest request) {
+void SavingCallback::save(engine::TrainLoop& loop, SaveRequest request) {
   request.as_best = std::exchange(is_new_best_, false);
   if (config_.is_dry_run) return;
-  loop.world().status().set_phase(Phase::kSaving);
-  config_.status.begin(Activity::kSaving);
+  loop.world().status().set_phase(base::Phase::kSaving);
+  config_.status.begin(base::Activity::kSaving);
   checkpoints_.save(loop.state(), request);
-  loop.world().status().set_phase(Phase::kReady);
+  loop.world().status().set_phase(base::Phase::kReady);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -11,18 +11,18 @@
 #include "lockstep/run/checkpoints.h"
 #include "lockstep/run/stop_signals.h"
 
-namespace lockstep {
+namespace lockstep::run {
 
 struct SavingConfig {
-  Interval every = {};
+  engine::Interval every = {};
   // Epochs between files with a name of their own, besides; 0: none.
   int64_t every_named_epochs = 0;
-  bool is_dry_run = false;           // Nothing is written.
-  TrainingStatusWriter status = {};  // For the launcher.
+  bool is_dry_run = false;                 // Nothing is written.
+  base::TrainingStatusWriter status = {};  // For the launcher.
 };
 
 // Comes before callbacks that take long: nothing is lost when these fail.
-class SavingCallback final : public Callback {
+class SavingCallback final : public engine::Callback {
  public:
   SavingCallback(SavingConfig config, Checkpoints& checkpoints,
                  StopSignals& signals);
@@ -30,16 +30,17 @@ class SavingCallback final : public Callback {
   // The signal that stopped the training; kNone when none did.
   StopRequest stopped_for() const { return stopped_for_; }
 
-  void begin(TrainLoop& loop) override;
-  void after_step(TrainLoop& loop, const Step& step) override;
-  bool due(const TrainLoop& loop) const override;
-  bool run(TrainLoop& loop) override;
-  void observe(TrainLoop& loop, const Observation& observation) override;
-  bool poll(TrainLoop& loop) override;
-  void finish(TrainLoop& loop) override;
+  void begin(engine::TrainLoop& loop) override;
+  void after_step(engine::TrainLoop& loop, const Step& step) override;
+  bool due(const engine::TrainLoop& loop) const override;
+  bool run(engine::TrainLoop& loop) override;
+  void observe(engine::TrainLoop& loop,
+               const engine::Observation& observation) override;
+  bool poll(engine::TrainLoop& loop) override;
+  void finish(engine::TrainLoop& loop) override;
 
  private:
-  void save(TrainLoop& loop, SaveRequest request);
+  void save(engine::TrainLoop& loop, SaveRequest request);
 
   SavingConfig config_;
   Checkpoints& checkpoints_;
@@ -48,7 +49,7 @@ class SavingCallback final : public Callback {
   StopRequest stopped_for_ = StopRequest::kNone;
   bool has_just_saved_ = false;
   bool is_new_best_ = false;  // And not saved yet.
-  Best best_before_;
+  engine::Best best_before_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::run

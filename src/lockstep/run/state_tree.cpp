@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
 constexpr double kNoBetas = -1;
@@ -93,8 +93,8 @@ void load_optimizer(Optimizer& optimizer, const TreeView& tree) {
   optimizer.load(state);
 }
 
-Tree scaler_tree(const GradScaler& scaler) {
-  const GradScalerState state = scaler.state();
+Tree scaler_tree(const optim::GradScaler& scaler) {
+  const optim::GradScalerState state = scaler.state();
   Tree tree = Tree::dict();
   tree["scale"] = state.scale.item<double>();
   tree["growth_factor"] = state.growth_factor;
@@ -104,15 +104,15 @@ Tree scaler_tree(const GradScaler& scaler) {
   return tree;
 }
 
-void load_scaler(GradScaler& scaler, const TreeView& tree) {
-  GradScalerState state = scaler.state();
+void load_scaler(optim::GradScaler& scaler, const TreeView& tree) {
+  optim::GradScalerState state = scaler.state();
   state.scale = torch::full_like(state.scale, tree.at("scale").as_double());
   state.growth_tracker = torch::full_like(state.growth_tracker,
                                           tree.at("_growth_tracker").as_int());
   scaler.load(state);
 }
 
-Tree scheduler_tree(const Optimizer& optimizer, const TrainState& state,
+Tree scheduler_tree(const Optimizer& optimizer, const engine::TrainState& state,
                     double base_lr) {
   Tree base_lrs = Tree::list();
   Tree last_lrs = Tree::list();
@@ -209,4 +209,4 @@ void load_generators(const World& world, const TreeView& tree) {
   if (!world.device().is_cpu() && device) load(world.device(), *device);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

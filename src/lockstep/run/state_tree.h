@@ -10,15 +10,15 @@
 #include "lockstep/parallel/bucket_layout.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::run {
 
 // torch.optim's layout: {"state": {i: {...}}, "param_groups": [...]}.
 Tree optimizer_tree(const Optimizer& optimizer);
 void load_optimizer(Optimizer& optimizer, const TreeView& tree);
 
 // torch.amp.GradScaler's layout.
-Tree scaler_tree(const GradScaler& scaler);
-void load_scaler(GradScaler& scaler, const TreeView& tree);
+Tree scaler_tree(const optim::GradScaler& scaler);
+void load_scaler(optim::GradScaler& scaler, const TreeView& tree);
 
 // {"num_updates": n, "state_dict": {name: tensor}}.
 Tree ema_tree(const Ema& ema, const std::vector<std::string>& names);
@@ -27,13 +27,13 @@ void load_ema(Ema& ema, const std::vector<std::string>& names,
 
 // torch.optim.lr_scheduler's: what LambdaLR and its kin, and ReduceLROnPlateau
 // where that is what decides, read back.
-Tree scheduler_tree(const Optimizer& optimizer, const TrainState& state,
+Tree scheduler_tree(const Optimizer& optimizer, const engine::TrainState& state,
                     double base_lr);
 
 Tree numbers_tree(const std::vector<double>& numbers);
 
-Tree train_state_tree(const TrainState& state);
-TrainState read_train_state(const TreeView& tree);
+Tree train_state_tree(const engine::TrainState& state);
+engine::TrainState read_train_state(const TreeView& tree);
 
 Tree bucket_layout_tree(const BucketLayout& layout);
 BucketLayout read_bucket_layout(const TreeView& tree);
@@ -46,4 +46,4 @@ Tree generators_tree(const World& world);
 // This rank's; the tree must be of as many ranks.
 void load_generators(const World& world, const TreeView& tree);
 
-}  // namespace lockstep
+}  // namespace lockstep::run

@@ -6,13 +6,13 @@
 #include <atomic>
 #include <csignal>
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
 constexpr std::array kStopSignals = {SIGTERM, SIGHUP, SIGINT};
 
 // A signal handler has no other way to reach anything.
-std::atomic<const StatusWriter*> handler_status{nullptr};
+std::atomic<const base::StatusWriter*> handler_status{nullptr};
 std::atomic<int64_t> strongest_stop{0};
 std::atomic<bool> save_wanted{false};
 
@@ -28,7 +28,7 @@ void handle(int signal) {
     return;
   }
   const auto request = static_cast<int64_t>(request_of(signal));
-  const StatusWriter* status = handler_status;
+  const base::StatusWriter* status = handler_status;
   const bool is_lost =
       signal == SIGTERM && status != nullptr && status->job_is_lost();
   const bool is_impatient = signal == SIGINT && strongest_stop >= request;
@@ -110,8 +110,8 @@ StopSignals::StopSignals() {
   let_user_signal_in();
 }
 
-void StopSignals::arm(const StatusWriter& status) {
-  static StatusWriter kept;  // A handler may run during destruction.
+void StopSignals::arm(const base::StatusWriter& status) {
+  static base::StatusWriter kept;  // A handler may run during destruction.
   kept = status;
   handler_status = &kept;
   install_for_stops(handle);
@@ -147,4 +147,4 @@ StopRequest AgreedStop::next(Pace own_pace) {
   return request_in(agreed.value_or(0));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

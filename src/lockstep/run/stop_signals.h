@@ -7,7 +7,7 @@
 #include "lockstep/comm/vote.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::run {
 
 // What signals ask of the whole training; the strongest of all ranks counts.
 enum class StopRequest : int64_t {
@@ -32,7 +32,7 @@ class StopSignals {
  public:
   StopSignals();
   ~StopSignals();  // USR1 is ignored from here on.
-  void arm(const StatusWriter& status);
+  void arm(const base::StatusWriter& status);
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
@@ -60,8 +60,8 @@ class AgreedStop {
 
  private:
   StopSignals& signals_;
-  Vote vote_;
+  comm::Vote vote_;
   Pace agreed_pace_ = Pace::kSlow;  // Until a boundary shows another one.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::run

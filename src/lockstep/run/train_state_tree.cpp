@@ -1,9 +1,9 @@
 #include "lockstep/run/state_tree.h"
 
-namespace lockstep {
+namespace lockstep::run {
 namespace {
 
-Tree due_tree(const DueWork& due) {
+Tree due_tree(const engine::DueWork& due) {
   Tree tree = Tree::dict();
   tree["validation"] = due.validation;
   tree["sampling"] = due.sampling;
@@ -12,7 +12,7 @@ Tree due_tree(const DueWork& due) {
   return tree;
 }
 
-Tree plateau_tree(const PlateauState& state) {
+Tree plateau_tree(const optim::PlateauState& state) {
   Tree tree = Tree::dict();
   tree["lr"] = state.lr;
   tree["best"] = state.best;
@@ -29,8 +29,8 @@ std::vector<double> read_numbers(const TreeView& tree) {
 }
 
 // Older files count by the list alone.
-LossHistory read_losses(const TreeView& tree, const std::string& name) {
-  LossHistory history{.values = read_numbers(tree.at(name))};
+engine::LossHistory read_losses(const TreeView& tree, const std::string& name) {
+  engine::LossHistory history{.values = read_numbers(tree.at(name))};
   const auto count = tree.find("num_" + name);
   history.count = count ? count->as_int() : std::ssize(history.values);
   return history;
@@ -44,7 +44,7 @@ Tree numbers_tree(const std::vector<double>& numbers) {
   return list;
 }
 
-Tree train_state_tree(const TrainState& state) {
+Tree train_state_tree(const engine::TrainState& state) {
   Tree tree = Tree::dict();
   tree["step"] = state.step;
   tree["epoch"] = state.position.epoch;
@@ -70,8 +70,8 @@ Tree train_state_tree(const TrainState& state) {
   return tree;
 }
 
-TrainState read_train_state(const TreeView& tree) {
-  TrainState state;
+engine::TrainState read_train_state(const TreeView& tree) {
+  engine::TrainState state;
   state.step = tree.at("step").as_int();
   state.position = {.epoch = tree.at("epoch").as_int(),
                     .sample = tree.at("sample").as_int()};
@@ -109,4 +109,4 @@ TrainState read_train_state(const TreeView& tree) {
   return state;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::run

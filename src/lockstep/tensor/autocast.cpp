@@ -2,7 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 Autocast::Autocast(c10::DeviceType device, std::optional<c10::ScalarType> dtype)
     : device_(device) {
@@ -22,4 +22,4 @@ Autocast::~Autocast() {
   at::autocast::set_autocast_dtype(device_, saved_->dtype);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 // Until its end, operations of this thread on the device type run in `dtype`
 // where that is safe. Without a dtype it does nothing; float32 switches a
@@ -29,4 +29,4 @@ class Autocast {
   std::optional<Saved> saved_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-namespace lockstep {
+namespace lockstep::tensor {
 namespace {
 
 // From cuda.h, which a CPU-only machine does not have.
@@ -58,4 +58,4 @@ std::string driver_too_old_message(const CudaDriver& driver, int needed) {
          "to run on the CPU";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

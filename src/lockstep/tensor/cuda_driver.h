@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 struct CudaDriver {
   int num_devices = 0;  // As CUDA_VISIBLE_DEVICES leaves them.
@@ -20,4 +20,4 @@ const CudaDriver& cuda_driver();
 // it supports, what is needed, what to do. Empty when it can.
 std::string driver_too_old_message(const CudaDriver& driver, int needed);
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

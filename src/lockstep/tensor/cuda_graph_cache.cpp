@@ -6,7 +6,7 @@
 
 #include "lockstep/tensor/cuda_library.h"
 
-namespace lockstep {
+namespace lockstep::tensor {
 namespace {
 
 using Body = void(void*);
@@ -100,4 +100,4 @@ std::vector<at::Tensor> CudaGraphCache::operator()(const at::Tensor& input) {
   return results;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

@@ -9,7 +9,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 struct ReplayConfig {
   // Captured shapes at most; for others the function is called. Each takes
@@ -49,4 +49,4 @@ class CudaGraphCache {
   std::vector<std::unique_ptr<Entry>> entries_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

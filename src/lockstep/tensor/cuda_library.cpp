@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::tensor {
 namespace {
 
 struct CudaLibrary {
@@ -74,4 +74,4 @@ void* require_cuda_symbol(const char* name) {
                         : problem);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

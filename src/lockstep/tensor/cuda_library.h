@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 // Null when the library cannot be used; why_no_cuda_library() then gives the
 // reason.
@@ -25,4 +25,4 @@ Function* cuda_function(const char* name) {
   return reinterpret_cast<Function*>(require_cuda_symbol(name));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

@@ -14,7 +14,7 @@
 #include "lockstep/tensor/cuda_driver.h"
 #include "lockstep/tensor/cuda_library.h"
 
-namespace lockstep {
+namespace lockstep::tensor {
 namespace {
 
 int cuda_runtime_version() {
@@ -29,8 +29,8 @@ std::optional<std::string> visible_devices_setting() {
 }
 
 int count_installed_gpus() {
-  if (!has_nvidia_driver()) return 0;
-  const Nvml nvml;
+  if (!base::has_nvidia_driver()) return 0;
+  const base::Nvml nvml;
   if (!nvml.is_ready()) return 0;
   return static_cast<int>(nvml.count().value_or(0));
 }
@@ -40,7 +40,8 @@ std::string problem_with_gpus() {
   const CudaDriver& driver = cuda_driver();
   if (!driver.problem.empty()) return driver.problem;
   if (driver.num_devices == 0) {
-    return none_visible_text(visible_devices_setting(), count_installed_gpus());
+    return base::none_visible_text(visible_devices_setting(),
+                                   count_installed_gpus());
   }
   if (find_cuda_symbol("lockstep_cuda_runtime_version") == nullptr) {
     return why_no_cuda_library();
@@ -53,7 +54,7 @@ bool gpus_are_missed() {
   const CudaDriver& driver = cuda_driver();
   if (driver.num_devices > 0 || !driver.problem.empty()) return false;
   const auto setting = visible_devices_setting();
-  return misses_gpus(setting, count_installed_gpus());
+  return base::misses_gpus(setting, count_installed_gpus());
 }
 
 bool driver_is_too_old() {
@@ -63,14 +64,15 @@ bool driver_is_too_old() {
          !driver_too_old_message(driver, kWheelCuda).empty();
 }
 
-int gpu_of(int local_rank, int num_gpus, const Environment& environment) {
+int gpu_of(int local_rank, int num_gpus, const base::Environment& environment) {
   if (num_gpus == 1) return 0;
-  if (find(environment, "LOCKSTEP_SHARE_GPUS")) return local_rank % num_gpus;
+  if (base::find(environment, "LOCKSTEP_SHARE_GPUS"))
+    return local_rank % num_gpus;
   if (local_rank < num_gpus) return local_rank;
   throw DeviceError(
       "this process has local rank " + std::to_string(local_rank) + " but " +
       std::to_string(num_gpus) + " GPUs are visible (CUDA_VISIBLE_DEVICES=" +
-      find(environment, "CUDA_VISIBLE_DEVICES").value_or("unset") +
+      base::find(environment, "CUDA_VISIBLE_DEVICES").value_or("unset") +
       "); start at most one process per GPU, or pass --share-gpus to "
       "lockstep run");
 }
@@ -82,7 +84,7 @@ int num_usable_gpus() {
 }
 
 c10::Device take_device(DeviceChoice choice, int local_rank,
-                        const Environment& environment) {
+                        const base::Environment& environment) {
   const c10::Device cpu(c10::DeviceType::CPU);
   if (choice == DeviceChoice::kCpu) return cpu;
   const std::string problem = problem_with_gpus();
@@ -127,9 +129,10 @@ void synchronize(c10::Device device) {
 int64_t host_memory_in_use() {
   int64_t total_pages = 0;
   int64_t resident_pages = 0;
-  std::istringstream statm(try_read_file("/proc/self/statm").value_or("0 0"));
+  std::istringstream statm(
+      base::try_read_file("/proc/self/statm").value_or("0 0"));
   statm >> total_pages >> resident_pages;
   return resident_pages * sysconf(_SC_PAGESIZE);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

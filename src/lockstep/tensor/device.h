@@ -9,7 +9,7 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/device.h"
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 // The GPUs of this process, as CUDA_VISIBLE_DEVICES leaves them; 0 when they
 // cannot be used.
@@ -21,7 +21,7 @@ int num_usable_gpus();
 // them, a driver that is too old, a build without CUDA parts (for kAuto the
 // latter is a warning and the CPU is used).
 c10::Device take_device(DeviceChoice choice, int local_rank,
-                        const Environment& environment);
+                        const base::Environment& environment);
 
 // Identifies the physical GPU across processes and hosts; empty for the CPU.
 std::string device_identity(c10::Device device);
@@ -51,4 +51,4 @@ void synchronize(c10::Device device);
 // Resident memory of this process.
 int64_t host_memory_in_use();
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

@@ -6,7 +6,7 @@
 #include "lockstep/tensor/cuda_library.h"
 #include "lockstep/tensor/device.h"
 
-namespace lockstep {
+namespace lockstep::tensor {
 namespace {
 
 DeviceMemory host_memory() {
@@ -45,4 +45,4 @@ bool supports_bf16(c10::Device device) {
              device.index()) >= 8;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

@@ -10,7 +10,7 @@
 #include "lockstep/tensor/normal_pair.h"
 #include "lockstep/tensor/philox.h"
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 // 24 bits: a float holds them exactly and is never rounded up to 1.
 LOCKSTEP_HOST_DEVICE constexpr float unit_float(uint32_t bits) {
@@ -155,4 +155,4 @@ LOCKSTEP_HOST_DEVICE void fill_block(const DrawRequest& request,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

@@ -13,7 +13,7 @@
 
 #include "lockstep/tensor/philox.h"
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 struct NormalPair {
   double first;
@@ -79,4 +79,4 @@ LOCKSTEP_HOST_DEVICE NormalPair normal_pair(uint64_t distance,
                      direction);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

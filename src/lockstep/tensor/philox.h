@@ -19,7 +19,7 @@
 #define LOCKSTEP_HOST_DEVICE [[gnu::always_inline]] inline
 #endif
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 struct PhiloxBlock {
   uint32_t words[4];
@@ -59,4 +59,4 @@ LOCKSTEP_HOST_DEVICE constexpr PhiloxBlock philox_block(uint64_t seed,
       {{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

@@ -13,7 +13,7 @@ RandomStream::RandomStream(uint64_t seed, uint64_t stream)
 
 uint32_t RandomStream::bits() {
   if (num_words_ % 4 == 0) {
-    const auto block = philox_block(seed_, stream_, num_words_ / 4);
+    const auto block = tensor::philox_block(seed_, stream_, num_words_ / 4);
     std::copy(std::begin(block.words), std::end(block.words), block_.begin());
   }
   return block_[num_words_++ % 4];
@@ -24,13 +24,13 @@ uint64_t RandomStream::double_bits() {
   return low | uint64_t{bits()} << 32;
 }
 
-double RandomStream::uniform() { return unit_double(double_bits()); }
+double RandomStream::uniform() { return tensor::unit_double(double_bits()); }
 
-float RandomStream::uniform_float() { return unit_float(bits()); }
+float RandomStream::uniform_float() { return tensor::unit_float(bits()); }
 
 double RandomStream::normal() {
   const uint64_t distance = double_bits();
-  return normal_pair(distance, double_bits()).first;
+  return tensor::normal_pair(distance, double_bits()).first;
 }
 
 int64_t RandomStream::integer(int64_t below) {
@@ -40,7 +40,7 @@ int64_t RandomStream::integer(int64_t below) {
   }
   const auto bound = static_cast<uint64_t>(below);
   uint64_t drawn = double_bits();
-  while (drawn > last_fair_bits(bound)) drawn = double_bits();
+  while (drawn > tensor::last_fair_bits(bound)) drawn = double_bits();
   return static_cast<int64_t>(drawn % bound);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 // A run of one sample's blocks. Compilers vectorise the loop over whole ones.
 template <typename Draw>
-void fill_run(const DrawRequest& request, Draw draw, int64_t sample,
+void fill_run(const tensor::DrawRequest& request, Draw draw, int64_t sample,
               int64_t first, int64_t last) {
   const auto seed = static_cast<uint64_t>(request.seeds[sample]);
   const uint64_t stream = request.stream;
@@ -29,13 +29,13 @@ void fill_run(const DrawRequest& request, Draw draw, int64_t sample,
     draw(seed, stream, static_cast<uint64_t>(block),
          out + block * Draw::kPerBlock);
   }
-  if (whole < last) fill_block(request, draw, sample, last - 1);
+  if (whole < last) tensor::fill_block(request, draw, sample, last - 1);
 }
 
-void fill_on_cpu(const DrawRequest& request) {
+void fill_on_cpu(const tensor::DrawRequest& request) {
   constexpr int64_t kBlocksPerTask = 2048;
-  with_draw(request, [&](auto draw) {
-    const int64_t blocks = blocks_per_sample<decltype(draw)>(request);
+  tensor::with_draw(request, [&](auto draw) {
+    const int64_t blocks = tensor::blocks_per_sample<decltype(draw)>(request);
     at::parallel_for(0, request.num_samples * blocks, kBlocksPerTask,
                      [&](int64_t begin, int64_t end) {
                        while (begin < end) {
@@ -50,16 +50,17 @@ void fill_on_cpu(const DrawRequest& request) {
   });
 }
 
-void fill_on_cuda(const DrawRequest& request, c10::Device device) {
+void fill_on_cuda(const tensor::DrawRequest& request, c10::Device device) {
   const c10::DeviceGuard guard(device);
   const c10::impl::VirtualGuardImpl cuda(device.type());
-  cuda_function<void(const DrawRequest*, void*)>("lockstep_cuda_fill_draws")(
+  tensor::cuda_function<void(const tensor::DrawRequest*, void*)>(
+      "lockstep_cuda_fill_draws")(
       &request, cuda.getStreamNativeHandle(cuda.getStream(device)));
 }
 
 // One row of draws per seed.
 at::Tensor rows(const at::Tensor& seeds, at::IntArrayRef shape,
-                at::ScalarType dtype, DrawRequest request) {
+                at::ScalarType dtype, tensor::DrawRequest request) {
   std::vector<int64_t> sizes = {seeds.size(0)};
   sizes.insert(sizes.end(), shape.begin(), shape.end());
   at::Tensor out = at::empty(sizes, seeds.options().dtype(dtype));
@@ -107,10 +108,10 @@ at::Tensor SampleRandom::uniform(at::IntArrayRef shape_of_one_sample,
   const uint64_t stream = next_stream_++;
   if (dtype == at::kDouble) {
     return rows(seeds_, shape_of_one_sample, dtype,
-                {.kind = DrawKind::kUniformDouble, .stream = stream});
+                {.kind = tensor::DrawKind::kUniformDouble, .stream = stream});
   }
   return rows(seeds_, shape_of_one_sample, at::kFloat,
-              {.kind = DrawKind::kUniformFloat, .stream = stream})
+              {.kind = tensor::DrawKind::kUniformFloat, .stream = stream})
       .to(dtype);
 }
 
@@ -120,10 +121,10 @@ at::Tensor SampleRandom::normal(at::IntArrayRef shape_of_one_sample,
   const uint64_t stream = next_stream_++;
   if (dtype == at::kDouble) {
     return rows(seeds_, shape_of_one_sample, dtype,
-                {.kind = DrawKind::kNormalDouble, .stream = stream});
+                {.kind = tensor::DrawKind::kNormalDouble, .stream = stream});
   }
   return rows(seeds_, shape_of_one_sample, at::kFloat,
-              {.kind = DrawKind::kNormalFloat, .stream = stream})
+              {.kind = tensor::DrawKind::kNormalFloat, .stream = stream})
       .to(dtype);
 }
 
@@ -133,9 +134,10 @@ at::Tensor SampleRandom::integers(int64_t below,
     throw ConfigError("random integers below " + std::to_string(below) +
                       " do not exist: the bound must be at least 1");
   }
-  return rows(
-      seeds_, shape_of_one_sample, at::kLong,
-      {.kind = DrawKind::kInteger, .below = below, .stream = next_stream_++});
+  return rows(seeds_, shape_of_one_sample, at::kLong,
+              {.kind = tensor::DrawKind::kInteger,
+               .below = below,
+               .stream = next_stream_++});
 }
 
 }  // namespace lockstep

@@ -11,16 +11,16 @@
 
 namespace {
 
-using lockstep::DrawRequest;
+using lockstep::tensor::DrawRequest;
 
 template <typename Draw>
 __global__ void fill(DrawRequest request, Draw draw) {
-  const int64_t blocks = lockstep::blocks_per_sample<Draw>(request);
+  const int64_t blocks = lockstep::tensor::blocks_per_sample<Draw>(request);
   const int64_t total = request.num_samples * blocks;
   const int64_t stride = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < total;
        i += stride) {
-    lockstep::fill_block(request, draw, i / blocks, i % blocks);
+    lockstep::tensor::fill_block(request, draw, i / blocks, i % blocks);
   }
 }
 
@@ -29,7 +29,7 @@ void launch(const DrawRequest& request, Draw draw, cudaStream_t stream) {
   constexpr int kThreads = 256;
   constexpr int64_t kMaxGrid = 4096;
   const int64_t total =
-      request.num_samples * lockstep::blocks_per_sample<Draw>(request);
+      request.num_samples * lockstep::tensor::blocks_per_sample<Draw>(request);
   const int64_t grid = std::min((total + kThreads - 1) / kThreads, kMaxGrid);
   fill<<<static_cast<int>(grid), kThreads, 0, stream>>>(request, draw);
   const cudaError_t status = cudaGetLastError();
@@ -43,7 +43,7 @@ void launch(const DrawRequest& request, Draw draw, cudaStream_t stream) {
 // Queues the draws on a stream of the current device.
 extern "C" LOCKSTEP_EXPORT void lockstep_cuda_fill_draws(
     const DrawRequest* request, void* stream) {
-  lockstep::with_draw(*request, [&](auto draw) {
+  lockstep::tensor::with_draw(*request, [&](auto draw) {
     launch(*request, draw, static_cast<cudaStream_t>(stream));
   });
 }

@@ -1,6 +1,6 @@
 #include "lockstep/tensor/tf32.h"
 
-namespace lockstep {
+namespace lockstep::tensor {
 namespace {
 
 constexpr auto kCuda = at::Float32Backend::CUDA;
@@ -18,4 +18,4 @@ Tf32Convolutions::~Tf32Convolutions() {
   at::globalContext().setFloat32Precision(kCuda, kConvolution, saved_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

@@ -3,7 +3,7 @@
 
 #include <ATen/Context.h>
 
-namespace lockstep {
+namespace lockstep::tensor {
 
 // Lets cuDNN compute float32 convolutions in TF32 until the end of the scope,
 // which is PyTorch's default and several times as fast; what was set before
@@ -22,4 +22,4 @@ class Tf32Convolutions {
   at::Float32Precision saved_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::tensor

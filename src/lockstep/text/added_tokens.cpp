@@ -4,7 +4,7 @@
 
 #include "lockstep/text/unicode.h"
 
-namespace lockstep {
+namespace lockstep::text {
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) {
   for (AddedToken& token : tokens) {
@@ -52,4 +52,4 @@ std::vector<TextPart> AddedTokens::cut(std::string_view text) const {
   return parts;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -9,7 +9,7 @@
 
 #include "lockstep/text/tokenizer_file.h"
 
-namespace lockstep {
+namespace lockstep::text {
 
 // Text, or one token.
 struct TextPart {
@@ -33,4 +33,4 @@ class AddedTokens {
   std::array<std::vector<AddedToken>, 256> tokens_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::text

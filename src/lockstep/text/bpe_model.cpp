@@ -8,7 +8,7 @@
 #include "lockstep/base/utf8.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::text {
 namespace {
 
 uint64_t pair_key(int64_t left, int64_t right) {
@@ -38,7 +38,7 @@ std::string token_bytes(std::string_view token) {
   static const std::array<int, 0x144> kAlphabet = make_alphabet();
   std::string bytes;
   for (std::string_view rest = token; !rest.empty();) {
-    const size_t size = code_point_size(rest);
+    const size_t size = base::code_point_size(rest);
     // All characters of the alphabet have at most two bytes.
     if (size == 0 || size > 2) return std::string(token);
     const auto first = static_cast<uint8_t>(rest[0]);
@@ -59,7 +59,7 @@ BpeModel::BpeModel(const TokenizerParts& parts) {
   for (const auto& [token, id] : parts.vocabulary) {
     vocabulary_.insert_or_assign(token, id);
     const std::string bytes = token_bytes(token);
-    if (bytes.size() == 1 && code_point_size(token) == token.size()) {
+    if (bytes.size() == 1 && base::code_point_size(token) == token.size()) {
       byte_ids_[static_cast<uint8_t>(bytes[0])] = id;
     }
     if (parts.ignores_merges) whole_words_.insert_or_assign(bytes, id);
@@ -68,7 +68,7 @@ BpeModel::BpeModel(const TokenizerParts& parts) {
     const auto id = find(token);
     if (!id) {
       throw FormatError(fmt::format("merge {} needs '{}', which is not a token",
-                                    merge, as_utf8(token)));
+                                    merge, base::as_utf8(token)));
     }
     return *id;
   };
@@ -152,4 +152,4 @@ void BpeModel::encode_word(std::string_view word,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -11,7 +11,7 @@
 
 #include "lockstep/text/tokenizer_file.h"
 
-namespace lockstep {
+namespace lockstep::text {
 
 // The bytes that a token of a byte-level vocabulary stands for: each of its
 // characters is one byte. A token with any other character stands for itself.
@@ -44,4 +44,4 @@ class BpeModel {
   std::unordered_map<uint64_t, Merge> merges_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::text

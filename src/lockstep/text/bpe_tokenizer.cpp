@@ -12,7 +12,7 @@
 #include "lockstep/text/pattern.h"
 #include "lockstep/text/unicode.h"
 
-namespace lockstep {
+namespace lockstep::text {
 namespace {
 
 namespace fs = std::filesystem;
@@ -161,9 +161,10 @@ BpeTokenizerSource read_source(const fs::path& path) {
         "of Hugging Face or a folder that holds one",
         path.string(), file.string()));
   }
-  BpeTokenizerSource source{.json = read_file(file), .name = file.string()};
+  BpeTokenizerSource source{.json = base::read_file(file),
+                            .name = file.string()};
   const fs::path config = file.parent_path() / "tokenizer_config.json";
-  if (fs::is_regular_file(config)) source.config_json = read_file(config);
+  if (fs::is_regular_file(config)) source.config_json = base::read_file(config);
   return source;
 }
 
@@ -231,4 +232,4 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const fs::path& path) {
   return std::make_shared<BpeTokenizer>(read_source(path));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -9,7 +9,7 @@
 
 #include "lockstep/text/tokenizer.h"
 
-namespace lockstep {
+namespace lockstep::text {
 
 struct BpeTokenizerSource {
   std::string json = {};  // tokenizer.json.
@@ -46,4 +46,4 @@ class BpeTokenizer final : public Tokenizer {
 std::shared_ptr<const Tokenizer> open_tokenizer(
     const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::text

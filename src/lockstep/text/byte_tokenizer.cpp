@@ -2,7 +2,7 @@
 
 #include "lockstep/text/unicode.h"
 
-namespace lockstep {
+namespace lockstep::text {
 
 std::vector<int64_t> ByteTokenizer::encode(std::string_view text) const {
   std::vector<int64_t> ids;
@@ -19,4 +19,4 @@ std::string ByteTokenizer::decode(std::span<const int64_t> ids) const {
   return lossy_utf8(bytes);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -3,7 +3,7 @@
 
 #include "lockstep/text/tokenizer.h"
 
-namespace lockstep {
+namespace lockstep::text {
 
 class ByteTokenizer final : public Tokenizer {
  public:
@@ -14,4 +14,4 @@ class ByteTokenizer final : public Tokenizer {
   std::optional<int64_t> pad() const override { return 257; }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -9,7 +9,7 @@
 #include "lockstep/base/utf8.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::text {
 namespace {
 
 std::string reason(int error) {
@@ -58,7 +58,7 @@ Pattern::Pattern(const std::string& expression) {
   if (regex == nullptr) {
     throw FormatError(
         fmt::format("the regular expression '{}' is not valid: {}",
-                    as_utf8(expression), reason(error)));
+                    base::as_utf8(expression), reason(error)));
   }
   code_ = std::make_unique<Code>(Code{{regex, &pcre2_code_free}});
   // Several times as fast; where it cannot be, matching works without.
@@ -95,7 +95,7 @@ std::vector<std::string_view> Pattern::cut(std::string_view text) const {
     }
     const PCRE2_SIZE* place = pcre2_get_ovector_pointer(match.get());
     if (place[1] <= place[0] || place[1] <= from) {
-      from += code_point_size(text.substr(from));
+      from += base::code_point_size(text.substr(from));
       continue;
     }
     add_until(place[0]);
@@ -106,4 +106,4 @@ std::vector<std::string_view> Pattern::cut(std::string_view text) const {
   return pieces;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::text

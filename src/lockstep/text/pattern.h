@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::text {
 
 // Classes such as \p{L} and \s are those of Unicode. Safe to use from several
 // threads at once.
@@ -28,4 +28,4 @@ class Pattern {
   std::unique_ptr<Code> code_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -10,7 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::text {
 namespace {
 
 namespace fs = std::filesystem;
@@ -65,9 +65,9 @@ TextItem from_messages(const Json& messages, const std::string& where) {
     if (&message != &messages.back()) continue;
     const std::string answer = contents.back();
     contents.pop_back();
-    return {.prompt = join(contents, "\n"), .text = answer};
+    return {.prompt = base::join(contents, "\n"), .text = answer};
   }
-  return {.text = join(contents, "\n")};
+  return {.text = base::join(contents, "\n")};
 }
 
 TextItem from_json(const Json& item, const std::string& where) {
@@ -104,7 +104,7 @@ std::vector<TextItem> parse_lines(std::string_view content,
     content.remove_prefix(std::min(end + 1, content.size()));
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!trim(line).empty()) items.push_back(parse(line, number));
+    if (!base::trim(line).empty()) items.push_back(parse(line, number));
   }
   return items;
 }
@@ -153,7 +153,7 @@ std::vector<TextItem> read_text_files(const fs::path& path) {
   }
   std::vector<TextItem> items;
   for (const fs::path& file : files_of(path)) {
-    auto more = parse_text_file(read_file(file), file.string());
+    auto more = parse_text_file(base::read_file(file), file.string());
     std::move(more.begin(), more.end(), std::back_inserter(items));
   }
   if (items.empty()) {
@@ -167,4 +167,4 @@ bool holds_texts(const fs::path& path) {
   return fs::is_regular_file(path) && is_text_file(path);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::text

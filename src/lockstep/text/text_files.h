@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::text {
 
 // A text, or the answer to a prompt.
 struct TextItem {
@@ -33,4 +33,4 @@ std::vector<TextItem> parse_text_file(std::string_view content,
 // Whether the path is a text file, or a folder that holds one.
 bool holds_texts(const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::text {
 
 // Tokens that a model expects around every text.
 struct TextFrame {
@@ -35,4 +35,4 @@ class Tokenizer {
   virtual TextFrame frame() const { return {}; }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::text

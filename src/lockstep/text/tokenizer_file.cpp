@@ -7,7 +7,7 @@
 #include "lockstep/base/utf8.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::text {
 namespace {
 
 using Json = nlohmann::json;
@@ -24,7 +24,7 @@ class Reader {
   explicit Reader(const std::string& name) : name_(name) {}
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw FormatError(fmt::format("{}: {}", name_, as_utf8(what)));
+    throw FormatError(fmt::format("{}: {}", name_, base::as_utf8(what)));
   }
   [[noreturn]] void refuse(const std::string& what) const {
     fail(fmt::format("{}; {}", what, kSupported));
@@ -313,4 +313,4 @@ SpecialNames parse_tokenizer_config(std::string_view json,
           .pad = special_name(Reader::part(file, "pad_token"))};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -10,7 +10,7 @@
 
 #include "lockstep/text/tokenizer.h"
 
-namespace lockstep {
+namespace lockstep::text {
 
 // A text that is one token wherever it occurs.
 struct AddedToken {
@@ -48,4 +48,4 @@ TokenizerParts parse_tokenizer(std::string_view json, const std::string& name);
 SpecialNames parse_tokenizer_config(std::string_view json,
                                     const std::string& name);
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -11,7 +11,7 @@
 #include "lockstep/base/utf8.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::text {
 namespace {
 
 struct Range {
@@ -65,10 +65,10 @@ constexpr std::array<std::string_view, 25> kSpaces = {
 }  // namespace
 
 std::string lossy_utf8(std::string_view bytes) {
-  if (is_utf8(bytes)) return std::string(bytes);
+  if (base::is_utf8(bytes)) return std::string(bytes);
   std::string text;
   while (!bytes.empty()) {
-    size_t size = code_point_size(bytes);
+    size_t size = base::code_point_size(bytes);
     if (size == 0) {
       text += "\xef\xbf\xbd";
       size = broken_size(bytes);
@@ -119,4 +119,4 @@ size_t trailing_space(std::string_view text) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::text

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::text {
 
 // The text with one U+FFFD for every longest piece that begins a code point but
 // does not finish it, as the Unicode standard recommends and Rust and Python
@@ -19,4 +19,4 @@ std::string to_nfc(std::string_view text);
 size_t leading_space(std::string_view text);
 size_t trailing_space(std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::text

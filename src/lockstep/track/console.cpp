@@ -8,7 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 constexpr int64_t kRedrawNs = 100'000'000;
@@ -64,7 +64,7 @@ void Console::say(Level level, std::string_view said) {
   const std::lock_guard lock(mutex_);
   if (said.ends_with('\n')) said.remove_suffix(1);
   // Names and texts of files are among it.
-  const std::string text = printable_text(said);
+  const std::string text = base::printable_text(said);
   if (!config_.speaks) {
     if (level == Level::kInfo) return;
     output_.err(fmt::format("rank {}: {}{}\n", config_.rank,
@@ -113,13 +113,13 @@ std::string Console::drawn_bar() {
     style.columns = columns;
   }
   drawn_ns_ = output_.now_ns();
-  return fmt::format("\r{}{}\r", bar_text(*bar_, style), kEraseToEnd);
+  return fmt::format("\r{}{}\r", bar_text(*bar_, style), base::kEraseToEnd);
 }
 
 void Console::write_above_bar(
     const std::function<void(std::string_view)>& write,
     const std::string& lines) {
-  if (bar_) output_.out(fmt::format("\r{}\r", kEraseToEnd));
+  if (bar_) output_.out(fmt::format("\r{}\r", base::kEraseToEnd));
   write(lines);
   if (bar_) output_.out(drawn_bar());
 }
@@ -128,8 +128,8 @@ void Console::log(Level level, std::string_view text) {
   if (listener_) {
     listener_(level, fmt::format("{}{}\n", console_prefix(level), text));
   }
-  const std::string time =
-      replace_all(local_timestamp(output_.wall_seconds()), "_", " ");
+  const std::string time = base::replace_all(
+      base::local_timestamp(output_.wall_seconds()), "_", " ");
   const std::string line =
       fmt::format("{} - {} - {}\n", time, log_name(level), text);
   if (log_file_) {
@@ -149,4 +149,4 @@ void Console::append_to_log(std::string_view line) {
                   log_file_->path().string(), *failure));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

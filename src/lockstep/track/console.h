@@ -15,7 +15,7 @@
 #include "lockstep/track/log_file.h"
 #include "lockstep/track/progress.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 enum class Level { kInfo, kWarning, kError };
 
@@ -44,8 +44,8 @@ struct ConsoleOutput {
   // base/terminal.h.
   std::function<int()> columns = [] { return 0; };
   bool is_utf8 = false;  // the terminal shows block characters
-  std::function<int64_t()> now_ns = monotonic_ns;
-  std::function<int64_t()> wall_seconds = unix_seconds;
+  std::function<int64_t()> now_ns = base::monotonic_ns;
+  std::function<int64_t()> wall_seconds = base::unix_seconds;
 };
 
 // Thread-safe. A failing log file never ends a training: it is reported once.
@@ -109,4 +109,4 @@ class Console {
   bool has_log_failed_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

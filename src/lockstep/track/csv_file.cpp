@@ -10,7 +10,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/track/metrics_file.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{1} << 20;
@@ -21,7 +21,7 @@ std::string number_text(double value) {
 
 std::string quoted(const std::string& name) {
   if (name.find_first_of(",\"\r\n") == std::string::npos) return name;
-  return '"' + replace_all(name, "\"", "\"\"") + '"';
+  return '"' + base::replace_all(name, "\"", "\"\"") + '"';
 }
 
 std::string header_text(const std::vector<std::string>& columns) {
@@ -31,7 +31,7 @@ std::string header_text(const std::vector<std::string>& columns) {
 }
 
 RecordFile new_table(const std::filesystem::path& path) {
-  write_file_atomically(path, header_text({}));
+  base::write_file_atomically(path, header_text({}));
   return RecordFile(path, RecordFile::Open::kAtEnd);
 }
 
@@ -82,7 +82,7 @@ void CsvFile::write_wider_table() {
   const std::string header = header_text(columns_);
   const std::string ending =
       std::string(columns_.size() - num_columns_written_, ',') + "\n";
-  AtomicFile wider(file_.path());
+  base::AtomicFile wider(file_.path());
   wider.write(header);
   std::ifstream earlier(file_.path(), std::ios::binary);
   earlier.seekg(static_cast<std::streamoff>(header_bytes_));
@@ -93,7 +93,7 @@ void CsvFile::write_wider_table() {
     earlier.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
     chunk.resize(static_cast<size_t>(earlier.gcount()));
     rest -= chunk.size();
-    wider.write(replace_all(chunk, "\n", ending));
+    wider.write(base::replace_all(chunk, "\n", ending));
   }
   wider.write(row_text());
   wider.commit();
@@ -102,4 +102,4 @@ void CsvFile::write_wider_table() {
   num_columns_written_ = columns_.size();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -10,7 +10,7 @@
 #include "lockstep/track/record_file.h"
 #include "lockstep/track/tracker.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // One row per step, one column per metric in order of first appearance, after
 // the column "step". Numbers with all their digits; nan, inf and -inf; empty
@@ -42,4 +42,4 @@ class CsvFile : public Tracker {
   size_t row_bytes_ = 0;               // 0: the row is not in the file.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/signal_mask.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 constexpr double kMilliwattsPerWatt = 1000;
@@ -28,7 +28,8 @@ struct Memory {
   unsigned long long used;
 };
 
-std::optional<Memory> memory_of(const Nvml& nvml, Nvml::Device device) {
+std::optional<Memory> memory_of(const base::Nvml& nvml,
+                                base::Nvml::Device device) {
   Memory memory{};
   if (!nvml.call("nvmlDeviceGetMemoryInfo", device, &memory)) {
     return std::nullopt;
@@ -38,7 +39,7 @@ std::optional<Memory> memory_of(const Nvml& nvml, Nvml::Device device) {
 
 // What a function gives that fills in one number.
 template <typename... Arguments>
-std::optional<double> nvml_number(const Nvml& nvml, const char* function,
+std::optional<double> nvml_number(const base::Nvml& nvml, const char* function,
                                   Arguments... arguments) {
   unsigned value = 0;
   if (!nvml.call(function, arguments..., &value)) return std::nullopt;
@@ -56,7 +57,7 @@ std::optional<double> percent_of(std::optional<double> part,
   return 100 * *part / *whole;
 }
 
-GpuReading read_gpu(const Nvml& nvml, Nvml::Device device) {
+GpuReading read_gpu(const base::Nvml& nvml, base::Nvml::Device device) {
   GpuReading reading;
   Utilization utilization{};
   if (nvml.call("nvmlDeviceGetUtilizationRates", device, &utilization)) {
@@ -106,7 +107,7 @@ std::vector<std::pair<std::string, double>> gpu_metrics(
 }
 
 Gpus::Gpus() {
-  if (!has_nvidia_driver()) return;
+  if (!base::has_nvidia_driver()) return;
   nvml_.emplace();
   const unsigned number = nvml_->is_ready() ? nvml_->count().value_or(0) : 0;
   for (unsigned i = 0; i < number; ++i) {
@@ -132,7 +133,7 @@ std::vector<GpuModel> Gpus::models() const {
 }
 
 std::vector<std::pair<std::string, double>> Gpus::metrics() const {
-  const AllSignalsBlocked for_threads_of_nvml;
+  const base::AllSignalsBlocked for_threads_of_nvml;
   std::vector<std::pair<std::string, double>> all;
   for (unsigned i = 0; i < devices_.size(); ++i) {
     const auto one = gpu_metrics(i, read_gpu(*nvml_, devices_[i]));
@@ -141,4 +142,4 @@ std::vector<std::pair<std::string, double>> Gpus::metrics() const {
   return all;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/nvml.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 struct GpuModel {
   std::string name = {};
@@ -42,8 +42,8 @@ class Gpus {
   std::vector<std::pair<std::string, double>> metrics() const;
 
  private:
-  std::optional<Nvml> nvml_;
-  std::vector<Nvml::Device> devices_;
+  std::optional<base::Nvml> nvml_;
+  std::vector<base::Nvml::Device> devices_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

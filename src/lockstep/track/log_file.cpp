@@ -5,7 +5,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 LogFile::LogFile(const std::filesystem::path& path)
     : path_(path),
@@ -13,7 +13,7 @@ LogFile::LogFile(const std::filesystem::path& path)
           open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644)) {
   if (file_) return;
   throw IoError("cannot open the log file " + path.string() + ": " +
-                errno_text() + "; its folder must exist and be writable");
+                base::errno_text() + "; its folder must exist and be writable");
 }
 
 std::optional<std::string> LogFile::append(std::string_view text) {
@@ -22,8 +22,8 @@ std::optional<std::string> LogFile::append(std::string_view text) {
   if (fstat(file_.get(), &info) == 0 && info.st_nlink == 0) {
     return "it was removed";
   }
-  if (!write_all(file_.get(), text)) return errno_text();
+  if (!base::write_all(file_.get(), text)) return base::errno_text();
   return std::nullopt;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

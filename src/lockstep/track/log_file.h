@@ -8,7 +8,7 @@
 
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // Every line is in the file when append() returns: a crash loses none.
 class LogFile {
@@ -24,7 +24,7 @@ class LogFile {
 
  private:
   std::filesystem::path path_;
-  FileDescriptor file_;
+  base::FileDescriptor file_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -8,7 +8,7 @@
 #include "lockstep/formats/png.h"
 #include "lockstep/formats/sha256.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,11 +26,11 @@ std::string path_of_title(const std::string& title) {
     if (!is_kept) c = '_';
   }
   std::vector<std::string> parts;
-  for (const std::string& part : split(plain, '/')) {
+  for (const std::string& part : base::split(plain, '/')) {
     const bool has_name = part.find_first_not_of('.') != std::string::npos;
     parts.push_back(has_name ? part : "_");
   }
-  return join(parts, "/");
+  return base::join(parts, "/");
 }
 
 struct Media {
@@ -43,7 +43,7 @@ struct Media {
 
 std::vector<WandbItem> write_media(const fs::path& files, int64_t step,
                                    const Media& media) {
-  const std::string digest = sha256_of(media.bytes);
+  const std::string digest = formats::sha256_of(media.bytes);
   const std::string path = fmt::format(
       "media/{}/{}_{}_{}.{}", media.kind, path_of_title(media.title), step,
       std::string_view(digest).substr(0, kDigestLettersInNames), media.ending);
@@ -53,7 +53,7 @@ std::vector<WandbItem> write_media(const fs::path& files, int64_t step,
     throw IoError(fmt::format("cannot make the folder of {}: {}",
                               (files / path).string(), error.message()));
   }
-  write_file_atomically(files / path, media.bytes);
+  base::write_file_atomically(files / path, media.bytes);
   return {{{media.title, "_type"}, wandb_json(media.type)},
           {{media.title, "path"}, wandb_json(path)},
           {{media.title, "sha256"}, wandb_json(digest)},
@@ -61,9 +61,9 @@ std::vector<WandbItem> write_media(const fs::path& files, int64_t step,
 }
 
 std::string page_of(const std::string& text) {
-  std::string escaped = replace_all(text, "&", "&amp;");
-  escaped = replace_all(std::move(escaped), "<", "&lt;");
-  escaped = replace_all(std::move(escaped), ">", "&gt;");
+  std::string escaped = base::replace_all(text, "&", "&amp;");
+  escaped = base::replace_all(std::move(escaped), "<", "&lt;");
+  escaped = base::replace_all(std::move(escaped), ">", "&gt;");
   return "<!doctype html><meta charset=\"utf-8\">"
          "<pre style=\"white-space: pre-wrap\">" +
          escaped + "</pre>\n";
@@ -73,7 +73,7 @@ std::string page_of(const std::string& text) {
 
 std::vector<WandbItem> write_image(const fs::path& files, int64_t step,
                                    const ImageRecord& image) {
-  const PngHeader header = read_png_header(image.png);
+  const formats::PngHeader header = formats::read_png_header(image.png);
   auto items = write_media(
       files, step, {"image-file", "images", "png", image.title, image.png});
   items.push_back({{image.title, "format"}, wandb_json("png")});
@@ -89,4 +89,4 @@ std::vector<WandbItem> write_text(const fs::path& files, int64_t step,
       {"html-file", "html", "html", note.title, page_of(note.text)});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -9,7 +9,7 @@
 #include "lockstep/track/tracker.h"
 #include "lockstep/track/wandb_records.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // Both write a file below `files` and return the items that stand for it in the
 // record of the step, under the title. Throw IoError, and FormatError for an
@@ -20,4 +20,4 @@ std::vector<WandbItem> write_image(const std::filesystem::path& files,
 std::vector<WandbItem> write_text(const std::filesystem::path& files,
                                   int64_t step, const TextNote& note);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -11,7 +11,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -44,7 +44,7 @@ bool is_kept(const Json& record, const KeptRecords& kept) {
 
 std::string kept_lines(const std::string& text, const KeptRecords& kept) {
   std::string lines;
-  for (const std::string& line : split(text, '\n')) {
+  for (const std::string& line : base::split(text, '\n')) {
     if (is_kept(parsed(line), kept)) lines += line + "\n";
   }
   return lines;
@@ -61,9 +61,9 @@ std::optional<double> json_number(const Json& value) {
 
 std::filesystem::path without_dropped(const std::filesystem::path& path,
                                       const KeptRecords& kept) {
-  const auto before = try_read_file(path);
-  write_file_atomically(path,
-                        before ? kept_lines(*before, kept) : std::string());
+  const auto before = base::try_read_file(path);
+  base::write_file_atomically(
+      path, before ? kept_lines(*before, kept) : std::string());
   return path;
 }
 
@@ -100,4 +100,4 @@ void read_metrics(const std::filesystem::path& path,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

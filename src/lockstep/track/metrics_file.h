@@ -8,7 +8,7 @@
 #include "lockstep/track/record_file.h"
 #include "lockstep/track/tracker.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // {"step":120,"train/loss":0.25,...}; numbers with all their digits, NaN and
 // infinities as texts. Every line is written at once, so that a reader sees
@@ -33,4 +33,4 @@ class MetricsFile : public Tracker {
 void read_metrics(const std::filesystem::path& path,
                   const std::function<void(Record)>& each);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

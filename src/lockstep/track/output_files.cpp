@@ -2,7 +2,7 @@
 
 #include "lockstep/base/atomic_file.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 OutputFiles::OutputFiles(OutputFilesConfig config)
     : config_(std::move(config)) {}
@@ -12,9 +12,9 @@ void OutputFiles::record(const Record& record) {
     const std::filesystem::path path = config_.folder / file.name;
     std::error_code error;  // Writing into a missing folder reports why.
     std::filesystem::create_directories(path.parent_path(), error);
-    write_file_atomically(path, file.bytes);
+    base::write_file_atomically(path, file.bytes);
     if (config_.on_written) config_.on_written(path);
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

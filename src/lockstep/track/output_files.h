@@ -6,7 +6,7 @@
 
 #include "lockstep/track/tracker.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 struct OutputFilesConfig {
   std::filesystem::path folder = {};
@@ -26,4 +26,4 @@ class OutputFiles : public Tracker {
   OutputFilesConfig config_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -10,18 +10,18 @@
 #include "lockstep/plot/svg.h"
 #include "lockstep/track/metrics_file.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 constexpr double kSecondsBetween = 30;
 constexpr double kMostOfTheTime = 0.01;
 
 constexpr std::array kCurves = {
-    std::pair("train/loss", &RunCurves::train_loss),
-    std::pair("val/loss", &RunCurves::validation_loss),
-    std::pair("train/learning_rate", &RunCurves::learning_rate),
-    std::pair("perf/samples_per_second", &RunCurves::samples_per_second),
-    std::pair("train/grad_norm", &RunCurves::gradient_norm)};
+    std::pair("train/loss", &plot::RunCurves::train_loss),
+    std::pair("val/loss", &plot::RunCurves::validation_loss),
+    std::pair("train/learning_rate", &plot::RunCurves::learning_rate),
+    std::pair("perf/samples_per_second", &plot::RunCurves::samples_per_second),
+    std::pair("train/grad_norm", &plot::RunCurves::gradient_norm)};
 
 }  // namespace
 
@@ -46,9 +46,9 @@ void PlotTracker::tick(double unix_time) {
   if (!has_news_ || (waited >= 0 && waited < wait_seconds_)) return;
   drawn_at_ = unix_time;
   wait_seconds_ = kSecondsBetween;
-  const int64_t begin = monotonic_ns();
+  const int64_t begin = base::monotonic_ns();
   draw();
-  const double seconds = seconds_between(begin, monotonic_ns());
+  const double seconds = base::seconds_between(begin, base::monotonic_ns());
   wait_seconds_ = std::max(kSecondsBetween, seconds / kMostOfTheTime);
 }
 
@@ -57,10 +57,10 @@ void PlotTracker::finish(int) {
 }
 
 void PlotTracker::draw() {
-  const Drawing drawing = draw_run(curves_);
-  write_file_atomically(folder_ / "loss.svg", to_svg(drawing));
-  write_file_atomically(folder_ / "loss.png", to_png(drawing));
+  const plot::Drawing drawing = plot::draw_run(curves_);
+  base::write_file_atomically(folder_ / "loss.svg", plot::to_svg(drawing));
+  base::write_file_atomically(folder_ / "loss.png", plot::to_png(drawing));
   has_news_ = false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -7,7 +7,7 @@
 #include "lockstep/plot/plot.h"
 #include "lockstep/track/tracker.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 struct PlotConfig {
   std::filesystem::path folder = {};
@@ -33,10 +33,10 @@ class PlotTracker : public Tracker {
   void draw();
 
   std::filesystem::path folder_;
-  RunCurves curves_ = {};
+  plot::RunCurves curves_ = {};
   bool has_news_ = false;
   double drawn_at_ = 0;  // Unix time.
   double wait_seconds_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

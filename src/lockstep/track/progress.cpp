@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 constexpr int kFewestCells = 10;
@@ -169,4 +169,4 @@ std::string line_text(const ProgressState& state) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

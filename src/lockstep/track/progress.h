@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::track {
 
 // A value that is not known, or means nothing here, is left out of the text.
 struct ProgressState {
@@ -40,4 +40,4 @@ std::string line_text(const ProgressState& state);
 // "00:31", "1:02:03"; "?" for anything else.
 std::string clock_text(double seconds);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -10,7 +10,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 RecordFile::RecordFile(std::filesystem::path path, Open how)
     : path_(std::move(path)),
@@ -47,8 +47,8 @@ void RecordFile::write_at(int64_t offset, std::string_view record) {
     throw IoError(path_.string() + " was removed while the run writes to it");
   }
   const bool is_written = lseek(file_.get(), offset, SEEK_SET) == offset &&
-                          write_all(file_.get(), record);
-  const std::string reason = errno_text();
+                          base::write_all(file_.get(), record);
+  const std::string reason = base::errno_text();
   const int64_t end =
       is_written ? offset + static_cast<int64_t>(record.size()) : end_;
   // Also takes away what an earlier call could not.
@@ -62,7 +62,8 @@ void RecordFile::write_at(int64_t offset, std::string_view record) {
 }
 
 void RecordFile::fail(std::string_view what) const {
-  throw IoError(fmt::format(fmt::runtime(what), path_.string(), errno_text()));
+  throw IoError(
+      fmt::format(fmt::runtime(what), path_.string(), base::errno_text()));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/files.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // A record is in the file whole or not at all: what a full disk cut off is
 // taken away again, so that later records follow the last whole one. Not
@@ -36,8 +36,8 @@ class RecordFile {
   [[noreturn]] void fail(std::string_view what) const;
 
   std::filesystem::path path_;
-  FileDescriptor file_;
+  base::FileDescriptor file_;
   int64_t end_ = 0;  // Behind the last whole record.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -10,7 +10,7 @@
 
 #include "lockstep/base/signal_mask.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 using Item = std::variant<Record, ConsoleText>;
@@ -195,7 +195,7 @@ Recorder::Recorder(RecorderConfig config,
   for (auto& tracker : trackers) {
     impl_->trackers.push_back({.tracker = std::move(tracker)});
   }
-  const AllSignalsBlocked for_the_thread;
+  const base::AllSignalsBlocked for_the_thread;
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
 }
 
@@ -215,4 +215,4 @@ void Recorder::wait() { impl_->wait(); }
 
 void Recorder::finish(int exit_code) { impl_->end(exit_code); }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

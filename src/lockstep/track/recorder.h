@@ -10,7 +10,7 @@
 
 #include "lockstep/track/tracker.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 struct RecorderConfig {
   // What may wait in memory for a slow disk; what comes on top is dropped, so
@@ -50,4 +50,4 @@ class Recorder {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

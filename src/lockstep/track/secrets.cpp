@@ -7,7 +7,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -46,7 +46,7 @@ bool is_secret_name(std::string_view name) {
         "apikey", "access_key", "private_key"}) {
     if (plain.find(part) != std::string::npos) return true;
   }
-  const auto words = split(plain, '_');
+  const auto words = base::split(plain, '_');
   return std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return word.ends_with("token");
   });
@@ -81,4 +81,4 @@ std::vector<std::string> arguments_without_secrets(
   return shown;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::track {
 
 // Whether a setting of this name holds something that nobody else may see:
 // "token", "--hf-token", "wandb.api_key", "password". Names that only count
@@ -21,4 +21,4 @@ std::string json_without_secrets(std::string_view json);
 std::vector<std::string> arguments_without_secrets(
     std::span<const std::string> arguments);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -5,16 +5,19 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/terminal.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
-ConsoleOutput standard_streams(const Environment& environment) {
-  return {.out = [](std::string_view text) { write_all(STDOUT_FILENO, text); },
-          .err = [](std::string_view text) { write_all(STDERR_FILENO, text); },
-          .columns =
-              [environment] {
-                return terminal_columns(STDOUT_FILENO, environment);
-              },
-          .is_utf8 = has_utf8_locale(environment)};
+ConsoleOutput standard_streams(const base::Environment& environment) {
+  return {
+      .out =
+          [](std::string_view text) { base::write_all(STDOUT_FILENO, text); },
+      .err =
+          [](std::string_view text) { base::write_all(STDERR_FILENO, text); },
+      .columns =
+          [environment] {
+            return base::terminal_columns(STDOUT_FILENO, environment);
+          },
+      .is_utf8 = base::has_utf8_locale(environment)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

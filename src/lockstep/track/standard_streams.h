@@ -4,10 +4,10 @@
 #include "lockstep/base/environment.h"
 #include "lockstep/track/console.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // Writes to descriptors 1 and 2; width and UTF-8 as base/terminal.h finds them.
 // For programs: the library itself never prints.
-ConsoleOutput standard_streams(const Environment& environment);
+ConsoleOutput standard_streams(const base::Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

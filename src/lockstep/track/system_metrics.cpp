@@ -11,7 +11,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -21,8 +21,8 @@ constexpr double kGibibyte = 1024.0 * kMebibyte;
 
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> words;
-  for (std::string& word : split(line, ' ')) {
-    if (!trim(word).empty()) words.emplace_back(trim(word));
+  for (std::string& word : base::split(line, ' ')) {
+    if (!base::trim(word).empty()) words.emplace_back(base::trim(word));
   }
   return words;
 }
@@ -30,29 +30,29 @@ std::vector<std::string> words_of(std::string_view line) {
 // The number behind "Name:" at the beginning of a line.
 std::optional<double> number_after(std::string_view text,
                                    std::string_view name) {
-  for (const std::string& line : split(text, '\n')) {
+  for (const std::string& line : base::split(text, '\n')) {
     if (!line.starts_with(name)) continue;
     const auto words =
-        words_of(replace_all(line.substr(name.size()), "\t", " "));
+        words_of(base::replace_all(line.substr(name.size()), "\t", " "));
     if (words.empty()) return std::nullopt;
-    return parse_number(words[0]);
+    return base::parse_number(words[0]);
   }
   return std::nullopt;
 }
 
 uint64_t cpu_ticks_now() {
-  const auto stat = try_read_file("/proc/self/stat");
+  const auto stat = base::try_read_file("/proc/self/stat");
   return stat ? parse_cpu_ticks(*stat).value_or(0) : 0;
 }
 
 std::optional<NetworkTraffic> traffic_now() {
-  const auto devices = try_read_file("/proc/net/dev");
+  const auto devices = base::try_read_file("/proc/net/dev");
   return devices ? parse_network(*devices) : std::nullopt;
 }
 
 void add_memory(Metrics& metrics) {
-  const auto meminfo = try_read_file("/proc/meminfo");
-  const auto status = try_read_file("/proc/self/status");
+  const auto meminfo = base::try_read_file("/proc/meminfo");
+  const auto status = base::try_read_file("/proc/self/status");
   const auto machine = meminfo ? parse_meminfo(*meminfo) : std::nullopt;
   const auto process = status ? parse_process_status(*status) : std::nullopt;
   if (machine) {
@@ -95,8 +95,8 @@ std::optional<uint64_t> parse_cpu_ticks(std::string_view stat) {
   const auto words = words_of(stat.substr(end_of_name + 1));
   // Fields 14 and 15 of the line; the first word here is field 3.
   if (words.size() < 13) return std::nullopt;
-  const auto user = parse_integer(words[11]);
-  const auto system = parse_integer(words[12]);
+  const auto user = base::parse_integer(words[11]);
+  const auto system = base::parse_integer(words[12]);
   if (!user || !system) return std::nullopt;
   return static_cast<uint64_t>(*user + *system);
 }
@@ -118,15 +118,15 @@ std::optional<MachineMemory> parse_meminfo(std::string_view meminfo) {
 std::optional<NetworkTraffic> parse_network(std::string_view devices) {
   NetworkTraffic traffic;
   bool is_known = false;
-  for (const std::string& line : split(devices, '\n')) {
+  for (const std::string& line : base::split(devices, '\n')) {
     const auto colon = line.find(':');
     if (colon == std::string::npos) continue;
-    const auto name = trim(std::string_view(line).substr(0, colon));
+    const auto name = base::trim(std::string_view(line).substr(0, colon));
     const auto words = words_of(std::string_view(line).substr(colon + 1));
     // 8 numbers of what was received, then those of what was sent.
     if (name == "lo" || words.size() < 9) continue;
-    const auto received = parse_number(words[0]);
-    const auto sent = parse_number(words[8]);
+    const auto received = base::parse_number(words[0]);
+    const auto sent = base::parse_number(words[8]);
     if (!received || !sent) continue;
     traffic.received_bytes += *received;
     traffic.sent_bytes += *sent;
@@ -154,12 +154,12 @@ SystemMetrics::SystemMetrics(const std::filesystem::path& folder)
     : disk_(mount_point(folder)),
       traffic_before_(traffic_now()),
       last_cpu_ticks_(cpu_ticks_now()),
-      last_sample_ns_(monotonic_ns()) {}
+      last_sample_ns_(base::monotonic_ns()) {}
 
 std::optional<double> SystemMetrics::cpu_percent() {
   const uint64_t ticks = cpu_ticks_now();
-  const int64_t now_ns = monotonic_ns();
-  const double wall_seconds = seconds_between(last_sample_ns_, now_ns);
+  const int64_t now_ns = base::monotonic_ns();
+  const double wall_seconds = base::seconds_between(last_sample_ns_, now_ns);
   const double cpu_seconds =
       static_cast<double>(ticks - std::min(ticks, last_cpu_ticks_)) /
       static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -188,4 +188,4 @@ std::vector<std::pair<std::string, double>> SystemMetrics::sample() {
   return metrics;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

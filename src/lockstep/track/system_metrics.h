@@ -11,7 +11,7 @@
 
 #include "lockstep/track/gpu_metrics.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // The functions below read the text of a file of /proc; no value when it is not
 // what they expect.
@@ -65,4 +65,4 @@ class SystemMetrics {
   Gpus gpus_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

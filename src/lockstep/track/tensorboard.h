@@ -8,7 +8,7 @@
 #include "lockstep/track/record_file.h"
 #include "lockstep/track/tracker.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 struct TensorBoardConfig {
   std::filesystem::path folder = {};  // Made when it is not there.
@@ -39,4 +39,4 @@ class TensorBoardTracker : public Tracker {
   RecordFile file_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 template <typename Number>
@@ -47,4 +47,4 @@ std::string tfrecord(std::string_view data) {
   return record;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

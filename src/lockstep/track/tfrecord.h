@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::track {
 
 // CRC-32C (Castagnoli).
 uint32_t crc32c(std::string_view bytes);
@@ -14,4 +14,4 @@ uint32_t crc32c(std::string_view bytes);
 // Length, checksum of the length, data, checksum of the data.
 std::string tfrecord(std::string_view data);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

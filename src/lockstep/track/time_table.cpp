@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 // Less than this is what a sound training spends besides computing.
@@ -74,4 +74,4 @@ std::string time_table(const StepTimes& times) {
          row("total", total_seconds(times), times) + time_reading(times);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::track {
 
 // Seconds summed over all steps, of one rank.
 struct StepTimes {
@@ -25,4 +25,4 @@ std::string time_table(const StepTimes& times);
 // the time waits for data; raise --workers". One line.
 std::string time_reading(const StepTimes& times);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -1,6 +1,6 @@
 #include "lockstep/track/tracker.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 void Tracker::console(const ConsoleText&) {}
 
@@ -8,4 +8,4 @@ void Tracker::tick(double) {}
 
 void Tracker::finish(int) {}
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::track {
 
 // `title` is the same at every step, so that viewers show its history:
 // "samples/cfg2.5".
@@ -74,4 +74,4 @@ class Tracker {
   virtual void finish(int exit_code);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -8,7 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 constexpr std::string_view kRefusedInNames = "/\\#?%:";
@@ -16,8 +16,8 @@ constexpr size_t kLongestName = 128;
 
 std::vector<std::string> tags_of(std::string_view list) {
   std::vector<std::string> tags;
-  for (const std::string& tag : split(list, ',')) {
-    if (!trim(tag).empty()) tags.emplace_back(trim(tag));
+  for (const std::string& tag : base::split(list, ',')) {
+    if (!base::trim(tag).empty()) tags.emplace_back(base::trim(tag));
   }
   return tags;
 }
@@ -41,9 +41,9 @@ WandbMode parse_wandb_mode(std::string_view word, std::string_view source) {
 }
 
 WandbConfig with_environment(WandbConfig config,
-                             const Environment& environment) {
+                             const base::Environment& environment) {
   const auto fill = [&environment](auto& setting, std::string_view name) {
-    const auto value = find(environment, name);
+    const auto value = base::find(environment, name);
     if (!setting && value) setting = *value;
   };
   fill(config.project, "WANDB_PROJECT");
@@ -54,10 +54,12 @@ WandbConfig with_environment(WandbConfig config,
   fill(config.job_type, "WANDB_JOB_TYPE");
   fill(config.notes, "WANDB_NOTES");
   fill(config.folder, "WANDB_DIR");
-  if (const auto mode = find(environment, "WANDB_MODE"); !config.mode && mode) {
+  if (const auto mode = base::find(environment, "WANDB_MODE");
+      !config.mode && mode) {
     config.mode = parse_wandb_mode(*mode, "WANDB_MODE");
   }
-  if (const auto tags = find(environment, "WANDB_TAGS"); !config.tags && tags) {
+  if (const auto tags = base::find(environment, "WANDB_TAGS");
+      !config.tags && tags) {
     config.tags = tags_of(*tags);
   }
   check_wandb_names(config);
@@ -69,8 +71,8 @@ bool is_wandb_name(std::string_view name) {
     return kRefusedInNames.find(letter) != std::string_view::npos ||
            std::iscntrl(static_cast<unsigned char>(letter)) != 0;
   };
-  return !name.empty() && trim(name) == name && name.size() <= kLongestName &&
-         std::ranges::none_of(name, is_refused);
+  return !name.empty() && base::trim(name) == name &&
+         name.size() <= kLongestName && std::ranges::none_of(name, is_refused);
 }
 
 void check_wandb_names(const WandbConfig& config) {
@@ -78,4 +80,4 @@ void check_wandb_names(const WandbConfig& config) {
   if (config.project) check_name("project", *config.project);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // Lockstep itself never sends anything. kOnline: the user wants the run on a
 // server; the log shows how to send it (wandb_sync_hint()).
@@ -45,7 +45,7 @@ struct WandbConfig {
 // Fills in what has no value. As in wandb itself, a value that is there wins.
 // Throws ConfigError when a value cannot be used.
 WandbConfig with_environment(WandbConfig config,
-                             const Environment& environment);
+                             const base::Environment& environment);
 
 // Whether a server of Weights & Biases takes it as a run id or a project.
 bool is_wandb_name(std::string_view name);
@@ -53,4 +53,4 @@ bool is_wandb_name(std::string_view name);
 // Throws ConfigError for names that a server of Weights & Biases refuses.
 void check_wandb_names(const WandbConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

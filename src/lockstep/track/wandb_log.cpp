@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 constexpr std::string_view kFileHeader("\x3a\x57\x26\x42\xe1\xbe\x00", 7);
@@ -96,7 +96,7 @@ std::string wandb_log_bytes(std::span<const std::string> records) {
 }
 
 std::vector<std::string> read_wandb_log(const std::filesystem::path& path) {
-  const std::string file = read_file(path);
+  const std::string file = base::read_file(path);
   if (!file.starts_with(kFileHeader)) {
     throw FormatError(
         fmt::format("{} is not the file of a Weights & Biases run: it does not "
@@ -139,4 +139,4 @@ void WandbLog::append(std::string_view record) {
   file_.append(wandb_frame(record, static_cast<uint64_t>(file_.size())));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -10,7 +10,7 @@
 
 #include "lockstep/track/record_file.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // The bytes that stand in the file at `offset` for one record: it is cut where
 // a block of 32 KiB ends.
@@ -40,4 +40,4 @@ class WandbLog {
   RecordFile file_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -16,7 +16,7 @@
 #include "lockstep/track/system_metrics.h"
 #include "lockstep/track/wandb.pb.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -27,10 +27,10 @@ constexpr const char* kMinConsumer = "0.70.0";
 constexpr double kNanosPerSecond = 1e9;
 
 std::string readable(std::string_view text) {
-  if (is_utf8(text)) return std::string(text);
+  if (base::is_utf8(text)) return std::string(text);
   std::string result;
   while (!text.empty()) {
-    const size_t size = code_point_size(text);
+    const size_t size = base::code_point_size(text);
     result += size == 0 ? "\xef\xbf\xbd" : text.substr(0, size);
     text.remove_prefix(size == 0 ? 1 : size);
   }
@@ -110,7 +110,7 @@ std::string run_record(int64_t num, const std::string& run_id,
   if (config.tags) {
     for (const auto& tag : *config.tags) run.add_tags(readable(tag));
   }
-  run.set_host(readable(host_name()));
+  run.set_host(readable(base::host_name()));
   set_time(*run.mutable_start_time(), start_time);
   set_config(*run.mutable_config(), config.config_json);
   return record.SerializeAsString();
@@ -128,12 +128,12 @@ std::string environment_record(int64_t num, const std::string& run_id,
   }
   environment.set_program(readable(config.program));
   environment.set_root(readable(path_or_empty("/proc/self/cwd")));
-  environment.set_host(readable(host_name()));
+  environment.set_host(readable(base::host_name()));
   environment.set_executable(readable(path_or_empty("/proc/self/exe")));
   const unsigned num_processors = std::thread::hardware_concurrency();
   environment.set_cpu_count(num_processors);
   environment.set_cpu_count_logical(num_processors);
-  const auto meminfo = try_read_file("/proc/meminfo");
+  const auto meminfo = base::try_read_file("/proc/meminfo");
   if (const auto memory = meminfo ? parse_meminfo(*meminfo) : std::nullopt) {
     environment.mutable_memory()->set_total(
         static_cast<uint64_t>(memory->total_bytes));
@@ -220,4 +220,4 @@ std::string footer_record(int64_t num) {
   return record.SerializeAsString();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

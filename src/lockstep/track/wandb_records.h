@@ -15,7 +15,7 @@
 #include "lockstep/track/tracker.h"
 #include "lockstep/track/wandb_config.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // One value: {"samples", "width"} and "64".
 struct WandbItem {
@@ -57,4 +57,4 @@ std::string exit_record(int64_t num, int exit_code, double runtime_seconds);
 std::string final_record(int64_t num);
 std::string footer_record(int64_t num);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -6,7 +6,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/track/wandb.pb.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 constexpr std::string_view kStepKey = "_step";
@@ -22,9 +22,9 @@ WandbStep step_of(const wandb::History& history) {
     item.json = message.value_json();
     if (item.key.empty()) continue;
     if (item.key[0] == kRuntimeKey) {
-      step.runtime_seconds = parse_number(item.json).value_or(0);
+      step.runtime_seconds = base::parse_number(item.json).value_or(0);
     } else if (item.key[0] == kTimestampKey) {
-      step.unix_time = parse_number(item.json).value_or(0);
+      step.unix_time = base::parse_number(item.json).value_or(0);
     } else if (item.key[0] != kStepKey) {
       step.items.push_back(std::move(item));
     }
@@ -164,4 +164,4 @@ std::optional<WandbEarlierPart> keep_wandb_records(
   return keeper.part();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

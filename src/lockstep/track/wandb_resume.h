@@ -9,7 +9,7 @@
 
 #include "lockstep/track/wandb_records.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // Values of a step that may still grow.
 struct WandbStep {
@@ -42,4 +42,4 @@ std::optional<WandbEarlierPart> keep_wandb_records(
     std::span<const std::string> records, const KeptRecords& kept,
     const WandbConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

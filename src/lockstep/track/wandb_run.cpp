@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/track/wandb_config.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,7 +43,7 @@ std::string shell_word(const std::string& text) {
       text.find_first_not_of(
           "abcdefghijklmnopqrstuvwxyz"
           "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=+,:@-") == std::string::npos;
-  return is_plain ? text : "'" + replace_all(text, "'", "'\\''") + "'";
+  return is_plain ? text : "'" + base::replace_all(text, "'", "'\\''") + "'";
 }
 
 fs::path place_of(const fs::path& state_file) {
@@ -56,7 +56,7 @@ struct WandbState {
 };
 
 std::optional<WandbState> read_state(const fs::path& state_file) {
-  const auto text = try_read_file(state_file);
+  const auto text = base::try_read_file(state_file);
   if (!text) return std::nullopt;
   const nlohmann::json json =
       nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
@@ -151,7 +151,7 @@ void remember_wandb_run(const fs::path& state_file, const WandbRun& run) {
   const nlohmann::json state = {{"run_id", run.id},
                                 {"folder", run.folder.string()},
                                 {"owner", place_of(state_file).string()}};
-  write_file_atomically(
+  base::write_file_atomically(
       state_file,
       state.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
           "\n");
@@ -171,4 +171,4 @@ std::string wandb_sync_hint(const fs::path& run_folder) {
       shell_word(run_folder.string()));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::track {
 
 struct WandbRun {
   std::string id = {};
@@ -46,4 +46,4 @@ void forget_wandb_sync(const WandbRun& run);
 // One sentence for users who want the run on a server.
 std::string wandb_sync_hint(const std::filesystem::path& run_folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -12,7 +12,7 @@
 #include "lockstep/error.h"
 #include "lockstep/track/media_file.h"
 
-namespace lockstep {
+namespace lockstep::track {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,12 +73,12 @@ WandbTracker::WandbTracker(WandbConfig config,
   if (!before || !go_on(*before, *resumed)) {
     begin(before ? before->id : config_.run_id.value_or(new_wandb_run_id()));
   }
-  open_step_file_ =
-      FileDescriptor(open(run_.open_step().c_str(),
-                          O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  open_step_file_ = base::FileDescriptor(
+      open(run_.open_step().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+           0644));
   if (!open_step_file_) {
     throw IoError(fmt::format("cannot open {}: {}", run_.open_step().string(),
-                              errno_text()));
+                              base::errno_text()));
   }
   if (step_) save_open_step();
   if (!config_.state_file.empty()) {
@@ -126,7 +126,7 @@ bool WandbTracker::go_on(const WandbRun& run, const KeptRecords& kept) {
   }
   run_ = run;
   point_latest_to(run_);
-  write_file_atomically(run_.log(), wandb_log_bytes(part->records));
+  base::write_file_atomically(run_.log(), wandb_log_bytes(part->records));
   forget_wandb_sync(run_);
   for (const auto& path : part->dropped_media) {
     std::error_code error;
@@ -216,10 +216,10 @@ void WandbTracker::save_open_step() {
   const std::string record = history_record(0, step_->num, items);
   const std::string bytes = wandb_log_bytes(std::span(&record, 1));
   const int file = open_step_file_.get();
-  if (lseek(file, 0, SEEK_SET) != 0 || !write_all(file, bytes) ||
+  if (lseek(file, 0, SEEK_SET) != 0 || !base::write_all(file, bytes) ||
       ftruncate(file, static_cast<off_t>(bytes.size())) != 0) {
     throw IoError(fmt::format("cannot write {}: {}", run_.open_step().string(),
-                              errno_text()));
+                              base::errno_text()));
   }
 }
 
@@ -255,4 +255,4 @@ void WandbTracker::finish(int exit_code) {
   error.rethrow();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::track

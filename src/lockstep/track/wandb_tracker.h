@@ -12,7 +12,7 @@
 #include "lockstep/track/wandb_resume.h"
 #include "lockstep/track/wandb_run.h"
 
-namespace lockstep {
+namespace lockstep::track {
 
 // `wandb sync FOLDER` sends what is in folder(). All values of a step are one
 // record, which is written when the next step begins or the run ends; until
@@ -57,7 +57,7 @@ class WandbTracker : public Tracker {
   WandbRun run_;
   std::string note_;
   std::optional<WandbLog> log_;
-  FileDescriptor open_step_file_;
+  base::FileDescriptor open_step_file_;
   int64_t num_records_ = 0;
   std::optional<WandbStep> step_;
   std::optional<SystemMetrics> system_;
@@ -66,4 +66,4 @@ class WandbTracker : public Tracker {
   double earlier_runtime_seconds_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::track

@@ -38,10 +38,10 @@ fs::path save_with_object(const fs::path& path, const Tree& tree,
                           const std::string& key, const std::string& type) {
   const fs::path plain = path.string() + ".plain";
   save_checkpoint(plain, tree);
-  const ZipReader reader(open_source(plain));
-  AtomicFile file(path);
-  ZipWriter writer(file);
-  for (const ZipEntry& entry : reader.entries()) {
+  const formats::ZipReader reader(formats::open_source(plain));
+  base::AtomicFile file(path);
+  formats::ZipWriter writer(file);
+  for (const formats::ZipEntry& entry : reader.entries()) {
     const auto storage = reader.read(entry);
     std::string bytes(reinterpret_cast<const char*>(storage->bytes().data()),
                       storage->bytes().size());
@@ -69,7 +69,7 @@ TEST(Export, PrefixesOfWrappersAreTakenOff) {
     save_checkpoint(from, tree);
     for (const char* ending : {"pt", "safetensors"}) {
       const fs::path to = folder.path() / (prefix + "to." + ending);
-      export_checkpoint({from, to});
+      app::export_checkpoint({from, to});
       EXPECT_EQ(names_in(to), (std::vector<std::string>{"a.weight", "b"}))
           << prefix;
     }
@@ -82,7 +82,7 @@ TEST(Export, APrefixOfSomeNamesStays) {
   tree["module.a"] = torch::zeros({2});
   tree["b"] = torch::zeros({1});
   save_checkpoint(folder.path() / "from.pt", tree);
-  export_checkpoint({folder.path() / "from.pt", folder.path() / "to.pt"});
+  app::export_checkpoint({folder.path() / "from.pt", folder.path() / "to.pt"});
   EXPECT_EQ(names_in(folder.path() / "to.pt"),
             (std::vector<std::string>{"module.a", "b"}));
 }
@@ -99,13 +99,13 @@ TEST(Export, PartsOfAModelAreJoinedByItsNames) {
   const fs::path from = folder.path() / "from.pt";
   save_checkpoint(from, tree);
   const fs::path to = folder.path() / "to.safetensors";
-  export_checkpoint({from, to});
+  app::export_checkpoint({from, to});
   const auto names = names_in(to);
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()),
             (std::set<std::string>{"decoder.a.weight", "encoder.a.weight",
                                    "encoder.b"}));
   const fs::path part = folder.path() / "part.pt";
-  export_checkpoint({from, part, "--key", "decoder_state_dict"});
+  app::export_checkpoint({from, part, "--key", "decoder_state_dict"});
   EXPECT_EQ(names_in(part), std::vector<std::string>{"a.weight"});
 }
 
@@ -119,7 +119,7 @@ TEST(Export, SaysWhatWasLeftOut) {
       save_with_object(folder.path() / "from.pt", tree, "last.weight",
                        "torch._utils\n_rebuild_sparse_tensor");
   const fs::path to = folder.path() / "to.pt";
-  const std::string said = export_checkpoint({from, to});
+  const std::string said = app::export_checkpoint({from, to});
   expect_line(said, from.string() + " -> " + to.string() + ": 1 tensors");
   expect_line(said,
               "left out: epoch (an integer), note (a string), last.weight "
@@ -133,12 +133,13 @@ TEST(Export, NamesAtMostTenOfWhatWasLeftOut) {
   tree["a"] = torch::zeros({2});
   const fs::path from = folder.path() / "from.pt";
   save_checkpoint(from, tree);
-  EXPECT_EQ(
-      export_checkpoint({from, folder.path() / "whole.pt"}).find("left out"),
-      std::string::npos);
+  EXPECT_EQ(app::export_checkpoint({from, folder.path() / "whole.pt"})
+                .find("left out"),
+            std::string::npos);
   for (int i = 0; i < 13; ++i) tree["n" + std::to_string(i)] = i;
   save_checkpoint(from, tree);
-  const std::string said = export_checkpoint({from, folder.path() / "to.pt"});
+  const std::string said =
+      app::export_checkpoint({from, folder.path() / "to.pt"});
   EXPECT_NE(said.find("n9 (an integer) and 3 more\n"), std::string::npos)
       << said;
   EXPECT_EQ(said.find("n10"), std::string::npos) << said;
@@ -153,7 +154,7 @@ TEST(Inspect, TypesAreNamedAsInPython) {
   tree["d"] = torch::zeros({1}, at::kBool);
   const fs::path path = folder.path() / "a.pt";
   save_checkpoint(path, tree);
-  const std::string text = inspect_checkpoint({path});
+  const std::string text = app::inspect_checkpoint({path});
   for (const char* line :
        {"a  float32 [2, 3]", "b  int64 []", "c  bfloat16 [1]", "d  bool [1]"}) {
     expect_line(text, line);
@@ -168,7 +169,7 @@ TEST(Inspect, PrintsNoControlCharactersOfAFile) {
   tree["lines"] = "one\n\x1b[31mtwo\xe2\x80\xae";
   const fs::path path = folder.path() / "a.pt";
   save_checkpoint(path, tree);
-  const std::string text = inspect_checkpoint({path});
+  const std::string text = app::inspect_checkpoint({path});
   expect_line(text, "\\x1b[2Jname\\n  float32 [1]");
   expect_line(text, "text  \"\\x1b]0;title\\x07\"");
   expect_line(text, "\\x1b[31mtwo\\u202e");
@@ -186,7 +187,7 @@ TEST(Inspect, ListsOfNumbersAreOneLine) {
   tree["lr"] = 0.003;
   const fs::path path = folder.path() / "a.pt";
   save_checkpoint(path, tree);
-  const std::string text = inspect_checkpoint({path});
+  const std::string text = app::inspect_checkpoint({path});
   for (const char* line :
        {"losses  [750 numbers: 1.5, 0.75, ..., 0.002]", "betas  [0.9, 0.999]",
         "params  [0, 1]", "mixed.0  1", "mixed.1  \"two\"", "none  []",
@@ -204,19 +205,22 @@ TEST(Inspect, TakesSeveralFiles) {
   save_checkpoint(one, tree);
   tree["second"] = 2;
   save_checkpoint(two, tree);
-  const std::string text = inspect_checkpoint({one, two});
+  const std::string text = app::inspect_checkpoint({one, two});
   EXPECT_EQ(text.find(one + ": "), 0U) << text;
   EXPECT_NE(text.find("first  1\n\n" + two + ": "), std::string::npos) << text;
   expect_line(text, "second  2");
-  EXPECT_THROW(inspect_checkpoint({}), ConfigError);
-  EXPECT_THROW(inspect_checkpoint({one, folder.path() / "none.pt"}), IoError);
+  EXPECT_THROW(app::inspect_checkpoint({}), ConfigError);
+  EXPECT_THROW(app::inspect_checkpoint({one, folder.path() / "none.pt"}),
+               IoError);
 }
 
 TEST(CheckpointCommands, HelpIsTheUsage) {
-  EXPECT_EQ(inspect_checkpoint({"--help"}).find("usage: lockstep inspect FILE"),
-            0U);
-  EXPECT_EQ(export_checkpoint({"-h"}).find("usage: lockstep export FROM TO"),
-            0U);
+  EXPECT_EQ(
+      app::inspect_checkpoint({"--help"}).find("usage: lockstep inspect FILE"),
+      0U);
+  EXPECT_EQ(
+      app::export_checkpoint({"-h"}).find("usage: lockstep export FROM TO"),
+      0U);
 }
 
 }  // namespace

@@ -8,12 +8,12 @@
 namespace lockstep {
 namespace {
 
-using Leaves = std::map<std::pair<uint32_t, uint32_t>, CpuidRegisters>;
+using Leaves = std::map<std::pair<uint32_t, uint32_t>, base::CpuidRegisters>;
 
-Cpuid answering(Leaves leaves) {
+base::Cpuid answering(Leaves leaves) {
   return [leaves = std::move(leaves)](uint32_t leaf, uint32_t subleaf) {
     const auto entry = leaves.find({leaf, subleaf});
-    return entry == leaves.end() ? CpuidRegisters{} : entry->second;
+    return entry == leaves.end() ? base::CpuidRegisters{} : entry->second;
   };
 }
 
@@ -28,45 +28,46 @@ Leaves leaves_of_sapphire_rapids() {
 }
 
 TEST(UnusableAmx, IsNotFoundWhereTilesAreDescribed) {
-  EXPECT_FALSE(announces_unusable_amx(answering(leaves_of_sapphire_rapids())));
+  EXPECT_FALSE(
+      base::announces_unusable_amx(answering(leaves_of_sapphire_rapids())));
 }
 
 TEST(UnusableAmx, IsFoundWhereTheLeavesEndBeforeTheTiles) {
   Leaves leaves = leaves_of_sapphire_rapids();
   leaves[{0, 0}].eax = 0x1C;
-  EXPECT_TRUE(announces_unusable_amx(answering(leaves)));
+  EXPECT_TRUE(base::announces_unusable_amx(answering(leaves)));
 }
 
 TEST(UnusableAmx, IsFoundWhereThereIsNoPalette) {
   Leaves leaves = leaves_of_sapphire_rapids();
   leaves[{0x1D, 0}].eax = 0;
-  EXPECT_TRUE(announces_unusable_amx(answering(leaves)));
+  EXPECT_TRUE(base::announces_unusable_amx(answering(leaves)));
 }
 
 TEST(UnusableAmx, IsFoundWhereThePaletteIsEmpty) {
   Leaves leaves = leaves_of_sapphire_rapids();
   leaves.erase({0x1D, 1});
-  EXPECT_TRUE(announces_unusable_amx(answering(leaves)));
+  EXPECT_TRUE(base::announces_unusable_amx(answering(leaves)));
 }
 
 TEST(UnusableAmx, OneOfItsBitsIsEnough) {
   for (const int bit : {22, 24, 25}) {
     const Leaves leaves = {{{0, 0}, {.eax = 0x1C}},
                            {{7, 0}, {.edx = uint32_t{1} << bit}}};
-    EXPECT_TRUE(announces_unusable_amx(answering(leaves))) << bit;
+    EXPECT_TRUE(base::announces_unusable_amx(answering(leaves))) << bit;
   }
 }
 
 TEST(UnusableAmx, IsNotFoundOnProcessorsWithoutAmx) {
   const Leaves epyc = {{{0, 0}, {.eax = 0x1C}}, {{7, 0}, {.edx = 0x10}}};
-  EXPECT_FALSE(announces_unusable_amx(answering(epyc)));
+  EXPECT_FALSE(base::announces_unusable_amx(answering(epyc)));
   // Without leaf 7 a processor answers with the data of another leaf.
   const Leaves old = {{{0, 0}, {.eax = 2}}, {{7, 0}, {.edx = kAmxBits}}};
-  EXPECT_FALSE(announces_unusable_amx(answering(old)));
+  EXPECT_FALSE(base::announces_unusable_amx(answering(old)));
 }
 
 TEST(AskProcessor, TellsTheNumberOfLeaves) {
-  EXPECT_GE(ask_processor(0, 0).eax, 1U);
+  EXPECT_GE(base::ask_processor(0, 0).eax, 1U);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ int death_of(const std::filesystem::path& file,
     for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
       ::signal(signal, SIG_DFL);
     }
-    install_crash_handler(file);
+    base::install_crash_handler(file);
     body();
     _exit(0);
   }
@@ -49,7 +49,7 @@ TEST(CrashHandler, WritesSignalAddressAndStackAndKeepsTheSignal) {
   const TempDir folder;
   const auto file = folder.path() / "crash.txt";
   EXPECT_EQ(death_of(file, crash_here), SIGSEGV);
-  const std::string text = read_file(file);
+  const std::string text = base::read_file(file);
   EXPECT_TRUE(text.starts_with("signal 11 fault 0x10 thread ")) << text;
   EXPECT_NE(text.find("test_base("), std::string::npos) << text;
 }
@@ -59,7 +59,7 @@ TEST(CrashHandler, AnyOfTheSignalsMayBeRaised) {
     const TempDir folder;
     const auto file = folder.path() / "crash.txt";
     EXPECT_EQ(death_of(file, [signal] { kill(getpid(), signal); }), signal);
-    const std::string text = read_file(file);
+    const std::string text = base::read_file(file);
     EXPECT_TRUE(
         text.starts_with("signal " + std::to_string(signal) + " raised "))
         << text;
@@ -79,21 +79,21 @@ TEST(CrashHandler, TheSenderOfASignalIsNamed) {
                        for (;;) pause();
                      }),
             SIGSEGV);
-  EXPECT_TRUE(read_file(file).starts_with("signal 11 sent "));
+  EXPECT_TRUE(base::read_file(file).starts_with("signal 11 sent "));
 }
 
 TEST(CrashHandler, AbortLeavesItsStack) {
   const TempDir folder;
   const auto file = folder.path() / "crash.txt";
   EXPECT_EQ(death_of(file, [] { std::abort(); }), SIGABRT);
-  EXPECT_NE(read_file(file).find("abort"), std::string::npos);
+  EXPECT_NE(base::read_file(file).find("abort"), std::string::npos);
 }
 
 TEST(CrashHandler, AStackOverflowLeavesItsStack) {
   const TempDir folder;
   const auto file = folder.path() / "crash.txt";
   EXPECT_EQ(death_of(file, [] { overflow_stack(0); }), SIGSEGV);
-  EXPECT_NE(read_file(file).find("test_base("), std::string::npos);
+  EXPECT_NE(base::read_file(file).find("test_base("), std::string::npos);
 }
 
 TEST(CrashHandler, ThreadsThatCrashTogetherLeaveOneStack) {
@@ -108,7 +108,7 @@ TEST(CrashHandler, ThreadsThatCrashTogetherLeaveOneStack) {
                        for (auto& thread : threads) thread.join();
                      }),
             SIGSEGV);
-  const std::string text = read_file(file);
+  const std::string text = base::read_file(file);
   EXPECT_EQ(text.rfind("signal 11"), 0U) << text;
   EXPECT_NE(text.find("test_base("), std::string::npos) << text;
 }
@@ -119,7 +119,7 @@ TEST(CrashHandler, LeavesTheHandlersOfOthersAlone) {
   EXPECT_EQ(death_of(file,
                      [&] {
                        ::signal(SIGSEGV, SIG_IGN);
-                       install_crash_handler(file);
+                       base::install_crash_handler(file);
                        raise(SIGSEGV);
                      }),
             0);
@@ -127,11 +127,12 @@ TEST(CrashHandler, LeavesTheHandlersOfOthersAlone) {
 }
 
 TEST(CrashHandler, TheFileLiesBesideTheErrorFileOfTheLauncher) {
-  EXPECT_EQ(crash_file({}), "");
-  EXPECT_EQ(crash_file({{"TORCHELASTIC_ERROR_FILE", "/a/0/error.json"}}), "")
+  EXPECT_EQ(base::crash_file({}), "");
+  EXPECT_EQ(base::crash_file({{"TORCHELASTIC_ERROR_FILE", "/a/0/error.json"}}),
+            "")
       << "torchrun does not read it";
-  EXPECT_EQ(crash_file({{"TORCHELASTIC_ERROR_FILE", "/a/0/error.json"},
-                        {"LOCKSTEP_LAUNCHER", "1"}}),
+  EXPECT_EQ(base::crash_file({{"TORCHELASTIC_ERROR_FILE", "/a/0/error.json"},
+                              {"LOCKSTEP_LAUNCHER", "1"}}),
             "/a/0/crash.txt");
 }
 

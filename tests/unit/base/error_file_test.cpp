@@ -14,10 +14,10 @@ using testing::TempDir;
 TEST(ErrorFile, RoundTripKeepsEveryField) {
   const TempDir folder;
   const auto path = folder.path() / "error.json";
-  write_error_file(path, {.message = "TimeoutError: \"quoted\"\nline 2",
-                          .callstack = "Traceback",
-                          .unix_seconds = 1'700'000'000});
-  const auto report = read_error_file(path);
+  base::write_error_file(path, {.message = "TimeoutError: \"quoted\"\nline 2",
+                                .callstack = "Traceback",
+                                .unix_seconds = 1'700'000'000});
+  const auto report = base::read_error_file(path);
   ASSERT_TRUE(report);
   EXPECT_EQ(report->message, "TimeoutError: \"quoted\"\nline 2");
   EXPECT_EQ(report->callstack, "Traceback");
@@ -28,9 +28,9 @@ TEST(ErrorFile, APipeOrAFloodInItsPlaceIsNoReport) {
   const TempDir folder;
   const auto pipe = folder.path() / "pipe.json";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_FALSE(read_error_file(pipe));
+  EXPECT_FALSE(base::read_error_file(pipe));
   const std::string flood(8 << 20, 'x');
-  EXPECT_FALSE(read_error_file(
+  EXPECT_FALSE(base::read_error_file(
       folder.write("error.json", "{\"message\": \"" + flood + "\"}")));
 }
 
@@ -40,7 +40,7 @@ TEST(ErrorFile, ReadsWhatPythonWorkersWrite) {
       folder.write("error.json",
                    R"({"message": {"message": "ValueError: boom", "extraInfo":
           {"py_callstack": "Traceback ...", "timestamp": "1700000001"}}})");
-  const auto report = read_error_file(path);
+  const auto report = base::read_error_file(path);
   ASSERT_TRUE(report);
   EXPECT_EQ(report->message, "ValueError: boom");
   EXPECT_EQ(report->unix_seconds, 1'700'000'001);
@@ -48,11 +48,11 @@ TEST(ErrorFile, ReadsWhatPythonWorkersWrite) {
 
 TEST(ErrorFile, ReadsAPlainMessageAndANumericTime) {
   const TempDir folder;
+  EXPECT_EQ(base::read_error_file(folder.write("a", R"({"message": "plain"})"))
+                ->message,
+            "plain");
   EXPECT_EQ(
-      read_error_file(folder.write("a", R"({"message": "plain"})"))->message,
-      "plain");
-  EXPECT_EQ(
-      read_error_file(
+      base::read_error_file(
           folder.write(
               "b",
               R"({"message": {"message": "m", "extraInfo": {"timestamp": 5}}})"))
@@ -62,18 +62,18 @@ TEST(ErrorFile, ReadsAPlainMessageAndANumericTime) {
 
 TEST(ErrorFile, MissingOrBrokenFileIsNoReport) {
   const TempDir folder;
-  EXPECT_FALSE(read_error_file(folder.path() / "none"));
-  EXPECT_FALSE(read_error_file(folder.write("empty", "")));
-  EXPECT_FALSE(read_error_file(folder.write("broken", "{\"message\": ")));
-  EXPECT_FALSE(read_error_file(folder.write("list", "[1]")));
+  EXPECT_FALSE(base::read_error_file(folder.path() / "none"));
+  EXPECT_FALSE(base::read_error_file(folder.write("empty", "")));
+  EXPECT_FALSE(base::read_error_file(folder.write("broken", "{\"message\": ")));
+  EXPECT_FALSE(base::read_error_file(folder.write("list", "[1]")));
 }
 
 TEST(ErrorFile, BadUtf8AndBadPathDoNotThrow) {
   const TempDir folder;
   const auto path = folder.path() / "error.json";
-  write_error_file(path, {.message = "bad \xff byte", .callstack = ""});
-  EXPECT_TRUE(read_error_file(path));
-  write_error_file(folder.path() / "no" / "folder", {});
+  base::write_error_file(path, {.message = "bad \xff byte", .callstack = ""});
+  EXPECT_TRUE(base::read_error_file(path));
+  base::write_error_file(folder.path() / "no" / "folder", {});
 }
 
 }  // namespace

@@ -20,29 +20,29 @@ using testing::TempDir;
 TEST(Files, WriteReplacesTheWholeFileAndLeavesNoOther) {
   const TempDir folder;
   const auto path = folder.path() / "file";
-  write_file_atomically(path, "a long first text");
-  write_file_atomically(path, std::string_view("b\0c", 3));
-  EXPECT_EQ(read_file(path), std::string("b\0c", 3));
+  base::write_file_atomically(path, "a long first text");
+  base::write_file_atomically(path, std::string_view("b\0c", 3));
+  EXPECT_EQ(base::read_file(path), std::string("b\0c", 3));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(Files, ErrorsNameThePath) {
   const TempDir folder;
   const auto path = folder.path() / "none" / "file";
-  EXPECT_FALSE(try_read_file(path));
+  EXPECT_FALSE(base::try_read_file(path));
   try {
-    read_file(path);
+    base::read_file(path);
     FAIL();
   } catch (const IoError& error) {
     EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos);
   }
-  EXPECT_THROW(write_file_atomically(path, ""), IoError);
+  EXPECT_THROW(base::write_file_atomically(path, ""), IoError);
 }
 
 TEST(Files, UniqueFoldersDiffer) {
   const TempDir folder;
-  const auto first = make_unique_folder(folder.path() / "deep", "run_");
-  const auto second = make_unique_folder(folder.path() / "deep", "run_");
+  const auto first = base::make_unique_folder(folder.path() / "deep", "run_");
+  const auto second = base::make_unique_folder(folder.path() / "deep", "run_");
   EXPECT_NE(first, second);
   EXPECT_TRUE(fs::is_directory(first));
 }
@@ -50,9 +50,9 @@ TEST(Files, UniqueFoldersDiffer) {
 TEST(FileDescriptor, ClosesOnceAndMoves) {
   int number = -1;
   {
-    FileDescriptor first(open("/dev/null", O_RDONLY));
+    base::FileDescriptor first(open("/dev/null", O_RDONLY));
     number = first.get();
-    FileDescriptor second = std::move(first);
+    base::FileDescriptor second = std::move(first);
     EXPECT_FALSE(first);
     EXPECT_EQ(second.get(), number);
   }
@@ -62,10 +62,10 @@ TEST(FileDescriptor, ClosesOnceAndMoves) {
 TEST(WriteAll, ReportsAClosedReader) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  EXPECT_TRUE(write_all(ends[1], "text"));
+  EXPECT_TRUE(base::write_all(ends[1], "text"));
   close(ends[0]);
   signal(SIGPIPE, SIG_IGN);
-  EXPECT_FALSE(write_all(ends[1], "text"));
+  EXPECT_FALSE(base::write_all(ends[1], "text"));
   signal(SIGPIPE, SIG_DFL);
   close(ends[1]);
 }
@@ -78,13 +78,13 @@ TEST(TryReadFile, AVanishingProcessGivesNoValueAndNoException) {
     if (child == 0) _exit(0);
     const auto folder = std::filesystem::path("/proc") / std::to_string(child);
     for (const char* name : {"environ", "stat", "cmdline"}) {
-      EXPECT_NO_THROW(try_read_file(folder / name));
+      EXPECT_NO_THROW(base::try_read_file(folder / name));
     }
     int status = 0;
     waitpid(child, &status, 0);
-    EXPECT_EQ(try_read_file(folder / "stat"), std::nullopt);
+    EXPECT_EQ(base::try_read_file(folder / "stat"), std::nullopt);
   }
-  EXPECT_EQ(try_read_file("/proc"), std::nullopt);  // EISDIR when read
+  EXPECT_EQ(base::try_read_file("/proc"), std::nullopt);  // EISDIR when read
 }
 
 }  // namespace

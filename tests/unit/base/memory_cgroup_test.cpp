@@ -9,7 +9,7 @@ namespace {
 
 using testing::TempDir;
 
-CgroupFiles files_in(const TempDir& folder) {
+base::CgroupFiles files_in(const TempDir& folder) {
   return {.membership = folder.path() / "cgroup",
           .root = folder.path() / "root"};
 }
@@ -27,7 +27,7 @@ TEST(MemoryCgroup, ReadsVersion2) {
   write(folder, "root/user/job/memory.max", "max\n");
   write(folder, "root/user/job/memory.events",
         "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n");
-  const MemoryCgroup group(files_in(folder));
+  const base::MemoryCgroup group(files_in(folder));
   EXPECT_EQ(group.num_oom_kills(), 2);
   EXPECT_EQ(group.limit_bytes(), 1048576) << "the limit of the group above";
 }
@@ -39,7 +39,7 @@ TEST(MemoryCgroup, ReadsVersion1BesideVersion2) {
         "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
   write(folder, "root/memory/job/memory.stat",
         "cache 0\nhierarchical_memory_limit 2097152\n");
-  const MemoryCgroup group(files_in(folder));
+  const base::MemoryCgroup group(files_in(folder));
   EXPECT_EQ(group.num_oom_kills(), 5);
   EXPECT_EQ(group.limit_bytes(), 2097152);
 }
@@ -50,7 +50,7 @@ TEST(MemoryCgroup, NoLimitOfVersion1IsNone) {
   write(folder, "root/memory/memory.oom_control", "oom_kill 0\n");
   write(folder, "root/memory/memory.stat",
         "hierarchical_memory_limit 9223372036854771712\n");
-  const MemoryCgroup group(files_in(folder));
+  const base::MemoryCgroup group(files_in(folder));
   EXPECT_EQ(group.num_oom_kills(), 0);
   EXPECT_FALSE(group.limit_bytes());
 }
@@ -61,14 +61,14 @@ TEST(MemoryCgroup, FindsItselfAtTheRootOfAContainersMount) {
   write(folder, "cgroup", "0::/docker/0123\n");
   write(folder, "root/memory.events", "oom_kill 1\n");
   write(folder, "root/memory.max", "4096\n");
-  const MemoryCgroup group(files_in(folder));
+  const base::MemoryCgroup group(files_in(folder));
   EXPECT_EQ(group.num_oom_kills(), 1);
   EXPECT_EQ(group.limit_bytes(), 4096);
 }
 
 TEST(MemoryCgroup, KnowsNothingWhereTheKernelShowsNothing) {
   const TempDir folder;
-  const MemoryCgroup group(files_in(folder));
+  const base::MemoryCgroup group(files_in(folder));
   EXPECT_FALSE(group.num_oom_kills());
   EXPECT_FALSE(group.limit_bytes());
 }

@@ -8,20 +8,21 @@ namespace lockstep {
 namespace {
 
 TEST(Signals, NamesAndNumbersMatch) {
-  EXPECT_EQ(signal_name(SIGKILL), "SIGKILL");
-  EXPECT_EQ(signal_name(200), "signal 200");
-  EXPECT_EQ(parse_signal("SIGUSR1"), SIGUSR1);
-  EXPECT_EQ(parse_signal("TERM"), SIGTERM);
-  EXPECT_FALSE(parse_signal("SIGNONE"));
+  EXPECT_EQ(base::signal_name(SIGKILL), "SIGKILL");
+  EXPECT_EQ(base::signal_name(200), "signal 200");
+  EXPECT_EQ(base::parse_signal("SIGUSR1"), SIGUSR1);
+  EXPECT_EQ(base::parse_signal("TERM"), SIGTERM);
+  EXPECT_FALSE(base::parse_signal("SIGNONE"));
 }
 
 TEST(Signals, KillSuspectsTheMemoryKiller) {
-  EXPECT_NE(signal_meaning(SIGKILL).find("out-of-memory"), std::string::npos);
-  EXPECT_EQ(signal_meaning(SIGWINCH), "");
+  EXPECT_NE(base::signal_meaning(SIGKILL).find("out-of-memory"),
+            std::string::npos);
+  EXPECT_EQ(base::signal_meaning(SIGWINCH), "");
 }
 
 TEST(Signals, AnIllegalInstructionIsMostLikelyBf16OnACpu) {
-  const std::string text = signal_meaning(SIGILL);
+  const std::string text = base::signal_meaning(SIGILL);
   const auto bf16 = text.find("--precision fp32");
   EXPECT_NE(bf16, std::string::npos) << text;
   EXPECT_NE(text.find("ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"), std::string::npos)
@@ -30,7 +31,7 @@ TEST(Signals, AnIllegalInstructionIsMostLikelyBf16OnACpu) {
 }
 
 TEST(Signals, ABusErrorIsATruncatedFileOrAFullDevShm) {
-  const std::string text = signal_meaning(SIGBUS);
+  const std::string text = base::signal_meaning(SIGBUS);
   EXPECT_NE(text.find("truncated"), std::string::npos) << text;
   EXPECT_NE(text.find("/dev/shm is full"), std::string::npos) << text;
 }

@@ -7,7 +7,7 @@
 
 namespace lockstep::testing {
 
-inline Environment environment_of(const StatusReader& reader) {
+inline base::Environment environment_of(const base::StatusReader& reader) {
   return {{"LOCKSTEP_STATUS_FD", std::to_string(reader.fd())}};
 }
 

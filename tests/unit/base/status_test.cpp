@@ -14,31 +14,31 @@ namespace {
 using testing::environment_of;
 
 TEST(StatusPage, AForeignProgramLeavesItUntouched) {
-  EXPECT_FALSE(StatusReader().read());
+  EXPECT_FALSE(base::StatusReader().read());
 }
 
 TEST(StatusPage, TheReaderSeesWhatTheWriterSays) {
-  const StatusReader reader;
-  auto writer = StatusWriter::from_environment(environment_of(reader));
+  const base::StatusReader reader;
+  auto writer = base::StatusWriter::from_environment(environment_of(reader));
   writer.set_place(2, 4);
-  writer.set_phase(Phase::kBackward);
+  writer.set_phase(base::Phase::kBackward);
   writer.set_step(11);
   writer.set_memory(100, 200);
   writer.set_timeout(2.5);
-  EXPECT_EQ(writer.start_collective(Collective::kBroadcast, 64), 1);
+  EXPECT_EQ(writer.start_collective(base::Collective::kBroadcast, 64), 1);
   writer.finish_collective();
-  EXPECT_EQ(writer.start_collective(Collective::kAllReduce, 1024), 2);
+  EXPECT_EQ(writer.start_collective(base::Collective::kAllReduce, 1024), 2);
   const auto status = reader.read();
   ASSERT_TRUE(status);
   EXPECT_EQ(status->pid, getpid());
   EXPECT_EQ(status->rank, 2);
   EXPECT_EQ(status->world_size, 4);
-  EXPECT_EQ(status->phase, Phase::kBackward);
+  EXPECT_EQ(status->phase, base::Phase::kBackward);
   EXPECT_EQ(status->step, 11);
   EXPECT_EQ(status->host_bytes, 100);
   EXPECT_EQ(status->device_bytes, 200);
   EXPECT_EQ(status->timeout_seconds, 2.5);
-  EXPECT_EQ(status->collective, Collective::kAllReduce);
+  EXPECT_EQ(status->collective, base::Collective::kAllReduce);
   EXPECT_EQ(status->collectives_started, 2);
   EXPECT_EQ(status->collectives_finished, 1);
   EXPECT_EQ(status->collective_bytes, 1024);
@@ -46,17 +46,17 @@ TEST(StatusPage, TheReaderSeesWhatTheWriterSays) {
 }
 
 TEST(StatusPage, NobodyCanChangeItsSize) {
-  const StatusReader reader;
+  const base::StatusReader reader;
   EXPECT_NE(ftruncate(reader.fd(), 0), 0);
   EXPECT_NE(ftruncate(reader.fd(), 8192), 0);
   EXPECT_FALSE(reader.read());
 }
 
 TEST(StatusPage, SurvivesTheDeathOfTheWriter) {
-  const StatusReader reader;
+  const base::StatusReader reader;
   const pid_t pid = fork();
   if (pid == 0) {
-    auto writer = StatusWriter::from_environment(environment_of(reader));
+    auto writer = base::StatusWriter::from_environment(environment_of(reader));
     writer.set_step(7);
     kill(getpid(), SIGKILL);
   }
@@ -66,11 +66,12 @@ TEST(StatusPage, SurvivesTheDeathOfTheWriter) {
 }
 
 TEST(StatusWriter, WorksWithoutLauncherAndWithAWrongDescriptor) {
-  StatusWriter alone;
-  EXPECT_EQ(alone.start_collective(Collective::kVote, 0), 1);
-  EXPECT_NO_THROW(StatusWriter::from_environment({}).set_step(1));
-  EXPECT_NO_THROW(StatusWriter::from_environment({{"LOCKSTEP_STATUS_FD", "0"}})
-                      .set_step(1));
+  base::StatusWriter alone;
+  EXPECT_EQ(alone.start_collective(base::Collective::kVote, 0), 1);
+  EXPECT_NO_THROW(base::StatusWriter::from_environment({}).set_step(1));
+  EXPECT_NO_THROW(
+      base::StatusWriter::from_environment({{"LOCKSTEP_STATUS_FD", "0"}})
+          .set_step(1));
 }
 
 }  // namespace

@@ -9,33 +9,34 @@ namespace lockstep {
 namespace {
 
 // As srun of Slurm 23 sets them for task 1 of `srun -n 2`.
-const Environment kSlurm = {
+const base::Environment kSlurm = {
     {"SLURM_JOB_ID", "1234"},      {"SLURM_STEP_ID", "0"},
     {"SLURM_PROCID", "1"},         {"SLURM_LOCALID", "1"},
     {"SLURM_NTASKS", "2"},         {"SLURM_STEP_NUM_TASKS", "2"},
     {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_NNODES", "1"}};
 
 // As mpirun of Open MPI 4 does.
-const Environment kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "1"},
-                              {"OMPI_COMM_WORLD_SIZE", "2"},
-                              {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-                              {"PMIX_NAMESPACE", "3066167297"}};
+const base::Environment kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "1"},
+                                    {"OMPI_COMM_WORLD_SIZE", "2"},
+                                    {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                    {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                    {"PMIX_NAMESPACE", "3066167297"}};
 
 // As mpiexec of MPICH 4 and mpirun of Intel MPI do.
-const Environment kHydra = {{"PMI_RANK", "1"},
-                            {"PMI_SIZE", "2"},
-                            {"PMI_FD", "9"},
-                            {"MPI_LOCALRANKID", "1"},
-                            {"MPI_LOCALNRANKS", "2"}};
+const base::Environment kHydra = {{"PMI_RANK", "1"},
+                                  {"PMI_SIZE", "2"},
+                                  {"PMI_FD", "9"},
+                                  {"MPI_LOCALRANKID", "1"},
+                                  {"MPI_LOCALNRANKS", "2"}};
 
-Environment changed(Environment environment, const Environment& changes) {
+base::Environment changed(base::Environment environment,
+                          const base::Environment& changes) {
   for (const auto& [name, value] : changes) environment[name] = value;
   return environment;
 }
 
-void expect_second_of_two(const Environment& environment) {
-  const auto place = find_task_place(environment);
+void expect_second_of_two(const base::Environment& environment) {
+  const auto place = base::find_task_place(environment);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->rank, 1);
   EXPECT_EQ(place->size, 2);
@@ -45,11 +46,11 @@ void expect_second_of_two(const Environment& environment) {
 
 TEST(TaskPlace, IsReadFromEachLauncher) {
   expect_second_of_two(kSlurm);
-  EXPECT_EQ(find_task_place(kSlurm)->job, "slurm 1234.0");
+  EXPECT_EQ(base::find_task_place(kSlurm)->job, "slurm 1234.0");
   expect_second_of_two(kOpenMpi);
-  EXPECT_EQ(find_task_place(kOpenMpi)->job, "3066167297");
+  EXPECT_EQ(base::find_task_place(kOpenMpi)->job, "3066167297");
   expect_second_of_two(kHydra);
-  EXPECT_EQ(find_task_place(kHydra)->job, "");
+  EXPECT_EQ(base::find_task_place(kHydra)->job, "");
   expect_second_of_two({{"PMI_RANK", "1"},
                         {"PMI_SIZE", "2"},
                         {"PMI_LOCAL_RANK", "1"},
@@ -61,7 +62,7 @@ TEST(TaskPlace, IsReadFromEachLauncher) {
 }
 
 TEST(TaskPlace, OlderVariablesOfSlurmServeToo) {
-  Environment environment = kSlurm;
+  base::Environment environment = kSlurm;
   environment.erase("SLURM_STEP_NUM_TASKS");
   environment.erase("SLURM_STEP_NUM_NODES");
   expect_second_of_two(environment);
@@ -72,7 +73,7 @@ TEST(TaskPlace, SrunIsRecognisedBehindItsPmi) {
   const auto environment =
       changed(kSlurm, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}});
   expect_second_of_two(environment);
-  EXPECT_EQ(find_task_place(environment)->launcher, "srun");
+  EXPECT_EQ(base::find_task_place(environment)->launcher, "srun");
 }
 
 // mpirun starts its daemons by srun, one task per node.
@@ -81,51 +82,53 @@ TEST(TaskPlace, MpirunInsideOfAnAllocationCounts) {
 }
 
 TEST(TaskPlace, OneProcessIsNoTask) {
-  EXPECT_FALSE(find_task_place({}));
-  EXPECT_FALSE(find_task_place(
+  EXPECT_FALSE(base::find_task_place({}));
+  EXPECT_FALSE(base::find_task_place(
       {{"SLURM_JOB_ID", "1234"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}}))
       << "the shell of salloc";
-  EXPECT_FALSE(find_task_place({{"SLURM_JOB_ID", "1234"},
-                                {"SLURM_NTASKS", "4"},
-                                {"SLURM_PROCID", "0"},
-                                {"SLURM_LOCALID", "0"}}))
+  EXPECT_FALSE(base::find_task_place({{"SLURM_JOB_ID", "1234"},
+                                      {"SLURM_NTASKS", "4"},
+                                      {"SLURM_PROCID", "0"},
+                                      {"SLURM_LOCALID", "0"}}))
       << "the script of sbatch";
-  EXPECT_FALSE(find_task_place({{"SLURM_JOB_ID", "1234"},
-                                {"SLURM_STEP_ID", "4294967290"},
-                                {"SLURM_PROCID", "0"},
-                                {"SLURM_LOCALID", "0"},
-                                {"SLURM_NTASKS", "4"},
-                                {"SLURM_STEP_NUM_TASKS", "1"}}))
+  EXPECT_FALSE(base::find_task_place({{"SLURM_JOB_ID", "1234"},
+                                      {"SLURM_STEP_ID", "4294967290"},
+                                      {"SLURM_PROCID", "0"},
+                                      {"SLURM_LOCALID", "0"},
+                                      {"SLURM_NTASKS", "4"},
+                                      {"SLURM_STEP_NUM_TASKS", "1"}}))
       << "the interactive step of salloc";
-  EXPECT_FALSE(find_task_place({{"OMPI_COMM_WORLD_RANK", "0"},
-                                {"OMPI_COMM_WORLD_SIZE", "1"},
-                                {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
-                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}));
+  EXPECT_FALSE(base::find_task_place({{"OMPI_COMM_WORLD_RANK", "0"},
+                                      {"OMPI_COMM_WORLD_SIZE", "1"},
+                                      {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}));
 }
 
 TEST(TaskPlace, SeveralMachinesAreSaid) {
-  EXPECT_EQ(find_task_place(changed(kSlurm, {{"SLURM_STEP_NUM_NODES", "2"}}))
-                ->not_one_machine,
-            "SLURM_STEP_NUM_NODES=2");
-  EXPECT_EQ(find_task_place(changed(kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "4"}}))
-                ->not_one_machine,
-            "OMPI_COMM_WORLD_LOCAL_SIZE=2 of OMPI_COMM_WORLD_SIZE=4");
   EXPECT_EQ(
-      find_task_place({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}})->not_one_machine,
-      "no MPI_LOCALNRANKS");
+      base::find_task_place(changed(kSlurm, {{"SLURM_STEP_NUM_NODES", "2"}}))
+          ->not_one_machine,
+      "SLURM_STEP_NUM_NODES=2");
+  EXPECT_EQ(
+      base::find_task_place(changed(kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "4"}}))
+          ->not_one_machine,
+      "OMPI_COMM_WORLD_LOCAL_SIZE=2 of OMPI_COMM_WORLD_SIZE=4");
+  EXPECT_EQ(base::find_task_place({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}})
+                ->not_one_machine,
+            "no MPI_LOCALNRANKS");
 }
 
 TEST(TaskPlace, ContradictionsAreNamed) {
-  EXPECT_THROW(find_task_place(changed(kSlurm, {{"SLURM_PROCID", "2"}})),
+  EXPECT_THROW(base::find_task_place(changed(kSlurm, {{"SLURM_PROCID", "2"}})),
                ConfigError);
-  EXPECT_THROW(find_task_place(changed(kHydra, {{"PMI_SIZE", "two"}})),
+  EXPECT_THROW(base::find_task_place(changed(kHydra, {{"PMI_SIZE", "two"}})),
                ConfigError);
 }
 
 // This test again, below wrappers that are part of a task.
 TEST(TaskPlace, TheProcessAboveAllTasksIsFoundThroughWrappers) {
   if (std::getenv("LOCKSTEP_TEST_PRINT_PARENT") != nullptr) {
-    std::printf("parent: %s\n", name_task_parent("PMI_RANK").c_str());
+    std::printf("parent: %s\n", base::name_task_parent("PMI_RANK").c_str());
     return;
   }
   const std::string self =

@@ -13,16 +13,17 @@ using testing::environment_of;
 constexpr double kTick = 1e-6;
 
 // Until the activity has taken measurable time.
-void wait_for_the_clock(const TrainingStatusWriter& writer) {
+void wait_for_the_clock(const base::TrainingStatusWriter& writer) {
   while (writer.activity_seconds() < kTick) {
   }
 }
 
 TEST(TrainingStatus, IsAbsentUntilATrainingStarts) {
-  const StatusReader page;
-  const TrainingStatusReader reader(page.fd());
+  const base::StatusReader page;
+  const base::TrainingStatusReader reader(page.fd());
   EXPECT_FALSE(reader.read());
-  auto writer = TrainingStatusWriter::from_environment(environment_of(page));
+  auto writer =
+      base::TrainingStatusWriter::from_environment(environment_of(page));
   EXPECT_FALSE(reader.read());
   writer.start(4, std::nullopt);
   ASSERT_TRUE(reader.read());
@@ -31,42 +32,45 @@ TEST(TrainingStatus, IsAbsentUntilATrainingStarts) {
 }
 
 TEST(TrainingStatus, LeavesTheRestOfTheStatusPageAlone) {
-  const StatusReader page;
-  auto status = StatusWriter::from_environment(environment_of(page));
+  const base::StatusReader page;
+  auto status = base::StatusWriter::from_environment(environment_of(page));
   status.set_step(7);
-  auto writer = TrainingStatusWriter::from_environment(environment_of(page));
+  auto writer =
+      base::TrainingStatusWriter::from_environment(environment_of(page));
   writer.start(9, 3);
-  writer.begin(Activity::kStep);
+  writer.begin(base::Activity::kStep);
   ASSERT_TRUE(page.read());
   EXPECT_EQ(page.read()->step, 7);
   EXPECT_FALSE(status.job_is_lost());
 }
 
 TEST(TrainingStatus, TellsTheActivityAndHowLongItTakes) {
-  const StatusReader page;
-  const TrainingStatusReader reader(page.fd());
-  auto writer = TrainingStatusWriter::from_environment(environment_of(page));
+  const base::StatusReader page;
+  const base::TrainingStatusReader reader(page.fd());
+  auto writer =
+      base::TrainingStatusWriter::from_environment(environment_of(page));
   writer.start(0, std::nullopt);
-  writer.begin(Activity::kStep);
+  writer.begin(base::Activity::kStep);
   EXPECT_EQ(reader.read()->typical_seconds, 0);
   wait_for_the_clock(writer);
   writer.set_num_steps(1);
-  writer.begin(Activity::kStep);
+  writer.begin(base::Activity::kStep);
   const auto training = reader.read();
-  EXPECT_EQ(training->activity, Activity::kStep);
+  EXPECT_EQ(training->activity, base::Activity::kStep);
   EXPECT_EQ(training->num_steps, 1);
   EXPECT_GE(training->typical_seconds, kTick);
   EXPECT_LE(training->activity_seconds, training->typical_seconds + 60);
 }
 
 TEST(TrainingStatus, ACheckpointTakesUntilItsFileIsComplete) {
-  const StatusReader page;
-  const TrainingStatusReader reader(page.fd());
-  auto writer = TrainingStatusWriter::from_environment(environment_of(page));
+  const base::StatusReader page;
+  const base::TrainingStatusReader reader(page.fd());
+  auto writer =
+      base::TrainingStatusWriter::from_environment(environment_of(page));
   writer.start(8, 4);
-  writer.begin(Activity::kSaving);
+  writer.begin(base::Activity::kSaving);
   writer.start_save();
-  writer.begin(Activity::kStep);
+  writer.begin(base::Activity::kStep);
   EXPECT_EQ(reader.read()->saving_seconds, 0);
   EXPECT_EQ(reader.read()->saved_step, 4);
   wait_for_the_clock(writer);
@@ -76,9 +80,10 @@ TEST(TrainingStatus, ACheckpointTakesUntilItsFileIsComplete) {
 }
 
 TEST(TrainingStatus, WorksWithoutLauncher) {
-  TrainingStatusWriter writer = TrainingStatusWriter::from_environment({});
+  base::TrainingStatusWriter writer =
+      base::TrainingStatusWriter::from_environment({});
   writer.start(1, 1);
-  writer.begin(Activity::kStep);
+  writer.begin(base::Activity::kStep);
   EXPECT_GE(writer.activity_seconds(), 0);
 }
 

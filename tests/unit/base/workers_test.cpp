@@ -13,7 +13,7 @@ TEST(Workers, DoEveryItemOnceAndTellHowFarTheyAre) {
   for (const int64_t threads : {0, 1, 4, 100}) {
     std::vector<std::atomic<int>> done(50);
     std::vector<int64_t> told;
-    run_workers(
+    base::run_workers(
         50, threads, [&](int64_t i) { ++done[static_cast<size_t>(i)]; },
         [&](int64_t so_far, int64_t total) {
           EXPECT_EQ(total, 50);
@@ -33,19 +33,19 @@ TEST(Workers, EndWithTheFirstError) {
     if (i == 3) throw std::runtime_error("item 3");
     ++num_done;
   };
-  EXPECT_THROW(run_workers(100, 4, work), std::runtime_error);
+  EXPECT_THROW(base::run_workers(100, 4, work), std::runtime_error);
   // How far other threads get depends on the machine; a single one stops there.
   num_done = 0;
-  EXPECT_THROW(run_workers(100, 1, work), std::runtime_error);
+  EXPECT_THROW(base::run_workers(100, 1, work), std::runtime_error);
   EXPECT_EQ(num_done, 3);
 }
 
 TEST(Workers, AreNoMoreThanItems) {
-  EXPECT_EQ(num_workers(3, 8), 3);
-  EXPECT_EQ(num_workers(8, 3), 3);
-  EXPECT_EQ(num_workers(0, 3), 1);
-  EXPECT_GE(num_workers(1000, 0), 1);
-  EXPECT_LE(num_workers(1000, 0), 16);
+  EXPECT_EQ(base::num_workers(3, 8), 3);
+  EXPECT_EQ(base::num_workers(8, 3), 3);
+  EXPECT_EQ(base::num_workers(0, 3), 1);
+  EXPECT_GE(base::num_workers(1000, 0), 1);
+  EXPECT_LE(base::num_workers(1000, 0), 16);
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST(CheckpointFile, WhatCannotBeSavedIsRefusedBeforeTheOldFileGoes) {
   tree["x"] = 3;
   EXPECT_THROW(save_safetensors(path, tree), ConfigError);
   EXPECT_THROW(save_safetensors(path, Tree(3)), ConfigError);
-  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(base::read_file(path), "old");
 }
 
 TEST(CheckpointFile, DamagedAndMissingFilesAreErrors) {

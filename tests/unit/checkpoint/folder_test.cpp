@@ -25,14 +25,14 @@ class CheckpointFolder : public ::testing::Test {
 
   // Changes a byte of the tensor, so that only a full check finds it.
   void damage(const std::string& name) const {
-    std::string bytes = read_file(folder_.path() / name);
+    std::string bytes = base::read_file(folder_.path() / name);
     const float three = 3;
     bytes[bytes.find(std::string(reinterpret_cast<const char*>(&three), 4))] ^=
         1;
     folder_.write(name, bytes);
   }
 
-  CheckpointQuery query() const {
+  checkpoint::CheckpointQuery query() const {
     return {.folder = folder_.path(),
             .patterns = {"*.pt"},
             .step_key = "progress.step"};
@@ -59,7 +59,7 @@ TEST_F(CheckpointFolder, IsListedByStepNewestFirst) {
   Tree without_step = Tree::dict();
   save_checkpoint(folder_.path() / "stepless.pt", without_step);
   std::vector<std::string> skipped;
-  const auto files = list_checkpoints(
+  const auto files = checkpoint::list_checkpoints(
       query(), [&](const fs::path& path, const std::string& reason) {
         skipped.push_back(path.filename());
         EXPECT_FALSE(reason.empty());
@@ -77,7 +77,7 @@ TEST_F(CheckpointFolder, TheNewestValidOneIsFoundBehindDamagedOnes) {
   save("c.pt", 3);
   damage("c.pt");
   std::vector<std::string> skipped;
-  const auto found = load_latest(
+  const auto found = checkpoint::load_latest(
       query(), [&](const fs::path& path, const std::string& reason) {
         skipped.push_back(path.filename().string() + " " + reason);
       });
@@ -91,16 +91,18 @@ TEST_F(CheckpointFolder, TheNewestValidOneIsFoundBehindDamagedOnes) {
 }
 
 TEST_F(CheckpointFolder, NothingIsFoundWhereNothingIs) {
-  EXPECT_FALSE(load_latest(query()).has_value());
+  EXPECT_FALSE(checkpoint::load_latest(query()).has_value());
   auto nowhere = query();
   nowhere.folder /= "none";
-  EXPECT_FALSE(load_latest(nowhere).has_value());
+  EXPECT_FALSE(checkpoint::load_latest(nowhere).has_value());
 }
 
 TEST_F(CheckpointFolder, OldOnesGoAndNamedOnesStay) {
   for (int i = 1; i <= 5; ++i) save(std::to_string(i) + ".pt", i);
   folder_.write("notes.txt", "mine");
-  EXPECT_EQ(remove_old(query(), {.keep_last = 2, .keep = {"1.pt"}}).size(), 2u);
+  EXPECT_EQ(checkpoint::remove_old(query(), {.keep_last = 2, .keep = {"1.pt"}})
+                .size(),
+            2u);
   EXPECT_EQ(names(),
             (std::vector<std::string>{"1.pt", "4.pt", "5.pt", "notes.txt"}));
 }
@@ -109,15 +111,15 @@ TEST_F(CheckpointFolder, TheLastValidOneIsNeverRemoved) {
   for (int i = 1; i <= 4; ++i) save(std::to_string(i) + ".pt", i);
   damage("3.pt");
   damage("4.pt");
-  remove_old(query(), {.keep_last = 1});
+  checkpoint::remove_old(query(), {.keep_last = 1});
   EXPECT_EQ(names(), (std::vector<std::string>{"2.pt", "4.pt"}));
 }
 
 TEST_F(CheckpointFolder, TemporaryFilesAreNoCheckpoints) {
   save("1.pt", 1);
   folder_.write("2.pt.partial.abcdef", "half");
-  EXPECT_EQ(list_checkpoints(query()).size(), 1u);
-  EXPECT_EQ(remove_leftovers(folder_.path()).size(), 1u);
+  EXPECT_EQ(checkpoint::list_checkpoints(query()).size(), 1u);
+  EXPECT_EQ(base::remove_leftovers(folder_.path()).size(), 1u);
   EXPECT_EQ(names(), std::vector<std::string>{"1.pt"});
 }
 

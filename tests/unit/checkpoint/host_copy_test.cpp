@@ -10,8 +10,10 @@ TEST(HostCopy, CopiesDoNotChangeWithTheirOriginals) {
   const at::Tensor original = torch::zeros({4});
   Tree tree;
   tree["x"] = original;
-  const Tree copied = host_copy(tree, CpuTensors::kCopy);
-  const Tree shared = host_copy(tree, CpuTensors::kShare);
+  const Tree copied =
+      checkpoint::host_copy(tree, checkpoint::CpuTensors::kCopy);
+  const Tree shared =
+      checkpoint::host_copy(tree, checkpoint::CpuTensors::kShare);
   original.fill_(1);
   EXPECT_EQ(copied.at("x").as_tensor().sum().item<float>(), 0);
   EXPECT_EQ(shared.at("x").as_tensor().sum().item<float>(), 4);
@@ -23,7 +25,8 @@ TEST(HostCopy, TiedTensorsStayTied) {
   tree["all"] = flat;
   tree["middle"] = flat.slice(0, 2, 4);
   tree["columns"] = flat.reshape({2, 3}).t();
-  const Tree copied = host_copy(tree, CpuTensors::kCopy);
+  const Tree copied =
+      checkpoint::host_copy(tree, checkpoint::CpuTensors::kCopy);
   copied.at("all").as_tensor().fill_(9);
   EXPECT_EQ(copied.at("middle").as_tensor().sum().item<float>(), 18);
   EXPECT_EQ(copied.at("columns").as_tensor().sizes(),
@@ -35,7 +38,8 @@ TEST(HostCopy, TiedTensorsStayTied) {
 TEST(HostCopy, PartsOfAStorageAreCopiedAlone) {
   Tree tree;
   tree["part"] = torch::arange(100, at::kFloat).slice(0, 1, 100, 50);
-  const Tree copied = host_copy(tree, CpuTensors::kShare);
+  const Tree copied =
+      checkpoint::host_copy(tree, checkpoint::CpuTensors::kShare);
   const at::Tensor& part = copied.at("part").as_tensor();
   EXPECT_EQ(part.storage().nbytes(), 8u);
   EXPECT_EQ(part[1].item<float>(), 51);
@@ -47,7 +51,8 @@ TEST(HostCopy, LazyConjugatesAreResolved) {
   ASSERT_TRUE(number.is_conj());
   Tree tree;
   tree["x"] = number;
-  const Tree copied = host_copy(tree, CpuTensors::kShare);
+  const Tree copied =
+      checkpoint::host_copy(tree, checkpoint::CpuTensors::kShare);
   EXPECT_FALSE(copied.at("x").as_tensor().is_conj());
   EXPECT_TRUE(torch::equal(copied.at("x").as_tensor(), number.resolve_conj()));
 }

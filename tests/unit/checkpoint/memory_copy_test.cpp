@@ -18,14 +18,15 @@ TEST(MemoryCopy, CopiesEveryByteAndNoOther) {
     for (const bool is_new : {false, true}) {
       std::vector<uint8_t> to(size + 2, 7);
       const size_t half = size / 2;
-      copy_all(std::vector<MemoryCopy>{{.to = to.data() + 1,
-                                        .from = from.data(),
-                                        .num_bytes = half,
-                                        .is_new = is_new},
-                                       {.to = to.data() + 1 + half,
-                                        .from = from.data() + half,
-                                        .num_bytes = size - half,
-                                        .is_new = is_new}});
+      checkpoint::copy_all(
+          std::vector<checkpoint::MemoryCopy>{{.to = to.data() + 1,
+                                               .from = from.data(),
+                                               .num_bytes = half,
+                                               .is_new = is_new},
+                                              {.to = to.data() + 1 + half,
+                                               .from = from.data() + half,
+                                               .num_bytes = size - half,
+                                               .is_new = is_new}});
       EXPECT_EQ(to.front(), 7);
       EXPECT_EQ(to.back(), 7);
       EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin() + 1));

@@ -24,11 +24,12 @@ using torch::Tensor;
 // Memory of this process, the largest since the last call of
 // forget_peak_memory().
 int64_t peak_memory() {
-  for (const std::string& line : split(read_file("/proc/self/status"), '\n')) {
-    const auto words = split(line, '\t');
+  for (const std::string& line :
+       base::split(base::read_file("/proc/self/status"), '\n')) {
+    const auto words = base::split(line, '\t');
     if (words[0] != "VmHWM:") continue;
-    const auto text = trim(words[1]);
-    return 1024 * *parse_integer(text.substr(0, text.find(' ')));
+    const auto text = base::trim(words[1]);
+    return 1024 * *base::parse_integer(text.substr(0, text.find(' ')));
   }
   return 0;
 }
@@ -52,7 +53,7 @@ TEST(WeightFiles, TakeLittleMoreMemoryThanTheirTensors) {
     forget_peak_memory();
     const int64_t before = peak_memory();
     const auto used = [&] { return peak_memory() - before; };
-    const WeightFiles files(folder.path() / name);
+    const checkpoint::WeightFiles files(folder.path() / name);
     files.content_hash();
     EXPECT_LT(used(), kRoom);  // A file with checksums was read completely.
     std::vector<Tensor> tensors;
@@ -81,7 +82,7 @@ TEST(WeightFiles, AFileCutOffLaterIsAnErrorThatNamesIt) {
   save_checkpoint(folder.path() / "a.pt", tree);
   for (const char* name : {"a.safetensors", "a.pt"}) {
     const fs::path path = folder.path() / name;
-    const WeightFiles files(path);
+    const checkpoint::WeightFiles files(path);
     fs::resize_file(path, 200'000);
     for (const std::string& message :
          {refusal<IoError>([&] { files.get("a"); }),
@@ -100,14 +101,15 @@ TEST(WeightFiles, TensorsThatRepeatTheirNumbersEndlesslyAreRefused) {
   Tree tree;
   tree["small"] = torch::ones({1}).expand({1000});
   save_checkpoint(folder.path() / "a.pt", tree);
-  EXPECT_TRUE(WeightFiles(folder.path() / "a.pt")
+  EXPECT_TRUE(checkpoint::WeightFiles(folder.path() / "a.pt")
                   .get("small")
                   .equal(torch::ones(1000)));
   tree["large"] = torch::ones({1}).expand({int64_t{1} << 40});
   save_checkpoint(folder.path() / "b.pt", tree);
-  EXPECT_TRUE(contains(
-      refusal<FormatError>([&] { WeightFiles(folder.path() / "b.pt"); }),
-      "'large'"));
+  EXPECT_TRUE(contains(refusal<FormatError>([&] {
+                         checkpoint::WeightFiles(folder.path() / "b.pt");
+                       }),
+                       "'large'"));
 }
 
 TEST(WeightFiles, GiveSingleRows) {
@@ -117,7 +119,7 @@ TEST(WeightFiles, GiveSingleRows) {
   tree["a"] = whole;
   tree["turned"] = whole.transpose(0, 1);
   save_checkpoint(folder.path() / "a.pt", tree);
-  const WeightFiles files(folder.path() / "a.pt");
+  const checkpoint::WeightFiles files(folder.path() / "a.pt");
   EXPECT_TRUE(files.row("a", 4).equal(whole[4]));
   EXPECT_TRUE(files.row("turned", 1).equal(whole.transpose(0, 1)[1]));
   EXPECT_THROW(files.row("a", 5), ConfigError);

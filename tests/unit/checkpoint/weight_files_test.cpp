@@ -24,13 +24,13 @@ using torch::Tensor;
 
 struct UninitialisedNet : torch::nn::Module {
   UninitialisedNet() {
-    const UninitialisedWeights weights_come_later;
-    linear = register_module("linear", Linear(300, 200));
-    norm = register_module("norm", LayerNorm(200));
+    const nn::UninitialisedWeights weights_come_later;
+    linear = register_module("linear", nn::Linear(300, 200));
+    norm = register_module("norm", nn::LayerNorm(200));
     count = register_buffer("count", torch::zeros({}, at::kLong));
   }
-  Linear linear{nullptr};
-  LayerNorm norm{nullptr};
+  nn::Linear linear{nullptr};
+  nn::LayerNorm norm{nullptr};
   Tensor count;
 };
 
@@ -91,7 +91,7 @@ TEST(WeightFiles, GiveTheSameTensorsInEveryLayout) {
   std::set<std::string> hashes;
   for (const fs::path& path : write_all(folder)) {
     SCOPED_TRACE(path);
-    const WeightFiles files(path);
+    const checkpoint::WeightFiles files(path);
     EXPECT_EQ(files.names(),
               (std::vector<std::string>{"count", "linear.bias", "linear.weight",
                                         "norm.bias", "norm.weight"}));
@@ -113,7 +113,7 @@ TEST(WeightFiles, GiveTensorsThatOutliveThem) {
   const TempDir folder;
   Tensor tensor;
   {
-    const WeightFiles files(write_all(folder).front());
+    const checkpoint::WeightFiles files(write_all(folder).front());
     tensor = files.get("linear.weight");
   }
   EXPECT_TRUE(tensor.equal(weights().at("linear.weight").as_tensor()));
@@ -133,7 +133,8 @@ TEST(WeightFiles, ReadTensorsAtOddPlacesAndWithStrides) {
   bytes += header + "\1\2\3";
   const std::array<float, 2> numbers = {0.5F, -2};
   bytes.append(reinterpret_cast<const char*>(numbers.data()), 8);
-  const WeightFiles unaligned(folder.write("odd.safetensors", bytes));
+  const checkpoint::WeightFiles unaligned(
+      folder.write("odd.safetensors", bytes));
   EXPECT_TRUE(unaligned.get("b").equal(torch::tensor({0.5F, -2.0F})));
   EXPECT_TRUE(unaligned.load("b", at::kCPU).equal(unaligned.get("b")));
 
@@ -142,7 +143,7 @@ TEST(WeightFiles, ReadTensorsAtOddPlacesAndWithStrides) {
   views["turned"] = whole.t();
   views["part"] = whole.narrow(0, 5, 7);
   save_checkpoint(folder.path() / "views.pt", views);
-  const WeightFiles files(folder.path() / "views.pt");
+  const checkpoint::WeightFiles files(folder.path() / "views.pt");
   for (const char* name : {"turned", "part"}) {
     const Tensor expected = views.at(name).as_tensor();
     EXPECT_TRUE(files.get(name).equal(expected)) << name;
@@ -155,7 +156,8 @@ TEST(WeightFiles, ReadTensorsAtOddPlacesAndWithStrides) {
     packed[name] = views.at(name).as_tensor().contiguous();
   }
   save_safetensors(folder.path() / "packed.safetensors", packed);
-  EXPECT_EQ(WeightFiles(folder.path() / "packed.safetensors").content_hash(),
+  EXPECT_EQ(checkpoint::WeightFiles(folder.path() / "packed.safetensors")
+                .content_hash(),
             files.content_hash());
 }
 
@@ -164,7 +166,7 @@ TEST(WeightFiles, LoadTensorsLargerThanAPiece) {
   Tree tree;
   tree["large"] = torch::arange(9'000'001).to(at::kFloat);  // 34 MiB
   save_safetensors(folder.path() / "a.safetensors", tree);
-  const WeightFiles files(folder.path() / "a.safetensors");
+  const checkpoint::WeightFiles files(folder.path() / "a.safetensors");
   const Tensor expected = tree.at("large").as_tensor();
   EXPECT_TRUE(files.load("large", at::kCPU).equal(expected));
   EXPECT_TRUE(files.load("large", at::kDouble).equal(expected.to(at::kDouble)));
@@ -175,7 +177,8 @@ TEST(WeightFiles, HashChangesWithNamesTypesShapesAndNumbers) {
   const TempDir folder;
   const auto hash = [&](const Tree& tree) {
     save_safetensors(folder.path() / "a.safetensors", tree);
-    return WeightFiles(folder.path() / "a.safetensors").content_hash();
+    return checkpoint::WeightFiles(folder.path() / "a.safetensors")
+        .content_hash();
   };
   Tree tree;
   tree["a"] = torch::zeros({2, 3});
@@ -203,44 +206,47 @@ TEST(WeightFiles, HashIsRememberedUntilTheFileChanges) {
   Tree tree;
   tree["a"] = torch::zeros({3});
   save_safetensors(file, tree);
-  const std::string first = WeightFiles(file).content_hash(notes);
+  const std::string first = checkpoint::WeightFiles(file).content_hash(notes);
   const fs::path note = fs::directory_iterator(notes)->path();
-  EXPECT_EQ(read_file(note), first);
+  EXPECT_EQ(base::read_file(note), first);
   // A note is believed: the file is not read.
   const std::string made_up(64, 'e');
   folder.write("notes/" + note.filename().string(), made_up);
-  EXPECT_EQ(WeightFiles(file).content_hash(notes), made_up);
+  EXPECT_EQ(checkpoint::WeightFiles(file).content_hash(notes), made_up);
   folder.write("notes/" + note.filename().string(), "cut o");
-  EXPECT_EQ(WeightFiles(file).content_hash(notes), first);
+  EXPECT_EQ(checkpoint::WeightFiles(file).content_hash(notes), first);
   folder.write("notes/" + note.filename().string(), made_up);
   tree["a"] = torch::ones({3});
   save_safetensors(file, tree);
   fs::last_write_time(file,
                       fs::last_write_time(file) + std::chrono::seconds(1));
-  const std::string second = WeightFiles(file).content_hash(notes);
+  const std::string second = checkpoint::WeightFiles(file).content_hash(notes);
   EXPECT_NE(second, made_up);
   EXPECT_NE(second, first);
   // A folder that cannot be made costs the note alone.
-  EXPECT_EQ(WeightFiles(file).content_hash(file / "notes"), second);
+  EXPECT_EQ(checkpoint::WeightFiles(file).content_hash(file / "notes"), second);
 }
 
 TEST(WeightFiles, SayWhatIsNotThere) {
   const TempDir folder;
   write_all(folder);
-  EXPECT_THROW(WeightFiles(folder.path() / "absent.safetensors"), IoError);
+  EXPECT_THROW(checkpoint::WeightFiles(folder.path() / "absent.safetensors"),
+               IoError);
   fs::create_directory(folder.path() / "empty");
-  const std::string empty =
-      refusal<ConfigError>([&] { WeightFiles(folder.path() / "empty"); });
+  const std::string empty = refusal<ConfigError>(
+      [&] { checkpoint::WeightFiles(folder.path() / "empty"); });
   EXPECT_TRUE(contains(empty, "model.safetensors.index.json")) << empty;
 
   const fs::path shards = folder.path() / "sharded";
   fs::rename(shards / "two.safetensors", shards / "gone");
-  const std::string shard = refusal<IoError>([&] { WeightFiles{shards}; });
+  const std::string shard =
+      refusal<IoError>([&] { checkpoint::WeightFiles{shards}; });
   EXPECT_TRUE(contains(shard, "model.safetensors.index.json")) << shard;
   EXPECT_TRUE(contains(shard, "two.safetensors")) << shard;
 
   fs::copy(shards / "one.safetensors", shards / "two.safetensors");
-  const std::string tensor = refusal<FormatError>([&] { WeightFiles{shards}; });
+  const std::string tensor =
+      refusal<FormatError>([&] { checkpoint::WeightFiles{shards}; });
   EXPECT_TRUE(contains(tensor, "model.safetensors.index.json")) << tensor;
   EXPECT_TRUE(contains(tensor, "two.safetensors")) << tensor;
   EXPECT_TRUE(contains(tensor, "'linear.bias'")) << tensor;
@@ -254,15 +260,18 @@ TEST(WeightFiles, RefuseDamagedFiles) {
         R"({"weight_map": {"a": ".."}})", R"({"weight_map": {"a": ""}})",
         R"({"weight_map": {}})"}) {
     const auto path = folder.write("model.safetensors.index.json", index);
-    const std::string text = refusal<FormatError>([&] { WeightFiles{path}; });
+    const std::string text =
+        refusal<FormatError>([&] { checkpoint::WeightFiles{path}; });
     EXPECT_TRUE(contains(text, "index.json")) << index << ": " << text;
   }
   // A byte of a tensor: the checksum of torch files tells.
   write_all(folder);
-  std::string bytes = read_file(folder.path() / "torch" / "pytorch_model.bin");
+  std::string bytes =
+      base::read_file(folder.path() / "torch" / "pytorch_model.bin");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   const auto path = folder.write("damaged.bin", bytes);
-  const std::string text = refusal<FormatError>([&] { WeightFiles{path}; });
+  const std::string text =
+      refusal<FormatError>([&] { checkpoint::WeightFiles{path}; });
   EXPECT_TRUE(contains(text, "damaged.bin")) << text;
 }
 
@@ -275,7 +284,8 @@ TEST(FillModule, PutsTensorsInPlaceInTheAskedType) {
          {std::optional<at::ScalarType>(), std::optional(at::kFloat),
           std::optional(at::kHalf)}) {
       UninitialisedNet net;
-      const auto report = fill_module(net, WeightFiles(path), {.dtype = dtype});
+      const auto report = checkpoint::fill_module(
+          net, checkpoint::WeightFiles(path), {.dtype = dtype});
       EXPECT_EQ(report.num_loaded, 5);
       const Tensor weight = net.named_parameters()["linear.weight"];
       const auto wanted = dtype.value_or(at::kBFloat16);
@@ -303,17 +313,17 @@ TEST(FillModule, MapsNamesAndIgnoresWhatNobodyMisses) {
   }
   published["head.weight"] = torch::zeros({2});
   save_safetensors(folder.path() / "a.safetensors", published);
-  const WeightFiles files(folder.path() / "a.safetensors");
+  const checkpoint::WeightFiles files(folder.path() / "a.safetensors");
   UninitialisedNet net;
-  FillConfig config{.name_in_file = [](const std::string& name) {
+  checkpoint::FillConfig config{.name_in_file = [](const std::string& name) {
     return std::optional("model." + name);
   }};
-  const std::string unknown =
-      refusal<ConfigError>([&] { fill_module(net, files, config); });
+  const std::string unknown = refusal<ConfigError>(
+      [&] { checkpoint::fill_module(net, files, config); });
   EXPECT_TRUE(contains(unknown, "head.weight")) << unknown;
   EXPECT_TRUE(contains(unknown, "a.safetensors")) << unknown;
   config.ignored_prefixes = {"head."};
-  EXPECT_EQ(fill_module(net, files, config).num_loaded, 5);
+  EXPECT_EQ(checkpoint::fill_module(net, files, config).num_loaded, 5);
   // A parameter without a place in the file keeps what it has.
   config.ignored_prefixes = {"head.", "model.count"};
   config.name_in_file =
@@ -322,7 +332,7 @@ TEST(FillModule, MapsNamesAndIgnoresWhatNobodyMisses) {
     return "model." + name;
   };
   net.count.fill_(11);
-  EXPECT_EQ(fill_module(net, files, config).num_loaded, 4);
+  EXPECT_EQ(checkpoint::fill_module(net, files, config).num_loaded, 4);
   EXPECT_EQ(net.count.item<int64_t>(), 11);
 }
 
@@ -338,8 +348,10 @@ TEST(FillModule, NamesWhatDoesNotFitAndChangesNothing) {
   save_safetensors(folder.path() / "a.safetensors", Tree(without));
   UninitialisedNet net;
   net.count.fill_(11);
-  const std::string text = refusal<ConfigError>(
-      [&] { fill_module(net, WeightFiles(folder.path() / "a.safetensors")); });
+  const std::string text = refusal<ConfigError>([&] {
+    checkpoint::fill_module(
+        net, checkpoint::WeightFiles(folder.path() / "a.safetensors"));
+  });
   EXPECT_TRUE(contains(text, "linear.weight: file [2, 3], module [200, 300]"))
       << text;
   EXPECT_TRUE(contains(text, "missing in the checkpoint: norm.bias")) << text;

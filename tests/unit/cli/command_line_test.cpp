@@ -29,16 +29,16 @@ struct Parsed {
   }
 
   Made recipe;
-  CommandLine line{Purpose::kTrain, recipe};
+  cli::CommandLine line{Purpose::kTrain, recipe};
 };
 
 TEST(CommandLine, AGivenWarmUpReplacesTheRecipesInTheOtherUnit) {
-  const Parsed<ScribbleRecipe> epochs({});
+  const Parsed<recipes::ScribbleRecipe> epochs({});
   EXPECT_EQ(epochs.optimization().warmup_epochs, 5);
-  const Parsed<ScribbleRecipe> steps({"--warmup_steps=7"});
+  const Parsed<recipes::ScribbleRecipe> steps({"--warmup_steps=7"});
   EXPECT_EQ(steps.optimization().warmup_steps, 7);
   EXPECT_EQ(steps.optimization().warmup_epochs, 0);
-  const Parsed<AtlasRecipe> atlas({"--warmup_epochs=2"});
+  const Parsed<recipes::AtlasRecipe> atlas({"--warmup_epochs=2"});
   EXPECT_EQ(atlas.optimization().warmup_steps, 0);
   EXPECT_EQ(atlas.optimization().warmup_epochs, 2);
 }
@@ -47,22 +47,25 @@ TEST(CommandLine, AWarmUpFlagReplacesAFilesInTheOtherUnit) {
   const TempDir folder;
   const std::string file =
       "--config=" + folder.write("a.yaml", "warmup_epochs: 2\n");
-  const Parsed<TinyRecipe> from_file({file});
+  const Parsed<recipes::TinyRecipe> from_file({file});
   EXPECT_EQ(from_file.optimization().warmup_epochs, 2);
-  const Parsed<TinyRecipe> from_flag({file, "--warmup_steps=7"});
+  const Parsed<recipes::TinyRecipe> from_flag({file, "--warmup_steps=7"});
   EXPECT_EQ(from_flag.optimization().warmup_steps, 7);
   EXPECT_EQ(from_flag.optimization().warmup_epochs, 0);
   const std::string both = config_error([&] {
-    const Parsed<TinyRecipe> parsed({"--warmup_epochs=1", "--warmup_steps=7"});
+    const Parsed<recipes::TinyRecipe> parsed(
+        {"--warmup_epochs=1", "--warmup_steps=7"});
   });
   EXPECT_TRUE(contains(both, "both given")) << both;
 }
 
 TEST(CommandLine, TheWarmUpFlagToChangeIsTheOneInUse) {
-  EXPECT_STREQ(warmup_flag(Parsed<ScribbleRecipe>({}).optimization()),
-               "--warmup_epochs");
-  EXPECT_STREQ(warmup_flag(Parsed<TinyRecipe>({}).optimization()),
-               "--warmup_steps");
+  EXPECT_STREQ(
+      engine::warmup_flag(Parsed<recipes::ScribbleRecipe>({}).optimization()),
+      "--warmup_epochs");
+  EXPECT_STREQ(
+      engine::warmup_flag(Parsed<recipes::TinyRecipe>({}).optimization()),
+      "--warmup_steps");
 }
 
 // A run folder of tiny with a checkpoint that has its settings.
@@ -104,7 +107,7 @@ TEST(CommandLine, ADamagedConfigFileIsReplacedByTheNewestCheckpointsSettings) {
         std::string("lr: 0.25\n")}) {
     SCOPED_TRACE(damaged);
     const SavedRun run(damaged);
-    const Parsed<TinyRecipe> resumed(run.resume());
+    const Parsed<recipes::TinyRecipe> resumed(run.resume());
     EXPECT_EQ(resumed.optimization().lr, 0.125);
     EXPECT_EQ(resumed.line.config().epochs, 9);
     EXPECT_EQ(resumed.line.settings_source(), run.path(7).string());
@@ -116,7 +119,7 @@ TEST(CommandLine, ADamagedConfigFileIsReplacedByTheNewestCheckpointsSettings) {
 
 TEST(CommandLine, AWholeConfigFileCountsMoreThanTheCheckpoints) {
   const SavedRun run("# recipe: tiny\nlr: 0.25\n");
-  const Parsed<TinyRecipe> resumed(run.resume());
+  const Parsed<recipes::TinyRecipe> resumed(run.resume());
   EXPECT_EQ(resumed.optimization().lr, 0.25);
   EXPECT_EQ(resumed.line.settings_note(), "");
 }
@@ -128,7 +131,7 @@ TEST(CommandLine, AMissingConfigFileIsReplacedTooAndFlagsStillWin) {
   run.temp.write("checkpoint_step_7.pt", "cut off");
   Words flags = run.resume();
   flags.push_back("--epochs=3");
-  const Parsed<TinyRecipe> resumed(flags);
+  const Parsed<recipes::TinyRecipe> resumed(flags);
   EXPECT_EQ(resumed.optimization().lr, 0.5);
   EXPECT_EQ(resumed.line.config().epochs, 3);
   EXPECT_EQ(resumed.line.settings_source(), run.path(5).string());
@@ -138,7 +141,7 @@ TEST(CommandLine, WithoutASoundCheckpointTheDamageIsTheError) {
   const TempDir folder;
   folder.write("config.yaml", "# recipe: tiny\nlr: [0.25\n");
   const std::string text = config_error([&] {
-    const Parsed<TinyRecipe> parsed(
+    const Parsed<recipes::TinyRecipe> parsed(
         {"--resume=latest", "--save_dir=" + folder.path().string()});
   });
   EXPECT_TRUE(contains(text, "config.yaml")) << text;
@@ -146,8 +149,8 @@ TEST(CommandLine, WithoutASoundCheckpointTheDamageIsTheError) {
 
 TEST(CommandLine, AConfigFileOfAnotherRecipeIsRefused) {
   const SavedRun run("# recipe: dit\nlr: 0.25\n");
-  const std::string text =
-      config_error([&] { const Parsed<TinyRecipe> parsed(run.resume()); });
+  const std::string text = config_error(
+      [&] { const Parsed<recipes::TinyRecipe> parsed(run.resume()); });
   EXPECT_TRUE(contains(text, "is not of the recipe tiny")) << text;
 }
 

@@ -11,17 +11,17 @@ namespace {
 using testing::config_error;
 using testing::contains;
 
-const Environment kSecondOfFour = {{"WORLD_SIZE", "4"},
-                                   {"RANK", "1"},
-                                   {"LOCAL_RANK", "1"},
-                                   {"MASTER_ADDR", "127.0.0.1"},
-                                   {"MASTER_PORT", "29400"}};
+const base::Environment kSecondOfFour = {{"WORLD_SIZE", "4"},
+                                         {"RANK", "1"},
+                                         {"LOCAL_RANK", "1"},
+                                         {"MASTER_ADDR", "127.0.0.1"},
+                                         {"MASTER_PORT", "29400"}};
 
 std::string refusal(const std::vector<std::string>& words,
-                    const Environment& environment) {
+                    const base::Environment& environment) {
   return config_error([&] {
     const testing::Flags flags(words);
-    check_launch_words(flags.config.launch, environment);
+    cli::check_launch_words(flags.config.launch, environment);
   });
 }
 
@@ -48,10 +48,10 @@ TEST(LaunchWords, AContradictionNamesBothSides) {
 }
 
 TEST(LaunchWords, TasksOfMpirunHaveASizeToo) {
-  const Environment task = {{"OMPI_COMM_WORLD_RANK", "1"},
-                            {"OMPI_COMM_WORLD_SIZE", "2"},
-                            {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  const base::Environment task = {{"OMPI_COMM_WORLD_RANK", "1"},
+                                  {"OMPI_COMM_WORLD_SIZE", "2"},
+                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                  {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
   EXPECT_EQ(refusal({"--world_size=2", "--local_rank=1"}, task), "");
   const std::string text = refusal({"--world_size=4"}, task);
   EXPECT_TRUE(
@@ -86,7 +86,8 @@ TEST(LaunchWords, WithoutALauncherTheyGiveAWorldOfOne) {
 }
 
 TEST(LaunchWords, AnUnknownKindOfAddressIsAnError) {
-  for (const Environment& environment : {Environment{}, kSecondOfFour}) {
+  for (const base::Environment& environment :
+       {base::Environment{}, kSecondOfFour}) {
     const std::string text = refusal({"--dist_url=udp://x"}, environment);
     EXPECT_TRUE(contains(text, "udp://x")) << text;
     EXPECT_TRUE(contains(text, "env://")) << text;

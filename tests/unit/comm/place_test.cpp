@@ -7,17 +7,18 @@
 namespace lockstep {
 namespace {
 
-const Environment kSecondOfTwo = {{"RANK", "1"},
-                                  {"WORLD_SIZE", "2"},
-                                  {"LOCAL_RANK", "1"},
-                                  {"LOCAL_WORLD_SIZE", "2"},
-                                  {"MASTER_ADDR", "127.0.0.1"},
-                                  {"MASTER_PORT", "29500"}};
+const base::Environment kSecondOfTwo = {{"RANK", "1"},
+                                        {"WORLD_SIZE", "2"},
+                                        {"LOCAL_RANK", "1"},
+                                        {"LOCAL_WORLD_SIZE", "2"},
+                                        {"MASTER_ADDR", "127.0.0.1"},
+                                        {"MASTER_PORT", "29500"}};
 
-std::string error_of(Environment environment, const Environment& changes) {
+std::string error_of(base::Environment environment,
+                     const base::Environment& changes) {
   for (const auto& [name, value] : changes) environment[name] = value;
   try {
-    place_from_environment(environment);
+    comm::place_from_environment(environment);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -25,7 +26,7 @@ std::string error_of(Environment environment, const Environment& changes) {
 }
 
 TEST(Place, ReadsTorchrunsVariables) {
-  const Place place = place_from_environment(kSecondOfTwo);
+  const comm::Place place = comm::place_from_environment(kSecondOfTwo);
   EXPECT_EQ(place.rank, 1);
   EXPECT_EQ(place.world_size, 2);
   EXPECT_EQ(place.local_rank, 1);
@@ -35,22 +36,22 @@ TEST(Place, ReadsTorchrunsVariables) {
 }
 
 TEST(Place, WithoutVariablesIsAWorldOfOne) {
-  const Place place = place_from_environment({});
+  const comm::Place place = comm::place_from_environment({});
   EXPECT_EQ(place.rank, 0);
   EXPECT_EQ(place.world_size, 1);
 }
 
 TEST(Place, AWorldOfOneNeedsNoAddress) {
-  EXPECT_EQ(
-      place_from_environment({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).world_size,
-      1);
+  EXPECT_EQ(comm::place_from_environment({{"RANK", "0"}, {"WORLD_SIZE", "1"}})
+                .world_size,
+            1);
 }
 
 TEST(Place, LocalRankFollowsFromRankWhenUnset) {
-  Environment environment = kSecondOfTwo;
+  base::Environment environment = kSecondOfTwo;
   environment.erase("LOCAL_RANK");
   environment.erase("LOCAL_WORLD_SIZE");
-  EXPECT_EQ(place_from_environment(environment).local_rank, 1);
+  EXPECT_EQ(comm::place_from_environment(environment).local_rank, 1);
 }
 
 TEST(Place, NamesTheMissingVariable) {
@@ -83,13 +84,13 @@ TEST(Place, NamesContradictions) {
             "or unset it");
 }
 
-const Environment kSecondTask = {
+const base::Environment kSecondTask = {
     {"SLURM_JOB_ID", "1234"},      {"SLURM_STEP_ID", "0"},
     {"SLURM_PROCID", "1"},         {"SLURM_LOCALID", "1"},
     {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NUM_NODES", "1"}};
 
 TEST(Place, OfATaskOfSrunComesFromItsVariables) {
-  const Place place = place_from_environment(kSecondTask);
+  const comm::Place place = comm::place_from_environment(kSecondTask);
   EXPECT_EQ(place.rank, 1);
   EXPECT_EQ(place.world_size, 2);
   EXPECT_EQ(place.local_rank, 1);
@@ -99,16 +100,18 @@ TEST(Place, OfATaskOfSrunComesFromItsVariables) {
 }
 
 TEST(Place, TasksOfOneStepMeetAtTheSamePortsAndOthersDoNot) {
-  Environment first = kSecondTask;
+  base::Environment first = kSecondTask;
   first["SLURM_PROCID"] = "0";
   first["SLURM_LOCALID"] = "0";
-  Environment other_step = kSecondTask;
+  base::Environment other_step = kSecondTask;
   other_step["SLURM_STEP_ID"] = "1";
-  const Place place = place_from_environment(kSecondTask);
-  EXPECT_EQ(place_from_environment(first).store_ports, place.store_ports);
-  EXPECT_EQ(place_from_environment(first).store_secret, place.store_secret);
-  EXPECT_NE(place_from_environment(other_step).store_ports, place.store_ports);
-  EXPECT_NE(place_from_environment(other_step).store_secret,
+  const comm::Place place = comm::place_from_environment(kSecondTask);
+  EXPECT_EQ(comm::place_from_environment(first).store_ports, place.store_ports);
+  EXPECT_EQ(comm::place_from_environment(first).store_secret,
+            place.store_secret);
+  EXPECT_NE(comm::place_from_environment(other_step).store_ports,
+            place.store_ports);
+  EXPECT_NE(comm::place_from_environment(other_step).store_secret,
             place.store_secret);
   for (const int port : place.store_ports) {
     EXPECT_GE(port, 10000);
@@ -117,11 +120,11 @@ TEST(Place, TasksOfOneStepMeetAtTheSamePortsAndOthersDoNot) {
 }
 
 TEST(Place, ThePortOfAJobScriptIsUsed) {
-  Environment environment = kSecondTask;
+  base::Environment environment = kSecondTask;
   environment["MASTER_ADDR"] = "localhost";
   environment["MASTER_PORT"] = "29500";
   environment["WORLD_SIZE"] = "2";
-  const Place place = place_from_environment(environment);
+  const comm::Place place = comm::place_from_environment(environment);
   EXPECT_EQ(place.master_addr, "localhost");
   EXPECT_EQ(place.store_ports, std::vector<int>{29500});
   EXPECT_EQ(error_of(environment, {{"WORLD_SIZE", "4"}}),
@@ -130,11 +133,11 @@ TEST(Place, ThePortOfAJobScriptIsUsed) {
 }
 
 TEST(Place, TorchrunsVariablesGoBeforeThoseOfSrun) {
-  Environment environment = kSecondOfTwo;
+  base::Environment environment = kSecondOfTwo;
   environment.insert(kSecondTask.begin(), kSecondTask.end());
   environment["SLURM_STEP_NUM_TASKS"] = "8";
-  EXPECT_EQ(place_from_environment(environment).world_size, 2);
-  EXPECT_TRUE(place_from_environment(environment).store_ports.empty());
+  EXPECT_EQ(comm::place_from_environment(environment).world_size, 2);
+  EXPECT_TRUE(comm::place_from_environment(environment).store_ports.empty());
 }
 
 TEST(Place, TasksOnSeveralMachinesAreRefused) {
@@ -147,22 +150,22 @@ TEST(Place, TasksOnSeveralMachinesAreRefused) {
 
 // srun --gpus-per-task 1 shows each task its own GPU, by whatever number.
 TEST(Place, ATaskThatSeesOneGpuUsesIt) {
-  Environment environment = kSecondTask;
+  base::Environment environment = kSecondTask;
   environment["CUDA_VISIBLE_DEVICES"] = "1";
-  EXPECT_EQ(place_from_environment(environment).local_rank, 0);
+  EXPECT_EQ(comm::place_from_environment(environment).local_rank, 0);
   environment["CUDA_VISIBLE_DEVICES"] = "0,1";
-  EXPECT_EQ(place_from_environment(environment).local_rank, 1);
+  EXPECT_EQ(comm::place_from_environment(environment).local_rank, 1);
 }
 
 TEST(Place, TimeoutComesFromEitherVariable) {
-  EXPECT_EQ(collective_timeout_seconds({}), 600);
-  EXPECT_EQ(collective_timeout_seconds({{"NCCL_TIMEOUT", "30"}}), 30);
-  EXPECT_EQ(collective_timeout_seconds(
+  EXPECT_EQ(base::collective_timeout_seconds({}), 600);
+  EXPECT_EQ(base::collective_timeout_seconds({{"NCCL_TIMEOUT", "30"}}), 30);
+  EXPECT_EQ(base::collective_timeout_seconds(
                 {{"NCCL_TIMEOUT", "30"}, {"TORCH_DISTRIBUTED_TIMEOUT", "7.5"}}),
             7.5);
-  EXPECT_THROW(collective_timeout_seconds({{"NCCL_TIMEOUT", "soon"}}),
+  EXPECT_THROW(base::collective_timeout_seconds({{"NCCL_TIMEOUT", "soon"}}),
                ConfigError);
-  EXPECT_THROW(collective_timeout_seconds({{"NCCL_TIMEOUT", "-1"}}),
+  EXPECT_THROW(base::collective_timeout_seconds({{"NCCL_TIMEOUT", "-1"}}),
                ConfigError);
 }
 

@@ -15,14 +15,15 @@ using Words = std::vector<std::string>;
 
 SampleValues parsed(const Words& words) {
   Sample sample;
-  parse_command(sample.options, words);
+  config::parse_command(sample.options, words);
   return sample.values;
 }
 
 // Also: nothing has changed.
 void expect_flag_error(const Words& words, const Words& essential) {
   Sample sample;
-  expect_config_error([&] { parse_command(sample.options, words); }, essential);
+  expect_config_error([&] { config::parse_command(sample.options, words); },
+                      essential);
   EXPECT_EQ(sample.values, SampleValues{});
   EXPECT_EQ(sample.options.source("output_dir"), Source::kDefault);
 }
@@ -60,7 +61,7 @@ TEST(Flags, UniqueBeginningsAreAccepted) {
 TEST(Flags, SeveralSpellingsOfOneSettingAreNotAmbiguous) {
   Sample sample;
   sample.options.add_alias("output_dir", "output_folder");
-  parse_command(sample.options, {"--output", "x"});
+  config::parse_command(sample.options, {"--output", "x"});
   EXPECT_EQ(sample.values.output_dir, "x");
 }
 
@@ -70,7 +71,7 @@ TEST(Flags, AnExactNameWinsOverLongerOnes) {
   Options options;
   options.add("steps", steps, "");
   options.add("steps_per_epoch", steps_per_epoch, "");
-  parse_command(options, {"--steps", "3"});
+  config::parse_command(options, {"--steps", "3"});
   EXPECT_EQ(steps, 3);
   EXPECT_EQ(steps_per_epoch, 0);
 }
@@ -180,7 +181,7 @@ TEST(Flags, BoolsAloneNegatedAndWithValue) {
 
 TEST(Flags, ABoolLeavesOtherWordsAlone) {
   Sample sample;
-  const ParsedCommand command = parse_command(
+  const config::ParsedCommand command = config::parse_command(
       sample.options, {"--use_amp", "train", "--no_use_amp", "1"});
   EXPECT_EQ(command.positionals, (Words{"train", "1"}));
   EXPECT_FALSE(sample.values.use_amp);
@@ -234,7 +235,7 @@ TEST(Flags, AMissingValueIsAnError) {
 
 TEST(Flags, WordsWithoutDashesArePositionals) {
   Sample sample;
-  const ParsedCommand command = parse_command(
+  const config::ParsedCommand command = config::parse_command(
       sample.options, {"jit", "--lr", "0.5", "more", "-3", "--", "--lr", "x"});
   EXPECT_EQ(command.positionals, (Words{"jit", "more", "-3", "--lr", "x"}));
   EXPECT_EQ(sample.values.lr, 0.5);
@@ -246,18 +247,20 @@ TEST(Flags, HelpWinsOverEverythingAndAppliesNothing) {
   for (const char* word : {"--help", "-h"}) {
     Sample sample;
     EXPECT_TRUE(
-        parse_command(sample.options, {"--lr", "0.5", "--bad", word}).help);
+        config::parse_command(sample.options, {"--lr", "0.5", "--bad", word})
+            .help);
     EXPECT_EQ(sample.values, SampleValues{});
   }
   Sample sample;
-  EXPECT_TRUE(parse_command(sample.options, {"--hel"}).help);
-  EXPECT_FALSE(parse_command(sample.options, {"--", "--help"}).help);
+  EXPECT_TRUE(config::parse_command(sample.options, {"--hel"}).help);
+  EXPECT_FALSE(config::parse_command(sample.options, {"--", "--help"}).help);
 }
 
 TEST(Flags, PrintConfigIsReported) {
   Sample sample;
-  EXPECT_TRUE(parse_command(sample.options, {"--print-config", "--lr=0.5"})
-                  .print_config);
+  EXPECT_TRUE(
+      config::parse_command(sample.options, {"--print-config", "--lr=0.5"})
+          .print_config);
   EXPECT_EQ(sample.values.lr, 0.5);
 }
 
@@ -268,11 +271,12 @@ TEST(Flags, TextThatIsNotUtf8IsRefused) {
 class FlagsAndFiles : public ::testing::Test {
  protected:
   FlagsAndFiles()
-      : folder_(make_unique_folder(testing::TempDir(), "config_flags_")) {}
+      : folder_(base::make_unique_folder(testing::TempDir(), "config_flags_")) {
+  }
   ~FlagsAndFiles() override { std::filesystem::remove_all(folder_); }
 
   std::string write(const std::string& name, const std::string& text) {
-    write_file_atomically(folder_ / name, text);
+    base::write_file_atomically(folder_ / name, text);
     return (folder_ / name).string();
   }
 
@@ -283,8 +287,8 @@ TEST_F(FlagsAndFiles, FilesInOrderAndFlagsOverThem) {
   const std::string first = write("a.yaml", "lr: 0.1\nuse_amp: no\ncfg: [7]");
   const std::string second = write("b.yaml", "lr: 0.2\nwarmup_steps: 3\n");
   Sample sample;
-  parse_command(sample.options, {"--warmup_steps", "9", "--config", first,
-                                 "--config=" + second});
+  config::parse_command(sample.options, {"--warmup_steps", "9", "--config",
+                                         first, "--config=" + second});
   EXPECT_EQ(sample.values.lr, 0.2);
   EXPECT_FALSE(sample.values.use_amp);
   EXPECT_EQ(sample.values.cfg, std::vector<double>{7});

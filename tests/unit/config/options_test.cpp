@@ -49,9 +49,9 @@ TEST(Options, AliasesAndKeysMayComeLater) {
   sample.options.add_alias("output-dir", "save_dir");
   sample.options.add_alias("output_dir", "save-dir");
   sample.options.set_key("save_dir", "checkpoint.save_dir");
-  parse_command(sample.options, {"--save_dir", "x"});
+  config::parse_command(sample.options, {"--save_dir", "x"});
   EXPECT_EQ(sample.values.output_dir, "x");
-  apply_yaml_text(sample.options, "checkpoint: {save_dir: y}", "f");
+  config::apply_yaml_text(sample.options, "checkpoint: {save_dir: y}", "f");
   EXPECT_EQ(sample.values.output_dir, "y");
 }
 
@@ -60,40 +60,46 @@ TEST(Options, RefreshedDefaultsAreShownAndStillDefaults) {
   sample.values.lr = 0.25;
   sample.options.refresh_defaults();
   EXPECT_EQ(sample.options.source("lr"), Source::kDefault);
-  EXPECT_NE(help_text(sample.options, "").find("default: 0.25"),
+  EXPECT_NE(config::help_text(sample.options, "").find("default: 0.25"),
             std::string::npos);
-  EXPECT_NE(to_markdown(sample.options).find("`0.25`"), std::string::npos);
+  EXPECT_NE(config::to_markdown(sample.options).find("`0.25`"),
+            std::string::npos);
 }
 
 TEST(Options, ARefreshedDefaultReplacesTheShownText) {
   Sample sample;
-  EXPECT_NE(to_markdown(sample.options).find("| all |"), std::string::npos);
+  EXPECT_NE(config::to_markdown(sample.options).find("| all |"),
+            std::string::npos);
   sample.options.refresh_defaults();
-  EXPECT_NE(to_markdown(sample.options).find("| all |"), std::string::npos);
+  EXPECT_NE(config::to_markdown(sample.options).find("| all |"),
+            std::string::npos);
   sample.values.max_tokens = 4096;
   sample.options.refresh_defaults();
-  EXPECT_EQ(to_markdown(sample.options).find("| all |"), std::string::npos);
-  EXPECT_NE(to_markdown(sample.options).find("`4096`"), std::string::npos);
+  EXPECT_EQ(config::to_markdown(sample.options).find("| all |"),
+            std::string::npos);
+  EXPECT_NE(config::to_markdown(sample.options).find("`4096`"),
+            std::string::npos);
 }
 
 TEST(Options, AGroupMayComeLater) {
   Sample sample;
   sample.options.set_group("learning_rate", "Optimizer");
-  EXPECT_NE(help_text(sample.options, "").find("\nOptimizer:\n  --lr "),
+  EXPECT_NE(config::help_text(sample.options, "").find("\nOptimizer:\n  --lr "),
             std::string::npos);
 }
 
 TEST(Options, WhatTheUserGaveBecomesNoDefault) {
   Sample sample;
-  parse_command(sample.options, {"--lr", "0.25"});
+  config::parse_command(sample.options, {"--lr", "0.25"});
   sample.options.refresh_defaults();
   EXPECT_EQ(sample.options.source("lr"), Source::kFlag);
-  EXPECT_EQ(help_text(sample.options, "").find("0.25"), std::string::npos);
+  EXPECT_EQ(config::help_text(sample.options, "").find("0.25"),
+            std::string::npos);
 }
 
 TEST(Options, AValueEqualToTheDefaultCountsAsGiven) {
   Sample sample;
-  parse_command(sample.options, {"--batch_size", "4"});
+  config::parse_command(sample.options, {"--batch_size", "4"});
   EXPECT_TRUE(sample.options.was_given("batch_size"));
 }
 

@@ -15,7 +15,7 @@ namespace {
 TEST(ToYaml, WritesEverySettingWithItsValueInSections) {
   Sample sample;
   sample.values.resume = "last.pt";
-  EXPECT_EQ(to_yaml(sample.options),
+  EXPECT_EQ(config::to_yaml(sample.options),
             "data:\n"
             "  batch_size: 4\n"
             "  max_tokens: null\n"
@@ -40,7 +40,8 @@ SampleValues round_trip(const SampleValues& values) {
   Sample written;
   written.values = values;
   Sample read;
-  apply_yaml_text(read.options, to_yaml(written.options), "round");
+  config::apply_yaml_text(read.options, config::to_yaml(written.options),
+                          "round");
   for (const Setting& setting : read.options.settings()) {
     EXPECT_EQ(setting.source, Source::kFile) << setting.name;
   }
@@ -61,14 +62,14 @@ void expect_round_trip(const std::vector<std::string>& texts) {
 }
 
 TEST(ToYaml, TextsThatLookLikeOtherThingsComeBack) {
-  expect_round_trip(split(
+  expect_round_trip(base::split(
       "1,-1,1e-4,1_000,0x1F,0o7,.5,+1,12:30:45,2024-01-01,true,False,yes,NO,"
       "on,off,y,null,Null,~,none,None,.inf,inf,nan,.nan,infinity,<<,=",
       ','));
 }
 
 TEST(ToYaml, TextsWithTheSignsOfYamlComeBack) {
-  expect_round_trip(split(
+  expect_round_trip(base::split(
       "a: b;a #b;#a;- a;-;--;---;...;? a;[a;{a;a];a};a, b;&a;*a;!a;!!str a;|;"
       ">;%a;@a;`a;';\";it's;say "
       "\"x\";\\;\\n;C:\\x;key:;a:b;http://x/y?z=1&w=2#f",
@@ -130,9 +131,9 @@ TEST(ToYaml, KeysThatLookLikeOtherThingsComeBack) {
   Options options;
   options.add("on", number, "", {.key = "null.1"});
   options.add("1e5", other, "", {.key = "1-2"});
-  const std::string text = to_yaml(options);
+  const std::string text = config::to_yaml(options);
   number = other = 0;
-  apply_yaml_text(options, text, "f");
+  config::apply_yaml_text(options, text, "f");
   EXPECT_EQ(number, 1);
   EXPECT_EQ(other, 2);
 }
@@ -143,12 +144,12 @@ TEST(ToYaml, SectionsInEitherSpellingAreOne) {
   Options options;
   options.add("a", a, "", {.key = "my_part.a"});
   options.add("b", b, "", {.key = "my-part.b"});
-  EXPECT_EQ(to_yaml(options), "my_part:\n  a: 1\n  b: 2\n");
+  EXPECT_EQ(config::to_yaml(options), "my_part:\n  a: 1\n  b: 2\n");
 }
 
 TEST(HelpText, ShowsEverySettingOnceByGroup) {
   const Sample sample;
-  const std::string text = help_text(sample.options, "train [flags]");
+  const std::string text = config::help_text(sample.options, "train [flags]");
   EXPECT_TRUE(text.starts_with("usage: train [flags]\n")) << text;
   for (const Setting& setting : sample.options.settings()) {
     const std::string flag = setting.binding.kind == ScalarKind::kBool
@@ -167,8 +168,8 @@ TEST(HelpText, ShowsEverySettingOnceByGroup) {
 
 TEST(HelpText, NamesDefaultChoicesLimitsAndAliases) {
   const Sample sample;
-  const std::string text = replace_all(help_text(sample.options, ""),
-                                       "\n" + std::string(34, ' '), " ");
+  const std::string text = base::replace_all(
+      config::help_text(sample.options, ""), "\n" + std::string(34, ' '), " ");
   for (const char* part :
        {"samples per GPU (default: 4; at least 1; also "
         "--per_device_train_batch_size)",
@@ -188,7 +189,7 @@ TEST(HelpText, FitsIn100ColumnsAndIsAligned) {
   sample.options.add("a_setting_with_a_name_that_fills_its_column", value,
                      words);
   for (const std::string& line :
-       split(help_text(sample.options, "train"), '\n')) {
+       base::split(config::help_text(sample.options, "train"), '\n')) {
     EXPECT_LE(line.size(), 100u) << line;
     EXPECT_FALSE(line.ends_with(' ')) << line;
     if (line.starts_with("   ")) {
@@ -199,7 +200,7 @@ TEST(HelpText, FitsIn100ColumnsAndIsAligned) {
 
 TEST(ToMarkdown, HasATablePerGroup) {
   const Sample sample;
-  const std::string text = to_markdown(sample.options);
+  const std::string text = config::to_markdown(sample.options);
   EXPECT_TRUE(text.starts_with("### Settings\n\n| flag |")) << text;
   EXPECT_NE(text.find("\n\n### Data\n\n| flag |"), std::string::npos);
   EXPECT_NE(text.find("| `--batch_size`, `--per_device_train_batch_size` | "
@@ -215,8 +216,9 @@ TEST(ToMarkdown, ABarDoesNotEndTheCell) {
   std::string value = "a|b";
   Options options;
   options.add("x", value, "one|two\nthree");
-  EXPECT_NE(to_markdown(options).find("`\"a\\|b\"` | one\\|two three |\n"),
-            std::string::npos);
+  EXPECT_NE(
+      config::to_markdown(options).find("`\"a\\|b\"` | one\\|two three |\n"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ using Texts = std::vector<std::string>;
 // The lines before the bad one must not apply.
 void expect_yaml_error(const std::string& text, const Texts& essential) {
   Sample sample;
-  expect_config_error([&] { apply_yaml_text(sample.options, text, "f.yaml"); },
-                      essential);
+  expect_config_error(
+      [&] { config::apply_yaml_text(sample.options, text, "f.yaml"); },
+      essential);
   EXPECT_EQ(sample.values, SampleValues{}) << text;
   EXPECT_EQ(sample.options.source("lr"), Source::kDefault);
 }
@@ -31,7 +32,7 @@ TEST(YamlErrors, AnEndlessKeyTakesAsLongAsAnEndlessValue) {
     return testing::cpu_seconds([&] {
       Sample sample;
       try {
-        apply_yaml_text(sample.options, text, "f.yaml");
+        config::apply_yaml_text(sample.options, text, "f.yaml");
       } catch (const ConfigError& error) {
         EXPECT_LT(std::string_view(error.what()).size(), 500U);
       }
@@ -156,17 +157,19 @@ TEST(YamlErrors, DeepNestingIsAnErrorAndNoCrash) {
 class YamlFiles : public ::testing::Test {
  protected:
   YamlFiles()
-      : folder_(make_unique_folder(::testing::TempDir(), "config_yaml_")) {}
+      : folder_(
+            base::make_unique_folder(::testing::TempDir(), "config_yaml_")) {}
   ~YamlFiles() override { std::filesystem::remove_all(folder_); }
 
   void expect_file_error(const std::string& name, const Texts& essential) {
     Sample sample;
     expect_config_error(
-        [&] { apply_yaml_file(sample.options, folder_ / name); }, essential);
+        [&] { config::apply_yaml_file(sample.options, folder_ / name); },
+        essential);
     expect_config_error(
         [&] {
-          parse_command(sample.options,
-                        {"--config", (folder_ / name).string()});
+          config::parse_command(sample.options,
+                                {"--config", (folder_ / name).string()});
         },
         essential);
     EXPECT_EQ(sample.values, SampleValues{});
@@ -176,14 +179,14 @@ class YamlFiles : public ::testing::Test {
 };
 
 TEST_F(YamlFiles, AreRead) {
-  write_file_atomically(folder_ / "a.yaml", "lr: 0.5\n");
+  base::write_file_atomically(folder_ / "a.yaml", "lr: 0.5\n");
   Sample sample;
-  apply_yaml_file(sample.options, folder_ / "a.yaml");
+  config::apply_yaml_file(sample.options, folder_ / "a.yaml");
   EXPECT_EQ(sample.values.lr, 0.5);
 }
 
 TEST_F(YamlFiles, ErrorsNameTheFile) {
-  write_file_atomically(folder_ / "a.yaml", "lr: x\n");
+  base::write_file_atomically(folder_ / "a.yaml", "lr: x\n");
   expect_file_error("a.yaml", {(folder_ / "a.yaml").string() + ":1:5"});
 }
 
@@ -202,7 +205,7 @@ TEST_F(YamlFiles, APipeIsRefused) {
 }
 
 TEST_F(YamlFiles, AHugeOneIsRefused) {
-  write_file_atomically(folder_ / "big.yaml", "");
+  base::write_file_atomically(folder_ / "big.yaml", "");
   std::filesystem::resize_file(folder_ / "big.yaml", 10'000'001);
   expect_file_error("big.yaml", {"big.yaml", "10000001 bytes"});
 }
@@ -211,7 +214,7 @@ TEST_F(YamlFiles, AnUnreadableOneIsAnError) {
   // Root reads every file; this one fails for root too.
   const std::filesystem::path path = "/proc/self/mem";
   Sample sample;
-  expect_config_error([&] { apply_yaml_file(sample.options, path); },
+  expect_config_error([&] { config::apply_yaml_file(sample.options, path); },
                       {"/proc/self/mem", "cannot read"});
   std::filesystem::create_symlink("loop", folder_ / "loop");
   expect_file_error("loop", {"loop", "cannot read"});

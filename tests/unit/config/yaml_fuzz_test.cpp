@@ -57,7 +57,7 @@ class Mutator {
 
 TEST(YamlFuzz, MutatedTextsApplyWholeOrThrowConfigErrorAndChangeNothing) {
   const std::vector<std::string> seeds = {
-      to_yaml(Sample().options),
+      config::to_yaml(Sample().options),
       "training:\n  lr: 1e-3\n  use_amp: no\ncfg: [1, 2]\ntags:\n- a\n- 'b'\n",
       "{data: {batch_size: 8}, \"lr\": 0.5, output_dir: |\n  x\n}\n"};
   Mutator mutator(7);
@@ -68,7 +68,7 @@ TEST(YamlFuzz, MutatedTextsApplyWholeOrThrowConfigErrorAndChangeNothing) {
         mutator.mutate(seeds[static_cast<size_t>(round) % seeds.size()]);
     sample.values = {};
     try {
-      apply_yaml_text(sample.options, text, "fuzz.yaml");
+      config::apply_yaml_text(sample.options, text, "fuzz.yaml");
     } catch (const ConfigError&) {
       ++num_refused;
       ASSERT_EQ(sample.values, SampleValues{}) << text;
@@ -111,7 +111,7 @@ TEST(FlagsFuzz, MixedWordsApplyWholeOrThrowConfigErrorAndChangeNothing) {
     }
     sample.values = {};
     try {
-      parse_command(sample.options, arguments);
+      config::parse_command(sample.options, arguments);
     } catch (const ConfigError&) {
       ASSERT_EQ(sample.values, SampleValues{})
           << ::testing::PrintToString(arguments);

@@ -12,7 +12,7 @@ using Texts = std::vector<std::string>;
 
 SampleValues read(std::string_view text) {
   Sample sample;
-  apply_yaml_text(sample.options, text, "f.yaml");
+  config::apply_yaml_text(sample.options, text, "f.yaml");
   return sample.values;
 }
 
@@ -102,8 +102,8 @@ TEST(Yaml, Lists) {
 
 TEST(Yaml, LaterTextsGoOverEarlierOnes) {
   Sample sample;
-  apply_yaml_text(sample.options, "lr: 0.1\ncfg: [1]", "a");
-  apply_yaml_text(sample.options, "lr: 0.2", "b");
+  config::apply_yaml_text(sample.options, "lr: 0.1\ncfg: [1]", "a");
+  config::apply_yaml_text(sample.options, "lr: 0.2", "b");
   EXPECT_EQ(sample.values.lr, 0.2);
   EXPECT_EQ(sample.values.cfg, std::vector<double>{1});
   EXPECT_EQ(sample.options.source("lr"), Source::kFile);

@@ -18,19 +18,19 @@ using std::chrono::milliseconds;
 class Children : public ::testing::Test {
  protected:
   // Runs the work in a child of a pool; how it ended.
-  ChildFailure failure_of(
-      const std::function<void(const ChildChannel&)>& work) {
-    ChildFailure failure = "did not end";
-    ChildPool pool(1, limits_);
+  conversion::ChildFailure failure_of(
+      const std::function<void(const conversion::ChildChannel&)>& work) {
+    conversion::ChildFailure failure = "did not end";
+    conversion::ChildPool pool(1, limits_);
     pool.add(
         {.work = work,
          .take = [&](std::string_view text) { messages_.emplace_back(text); },
-         .end = [&](const ChildFailure& why) { failure = why; }});
+         .end = [&](const conversion::ChildFailure& why) { failure = why; }});
     pool.run();
     return failure;
   }
 
-  ChildLimits limits_;
+  conversion::ChildLimits limits_;
   std::vector<std::string> messages_;
 };
 
@@ -40,7 +40,7 @@ class Children : public ::testing::Test {
 
 TEST_F(Children, MessagesArriveInOrder) {
   const std::string large(3'000'000, 'x');
-  EXPECT_EQ(failure_of([&](const ChildChannel& parent) {
+  EXPECT_EQ(failure_of([&](const conversion::ChildChannel& parent) {
               parent.send("a");
               parent.alive();
               parent.send("");
@@ -51,24 +51,24 @@ TEST_F(Children, MessagesArriveInOrder) {
 }
 
 TEST_F(Children, ACrashIsAFailureOfItsTask) {
-  EXPECT_EQ(failure_of([](const ChildChannel& parent) {
+  EXPECT_EQ(failure_of([](const conversion::ChildChannel& parent) {
               parent.send("before");
               signal(SIGSEGV, SIG_DFL);
               raise(SIGSEGV);
             }),
             "reading it crashed (SIGSEGV); the file is damaged");
   EXPECT_EQ(messages_, std::vector<std::string>{"before"});
-  EXPECT_EQ(failure_of([](const ChildChannel&) { _exit(7); }),
+  EXPECT_EQ(failure_of([](const conversion::ChildChannel&) { _exit(7); }),
             "reading it ended the process with exit code 7; the file is "
             "damaged");
 }
 
 TEST_F(Children, ASilentOneIsStopped) {
   limits_.silence = milliseconds(200);
-  EXPECT_EQ(failure_of([](const ChildChannel&) { hang(); }),
+  EXPECT_EQ(failure_of([](const conversion::ChildChannel&) { hang(); }),
             "reading it made no progress for 0.2 s, and was stopped");
   // A loop that uses the processor, too.
-  EXPECT_NE(failure_of([](const ChildChannel& parent) {
+  EXPECT_NE(failure_of([](const conversion::ChildChannel& parent) {
               parent.send("begins");
               for (volatile bool goes_on = true; goes_on;) {
               }
@@ -78,7 +78,7 @@ TEST_F(Children, ASilentOneIsStopped) {
 
 TEST_F(Children, OneThatWaitsForTheDiskIsNotStopped) {
   limits_.silence = milliseconds(2000);
-  EXPECT_EQ(failure_of([](const ChildChannel& parent) {
+  EXPECT_EQ(failure_of([](const conversion::ChildChannel& parent) {
               parent.begin_waiting();
               sleep(3);
             }),
@@ -86,23 +86,29 @@ TEST_F(Children, OneThatWaitsForTheDiskIsNotStopped) {
 }
 
 TEST_F(Children, AnErrorOfTheFileIsTheFailure) {
-  EXPECT_EQ(failure_of([](const ChildChannel&) { throw FormatError("cut"); }),
+  EXPECT_EQ(failure_of([](const conversion::ChildChannel&) {
+              throw FormatError("cut");
+            }),
             "cut");
-  EXPECT_EQ(failure_of([](const ChildChannel&) { throw std::bad_alloc(); }),
+  EXPECT_EQ(failure_of([](const conversion::ChildChannel&) {
+              throw std::bad_alloc();
+            }),
             "reading it takes more memory than there is");
 }
 
 TEST_F(Children, OtherErrorsEndThePool) {
-  EXPECT_THROW(
-      failure_of([](const ChildChannel&) { throw ConfigError("no HDF5"); }),
-      ConfigError);
-  EXPECT_THROW(
-      failure_of([](const ChildChannel&) { throw IoError("disk full"); }),
-      IoError);
+  EXPECT_THROW(failure_of([](const conversion::ChildChannel&) {
+                 throw ConfigError("no HDF5");
+               }),
+               ConfigError);
+  EXPECT_THROW(failure_of([](const conversion::ChildChannel&) {
+                 throw IoError("disk full");
+               }),
+               IoError);
 }
 
 TEST_F(Children, LeaveNoCoreFile) {
-  EXPECT_EQ(failure_of([](const ChildChannel& parent) {
+  EXPECT_EQ(failure_of([](const conversion::ChildChannel& parent) {
               rlimit limit{};
               getrlimit(RLIMIT_CORE, &limit);
               parent.send(std::to_string(limit.rlim_cur));
@@ -114,22 +120,24 @@ TEST_F(Children, LeaveNoCoreFile) {
 TEST_F(Children, EveryTaskRunsOnceAndMayAddOthers) {
   constexpr int kRounds = 40;
   std::vector<int> order;
-  ChildPool pool(2, limits_);
+  conversion::ChildPool pool(2, limits_);
   for (int task = 0; task < kRounds; ++task) {
-    pool.add({.work = [](const ChildChannel& parent) { parent.send("a"); },
-              .take = [&, task](std::string_view) { order.push_back(task); },
-              .end =
-                  [&, task](const ChildFailure& failure) {
-                    EXPECT_EQ(failure, "");
-                    if (task == 0) {
-                      pool.add({.work = [](const ChildChannel&) {},
-                                .take = {},
-                                .end =
-                                    [&](const ChildFailure&) {
-                                      order.push_back(kRounds);
-                                    }});
-                    }
-                  }});
+    pool.add(
+        {.work =
+             [](const conversion::ChildChannel& parent) { parent.send("a"); },
+         .take = [&, task](std::string_view) { order.push_back(task); },
+         .end =
+             [&, task](const conversion::ChildFailure& failure) {
+               EXPECT_EQ(failure, "");
+               if (task == 0) {
+                 pool.add({.work = [](const conversion::ChildChannel&) {},
+                           .take = {},
+                           .end =
+                               [&](const conversion::ChildFailure&) {
+                                 order.push_back(kRounds);
+                               }});
+               }
+             }});
   }
   pool.run();
   std::sort(order.begin(), order.end());
@@ -138,11 +146,12 @@ TEST_F(Children, EveryTaskRunsOnceAndMayAddOthers) {
 }
 
 TEST_F(Children, GiveATextBack) {
-  EXPECT_EQ(text_from_child([] { return "made by a child"; }, limits_),
-            "made by a child");
+  EXPECT_EQ(
+      conversion::text_from_child([] { return "made by a child"; }, limits_),
+      "made by a child");
   EXPECT_THROW(
-      text_from_child([]() -> std::string { throw FormatError("damaged"); },
-                      limits_),
+      conversion::text_from_child(
+          []() -> std::string { throw FormatError("damaged"); }, limits_),
       FormatError);
 }
 

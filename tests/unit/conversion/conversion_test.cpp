@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using testing::TempDir;
 
 // Episodes of one frame; reading number 3 fails. Some crash or hang.
-class FewEpisodes final : public EpisodeSource {
+class FewEpisodes final : public conversion::EpisodeSource {
  public:
   explicit FewEpisodes(size_t count) {
     for (size_t i = 0; i < count; ++i) {
@@ -26,15 +26,18 @@ class FewEpisodes final : public EpisodeSource {
     }
   }
   const std::vector<std::string>& names() const override { return names_; }
-  const std::vector<Rejection>& rejected() const override { return rejected_; }
+  const std::vector<conversion::Rejection>& rejected() const override {
+    return rejected_;
+  }
   std::string group(size_t /*episode*/) const override { return group_name; }
-  void read(size_t episode, EpisodeWriter& writer) override {
+  void read(size_t episode, conversion::EpisodeWriter& writer) override {
     if (episode == 3) throw FormatError("damaged");
-    writer.add_image(EpisodeCamera::kWorkspace, "\x89PNG\r\n\x1a\n");
+    writer.add_image(conversion::EpisodeCamera::kWorkspace,
+                     "\x89PNG\r\n\x1a\n");
     if (crashing.contains(episode)) _exit(7);
     while (hanging.contains(episode)) pause();
     writer.set_sentence(sentence);
-    writer.set_actions(std::vector<Action>{Action{}});
+    writer.set_actions(std::vector<formats::Action>{formats::Action{}});
   }
 
   std::string sentence = "lift it";
@@ -44,7 +47,8 @@ class FewEpisodes final : public EpisodeSource {
 
  private:
   std::vector<std::string> names_;
-  std::vector<Rejection> rejected_ = {{.name = "z.hdf5", .reason = "cut off"}};
+  std::vector<conversion::Rejection> rejected_ = {
+      {.name = "z.hdf5", .reason = "cut off"}};
 };
 
 std::set<std::string> names_in(const fs::path& folder) {
@@ -57,16 +61,18 @@ std::set<std::string> names_in(const fs::path& folder) {
 
 class Converting : public ::testing::Test {
  protected:
-  ConversionCounts convert() { return convert_episodes(source_, config_, {}); }
+  conversion::ConversionCounts convert() {
+    return conversion::convert_episodes(source_, config_, {});
+  }
 
   TempDir folder_;
   FewEpisodes source_{40};
-  ConversionConfig config_ = {
+  conversion::ConversionConfig config_ = {
       .output = folder_.path() / "out", .val_fraction = 0.25, .workers = 4};
 };
 
 TEST_F(Converting, MakesEachEpisodeOnce) {
-  const ConversionCounts counts = convert();
+  const conversion::ConversionCounts counts = convert();
   EXPECT_EQ(counts.num_made, 39U);
   EXPECT_EQ(counts.num_kept, 0U);
   ASSERT_EQ(counts.rejected.size(), 2U);
@@ -82,7 +88,7 @@ TEST_F(Converting, MakesEachEpisodeOnce) {
   EXPECT_LT(val.size(), 18U);
 
   source_.sentence = "another";
-  const ConversionCounts again = convert();
+  const conversion::ConversionCounts again = convert();
   EXPECT_EQ(again.num_made, 0U);
   EXPECT_EQ(again.num_kept, 39U);
   EXPECT_EQ(again.in_split, counts.in_split);
@@ -92,7 +98,7 @@ TEST_F(Converting, GoesOnWhenReadingAnEpisodeCrashes) {
   source_.crashing = {5, 6, 20};
   for (const char* group : {"", "one file"}) {
     source_.group_name = group;
-    const ConversionCounts counts = convert();
+    const conversion::ConversionCounts counts = convert();
     EXPECT_EQ(counts.num_made + counts.num_kept, 36U);
     ASSERT_EQ(counts.rejected.size(), 5U);
     EXPECT_EQ(counts.rejected[0].name, "episode_20");
@@ -112,7 +118,7 @@ TEST_F(Converting, GoesOnWhenReadingAnEpisodeHangs) {
   source_ = FewEpisodes(3);
   source_.hanging = {1};
   config_.limits.silence = std::chrono::seconds(4);
-  const ConversionCounts counts = convert();
+  const conversion::ConversionCounts counts = convert();
   EXPECT_EQ(counts.num_made, 2U);
   ASSERT_EQ(counts.rejected.size(), 2U);
   EXPECT_EQ(counts.rejected[0].name, "episode_1");
@@ -125,8 +131,8 @@ TEST_F(Converting, GivesAFileUpOnWhichAllAttemptsDie) {
   source_.group_name = "one file";
   config_.workers = 1;
   std::vector<int64_t> progress;
-  const ConversionCounts counts =
-      convert_episodes(source_, config_, [&](int64_t done, int64_t total) {
+  const conversion::ConversionCounts counts = conversion::convert_episodes(
+      source_, config_, [&](int64_t done, int64_t total) {
         EXPECT_EQ(total, 40);
         progress.push_back(done);
       });
@@ -141,15 +147,16 @@ TEST_F(Converting, AnewWhenAsked) {
   config_.overwrite = true;
   EXPECT_EQ(convert().num_made, 39U);
   for (const std::string& name : names_in(config_.output / "train")) {
-    EXPECT_EQ(read_file(config_.output / "train" / name / "language_task.txt"),
-              "another\n");
+    EXPECT_EQ(
+        base::read_file(config_.output / "train" / name / "language_task.txt"),
+        "another\n");
   }
 }
 
 TEST_F(Converting, WithAnotherFractionLeavesNoEpisodeInBothSplits) {
   convert();
   config_.val_fraction = 0.5;
-  const ConversionCounts more = convert();
+  const conversion::ConversionCounts more = convert();
   EXPECT_EQ(more.num_made, 0U);
   EXPECT_EQ(more.num_kept, 39U);
   EXPECT_EQ(more.in_split.at("val"), names_in(config_.output / "val").size());
@@ -180,7 +187,7 @@ TEST_F(Converting, RemovesWhatAKilledRunLeft) {
 
 TEST_F(Converting, RefusesAFolderThatAnotherWritesTo) {
   fs::create_directories(config_.output);
-  const FileDescriptor other(open(config_.output.c_str(), O_RDONLY));
+  const base::FileDescriptor other(open(config_.output.c_str(), O_RDONLY));
   ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
   EXPECT_THROW(convert(), IoError);
 }

@@ -26,15 +26,16 @@ size_t num_entries(const fs::path& folder) {
 
 class Writer : public ::testing::Test {
  protected:
-  void fill(EpisodeWriter& writer, const std::string& sentence = "lift it") {
-    writer.add_image(EpisodeCamera::kWorkspace, kPng);
-    writer.add_image(EpisodeCamera::kWrist, kJpeg);
+  void fill(conversion::EpisodeWriter& writer,
+            const std::string& sentence = "lift it") {
+    writer.add_image(conversion::EpisodeCamera::kWorkspace, kPng);
+    writer.add_image(conversion::EpisodeCamera::kWrist, kJpeg);
     writer.set_actions(actions_);
     writer.set_sentence(sentence);
   }
   template <typename Change>
   std::string error_of(const Change& change) {
-    EpisodeWriter writer(place_);
+    conversion::EpisodeWriter writer(place_);
     try {
       change(writer);
       writer.commit();
@@ -46,26 +47,26 @@ class Writer : public ::testing::Test {
 
   TempDir folder_;
   fs::path place_ = folder_.path() / "train" / "episode_a";
-  std::vector<Action> actions_ = {{1, 2, 3, 4, 5, 6, -1}};
+  std::vector<formats::Action> actions_ = {{1, 2, 3, 4, 5, 6, -1}};
 };
 
 TEST_F(Writer, MakesAnEpisodeAtOnce) {
-  EpisodeWriter writer(place_);
+  conversion::EpisodeWriter writer(place_);
   fill(writer);
   EXPECT_FALSE(fs::exists(place_));
   writer.commit();
-  EXPECT_EQ(read_file(place_ / "images/workspace_000000.png"), kPng);
-  EXPECT_EQ(read_file(place_ / "images/wrist_000000.jpg"), kJpeg);
-  EXPECT_EQ(read_file(place_ / "actions.csv"),
+  EXPECT_EQ(base::read_file(place_ / "images/workspace_000000.png"), kPng);
+  EXPECT_EQ(base::read_file(place_ / "images/wrist_000000.jpg"), kJpeg);
+  EXPECT_EQ(base::read_file(place_ / "actions.csv"),
             "x,y,z,roll,pitch,yaw,gripper\n1,2,3,4,5,6,-1\n");
-  EXPECT_EQ(read_file(place_ / "language_task.txt"), "lift it\n");
+  EXPECT_EQ(base::read_file(place_ / "language_task.txt"), "lift it\n");
   EXPECT_EQ(num_entries(folder_.path() / "train"), 1U);
 }
 
 TEST_F(Writer, OthersMayReadWhatItMade) {
   const mode_t before = umask(022);
   {
-    EpisodeWriter writer(place_);
+    conversion::EpisodeWriter writer(place_);
     fill(writer);
     writer.commit();
   }
@@ -75,7 +76,7 @@ TEST_F(Writer, OthersMayReadWhatItMade) {
 
 TEST_F(Writer, LeavesNothingWithoutCommit) {
   {
-    EpisodeWriter writer(place_);
+    conversion::EpisodeWriter writer(place_);
     fill(writer);
   }
   EXPECT_EQ(num_entries(folder_.path() / "train"), 0U);
@@ -83,46 +84,52 @@ TEST_F(Writer, LeavesNothingWithoutCommit) {
 
 TEST_F(Writer, ExchangesAnEpisodeThatIsThere) {
   for (const char* sentence : {"old", "new"}) {
-    EpisodeWriter writer(place_);
+    conversion::EpisodeWriter writer(place_);
     fill(writer, sentence);
     writer.commit();
   }
-  EXPECT_EQ(read_file(place_ / "language_task.txt"), "new\n");
+  EXPECT_EQ(base::read_file(place_ / "language_task.txt"), "new\n");
   EXPECT_EQ(num_entries(folder_.path() / "train"), 1U);
 }
 
 TEST_F(Writer, RefusesWhatMakesNoEpisode) {
-  EXPECT_EQ(error_of([](EpisodeWriter&) {}), "there is no sentence");
-  EXPECT_EQ(error_of([](EpisodeWriter& writer) { writer.set_sentence("a"); }),
+  EXPECT_EQ(error_of([](conversion::EpisodeWriter&) {}),
+            "there is no sentence");
+  EXPECT_EQ(error_of([](conversion::EpisodeWriter& writer) {
+              writer.set_sentence("a");
+            }),
             "there are no frames");
-  EXPECT_EQ(error_of([&](EpisodeWriter& writer) {
+  EXPECT_EQ(error_of([&](conversion::EpisodeWriter& writer) {
               fill(writer);
-              writer.add_image(EpisodeCamera::kWorkspace, kPng);
+              writer.add_image(conversion::EpisodeCamera::kWorkspace, kPng);
             }),
             "2 workspace images, but 1 of the wrist");
-  EXPECT_EQ(error_of([](EpisodeWriter& writer) {
+  EXPECT_EQ(error_of([](conversion::EpisodeWriter& writer) {
               writer.set_sentence("a");
-              writer.add_image(EpisodeCamera::kWorkspace, kPng);
+              writer.add_image(conversion::EpisodeCamera::kWorkspace, kPng);
             }),
             "0 actions for 1 frames");
-  EXPECT_EQ(error_of([](EpisodeWriter& writer) {
-              writer.add_image(EpisodeCamera::kWrist, "GIF89a");
+  EXPECT_EQ(error_of([](conversion::EpisodeWriter& writer) {
+              writer.add_image(conversion::EpisodeCamera::kWrist, "GIF89a");
             }),
             "image 0 of wrist is neither PNG nor JPEG");
-  EXPECT_EQ(error_of([](EpisodeWriter& writer) { writer.set_sentence(" "); }),
+  EXPECT_EQ(error_of([](conversion::EpisodeWriter& writer) {
+              writer.set_sentence(" ");
+            }),
             "the sentence is empty");
-  EXPECT_EQ(
-      error_of([](EpisodeWriter& writer) { writer.set_sentence("\xFF"); }),
-      "the sentence is not UTF-8 text");
+  EXPECT_EQ(error_of([](conversion::EpisodeWriter& writer) {
+              writer.set_sentence("\xFF");
+            }),
+            "the sentence is not UTF-8 text");
   actions_[0][3] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(error_of([&](EpisodeWriter& writer) { fill(writer); }),
+  EXPECT_EQ(error_of([&](conversion::EpisodeWriter& writer) { fill(writer); }),
             "action 0: roll is inf, no finite number");
   EXPECT_EQ(num_entries(folder_.path() / "train"), 0U);
 }
 
 TEST_F(Writer, NeedsNoWristViews) {
-  EXPECT_EQ(error_of([&](EpisodeWriter& writer) {
-              writer.add_image(EpisodeCamera::kWorkspace, kPng);
+  EXPECT_EQ(error_of([&](conversion::EpisodeWriter& writer) {
+              writer.add_image(conversion::EpisodeCamera::kWorkspace, kPng);
               writer.set_actions(actions_);
               writer.set_sentence("a");
             }),
@@ -132,7 +139,7 @@ TEST_F(Writer, NeedsNoWristViews) {
 
 TEST_F(Writer, SaysWhichFileAFullDiskKeptItFromWriting) {
   const testing::FileSizeLimit full(4);
-  EpisodeWriter writer(place_);
+  conversion::EpisodeWriter writer(place_);
   try {
     fill(writer);
     FAIL();
@@ -147,9 +154,9 @@ TEST_F(Writer, LeftoversOfKilledProcessesAreRemoved) {
   const fs::path split = folder_.path() / "train";
   fs::create_directories(split / ".partial-abc" / "images");
   fs::create_directories(split / "episode_b");
-  remove_partial_episodes(split);
+  conversion::remove_partial_episodes(split);
   EXPECT_EQ(num_entries(split), 1U);
-  remove_partial_episodes(folder_.path() / "nowhere");
+  conversion::remove_partial_episodes(folder_.path() / "nowhere");
 }
 
 }  // namespace

@@ -21,11 +21,13 @@ std::string error_of() {
 }
 
 TEST(WithoutLibraries, SaysWhatToInstall) {
-  EXPECT_NE(error_of<Hdf5File>().find("apt-get install -y libhdf5-dev"),
+  EXPECT_NE(
+      error_of<conversion::Hdf5File>().find("apt-get install -y libhdf5-dev"),
+      std::string::npos);
+  EXPECT_NE(error_of<conversion::ParquetFile>().find("pip install pyarrow"),
             std::string::npos);
-  EXPECT_NE(error_of<ParquetFile>().find("pip install pyarrow"),
-            std::string::npos);
-  EXPECT_NE(error_of<VideoFile>().find("apt-get install -y libavformat-dev"),
+  EXPECT_NE(error_of<conversion::VideoFile>().find(
+                "apt-get install -y libavformat-dev"),
             std::string::npos);
 }
 

@@ -16,41 +16,48 @@ using testing::TempDir;
 
 TEST(LiberoSentence, IsTheInstructionElseTheFilesName) {
   const std::string name = "KITCHEN_SCENE3_turn_on_the_stove_demo";
-  EXPECT_EQ(libero_sentence(R"({"language_instruction": " lift it "})", name),
+  EXPECT_EQ(conversion::libero_sentence(
+                R"({"language_instruction": " lift it "})", name),
             "lift it");
-  EXPECT_EQ(libero_sentence(R"({"language_instruction": ["li", "ft"]})", name),
+  EXPECT_EQ(conversion::libero_sentence(
+                R"({"language_instruction": ["li", "ft"]})", name),
             "lift");
-  EXPECT_EQ(libero_sentence(R"({"language_instruction": "\"lift\""})", name),
+  EXPECT_EQ(conversion::libero_sentence(
+                R"({"language_instruction": "\"lift\""})", name),
             "lift");
   for (const char* info : {R"({"language_instruction": ""})", "{}", "[1]", "",
                            R"({"language_instruction": 3})"}) {
-    EXPECT_EQ(libero_sentence(info, name), "turn on the stove") << info;
+    EXPECT_EQ(conversion::libero_sentence(info, name), "turn on the stove")
+        << info;
   }
-  EXPECT_EQ(libero_sentence(std::nullopt, name), "turn on the stove");
-  EXPECT_EQ(libero_sentence(std::nullopt, "put_the_bowl_away_demo"),
+  EXPECT_EQ(conversion::libero_sentence(std::nullopt, name),
+            "turn on the stove");
+  EXPECT_EQ(conversion::libero_sentence(std::nullopt, "put_the_bowl_away_demo"),
             "put the bowl away");
-  EXPECT_EQ(libero_sentence(std::nullopt, "demonstrate"), "demonstrate");
-  EXPECT_THROW(libero_sentence(std::nullopt, "_demo"), FormatError);
+  EXPECT_EQ(conversion::libero_sentence(std::nullopt, "demonstrate"),
+            "demonstrate");
+  EXPECT_THROW(conversion::libero_sentence(std::nullopt, "_demo"), FormatError);
 }
 
 TEST(FindCamera, TakesTheImagesOfACamera) {
   const std::vector<std::string> names = {
       "agentview_depth",          "agentview_rgb", "joint_states",
       "robot0_eye_in_hand_image", "side_left_rgb", "side_right_rgb"};
-  EXPECT_EQ(find_camera(names, "agentview"), "agentview_rgb");
-  EXPECT_EQ(find_camera(names, "eye_in_hand"), "robot0_eye_in_hand_image");
-  EXPECT_EQ(find_camera(names, "side_left_rgb"), "side_left_rgb");
-  EXPECT_THROW(find_camera(names, "side"), FormatError);
-  EXPECT_THROW(find_camera(names, "front"), FormatError);
+  EXPECT_EQ(conversion::find_camera(names, "agentview"), "agentview_rgb");
+  EXPECT_EQ(conversion::find_camera(names, "eye_in_hand"),
+            "robot0_eye_in_hand_image");
+  EXPECT_EQ(conversion::find_camera(names, "side_left_rgb"), "side_left_rgb");
+  EXPECT_THROW(conversion::find_camera(names, "side"), FormatError);
+  EXPECT_THROW(conversion::find_camera(names, "front"), FormatError);
 }
 
 TEST(EpisodeName, IsUsableAndTellsTextsApart) {
-  EXPECT_EQ(episode_name("lift-demo_3"), "episode_lift-demo_3");
-  const std::string spaced = episode_name("lift it");
+  EXPECT_EQ(conversion::episode_name("lift-demo_3"), "episode_lift-demo_3");
+  const std::string spaced = conversion::episode_name("lift it");
   EXPECT_TRUE(spaced.starts_with("episode_lift_it-")) << spaced;
-  EXPECT_NE(spaced, episode_name("lift/it"));
-  const std::string a = episode_name(std::string(500, 'a') + "1");
-  const std::string b = episode_name(std::string(500, 'a') + "2");
+  EXPECT_NE(spaced, conversion::episode_name("lift/it"));
+  const std::string a = conversion::episode_name(std::string(500, 'a') + "1");
+  const std::string b = conversion::episode_name(std::string(500, 'a') + "2");
   EXPECT_LT(a.size(), 230U);
   EXPECT_NE(a, b);
 }
@@ -58,14 +65,16 @@ TEST(EpisodeName, IsUsableAndTellsTextsApart) {
 TEST(StableFraction, IsSpreadEvenlyAndNeverChanges) {
   size_t num_below = 0;
   for (int i = 0; i < 10'000; ++i) {
-    const double fraction = stable_fraction("episode_" + std::to_string(i));
+    const double fraction =
+        conversion::stable_fraction("episode_" + std::to_string(i));
     EXPECT_GE(fraction, 0);
     EXPECT_LT(fraction, 1);
     num_below += fraction < 0.1 ? 1 : 0;
   }
   EXPECT_NEAR(static_cast<double>(num_below), 1000, 100);
   // Written once: another value would move episodes between splits.
-  EXPECT_DOUBLE_EQ(stable_fraction("episode_000000"), 0.28370737308910776);
+  EXPECT_DOUBLE_EQ(conversion::stable_fraction("episode_000000"),
+                   0.28370737308910776);
 }
 
 class Lerobot : public ::testing::Test {
@@ -74,8 +83,9 @@ class Lerobot : public ::testing::Test {
     std::filesystem::create_directories(folder_.path() / "meta");
     folder_.write("meta/info.json", text);
   }
-  LerobotMeta read(const std::vector<std::string>& cameras = {}) const {
-    return read_lerobot_meta(folder_.path(), cameras);
+  conversion::LerobotMeta read(
+      const std::vector<std::string>& cameras = {}) const {
+    return conversion::read_lerobot_meta(folder_.path(), cameras);
   }
   std::string error(const std::vector<std::string>& cameras = {}) const {
     try {
@@ -86,7 +96,8 @@ class Lerobot : public ::testing::Test {
     return "";
   }
 
-  static std::vector<std::string> columns_of(const LerobotMeta& meta) {
+  static std::vector<std::string> columns_of(
+      const conversion::LerobotMeta& meta) {
     std::vector<std::string> columns;
     for (const auto& camera : meta.cameras) columns.push_back(camera.column);
     return columns;
@@ -101,7 +112,7 @@ TEST_F(Lerobot, FindsVideosAndPathsOfVersion3) {
       "observation.images.top": {"dtype": "video"},
       "wrist_image": {"dtype": "image"},
       "action": {"dtype": "float32"}}})");
-  const LerobotMeta meta = read();
+  const conversion::LerobotMeta meta = read();
   EXPECT_EQ(meta.version, 3);
   ASSERT_EQ(meta.cameras.size(), 2U);
   EXPECT_EQ(meta.cameras[0].column, "observation.images.top");
@@ -115,23 +126,27 @@ TEST_F(Lerobot, FindsVideosAndPathsOfVersion3) {
 }
 
 TEST(LerobotPath, FillsFieldsIn) {
-  const LerobotPathFields fields = {{"chunk_index", int64_t{7}},
-                                    {"file_index", int64_t{1234}},
-                                    {"video_key", "observation.images.top"}};
-  EXPECT_EQ(lerobot_path("videos/{video_key}/chunk-{chunk_index:03d}/"
-                         "file-{file_index:03d}.mp4",
-                         fields),
-            "videos/observation.images.top/chunk-007/file-1234.mp4");
-  EXPECT_EQ(lerobot_path("{chunk_index}-{chunk_index:d}", fields), "7-7");
+  const conversion::LerobotPathFields fields = {
+      {"chunk_index", int64_t{7}},
+      {"file_index", int64_t{1234}},
+      {"video_key", "observation.images.top"}};
+  EXPECT_EQ(
+      conversion::lerobot_path("videos/{video_key}/chunk-{chunk_index:03d}/"
+                               "file-{file_index:03d}.mp4",
+                               fields),
+      "videos/observation.images.top/chunk-007/file-1234.mp4");
+  EXPECT_EQ(conversion::lerobot_path("{chunk_index}-{chunk_index:d}", fields),
+            "7-7");
 }
 
 TEST(LerobotPath, RefusesWhatLeadsOutOfTheDataSet) {
-  const LerobotPathFields fields = {{"video_key", "../../secret"},
-                                    {"number", int64_t{1}}};
+  const conversion::LerobotPathFields fields = {{"video_key", "../../secret"},
+                                                {"number", int64_t{1}}};
   for (const char* pattern :
        {"videos/{video_key}", "/etc/passwd", "../a", "", "{other}",
         "{number:9999d}", "{number:x}", "{video_key:03d}", "{number!r}"}) {
-    EXPECT_THROW(lerobot_path(pattern, fields), FormatError) << pattern;
+    EXPECT_THROW(conversion::lerobot_path(pattern, fields), FormatError)
+        << pattern;
   }
 }
 
@@ -145,7 +160,7 @@ TEST_F(Lerobot, FindsColumnsAndTasks) {
   folder_.write("meta/episodes.jsonl",
                 "{\"episode_index\": 7, \"tasks\": [\"lift\"], \"length\": 9}\n"
                 "{\"episode_index\": 8, \"tasks\": [\"a\", \"b\"]}\n");
-  const LerobotMeta meta = read();
+  const conversion::LerobotMeta meta = read();
   EXPECT_EQ(meta.version, 2);
   EXPECT_EQ(columns_of(meta),
             (std::vector<std::string>{"observation.images.top",

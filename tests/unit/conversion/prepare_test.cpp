@@ -14,7 +14,7 @@ class Prepare : public ::testing::Test {
  protected:
   std::string error(const std::vector<std::string>& arguments) const {
     try {
-      prepare_atlas(arguments);
+      conversion::prepare_atlas(arguments);
     } catch (const ConfigError& problem) {
       return problem.what();
     }
@@ -36,7 +36,7 @@ class Prepare : public ::testing::Test {
 };
 
 TEST_F(Prepare, HelpNamesEveryFlag) {
-  const std::string text = prepare_atlas({"--help"}).text;
+  const std::string text = conversion::prepare_atlas({"--help"}).text;
   for (const char* flag :
        {"--from", "--input", "--output", "--split", "--val_fraction",
         "--cameras", "flip", "--tolerance_s", "--workers", "--timeout",

@@ -36,10 +36,10 @@ TEST(Cifar10, ReadsTheBinaryLayout) {
   folder.write("data_batch_2.bin", cifar10_binary(13, 20));
   folder.write("test_batch.bin", cifar10_binary(0, 4));
   folder.write("batches.meta.txt", "airplane\n");
-  const auto files = find_cifar10(folder.path());
+  const auto files = images::find_cifar10(folder.path());
   ASSERT_TRUE(files);
-  expect_images(*read_cifar10(files->train), 20);
-  expect_images(*read_cifar10(files->test), 4);
+  expect_images(*images::read_cifar10(files->train), 20);
+  expect_images(*images::read_cifar10(files->test), 4);
 }
 
 TEST(Cifar10, ReadsThePicklesOfPython2) {
@@ -48,24 +48,24 @@ TEST(Cifar10, ReadsThePicklesOfPython2) {
   folder.write("cifar-10-batches-py/data_batch_1", cifar10_python(0, 7));
   folder.write("cifar-10-batches-py/data_batch_2", cifar10_python(7, 12));
   folder.write("cifar-10-batches-py/test_batch", cifar10_python(0, 3));
-  const auto files = find_cifar10(folder.path());
+  const auto files = images::find_cifar10(folder.path());
   ASSERT_TRUE(files);
-  expect_images(*read_cifar10(files->train), 12);
-  expect_images(*read_cifar10(files->test), 3);
+  expect_images(*images::read_cifar10(files->train), 12);
+  expect_images(*images::read_cifar10(files->test), 3);
 }
 
 TEST(Cifar10, ReadsPicklesWhoseKeysAreBytes) {
   const testing::TempDir folder;
   const std::string path =
       folder.write("data_batch_1", testing::cifar10_python_with_bytes(0, 7));
-  expect_images(*read_cifar10({path}), 7);
+  expect_images(*images::read_cifar10({path}), 7);
 }
 
 TEST(Cifar10, SaysWhichPartOfAPickleIsMissing) {
   const testing::TempDir folder;
   const std::string path = folder.write("data_batch_1", "\x80\x02}.");
   try {
-    read_cifar10({path});
+    images::read_cifar10({path});
     ADD_FAILURE() << "it was read";
   } catch (const FormatError& error) {
     const std::string text = error.what();
@@ -76,10 +76,10 @@ TEST(Cifar10, SaysWhichPartOfAPickleIsMissing) {
 
 TEST(Cifar10, IsNotFoundWhereNoBatchesAre) {
   const testing::TempDir folder;
-  EXPECT_FALSE(find_cifar10(folder.path()));
-  EXPECT_FALSE(find_cifar10(folder.path() / "absent"));
+  EXPECT_FALSE(images::find_cifar10(folder.path()));
+  EXPECT_FALSE(images::find_cifar10(folder.path() / "absent"));
   folder.write("data_batch_1.txt", "");
-  EXPECT_FALSE(find_cifar10(folder.path()));
+  EXPECT_FALSE(images::find_cifar10(folder.path()));
 }
 
 TEST(Cifar10, NamesTheFileThatIsDamaged) {
@@ -94,7 +94,7 @@ TEST(Cifar10, NamesTheFileThatIsDamaged) {
   for (const auto& [name, bytes] : damaged) {
     const std::string path = folder.write(name, bytes);
     try {
-      read_cifar10({path});
+      images::read_cifar10({path});
       ADD_FAILURE() << name << " was read";
     } catch (const FormatError& error) {
       EXPECT_NE(std::string(error.what()).find(path), std::string::npos)
@@ -109,7 +109,7 @@ TEST(RandomFlip, MirrorsHalfOfTheSamplesByTheirSeeds) {
   const auto row = at::arange(8, at::kByte).view({1, 1, 8});
   const auto inner = std::make_shared<TensorDataset>(
       std::vector{row.unsqueeze(0), at::zeros({1}, at::kLong)});
-  const RandomFlip flip(inner);
+  const data::RandomFlip flip(inner);
   int mirrored = 0;
   for (int64_t epoch = 0; epoch < 1000; ++epoch) {
     const uint64_t seed = sample_seed(3, epoch, 0);

@@ -16,10 +16,10 @@ using testing::test_image;
 
 class ImageFolders : public ::testing::Test {
  protected:
-  void add(const std::string& name, const Image& image) {
+  void add(const std::string& name, const data::Image& image) {
     const auto path = folder_.path() / name;
     std::filesystem::create_directories(path.parent_path());
-    write_png(path, image);
+    data::write_png(path, image);
   }
   std::string names(const ImageFolder& data) const {
     std::string text;
@@ -44,7 +44,7 @@ class ImageFolders : public ::testing::Test {
 };
 
 TEST_F(ImageFolders, SubFoldersAreClassesInTheOrderOfTheirNames) {
-  const Image image = test_image(8, 8);
+  const data::Image image = test_image(8, 8);
   for (const char* name : {"dog/2.PNG", "dog/10.jpg", "dog/deep/1.Jpeg",
                            "cat/b.png", "cat-2/a.png", "Ant/x.png"}) {
     add(name, image);
@@ -69,23 +69,24 @@ TEST_F(ImageFolders, AFolderWithoutSubFoldersIsOneClass) {
 }
 
 TEST_F(ImageFolders, ASampleIsTheFittedImageAndItsLabel) {
-  const Image image = test_image(70, 50);
+  const data::Image image = test_image(70, 50);
   add("a/1.png", image);
   add("b/1.png", image);
   const ImageFolder cropped(folder_.path(), {.image_size = 16});
   const Sample sample = cropped.get(1, 7);
   ASSERT_EQ(sample.size(), 2u);
-  EXPECT_TRUE(torch::equal(sample[0], to_tensor(center_crop_adm(image, 16))));
+  EXPECT_TRUE(torch::equal(sample[0],
+                           data::to_tensor(data::center_crop_adm(image, 16))));
   EXPECT_TRUE(torch::equal(sample[1], torch::tensor(int64_t{1})));
   const ImageFolder stretched(folder_.path(),
                               {.image_size = 16, .fit = Fit::kStretch});
-  EXPECT_TRUE(
-      torch::equal(stretched.get(0, 7)[0],
-                   to_tensor(resize(image, {16, 16}, Filter::kBicubic))));
+  EXPECT_TRUE(torch::equal(
+      stretched.get(0, 7)[0],
+      data::to_tensor(data::resize(image, {16, 16}, data::Filter::kBicubic))));
 }
 
 TEST_F(ImageFolders, FastDecodingChangesJpegImagesOnlySlightly) {
-  const Image image = test_image(300, 200);
+  const data::Image image = test_image(300, 200);
   std::filesystem::create_directories(folder_.path() / "a");
   folder_.write("a/1.jpg",
                 testing::encode_jpeg(image, testing::JpegKind::kBaseline));
@@ -94,8 +95,8 @@ TEST_F(ImageFolders, FastDecodingChangesJpegImagesOnlySlightly) {
         .get(0, 0)[0]
         .to(torch::kFloat);
   };
-  const auto exact = to_tensor(
-      center_crop_adm(read_image(folder_.path() / "a" / "1.jpg"), 32));
+  const auto exact = data::to_tensor(data::center_crop_adm(
+      data::read_image(folder_.path() / "a" / "1.jpg"), 32));
   EXPECT_TRUE(torch::equal(read(false), exact.to(torch::kFloat)));
   const auto difference = (read(true) - read(false)).abs().mean();
   EXPECT_GT(difference.item<float>(), 0);
@@ -103,12 +104,12 @@ TEST_F(ImageFolders, FastDecodingChangesJpegImagesOnlySlightly) {
 }
 
 TEST_F(ImageFolders, FlipsFollowTheSeedAlone) {
-  const Image image = test_image(16, 16);
+  const data::Image image = test_image(16, 16);
   add("a/1.png", image);
   const ImageFolder data(folder_.path(),
                          {.image_size = 16, .random_flip = true});
-  const auto straight = to_tensor(image);
-  const auto mirrored = to_tensor(flip_horizontal(image));
+  const auto straight = data::to_tensor(image);
+  const auto mirrored = data::to_tensor(data::flip_horizontal(image));
   int num_mirrored = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     const at::Tensor sample = data.get(0, seed)[0];

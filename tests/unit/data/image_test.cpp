@@ -21,7 +21,7 @@ using testing::test_image;
 // The message of the FormatError that decoding must throw.
 std::string format_error(std::string_view bytes) {
   try {
-    decode_image(bytes);
+    data::decode_image(bytes);
   } catch (const FormatError& error) {
     return error.what();
   }
@@ -30,8 +30,8 @@ std::string format_error(std::string_view bytes) {
 }
 
 // Red in all channels, or the colours at 80 %: what encode_jpeg() stores.
-Image stored(const Image& original, JpegKind kind) {
-  Image image = original;
+data::Image stored(const data::Image& original, JpegKind kind) {
+  data::Image image = original;
   for (size_t i = 0; i < image.pixels.size(); ++i) {
     if (kind == JpegKind::kGrey) image.pixels[i] = original.pixels[i / 3 * 3];
     if (kind == JpegKind::kCmyk || kind == JpegKind::kYcck) {
@@ -41,7 +41,7 @@ Image stored(const Image& original, JpegKind kind) {
   return image;
 }
 
-double mean_difference(const Image& a, const Image& b) {
+double mean_difference(const data::Image& a, const data::Image& b) {
   double sum = 0;
   for (size_t i = 0; i < a.pixels.size(); ++i) {
     sum += std::abs(a.pixels[i] - b.pixels[i]);
@@ -50,10 +50,10 @@ double mean_difference(const Image& a, const Image& b) {
 }
 
 TEST(Image, ReadsEveryKindOfJpegAsRgb) {
-  const Image original = test_image(101, 67);
+  const data::Image original = test_image(101, 67);
   for (const auto kind : {JpegKind::kBaseline, JpegKind::kProgressive,
                           JpegKind::kGrey, JpegKind::kCmyk, JpegKind::kYcck}) {
-    const Image image = decode_image(encode_jpeg(original, kind));
+    const data::Image image = data::decode_image(encode_jpeg(original, kind));
     ASSERT_EQ(image.width, 101);
     ASSERT_EQ(image.height, 67);
     ASSERT_EQ(image.channels, 3);
@@ -64,27 +64,30 @@ TEST(Image, ReadsEveryKindOfJpegAsRgb) {
 
 TEST(Image, ReadsEveryKindOfPngAsRgb) {
   for (const auto& png : testing::png_of_each_kind()) {
-    EXPECT_EQ(largest_difference(decode_image(png.bytes), png.expected), 0)
+    EXPECT_EQ(largest_difference(data::decode_image(png.bytes), png.expected),
+              0)
         << png.name;
   }
 }
 
 TEST(Image, GivesGreyWhenAskedFor) {
-  Image color = make_image(2, 1, 3);
+  data::Image color = data::make_image(2, 1, 3);
   color.pixels = {255, 0, 0, 10, 200, 30};
-  const Image grey = decode_image(encode_png(color), {.channels = 1});
+  const data::Image grey =
+      data::decode_image(data::encode_png(color), {.channels = 1});
   EXPECT_EQ(grey.channels, 1);
   EXPECT_EQ(grey.pixels, (std::vector<uint8_t>{76, 124}));
-  EXPECT_EQ(decode_image(encode_png(grey), {.channels = 1}).pixels,
+  EXPECT_EQ(data::decode_image(data::encode_png(grey), {.channels = 1}).pixels,
             grey.pixels);
-  EXPECT_THROW(decode_image(encode_png(grey), {.channels = 4}), ConfigError);
+  EXPECT_THROW(data::decode_image(data::encode_png(grey), {.channels = 4}),
+               ConfigError);
 }
 
 TEST(Image, DecodesAJpegNoSmallerThanAskedFor) {
   const std::string bytes =
       encode_jpeg(test_image(500, 375), JpegKind::kBaseline);
   const auto height = [&](int least) {
-    return decode_image(bytes, {.at_least_short_side = least}).height;
+    return data::decode_image(bytes, {.at_least_short_side = least}).height;
   };
   EXPECT_EQ(height(1), 47);
   EXPECT_EQ(height(46), 47);
@@ -94,40 +97,40 @@ TEST(Image, DecodesAJpegNoSmallerThanAskedFor) {
   EXPECT_EQ(height(187), 188);
   EXPECT_EQ(height(188), 375);
   EXPECT_EQ(height(1000), 375);
-  EXPECT_EQ(decode_image(bytes).height, 375);
+  EXPECT_EQ(data::decode_image(bytes).height, 375);
 }
 
 TEST(Image, TellsTheSizeWithoutDecoding) {
-  const Image original = test_image(31, 20);
-  for (const std::string& bytes :
-       {encode_jpeg(original, JpegKind::kBaseline), encode_png(original)}) {
+  const data::Image original = test_image(31, 20);
+  for (const std::string& bytes : {encode_jpeg(original, JpegKind::kBaseline),
+                                   data::encode_png(original)}) {
     const auto header = std::string_view(bytes).substr(0, bytes.size() - 20);
-    EXPECT_EQ(size_of_image(header).width, 31);
-    EXPECT_EQ(size_of_image(header).height, 20);
+    EXPECT_EQ(data::size_of_image(header).width, 31);
+    EXPECT_EQ(data::size_of_image(header).height, 20);
   }
-  EXPECT_THROW(size_of_image("no image"), FormatError);
+  EXPECT_THROW(data::size_of_image("no image"), FormatError);
 }
 
 TEST(Image, PngComesBackAsItWasWritten) {
   const testing::TempDir folder;
   for (const int channels : {1, 3}) {
-    Image image = test_image(31, 20);
+    data::Image image = test_image(31, 20);
     image.channels = channels;
     image.width = 93 / channels;
-    write_png(folder.path() / "image.png", image);
-    const Image back =
-        read_image(folder.path() / "image.png", {.channels = channels});
+    data::write_png(folder.path() / "image.png", image);
+    const data::Image back =
+        data::read_image(folder.path() / "image.png", {.channels = channels});
     EXPECT_EQ(largest_difference(back, image), 0);
   }
 }
 
 TEST(Image, RefusesToWriteWhatIsNoImage) {
-  Image image = make_image(3, 3, 3);
+  data::Image image = data::make_image(3, 3, 3);
   image.pixels.pop_back();
-  EXPECT_THROW(encode_png(image), ConfigError);
-  EXPECT_THROW(encode_png(Image{}), ConfigError);
-  EXPECT_THROW(make_image(3, 3, 2), ConfigError);
-  EXPECT_THROW(make_image(0, 3, 3), ConfigError);
+  EXPECT_THROW(data::encode_png(image), ConfigError);
+  EXPECT_THROW(data::encode_png(data::Image{}), ConfigError);
+  EXPECT_THROW(data::make_image(3, 3, 2), ConfigError);
+  EXPECT_THROW(data::make_image(0, 3, 3), ConfigError);
 }
 
 TEST(Image, ErrorsSayWhatIsWrong) {
@@ -141,10 +144,11 @@ TEST(Image, ErrorsSayWhatIsWrong) {
 }
 
 TEST(Image, AFileThatWasCutOffIsAnError) {
-  const Image original = test_image(64, 48);
+  const data::Image original = test_image(64, 48);
   for (const std::string& bytes :
        {encode_jpeg(original, JpegKind::kBaseline),
-        encode_jpeg(original, JpegKind::kProgressive), encode_png(original)}) {
+        encode_jpeg(original, JpegKind::kProgressive),
+        data::encode_png(original)}) {
     for (const size_t left_out : {size_t{1}, size_t{13}, bytes.size() / 2}) {
       format_error(std::string_view(bytes).substr(0, bytes.size() - left_out));
     }
@@ -197,10 +201,10 @@ TEST(Image, AFileTakesMemoryOfItsOwnOrder) {
       png_chunk("IHDR" + big_endian(16384) + big_endian(16384) + kind) +
       png_chunk("IDAT" + std::string(300'000, 'x'));
   EXPECT_TRUE(contains(format_error(png), "takes 768.0 MiB of memory"));
-  EXPECT_EQ(size_of_image(png).width, 16384);
+  EXPECT_EQ(data::size_of_image(png).width, 16384);
 
-  const Image flat = make_image(4000, 4000, 3);
-  EXPECT_EQ(decode_image(encode_png(flat)).pixels, flat.pixels);
+  const data::Image flat = data::make_image(4000, 4000, 3);
+  EXPECT_EQ(data::decode_image(data::encode_png(flat)).pixels, flat.pixels);
 
   std::string jpeg = encode_jpeg(test_image(64, 48), JpegKind::kProgressive);
   const size_t frame = jpeg.find("\xff\xc2");
@@ -211,23 +215,23 @@ TEST(Image, AFileTakesMemoryOfItsOwnOrder) {
 }
 
 TEST(Image, BytesBetweenSegmentsDoNotHarm) {
-  const Image original = test_image(64, 48);
+  const data::Image original = test_image(64, 48);
   std::string jpeg = encode_jpeg(original, JpegKind::kBaseline);
-  const Image image = decode_image(jpeg);
+  const data::Image image = data::decode_image(jpeg);
   jpeg.insert(jpeg.size() - 2, "\x01\x02");
-  EXPECT_EQ(largest_difference(decode_image(jpeg), image), 0);
+  EXPECT_EQ(largest_difference(data::decode_image(jpeg), image), 0);
 }
 
 TEST(Image, ReadingNamesTheFile) {
   const testing::TempDir folder;
   const std::string path = folder.write("broken.jpg", "\xff\xd8\xff");
   try {
-    read_image(path);
+    data::read_image(path);
     ADD_FAILURE() << "no error";
   } catch (const FormatError& error) {
     EXPECT_TRUE(contains(error.what(), path)) << error.what();
   }
-  EXPECT_THROW(read_image(folder.path() / "missing.png"), IoError);
+  EXPECT_THROW(data::read_image(folder.path() / "missing.png"), IoError);
 }
 
 // Whatever the bytes are, decoding gives an image or a FormatError.
@@ -242,7 +246,7 @@ void damage_and_decode(const std::string& good, unsigned seed) {
     }
     if (turn % 4 == 0) bytes.resize(random() % bytes.size());
     try {
-      const Image image = decode_image(bytes);
+      const data::Image image = data::decode_image(bytes);
       ASSERT_EQ(image.pixels.size(), image.row_bytes() * size_t(image.height));
     } catch (const FormatError&) {
       ++failures;
@@ -252,13 +256,13 @@ void damage_and_decode(const std::string& good, unsigned seed) {
 }
 
 TEST(Image, DamagedBytesAreNeverMoreThanAFormatError) {
-  const Image original = test_image(48, 40);
+  const data::Image original = test_image(48, 40);
   unsigned seed = 1;
   for (const auto kind :
        {JpegKind::kBaseline, JpegKind::kProgressive, JpegKind::kYcck}) {
     damage_and_decode(encode_jpeg(original, kind), seed++);
   }
-  damage_and_decode(encode_png(original), seed++);
+  damage_and_decode(data::encode_png(original), seed++);
   for (const auto& png : testing::png_of_each_kind()) {
     if (png.name == "palette-4-interlaced") {
       damage_and_decode(png.bytes, seed++);

@@ -9,16 +9,16 @@
 namespace lockstep {
 namespace {
 
-Image all_numbers() {
-  Image labels = make_image(32, 8, 1);
+data::Image all_numbers() {
+  data::Image labels = data::make_image(32, 8, 1);
   for (size_t i = 0; i < labels.pixels.size(); ++i) {
     labels.pixels[i] = static_cast<uint8_t>(i);
   }
   return labels;
 }
 
-Image with_three_channels(const Image& grey) {
-  Image rgb = make_image(grey.width, grey.height, 3);
+data::Image with_three_channels(const data::Image& grey) {
+  data::Image rgb = data::make_image(grey.width, grey.height, 3);
   for (size_t i = 0; i < rgb.pixels.size(); ++i) {
     rgb.pixels[i] = grey.pixels[i / 3];
   }
@@ -27,7 +27,7 @@ Image with_three_channels(const Image& grey) {
 
 std::string refusal(std::string_view bytes) {
   try {
-    decode_label_map(bytes);
+    data::decode_label_map(bytes);
   } catch (const FormatError& error) {
     return error.what();
   }
@@ -35,16 +35,17 @@ std::string refusal(std::string_view bytes) {
 }
 
 TEST(LabelMap, PaletteGivesItsNumbersAndNotItsColours) {
-  const Image labels = all_numbers();
-  const std::string bytes = encode_palette_png(labels, voc_palette());
-  EXPECT_EQ(decode_label_map(bytes).pixels, labels.pixels);
-  const Image colours = decode_image(bytes);
-  const std::vector<uint8_t> palette = voc_palette();
+  const data::Image labels = all_numbers();
+  const std::string bytes =
+      data::encode_palette_png(labels, data::voc_palette());
+  EXPECT_EQ(data::decode_label_map(bytes).pixels, labels.pixels);
+  const data::Image colours = data::decode_image(bytes);
+  const std::vector<uint8_t> palette = data::voc_palette();
   EXPECT_EQ(colours.pixels, palette);
 }
 
 TEST(LabelMap, ColoursAreThoseOfVoc) {
-  const std::vector<uint8_t> palette = voc_palette();
+  const std::vector<uint8_t> palette = data::voc_palette();
   const auto colour = [&palette](size_t label) {
     return std::vector<int>(palette.begin() + static_cast<long>(3 * label),
                             palette.begin() + static_cast<long>(3 * label + 3));
@@ -57,10 +58,12 @@ TEST(LabelMap, ColoursAreThoseOfVoc) {
 }
 
 TEST(LabelMap, GreyAndEqualChannelsGiveTheirLevels) {
-  const Image labels = all_numbers();
-  EXPECT_EQ(decode_label_map(encode_png(labels)).pixels, labels.pixels);
-  const Image rgb = with_three_channels(labels);
-  EXPECT_EQ(decode_label_map(encode_png(rgb)).pixels, labels.pixels);
+  const data::Image labels = all_numbers();
+  EXPECT_EQ(data::decode_label_map(data::encode_png(labels)).pixels,
+            labels.pixels);
+  const data::Image rgb = with_three_channels(labels);
+  EXPECT_EQ(data::decode_label_map(data::encode_png(rgb)).pixels,
+            labels.pixels);
 }
 
 TEST(LabelMap, AllOtherFilesAreRefused) {
@@ -73,9 +76,9 @@ TEST(LabelMap, AllOtherFilesAreRefused) {
       EXPECT_NE(refusal(png.bytes), "") << png.name;
     }
   }
-  const Image image = testing::test_image(20, 10);
+  const data::Image image = testing::test_image(20, 10);
   EXPECT_NE(refusal(testing::encode_jpeg(image, testing::JpegKind::kGrey)), "");
-  const std::string whole = encode_png(all_numbers());
+  const std::string whole = data::encode_png(all_numbers());
   EXPECT_NE(refusal(std::string_view(whole).substr(0, whole.size() / 2)), "");
   EXPECT_NE(refusal(""), "");
 }
@@ -83,9 +86,9 @@ TEST(LabelMap, AllOtherFilesAreRefused) {
 TEST(LabelMap, RefusalNamesFileAndWhatIsExpected) {
   const testing::TempDir folder;
   const std::string path =
-      folder.write("x.png", encode_png(testing::test_image(20, 10)));
+      folder.write("x.png", data::encode_png(testing::test_image(20, 10)));
   try {
-    read_label_map(path);
+    data::read_label_map(path);
     FAIL() << "no FormatError";
   } catch (const FormatError& error) {
     const std::string text = error.what();
@@ -96,9 +99,11 @@ TEST(LabelMap, RefusalNamesFileAndWhatIsExpected) {
 
 TEST(LabelMap, LabelsBeyondThePaletteAreRefused) {
   const std::vector<uint8_t> two_colours = {0, 0, 0, 255, 255, 255};
-  EXPECT_THROW(encode_palette_png(all_numbers(), two_colours), ConfigError);
-  EXPECT_THROW(encode_palette_png(testing::test_image(4, 4), voc_palette()),
+  EXPECT_THROW(data::encode_palette_png(all_numbers(), two_colours),
                ConfigError);
+  EXPECT_THROW(
+      data::encode_palette_png(testing::test_image(4, 4), data::voc_palette()),
+      ConfigError);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@ namespace lockstep {
 namespace {
 
 TEST(Shapes, HasAllClassesEquallyOften) {
-  const Shapes shapes({.num_samples = 2000, .side = 4});
-  std::array<int, Shapes::kNumClasses> counts = {};
+  const images::Shapes shapes({.num_samples = 2000, .side = 4});
+  std::array<int, images::Shapes::kNumClasses> counts = {};
   for (int64_t i = 0; i < shapes.size(); ++i) {
     ++counts.at(static_cast<size_t>(shapes.get(i, 0)[1].item<int64_t>()));
   }
@@ -16,8 +16,8 @@ TEST(Shapes, HasAllClassesEquallyOften) {
 }
 
 TEST(Shapes, DependOnSeedAndNumberAlone) {
-  const Shapes shapes({.side = 32, .seed = 1});
-  const Shapes others({.side = 32, .seed = 2});
+  const images::Shapes shapes({.side = 32, .seed = 1});
+  const images::Shapes others({.side = 32, .seed = 2});
   EXPECT_TRUE(at::equal(shapes.get(5, 0)[0], shapes.get(5, 9)[0]));
   EXPECT_FALSE(at::equal(shapes.get(5, 0)[0], shapes.get(6, 0)[0]));
   EXPECT_FALSE(at::equal(shapes.get(5, 0)[0], others.get(5, 0)[0]));
@@ -26,7 +26,7 @@ TEST(Shapes, DependOnSeedAndNumberAlone) {
 // The nearest of 1,500 other images, by how far pixels are from the corners'
 // colour, has the same shape far more often than the tenth part of chance.
 TEST(Shapes, LookDifferentByClass) {
-  const Shapes shapes({.num_samples = 1800, .side = 16});
+  const images::Shapes shapes({.num_samples = 1800, .side = 16});
   std::vector<at::Tensor> outlines;
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < shapes.size(); ++i) {

@@ -36,11 +36,13 @@ class Numbers final : public Dataset {
   std::function<bool(int64_t)> is_bad_;
 };
 
-SkipBadSamples numbers(int64_t size, std::function<bool(int64_t)> is_bad) {
-  return SkipBadSamples(std::make_shared<Numbers>(size, std::move(is_bad)));
+data::SkipBadSamples numbers(int64_t size,
+                             std::function<bool(int64_t)> is_bad) {
+  return data::SkipBadSamples(
+      std::make_shared<Numbers>(size, std::move(is_bad)));
 }
 
-int64_t number_of(const SkipBadSamples& data, int64_t index) {
+int64_t number_of(const data::SkipBadSamples& data, int64_t index) {
   const at::Tensor sample = data.get(index, 7)[0];
   EXPECT_EQ(sample[1].item<int64_t>(), 7);
   return sample[0].item<int64_t>();
@@ -69,7 +71,7 @@ TEST(SkipBadSamples, KeepsManyMessagesAndCountsAll) {
 }
 
 TEST(SkipBadSamples, ABrokenDataSetIsAnError) {
-  constexpr int64_t kMost = SkipBadSamples::kMaxInARow;
+  constexpr int64_t kMost = data::SkipBadSamples::kMaxInARow;
   const auto almost = numbers(200, [](int64_t i) { return i < kMost - 1; });
   EXPECT_EQ(number_of(almost, 0), kMost - 1);
   const auto broken = numbers(200, [](int64_t i) { return i < kMost; });
@@ -102,7 +104,7 @@ TEST(SkipBadSamples, GivesTheSameOnAnyNumberOfThreads) {
       500, [](int64_t i) { return i % 3 == 0 || i % 7 == 0; });
   std::vector<at::Tensor> first;
   for (const int workers : {1, 4}) {
-    const auto data = std::make_shared<SkipBadSamples>(whole);
+    const auto data = std::make_shared<data::SkipBadSamples>(whole);
     const Loader loader(data, {0, 1}, c10::Device(c10::DeviceType::CPU),
                         {.batch_size = 25, .workers = workers});
     std::vector<at::Tensor> batches;
@@ -119,7 +121,7 @@ TEST(SkipBadSamples, GivesTheSameOnAnyNumberOfThreads) {
 
 TEST(SkipBadSamples, DamagedImagesOfAFolderAreSkipped) {
   const testing::TempDir folder;
-  const Image image = test_image(40, 30);
+  const data::Image image = test_image(40, 30);
   const std::string jpeg = encode_jpeg(image, JpegKind::kBaseline);
   std::string garbled = jpeg;
   std::fill(garbled.begin() + 2, garbled.end(), '\x55');
@@ -130,7 +132,7 @@ TEST(SkipBadSamples, DamagedImagesOfAFolderAreSkipped) {
   folder.write("5-grey.jpg", encode_jpeg(image, JpegKind::kGrey));
   folder.write("6-cmyk.jpg", encode_jpeg(image, JpegKind::kCmyk));
   std::filesystem::create_symlink("7-loop.jpg", folder.path() / "7-loop.jpg");
-  const SkipBadSamples data(std::make_shared<ImageFolder>(
+  const data::SkipBadSamples data(std::make_shared<ImageFolder>(
       folder.path(), ImageFolderConfig{.image_size = 16}));
   std::vector<Sample> samples;
   for (int64_t i = 0; i < data.size(); ++i) samples.push_back(data.get(i, i));
@@ -139,7 +141,7 @@ TEST(SkipBadSamples, DamagedImagesOfAFolderAreSkipped) {
     EXPECT_TRUE(torch::equal(samples[i][0], samples[4][0]));
   }
   EXPECT_FALSE(torch::equal(samples[5][0], samples[4][0]));
-  const BadSamples bad = data.bad();
+  const data::BadSamples bad = data.bad();
   EXPECT_EQ(bad.count, 5);
   EXPECT_NE(bad.messages.at(4).find("7-loop.jpg': "), std::string::npos)
       << bad.messages.at(4);

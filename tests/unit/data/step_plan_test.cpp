@@ -13,19 +13,19 @@ namespace lockstep {
 namespace {
 
 // The samples of each step of an epoch, all ranks together, without fillers.
-std::vector<std::multiset<int64_t>> steps_of(StepPlanConfig config, int size,
-                                             DataPosition position) {
+std::vector<std::multiset<int64_t>> steps_of(data::StepPlanConfig config,
+                                             int size, DataPosition position) {
   std::vector<std::multiset<int64_t>> steps;
   const int64_t epoch = position.epoch;
   while (position.epoch == epoch) {
     std::multiset<int64_t> samples;
     Step step;
     for (int rank = 0; rank < size; ++rank) {
-      StepPlan plan(config, {rank, size});
+      data::StepPlan plan(config, {rank, size});
       step = plan.step_at(position);
       const auto requests = plan.requests(step);
       EXPECT_EQ(static_cast<int64_t>(requests.size()), step.num_micro_batches);
-      for (const BatchRequest& request : requests) {
+      for (const data::BatchRequest& request : requests) {
         EXPECT_FALSE(request.indices.empty());
         EXPECT_LE(static_cast<int64_t>(request.indices.size()),
                   config.micro_batch);
@@ -43,7 +43,7 @@ std::vector<std::multiset<int64_t>> steps_of(StepPlanConfig config, int size,
 
 TEST(StepPlan, StepsDoNotDependOnTheNumberOfProcesses) {
   for (const int64_t num_samples : {24, 97, 100, 101}) {
-    StepPlanConfig config{
+    data::StepPlanConfig config{
         .num_samples = num_samples, .global_batch = 24, .seed = 5};
     config.micro_batch = 24;
     const auto alone = steps_of(config, 1, {.epoch = 3});
@@ -57,7 +57,7 @@ TEST(StepPlan, StepsDoNotDependOnTheNumberOfProcesses) {
 }
 
 TEST(StepPlan, GivesEverySampleOncePerEpoch) {
-  const StepPlanConfig config{
+  const data::StepPlanConfig config{
       .num_samples = 101, .global_batch = 16, .micro_batch = 2, .seed = 1};
   std::multiset<int64_t> seen;
   for (const auto& step : steps_of(config, 4, {})) {
@@ -69,7 +69,7 @@ TEST(StepPlan, GivesEverySampleOncePerEpoch) {
 }
 
 TEST(StepPlan, GoesOnWithAnotherNumberOfProcessesInTheMiddleOfAnEpoch) {
-  StepPlanConfig config{
+  data::StepPlanConfig config{
       .num_samples = 100, .global_batch = 12, .micro_batch = 3, .seed = 9};
   std::multiset<int64_t> seen;
   const auto first = steps_of(config, 4, {});
@@ -83,8 +83,8 @@ TEST(StepPlan, GoesOnWithAnotherNumberOfProcessesInTheMiddleOfAnEpoch) {
 }
 
 TEST(StepPlan, ARankWithoutSamplesGetsFillers) {
-  StepPlan last({.num_samples = 9, .global_batch = 8, .micro_batch = 2},
-                {.rank = 3, .size = 4});
+  data::StepPlan last({.num_samples = 9, .global_batch = 8, .micro_batch = 2},
+                      {.rank = 3, .size = 4});
   const Step step = last.step_at({.epoch = 0, .sample = 8});
   EXPECT_EQ(step.num_samples, 1);
   ASSERT_EQ(step.num_micro_batches, 1);
@@ -93,15 +93,15 @@ TEST(StepPlan, ARankWithoutSamplesGetsFillers) {
 }
 
 TEST(StepPlan, DropsTheLastSmallerStepWhenAsked) {
-  const StepPlan plan({.num_samples = 20, .global_batch = 8, .drop_last = true},
-                      {});
+  const data::StepPlan plan(
+      {.num_samples = 20, .global_batch = 8, .drop_last = true}, {});
   EXPECT_EQ(plan.steps_per_epoch(), 2);
   EXPECT_EQ(plan.samples_per_epoch(), 16);
   EXPECT_EQ(plan.step_at({.epoch = 0, .sample = 8}).next.epoch, 1);
 }
 
 TEST(StepPlan, EpochsDifferUnlessTheFirstIsRepeated) {
-  StepPlanConfig config{
+  data::StepPlanConfig config{
       .num_samples = 64, .global_batch = 16, .micro_batch = 16, .seed = 2};
   EXPECT_NE(steps_of(config, 1, {.epoch = 0}),
             steps_of(config, 1, {.epoch = 1}));
@@ -113,10 +113,10 @@ TEST(StepPlan, EpochsDifferUnlessTheFirstIsRepeated) {
 }
 
 TEST(StepPlan, RequestsOfARunGoOnOverTheEndOfAnEpoch) {
-  const StepPlanConfig config{
+  const data::StepPlanConfig config{
       .num_samples = 5, .global_batch = 4, .micro_batch = 4, .seed = 3};
-  StepPlan plan(config, {});
-  StepRequests requests(plan, {});
+  data::StepPlan plan(config, {});
+  data::StepRequests requests(plan, {});
   DataPosition position;
   for (int k = 0; k < 6; ++k) {
     const Step step = plan.step_at(position);
@@ -130,9 +130,9 @@ TEST(StepPlan, RequestsOfARunGoOnOverTheEndOfAnEpoch) {
 }
 
 TEST(StepPlan, RefusesWhatCannotBeTrainedOn) {
-  const auto text = [](const StepPlanConfig& config, Shard shard) {
+  const auto text = [](const data::StepPlanConfig& config, Shard shard) {
     try {
-      const StepPlan plan(config, shard);
+      const data::StepPlan plan(config, shard);
     } catch (const ConfigError& error) {
       return std::string(error.what());
     }
@@ -156,9 +156,9 @@ std::vector<int64_t> lengths_of(int64_t count) {
 }
 
 // Of an epoch on one process.
-std::vector<std::vector<int64_t>> batches_of(const StepPlanConfig& config,
+std::vector<std::vector<int64_t>> batches_of(const data::StepPlanConfig& config,
                                              int64_t epoch) {
-  StepPlan plan(config, Shard{});
+  data::StepPlan plan(config, Shard{});
   std::vector<std::vector<int64_t>> batches;
   DataPosition position{.epoch = epoch};
   while (position.epoch == epoch) {
@@ -186,7 +186,7 @@ double padding(const std::vector<std::vector<int64_t>>& batches,
 }
 
 TEST(StepPlan, TakesSamplesOfSimilarLengthTogether) {
-  StepPlanConfig config{
+  data::StepPlanConfig config{
       .num_samples = 1000, .global_batch = 16, .micro_batch = 16, .seed = 3};
   const auto lengths = lengths_of(1000);
   const double without = padding(batches_of(config, 0), lengths);
@@ -214,11 +214,11 @@ TEST(StepPlan, TakesSamplesOfSimilarLengthTogether) {
 }
 
 TEST(StepPlan, OrderByLengthDoesNotDependOnTheBatch) {
-  StepPlanConfig config{.num_samples = 300,
-                        .global_batch = 10,
-                        .micro_batch = 10,
-                        .seed = 3,
-                        .lengths = lengths_of(300)};
+  data::StepPlanConfig config{.num_samples = 300,
+                              .global_batch = 10,
+                              .micro_batch = 10,
+                              .seed = 3,
+                              .lengths = lengths_of(300)};
   const auto flat = [&] {
     std::vector<int64_t> all;
     for (const auto& batch : batches_of(config, 2)) {

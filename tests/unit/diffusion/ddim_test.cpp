@@ -11,20 +11,20 @@ namespace {
 using Times = std::vector<int64_t>;
 
 TEST(Ddim, GoesFrom999To0) {
-  EXPECT_EQ(ddim_times(1), (Times{999, 0}));
-  EXPECT_EQ(ddim_times(4), (Times{999, 749, 500, 250, 0}));
-  EXPECT_EQ(ddim_times(999).size(), 1000U);
-  EXPECT_EQ(ddim_times(5000).size(), 1000U);
-  EXPECT_EQ(ddim_times(5000).back(), 0);
-  EXPECT_THROW(ddim_times(0), ConfigError);
+  EXPECT_EQ(diffusion::ddim_times(1), (Times{999, 0}));
+  EXPECT_EQ(diffusion::ddim_times(4), (Times{999, 749, 500, 250, 0}));
+  EXPECT_EQ(diffusion::ddim_times(999).size(), 1000U);
+  EXPECT_EQ(diffusion::ddim_times(5000).size(), 1000U);
+  EXPECT_EQ(diffusion::ddim_times(5000).back(), 0);
+  EXPECT_THROW(diffusion::ddim_times(0), ConfigError);
 }
 
 TEST(Ddim, GivesExactlyWhatAnOracleKnows) {
   const auto image = torch::rand({2, 3, 4, 4});
   for (const int64_t steps : {1, 7, 20, 999}) {
-    const auto sampled =
-        sample_ddim([&](const at::Tensor&, int64_t) { return image; },
-                    torch::randn({2, 3, 4, 4}), {.num_steps = steps});
+    const auto sampled = diffusion::sample_ddim(
+        [&](const at::Tensor&, int64_t) { return image; },
+        torch::randn({2, 3, 4, 4}), {.num_steps = steps});
     EXPECT_TRUE(torch::equal(sampled, image)) << steps;
   }
 }
@@ -35,19 +35,20 @@ TEST(Ddim, ConvergesToTheFlowOfAGaussian) {
   const double mean = 0.7;
   const double deviation = 0.4;
   const auto spread = [&](int64_t t) {
-    const double a = clean_part(t);
+    const double a = diffusion::clean_part(t);
     return std::hypot(a * deviation, 1 - a);
   };
-  const Denoiser best = [&](const at::Tensor& x, int64_t t) {
-    const double a = clean_part(t);
+  const diffusion::Denoiser best = [&](const at::Tensor& x, int64_t t) {
+    const double a = diffusion::clean_part(t);
     const double gain = a * deviation * deviation / std::pow(spread(t), 2);
     return mean + gain * (x - a * mean);
   };
   const auto noise = torch::randn({1000}, torch::kDouble);
-  const auto exact =
-      mean + deviation * (noise - clean_part(999) * mean) / spread(999);
+  const auto exact = mean + deviation *
+                                (noise - diffusion::clean_part(999) * mean) /
+                                spread(999);
   const auto error = [&](int64_t steps) {
-    return (sample_ddim(best, noise, {.num_steps = steps}) - exact)
+    return (diffusion::sample_ddim(best, noise, {.num_steps = steps}) - exact)
         .abs()
         .max()
         .item<double>();
@@ -62,7 +63,7 @@ TEST(Ddim, ConvergesToTheFlowOfAGaussian) {
 TEST(Ddim, CorrectsBeforeEveryPrediction) {
   std::vector<int64_t> corrected;
   std::vector<int64_t> denoised;
-  sample_ddim(
+  diffusion::sample_ddim(
       [&](const at::Tensor& x, int64_t t) {
         EXPECT_EQ(x.item<float>(), static_cast<float>(t));
         denoised.push_back(t);

@@ -10,14 +10,14 @@ namespace {
 using testing::config_error;
 using testing::contains;
 
-BatchSize batch_size_for(const std::vector<std::string>& words,
-                         int num_processes) {
+engine::BatchSize batch_size_for(const std::vector<std::string>& words,
+                                 int num_processes) {
   const testing::Flags flags(words);
-  return resolve_batch_size(flags.config, flags.options, num_processes);
+  return engine::resolve_batch_size(flags.config, flags.options, num_processes);
 }
 
 std::string text_of(const std::vector<std::string>& words, int num_processes) {
-  return batch_size_text(batch_size_for(words, num_processes));
+  return engine::batch_size_text(batch_size_for(words, num_processes));
 }
 
 std::string batch_size_refusal(const std::vector<std::string>& words,
@@ -45,7 +45,7 @@ TEST(BatchSize, AGlobalBatchDividesIntoProcesses) {
 }
 
 TEST(BatchSize, GlobalAndPerProcessBatchGiveTheAccumulation) {
-  const BatchSize batch =
+  const engine::BatchSize batch =
       batch_size_for({"--global_batch_size=48", "--batch_size=4"}, 3);
   EXPECT_EQ(batch.accumulation, 4);
   EXPECT_EQ(batch.per_process, 4);

@@ -15,8 +15,8 @@ namespace lockstep::testing {
 class Flags {
  public:
   explicit Flags(const std::vector<std::string>& words) {
-    describe_common(options, config);
-    parse_command(options, words);
+    engine::describe_common(options, config);
+    config::parse_command(options, words);
   }
   Flags(const Flags&) = delete;
   Flags& operator=(const Flags&) = delete;

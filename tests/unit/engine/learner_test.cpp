@@ -16,7 +16,7 @@ World world_of_one() {
   return World::from_environment({.device = DeviceChoice::kCpu}, {});
 }
 
-LearnerConfig sgd() {
+engine::LearnerConfig sgd() {
   return {
       .optimization = {.optimizer = "sgd", .momentum = 0, .ema_decay = {0.5}}};
 }
@@ -32,7 +32,7 @@ class Steps {
                  .shuffle = false}),
         batches_(loader_.batches()) {}
 
-  void train(Learner& learner, double lr) {
+  void train(engine::Learner& learner, double lr) {
     for (bool ends_step = false; !ends_step;) {
       const Batch batch = *batches_.next();
       learner.forward(batch);
@@ -54,10 +54,10 @@ TEST(Learner, AStepFollowsTheMeanLossInAnyMicroBatches) {
   const World world = world_of_one();
   for (const int64_t micro_batch_size : {1, 3, 8}) {
     LineTask task;
-    Learner learner(task, world, sgd());
+    engine::Learner learner(task, world, sgd());
     Steps(task, world, micro_batch_size).train(learner, 1e-3);
     EXPECT_NEAR(task.weight(), 1 - 1e-3 * kGradient, 1e-5);
-    const Progress progress = learner.take_progress();
+    const engine::Progress progress = learner.take_progress();
     EXPECT_NEAR(progress.loss, 4 * 204.0 / 8, 1e-3);
     EXPECT_EQ(progress.loss_weight, 8);
     EXPECT_NEAR(progress.gradient_norm, -kGradient, 1e-2);
@@ -68,13 +68,13 @@ TEST(Learner, AStepFollowsTheMeanLossInAnyMicroBatches) {
 TEST(Learner, AStepWithoutAFiniteGradientChangesNothing) {
   const World world = world_of_one();
   LineTask task;
-  Learner learner(task, world, sgd());
+  engine::Learner learner(task, world, sgd());
   Steps steps(task, world, 4);
   task.loss_factor = NAN;
   steps.train(learner, 1e-3);
   steps.train(learner, 1e-3);
   EXPECT_EQ(task.weight(), 1);
-  Progress progress = learner.take_progress();
+  engine::Progress progress = learner.take_progress();
   EXPECT_TRUE(std::isnan(progress.loss));
   EXPECT_EQ(progress.skipped_steps, 2);
   EXPECT_EQ(progress.skipped_in_a_row, 2);
@@ -88,7 +88,7 @@ TEST(Learner, AStepWithoutAFiniteGradientChangesNothing) {
 TEST(Learner, ProgressContinuesFromSavedSums) {
   const World world = world_of_one();
   LineTask task;
-  Learner learner(task, world, sgd());
+  engine::Learner learner(task, world, sgd());
   Steps steps(task, world, 8);
   steps.train(learner, 0);
   const at::Tensor saved = learner.running_sums().clone();
@@ -102,7 +102,7 @@ TEST(Learner, ProgressContinuesFromSavedSums) {
 TEST(Learner, AveragesFollowTheWeights) {
   const World world = world_of_one();
   LineTask task;
-  Learner learner(task, world, sgd());
+  engine::Learner learner(task, world, sgd());
   Steps(task, world, 8).train(learner, 1e-3);
   EXPECT_EQ(learner.parameter_names(), std::vector<std::string>{"weight"});
   EXPECT_NEAR(learner.averages().at(0).averages().at(0).item<double>(),

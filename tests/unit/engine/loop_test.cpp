@@ -13,40 +13,41 @@ namespace {
 using Events = std::vector<std::string>;
 
 // Notes every call; `sampling` stands for its work.
-class FakeCallback final : public Callback {
+class FakeCallback final : public engine::Callback {
  public:
   FakeCallback(std::string name, Events& events)
       : name_(std::move(name)), events_(events) {}
 
-  void begin(TrainLoop& loop) override { note("begin", loop); }
-  void after_step(TrainLoop& loop, const Step& /*step*/) override {
+  void begin(engine::TrainLoop& loop) override { note("begin", loop); }
+  void after_step(engine::TrainLoop& loop, const Step& /*step*/) override {
     note("step", loop);
     if (loop.state().step == due_step) loop.state().due.sampling = true;
   }
-  bool due(const TrainLoop& loop) const override {
+  bool due(const engine::TrainLoop& loop) const override {
     return loop.state().due.sampling;
   }
-  bool run(TrainLoop& loop) override {
+  bool run(engine::TrainLoop& loop) override {
     note("run", loop);
-    if (!loop.go_on("work", Activity::kSampling)(0, 1)) return false;
+    if (!loop.go_on("work", base::Activity::kSampling)(0, 1)) return false;
     loop.state().due.sampling = false;
     return true;
   }
-  void observe(TrainLoop& loop, const Observation& /*observation*/) override {
+  void observe(engine::TrainLoop& loop,
+               const engine::Observation& /*observation*/) override {
     note("observe", loop);
   }
-  bool poll(TrainLoop& loop) override {
+  bool poll(engine::TrainLoop& loop) override {
     const bool in_work = loop.state().due.sampling;
     return !(in_work ? stops_in_work : loop.state().step == stop_step);
   }
-  void finish(TrainLoop& loop) override { note("finish", loop); }
+  void finish(engine::TrainLoop& loop) override { note("finish", loop); }
 
   int64_t due_step = -1;
   int64_t stop_step = -1;
   bool stops_in_work = false;
 
  private:
-  void note(const char* event, const TrainLoop& loop) {
+  void note(const char* event, const engine::TrainLoop& loop) {
     events_.push_back(name_ + " " + event + " " +
                       std::to_string(loop.state().step));
   }
@@ -57,7 +58,7 @@ class FakeCallback final : public Callback {
 
 // A training of 4 steps per epoch in a world of one.
 struct Training {
-  explicit Training(LoopConfig config = {.num_epochs = 2})
+  explicit Training(engine::LoopConfig config = {.num_epochs = 2})
       : loop(learner,
              StepLoader(task.data().train, world,
                         {.global_batch_size = 2,
@@ -66,7 +67,7 @@ struct Training {
                          .seed = 5}),
              world, console, with_lr(std::move(config))) {}
 
-  static LoopConfig with_lr(LoopConfig config) {
+  static engine::LoopConfig with_lr(engine::LoopConfig config) {
     config.schedule.total_updates = 100;
     config.base_lr = 1e-3;
     return config;
@@ -74,12 +75,12 @@ struct Training {
 
   World world = World::from_environment({.device = DeviceChoice::kCpu}, {});
   testing::LineTask task;
-  Learner learner{
+  engine::Learner learner{
       task, world, {.optimization = {.optimizer = "sgd", .momentum = 0.9}}};
   std::string printed;
-  Console console{{},
-                  {.out = [this](std::string_view text) { printed += text; }}};
-  TrainLoop loop;
+  track::Console console{
+      {}, {.out = [this](std::string_view text) { printed += text; }}};
+  engine::TrainLoop loop;
 };
 
 TEST(TrainLoop, CallsCallbacksInOrderAndFinishesInReverse) {
@@ -104,7 +105,7 @@ TEST(TrainLoop, EndsAfterItsEpochs) {
 }
 
 TEST(TrainLoop, WorkThatAStopInterruptsStaysDueAndIsDoneFirstOnResume) {
-  TrainState stopped;
+  engine::TrainState stopped;
   {
     Training training;
     Events events;
@@ -149,19 +150,19 @@ TEST(TrainLoop, LogsThatNothingIsLeftToTrain) {
 }
 
 TEST(TrainLoop, ValidationIsRecordedAndObserved) {
-  std::vector<Record> records;
-  Training training({.num_steps = 5, .record = [&](Record record) {
+  std::vector<track::Record> records;
+  Training training({.num_steps = 5, .record = [&](track::Record record) {
                        records.push_back(std::move(record));
                      }});
-  ValidationCallback validation(training.task,
-                                {.data = training.task.data().validation,
-                                 .every = {.steps = 2},
-                                 .evaluation = {.batch_size = 3}});
+  engine::ValidationCallback validation(
+      training.task, {.data = training.task.data().validation,
+                      .every = {.steps = 2},
+                      .evaluation = {.batch_size = 3}});
   Events events;
   FakeCallback observer("o", events);
   training.loop.run({}, {&validation, &observer});
   std::vector<int64_t> steps;
-  for (const Record& record : records) {
+  for (const track::Record& record : records) {
     steps.push_back(record.step);
     EXPECT_EQ(record.metrics.at(0).first, "val/loss");
   }
@@ -175,10 +176,10 @@ TEST(TrainLoop, ValidationIsRecordedAndObserved) {
 }
 
 // Observes one number after each step.
-class Numbers final : public Callback {
+class Numbers final : public engine::Callback {
  public:
   explicit Numbers(std::vector<double> values) : values_(std::move(values)) {}
-  void after_step(TrainLoop& loop, const Step& /*step*/) override {
+  void after_step(engine::TrainLoop& loop, const Step& /*step*/) override {
     const auto number = static_cast<size_t>(loop.state().step - 1);
     loop.observe({.value = values_.at(number), .name = "number"});
   }
@@ -190,13 +191,13 @@ class Numbers final : public Callback {
 TEST(TrainLoop, StopsEarlyWithoutProgress) {
   Training training({.num_steps = 6});
   Numbers numbers({5, 4, 3.95, 4, 6, 7});
-  EarlyStoppingCallback early({.patience = 2, .min_delta = 0.1});
+  engine::EarlyStoppingCallback early({.patience = 2, .min_delta = 0.1});
   training.loop.run({}, {&numbers, &early});
   EXPECT_EQ(training.loop.state().step, 4);
   EXPECT_TRUE(training.loop.state().stopped_early);
   EXPECT_EQ(training.loop.state().progress, 4);
   // A larger patience goes on.
-  EarlyStoppingCallback later({.patience = 3});
+  engine::EarlyStoppingCallback later({.patience = 3});
   training.loop.run(training.loop.state(), {&numbers, &later});
   EXPECT_EQ(training.loop.state().step, 5);
 }
@@ -204,7 +205,7 @@ TEST(TrainLoop, StopsEarlyWithoutProgress) {
 TEST(TrainLoop, LowersTheLearningRateOnAPlateau) {
   Training training({.num_steps = 4});
   Numbers numbers({5, 6, 7, 8});
-  PlateauCallback plateau({.factor = 0.5, .patience = 1});
+  engine::PlateauCallback plateau({.factor = 0.5, .patience = 1});
   EXPECT_EQ(training.loop.next_lr(), 1e-3);
   training.loop.run({}, {&numbers, &plateau});
   EXPECT_EQ(training.loop.state().plateau->lr, 0.5);
@@ -214,13 +215,13 @@ TEST(TrainLoop, LowersTheLearningRateOnAPlateau) {
 TEST(Interval, CountsStepsOrElseEpochs) {
   const Step middle{.begin = {.epoch = 1}, .next = {.epoch = 1, .sample = 2}};
   const Step last{.begin = {.epoch = 1, .sample = 2}, .next = {.epoch = 2}};
-  EXPECT_TRUE((Interval{.steps = 3, .epochs = 9}.ends_with(middle, 6)));
-  EXPECT_FALSE((Interval{.steps = 3, .epochs = 1}.ends_with(last, 7)));
-  EXPECT_TRUE(Interval{.epochs = 2}.ends_with(last, 7));
-  EXPECT_FALSE(Interval{.epochs = 2}.ends_with(middle, 7));
-  EXPECT_FALSE(Interval{.epochs = 3}.ends_with(last, 7));
-  EXPECT_FALSE(Interval{}.ends_with(last, 7));
-  EXPECT_FALSE(Interval{}.is_set());
+  EXPECT_TRUE((engine::Interval{.steps = 3, .epochs = 9}.ends_with(middle, 6)));
+  EXPECT_FALSE((engine::Interval{.steps = 3, .epochs = 1}.ends_with(last, 7)));
+  EXPECT_TRUE(engine::Interval{.epochs = 2}.ends_with(last, 7));
+  EXPECT_FALSE(engine::Interval{.epochs = 2}.ends_with(middle, 7));
+  EXPECT_FALSE(engine::Interval{.epochs = 3}.ends_with(last, 7));
+  EXPECT_FALSE(engine::Interval{}.ends_with(last, 7));
+  EXPECT_FALSE(engine::Interval{}.is_set());
 }
 
 }  // namespace

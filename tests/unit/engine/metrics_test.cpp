@@ -71,8 +71,8 @@ TEST(ExactSum, WhatIsNotFiniteStaysSo) {
 }
 
 TEST(MetricSums, AreMeansOfAllThatWasAdded) {
-  const World world =
-      World::from_environment({.device = DeviceChoice::kCpu}, Environment{});
+  const World world = World::from_environment({.device = DeviceChoice::kCpu},
+                                              base::Environment{});
   MetricSums sums;
   sums.add("loss", torch::tensor({1.5, 2.5}), 2);
   sums.add("accuracy", torch::tensor({true, false, true}), 3);
@@ -88,8 +88,8 @@ TEST(MetricSums, AreMeansOfAllThatWasAdded) {
 }
 
 TEST(MetricSums, NothingCountedIsNan) {
-  const World world =
-      World::from_environment({.device = DeviceChoice::kCpu}, Environment{});
+  const World world = World::from_environment({.device = DeviceChoice::kCpu},
+                                              base::Environment{});
   MetricSums sums;
   sums.add("empty", torch::zeros({0}), 0);
   sums.add("broken", torch::tensor({1.0, std::nan("")}), 2);

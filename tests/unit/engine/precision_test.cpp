@@ -13,15 +13,15 @@ using testing::contains;
 const c10::Device kCpu(c10::DeviceType::CPU);
 const c10::Device kGpu(c10::DeviceType::CUDA, 0);
 
-Precision precision_for(const std::vector<std::string>& words,
-                        c10::Device device,
-                        const std::string& default_of_recipe = "fp32") {
+engine::Precision precision_for(const std::vector<std::string>& words,
+                                c10::Device device,
+                                const std::string& default_of_recipe = "fp32") {
   testing::Flags flags(words);
   if (!flags.options.was_given("precision")) {
     flags.config.precision = default_of_recipe;
   }
-  check_config(flags.config, flags.options);
-  return resolve_precision(flags.config, flags.options, device);
+  engine::check_config(flags.config, flags.options);
+  return engine::resolve_precision(flags.config, flags.options, device);
 }
 
 TEST(Precision, AutoIsBf16OnAGpuAndFp32OnTheCpu) {
@@ -31,12 +31,12 @@ TEST(Precision, AutoIsBf16OnAGpuAndFp32OnTheCpu) {
 }
 
 TEST(Precision, NamesMeanWhatTheySay) {
-  const Precision full = precision_for({}, kCpu);
+  const engine::Precision full = precision_for({}, kCpu);
   EXPECT_EQ(full.name, "fp32");
   EXPECT_FALSE(full.autocast || full.scales_loss || full.allows_tf32);
   EXPECT_EQ(precision_for({"--precision=fp64"}, kCpu).dtype, at::kDouble);
   EXPECT_TRUE(precision_for({"--precision=tf32"}, kCpu).allows_tf32);
-  const Precision brain = precision_for({"--precision=bf16"}, kCpu);
+  const engine::Precision brain = precision_for({"--precision=bf16"}, kCpu);
   EXPECT_EQ(brain.autocast, at::kBFloat16);
   EXPECT_EQ(brain.dtype, at::kFloat);
   EXPECT_FALSE(brain.scales_loss);
@@ -44,7 +44,7 @@ TEST(Precision, NamesMeanWhatTheySay) {
 
 TEST(Precision, Fp16ScalesTheLoss) {
   for (const c10::Device device : {kCpu, kGpu}) {
-    const Precision half = precision_for({"--precision=fp16"}, device);
+    const engine::Precision half = precision_for({"--precision=fp16"}, device);
     EXPECT_EQ(half.autocast, at::kHalf);
     EXPECT_TRUE(half.scales_loss);
     EXPECT_EQ(half.note, "");
@@ -54,13 +54,13 @@ TEST(Precision, Fp16ScalesTheLoss) {
 TEST(Precision, UseAmpIsFp16OnAGpuAndBf16OnACpu) {
   EXPECT_EQ(precision_for({"--use_amp"}, kGpu).autocast, at::kHalf);
   EXPECT_TRUE(precision_for({"--use_amp"}, kGpu).scales_loss);
-  const Precision cpu = precision_for({"--use_amp"}, kCpu);
+  const engine::Precision cpu = precision_for({"--use_amp"}, kCpu);
   EXPECT_EQ(cpu.autocast, at::kBFloat16);
   EXPECT_FALSE(cpu.scales_loss);
 }
 
 TEST(Precision, ADefaultOfFp16IsBf16OnACpuWithASentence) {
-  const Precision precision = precision_for({}, kCpu, "fp16");
+  const engine::Precision precision = precision_for({}, kCpu, "fp16");
   EXPECT_EQ(precision.name, "bf16");
   EXPECT_TRUE(contains(precision.note, "bf16")) << precision.note;
 }
@@ -105,10 +105,10 @@ TEST(Precision, SeedsOfDropoutDifferByRankAndRun) {
   std::set<uint64_t> seeds;
   for (const int64_t seed : {0, 1}) {
     for (const int rank : {0, 1, 2}) {
-      seed_dropout(seed, rank);
+      engine::seed_dropout(seed, rank);
       seeds.insert(draw());
     }
-    seed_everything(seed);
+    engine::seed_everything(seed);
     seeds.insert(draw());
   }
   EXPECT_EQ(seeds.size(), 8U);

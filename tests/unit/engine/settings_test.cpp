@@ -10,7 +10,7 @@ namespace {
 
 TEST(Settings, HaveTheCommonOptionsFromTheStart) {
   Settings settings;
-  parse_command(settings.options, {"--epochs=7"});
+  config::parse_command(settings.options, {"--epochs=7"});
   EXPECT_EQ(settings.common.epochs, 7);
 }
 
@@ -31,7 +31,7 @@ TEST(Settings, ARuleSetsDefaultsAndLeavesWhatWasGiven) {
     settings.set_default("epochs", settings.common.epochs, 20);
     settings.set_default("device", settings.common.device, "cpu");
   });
-  parse_command(settings.options, {"--epochs=7"});
+  config::parse_command(settings.options, {"--epochs=7"});
   settings.resolve();
   EXPECT_EQ(settings.common.epochs, 7);
   EXPECT_EQ(settings.common.device, "cpu");

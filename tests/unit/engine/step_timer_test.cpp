@@ -10,13 +10,13 @@ namespace {
 constexpr double kPart = 2e-3;  // Seconds.
 
 void work() {
-  const int64_t end = monotonic_ns() + static_cast<int64_t>(kPart * 1e9);
-  while (monotonic_ns() < end) {
+  const int64_t end = base::monotonic_ns() + static_cast<int64_t>(kPart * 1e9);
+  while (base::monotonic_ns() < end) {
   }
 }
 
 TEST(StepTimer, TimesEveryPartOfAStepOnACpu) {
-  StepTimer timer(c10::Device(c10::DeviceType::CPU), {});
+  engine::StepTimer timer(c10::Device(c10::DeviceType::CPU), {});
   for (int step = 0; step < 2; ++step) {
     timer.begin_step();
     for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
@@ -31,7 +31,7 @@ TEST(StepTimer, TimesEveryPartOfAStepOnACpu) {
     timer.end_step();
     work();
   }
-  const StepTimes times = timer.take();
+  const track::StepTimes times = timer.take();
   EXPECT_EQ(times.steps, 2);
   EXPECT_GE(times.data, 6 * kPart);
   EXPECT_GE(times.forward, 6 * kPart);
@@ -42,11 +42,11 @@ TEST(StepTimer, TimesEveryPartOfAStepOnACpu) {
 }
 
 TEST(StepTimer, ATakeBeginsAnew) {
-  StepTimer timer(c10::Device(c10::DeviceType::CPU), {});
+  engine::StepTimer timer(c10::Device(c10::DeviceType::CPU), {});
   timer.begin_step();
   timer.end_step();
   EXPECT_EQ(timer.take().steps, 1);
-  const StepTimes times = timer.take();
+  const track::StepTimes times = timer.take();
   EXPECT_EQ(times.steps, 0);
   EXPECT_EQ(times.optimizer, 0);
 }

@@ -12,7 +12,7 @@ using testing::contains;
 std::string config_refusal(const std::vector<std::string>& words) {
   return config_error([&] {
     const testing::Flags flags(words);
-    check_config(flags.config, flags.options);
+    engine::check_config(flags.config, flags.options);
   });
 }
 

@@ -24,7 +24,7 @@ struct Images {
 };
 
 Images shapes(uint64_t seed, int64_t count, int64_t side = 32) {
-  const Shapes data({.num_samples = count, .side = side, .seed = seed});
+  const images::Shapes data({.num_samples = count, .side = side, .seed = seed});
   std::vector<Tensor> images;
   std::vector<Tensor> labels;
   for (int64_t i = 0; i < count; ++i) {
@@ -64,11 +64,11 @@ Tensor reddened(const Tensor& images, double levels) {
   return to_levels(images.to(torch::kFloat) + red);
 }
 
-FeatureStatistics statistics(const Tensor& images) {
-  BuiltinFeatures net;
-  FeatureSums sums = empty_sums(net.width(), images.device());
-  add_features(sums, net.features(images));
-  return statistics_of(sums);
+fid::FeatureStatistics statistics(const Tensor& images) {
+  fid::BuiltinFeatures net;
+  fid::FeatureSums sums = fid::empty_sums(net.width(), images.device());
+  fid::add_features(sums, net.features(images));
+  return fid::statistics_of(sums);
 }
 
 // A set of real images, and a second one to be changed.
@@ -77,7 +77,7 @@ class BuiltinScore : public ::testing::Test {
   void SetUp() override { torch::manual_seed(1); }
 
   double distance(const Tensor& images) const {
-    return frechet_distance(real_, statistics(images));
+    return fid::frechet_distance(real_, statistics(images));
   }
   // Larger with every strength than with the one before; from the second on
   // clearly larger than between real ones.
@@ -93,7 +93,7 @@ class BuiltinScore : public ::testing::Test {
     }
   }
 
-  const FeatureStatistics real_ = statistics(shapes(1, kCount).images);
+  const fid::FeatureStatistics real_ = statistics(shapes(1, kCount).images);
   const Images other_ = shapes(2, kCount);
   const double near_ = distance(other_.images);
 };
@@ -101,7 +101,7 @@ class BuiltinScore : public ::testing::Test {
 TEST_F(BuiltinScore, OtherRealImagesAreNearAndNoiseIsFar) {
   const Tensor noise = torch::randint(256, other_.images.sizes(), torch::kByte);
   EXPECT_GT(distance(noise), 500 * near_);
-  EXPECT_LT(frechet_distance(real_, real_), 1e-9 * near_);
+  EXPECT_LT(fid::frechet_distance(real_, real_), 1e-9 * near_);
 }
 
 TEST_F(BuiltinScore, GrowsWithNoise) {
@@ -120,7 +120,7 @@ TEST_F(BuiltinScore, GrowsWithWrongColours) {
 
 TEST_F(BuiltinScore, SeesThatShapesAreMissing) {
   const auto without = [this](int64_t num_missing) {
-    const int64_t num_left = Shapes::kNumClasses - num_missing;
+    const int64_t num_left = images::Shapes::kNumClasses - num_missing;
     const Tensor left = torch::nonzero(other_.labels < num_left).squeeze(1);
     return distance(other_.images.index_select(0, left));
   };
@@ -129,7 +129,7 @@ TEST_F(BuiltinScore, SeesThatShapesAreMissing) {
 }
 
 TEST(BuiltinFeatures, DoNotDependOnTheBatch) {
-  BuiltinFeatures net;
+  fid::BuiltinFeatures net;
   const Tensor images = shapes(3, 100).images;
   const Tensor together = net.features(images);
   ASSERT_EQ(together.sizes(), (std::vector<int64_t>{100, net.width()}));
@@ -141,7 +141,7 @@ TEST(BuiltinFeatures, DoNotDependOnTheBatch) {
 }
 
 TEST(BuiltinFeatures, TakeImagesOfAnySize) {
-  BuiltinFeatures net;
+  fid::BuiltinFeatures net;
   const Tensor small = net.features(shapes(4, 20, 32).images);
   const Tensor large = net.features(shapes(4, 20, 128).images);
   const Tensor others = net.features(shapes(5, 20, 32).images);
@@ -154,7 +154,7 @@ TEST(BuiltinFeatures, TakeImagesOfAnySize) {
 
 // Scores of other versions can be compared as long as the id is the same.
 TEST(BuiltinFeatures, StayWhatTheyAre) {
-  BuiltinFeatures net;
+  fid::BuiltinFeatures net;
   EXPECT_EQ(net.id(), "builtin-1");
   EXPECT_EQ(net.name(), "fd_builtin");
   const Tensor levels = torch::arange(3 * 32 * 32).remainder(251);

@@ -15,14 +15,14 @@ using torch::Tensor;
 
 const c10::Device kCpu(c10::DeviceType::CPU);
 
-FeatureStatistics statistics_of_rows(const Tensor& rows) {
-  FeatureSums sums = empty_sums(rows.size(1), kCpu);
-  add_features(sums, rows);
-  return statistics_of(sums);
+fid::FeatureStatistics statistics_of_rows(const Tensor& rows) {
+  fid::FeatureSums sums = fid::empty_sums(rows.size(1), kCpu);
+  fid::add_features(sums, rows);
+  return fid::statistics_of(sums);
 }
 
-FeatureStatistics normal_distribution(const Tensor& mean,
-                                      const Tensor& covariance) {
+fid::FeatureStatistics normal_distribution(const Tensor& mean,
+                                           const Tensor& covariance) {
   return {.mean = mean.to(torch::kDouble),
           .covariance = covariance.to(torch::kDouble)};
 }
@@ -51,7 +51,7 @@ double distance_of_rows(const Tensor& a, const Tensor& b) {
 TEST(Frechet, StatisticsAreMeanAndCovariance) {
   torch::manual_seed(1);
   const Tensor rows = 0.4 + 0.3 * torch::randn({300, 64}, torch::kDouble);
-  const FeatureStatistics statistics = statistics_of_rows(rows);
+  const fid::FeatureStatistics statistics = statistics_of_rows(rows);
   EXPECT_EQ(statistics.count, 300);
   EXPECT_TRUE(torch::allclose(statistics.mean, rows.mean(0), 0, 1e-14));
   EXPECT_TRUE(
@@ -61,17 +61,17 @@ TEST(Frechet, StatisticsAreMeanAndCovariance) {
 TEST(Frechet, SumsOfBatchesAndRanksAreAdded) {
   torch::manual_seed(2);
   const Tensor rows = torch::rand({100, 16});
-  const FeatureStatistics whole = statistics_of_rows(rows);
-  FeatureSums first = empty_sums(16, kCpu);
-  FeatureSums second = empty_sums(16, kCpu);
-  add_features(first, rows.slice(0, 0, 37));
-  add_features(second, rows.slice(0, 37, 38));
-  add_features(second, rows.slice(0, 38, 100));
-  add_features(second, rows.slice(0, 100));  // No images.
-  const FeatureStatistics added =
-      statistics_of({.count = first.count + second.count,
-                     .sum = first.sum + second.sum,
-                     .outer = first.outer + second.outer});
+  const fid::FeatureStatistics whole = statistics_of_rows(rows);
+  fid::FeatureSums first = fid::empty_sums(16, kCpu);
+  fid::FeatureSums second = fid::empty_sums(16, kCpu);
+  fid::add_features(first, rows.slice(0, 0, 37));
+  fid::add_features(second, rows.slice(0, 37, 38));
+  fid::add_features(second, rows.slice(0, 38, 100));
+  fid::add_features(second, rows.slice(0, 100));  // No images.
+  const fid::FeatureStatistics added =
+      fid::statistics_of({.count = first.count + second.count,
+                          .sum = first.sum + second.sum,
+                          .outer = first.outer + second.outer});
   EXPECT_EQ(added.count, 100);
   EXPECT_TRUE(torch::allclose(added.mean, whole.mean, 0, 1e-14));
   EXPECT_TRUE(torch::allclose(added.covariance, whole.covariance, 0, 1e-14));
@@ -81,7 +81,7 @@ TEST(Frechet, EqualStatisticsHaveNoDistance) {
   torch::manual_seed(3);
   for (const int64_t count : {1000, 20}) {
     const auto statistics = statistics_of_rows(torch::rand({count, 100}));
-    const double distance = frechet_distance(statistics, statistics);
+    const double distance = fid::frechet_distance(statistics, statistics);
     EXPECT_GE(distance, 0);
     EXPECT_LT(distance, 1e-12) << count;
   }
@@ -100,7 +100,7 @@ TEST(Frechet, IndependentFeaturesHaveAClosedForm) {
     return normal_distribution(turn.mv(mean),
                                turn.mm(deviation.square().diag()).mm(turn.t()));
   };
-  EXPECT_NEAR(frechet_distance(turned(m1, s1), turned(m2, s2)), expected,
+  EXPECT_NEAR(fid::frechet_distance(turned(m1, s1), turned(m2, s2)), expected,
               1e-12 * expected);
 }
 
@@ -117,31 +117,31 @@ TEST(Frechet, FewerImagesThanFeaturesAreExactToo) {
     const double expected = distance_of_rows(a, b);
     const auto ours = statistics_of_rows(a);
     const auto theirs = statistics_of_rows(b);
-    EXPECT_NEAR(frechet_distance(ours, theirs), expected, 1e-9 * expected);
-    EXPECT_NEAR(frechet_distance(theirs, ours), expected, 1e-9 * expected);
+    EXPECT_NEAR(fid::frechet_distance(ours, theirs), expected, 1e-9 * expected);
+    EXPECT_NEAR(fid::frechet_distance(theirs, ours), expected, 1e-9 * expected);
   }
 }
 
 TEST(Frechet, ImagesThatAreAllEqualGiveADistance) {
   const auto grey = statistics_of_rows(torch::full({10, 8}, 0.5));
   const auto black = statistics_of_rows(torch::zeros({10, 8}));
-  EXPECT_NEAR(frechet_distance(grey, black), 8 * 0.25, 1e-12);
-  EXPECT_EQ(frechet_distance(black, black), 0);
+  EXPECT_NEAR(fid::frechet_distance(grey, black), 8 * 0.25, 1e-12);
+  EXPECT_EQ(fid::frechet_distance(black, black), 0);
 }
 
 TEST(Frechet, WhatCannotBeComparedIsAnError) {
-  FeatureSums sums = empty_sums(4, kCpu);
-  EXPECT_THROW(statistics_of(sums), ConfigError);
-  add_features(sums, torch::rand({1, 4}));
-  EXPECT_THROW(statistics_of(sums), ConfigError);
-  EXPECT_THROW(add_features(sums, torch::rand({1, 5})), ConfigError);
-  EXPECT_THROW(add_features(sums, torch::rand({4})), ConfigError);
+  fid::FeatureSums sums = fid::empty_sums(4, kCpu);
+  EXPECT_THROW(fid::statistics_of(sums), ConfigError);
+  fid::add_features(sums, torch::rand({1, 4}));
+  EXPECT_THROW(fid::statistics_of(sums), ConfigError);
+  EXPECT_THROW(fid::add_features(sums, torch::rand({1, 5})), ConfigError);
+  EXPECT_THROW(fid::add_features(sums, torch::rand({4})), ConfigError);
   const auto four = normal_distribution(torch::zeros({4}), torch::eye(4));
   const auto five = normal_distribution(torch::zeros({5}), torch::eye(5));
-  EXPECT_THROW(frechet_distance(four, five), ConfigError);
+  EXPECT_THROW(fid::frechet_distance(four, five), ConfigError);
   auto broken = normal_distribution(torch::zeros({4}), torch::eye(4));
   broken.covariance[1][2] = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THROW(frechet_distance(four, broken), ConfigError);
+  EXPECT_THROW(fid::frechet_distance(four, broken), ConfigError);
 }
 
 }  // namespace

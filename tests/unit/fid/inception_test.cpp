@@ -14,7 +14,7 @@ namespace {
 
 Tree zero_weights() {
   Tree state = Tree::dict();
-  for (const InceptionLayer& layer : inception_layers()) {
+  for (const fid::InceptionLayer& layer : fid::inception_layers()) {
     // One value stands for all: files keep it so.
     const at::Tensor zero = torch::zeros({1});
     state[layer.name + ".conv.weight"] =
@@ -30,9 +30,9 @@ class InceptionWeightsFiles : public ::testing::Test {
  protected:
   std::string path() const { return (folder_.path() / "w.pth").string(); }
 
-  std::unique_ptr<FeatureNet> load(const Tree& state) const {
+  std::unique_ptr<fid::FeatureNet> load(const Tree& state) const {
     save_checkpoint(path(), state);
-    return make_feature_net({.weights = path()});
+    return fid::make_feature_net({.weights = path()});
   }
 
   std::string refusal(const Tree& state) const {
@@ -51,7 +51,7 @@ class InceptionWeightsFiles : public ::testing::Test {
 };
 
 TEST_F(InceptionWeightsFiles, NamesAndShapesOfPytorchFidAreTaken) {
-  EXPECT_EQ(inception_layers().size(), 94U);
+  EXPECT_EQ(fid::inception_layers().size(), 94U);
   Tree state = zero_weights();
   const auto net = load(state);
   EXPECT_EQ(net->name(), "fid");
@@ -68,7 +68,7 @@ TEST_F(InceptionWeightsFiles, OtherWeightsOrConventionsHaveOtherIds) {
   const std::string id = load(state)->id();
   EXPECT_EQ(id.find("inception-v3/pytorch-fid/"), 0U) << id;
   EXPECT_EQ(
-      make_feature_net({.weights = path(), .convention = "torch-fidelity"})
+      fid::make_feature_net({.weights = path(), .convention = "torch-fidelity"})
           ->id(),
       "inception-v3/torch-fidelity/" + id.substr(id.rfind('/') + 1));
   state["Mixed_7c.branch_pool.bn.bias"] = torch::ones({192});
@@ -104,7 +104,7 @@ TEST_F(InceptionWeightsFiles, OtherNetsAreRefused) {
 TEST_F(InceptionWeightsFiles, AMissingOrDamagedFileIsNamed) {
   const auto text_of = [this](auto&& expected) {
     try {
-      make_feature_net({.weights = path()});
+      fid::make_feature_net({.weights = path()});
     } catch (const std::decay_t<decltype(expected)>& error) {
       return std::string(error.what());
     }
@@ -124,7 +124,7 @@ TEST_F(InceptionWeightsFiles, OnlyImagesAreScored) {
                ConfigError);
   EXPECT_THROW(net->features(torch::zeros({3, 32, 32}, at::kByte)),
                ConfigError);
-  EXPECT_THROW(make_feature_net({.convention = "tf"}), ConfigError);
+  EXPECT_THROW(fid::make_feature_net({.convention = "tf"}), ConfigError);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 // An extractor with a name and nothing else.
-class NamedNet final : public FeatureNet {
+class NamedNet final : public fid::FeatureNet {
  public:
   NamedNet(std::string id, int64_t width) : id_(std::move(id)), width_(width) {}
   std::string name() const override { return "fid"; }
@@ -31,7 +31,7 @@ class NamedNet final : public FeatureNet {
   int64_t width_;
 };
 
-FeatureStatistics some_statistics(int64_t width) {
+fid::FeatureStatistics some_statistics(int64_t width) {
   const at::Tensor rows = torch::rand({width, width}, torch::kDouble);
   return {
       .count = 77, .mean = rows[0].clone(), .covariance = rows.mm(rows.t())};
@@ -45,19 +45,19 @@ class StatisticsFiles : public ::testing::Test {
       const std::vector<std::pair<std::string, at::Tensor>>& arrays) const {
     Tree tree = Tree::dict();
     for (const auto& [name, tensor] : arrays) tree[name] = tensor;
-    const Value values = to_value(tree);
-    NamedTensors records;
+    const formats::Value values = checkpoint::to_value(tree);
+    formats::NamedTensors records;
     for (const auto& [name, tensor] : arrays) {
       records.emplace_back(name, values.at(name).as_tensor());
     }
-    write_npz(path(), records);
+    formats::write_npz(path(), records);
   }
 
   // The error of reading the file for the extractor; it must name the file.
   template <typename Expected>
-  std::string error_for(const FeatureNet& net) const {
+  std::string error_for(const fid::FeatureNet& net) const {
     try {
-      read_statistics(path(), net);
+      fid::read_statistics(path(), net);
     } catch (const Expected& error) {
       const std::string text = error.what();
       EXPECT_NE(text.find(path().string()), std::string::npos) << text;
@@ -73,9 +73,9 @@ class StatisticsFiles : public ::testing::Test {
 };
 
 TEST_F(StatisticsFiles, WhatIsWrittenIsRead) {
-  const FeatureStatistics written = some_statistics(6);
-  write_statistics(path(), written, small_);
-  const FeatureStatistics read = read_statistics(path(), small_);
+  const fid::FeatureStatistics written = some_statistics(6);
+  fid::write_statistics(path(), written, small_);
+  const fid::FeatureStatistics read = fid::read_statistics(path(), small_);
   EXPECT_EQ(read.count, 77);
   EXPECT_TRUE(torch::equal(read.mean, written.mean));
   EXPECT_TRUE(torch::equal(read.covariance, written.covariance));
@@ -83,15 +83,15 @@ TEST_F(StatisticsFiles, WhatIsWrittenIsRead) {
 
 TEST_F(StatisticsFiles, SayOfWhichData) {
   const at::Tensor one = torch::rand({3, 4, 4});
-  const std::string data = fingerprint_of({one, one});
-  EXPECT_NE(data, fingerprint_of({one, one + 1}));
-  EXPECT_NE(data, fingerprint_of({one}));
-  EXPECT_EQ(data, fingerprint_of({one.clone(), one.clone()}));
-  write_statistics(path(), some_statistics(6), small_, data);
-  EXPECT_EQ(statistics_data(path()), data);
-  EXPECT_EQ(read_statistics(path(), small_).count, 77);
-  write_statistics(path(), some_statistics(6), small_);
-  EXPECT_EQ(statistics_data(path()), "");
+  const std::string data = fid::fingerprint_of({one, one});
+  EXPECT_NE(data, fid::fingerprint_of({one, one + 1}));
+  EXPECT_NE(data, fid::fingerprint_of({one}));
+  EXPECT_EQ(data, fid::fingerprint_of({one.clone(), one.clone()}));
+  fid::write_statistics(path(), some_statistics(6), small_, data);
+  EXPECT_EQ(fid::statistics_data(path()), data);
+  EXPECT_EQ(fid::read_statistics(path(), small_).count, 77);
+  fid::write_statistics(path(), some_statistics(6), small_);
+  EXPECT_EQ(fid::statistics_data(path()), "");
 }
 
 TEST_F(StatisticsFiles, ForeignFilesCountAsInceptions) {
@@ -99,7 +99,8 @@ TEST_F(StatisticsFiles, ForeignFilesCountAsInceptions) {
   const at::Tensor covariance = torch::eye(2048);
   for (const auto& [m, s] : {std::pair("mu", "sigma"), std::pair("m2", "s2")}) {
     write_arrays({{m, mean}, {s, covariance}});
-    const FeatureStatistics read = read_statistics(path(), inception_);
+    const fid::FeatureStatistics read =
+        fid::read_statistics(path(), inception_);
     EXPECT_EQ(read.count, 0);
     EXPECT_TRUE(torch::equal(read.mean, mean.to(torch::kDouble)));
     EXPECT_TRUE(torch::equal(read.covariance, covariance.to(torch::kDouble)));
@@ -107,7 +108,7 @@ TEST_F(StatisticsFiles, ForeignFilesCountAsInceptions) {
 }
 
 TEST_F(StatisticsFiles, StatisticsOfAnotherNetAreRefused) {
-  write_statistics(path(), some_statistics(6), small_);
+  fid::write_statistics(path(), some_statistics(6), small_);
   const std::string text = error_for<ConfigError>(inception_);
   EXPECT_NE(text.find("'builtin-1' (6 features)"), std::string::npos) << text;
   EXPECT_NE(text.find(inception_.id()), std::string::npos) << text;
@@ -151,8 +152,8 @@ TEST_F(StatisticsFiles, ADamagedOrMissingFileIsNamed) {
   error_for<IoError>(small_);
   folder_.write("real.npz", "");
   error_for<FormatError>(small_);
-  write_statistics(path(), some_statistics(6), small_);
-  std::string bytes = read_file(path());
+  fid::write_statistics(path(), some_statistics(6), small_);
+  std::string bytes = base::read_file(path());
   folder_.write("real.npz", bytes.substr(0, bytes.size() / 2));
   error_for<FormatError>(small_);
   bytes[bytes.size() / 4] = static_cast<char>(bytes[bytes.size() / 4] ^ 1);

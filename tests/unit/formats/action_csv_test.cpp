@@ -15,38 +15,39 @@ constexpr const char* kHeader = "x,y,z,roll,pitch,yaw,gripper\n";
 
 std::string csv_refusal(const std::string& content) {
   return testing::refusal<FormatError>(
-      [&] { parse_action_csv(content, "'a.csv'"); });
+      [&] { formats::parse_action_csv(content, "'a.csv'"); });
 }
 
 TEST(ActionCsv, GivesBackWhatWasWritten) {
-  const std::vector<Action> actions = {
+  const std::vector<formats::Action> actions = {
       {0.1F, -1e-30F, 3e38F, -0.0F, 1.0F / 3, 16777217.0F, -1},
       {std::numeric_limits<float>::denorm_min(), 2, 3, 4, 5, 6, 1}};
-  EXPECT_EQ(parse_action_csv(action_csv_text(actions), "a"), actions);
+  EXPECT_EQ(formats::parse_action_csv(formats::action_csv_text(actions), "a"),
+            actions);
 }
 
 TEST(ActionCsv, FindsColumnsByName) {
-  const auto actions = parse_action_csv(
+  const auto actions = formats::parse_action_csv(
       ",gripper,yaw,pitch,roll,z,y,x,note\n0,7,6,5,4,3,2,1,\"a, b\"\n", "a");
-  EXPECT_EQ(actions, (std::vector<Action>{{1, 2, 3, 4, 5, 6, 7}}));
+  EXPECT_EQ(actions, (std::vector<formats::Action>{{1, 2, 3, 4, 5, 6, 7}}));
 }
 
 TEST(ActionCsv, TakesTheFirstSevenColumnsOfOtherNames) {
-  const auto actions =
-      parse_action_csv("a0,a1,a2,a3,a4,a5,a6,x\n1,2,3,4,5,6,7,8\n", "a");
-  EXPECT_EQ(actions, (std::vector<Action>{{1, 2, 3, 4, 5, 6, 7}}));
+  const auto actions = formats::parse_action_csv(
+      "a0,a1,a2,a3,a4,a5,a6,x\n1,2,3,4,5,6,7,8\n", "a");
+  EXPECT_EQ(actions, (std::vector<formats::Action>{{1, 2, 3, 4, 5, 6, 7}}));
 }
 
 TEST(ActionCsv, ReadsWhatOtherProgramsWrite) {
   // A byte order mark, Windows' line ends, quotes, blanks, an empty line, a
   // plus sign, no line end at the end.
-  const auto actions = parse_action_csv(
+  const auto actions = formats::parse_action_csv(
       "\xEF\xBB\xBF\"x\",y,z,roll,pitch,yaw,\"gripper\"\r\n"
       "1, 2 ,\"3\",+4,5e0,6.0,-1\r\n\r\n"
       "1,2,3,4,5,6,1",
       "a");
-  EXPECT_EQ(actions, (std::vector<Action>{{1, 2, 3, 4, 5, 6, -1},
-                                          {1, 2, 3, 4, 5, 6, 1}}));
+  EXPECT_EQ(actions, (std::vector<formats::Action>{{1, 2, 3, 4, 5, 6, -1},
+                                                   {1, 2, 3, 4, 5, 6, 1}}));
 }
 
 TEST(ActionCsv, SaysWhatIsWrongAndWhere) {

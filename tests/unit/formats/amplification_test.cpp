@@ -29,8 +29,8 @@ constexpr int64_t kMebibyte = int64_t{1} << 20;
 // What readers always allow, and room for sanitizers and the allocator.
 constexpr int64_t kAlways = 400 * kMebibyte;
 
-ByteSource source_of(const std::string& bytes) {
-  return ByteSource(std::as_bytes(std::span(bytes)));
+formats::ByteSource source_of(const std::string& bytes) {
+  return formats::ByteSource(std::as_bytes(std::span(bytes)));
 }
 
 std::string list_of_none(size_t count) {
@@ -45,9 +45,9 @@ std::string torch_zip(const std::string& pickle, const std::string& storage) {
 
 // The pickle of {"x": tensor} and zeros for its storage.
 std::string deflated_tensor_file(size_t num_floats) {
-  Value value;
+  formats::Value value;
   value["x"] = testing::float_tensor({1}, {0});
-  std::string pickle = write_pickle(value).bytes;
+  std::string pickle = formats::write_pickle(value).bytes;
   // One number of the storage becomes as many as asked for.
   const std::string count = "cpuK\x01tQ";
   std::string large = "cpuJ";
@@ -61,7 +61,7 @@ TEST(Amplification, OfADeflatedPickleIsRefused) {
   for (const size_t megabytes : {40, 70}) {
     const std::string file = torch_zip(list_of_none(megabytes << 20), "");
     EXPECT_LT(file.size(), 200'000U);
-    const auto read = [&] { read_torch_file(source_of(file)); };
+    const auto read = [&] { formats::read_torch_file(source_of(file)); };
     EXPECT_NE(refusal<FormatError>(read).find("more than 64 MiB"),
               std::string::npos);
     EXPECT_LT(peak_memory_bytes(read), kAlways);
@@ -70,12 +70,12 @@ TEST(Amplification, OfADeflatedPickleIsRefused) {
 
 TEST(Amplification, OfADeflatedStorageIsRefused) {
   const std::string honest = deflated_tensor_file(4'000'000);
-  const Value value = read_torch_file(source_of(honest));
+  const formats::Value value = formats::read_torch_file(source_of(honest));
   EXPECT_EQ(value.at("x").as_tensor().storage->size(), 16'000'000U);
 
   const std::string file = deflated_tensor_file(20'000'000);
   EXPECT_LT(file.size(), 500'000U);
-  const auto read = [&] { read_torch_file(source_of(file)); };
+  const auto read = [&] { formats::read_torch_file(source_of(file)); };
   EXPECT_NE(refusal<FormatError>(read).find("without compression"),
             std::string::npos);
   EXPECT_LT(peak_memory_bytes(read), kAlways);
@@ -87,7 +87,7 @@ TEST(Amplification, OfAnArrayOfNumpyIsRefused) {
                          .content = std::string(70 << 20, 0),
                          .is_deflated = true}});
   EXPECT_NE(refusal<FormatError>([&] {
-              read_npz(source_of(file));
+              formats::read_npz(source_of(file));
             }).find("without compression"),
             std::string::npos);
 }
@@ -109,9 +109,9 @@ TEST(Amplification, OfManySmallObjectsIsOfTheirOrder) {
         "\x80\x02](" + repeated("K\x01") + "e.",
         "\x80\x02](" + repeated("]r\xff\xff\xff\xff") + "e."}) {
     const auto read = [&] {
-      ByteReader in(as_bytes(pickle));
+      formats::ByteReader in(formats::as_bytes(pickle));
       try {
-        read_pickle(in);
+        formats::read_pickle(in);
       } catch (const FormatError&) {
         return;  // Refused, before it takes more.
       }
@@ -123,24 +123,27 @@ TEST(Amplification, OfManySmallObjectsIsOfTheirOrder) {
 
 // Such as the labels of a data set, the losses of a run or a permutation.
 TEST(Amplification, HonestListsOfNumbersAreRead) {
-  Value::List numbers;
+  formats::Value::List numbers;
   for (int i = 0; i < 1'500'000; ++i) numbers.emplace_back(i % 1000);
   for (int i = 0; i < 500'000; ++i) numbers.emplace_back(0.5 * i);
-  const std::string pickle = write_pickle(Value::list(numbers)).bytes;
-  ByteReader in(as_bytes(pickle));
-  EXPECT_EQ(BasicView(read_pickle(in)).as_list().size(), numbers.size());
+  const std::string pickle =
+      formats::write_pickle(formats::Value::list(numbers)).bytes;
+  formats::ByteReader in(formats::as_bytes(pickle));
+  EXPECT_EQ(BasicView(formats::read_pickle(in)).as_list().size(),
+            numbers.size());
 }
 
 TEST(Amplification, HonestStateDictsAreRead) {
   constexpr int kCount = 100'000;
-  const TensorRecord tensor = testing::float_tensor({2, 1, 1, 1}, {1, 2});
-  Value::Dict entries;
+  const formats::TensorRecord tensor =
+      testing::float_tensor({2, 1, 1, 1}, {1, 2});
+  formats::Value::Dict entries;
   for (int i = 0; i < kCount; ++i) {
     entries.push_back({"m." + std::to_string(i), tensor});
   }
-  const std::string pickle = write_pickle(std::move(entries)).bytes;
-  ByteReader in(as_bytes(pickle));
-  const Value value = read_pickle(
+  const std::string pickle = formats::write_pickle(std::move(entries)).bytes;
+  formats::ByteReader in(formats::as_bytes(pickle));
+  const formats::Value value = formats::read_pickle(
       in, [&](std::string_view, int64_t) { return tensor.storage; });
   EXPECT_EQ(BasicView(value).as_dict().size(), size_t{kCount});
 }
@@ -162,14 +165,16 @@ std::string header_of(size_t num_tensors) {
 
 TEST(Amplification, OfASafetensorsHeaderIsOfItsOrder) {
   const std::string tensors = safetensors_file(header_of(400'000));
-  EXPECT_EQ(read_safetensors(source_of(tensors)).tensors.size(), 400'000U);
+  EXPECT_EQ(formats::read_safetensors(source_of(tensors)).tensors.size(),
+            400'000U);
   std::string texts = R"({"__metadata__":{"a":"")";
   for (int i = 0; i < 1'000'000; ++i) texts += R"(,"":"")";
   texts = safetensors_file(texts + "}}");
   for (const std::string& file : {tensors, texts}) {
     const auto size = static_cast<int64_t>(file.size());
-    EXPECT_LT(peak_memory_bytes([&] { read_safetensors(source_of(file)); }),
-              kAlways + 16 * size);
+    EXPECT_LT(
+        peak_memory_bytes([&] { formats::read_safetensors(source_of(file)); }),
+        kAlways + 16 * size);
   }
 }
 
@@ -188,7 +193,7 @@ TEST(Amplification, HeadersThatHoldOtherThingsAreRefusedAtOnce) {
         R"({"a":)" + std::string(kCount, '['),
         "{\"" + std::string(kCount, 'x') + "\":1}"}) {
     const std::string file = safetensors_file(header);
-    const auto read = [&] { read_safetensors(source_of(file)); };
+    const auto read = [&] { formats::read_safetensors(source_of(file)); };
     const std::string message = refusal<FormatError>(read);
     EXPECT_NE(message, "accepted");
     EXPECT_LT(message.size(), 1000U);
@@ -199,7 +204,8 @@ TEST(Amplification, HeadersThatHoldOtherThingsAreRefusedAtOnce) {
 TEST(Amplification, ManyTensorsTakeTimeInProportion) {
   const auto seconds = [](size_t num_tensors) {
     const std::string file = safetensors_file(header_of(num_tensors));
-    return testing::cpu_seconds([&] { read_safetensors(source_of(file)); });
+    return testing::cpu_seconds(
+        [&] { formats::read_safetensors(source_of(file)); });
   };
   seconds(1'000);  // What is done once.
   // Four times as many: 4 when linear, 16 when quadratic.

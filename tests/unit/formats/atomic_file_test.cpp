@@ -32,14 +32,14 @@ TEST(AtomicFile, AppearsWholeOnCommit) {
   const testing::TempDir folder;
   const fs::path path = folder.write("file", "old");
   {
-    AtomicFile file(path);
+    base::AtomicFile file(path);
     file.write("new ");
     file.write("content");
-    EXPECT_EQ(read_file(path), "old");
+    EXPECT_EQ(base::read_file(path), "old");
     EXPECT_EQ(file.size(), 11u);
     file.commit();
   }
-  EXPECT_EQ(read_file(path), "new content");
+  EXPECT_EQ(base::read_file(path), "new content");
   EXPECT_EQ(num_files(folder.path()), 1u);
 }
 
@@ -52,7 +52,7 @@ TEST(AtomicFile, HasTheRightsThatTheUmaskAllows) {
     const pid_t child = fork();
     if (child == 0) {
       umask(static_cast<mode_t>(mask));
-      AtomicFile file(path);
+      base::AtomicFile file(path);
       struct stat while_written{};
       for (const auto& entry : fs::directory_iterator(folder.path())) {
         stat(entry.path().c_str(), &while_written);
@@ -73,8 +73,8 @@ TEST(AtomicFile, HasTheRightsThatTheUmaskAllows) {
 TEST(AtomicFile, WithoutCommitTheOldFileStays) {
   const testing::TempDir folder;
   const fs::path path = folder.write("file", "old");
-  AtomicFile(path).write("new");
-  EXPECT_EQ(read_file(path), "old");
+  base::AtomicFile(path).write("new");
+  EXPECT_EQ(base::read_file(path), "old");
   EXPECT_EQ(num_files(folder.path()), 1u);
 }
 
@@ -84,10 +84,10 @@ TEST(AtomicFile, AFailedWriteLeavesTheOldFileAndNoOther) {
   std::string message;
   {
     const testing::FileSizeLimit limit(1000);
-    Value value;
+    formats::Value value;
     value["x"] = testing::float_tensor({1000}, std::vector<float>(1000));
     try {
-      write_torch_file(path, value);
+      formats::write_torch_file(path, value);
     } catch (const IoError& error) {
       message = error.what();
     }
@@ -95,12 +95,12 @@ TEST(AtomicFile, AFailedWriteLeavesTheOldFileAndNoOther) {
   EXPECT_NE(message.find(path.string() + "': File too large"),
             std::string::npos)
       << message;
-  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(base::read_file(path), "old");
   EXPECT_EQ(num_files(folder.path()), 1u);
 }
 
 TEST(AtomicFile, AMissingFolderIsAnError) {
-  EXPECT_THROW(AtomicFile("/nowhere/at/all"), IoError);
+  EXPECT_THROW(base::AtomicFile("/nowhere/at/all"), IoError);
 }
 
 TEST(AtomicFile, LeftoversGoAndFilesBeingWrittenStay) {
@@ -109,21 +109,22 @@ TEST(AtomicFile, LeftoversGoAndFilesBeingWrittenStay) {
   for (const char* name : {"b.pt", "notes.partial.txt", ".partial.abcdef"}) {
     folder.write(name, "mine");
   }
-  AtomicFile living(folder.path() / "c.pt");
+  base::AtomicFile living(folder.path() / "c.pt");
   living.write("x");
-  EXPECT_EQ(remove_leftovers(folder.path()), std::vector<fs::path>{leftover});
+  EXPECT_EQ(base::remove_leftovers(folder.path()),
+            std::vector<fs::path>{leftover});
   living.commit();
   EXPECT_EQ(num_files(folder.path()), 4u);
-  EXPECT_TRUE(remove_leftovers(folder.path() / "none").empty());
+  EXPECT_TRUE(base::remove_leftovers(folder.path() / "none").empty());
 }
 
 [[noreturn]] void write_for_ever(const fs::path& path) {
   for (int64_t step = 1;; ++step) {
-    Value value;
+    formats::Value value;
     value["step"] = step;
     value["x"] = testing::float_tensor(
         {50'000}, std::vector<float>(50'000, static_cast<float>(step)));
-    write_torch_file(path, value);
+    formats::write_torch_file(path, value);
   }
 }
 
@@ -141,13 +142,13 @@ TEST(AtomicFile, AKilledWriterLeavesAValidFile) {
     nanosleep(&pause, nullptr);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    const Value value = read_torch_file(path);
-    const TensorRecord& tensor = value.at("x").as_tensor();
+    const formats::Value value = formats::read_torch_file(path);
+    const formats::TensorRecord& tensor = value.at("x").as_tensor();
     std::vector<float> elements(50'000);
     std::memcpy(elements.data(), tensor.storage->bytes().data(), 200'000);
     const auto step = static_cast<float>(value.at("step").as_int());
     ASSERT_EQ(std::ranges::count(elements, step), 50'000);
-    num_leftovers += remove_leftovers(folder.path()).size();
+    num_leftovers += base::remove_leftovers(folder.path()).size();
     ASSERT_EQ(num_files(folder.path()), 1u);
   }
   EXPECT_GT(num_leftovers, 0u) << "no kill hit a write";

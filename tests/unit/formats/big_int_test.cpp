@@ -24,14 +24,14 @@ TEST(BigInt, TextAndBytesAgreeBothWays) {
       {"18446744073709551616", "\0\0\0\0\0\0\0\0\x01"sv},
       {"-18446744073709551616", "\0\0\0\0\0\0\0\0\xff"sv}};
   for (const auto& [decimal, bytes] : cases) {
-    EXPECT_EQ(decimal_from_bytes(as_bytes(bytes)), decimal);
-    EXPECT_EQ(bytes_from_decimal(decimal), bytes) << decimal;
+    EXPECT_EQ(formats::decimal_from_bytes(formats::as_bytes(bytes)), decimal);
+    EXPECT_EQ(formats::bytes_from_decimal(decimal), bytes) << decimal;
   }
 }
 
 TEST(BigInt, RefusesWhatIsNoNumber) {
   for (const char* text : {"", "-", "1.5", "12a", "+1"}) {
-    EXPECT_THROW(bytes_from_decimal(text), FormatError) << text;
+    EXPECT_THROW(formats::bytes_from_decimal(text), FormatError) << text;
   }
 }
 

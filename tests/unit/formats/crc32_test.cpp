@@ -12,8 +12,8 @@ namespace lockstep {
 namespace {
 
 TEST(Crc32, IsThatOfZipFiles) {
-  EXPECT_EQ(crc32_of(as_bytes("123456789")), 0xcbf43926U);
-  EXPECT_EQ(crc32_of({}), 0U);
+  EXPECT_EQ(formats::crc32_of(formats::as_bytes("123456789")), 0xcbf43926U);
+  EXPECT_EQ(formats::crc32_of({}), 0U);
 }
 
 TEST(Crc32, IsThatOfZlibForEveryLengthAndPlace) {
@@ -23,7 +23,7 @@ TEST(Crc32, IsThatOfZlibForEveryLengthAndPlace) {
   for (size_t begin = 0; begin < 64; begin += 7) {
     for (size_t size = 0; size + begin <= bytes.size(); ++size) {
       const std::span part(bytes.data() + begin, size);
-      ASSERT_EQ(crc32_of(std::as_bytes(part)),
+      ASSERT_EQ(formats::crc32_of(std::as_bytes(part)),
                 crc32_z(0, part.data(), part.size()))
           << size << " bytes from " << begin;
     }

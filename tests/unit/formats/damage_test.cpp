@@ -40,9 +40,9 @@ struct Outcome {
 // a disk would be much slower.
 Outcome damage(const std::filesystem::path& path, int times,
                const std::function<std::string(std::string)>& read) {
-  const std::string whole = read_file(path);
+  const std::string whole = base::read_file(path);
   const std::string expected = read(path);
-  const FileDescriptor file(memfd_create("damaged", MFD_CLOEXEC));
+  const base::FileDescriptor file(memfd_create("damaged", MFD_CLOEXEC));
   const std::string copy = "/proc/self/fd/" + std::to_string(file.get());
   std::mt19937 random(11);
   Outcome outcome;
@@ -50,7 +50,7 @@ Outcome damage(const std::filesystem::path& path, int times,
     const std::string bytes = damaged(whole, random);
     EXPECT_EQ(ftruncate(file.get(), 0), 0);
     EXPECT_EQ(lseek(file.get(), 0, SEEK_SET), 0);
-    EXPECT_TRUE(write_all(file.get(), bytes));
+    EXPECT_TRUE(base::write_all(file.get(), bytes));
     try {
       ++(read(copy) == expected ? outcome.harmless : outcome.changed);
     } catch (const FormatError&) {
@@ -61,25 +61,25 @@ Outcome damage(const std::filesystem::path& path, int times,
 }
 
 std::string describe_torch_file(const std::string& path) {
-  return testing::describe(read_torch_file(path));
+  return testing::describe(formats::read_torch_file(path));
 }
 
-std::string describe_tensors(const NamedTensors& tensors) {
-  Value value = Value::dict();
+std::string describe_tensors(const formats::NamedTensors& tensors) {
+  formats::Value value = formats::Value::dict();
   for (const auto& [name, tensor] : tensors) value[name] = tensor;
   return testing::describe(value);
 }
 
 // As a training saves it: most bytes are those of tensors.
 std::filesystem::path write_checkpoint(const testing::TempDir& folder) {
-  Value value = testing::sample_value();
+  formats::Value value = testing::sample_value();
   for (int i = 0; i < 6; ++i) {
     const std::vector<float> elements(200, 0.5F + static_cast<float>(i));
     value["layers"][std::to_string(i)]["weight"] =
         testing::float_tensor({10, 20}, elements);
   }
   const auto path = folder.path() / "a.pt";
-  write_torch_file(path, value);
+  formats::write_torch_file(path, value);
   return path;
 }
 
@@ -94,12 +94,13 @@ TEST(Damage, OfTorchFilesIsFoundOrHarmless) {
 
 TEST(Damage, ATorchFileCutOffAnywhereIsFound) {
   const testing::TempDir folder;
-  const std::string whole = read_file(write_checkpoint(folder));
+  const std::string whole = base::read_file(write_checkpoint(folder));
   for (size_t size = 0; size < whole.size(); ++size) {
     // Copied, so that AddressSanitizer knows where it ends.
     const std::vector<char> part(whole.begin(),
                                  whole.begin() + static_cast<long>(size));
-    EXPECT_THROW(read_torch_file(ByteSource(std::as_bytes(std::span(part)))),
+    EXPECT_THROW(formats::read_torch_file(
+                     formats::ByteSource(std::as_bytes(std::span(part)))),
                  FormatError)
         << size;
   }
@@ -108,9 +109,10 @@ TEST(Damage, ATorchFileCutOffAnywhereIsFound) {
 TEST(Damage, OfNpzFilesIsFoundOrHarmless) {
   const testing::TempDir folder;
   const auto path = folder.path() / "a.npz";
-  write_npz(path, {{"mu", testing::float_tensor({2, 2}, {1, 2, 3, 4})}});
+  formats::write_npz(path,
+                     {{"mu", testing::float_tensor({2, 2}, {1, 2, 3, 4})}});
   const Outcome outcome = damage(path, 3'000, [](const std::string& file) {
-    return describe_tensors(read_npz(file));
+    return describe_tensors(formats::read_npz(file));
   });
   EXPECT_EQ(outcome.changed, 0);
   EXPECT_GT(outcome.refused, 1'000);
@@ -120,36 +122,38 @@ TEST(Damage, OfNpzFilesIsFoundOrHarmless) {
 TEST(Damage, OfSafetensorsDoesNotCrash) {
   const testing::TempDir folder;
   const auto path = folder.path() / "a.safetensors";
-  write_safetensors(path, {{{"mu", testing::float_tensor({2, 2}, {1, 2, 3, 4})},
-                            {"x", testing::float_tensor({}, {1})}}});
+  formats::write_safetensors(
+      path, {{{"mu", testing::float_tensor({2, 2}, {1, 2, 3, 4})},
+              {"x", testing::float_tensor({}, {1})}}});
   const Outcome outcome = damage(path, 3'000, [](const std::string& file) {
-    return describe_tensors(read_safetensors(file).tensors);
+    return describe_tensors(formats::read_safetensors(file).tensors);
   });
   EXPECT_GT(outcome.refused, 1'000);
 }
 
 TEST(Damage, OfOldTorchFilesDoesNotCrash) {
   const testing::TempDir folder;
-  const Value value = testing::sample_value();
+  const formats::Value value = testing::sample_value();
   const std::filesystem::path path =
       folder.write("a.pt", testing::old_torch_file(value));
-  EXPECT_EQ(testing::describe(read_torch_file(path)), testing::describe(value));
+  EXPECT_EQ(testing::describe(formats::read_torch_file(path)),
+            testing::describe(value));
   const Outcome outcome = damage(path, 10'000, describe_torch_file);
   EXPECT_GT(outcome.refused, 3'000);
 }
 
 TEST(Damage, OfPicklesDoesNotCrash) {
-  const Value value = testing::sample_value();
-  const std::string whole = write_pickle(value).bytes;
+  const formats::Value value = testing::sample_value();
+  const std::string whole = formats::write_pickle(value).bytes;
   std::mt19937 random(5);
   int refused = 0;
   for (int i = 0; i < 20'000; ++i) {
     const std::string pickle = damaged(whole, random);
-    ByteReader in(as_bytes(pickle));
+    formats::ByteReader in(formats::as_bytes(pickle));
     try {
-      read_pickle(in, [](std::string_view, int64_t num_bytes) {
+      formats::read_pickle(in, [](std::string_view, int64_t num_bytes) {
         if (num_bytes > 1'000) throw FormatError("no such storage");
-        return ByteStorage::own(
+        return formats::ByteStorage::own(
             std::vector<std::byte>(static_cast<size_t>(num_bytes)));
       });
     } catch (const FormatError&) {

@@ -34,10 +34,10 @@ TEST(Gif, FramesComeBackWithinHalfAStepOfThePalette) {
   for (size_t i = 0; i < pixels.size(); ++i) {
     pixels[i] = static_cast<uint8_t>(i * 7 + i / 400);
   }
-  const std::string bytes = encode_gif({.width = kWidth,
-                                        .height = kHeight,
-                                        .num_frames = kFrames,
-                                        .pixels = pixels});
+  const std::string bytes = formats::encode_gif({.width = kWidth,
+                                                 .height = kHeight,
+                                                 .num_frames = kFrames,
+                                                 .pixels = pixels});
   EXPECT_TRUE(bytes.starts_with("GIF89a"));
   Source source{.bytes = bytes};
   int error = 0;
@@ -68,10 +68,12 @@ TEST(Gif, FramesComeBackWithinHalfAStepOfThePalette) {
 TEST(Gif, RefusesPixelsThatDoNotFit) {
   const std::vector<uint8_t> pixels(12);
   EXPECT_THROW(
-      encode_gif({.width = 2, .height = 2, .num_frames = 2, .pixels = pixels}),
+      formats::encode_gif(
+          {.width = 2, .height = 2, .num_frames = 2, .pixels = pixels}),
       ConfigError);
   EXPECT_THROW(
-      encode_gif({.width = 0, .height = 2, .num_frames = 1, .pixels = pixels}),
+      formats::encode_gif(
+          {.width = 0, .height = 2, .num_frames = 1, .pixels = pixels}),
       ConfigError);
 }
 

@@ -26,24 +26,26 @@ std::string member(const std::string& text) {
 
 TEST(Gzip, MembersAreReadOneBehindTheOther) {
   const std::string large(300'000, 'x');
-  EXPECT_EQ(gunzip(member("one ") + member(large) + member("three"), 1 << 20),
+  EXPECT_EQ(formats::gunzip(member("one ") + member(large) + member("three"),
+                            1 << 20),
             "one " + large + "three");
-  EXPECT_EQ(gunzip(member(""), 10), "");
-  EXPECT_EQ(gunzip(member("one") + std::string(100, '\0'), 10), "one");
-  EXPECT_TRUE(is_gzip(member("")));
-  EXPECT_FALSE(is_gzip("PK"));
+  EXPECT_EQ(formats::gunzip(member(""), 10), "");
+  EXPECT_EQ(formats::gunzip(member("one") + std::string(100, '\0'), 10), "one");
+  EXPECT_TRUE(formats::is_gzip(member("")));
+  EXPECT_FALSE(formats::is_gzip("PK"));
 }
 
 TEST(Gzip, DamageAndTooMuchAreRefused) {
   const std::string bytes = member("some text that is long enough");
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THROW(gunzip(bytes.substr(0, size), 100), FormatError) << size;
+    EXPECT_THROW(formats::gunzip(bytes.substr(0, size), 100), FormatError)
+        << size;
   }
   std::string damaged = bytes;
   damaged[bytes.size() - 6] ^= 1;  // The checksum.
-  EXPECT_THROW(gunzip(damaged, 100), FormatError);
-  EXPECT_THROW(gunzip(bytes, 10), FormatError);
-  EXPECT_THROW(gunzip(bytes + "more", 100), FormatError);
+  EXPECT_THROW(formats::gunzip(damaged, 100), FormatError);
+  EXPECT_THROW(formats::gunzip(bytes, 10), FormatError);
+  EXPECT_THROW(formats::gunzip(bytes + "more", 100), FormatError);
 }
 
 }  // namespace

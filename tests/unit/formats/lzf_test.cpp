@@ -35,26 +35,30 @@ ByteVector original() {
 }
 
 TEST(Lzf, ReadsWhatH5pyCompressed) {
-  EXPECT_EQ(decompress_lzf(from_hex(kChunk), 382), original());
-  EXPECT_EQ(decompress_lzf({}, 0), ByteVector());
+  EXPECT_EQ(formats::decompress_lzf(from_hex(kChunk), 382), original());
+  EXPECT_EQ(formats::decompress_lzf({}, 0), ByteVector());
   // A match that reaches into itself.
-  EXPECT_EQ(decompress_lzf(ByteVector{0, 'x', 0x20, 0}, 4), ByteVector(4, 'x'));
+  EXPECT_EQ(formats::decompress_lzf(ByteVector{0, 'x', 0x20, 0}, 4),
+            ByteVector(4, 'x'));
 }
 
 TEST(Lzf, EveryCutIsRefused) {
   const ByteVector whole = from_hex(kChunk);
   for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_THROW(decompress_lzf(std::span(whole).first(size), 382), FormatError)
+    EXPECT_THROW(formats::decompress_lzf(std::span(whole).first(size), 382),
+                 FormatError)
         << size;
   }
 }
 
 TEST(Lzf, DamagedAndTooLongDataAreRefused) {
-  EXPECT_THROW(decompress_lzf(from_hex(kChunk), 381), FormatError);
-  EXPECT_THROW(decompress_lzf(from_hex(kChunk), 383), FormatError);
+  EXPECT_THROW(formats::decompress_lzf(from_hex(kChunk), 381), FormatError);
+  EXPECT_THROW(formats::decompress_lzf(from_hex(kChunk), 383), FormatError);
   // A match before the begin.
-  EXPECT_THROW(decompress_lzf(ByteVector{0, 'x', 0x20, 1}, 4), FormatError);
-  EXPECT_THROW(decompress_lzf(ByteVector{0xE0, 0xFF, 0xFF}, 264), FormatError);
+  EXPECT_THROW(formats::decompress_lzf(ByteVector{0, 'x', 0x20, 1}, 4),
+               FormatError);
+  EXPECT_THROW(formats::decompress_lzf(ByteVector{0xE0, 0xFF, 0xFF}, 264),
+               FormatError);
 }
 
 TEST(Lzf, AnyChangedByteGivesTheSizeOrIsRefused) {
@@ -64,7 +68,7 @@ TEST(Lzf, AnyChangedByteGivesTheSizeOrIsRefused) {
       ByteVector changed = whole;
       changed[i] = static_cast<uint8_t>(value);
       try {
-        EXPECT_EQ(decompress_lzf(changed, 382).size(), 382U);
+        EXPECT_EQ(formats::decompress_lzf(changed, 382).size(), 382U);
       } catch (const FormatError&) {
       }
     }

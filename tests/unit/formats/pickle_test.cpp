@@ -12,13 +12,14 @@ namespace {
 
 using namespace std::string_literals;
 
-std::shared_ptr<const ByteStorage> four_floats(std::string_view, int64_t) {
-  return ByteStorage::own(std::vector<std::byte>(16));
+std::shared_ptr<const formats::ByteStorage> four_floats(std::string_view,
+                                                        int64_t) {
+  return formats::ByteStorage::own(std::vector<std::byte>(16));
 }
 
-Value read(const std::string& pickle) {
-  ByteReader in(as_bytes(pickle));
-  Value value = read_pickle(in, four_floats);
+formats::Value read(const std::string& pickle) {
+  formats::ByteReader in(formats::as_bytes(pickle));
+  formats::Value value = formats::read_pickle(in, four_floats);
   EXPECT_EQ(in.remaining(), 0u);
   return value;
 }
@@ -37,17 +38,17 @@ std::string tensor(const std::string& offset, const std::string& shape,
 }
 
 TEST(Pickle, ValuesComeBack) {
-  const Value value = testing::sample_value();
-  const Pickle pickle = write_pickle(value);
-  std::map<std::string, std::shared_ptr<const ByteStorage>> known;
-  ByteReader in(as_bytes(pickle.bytes));
-  const Value copy =
-      read_pickle(in, [&](std::string_view key, int64_t num_bytes) {
+  const formats::Value value = testing::sample_value();
+  const formats::Pickle pickle = formats::write_pickle(value);
+  std::map<std::string, std::shared_ptr<const formats::ByteStorage>> known;
+  formats::ByteReader in(formats::as_bytes(pickle.bytes));
+  const formats::Value copy =
+      formats::read_pickle(in, [&](std::string_view key, int64_t num_bytes) {
         auto& storage = known[std::string(key)];
         if (!storage) {
           const auto bytes = pickle.storages.at(std::stoul(std::string(key)));
           EXPECT_EQ(bytes.size(), static_cast<size_t>(num_bytes));
-          storage = ByteStorage::own({bytes.begin(), bytes.end()});
+          storage = formats::ByteStorage::own({bytes.begin(), bytes.end()});
         }
         return storage;
       });
@@ -68,13 +69,14 @@ std::string numpy_array(const std::string& shape, const std::string& type,
 
 TEST(Pickle, ArraysOfNumpyBecomeTensors) {
   const std::string bytes = "\x00\x01\x02\xfd\xfe\xff"s;
-  const Value value =
+  const formats::Value value =
       read("\x80\x02" + numpy_array("K\x02K\x03\x86", "u1", bytes) + ".");
-  const auto* tensor = value.get_if<TensorRecord>();
+  const auto* tensor = value.get_if<formats::TensorRecord>();
   ASSERT_NE(tensor, nullptr);
-  EXPECT_EQ(tensor->dtype, DType::kUInt8);
+  EXPECT_EQ(tensor->dtype, formats::DType::kUInt8);
   EXPECT_EQ(tensor->shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(as_text(packed_elements(*tensor)->bytes()), bytes);
+  EXPECT_EQ(formats::as_text(formats::packed_elements(*tensor)->bytes()),
+            bytes);
 }
 
 TEST(Pickle, ArraysOfNumpyMustHaveTheirBytes) {
@@ -93,7 +95,7 @@ TEST(Pickle, ArraysOfNumpyMustHaveTheirBytes) {
 }
 
 TEST(Pickle, ArraysOfOtherThingsAreOpaque) {
-  const Value value =
+  const formats::Value value =
       read("\x80\x02" + numpy_array("K\x01\x85", "O8", "abcdefgh") + ".");
   const auto* opaque = value.get_if<Opaque>();
   ASSERT_NE(opaque, nullptr);
@@ -101,7 +103,7 @@ TEST(Pickle, ArraysOfOtherThingsAreOpaque) {
 }
 
 TEST(Pickle, NothingIsCalled) {
-  const Value value =
+  const formats::Value value =
       read("\x80\x02}(" + text("evil") + "cos\nsystem\n" +
            text("touch /tmp/evil") + "\x85R" + text("good") + "K\x05u.");
   EXPECT_EQ(value.find("evil")->get_if<Opaque>()->class_name, "os.system");
@@ -109,7 +111,7 @@ TEST(Pickle, NothingIsCalled) {
 }
 
 TEST(Pickle, UnknownObjectsSwallowTheirState) {
-  const Value value =
+  const formats::Value value =
       read("\x80\x02}(" + text("args") + "cargparse\nNamespace\n)\x81}(" +
            text("lr") + "K\x01ub" + text("items") + "cmy\nDict\n)R(" +
            text("a") + "K\x01u" + text("list") + "cmy\nList\n)R(K\x01" + "eu.");
@@ -122,7 +124,7 @@ TEST(Pickle, UnknownObjectsSwallowTheirState) {
 TEST(Pickle, TensorsOfUnknownObjectsAreUnknown) {
   const std::string storage = "(" + text("storage") + "ctorch\nQInt8Storage\n" +
                               text("0") + text("cpu") + "K\x04tQ";
-  const Value value =
+  const formats::Value value =
       read("\x80\x02" +
            ("(ctorch._utils\n_rebuild_tensor_v2\n(" + storage + "K\0"s + "tR") +
            "ctorch._utils\n_rebuild_parameter\n(" +
@@ -135,7 +137,7 @@ TEST(Pickle, TensorsOfUnknownObjectsAreUnknown) {
 
 TEST(Pickle, SharedListsAreReadWhole) {
   // x = [1]; (x, x), with x filled after it was first remembered.
-  const Value value = read("\x80\x02]q\0(K\x01"s + "eh\0\x86."s);
+  const formats::Value value = read("\x80\x02]q\0(K\x01"s + "eh\0\x86."s);
   EXPECT_EQ(value.at(1).at(0).as_int(), 1);
 }
 
@@ -184,7 +186,7 @@ TEST(Pickle, CyclesOfLongListsTakeLittleMemory) {
 }
 
 TEST(Pickle, LongListsOfSmallThingsAreRead) {
-  const Value value = read("](" + std::string(1'000'000, 'N') + "e.");
+  const formats::Value value = read("](" + std::string(1'000'000, 'N') + "e.");
   EXPECT_EQ(BasicView(value).as_list().size(), 1'000'000U);
 }
 
@@ -195,7 +197,7 @@ TEST(Pickle, DeepNestingIsRefused) {
 
 TEST(Pickle, TensorsOutsideTheirStorageAreRefused) {
   EXPECT_TRUE(read(tensor("K\0"s, "(K\x02K\x02t", "(K\x02K\x01t") + ".")
-                  .is<TensorRecord>());
+                  .is<formats::TensorRecord>());
   EXPECT_THROW(read(tensor("K\x01", "(K\x04t", "(K\x01t") + "."), FormatError);
   EXPECT_THROW(read(tensor("K\0"s, "(K\x05t", "(K\x01t") + "."), FormatError);
   EXPECT_THROW(read(tensor("K\0"s, "(K\x02t", "(J\xff\xff\xff\xfft") + "."),
@@ -214,8 +216,8 @@ TEST(Pickle, BrokenProgramsAreRefused) {
 }
 
 TEST(Pickle, WhatPythonCannotReadIsNotWritten) {
-  EXPECT_THROW(write_pickle("\xff"), FormatError);
-  EXPECT_THROW(write_pickle(Opaque{"x.Y"}), FormatError);
+  EXPECT_THROW(formats::write_pickle("\xff"), FormatError);
+  EXPECT_THROW(formats::write_pickle(Opaque{"x.Y"}), FormatError);
 }
 
 }  // namespace

@@ -29,14 +29,14 @@ std::vector<uint8_t> read_by_libpng(const std::string& bytes, int channels) {
 
 TEST(Png, PixelsComeBackByLibpng) {
   for (const int channels : {1, 3}) {
-    for (const PngContent content :
-         {PngContent::kPhoto, PngContent::kDrawing}) {
+    for (const formats::PngContent content :
+         {formats::PngContent::kPhoto, formats::PngContent::kDrawing}) {
       const auto pixels = pixels_of(size_t(5 * 4 * channels));
-      EXPECT_EQ(read_by_libpng(encode_png({.width = 5,
-                                           .height = 4,
-                                           .channels = channels,
-                                           .pixels = pixels,
-                                           .content = content}),
+      EXPECT_EQ(read_by_libpng(formats::encode_png({.width = 5,
+                                                    .height = 4,
+                                                    .channels = channels,
+                                                    .pixels = pixels,
+                                                    .content = content}),
                                channels),
                 pixels);
     }
@@ -46,8 +46,11 @@ TEST(Png, PixelsComeBackByLibpng) {
 TEST(Png, TheHeaderTellsSizeAndChannels) {
   for (const int channels : {1, 3}) {
     const auto pixels = pixels_of(size_t(300 * 2 * channels));
-    const PngHeader header = read_png_header(encode_png(
-        {.width = 300, .height = 2, .channels = channels, .pixels = pixels}));
+    const formats::PngHeader header =
+        formats::read_png_header(formats::encode_png({.width = 300,
+                                                      .height = 2,
+                                                      .channels = channels,
+                                                      .pixels = pixels}));
     EXPECT_EQ(header.width, 300);
     EXPECT_EQ(header.height, 2);
     EXPECT_EQ(header.channels, channels);
@@ -55,29 +58,30 @@ TEST(Png, TheHeaderTellsSizeAndChannels) {
 }
 
 TEST(Png, OtherBytesAreNoPng) {
-  const std::string good = encode_png(
+  const std::string good = formats::encode_png(
       {.width = 2, .height = 2, .channels = 1, .pixels = pixels_of(4)});
-  EXPECT_THROW(read_png_header(""), FormatError);
-  EXPECT_THROW(read_png_header(good.substr(0, 20)), FormatError);
-  EXPECT_THROW(read_png_header("x" + good), FormatError);
+  EXPECT_THROW(formats::read_png_header(""), FormatError);
+  EXPECT_THROW(formats::read_png_header(good.substr(0, 20)), FormatError);
+  EXPECT_THROW(formats::read_png_header("x" + good), FormatError);
   std::string without_width = good;
   without_width[19] = '\0';
-  EXPECT_THROW(read_png_header(without_width), FormatError);
+  EXPECT_THROW(formats::read_png_header(without_width), FormatError);
   std::string odd_color = good;
   odd_color[25] = '\x05';
-  EXPECT_THROW(read_png_header(odd_color), FormatError);
+  EXPECT_THROW(formats::read_png_header(odd_color), FormatError);
 }
 
 TEST(Png, AImageThatCannotBeIsAnError) {
   const auto pixels = pixels_of(12);
-  EXPECT_THROW(encode_png({.width = 0, .height = 0}), ConfigError);
-  EXPECT_THROW(encode_png({.width = -2, .height = -2, .pixels = pixels}),
-               ConfigError);
-  EXPECT_THROW(encode_png({.width = 2, .height = 3, .pixels = pixels}),
-               ConfigError);
+  EXPECT_THROW(formats::encode_png({.width = 0, .height = 0}), ConfigError);
   EXPECT_THROW(
-      encode_png({.width = 2, .height = 3, .channels = 2, .pixels = pixels}),
+      formats::encode_png({.width = -2, .height = -2, .pixels = pixels}),
       ConfigError);
+  EXPECT_THROW(formats::encode_png({.width = 2, .height = 3, .pixels = pixels}),
+               ConfigError);
+  EXPECT_THROW(formats::encode_png(
+                   {.width = 2, .height = 3, .channels = 2, .pixels = pixels}),
+               ConfigError);
 }
 
 }  // namespace

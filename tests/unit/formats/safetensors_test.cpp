@@ -19,21 +19,22 @@ std::string file_of(const std::string& header, size_t num_bytes) {
 TEST(Safetensors, TensorsComeBackPacked) {
   const testing::TempDir folder;
   const auto path = folder.path() / "a.safetensors";
-  const Value sample = testing::sample_value();
-  Safetensors content;
+  const formats::Value sample = testing::sample_value();
+  formats::Safetensors content;
   content.metadata.emplace_back("note", "x");
   for (const char* name : {"weight", "transposed", "last", "empty"}) {
     content.tensors.emplace_back(name, sample.at("model").at(name).as_tensor());
   }
-  write_safetensors(path, content);
-  const Safetensors loaded = read_safetensors(path);
+  formats::write_safetensors(path, content);
+  const formats::Safetensors loaded = formats::read_safetensors(path);
   EXPECT_EQ(loaded.metadata, content.metadata);
   ASSERT_EQ(loaded.tensors.size(), 4u);
   for (const auto& [name, tensor] : loaded.tensors) {
-    const TensorRecord& expected = sample.at("model").at(name).as_tensor();
+    const formats::TensorRecord& expected =
+        sample.at("model").at(name).as_tensor();
     EXPECT_EQ(tensor.shape, expected.shape);
-    EXPECT_EQ(as_text(packed_elements(tensor)->bytes()),
-              as_text(packed_elements(expected)->bytes()))
+    EXPECT_EQ(formats::as_text(formats::packed_elements(tensor)->bytes()),
+              formats::as_text(formats::packed_elements(expected)->bytes()))
         << name;
   }
 }
@@ -44,7 +45,7 @@ TEST(Safetensors, HeadersThatDoNotFitTheBytesAreRefused) {
       R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})";
   const auto path = folder.path() / "a";
   folder.write("a", file_of(good, 4));
-  EXPECT_EQ(read_safetensors(path).tensors.size(), 1u);
+  EXPECT_EQ(formats::read_safetensors(path).tensors.size(), 1u);
   const std::vector<std::string> bad = {
       "",
       "12345678",
@@ -68,20 +69,24 @@ TEST(Safetensors, HeadersThatDoNotFitTheBytesAreRefused) {
               0)};
   for (const std::string& bytes : bad) {
     folder.write("a", bytes);
-    EXPECT_THROW(read_safetensors(path), FormatError) << bytes;
+    EXPECT_THROW(formats::read_safetensors(path), FormatError) << bytes;
   }
 }
 
 TEST(Safetensors, WhatTheFormatLacksIsNotWritten) {
   const testing::TempDir folder;
   const auto path = folder.path() / "a";
-  const TensorRecord tensor = testing::float_tensor({1}, {1});
-  EXPECT_THROW(write_safetensors(path, {{{"a", tensor}, {"a", tensor}}, {}}),
+  const formats::TensorRecord tensor = testing::float_tensor({1}, {1});
+  EXPECT_THROW(
+      formats::write_safetensors(path, {{{"a", tensor}, {"a", tensor}}, {}}),
+      FormatError);
+  EXPECT_THROW(formats::write_safetensors(path, {{{"\xff", tensor}}, {}}),
                FormatError);
-  EXPECT_THROW(write_safetensors(path, {{{"\xff", tensor}}, {}}), FormatError);
-  const auto complex = make_record(
-      DType::kComplex128, {1}, ByteStorage::own(std::vector<std::byte>(16)));
-  EXPECT_THROW(write_safetensors(path, {{{"a", complex}}, {}}), FormatError);
+  const auto complex = formats::make_record(
+      formats::DType::kComplex128, {1},
+      formats::ByteStorage::own(std::vector<std::byte>(16)));
+  EXPECT_THROW(formats::write_safetensors(path, {{{"a", complex}}, {}}),
+               FormatError);
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 

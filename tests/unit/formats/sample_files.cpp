@@ -78,20 +78,21 @@ std::string raw_zip(const std::vector<RawZipEntry>& entries) {
          bytes_of(static_cast<uint32_t>(file.size())) + bytes_of<uint16_t>(0);
 }
 
-std::string old_torch_file(const Value& value) {
-  const Pickle pickle = write_pickle(value);
-  Value system;
+std::string old_torch_file(const formats::Value& value) {
+  const formats::Pickle pickle = formats::write_pickle(value);
+  formats::Value system;
   system["little_endian"] = true;
-  Value keys = Value::list();
+  formats::Value keys = formats::Value::list();
   std::string storages;
   for (size_t i = 0; i < pickle.storages.size(); ++i) {
     keys.push_back(std::to_string(i));
     storages += bytes_of(static_cast<int64_t>(pickle.storages[i].size() / 4));
-    storages += as_text(pickle.storages[i]);
+    storages += formats::as_text(pickle.storages[i]);
   }
   return "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s +
-         write_pickle(1001).bytes + write_pickle(system).bytes + pickle.bytes +
-         write_pickle(keys).bytes + storages;
+         formats::write_pickle(1001).bytes +
+         formats::write_pickle(system).bytes + pickle.bytes +
+         formats::write_pickle(keys).bytes + storages;
 }
 
 }  // namespace lockstep::testing

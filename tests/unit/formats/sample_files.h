@@ -13,7 +13,7 @@
 namespace lockstep::testing {
 
 // As torch before 1.6 saved the value; its tensors must be float32.
-std::string old_torch_file(const Value& value);
+std::string old_torch_file(const formats::Value& value);
 
 struct RawZipEntry {
   std::string name;

@@ -11,13 +11,13 @@ namespace {
 
 class Describer {
  public:
-  std::string run(const Value& value) {
+  std::string run(const formats::Value& value) {
     add(value);
     return out_.str();
   }
 
  private:
-  void add(const Value& value) {
+  void add(const formats::Value& value) {
     std::visit([&](const auto& data) { put(data); }, value.data());
     out_ << ";";
   }
@@ -30,18 +30,18 @@ class Describer {
   void put(const std::string& value) { out_ << "'" << value << "'"; }
   void put(const Bytes& value) { out_ << "bytes '" << value.data << "'"; }
   void put(const Opaque& value) { out_ << "object " << value.class_name; }
-  void put(const Value::Tuple& value) {
+  void put(const formats::Value::Tuple& value) {
     out_ << "tuple";
     put(value.items);
   }
 
-  void put(const Value::List& items) {
+  void put(const formats::Value::List& items) {
     out_ << "[";
-    for (const Value& item : items) add(item);
+    for (const formats::Value& item : items) add(item);
     out_ << "]";
   }
 
-  void put(const Value::Dict& entries) {
+  void put(const formats::Value::Dict& entries) {
     out_ << "{";
     for (const auto& entry : entries) {
       add(entry.key);
@@ -50,14 +50,14 @@ class Describer {
     out_ << "}";
   }
 
-  void put(const Value::Slot& boxed) {
-    const TensorRecord& tensor = unboxed(boxed);
+  void put(const formats::Value::Slot& boxed) {
+    const formats::TensorRecord& tensor = formats::unboxed(boxed);
     const auto [storage, is_new] = storages_.try_emplace(
         tensor.storage.get(), static_cast<int>(storages_.size()));
-    out_ << dtype_info(tensor.dtype).torch_name << shape_text(tensor.shape)
-         << shape_text(tensor.strides) << "+" << tensor.offset << " of #"
-         << storage->second << " ";
-    out_ << as_text(tensor.storage->bytes());
+    out_ << formats::dtype_info(tensor.dtype).torch_name
+         << base::shape_text(tensor.shape) << base::shape_text(tensor.strides)
+         << "+" << tensor.offset << " of #" << storage->second << " ";
+    out_ << formats::as_text(tensor.storage->bytes());
     if (tensor.is_conjugated) out_ << " conjugated";
     if (tensor.is_negated) out_ << " negated";
   }
@@ -68,23 +68,24 @@ class Describer {
 
 }  // namespace
 
-TensorRecord float_tensor(std::vector<int64_t> shape,
-                          const std::vector<float>& elements) {
+formats::TensorRecord float_tensor(std::vector<int64_t> shape,
+                                   const std::vector<float>& elements) {
   const auto bytes = std::as_bytes(std::span(elements));
-  return make_record(DType::kFloat32, std::move(shape),
-                     ByteStorage::own({bytes.begin(), bytes.end()}));
+  return formats::make_record(
+      formats::DType::kFloat32, std::move(shape),
+      formats::ByteStorage::own({bytes.begin(), bytes.end()}));
 }
 
-Value sample_value() {
-  const TensorRecord weight = float_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
-  TensorRecord transposed = weight;
+formats::Value sample_value() {
+  const formats::TensorRecord weight = float_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+  formats::TensorRecord transposed = weight;
   transposed.shape = {3, 2};
   transposed.strides = {1, 3};
-  TensorRecord last = weight;
+  formats::TensorRecord last = weight;
   last.shape = {};
   last.strides = {};
   last.offset = 5;
-  Value value;
+  formats::Value value;
   value["step"] = 70'000;
   value["big"] = BigInt{"-36893488147419103232"};
   value["loss"] = 0.125;
@@ -95,11 +96,14 @@ Value sample_value() {
   value["model"]["transposed"] = transposed;
   value["model"]["last"] = last;
   value["model"]["empty"] = float_tensor({0, 3}, {});
-  value["list"] = Value::list({1, true, Value(), Value::tuple({-1, "x"})});
+  value["list"] = formats::Value::list(
+      {1, true, formats::Value(), formats::Value::tuple({-1, "x"})});
   value["state"][0]["step"] = float_tensor({}, {3});
   return value;
 }
 
-std::string describe(const Value& value) { return Describer().run(value); }
+std::string describe(const formats::Value& value) {
+  return Describer().run(value);
+}
 
 }  // namespace lockstep::testing

@@ -9,14 +9,14 @@
 namespace lockstep::testing {
 
 // A row-major float32 tensor.
-TensorRecord float_tensor(std::vector<int64_t> shape,
-                          const std::vector<float>& elements);
+formats::TensorRecord float_tensor(std::vector<int64_t> shape,
+                                   const std::vector<float>& elements);
 
 // Every kind of value, tied and strided tensors among them.
-Value sample_value();
+formats::Value sample_value();
 
 // Equal texts, equal values: kinds, numbers, shapes, strides, bytes, and which
 // tensors share a storage.
-std::string describe(const Value& value);
+std::string describe(const formats::Value& value);
 
 }  // namespace lockstep::testing

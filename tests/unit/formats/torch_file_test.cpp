@@ -19,21 +19,22 @@ namespace fs = std::filesystem;
 TEST(TorchFile, ValuesComeBackWithTheirSharing) {
   const testing::TempDir folder;
   const fs::path path = folder.path() / "a.pt";
-  const Value value = testing::sample_value();
-  write_torch_file(path, value);
-  EXPECT_EQ(testing::describe(read_torch_file(path)), testing::describe(value));
-  EXPECT_EQ(
-      testing::describe(read_torch_file(path, TorchFileCheck::kStructure)),
-      testing::describe(value));
+  const formats::Value value = testing::sample_value();
+  formats::write_torch_file(path, value);
+  EXPECT_EQ(testing::describe(formats::read_torch_file(path)),
+            testing::describe(value));
+  EXPECT_EQ(testing::describe(formats::read_torch_file(
+                path, formats::TorchFileCheck::kStructure)),
+            testing::describe(value));
 }
 
 TEST(TorchFile, TensorsOutliveTheFile) {
   const testing::TempDir folder;
   const fs::path path = folder.path() / "a.pt";
-  const Value value = testing::sample_value();
-  write_torch_file(path, value);
-  const Value loaded = read_torch_file(path);
-  write_torch_file(path, Value::dict());
+  const formats::Value value = testing::sample_value();
+  formats::write_torch_file(path, value);
+  const formats::Value loaded = formats::read_torch_file(path);
+  formats::write_torch_file(path, formats::Value::dict());
   fs::remove(path);
   EXPECT_EQ(testing::describe(loaded), testing::describe(value));
 }
@@ -41,15 +42,17 @@ TEST(TorchFile, TensorsOutliveTheFile) {
 TEST(TorchFile, TheStructureCheckReadsNoTensors) {
   const testing::TempDir folder;
   const fs::path path = folder.path() / "a.pt";
-  Value value;
+  formats::Value value;
   value["x"] = testing::float_tensor({3}, {1, 2, 3});
-  write_torch_file(path, value);
-  std::string bytes = read_file(path);
+  formats::write_torch_file(path, value);
+  std::string bytes = base::read_file(path);
   const float two = 2;
   bytes[bytes.find(std::string(reinterpret_cast<const char*>(&two), 4))] = 9;
   folder.write("a.pt", bytes);
-  EXPECT_NO_THROW(read_torch_file(path, TorchFileCheck::kStructure));
-  const auto message = refusal<FormatError>([&] { read_torch_file(path); });
+  EXPECT_NO_THROW(
+      formats::read_torch_file(path, formats::TorchFileCheck::kStructure));
+  const auto message =
+      refusal<FormatError>([&] { formats::read_torch_file(path); });
   EXPECT_NE(message.find(path.string()), std::string::npos) << message;
   EXPECT_NE(message.find("CRC"), std::string::npos) << message;
 }
@@ -58,27 +61,28 @@ TEST(TorchFile, OtherFilesAreRefusedWithAReason) {
   const testing::TempDir folder;
   const fs::path path = folder.write("a.pt", "hello");
   EXPECT_NE(refusal<FormatError>([&] {
-              read_torch_file(path);
+              formats::read_torch_file(path);
             }).find("does not begin like a file of torch.save"),
             std::string::npos);
-  EXPECT_THROW(read_torch_file(folder.path() / "none.pt"), IoError);
-  EXPECT_THROW(read_torch_file(folder.path()), IoError);
+  EXPECT_THROW(formats::read_torch_file(folder.path() / "none.pt"), IoError);
+  EXPECT_THROW(formats::read_torch_file(folder.path()), IoError);
   const auto write = [&](const std::vector<std::string>& names) {
-    AtomicFile file(path);
-    ZipWriter zip(file);
-    for (const auto& name : names) zip.add(name, as_bytes("N."));
+    base::AtomicFile file(path);
+    formats::ZipWriter zip(file);
+    for (const auto& name : names) zip.add(name, formats::as_bytes("N."));
     zip.finish();
     file.commit();
   };
   write({"x/readme"});
   EXPECT_NE(refusal<FormatError>([&] {
-              read_torch_file(path);
+              formats::read_torch_file(path);
             }).find("without data.pkl"),
             std::string::npos);
   write({"x/data.pkl", "x/constants.pkl"});
-  EXPECT_NE(
-      refusal<FormatError>([&] { read_torch_file(path); }).find("TorchScript"),
-      std::string::npos);
+  EXPECT_NE(refusal<FormatError>([&] {
+              formats::read_torch_file(path);
+            }).find("TorchScript"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -11,14 +11,14 @@ namespace {
 
 using testing::refusal;
 TEST(Value, IsBuiltAndReadByKey) {
-  Value value;
+  formats::Value value;
   value["epoch"] = 3;
   value["lr"] = 0.5;
   value["on"] = true;
   value["name"] = "x";
   value["state"][7]["step"] = 1;
   value["list"].push_back(4);
-  value["list"].push_back(Value());
+  value["list"].push_back(formats::Value());
   EXPECT_EQ(value.at("epoch").as_int(), 3);
   EXPECT_EQ(value.at("epoch").as_double(), 3.0);
   EXPECT_EQ(value.at("lr").as_double(), 0.5);
@@ -32,7 +32,7 @@ TEST(Value, IsBuiltAndReadByKey) {
 }
 
 TEST(Value, ErrorsNameTheWholePath) {
-  Value value;
+  formats::Value value;
   value["optimizer"]["state"][0]["step"] = "five";
   value["args"] = Opaque{"argparse.Namespace"};
   const auto state = value.at("optimizer").at("state");
@@ -44,27 +44,27 @@ TEST(Value, ErrorsNameTheWholePath) {
   EXPECT_EQ(refusal<FormatError>([&] { value.at("args").at("lr"); }),
             "checkpoint: 'args' is an object of class argparse.Namespace, "
             "expected a dict");
-  EXPECT_EQ(refusal<FormatError>([&] { Value(3).at("x"); }),
+  EXPECT_EQ(refusal<FormatError>([&] { formats::Value(3).at("x"); }),
             "checkpoint: the whole is an integer, expected a dict");
 }
 
 TEST(Value, IntegersBeyond64BitsBecomeBig) {
-  EXPECT_EQ(*Value(uint64_t{1} << 63).get_if<BigInt>(),
+  EXPECT_EQ(*formats::Value(uint64_t{1} << 63).get_if<BigInt>(),
             BigInt{"9223372036854775808"});
-  EXPECT_EQ(*Value(uint64_t{5}).get_if<int64_t>(), 5);
+  EXPECT_EQ(*formats::Value(uint64_t{5}).get_if<int64_t>(), 5);
 }
 
 TEST(Value, KeysOfOtherKindsAreBugs) {
-  Value value = 3;
+  formats::Value value = 3;
   EXPECT_THROW(value["x"], InternalError);
   EXPECT_THROW(value.push_back(1), InternalError);
 }
 
 TEST(Value, TensorsAreMappedAndAllElseStays) {
-  const Value value = testing::sample_value();
+  const formats::Value value = testing::sample_value();
   int count = 0;
-  const auto mapped =
-      map_tensors<TensorRecord>(value, [&](const TensorRecord& tensor) {
+  const auto mapped = formats::map_tensors<formats::TensorRecord>(
+      value, [&](const formats::TensorRecord& tensor) {
         ++count;
         return tensor;
       });

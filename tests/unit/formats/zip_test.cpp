@@ -14,22 +14,23 @@ namespace {
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
 void write_zip(const std::filesystem::path& path, const Entries& entries) {
-  AtomicFile file(path);
-  ZipWriter zip(file);
-  for (const auto& [name, text] : entries) zip.add(name, as_bytes(text));
+  base::AtomicFile file(path);
+  formats::ZipWriter zip(file);
+  for (const auto& [name, text] : entries)
+    zip.add(name, formats::as_bytes(text));
   zip.finish();
   file.commit();
 }
 
-std::string text_of(const ZipReader& zip, std::string_view name) {
-  return std::string(as_text(zip.read(*zip.find(name))->bytes()));
+std::string text_of(const formats::ZipReader& zip, std::string_view name) {
+  return std::string(formats::as_text(zip.read(*zip.find(name))->bytes()));
 }
 
 TEST(Zip, EntriesComeBack) {
   const testing::TempDir folder;
   const auto path = folder.path() / "a.zip";
   write_zip(path, {{"x/one", "first"}, {"x/empty", ""}, {"y", "second"}});
-  const ZipReader zip(open_source(path));
+  const formats::ZipReader zip(formats::open_source(path));
   EXPECT_EQ(zip.entries().size(), 3u);
   EXPECT_EQ(text_of(zip, "x/one"), "first");
   EXPECT_EQ(text_of(zip, "x/empty"), "");
@@ -45,7 +46,7 @@ TEST(Zip, DataIsAlignedTo64Bytes) {
     entries.emplace_back(std::string(i, 'n'), std::string(i, 'd'));
   }
   write_zip(path, entries);
-  const ZipReader zip(open_source(path));
+  const formats::ZipReader zip(formats::open_source(path));
   for (const auto& entry : zip.entries()) {
     EXPECT_EQ(entry.data_offset % 64, 0U) << entry.name;
   }
@@ -57,7 +58,7 @@ TEST(Zip, MoreThan65535EntriesNeedZip64) {
   Entries entries;
   for (int i = 0; i < 70'000; ++i) entries.emplace_back(std::to_string(i), "x");
   write_zip(path, entries);
-  const ZipReader zip(open_source(path));
+  const formats::ZipReader zip(formats::open_source(path));
   EXPECT_EQ(zip.entries().size(), 70'000u);
   EXPECT_EQ(text_of(zip, "69999"), "x");
 }
@@ -66,17 +67,18 @@ TEST(Zip, RefusesWhatIsCutOffFollowedOrChanged) {
   const testing::TempDir folder;
   const auto path = folder.path() / "a.zip";
   write_zip(path, {{"one", "first"}});
-  const std::string whole = read_file(path);
+  const std::string whole = base::read_file(path);
   for (const std::string& bytes :
        {std::string(), whole.substr(0, 21), whole.substr(0, whole.size() - 1),
         whole + "x"}) {
     folder.write("a.zip", bytes);
-    EXPECT_THROW(ZipReader(open_source(path)), FormatError) << bytes.size();
+    EXPECT_THROW(formats::ZipReader(formats::open_source(path)), FormatError)
+        << bytes.size();
   }
   std::string changed = whole;
   changed[changed.find("first")] = 'F';
   folder.write("a.zip", changed);
-  const ZipReader zip(open_source(path));
+  const formats::ZipReader zip(formats::open_source(path));
   EXPECT_THROW(zip.read(*zip.find("one")), FormatError);
 }
 
@@ -84,13 +86,13 @@ TEST(Zip, RefusesTwoEntriesOfOneName) {
   const testing::TempDir folder;
   const auto path = folder.path() / "a.zip";
   write_zip(path, {{"one", "first"}, {"one", "second"}});
-  EXPECT_THROW(ZipReader(open_source(path)), FormatError);
+  EXPECT_THROW(formats::ZipReader(formats::open_source(path)), FormatError);
 }
 
 TEST(Zip, DeflatedEntriesComeBack) {
   const testing::TempDir folder;
   const std::string content(5'000, 'x');
-  const ZipReader zip(open_source(folder.write(
+  const formats::ZipReader zip(formats::open_source(folder.write(
       "a.zip", testing::raw_zip(
                    {{.name = "a", .content = content, .is_deflated = true}}))));
   EXPECT_EQ(text_of(zip, "a"), content);
@@ -103,7 +105,7 @@ TEST(Zip, RefusesImpossibleSizesBeforeTakingMemory) {
                                                .content = "abc",
                                                .is_deflated = true,
                                                .claimed_size = 0xffff'fffe}}));
-  EXPECT_THROW(ZipReader{open_source(path)}, FormatError);
+  EXPECT_THROW(formats::ZipReader{formats::open_source(path)}, FormatError);
 }
 
 // Such archives unpack to many times what their bytes allow.
@@ -115,9 +117,10 @@ TEST(Zip, RefusesEntriesThatShareBytes) {
   testing::RawZipEntry hidden = inner;
   hidden.claimed_offset = 31;  // Behind the header and name of `outer`.
   const auto path = folder.write("a.zip", testing::raw_zip({outer, hidden}));
-  EXPECT_THROW(ZipReader{open_source(path)}, FormatError);
+  EXPECT_THROW(formats::ZipReader{formats::open_source(path)}, FormatError);
   folder.write("a.zip", testing::raw_zip({outer, inner}));
-  EXPECT_EQ(ZipReader(open_source(path)).entries().size(), 2U);
+  EXPECT_EQ(formats::ZipReader(formats::open_source(path)).entries().size(),
+            2U);
 }
 
 }  // namespace

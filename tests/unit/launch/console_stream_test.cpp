@@ -13,7 +13,7 @@ namespace {
 TEST(ConsoleStream, KeepsWhatASlowReaderDoesNotTake) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  ConsoleStream console(ends[1]);
+  launch::ConsoleStream console(ends[1]);
   const std::string text(300'000, 'x');
   console.write(text);
   console.flush();
@@ -36,7 +36,7 @@ TEST(ConsoleStream, DropsTextWhenTheReaderIsGone) {
   ASSERT_EQ(pipe(ends), 0);
   close(ends[0]);
   signal(SIGPIPE, SIG_IGN);
-  ConsoleStream console(ends[1]);
+  launch::ConsoleStream console(ends[1]);
   console.write("text");
   console.flush();
   EXPECT_TRUE(console.is_broken());
@@ -54,7 +54,7 @@ class OnTerminal : public ::testing::Test {
     close(ends_[1]);
   }
 
-  std::string written(ConsoleStream& console) const {
+  std::string written(launch::ConsoleStream& console) const {
     console.write("|", 0);
     console.flush();
     std::array<char, 4096> buffer;
@@ -66,7 +66,7 @@ class OnTerminal : public ::testing::Test {
 };
 
 TEST_F(OnTerminal, AFrameStaysBelowTheLinesOfOthers) {
-  ConsoleStream console(ends_[1], 80);
+  launch::ConsoleStream console(ends_[1], 80);
   console.write("a\n", 1);
   console.write("bar 1\r", 0);
   console.write("bar 2\r", 0);
@@ -75,7 +75,7 @@ TEST_F(OnTerminal, AFrameStaysBelowTheLinesOfOthers) {
 }
 
 TEST_F(OnTerminal, ItsOwnWriterEndsAFrame) {
-  ConsoleStream console(ends_[1], 80);
+  launch::ConsoleStream console(ends_[1], 80);
   console.write("bar\r", 0);
   console.write("done\n", 0);
   console.write("b\n", 1);
@@ -83,7 +83,7 @@ TEST_F(OnTerminal, ItsOwnWriterEndsAFrame) {
 }
 
 TEST_F(OnTerminal, AFrameWhoseWriterLeavesBecomesALine) {
-  ConsoleStream console(ends_[1], 80);
+  launch::ConsoleStream console(ends_[1], 80);
   console.write("bar\r", 0);
   console.leave(1);
   console.leave(0);
@@ -93,7 +93,7 @@ TEST_F(OnTerminal, AFrameWhoseWriterLeavesBecomesALine) {
 }
 
 TEST_F(OnTerminal, AFrameDoesNotCutALineThatHasNoEndYet) {
-  ConsoleStream console(ends_[1], 80);
+  launch::ConsoleStream console(ends_[1], 80);
   console.write("bar\r", 0);
   console.write("half", 1);
   console.write(" line\n", 1);
@@ -101,7 +101,7 @@ TEST_F(OnTerminal, AFrameDoesNotCutALineThatHasNoEndYet) {
 }
 
 TEST_F(OnTerminal, ElsewhereBytesStayAsTheyAre) {
-  ConsoleStream console(ends_[1]);
+  launch::ConsoleStream console(ends_[1]);
   console.write("bar\r", 0);
   console.write("b\n", 1);
   console.write("c\n");
@@ -113,11 +113,11 @@ TEST(ConsoleStream, FlushAllGivesUpWhenToldSo) {
   int cancel[2];
   ASSERT_EQ(pipe(ends), 0);
   ASSERT_EQ(pipe(cancel), 0);
-  ConsoleStream console(ends[1]);
+  launch::ConsoleStream console(ends[1]);
   console.write(std::string(300'000, 'x'));
   ASSERT_EQ(write(cancel[1], "x", 1), 1);
-  std::array<ConsoleStream*, 1> consoles = {&console};
-  flush_all(consoles, cancel[0]);
+  std::array<launch::ConsoleStream*, 1> consoles = {&console};
+  launch::flush_all(consoles, cancel[0]);
   EXPECT_TRUE(console.has_pending());
   for (const int fd : {ends[0], ends[1], cancel[0], cancel[1]}) close(fd);
 }

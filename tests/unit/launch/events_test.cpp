@@ -13,14 +13,14 @@ using nlohmann::json;
 
 std::vector<json> events_of(const std::string& text) {
   std::vector<json> events;
-  for (const std::string& line : split(text, '\n')) {
+  for (const std::string& line : base::split(text, '\n')) {
     if (!line.empty()) events.push_back(json::parse(line));
   }
   return events;
 }
 
-Plan two_processes() {
-  Plan plan;
+launch::Plan two_processes() {
+  launch::Plan plan;
   plan.num_processes = 2;
   plan.run_id = "job";
   plan.command.title = "train.py";
@@ -37,8 +37,8 @@ std::vector<std::string> states_of(const std::vector<json>& events) {
 }
 
 TEST(Events, EveryWorkerStarts) {
-  const auto events =
-      events_of(start_events(two_processes(), 1, std::vector<pid_t>{11, 12}));
+  const auto events = events_of(
+      launch::start_events(two_processes(), 1, std::vector<pid_t>{11, 12}));
   ASSERT_EQ(events.size(), 2u);
   const json& event = events[1];
   EXPECT_EQ(event["name"], "torchelastic.worker.status.START");
@@ -58,26 +58,26 @@ TEST(Events, EveryWorkerStarts) {
 TEST(Events, TheEndTellsWhoFailed) {
   const std::vector<pid_t> pids = {11, 12};
   using States = std::vector<std::string>;
-  const Plan plan = two_processes();
+  const launch::Plan plan = two_processes();
   EXPECT_EQ(
-      states_of(events_of(end_events(plan, 0, pids, {}))),
+      states_of(events_of(launch::end_events(plan, 0, pids, {}))),
       (States{"WORKER SUCCEEDED", "WORKER SUCCEEDED", "AGENT SUCCEEDED"}));
-  AttemptResult failure;
-  failure.kind = AttemptResult::Kind::kFailure;
-  Failure killed;
+  launch::AttemptResult failure;
+  failure.kind = launch::AttemptResult::Kind::kFailure;
+  launch::Failure killed;
   killed.rank = 1;
   killed.exit_code = -9;
   failure.failures.push_back(killed);
-  const auto events = events_of(end_events(plan, 0, pids, failure));
+  const auto events = events_of(launch::end_events(plan, 0, pids, failure));
   EXPECT_EQ(states_of(events),
             (States{"WORKER TERMINATED", "WORKER FAILED", "AGENT SUCCEEDED"}));
   const json details =
       json::parse(events[1]["metadata"]["metadata"].get<std::string>());
   EXPECT_EQ(details["exit_code"], json::parse("[-9]"));
   EXPECT_EQ(details["worker_pid"], json::parse("[12]"));
-  AttemptResult stopped;
-  stopped.kind = AttemptResult::Kind::kStopped;
-  EXPECT_EQ(states_of(events_of(end_events(plan, 0, pids, stopped))),
+  launch::AttemptResult stopped;
+  stopped.kind = launch::AttemptResult::Kind::kStopped;
+  EXPECT_EQ(states_of(events_of(launch::end_events(plan, 0, pids, stopped))),
             States{"AGENT FAILED"});
 }
 

@@ -7,8 +7,8 @@
 namespace lockstep {
 namespace {
 
-Failure failure_of(int rank, int exit_code, double time) {
-  Failure failure;
+launch::Failure failure_of(int rank, int exit_code, double time) {
+  launch::Failure failure;
   failure.rank = rank;
   failure.local_rank = rank;
   failure.pid = 100 + rank;
@@ -18,18 +18,18 @@ Failure failure_of(int rank, int exit_code, double time) {
 }
 
 TEST(FailureReport, HasTheFrameOfTorchrun) {
-  Failure failure = failure_of(1, 1, 1'700'000'000);
+  launch::Failure failure = failure_of(1, 1, 1'700'000'000);
   failure.error_file = "/logs/1/error.json";
-  failure.error = ErrorReport{.message = "ValueError: boom",
-                              .callstack = "Traceback:\n  line\nboom\n"};
+  failure.error = base::ErrorReport{.message = "ValueError: boom",
+                                    .callstack = "Traceback:\n  line\nboom\n"};
   const std::string border(60, '=');
   const std::string section(60, '-');
-  EXPECT_EQ(failure_report("train.py", "box", std::vector{failure}, ""),
+  EXPECT_EQ(launch::failure_report("train.py", "box", std::vector{failure}, ""),
             border + "\ntrain.py FAILED\n" + section +
                 "\nFailures:\n  <NO_OTHER_FAILURES>\n" + section +
                 "\nRoot Cause (first observed failure):\n[0]:\n"
                 "  time      : " +
-                local_timestamp(1'700'000'000) +
+                base::local_timestamp(1'700'000'000) +
                 "\n  host      : box\n"
                 "  rank      : 1 (local_rank: 1)\n"
                 "  exitcode  : 1 (pid: 101)\n"
@@ -41,8 +41,8 @@ TEST(FailureReport, HasTheFrameOfTorchrun) {
 TEST(FailureReport, TheEarliestFailureIsTheCause) {
   const std::vector failures = {failure_of(0, 1, 20), failure_of(1, -9, 10),
                                 failure_of(2, 5, 30)};
-  EXPECT_EQ(find_root_cause(failures), 1u);
-  const std::string text = failure_report("p", "box", failures, "");
+  EXPECT_EQ(launch::find_root_cause(failures), 1u);
+  const std::string text = launch::failure_report("p", "box", failures, "");
   const auto root = text.find("Root Cause");
   EXPECT_LT(text.find("rank      : 0"), root);
   EXPECT_LT(text.find("rank      : 2"), root);
@@ -52,20 +52,21 @@ TEST(FailureReport, TheEarliestFailureIsTheCause) {
 
 TEST(FailureReport, ARankThatOnlyLostItsPeerIsNotTheCause) {
   std::vector failures = {failure_of(0, 5, 10), failure_of(1, -9, 20)};
-  EXPECT_EQ(find_root_cause(failures), 0u);  // a foreign program's own code
+  EXPECT_EQ(launch::find_root_cause(failures),
+            0u);  // a foreign program's own code
   failures[0].error =
-      ErrorReport{.message = "PeerError: gone", .callstack = ""};
-  EXPECT_EQ(find_root_cause(failures), 1u);
+      base::ErrorReport{.message = "PeerError: gone", .callstack = ""};
+  EXPECT_EQ(launch::find_root_cause(failures), 1u);
   failures[0].error.reset();
   failures[0].exit_code = 1;
-  EXPECT_EQ(find_root_cause(failures), 0u);
+  EXPECT_EQ(launch::find_root_cause(failures), 0u);
   failures[0].last_lines = {"RuntimeError: Connection closed by peer [::1]"};
-  EXPECT_EQ(find_root_cause(failures), 1u);
+  EXPECT_EQ(launch::find_root_cause(failures), 1u);
 }
 
 TEST(FailureReport, ASignalIsExplained) {
   const std::string text =
-      failure_report("p", "box", std::vector{failure_of(0, -9, 1)}, "");
+      launch::failure_report("p", "box", std::vector{failure_of(0, -9, 1)}, "");
   EXPECT_NE(text.find("exitcode  : -9 (pid: 100)"), std::string::npos);
   EXPECT_NE(text.find("Signal 9 (SIGKILL) received by PID 100"),
             std::string::npos);
@@ -73,12 +74,14 @@ TEST(FailureReport, ASignalIsExplained) {
 }
 
 TEST(FailureReport, ACrashIsToldWithPositionMemoryAndStack) {
-  Failure failure = failure_of(0, -11, 1);
+  launch::Failure failure = failure_of(0, -11, 1);
   failure.position = "step 12, forward";
   failure.peak_bytes = int64_t{3} << 30;
-  failure.crash = CrashReport{.cause = "at address 0x10, in thread train",
-                              .stack = {"f()+0x2 (b)", "main+0x3 (b)"}};
-  const std::string text = failure_report("p", "box", std::vector{failure}, "");
+  failure.crash =
+      launch::CrashReport{.cause = "at address 0x10, in thread train",
+                          .stack = {"f()+0x2 (b)", "main+0x3 (b)"}};
+  const std::string text =
+      launch::failure_report("p", "box", std::vector{failure}, "");
   EXPECT_NE(text.find("  memory    : 3.0 GiB resident at its peak\n"
                       "  position  : step 12, forward\n"
                       "  stack     : at address 0x10, in thread train\n"
@@ -89,30 +92,31 @@ TEST(FailureReport, ACrashIsToldWithPositionMemoryAndStack) {
 }
 
 TEST(FailureReport, AMeaningThatIsKnownReplacesTheUsualOne) {
-  Failure failure = failure_of(0, -9, 1);
+  launch::Failure failure = failure_of(0, -9, 1);
   failure.meaning = "killed by the kernel";
-  const std::string text = failure_report("p", "box", std::vector{failure}, "");
+  const std::string text =
+      launch::failure_report("p", "box", std::vector{failure}, "");
   EXPECT_NE(text.find("meaning   : killed by the kernel\n"), std::string::npos);
   EXPECT_EQ(text.find("suspect"), std::string::npos);
 }
 
 TEST(FailureReport, ShowsLastLinesAndExtraText) {
-  Failure failure = failure_of(0, 3, 1);
+  launch::Failure failure = failure_of(0, 3, 1);
   failure.last_lines = {"first", "second"};
   const std::string text =
-      failure_report("p", "box", std::vector{failure}, "  extra\n");
+      launch::failure_report("p", "box", std::vector{failure}, "  extra\n");
   EXPECT_NE(text.find("    first\n    second\n"), std::string::npos);
   EXPECT_NE(text.find("-\n  extra\n="), std::string::npos);
 }
 
 TEST(FailureReport, ExitCodes) {
-  const auto code_of = [](const std::vector<Failure>& failures) {
-    return exit_code_for(failures);
+  const auto code_of = [](const std::vector<launch::Failure>& failures) {
+    return launch::exit_code_for(failures);
   };
   EXPECT_EQ(code_of({failure_of(0, 3, 1)}), 3);
   EXPECT_EQ(code_of({failure_of(0, -11, 1)}), 139);
   // The cause reported its error, and was ended before it could exit.
-  Failure ended = failure_of(1, -15, 1);
+  launch::Failure ended = failure_of(1, -15, 1);
   ended.on_request = true;
   EXPECT_EQ(code_of({failure_of(0, 2, 5), ended}), 2);
 }

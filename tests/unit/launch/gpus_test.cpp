@@ -8,13 +8,14 @@ namespace {
 using Names = std::vector<std::string>;
 
 Names visible(const std::string& setting, int installed = 4) {
-  return find_visible_gpus({{"CUDA_VISIBLE_DEVICES", setting}},
-                           [installed] { return installed; })
+  return launch::find_visible_gpus({{"CUDA_VISIBLE_DEVICES", setting}},
+                                   [installed] { return installed; })
       .names;
 }
 
 TEST(VisibleGpus, WithoutSettingAllInstalledOnes) {
-  const VisibleGpus gpus = find_visible_gpus({}, [] { return 2; });
+  const launch::VisibleGpus gpus =
+      launch::find_visible_gpus({}, [] { return 2; });
   EXPECT_EQ(gpus.names, (Names{"0", "1"}));
   EXPECT_FALSE(gpus.setting);
 }
@@ -40,8 +41,8 @@ TEST(VisibleGpus, ARepeatedGpuHidesAll) { EXPECT_EQ(visible("0,0"), Names{}); }
 
 TEST(VisibleGpus, HiddenOnesAreCounted) {
   const auto installed = [](const std::string& setting) {
-    return find_visible_gpus({{"CUDA_VISIBLE_DEVICES", setting}},
-                             [] { return 4; })
+    return launch::find_visible_gpus({{"CUDA_VISIBLE_DEVICES", setting}},
+                                     [] { return 4; })
         .installed;
   };
   for (const char* setting : {"", "-1", "7", "2,0"}) {
@@ -51,7 +52,7 @@ TEST(VisibleGpus, HiddenOnesAreCounted) {
 
 TEST(VisibleGpus, AnUnknownIdentifierEndsTheList) {
   const auto names = [](const std::string& setting) {
-    return find_visible_gpus(
+    return launch::find_visible_gpus(
                {{"CUDA_VISIBLE_DEVICES", setting}}, [] { return 4; },
                [](const std::string& name) { return name == "GPU-aa"; })
         .names;

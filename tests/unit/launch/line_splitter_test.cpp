@@ -10,7 +10,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 Lines split_parts(const Lines& parts) {
-  LineSplitter splitter;
+  launch::LineSplitter splitter;
   Lines lines;
   const auto sink = [&](std::string_view line) { lines.emplace_back(line); };
   for (const std::string& part : parts) splitter.push(part, sink);
@@ -19,7 +19,7 @@ Lines split_parts(const Lines& parts) {
 }
 
 TEST(LineSplitter, HoldsALineUntilItIsComplete) {
-  LineSplitter splitter;
+  launch::LineSplitter splitter;
   Lines lines;
   const auto sink = [&](std::string_view line) { lines.emplace_back(line); };
   splitter.push("ab", sink);
@@ -40,10 +40,10 @@ TEST(LineSplitter, EmptyLinesStay) {
 }
 
 TEST(LineSplitter, AnEndlessLineIsCut) {
-  const std::string half(LineSplitter::kMaxBytes / 2, 'x');
+  const std::string half(launch::LineSplitter::kMaxBytes / 2, 'x');
   const Lines lines = split_parts({half, half, "tail"});
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0].size(), LineSplitter::kMaxBytes);
+  EXPECT_EQ(lines[0].size(), launch::LineSplitter::kMaxBytes);
   EXPECT_EQ(lines[1], "tail");
 }
 

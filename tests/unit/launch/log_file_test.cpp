@@ -18,8 +18,8 @@ struct Console {
   Console() {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_NONBLOCK), 0);
-    read_end = FileDescriptor(ends[0]);
-    write_end = FileDescriptor(ends[1]);
+    read_end = base::FileDescriptor(ends[0]);
+    write_end = base::FileDescriptor(ends[1]);
   }
   std::string text() const {
     std::string buffer(65536, '\0');
@@ -27,17 +27,17 @@ struct Console {
     buffer.resize(count < 0 ? 0 : static_cast<size_t>(count));
     return buffer;
   }
-  FileDescriptor read_end;
-  FileDescriptor write_end;
+  base::FileDescriptor read_end;
+  base::FileDescriptor write_end;
 };
 
 TEST(LogFile, LinesThatAFullDiskTakesAreCountedAndReportedOnce) {
   const TempDir folder;
   const auto path = folder.path() / "log";
   const Console terminal;
-  ConsoleStream console(terminal.write_end.get());
-  LogLosses losses(console);
-  WorkerLogFile log(path, &losses);
+  launch::ConsoleStream console(terminal.write_end.get());
+  launch::LogLosses losses(console);
+  launch::WorkerLogFile log(path, &losses);
   EXPECT_EQ(losses.summary(), "");
   {
     const FileSizeLimit limit(10);
@@ -51,7 +51,7 @@ TEST(LogFile, LinesThatAFullDiskTakesAreCountedAndReportedOnce) {
                                   path.string() +
                                   "': File too large (errno 27)");
   log.write("line 2\n");
-  EXPECT_EQ(read_file(path),
+  EXPECT_EQ(base::read_file(path),
             "line 1\nlin\n[lockstep: 3 lines are missing here]\nline 2\n");
   EXPECT_EQ(terminal.text(), "");
 }
@@ -59,10 +59,10 @@ TEST(LogFile, LinesThatAFullDiskTakesAreCountedAndReportedOnce) {
 TEST(LogFile, LossesOfSeveralFilesAreAddedUp) {
   const TempDir folder;
   const Console terminal;
-  ConsoleStream console(terminal.write_end.get());
-  LogLosses losses(console);
-  WorkerLogFile first(folder.path() / "a", &losses);
-  WorkerLogFile second(folder.path() / "b", &losses);
+  launch::ConsoleStream console(terminal.write_end.get());
+  launch::LogLosses losses(console);
+  launch::WorkerLogFile first(folder.path() / "a", &losses);
+  launch::WorkerLogFile second(folder.path() / "b", &losses);
   const FileSizeLimit limit(0);
   first.write("x\n");
   second.write("x\n");
@@ -73,9 +73,9 @@ TEST(LogFile, LossesOfSeveralFilesAreAddedUp) {
 }
 
 TEST(ConsoleStream, LinesThatAFullDiskTakesAreCounted) {
-  const FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  const base::FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(full);
-  ConsoleStream console(full.get());
+  launch::ConsoleStream console(full.get());
   console.write("a\nb\n");
   console.flush();
   console.write("c\n");

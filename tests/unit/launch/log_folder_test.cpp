@@ -9,12 +9,12 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-using Errors = LogFolder::Errors;
+using Errors = launch::LogFolder::Errors;
 using testing::TempDir;
 
 TEST(LogFolder, HasTheLayoutOfTorchrun) {
   const TempDir folder;
-  const LogFolder logs((folder.path() / "logs").string(), "job");
+  const launch::LogFolder logs((folder.path() / "logs").string(), "job");
   EXPECT_EQ(logs.path().parent_path(), folder.path() / "logs");
   EXPECT_EQ(logs.path().filename().string().substr(0, 4), "job_");
   const auto attempt = logs.make_attempt(1, 3);
@@ -25,13 +25,13 @@ TEST(LogFolder, HasTheLayoutOfTorchrun) {
 
 TEST(LogFolder, AFolderOfTheUserStays) {
   const TempDir folder;
-  const LogFolder logs(folder.path().string(), "job");
+  const launch::LogFolder logs(folder.path().string(), "job");
   logs.clean(Errors::kRemove);
   EXPECT_TRUE(fs::exists(logs.path()));
 }
 
 TEST(LogFolder, ATemporaryFolderWithoutFilesGoes) {
-  const LogFolder logs("", "job");
+  const launch::LogFolder logs("", "job");
   EXPECT_EQ(logs.path().parent_path().filename().string().substr(0, 13),
             "torchelastic_");
   logs.make_attempt(0, 2);
@@ -40,13 +40,13 @@ TEST(LogFolder, ATemporaryFolderWithoutFilesGoes) {
 }
 
 TEST(LogFolder, ATemporaryFolderWithFilesStaysWhenTheyMatter) {
-  const LogFolder logs("", "job");
+  const launch::LogFolder logs("", "job");
   const auto rank = logs.make_attempt(0, 1) / "0";
-  write_file_atomically(rank / "error.json", "{}");
-  write_file_atomically(rank / "crash.txt", "");
+  base::write_file_atomically(rank / "error.json", "{}");
+  base::write_file_atomically(rank / "crash.txt", "");
   logs.clean(Errors::kKeep);
   EXPECT_TRUE(fs::exists(logs.path()));
-  write_file_atomically(rank / "stdout.log", "x");
+  base::write_file_atomically(rank / "stdout.log", "x");
   logs.clean(Errors::kRemove);
   EXPECT_TRUE(fs::exists(logs.path()));
   fs::remove(rank / "stdout.log");

@@ -19,8 +19,8 @@ constexpr const char* kKernelLine =
     "(python3) total-vm:9000000kB, anon-rss:1040384kB, file-rss:8192kB, "
     "shmem-rss:0kB, UID:0 pgtables:2200kB oom_score_adj:0";
 
-std::vector<Failure> killed_rank(pid_t pid) {
-  Failure failure;
+std::vector<launch::Failure> killed_rank(pid_t pid) {
+  launch::Failure failure;
   failure.pid = pid;
   failure.exit_code = -SIGKILL;
   return {failure};
@@ -37,7 +37,7 @@ class MemoryDeaths : public ::testing::Test {
     set_kills(3);
   }
 
-  MemorySources sources() const {
+  launch::MemorySources sources() const {
     return {.cgroup = {.membership = folder_.path() / "cgroup",
                        .root = folder_.path() / "root"},
             .kernel_log = folder_.path() / "kmsg"};
@@ -54,12 +54,12 @@ class MemoryDeaths : public ::testing::Test {
 };
 
 TEST_F(MemoryDeaths, TheCounterOfTheGroupShowsTheKill) {
-  MemoryWatch watch(sources());
+  launch::MemoryWatch watch(sources());
   set_kills(4);
-  const MemoryFindings findings = watch.look();
+  const launch::MemoryFindings findings = watch.look();
   EXPECT_EQ(findings.num_kills, 1);
   auto failures = killed_rank(101);
-  explain_kills(failures, findings);
+  launch::explain_kills(failures, findings);
   const std::string& meaning = failures[0].meaning;
   EXPECT_TRUE(contains(meaning, "killed by the kernel's out-of-memory killer"))
       << meaning;
@@ -71,9 +71,9 @@ TEST_F(MemoryDeaths, TheCounterOfTheGroupShowsTheKill) {
 }
 
 TEST_F(MemoryDeaths, AnUnchangedCounterClearsTheKernel) {
-  MemoryWatch watch(sources());
+  launch::MemoryWatch watch(sources());
   auto failures = killed_rank(101);
-  explain_kills(failures, watch.look());
+  launch::explain_kills(failures, watch.look());
   EXPECT_TRUE(
       contains(failures[0].meaning, "not by the kernel's out-of-memory killer"))
       << failures[0].meaning;
@@ -81,13 +81,13 @@ TEST_F(MemoryDeaths, AnUnchangedCounterClearsTheKernel) {
 
 TEST_F(MemoryDeaths, TheKernelsLogNamesTheProcessAndItsSize) {
   log("6,2,2,-;" + std::string("Out of memory: Killed process 102 (old)"));
-  MemoryWatch watch(sources());
+  launch::MemoryWatch watch(sources());
   log(kKernelLine);
   set_kills(4);
-  const MemoryFindings findings = watch.look();
+  const launch::MemoryFindings findings = watch.look();
   ASSERT_EQ(findings.kernel_kills.size(), 1U) << "older lines do not count";
   auto failures = killed_rank(101);
-  explain_kills(failures, findings);
+  launch::explain_kills(failures, findings);
   EXPECT_TRUE(contains(failures[0].meaning,
                        "out-of-memory killer with 1.0 GiB resident: its "
                        "control group reached its memory limit of 1.0 GiB; "))
@@ -96,38 +96,38 @@ TEST_F(MemoryDeaths, TheKernelsLogNamesTheProcessAndItsSize) {
 
 TEST_F(MemoryDeaths, WithoutCounterAndLogTheUsualMeaningStays) {
   const TempDir nothing;
-  MemoryWatch watch({.cgroup = {.membership = nothing.path() / "a",
-                                .root = nothing.path() / "b"},
-                     .kernel_log = nothing.path() / "c"});
+  launch::MemoryWatch watch({.cgroup = {.membership = nothing.path() / "a",
+                                        .root = nothing.path() / "b"},
+                             .kernel_log = nothing.path() / "c"});
   auto failures = killed_rank(101);
-  explain_kills(failures, watch.look());
+  launch::explain_kills(failures, watch.look());
   EXPECT_EQ(failures[0].meaning, "");
 }
 
 TEST_F(MemoryDeaths, OnlyDeathsBySigkillAreExplained) {
-  MemoryWatch watch(sources());
+  launch::MemoryWatch watch(sources());
   set_kills(4);
   auto failures = killed_rank(101);
   failures[0].exit_code = -SIGSEGV;
-  const MemoryFindings findings = watch.look();
-  explain_kills(failures, findings);
+  const launch::MemoryFindings findings = watch.look();
+  launch::explain_kills(failures, findings);
   EXPECT_EQ(failures[0].meaning, "");
-  EXPECT_TRUE(contains(other_kills_text(failures, findings),
+  EXPECT_TRUE(contains(launch::other_kills_text(failures, findings),
                        "ended 1 process of this control group"))
       << "a helper process of a rank";
-  EXPECT_EQ(other_kills_text(killed_rank(101), findings), "");
+  EXPECT_EQ(launch::other_kills_text(killed_rank(101), findings), "");
 }
 
 TEST(KernelKill, IsParsedFromTheKernelsLine) {
-  const auto kill = parse_kernel_kill(kKernelLine);
+  const auto kill = launch::parse_kernel_kill(kKernelLine);
   ASSERT_TRUE(kill);
   EXPECT_EQ(kill->pid, 101);
   EXPECT_EQ(kill->resident_bytes, int64_t{1} << 30);
   EXPECT_TRUE(kill->is_cgroup_limit);
-  EXPECT_FALSE(parse_kernel_kill("Out of memory: Killed process 5 (a) "
-                                 "total-vm:1kB, anon-rss:4kB")
+  EXPECT_FALSE(launch::parse_kernel_kill("Out of memory: Killed process 5 (a) "
+                                         "total-vm:1kB, anon-rss:4kB")
                    ->is_cgroup_limit);
-  EXPECT_FALSE(parse_kernel_kill("usb 1-1: new device"));
+  EXPECT_FALSE(launch::parse_kernel_kill("usb 1-1: new device"));
 }
 
 }  // namespace

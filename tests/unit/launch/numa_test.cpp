@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-using Lists = std::vector<CpuList>;
+using Lists = std::vector<launch::CpuList>;
 using testing::contains;
 
 // Two sockets of two NUMA nodes of four cores of two threads. Core c has the
@@ -49,31 +49,32 @@ class NumaTest : public ::testing::Test {
 
   std::string put_gpu(int gpu, int node) const {
     const auto bus = static_cast<unsigned>(16 * gpu);
-    std::string bus_id = sysfs_bus_id(0, bus, 0);
+    std::string bus_id = launch::sysfs_bus_id(0, bus, 0);
     write("bus/pci/devices/" + bus_id + "/numa_node", std::to_string(node));
     return bus_id;
   }
 
   // GPUs by their nodes; one worker for each unless said.
-  Lists choose(NumaMode mode, const std::vector<int>& nodes,
+  Lists choose(launch::NumaMode mode, const std::vector<int>& nodes,
                int num_workers = 0) const {
     return choose(mode, nodes, num_workers, all_);
   }
 
-  Lists choose(NumaMode mode, const std::vector<int>& nodes, int num_workers,
-               const CpuList& allowed) const {
-    NumaRequest request{.mode = mode, .bus_ids = {}, .allowed = allowed};
+  Lists choose(launch::NumaMode mode, const std::vector<int>& nodes,
+               int num_workers, const launch::CpuList& allowed) const {
+    launch::NumaRequest request{
+        .mode = mode, .bus_ids = {}, .allowed = allowed};
     for (const int node : nodes) {
       const int gpu = static_cast<int>(request.bus_ids.size());
       request.bus_ids.push_back(put_gpu(gpu, node));
     }
     request.num_workers =
         num_workers > 0 ? num_workers : static_cast<int>(nodes.size());
-    return choose_near_cpus(request, folder_.path());
+    return launch::choose_near_cpus(request, folder_.path());
   }
 
-  std::string refusal(NumaMode mode, const std::vector<int>& nodes,
-                      const CpuList& allowed) const {
+  std::string refusal(launch::NumaMode mode, const std::vector<int>& nodes,
+                      const launch::CpuList& allowed) const {
     try {
       choose(mode, nodes, 0, allowed);
     } catch (const ConfigError& error) {
@@ -83,7 +84,7 @@ class NumaTest : public ::testing::Test {
   }
 
   testing::TempDir folder_;
-  CpuList all_;
+  launch::CpuList all_;
 
  private:
   static std::string range(int first, int more) {
@@ -116,27 +117,28 @@ class NumaTest : public ::testing::Test {
 };
 
 TEST(CpuLists, AreParsedAsSysfsWritesThem) {
-  EXPECT_EQ(parse_cpu_list("0-2,4,6-7\n"), (CpuList{0, 1, 2, 4, 6, 7}));
-  EXPECT_EQ(parse_cpu_list("8,0-1"), (CpuList{0, 1, 8}));
-  EXPECT_EQ(parse_cpu_list("5"), CpuList{5});
-  EXPECT_EQ(parse_cpu_list("\n"), CpuList{});
+  EXPECT_EQ(launch::parse_cpu_list("0-2,4,6-7\n"),
+            (launch::CpuList{0, 1, 2, 4, 6, 7}));
+  EXPECT_EQ(launch::parse_cpu_list("8,0-1"), (launch::CpuList{0, 1, 8}));
+  EXPECT_EQ(launch::parse_cpu_list("5"), launch::CpuList{5});
+  EXPECT_EQ(launch::parse_cpu_list("\n"), launch::CpuList{});
   for (const char* text :
        {"x", "1-", "-1", "3-1", "1-2-3", "1,,2", "0-99999"}) {
-    EXPECT_FALSE(parse_cpu_list(text)) << text;
+    EXPECT_FALSE(launch::parse_cpu_list(text)) << text;
   }
 }
 
 TEST(CpuLists, ThisProcessMayRunSomewhere) {
-  EXPECT_FALSE(find_allowed_cpus().empty());
+  EXPECT_FALSE(launch::find_allowed_cpus().empty());
 }
 
 TEST(BusIds, AreWrittenAsSysfsDoes) {
-  EXPECT_EQ(sysfs_bus_id(0, 0x3b, 0), "0000:3b:00.0");
-  EXPECT_EQ(sysfs_bus_id(0x10000, 0xDC, 0x1f), "10000:dc:1f.0");
+  EXPECT_EQ(launch::sysfs_bus_id(0, 0x3b, 0), "0000:3b:00.0");
+  EXPECT_EQ(launch::sysfs_bus_id(0x10000, 0xDC, 0x1f), "10000:dc:1f.0");
 }
 
 TEST_F(NumaTest, NodeGivesAllCpusOfTheNode) {
-  EXPECT_EQ(choose(NumaMode::kNode, {3, 1, 1}),
+  EXPECT_EQ(choose(launch::NumaMode::kNode, {3, 1, 1}),
             (Lists{{12, 13, 14, 15, 28, 29, 30, 31},
                    {4, 5, 6, 7, 20, 21, 22, 23},
                    {4, 5, 6, 7, 20, 21, 22, 23}}));
@@ -144,58 +146,63 @@ TEST_F(NumaTest, NodeGivesAllCpusOfTheNode) {
 
 TEST_F(NumaTest, SocketGivesAllNodesOfTheSocket) {
   EXPECT_EQ(
-      choose(NumaMode::kSocket, {1, 2}),
+      choose(launch::NumaMode::kSocket, {1, 2}),
       (Lists{{0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23},
              {8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31}}));
 }
 
 TEST_F(NumaTest, ExclusiveDividesTheCoresOfTheNode) {
   EXPECT_EQ(
-      choose(NumaMode::kExclusive, {0, 2, 0}),
+      choose(launch::NumaMode::kExclusive, {0, 2, 0}),
       (Lists{{0, 1, 16, 17}, {8, 9, 10, 11, 24, 25, 26, 27}, {2, 3, 18, 19}}));
-  EXPECT_EQ(choose(NumaMode::kExclusive, {0, 0, 0}),
+  EXPECT_EQ(choose(launch::NumaMode::kExclusive, {0, 0, 0}),
             (Lists{{0, 1, 16, 17}, {2, 18}, {3, 19}}));
 }
 
 TEST_F(NumaTest, AGpuWithoutWorkerKeepsItsShare) {
-  EXPECT_EQ(choose(NumaMode::kExclusive, {0, 0}, 1), (Lists{{0, 1, 16, 17}}));
+  EXPECT_EQ(choose(launch::NumaMode::kExclusive, {0, 0}, 1),
+            (Lists{{0, 1, 16, 17}}));
 }
 
 TEST_F(NumaTest, WorkersThatShareAGpuAreStillExclusive) {
   EXPECT_EQ(
-      choose(NumaMode::kExclusive, {0, 1}, 4),
+      choose(launch::NumaMode::kExclusive, {0, 1}, 4),
       (Lists{{0, 1, 16, 17}, {4, 5, 20, 21}, {2, 3, 18, 19}, {6, 7, 22, 23}}));
   EXPECT_EQ(
-      choose(NumaMode::kNode, {0}, 2),
+      choose(launch::NumaMode::kNode, {0}, 2),
       (Lists{{0, 1, 2, 3, 16, 17, 18, 19}, {0, 1, 2, 3, 16, 17, 18, 19}}));
 }
 
 TEST_F(NumaTest, CoreComplexGivesOneCacheInTurn) {
   EXPECT_EQ(
-      choose(NumaMode::kCoreComplex, {0, 0, 0, 3}),
+      choose(launch::NumaMode::kCoreComplex, {0, 0, 0, 3}),
       (Lists{
           {0, 1, 16, 17}, {2, 3, 18, 19}, {0, 1, 16, 17}, {12, 13, 28, 29}}));
 }
 
 TEST_F(NumaTest, OnlyAllowedCpusAreChosen) {
-  const CpuList allowed = {1, 2, 3, 18, 19, 20};
-  const auto first = [&](NumaMode mode) {
+  const launch::CpuList allowed = {1, 2, 3, 18, 19, 20};
+  const auto first = [&](launch::NumaMode mode) {
     return choose(mode, {0, 0}, 1, allowed).front();
   };
-  EXPECT_EQ(first(NumaMode::kNode), (CpuList{1, 2, 3, 18, 19}));
-  EXPECT_EQ(first(NumaMode::kSocket), (CpuList{1, 2, 3, 18, 19, 20}));
-  EXPECT_EQ(first(NumaMode::kExclusive), (CpuList{1, 2, 18}));
+  EXPECT_EQ(first(launch::NumaMode::kNode), (launch::CpuList{1, 2, 3, 18, 19}));
+  EXPECT_EQ(first(launch::NumaMode::kSocket),
+            (launch::CpuList{1, 2, 3, 18, 19, 20}));
+  EXPECT_EQ(first(launch::NumaMode::kExclusive), (launch::CpuList{1, 2, 18}));
   // The cache with more usable CPUs comes first.
-  EXPECT_EQ(first(NumaMode::kCoreComplex), (CpuList{2, 3, 18, 19}));
+  EXPECT_EQ(first(launch::NumaMode::kCoreComplex),
+            (launch::CpuList{2, 3, 18, 19}));
 }
 
 TEST_F(NumaTest, WhatCannotBeBoundIsRefusedInOneSentence) {
-  const std::string no_information = refusal(NumaMode::kNode, {-1}, all_);
+  const std::string no_information =
+      refusal(launch::NumaMode::kNode, {-1}, all_);
   EXPECT_TRUE(contains(no_information, "no NUMA information"));
   EXPECT_TRUE(contains(no_information, "GPU 0000:00:00.0"));
-  const std::string no_cpu = refusal(NumaMode::kSocket, {0, 1}, {0});
+  const std::string no_cpu = refusal(launch::NumaMode::kSocket, {0, 1}, {0});
   EXPECT_TRUE(contains(no_cpu, "NUMA node 1 of GPU 0000:10:00.0"));
-  const std::string too_few = refusal(NumaMode::kExclusive, {0, 0}, {0, 16});
+  const std::string too_few =
+      refusal(launch::NumaMode::kExclusive, {0, 0}, {0, 16});
   EXPECT_TRUE(contains(too_few, "1 usable cores of NUMA node 0"));
   for (const std::string& text : {no_information, no_cpu, too_few}) {
     EXPECT_TRUE(text.starts_with("--numa-binding")) << text;
@@ -204,21 +211,22 @@ TEST_F(NumaTest, WhatCannotBeBoundIsRefusedInOneSentence) {
 }
 
 TEST_F(NumaTest, AMachineWithoutTheFilesIsNamed) {
-  const NumaRequest request{.bus_ids = {"0000:99:00.0"}, .allowed = all_};
-  EXPECT_THROW(choose_near_cpus(request, folder_.path()), ConfigError);
+  const launch::NumaRequest request{.bus_ids = {"0000:99:00.0"},
+                                    .allowed = all_};
+  EXPECT_THROW(launch::choose_near_cpus(request, folder_.path()), ConfigError);
 }
 
 TEST_F(NumaTest, ThePlanHoldsTheCpusOfEachWorker) {
-  const Environment environment = {{"PATH", "/usr/bin:/bin"},
-                                   {"CUDA_VISIBLE_DEVICES", "2,1"}};
+  const base::Environment environment = {{"PATH", "/usr/bin:/bin"},
+                                         {"CUDA_VISIBLE_DEVICES", "2,1"}};
   const std::vector<std::string> arguments = {
       "--nproc=2", "--numa-binding=core-complex", "true"};
-  const Plan plan = make_plan(
-      parse_run_options(arguments, environment), environment,
+  const launch::Plan plan = launch::make_plan(
+      launch::parse_run_options(arguments, environment), environment,
       {.count_gpus = [] { return 4; },
        .count_cores = [] { return 32; },
        .find_bus_ids =
-           [this](const VisibleGpus& gpus) {
+           [this](const launch::VisibleGpus& gpus) {
              EXPECT_EQ(gpus.names, (std::vector<std::string>{"2", "1"}));
              return std::vector{put_gpu(2, 3), put_gpu(1, 0)};
            },
@@ -229,12 +237,12 @@ TEST_F(NumaTest, ThePlanHoldsTheCpusOfEachWorker) {
   EXPECT_EQ(plan.environment.at("OMP_NUM_THREADS"), "4");
 }
 
-std::string allowed_list_of_a_worker(const CpuList& cpus) {
+std::string allowed_list_of_a_worker(const launch::CpuList& cpus) {
   int ends[2];
   if (pipe(ends) != 0) return "";
-  const FileDescriptor read_end(ends[0]);
-  FileDescriptor write_end(ends[1]);
-  Spawner spawner;
+  const base::FileDescriptor read_end(ends[0]);
+  base::FileDescriptor write_end(ends[1]);
+  launch::Spawner spawner;
   const pid_t pid = spawner.start(
       {.file = "grep",
        .arguments = {"grep", "Cpus_allowed_list", "/proc/self/status"},
@@ -251,15 +259,15 @@ std::string allowed_list_of_a_worker(const CpuList& cpus) {
 }
 
 TEST(SpawnedWorkers, RunOnTheirCpus) {
-  const CpuList allowed = find_allowed_cpus();
+  const launch::CpuList allowed = launch::find_allowed_cpus();
   const std::string last = std::to_string(allowed.back());
   EXPECT_EQ(allowed_list_of_a_worker({allowed.back()}),
             "Cpus_allowed_list:\t" + last + "\n");
-  EXPECT_EQ(find_allowed_cpus(), allowed);
+  EXPECT_EQ(launch::find_allowed_cpus(), allowed);
 }
 
 TEST(SpawnedWorkers, ThatCannotRunOnTheirCpusAreReported) {
-  Spawner spawner;
+  launch::Spawner spawner;
   const pid_t pid = spawner.start({.file = "true",
                                    .arguments = {"true"},
                                    .environment = {},

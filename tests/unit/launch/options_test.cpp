@@ -14,13 +14,13 @@ namespace {
 using Arguments = std::vector<std::string>;
 using testing::contains;
 
-RunOptions parse(const Arguments& arguments,
-                 const Environment& environment = {}) {
-  return parse_run_options(arguments, environment);
+launch::RunOptions parse(const Arguments& arguments,
+                         const base::Environment& environment = {}) {
+  return launch::parse_run_options(arguments, environment);
 }
 
 std::string parse_refusal(const Arguments& arguments,
-                          const Environment& environment = {}) {
+                          const base::Environment& environment = {}) {
   return testing::refusal<ConfigError>([&] { parse(arguments, environment); });
 }
 
@@ -39,12 +39,12 @@ TEST(RunOptions, AllSpellingsOfAnOptionAreEqual) {
                               {"-r3", "p"},
                               {"-r=3", "p"},
                               {"--redirects", "3", "p"}}) {
-    EXPECT_TRUE(parse(arguments).redirects.has(5, Stream::kErr));
+    EXPECT_TRUE(parse(arguments).redirects.has(5, launch::Stream::kErr));
   }
 }
 
 TEST(RunOptions, EverythingAfterTheProgramIsUntouched) {
-  const RunOptions options =
+  const launch::RunOptions options =
       parse({"--nproc", "2", "./train", "--nproc", "9", "--", "-r", "x"});
   EXPECT_EQ(options.nproc, "2");
   EXPECT_EQ(options.program, "./train");
@@ -56,7 +56,7 @@ TEST(RunOptions, TwoDashesEndTheOptions) {
 }
 
 TEST(RunOptions, DefaultsAreThoseOfTorchrun) {
-  const RunOptions options = parse({"p"});
+  const launch::RunOptions options = parse({"p"});
   EXPECT_EQ(options.nproc, "1");
   EXPECT_EQ(options.run_id, "none");
   EXPECT_EQ(options.role, "default");
@@ -68,43 +68,44 @@ TEST(RunOptions, DefaultsAreThoseOfTorchrun) {
 }
 
 TEST(RunOptions, EveryOptionOfTorchrunForOneNodeIsAccepted) {
-  const RunOptions options = parse({"--nnodes=1:1",
-                                    "--rdzv-backend=c10d",
-                                    "--rdzv-endpoint=localhost:0",
-                                    "--rdzv-id=job",
-                                    "--rdzv-conf=timeout=5",
-                                    "--standalone",
-                                    "--max-restarts=2",
-                                    "--monitor-interval=0.5",
-                                    "--start-method=fork",
-                                    "--event-log-handler=null",
-                                    "--role=trainer",
-                                    "--log-dir=logs",
-                                    "--tee=0:3,12:1",
-                                    "--local-ranks-filter=0,3",
-                                    "--node-rank=0",
-                                    "--duplicate-stdout-filters=apple,o,,range",
-                                    "--master-addr=localhost",
-                                    "--duplicate-stderr-filters=bad",
-                                    "--master-port=1234",
-                                    "--local-addr=127.0.0.1",
-                                    "--signals-to-handle=SIGTERM,SIGUSR1",
-                                    "--virtual-local-rank",
-                                    "--use_env",
-                                    "--no-python",
-                                    "p"});
+  const launch::RunOptions options =
+      parse({"--nnodes=1:1",
+             "--rdzv-backend=c10d",
+             "--rdzv-endpoint=localhost:0",
+             "--rdzv-id=job",
+             "--rdzv-conf=timeout=5",
+             "--standalone",
+             "--max-restarts=2",
+             "--monitor-interval=0.5",
+             "--start-method=fork",
+             "--event-log-handler=null",
+             "--role=trainer",
+             "--log-dir=logs",
+             "--tee=0:3,12:1",
+             "--local-ranks-filter=0,3",
+             "--node-rank=0",
+             "--duplicate-stdout-filters=apple,o,,range",
+             "--master-addr=localhost",
+             "--duplicate-stderr-filters=bad",
+             "--master-port=1234",
+             "--local-addr=127.0.0.1",
+             "--signals-to-handle=SIGTERM,SIGUSR1",
+             "--virtual-local-rank",
+             "--use_env",
+             "--no-python",
+             "p"});
   EXPECT_EQ(options.max_restarts, 2);
   EXPECT_EQ(options.run_id, "job");
   EXPECT_EQ(options.shown_ranks, (std::set<int>{0, 3}));
   EXPECT_EQ(options.stdout_filters, (Arguments{"apple", "o,range"}));
   EXPECT_EQ(options.stop_signals, (std::vector<int>{SIGTERM, SIGUSR1}));
-  EXPECT_TRUE(options.tee.has(12, Stream::kOut));
+  EXPECT_TRUE(options.tee.has(12, launch::Stream::kOut));
   EXPECT_TRUE(options.standalone && options.virtual_local_rank);
   EXPECT_TRUE(parse({"-m", "package.train"}).module);
 }
 
 TEST(RunOptions, OwnOptions) {
-  const RunOptions options =
+  const launch::RunOptions options =
       parse({"--share-gpus", "--timeout=2.5", "--shutdown-timeout", "1", "p"});
   EXPECT_TRUE(options.share_gpus);
   EXPECT_EQ(options.timeout, 2.5);
@@ -112,11 +113,11 @@ TEST(RunOptions, OwnOptions) {
 }
 
 TEST(RunOptions, VariablesStandForMissingOptions) {
-  const Environment environment = {{"PET_NPROC_PER_NODE", "4"},
-                                   {"PET_STANDALONE", "1"},
-                                   {"PET_NO_PYTHON", "0"},
-                                   {"PET_MASTER_PORT", "1234"}};
-  const RunOptions from_variables = parse({"p"}, environment);
+  const base::Environment environment = {{"PET_NPROC_PER_NODE", "4"},
+                                         {"PET_STANDALONE", "1"},
+                                         {"PET_NO_PYTHON", "0"},
+                                         {"PET_MASTER_PORT", "1234"}};
+  const launch::RunOptions from_variables = parse({"p"}, environment);
   EXPECT_EQ(from_variables.nproc, "4");
   EXPECT_TRUE(from_variables.standalone);
   EXPECT_FALSE(from_variables.no_python);
@@ -154,7 +155,8 @@ TEST(RunOptions, TheEventHandlerIsNullOrConsole) {
 }
 
 TEST(RunOptions, RunPathBeatsNoPython) {
-  const RunOptions options = parse({"--run-path", "--no-python", "-m", "p"});
+  const launch::RunOptions options =
+      parse({"--run-path", "--no-python", "-m", "p"});
   EXPECT_TRUE(options.run_path);
   EXPECT_FALSE(options.no_python || options.module);
 }
@@ -187,13 +189,14 @@ TEST(RunOptions, WhatHasNoMeaningHereIsRefusedInOneSentence) {
 
 TEST(RunOptions, NumaBindingIsOneOfFourModes) {
   EXPECT_FALSE(parse({"p"}).numa_binding);
-  EXPECT_EQ(parse({"--numa-binding=node", "p"}).numa_binding, NumaMode::kNode);
+  EXPECT_EQ(parse({"--numa-binding=node", "p"}).numa_binding,
+            launch::NumaMode::kNode);
   EXPECT_EQ(parse({"--numa_binding", "socket", "p"}).numa_binding,
-            NumaMode::kSocket);
+            launch::NumaMode::kSocket);
   EXPECT_EQ(parse({"--numa-binding=exclusive", "p"}).numa_binding,
-            NumaMode::kExclusive);
+            launch::NumaMode::kExclusive);
   EXPECT_EQ(parse({"p"}, {{"PET_NUMA_BINDING", "core-complex"}}).numa_binding,
-            NumaMode::kCoreComplex);
+            launch::NumaMode::kCoreComplex);
   EXPECT_EQ(parse_refusal({"--numa-binding=all", "p"}),
             "--numa-binding 'all' must be node, socket, exclusive or "
             "core-complex");
@@ -216,8 +219,8 @@ TEST(RunOptions, BadValuesNameTheOption) {
 }
 
 TEST(RunOptions, HelpShowsEveryOptionWithinTheScreen) {
-  const std::string text = run_help();
-  for (const RunOption& option : run_option_table()) {
+  const std::string text = launch::run_help();
+  for (const launch::RunOption& option : launch::run_option_table()) {
     if (option.help == nullptr) continue;
     EXPECT_TRUE(contains(text, std::string("--") + option.name));
   }

@@ -11,55 +11,56 @@ namespace {
 using testing::TempDir;
 
 struct Feed {
-  FileDescriptor read_end;
-  FileDescriptor write_end;
+  base::FileDescriptor read_end;
+  base::FileDescriptor write_end;
 };
 
 Feed make_feed() {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+  return {base::FileDescriptor(ends[0]), base::FileDescriptor(ends[1])};
 }
 
 TEST(OutputStream, WritesLogAndFilteredLines) {
   const TempDir folder;
   Feed feed = make_feed();
-  WorkerLogFile filtered(folder.path() / "filtered", nullptr);
-  OutputTarget target;
-  target.log = std::make_unique<WorkerLogFile>(folder.path() / "log", nullptr);
+  launch::WorkerLogFile filtered(folder.path() / "filtered", nullptr);
+  launch::OutputTarget target;
+  target.log =
+      std::make_unique<launch::WorkerLogFile>(folder.path() / "log", nullptr);
   target.filters = {"loss"};
   target.filtered = &filtered;
   target.filtered_prefix = "[default1]:";
-  OutputStream stream(std::move(feed.read_end), std::move(target));
-  write_all(feed.write_end.get(), "loss 1\nother\nlast loss");
+  launch::OutputStream stream(std::move(feed.read_end), std::move(target));
+  base::write_all(feed.write_end.get(), "loss 1\nother\nlast loss");
   EXPECT_TRUE(stream.pump());
   EXPECT_FALSE(stream.pump());
   EXPECT_TRUE(stream.is_open());
   feed.write_end.reset();
   EXPECT_FALSE(stream.pump());
   EXPECT_FALSE(stream.is_open());
-  EXPECT_EQ(read_file(folder.path() / "log"), "loss 1\nother\nlast loss");
-  EXPECT_EQ(read_file(folder.path() / "filtered"),
+  EXPECT_EQ(base::read_file(folder.path() / "log"), "loss 1\nother\nlast loss");
+  EXPECT_EQ(base::read_file(folder.path() / "filtered"),
             "[default1]:loss 1\n[default1]:last loss");
 }
 
 TEST(OutputStream, KeepsTheLastLinesWithoutTheirEnds) {
   Feed feed = make_feed();
-  OutputStream stream(std::move(feed.read_end), {});
+  launch::OutputStream stream(std::move(feed.read_end), {});
   for (int i = 0; i < 30; ++i) {
-    write_all(feed.write_end.get(), "line " + std::to_string(i) + "\n\n");
+    base::write_all(feed.write_end.get(), "line " + std::to_string(i) + "\n\n");
   }
   stream.pump();
-  ASSERT_EQ(stream.tail().size(), OutputStream::kTailLines);
+  ASSERT_EQ(stream.tail().size(), launch::OutputStream::kTailLines);
   EXPECT_EQ(stream.tail().front(), "line 10");
   EXPECT_EQ(stream.tail().back(), "line 29");
 }
 
 TEST(OutputStream, KeepsOfAProgressBarOnlyTheLastFrame) {
   Feed feed = make_feed();
-  OutputStream stream(std::move(feed.read_end), {});
+  launch::OutputStream stream(std::move(feed.read_end), {});
   const auto receive = [&](const std::string& text) {
-    write_all(feed.write_end.get(), text);
+    base::write_all(feed.write_end.get(), text);
     stream.pump();
     return std::vector<std::string>(stream.tail().begin(), stream.tail().end());
   };
@@ -77,14 +78,15 @@ TEST(OutputStream, KeepsOfAProgressBarOnlyTheLastFrame) {
 TEST(LastLines, AreWhatATerminalShows) {
   const TempDir folder;
   const auto path = folder.write("log", "\r1%\r2%\r\nend\r\n");
-  EXPECT_EQ(last_lines(path, 5), (std::vector<std::string>{"2%", "end"}));
+  EXPECT_EQ(launch::last_lines(path, 5),
+            (std::vector<std::string>{"2%", "end"}));
 }
 
 TEST(LastLines, ReadsTheEndOfAFile) {
   const TempDir folder;
   const auto path = folder.write("log", "a\nb\n\nc\n");
-  EXPECT_EQ(last_lines(path, 2), (std::vector<std::string>{"b", "c"}));
-  EXPECT_TRUE(last_lines(folder.path() / "none", 2).empty());
+  EXPECT_EQ(launch::last_lines(path, 2), (std::vector<std::string>{"b", "c"}));
+  EXPECT_TRUE(launch::last_lines(folder.path() / "none", 2).empty());
 }
 
 }  // namespace

@@ -8,13 +8,14 @@
 
 namespace lockstep::testing {
 
-inline Plan plan_for(const std::vector<std::string>& arguments,
-                     Environment environment = {}, int gpus = 0,
-                     int cores = 8) {
+inline launch::Plan plan_for(const std::vector<std::string>& arguments,
+                             base::Environment environment = {}, int gpus = 0,
+                             int cores = 8) {
   environment.emplace("PATH", "/usr/bin:/bin");
-  return make_plan(parse_run_options(arguments, environment), environment,
-                   {.count_gpus = [gpus] { return gpus; },
-                    .count_cores = [cores] { return cores; }});
+  return launch::make_plan(launch::parse_run_options(arguments, environment),
+                           environment,
+                           {.count_gpus = [gpus] { return gpus; },
+                            .count_cores = [cores] { return cores; }});
 }
 
 }  // namespace lockstep::testing

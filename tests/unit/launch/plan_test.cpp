@@ -15,7 +15,8 @@ using testing::contains;
 using testing::plan_for;
 
 std::string plan_refusal(const Arguments& arguments,
-                         const Environment& environment = {}, int gpus = 0) {
+                         const base::Environment& environment = {},
+                         int gpus = 0) {
   return testing::refusal<ConfigError>(
       [&] { plan_for(arguments, environment, gpus); });
 }
@@ -40,14 +41,14 @@ TEST(Plan, LetsThreadsOfWorkersWaitWithoutSpinning) {
 }
 
 TEST(Plan, KeepsWorkersOffUnusableAmxAndSaysSo) {
-  const Plan plan =
-      make_plan(parse_run_options(Arguments{"/bin/true"}, {}), {},
-                {.count_gpus = [] { return 0; },
-                 .count_cores = [] { return 8; },
-                 .cpuid = [](uint32_t leaf, uint32_t) -> CpuidRegisters {
-                   if (leaf == 0) return {.eax = 0x1C};
-                   return {.edx = leaf == 7 ? uint32_t{1} << 24 : 0};
-                 }});
+  const launch::Plan plan = launch::make_plan(
+      launch::parse_run_options(Arguments{"/bin/true"}, {}), {},
+      {.count_gpus = [] { return 0; },
+       .count_cores = [] { return 8; },
+       .cpuid = [](uint32_t leaf, uint32_t) -> base::CpuidRegisters {
+         if (leaf == 0) return {.eax = 0x1C};
+         return {.edx = leaf == 7 ? uint32_t{1} << 24 : 0};
+       }});
   EXPECT_EQ(plan.environment.at("ONEDNN_MAX_CPU_ISA"), "AVX512_CORE_FP16");
   ASSERT_EQ(plan.notes.size(), 1U);
   EXPECT_TRUE(contains(plan.notes[0], "announces AMX"));
@@ -107,7 +108,7 @@ TEST(Plan, AVariableThatShowsNoneOfTheGpusIsRefused) {
 
 TEST(Plan, WhoeverMeansCpusMayHideTheGpus) {
   for (const char* setting : {"", "-1", "NoDevFiles"}) {
-    const Plan plan = plan_for(
+    const launch::Plan plan = plan_for(
         {"--nproc=4", "true"},
         {{"CUDA_VISIBLE_DEVICES", setting}, {"OMP_NUM_THREADS", "1"}}, 2);
     EXPECT_EQ(plan.num_processes, 4);
@@ -120,7 +121,7 @@ TEST(Plan, WhoeverMeansCpusMayHideTheGpus) {
 }
 
 TEST(Plan, DeviceCpuMeansCpus) {
-  const Environment wrong = {{"CUDA_VISIBLE_DEVICES", "7"}};
+  const base::Environment wrong = {{"CUDA_VISIBLE_DEVICES", "7"}};
   for (const Arguments& flag :
        std::vector<Arguments>{{"--device", "cpu"}, {"--device=cpu"}}) {
     Arguments arguments = {"--nproc=4", "true"};
@@ -135,11 +136,11 @@ TEST(Plan, DeviceCpuMeansCpus) {
 TEST(Plan, ThePortInTheWorkersFlagsIsTaken) {
   const Arguments worker = {"/bin/true", "--master_port", "12356"};
   EXPECT_FALSE(plan_for(worker).master_port);
-  RunOptions options = parse_run_options(worker, {});
-  const auto port_of = [](const RunOptions& wishes) {
-    return make_plan(wishes, {{"PATH", "/bin"}},
-                     {.count_gpus = [] { return 0; },
-                      .count_cores = [] { return 8; }})
+  launch::RunOptions options = launch::parse_run_options(worker, {});
+  const auto port_of = [](const launch::RunOptions& wishes) {
+    return launch::make_plan(wishes, {{"PATH", "/bin"}},
+                             {.count_gpus = [] { return 0; },
+                              .count_cores = [] { return 8; }})
         .master_port;
   };
   options.is_recipe = true;
@@ -149,14 +150,15 @@ TEST(Plan, ThePortInTheWorkersFlagsIsTaken) {
 }
 
 TEST(Plan, MoreNodesAreAllowedAndMissed) {
-  const Plan plan = plan_for({"--nnodes=1:2", "true"});
+  const launch::Plan plan = plan_for({"--nnodes=1:2", "true"});
   EXPECT_EQ(plan.notes,
             Arguments{"--nnodes 1:2: this job runs on this node alone; other "
                       "nodes cannot join"});
 }
 
 TEST(Plan, DevNullAsLogFolderMeansNoFiles) {
-  const Plan plan = plan_for({"--log-dir=/dev/null", "-r3", "-t1", "true"});
+  const launch::Plan plan =
+      plan_for({"--log-dir=/dev/null", "-r3", "-t1", "true"});
   EXPECT_TRUE(plan.options.log_dir.empty());
   EXPECT_TRUE(plan.options.redirects.is_empty());
   EXPECT_TRUE(plan.options.tee.is_empty());
@@ -179,7 +181,7 @@ TEST(Plan, AProgramThatExplainsItselfRunsOnce) {
 }
 
 TEST(Plan, CoresAreSharedBetweenProcesses) {
-  const Plan plan = plan_for({"--nproc=3", "true"});
+  const launch::Plan plan = plan_for({"--nproc=3", "true"});
   EXPECT_EQ(plan.environment.at("OMP_NUM_THREADS"), "2");
   ASSERT_EQ(plan.notes.size(), 1u);
   EXPECT_TRUE(contains(plan.notes[0], "OMP_NUM_THREADS=2"));
@@ -189,7 +191,8 @@ TEST(Plan, CoresAreSharedBetweenProcesses) {
 
 TEST(Plan, ThreadsOfTheUserAndOfALoneProcessStay) {
   EXPECT_EQ(plan_for({"true"}).environment.count("OMP_NUM_THREADS"), 0u);
-  const Plan plan = plan_for({"--nproc=2", "true"}, {{"OMP_NUM_THREADS", "5"}});
+  const launch::Plan plan =
+      plan_for({"--nproc=2", "true"}, {{"OMP_NUM_THREADS", "5"}});
   EXPECT_EQ(plan.environment.at("OMP_NUM_THREADS"), "5");
   EXPECT_TRUE(plan.notes.empty());
 }
@@ -200,15 +203,15 @@ TEST(Plan, NoPortMeansAFreeOne) {
            {"--master-port=0", "true"},
            {"--standalone", "--master-port=5", "true"},
            {"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "true"}}) {
-    const Plan plan = plan_for(arguments);
+    const launch::Plan plan = plan_for(arguments);
     EXPECT_FALSE(plan.master_port);
     EXPECT_EQ(plan.master_addr, "127.0.0.1");
   }
 }
 
 TEST(Plan, FlagBeatsPetVariableBeatsMasterPort) {
-  const Environment both = {{"PET_MASTER_PORT", "2000"},
-                            {"MASTER_PORT", "3000"}};
+  const base::Environment both = {{"PET_MASTER_PORT", "2000"},
+                                  {"MASTER_PORT", "3000"}};
   EXPECT_EQ(plan_for({"true"}, {{"MASTER_PORT", "3000"}}).master_port, 3000);
   EXPECT_EQ(plan_for({"true"}, both).master_port, 2000);
   EXPECT_EQ(plan_for({"--master-port=1500", "true"}, both).master_port, 1500);
@@ -224,7 +227,7 @@ TEST(Plan, ThePortOfAnOuterLauncherIsNoWish) {
 }
 
 TEST(Plan, ALauncherPerRankOfAnotherOneIsRefused) {
-  const Environment torchrun = {
+  const base::Environment torchrun = {
       {"TORCHELASTIC_RUN_ID", "none"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}};
   const std::string text = plan_refusal({"true"}, torchrun);
   EXPECT_TRUE(contains(text, "rank 1 of 2 of torchrun")) << text;
@@ -251,7 +254,7 @@ TEST(Plan, ASeparateJobInsideARankIsAskedForByStandalone) {
 }
 
 TEST(Plan, ALauncherInALoneProcessOfAnotherOneIsFine) {
-  for (const Environment& environment : std::vector<Environment>{
+  for (const base::Environment& environment : std::vector<base::Environment>{
            {{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "1"}},
            // Leftovers of a shell, not of a launcher.
            {{"RANK", "0"}, {"WORLD_SIZE", "2"}},
@@ -269,7 +272,8 @@ TEST(Plan, AnAddressOfAnotherMachineIsRefused) {
 }
 
 TEST(Plan, TimeoutGoesToBothVariables) {
-  const Plan plan = plan_for({"--timeout=30", "true"}, {{"NCCL_TIMEOUT", "9"}});
+  const launch::Plan plan =
+      plan_for({"--timeout=30", "true"}, {{"NCCL_TIMEOUT", "9"}});
   EXPECT_EQ(plan.timeout_seconds, 30);
   EXPECT_EQ(plan.environment.at("TORCH_DISTRIBUTED_TIMEOUT"), "30");
   EXPECT_EQ(plan.environment.at("NCCL_TIMEOUT"), "30");

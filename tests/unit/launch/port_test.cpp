@@ -16,8 +16,8 @@ namespace lockstep {
 namespace {
 
 // As a TCP store does: SO_REUSEADDR, all addresses.
-FileDescriptor listen_at(int port) {
-  FileDescriptor server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+base::FileDescriptor listen_at(int port) {
+  base::FileDescriptor server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   setsockopt(server.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   sockaddr_in address{};
@@ -33,13 +33,13 @@ FileDescriptor listen_at(int port) {
 
 constexpr const char* kHere = "127.0.0.1";
 
-int free_port() { return StoreSocket::any(kHere).port(); }
+int free_port() { return launch::StoreSocket::any(kHere).port(); }
 
 TEST(StoreSocket, NeverGivesOnePortTwice) {
-  std::vector<StoreSocket> held;
+  std::vector<launch::StoreSocket> held;
   std::set<int> ports;
   for (int i = 0; i < 200; ++i) {
-    held.push_back(StoreSocket::any(kHere));
+    held.push_back(launch::StoreSocket::any(kHere));
     ports.insert(held.back().port());
   }
   EXPECT_EQ(ports.size(), held.size());
@@ -47,23 +47,23 @@ TEST(StoreSocket, NeverGivesOnePortTwice) {
 
 // The attack of one who waits for a job's port.
 TEST(StoreSocket, CannotBeTakenOver) {
-  const StoreSocket chosen = StoreSocket::any(kHere);
+  const launch::StoreSocket chosen = launch::StoreSocket::any(kHere);
   EXPECT_FALSE(listen_at(chosen.port()));
-  const StoreSocket named = StoreSocket::at(kHere, free_port());
+  const launch::StoreSocket named = launch::StoreSocket::at(kHere, free_port());
   EXPECT_FALSE(listen_at(named.port()));
 }
 
 TEST(StoreSocket, ListensAtItsAddressAlone) {
-  const StoreSocket socket = StoreSocket::any(kHere);
-  EXPECT_TRUE(local_address_of(socket.listener().get()).is_loopback());
+  const launch::StoreSocket socket = launch::StoreSocket::any(kHere);
+  EXPECT_TRUE(net::local_address_of(socket.listener().get()).is_loopback());
 }
 
 TEST(StoreSocket, ATakenPortIsRefusedWithItsHolder) {
   const int port = free_port();
-  const FileDescriptor server = listen_at(port);
+  const base::FileDescriptor server = listen_at(port);
   ASSERT_TRUE(server);
   try {
-    StoreSocket::at(kHere, port);
+    launch::StoreSocket::at(kHere, port);
     FAIL();
   } catch (const ConfigError& error) {
     const std::string text = error.what();
@@ -76,24 +76,24 @@ TEST(StoreSocket, ATakenPortIsRefusedWithItsHolder) {
 }
 
 TEST(StoreSocket, OfAnotherJobIsTaken) {
-  const StoreSocket other = StoreSocket::any(kHere);
-  EXPECT_THROW(StoreSocket::at(kHere, other.port()), ConfigError);
+  const launch::StoreSocket other = launch::StoreSocket::any(kHere);
+  EXPECT_THROW(launch::StoreSocket::at(kHere, other.port()), ConfigError);
 }
 
 TEST(Listeners, FindTheProcessBehindAPort) {
   const int port = free_port();
-  EXPECT_FALSE(find_port_holder(port));
-  const FileDescriptor server = listen_at(port);
-  const auto holder = find_port_holder(port);
+  EXPECT_FALSE(launch::find_port_holder(port));
+  const base::FileDescriptor server = listen_at(port);
+  const auto holder = launch::find_port_holder(port);
   ASSERT_TRUE(holder);
   EXPECT_EQ(holder->pid, getpid());
 }
 
 TEST(LocalAddress, OnlyAddressesOfThisMachinePass) {
-  EXPECT_NO_THROW(check_local_address("127.0.0.1"));
-  EXPECT_NO_THROW(check_local_address("localhost"));
-  EXPECT_NO_THROW(check_local_address("0.0.0.0"));
-  EXPECT_THROW(check_local_address("192.0.2.1"), ConfigError);
+  EXPECT_NO_THROW(launch::check_local_address("127.0.0.1"));
+  EXPECT_NO_THROW(launch::check_local_address("localhost"));
+  EXPECT_NO_THROW(launch::check_local_address("0.0.0.0"));
+  EXPECT_THROW(launch::check_local_address("192.0.2.1"), ConfigError);
 }
 
 }  // namespace

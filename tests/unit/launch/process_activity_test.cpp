@@ -20,56 +20,60 @@ using testing::Process;
 using testing::wait_for;
 
 TEST(ProcessActivity, CountsCpuTimeAndBytes) {
-  const ProcessActivity before = activity_of(getpid());
-  const FileDescriptor zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  const launch::ProcessActivity before = launch::activity_of(getpid());
+  const base::FileDescriptor zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
   std::string buffer(1 << 20, '\0');
   ASSERT_TRUE(wait_for(
       [&] {
         EXPECT_GT(read(zero.get(), buffer.data(), buffer.size()), 0);
-        return activity_of(getpid()).cpu_seconds > before.cpu_seconds;
+        return launch::activity_of(getpid()).cpu_seconds > before.cpu_seconds;
       },
       30));
-  const ProcessActivity after = activity_of(getpid());
+  const launch::ProcessActivity after = launch::activity_of(getpid());
   EXPECT_GE(after.io_bytes, before.io_bytes + (1 << 20));
-  EXPECT_TRUE(has_worked(before, after, 5));
+  EXPECT_TRUE(launch::has_worked(before, after, 5));
 }
 
 TEST(ProcessActivity, CountsThatOfDescendants) {
   Process shell({"sh", "-c",
                  "sh -c 'while true; do :; done' & echo started; wait; true"});
   ASSERT_TRUE(shell.wait_for_output("started"));
-  EXPECT_TRUE(
-      wait_for([&] { return activity_of(shell.pid()).cpu_seconds > 0.2; }, 60));
-  for (const ProcessInfo& process : find_descendants(shell.pid())) {
+  EXPECT_TRUE(wait_for(
+      [&] { return launch::activity_of(shell.pid()).cpu_seconds > 0.2; }, 60));
+  for (const launch::ProcessInfo& process :
+       launch::find_descendants(shell.pid())) {
     kill(process.pid, SIGKILL);
   }
 }
 
 TEST(ProcessActivity, ThreadsThatWakeUpNowAndThenAreNoWork) {
-  const ProcessActivity before{
+  const launch::ProcessActivity before{
       .cpu_seconds = 1, .io_bytes = 7, .major_faults = 3};
-  ProcessActivity after = before;
+  launch::ProcessActivity after = before;
   after.cpu_seconds += 0.2;
-  EXPECT_FALSE(has_worked(before, after, 5));
+  EXPECT_FALSE(launch::has_worked(before, after, 5));
   after.cpu_seconds += 0.1;
-  EXPECT_TRUE(has_worked(before, after, 5));
+  EXPECT_TRUE(launch::has_worked(before, after, 5));
   after = before;
   after.io_bytes += 1;
-  EXPECT_TRUE(has_worked(before, after, 5));
+  EXPECT_TRUE(launch::has_worked(before, after, 5));
   after = before;
   after.major_faults += 1;
-  EXPECT_TRUE(has_worked(before, after, 5));
+  EXPECT_TRUE(launch::has_worked(before, after, 5));
 }
 
 TEST(ProcessActivity, NamesTheStateOfAProcess) {
   Process sleeper({"sleep", "60"});
   ASSERT_TRUE(wait_for(
-      [&] { return waiting_text(sleeper.pid()).starts_with("sleeping"); }, 10))
-      << waiting_text(sleeper.pid());
+      [&] {
+        return launch::waiting_text(sleeper.pid()).starts_with("sleeping");
+      },
+      10))
+      << launch::waiting_text(sleeper.pid());
   sleeper.send(SIGSTOP);
-  EXPECT_TRUE(
-      wait_for([&] { return waiting_text(sleeper.pid()) == "stopped"; }, 10));
-  EXPECT_EQ(waiting_text(-1), "gone");
+  EXPECT_TRUE(wait_for(
+      [&] { return launch::waiting_text(sleeper.pid()) == "stopped"; }, 10));
+  EXPECT_EQ(launch::waiting_text(-1), "gone");
 }
 
 TEST(ProcessActivity, NamesTheFileThatAProcessWaitsFor) {
@@ -79,8 +83,11 @@ TEST(ProcessActivity, NamesTheFileThatAProcessWaitsFor) {
       {"sh", "-c",
        "mkfifo " + pipe + "; sleep 60 > " + pipe + " & exec cat " + pipe});
   EXPECT_TRUE(wait_for(
-      [&] { return waiting_text(reader.pid()).ends_with(" on " + pipe); }, 10))
-      << waiting_text(reader.pid());
+      [&] {
+        return launch::waiting_text(reader.pid()).ends_with(" on " + pipe);
+      },
+      10))
+      << launch::waiting_text(reader.pid());
   for (const pid_t pid : testing::find_marked(reader.marker())) {
     kill(pid, SIGKILL);
   }
@@ -90,19 +97,19 @@ TEST(ProcessActivity, NamesTheFileThatAThreadWaitsFor) {
   const testing::TempDir folder;
   const auto path = folder.path() / "pipe";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  const FileDescriptor pipe(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const base::FileDescriptor pipe(open(path.c_str(), O_RDWR | O_CLOEXEC));
   std::thread reader([&] {
     char byte = 0;
     EXPECT_EQ(read(pipe.get(), &byte, 1), 1);
   });
   EXPECT_TRUE(wait_for(
       [&] {
-        return waiting_text(getpid()).find(" on " + path.string()) !=
+        return launch::waiting_text(getpid()).find(" on " + path.string()) !=
                std::string::npos;
       },
       10))
-      << waiting_text(getpid());
-  EXPECT_TRUE(write_all(pipe.get(), "x"));
+      << launch::waiting_text(getpid());
+  EXPECT_TRUE(base::write_all(pipe.get(), "x"));
   reader.join();
 }
 

@@ -13,19 +13,19 @@ namespace lockstep {
 namespace {
 
 TEST(Processes, FindsThisProcess) {
-  const auto self = find_process(getpid());
+  const auto self = launch::find_process(getpid());
   ASSERT_TRUE(self);
   EXPECT_EQ(self->parent, getppid());
   EXPECT_EQ(self->state, 'R');
-  EXPECT_FALSE(find_process(1 << 30));
+  EXPECT_FALSE(launch::find_process(1 << 30));
 }
 
 TEST(Processes, FindsGrandchildren) {
   testing::Process shell({"sh", "-c", "sleep 100 & echo ready; wait"});
   ASSERT_TRUE(shell.wait_for_output("ready"));
-  const auto found = find_descendants(getpid());
+  const auto found = launch::find_descendants(getpid());
   EXPECT_EQ(found.size(), 2u);
-  for (const ProcessInfo& process : found) kill(process.pid, SIGKILL);
+  for (const launch::ProcessInfo& process : found) kill(process.pid, SIGKILL);
 }
 
 // In a process of its own: it becomes a subreaper and blocks SIGCHLD.
@@ -40,8 +40,8 @@ int kill_a_family() {
        "trap '' TERM; (setsid sleep 100 &) ; (sleep 100 &); echo ready; sleep "
        "100"});
   if (!shell.wait_for_output("ready")) return 1;
-  if (!kill_descendants(5).empty()) return 2;
-  if (!find_descendants(getpid()).empty()) return 3;
+  if (!launch::kill_descendants(5).empty()) return 2;
+  if (!launch::find_descendants(getpid()).empty()) return 3;
   return testing::find_marked(shell.marker()).empty() ? 0 : 4;
 }
 

@@ -12,16 +12,17 @@ namespace {
 using Arguments = std::vector<std::string>;
 using testing::TempDir;
 
-ProgramCommand command_for(const Arguments& arguments,
-                           Environment environment = {}) {
+launch::ProgramCommand command_for(const Arguments& arguments,
+                                   base::Environment environment = {}) {
   environment.emplace("PATH", "/usr/bin:/bin");
-  return find_command(parse_run_options(arguments, environment), environment);
+  return launch::find_command(launch::parse_run_options(arguments, environment),
+                              environment);
 }
 
 int code_for(const std::string& program) {
   try {
     command_for({program});
-  } catch (const ProgramError& error) {
+  } catch (const launch::ProgramError& error) {
     EXPECT_NE(std::string(error.what()).find(program), std::string::npos);
     return error.program_exit_code();
   }
@@ -29,7 +30,7 @@ int code_for(const std::string& program) {
 }
 
 TEST(Program, IsSearchedOnPath) {
-  const ProgramCommand command = command_for({"true", "a"});
+  const launch::ProgramCommand command = command_for({"true", "a"});
   EXPECT_TRUE(command.file.ends_with("/true"));
   EXPECT_EQ(command.arguments, (Arguments{"true", "a"}));
 }
@@ -37,7 +38,7 @@ TEST(Program, IsSearchedOnPath) {
 TEST(Program, APythonFileRunsUnderPython) {
   const TempDir folder;
   const auto script = folder.write("train.py", "");
-  const ProgramCommand command = command_for({script, "--lr", "1"});
+  const launch::ProgramCommand command = command_for({script, "--lr", "1"});
   EXPECT_TRUE(command.file.ends_with("/python3"));
   EXPECT_EQ(command.arguments,
             (Arguments{"python3", "-u", script, "--lr", "1"}));
@@ -53,7 +54,8 @@ TEST(Program, AModuleRunsUnderPython) {
 TEST(Program, RunPathRunsAnyFileInPython) {
   const TempDir folder;
   const auto script = folder.write("train", "");
-  const ProgramCommand command = command_for({"--run-path", script, "x"});
+  const launch::ProgramCommand command =
+      command_for({"--run-path", script, "x"});
   ASSERT_EQ(command.arguments.size(), 6u);
   EXPECT_EQ(command.arguments[2], "-c");
   EXPECT_EQ(command.arguments[4], script);
@@ -86,14 +88,15 @@ TEST(Program, MissingAndUnusableOnesHaveTheCodesOfAShell) {
 }
 
 TEST(Program, LocalRankIsPutIntoArguments) {
-  const ProgramCommand command =
+  const launch::ProgramCommand command =
       command_for({"true", "--out=${local_rank}.log"});
-  EXPECT_EQ(arguments_for(command, 3), (Arguments{"true", "--out=3.log"}));
+  EXPECT_EQ(launch::arguments_for(command, 3),
+            (Arguments{"true", "--out=3.log"}));
 }
 
 TEST(Program, AnExecErrorNamesTheProgram) {
-  const ProgramError error =
-      exec_error({.file = "", .arguments = {}, .title = "./x"}, ENOENT);
+  const launch::ProgramError error =
+      launch::exec_error({.file = "", .arguments = {}, .title = "./x"}, ENOENT);
   EXPECT_EQ(error.program_exit_code(), 127);
   EXPECT_NE(std::string(error.what()).find("'./x'"), std::string::npos);
 }

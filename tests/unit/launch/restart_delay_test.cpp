@@ -6,16 +6,16 @@ namespace lockstep {
 namespace {
 
 TEST(RestartDelay, DoublesUpToItsLimit) {
-  RestartDelay delay;
+  launch::RestartDelay delay;
   for (const double expected : {0, 1, 2, 4, 8, 16, 30, 30}) {
     EXPECT_EQ(delay.after(0.1), expected);
   }
 }
 
 TEST(RestartDelay, AnAttemptThatRanForLongStartsAtOnceAgain) {
-  RestartDelay delay;
+  launch::RestartDelay delay;
   for (int i = 0; i < 5; ++i) delay.after(1);
-  EXPECT_EQ(delay.after(RestartDelay::kSettledSeconds), 0);
+  EXPECT_EQ(delay.after(launch::RestartDelay::kSettledSeconds), 0);
   EXPECT_EQ(delay.after(1), 1);
 }
 

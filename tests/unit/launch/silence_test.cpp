@@ -19,43 +19,44 @@ class Scene {
  public:
   explicit Scene(int num_ranks) {
     for (int i = 0; i < num_ranks; ++i) {
-      RankSnapshot& rank = ranks_.emplace_back();
+      launch::RankSnapshot& rank = ranks_.emplace_back();
       rank.rank = i;
       rank.pid = 100 + i;
       rank.is_alive = true;
       rank.state = 'S';
       rank.is_paced = true;
-      rank.status = RankStatus{.phase = Phase::kLoadingData, .step = 7};
+      rank.status =
+          base::RankStatus{.phase = base::Phase::kLoadingData, .step = 7};
     }
   }
 
-  RankSnapshot& operator[](size_t rank) { return ranks_[rank]; }
+  launch::RankSnapshot& operator[](size_t rank) { return ranks_[rank]; }
   void set_work(Work work) { work_ = work; }
 
   // Every look until this much time has passed.
   void pass(double seconds) {
     for (double end = now_ + seconds; now_ < end;) {
       now_ += kLook;
-      for (RankSnapshot& rank : ranks_) {
+      for (launch::RankSnapshot& rank : ranks_) {
         if (rank.status) rank.status->silent_seconds += kLook;
       }
       if (work_ == Work::kCpu) activity_.cpu_seconds += kLook;
       if (work_ == Work::kReading) activity_.io_bytes += 1000;
-      SilenceFinding finding = watch_.look(ranks_);
+      launch::SilenceFinding finding = watch_.look(ranks_);
       for (auto& line : finding.warnings) warnings.push_back(std::move(line));
       if (finding.failure && !failure) failure = std::move(finding.failure);
     }
   }
 
   std::vector<std::string> warnings;
-  std::optional<Failure> failure;
+  std::optional<launch::Failure> failure;
 
  private:
   double now_ = 1000;
   Work work_ = Work::kNone;
-  ProcessActivity activity_;
-  std::vector<RankSnapshot> ranks_;
-  SilenceWatch watch_{
+  launch::ProcessActivity activity_;
+  std::vector<launch::RankSnapshot> ranks_;
+  launch::SilenceWatch watch_{
       kLimit,
       {.now_ns = [this] { return static_cast<int64_t>(now_ * 1e9); },
        .activity = [this](pid_t) { return activity_; },
@@ -143,7 +144,7 @@ TEST(Silence, OutputIsASignOfLife) {
 TEST(Silence, ForeignAndFinishedProgramsAreNotJudged) {
   Scene scene(2);
   scene[0].status.reset();
-  scene[1].status->phase = Phase::kDone;
+  scene[1].status->phase = base::Phase::kDone;
   scene.pass(1000);
   EXPECT_TRUE(scene.warnings.empty());
   EXPECT_FALSE(scene.failure);
@@ -161,7 +162,8 @@ TEST(Silence, TheVerdictNamesEveryRank) {
   scene[0].waiting = "sleeping in pipe_read";
   scene[1].waiting = "waiting for a disk or device (state D) in nfs_wait";
   scene[1].status->silent_seconds = 130;
-  const std::string text = silence_verdict(std::vector{scene[0], scene[1]}, 60);
+  const std::string text =
+      launch::silence_verdict(std::vector{scene[0], scene[1]}, 60);
   EXPECT_TRUE(contains(text, "stuck: rank 0 (pid 100)"));
   EXPECT_TRUE(contains(
       text,

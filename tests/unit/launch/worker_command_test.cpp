@@ -10,20 +10,21 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-WorkerCommand split_train(const Words& words) {
-  return split_worker_command("train", words);
+launch::WorkerCommand split_train(const Words& words) {
+  return launch::split_worker_command("train", words);
 }
 
-Plan plan_command(const Words& words, Environment environment = {},
-                  int gpus = 0, const std::string& name = "train") {
+launch::Plan plan_command(const Words& words,
+                          base::Environment environment = {}, int gpus = 0,
+                          const std::string& name = "train") {
   environment.emplace("PATH", "/usr/bin:/bin");
-  return plan_worker_command(
-      split_worker_command(name, words), "/bin/true", environment,
+  return launch::plan_worker_command(
+      launch::split_worker_command(name, words), "/bin/true", environment,
       {.count_gpus = [gpus] { return gpus; }, .count_cores = [] { return 8; }});
 }
 
 TEST(WorkerCommand, LauncherOptionsAreTakenOutAnywhere) {
-  const WorkerCommand command =
+  const launch::WorkerCommand command =
       split_train({"--nproc", "2", "jit", "--lr", "0.1", "--max_restarts=3",
                    "--standalone", "--epochs=5"});
   EXPECT_EQ(command.launch_options,
@@ -51,7 +52,7 @@ TEST(WorkerCommand, OtherWordsReachTheWorkerUnchanged) {
 }
 
 TEST(WorkerCommand, BehindTwoDashesEverythingIsTheWorkers) {
-  const WorkerCommand command = split_train(
+  const launch::WorkerCommand command = split_train(
       {"--nproc=2", "jit", "--", "--log_dir", "x", "--", "--nproc=3"});
   EXPECT_EQ(command.launch_options, Words{"--nproc=2"});
   EXPECT_EQ(command.arguments,
@@ -59,7 +60,7 @@ TEST(WorkerCommand, BehindTwoDashesEverythingIsTheWorkers) {
 }
 
 TEST(WorkerCommand, TheTimeoutGoesToBoth) {
-  const WorkerCommand command = split_train({"jit", "--timeout", "60"});
+  const launch::WorkerCommand command = split_train({"jit", "--timeout", "60"});
   EXPECT_EQ(command.launch_options, (Words{"--timeout", "60"}));
   EXPECT_EQ(command.arguments, (Words{"jit", "--timeout", "60"}));
 }
@@ -82,18 +83,18 @@ TEST(WorkerCommand, QuestionsStartNoJob) {
                                                {"jit", "--print-config"},
                                                {"jit", "--print_config"},
                                                {"jit", "--", "--help"}}) {
-    EXPECT_TRUE(is_question(split_train(words)));
-    EXPECT_FALSE(asks_for_launch_help(split_train(words)));
+    EXPECT_TRUE(launch::is_question(split_train(words)));
+    EXPECT_FALSE(launch::asks_for_launch_help(split_train(words)));
   }
-  EXPECT_FALSE(is_question(split_train({"jit"})));
-  EXPECT_FALSE(is_question(split_train({"jit", "-h", "512"})));
-  EXPECT_TRUE(asks_for_launch_help(split_train({"--help"})));
-  EXPECT_TRUE(asks_for_launch_help(split_train({"--nproc=2", "-h"})));
+  EXPECT_FALSE(launch::is_question(split_train({"jit"})));
+  EXPECT_FALSE(launch::is_question(split_train({"jit", "-h", "512"})));
+  EXPECT_TRUE(launch::asks_for_launch_help(split_train({"--help"})));
+  EXPECT_TRUE(launch::asks_for_launch_help(split_train({"--nproc=2", "-h"})));
 }
 
 TEST(WorkerCommand, ItsHelpShowsWhatItTakes) {
-  const std::string help = worker_command_help("sample");
-  for (const RunOption& option : run_option_table()) {
+  const std::string help = launch::worker_command_help("sample");
+  for (const launch::RunOption& option : launch::run_option_table()) {
     const std::string word = std::string("--") + option.name;
     const bool is_taken = split_train({word + "=1"}).arguments.empty();
     if (option.help == nullptr || word == "--timeout") continue;
@@ -106,7 +107,7 @@ TEST(WorkerCommand, ItsHelpShowsWhatItTakes) {
 }
 
 TEST(WorkerCommand, ThePlanRunsTheWorker) {
-  const Plan plan =
+  const launch::Plan plan =
       plan_command({"jit", "--nproc=2", "--lr=1"}, {{"PET_MODULE", "1"}});
   EXPECT_EQ(plan.command.file, "/bin/true");
   EXPECT_EQ(plan.command.arguments,
@@ -126,7 +127,7 @@ TEST(WorkerCommand, AutoMeansTheGpusElseOneProcess) {
 }
 
 TEST(WorkerCommand, DeviceCpuMeansCpus) {
-  const Environment wrong = {{"CUDA_VISIBLE_DEVICES", "7"}};
+  const base::Environment wrong = {{"CUDA_VISIBLE_DEVICES", "7"}};
   EXPECT_EQ(plan_command({"jit", "--nproc=4", "--device=cpu"}, wrong, 2)
                 .num_processes,
             4);

@@ -9,17 +9,17 @@ namespace {
 
 using testing::plan_for;
 
-Environment worker_of(const Plan& plan, int rank) {
-  return worker_environment(plan, {.local_rank = rank,
-                                   .attempt = 1,
-                                   .master_port = 4567,
-                                   .status_fd = 9,
-                                   .secret_fd = 11,
-                                   .error_file = "/logs/error.json"});
+base::Environment worker_of(const launch::Plan& plan, int rank) {
+  return launch::worker_environment(plan, {.local_rank = rank,
+                                           .attempt = 1,
+                                           .master_port = 4567,
+                                           .status_fd = 9,
+                                           .secret_fd = 11,
+                                           .error_file = "/logs/error.json"});
 }
 
 TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
-  const Environment expected = {
+  const base::Environment expected = {
       {"LOCAL_RANK", "2"},
       {"RANK", "2"},
       {"GROUP_RANK", "0"},
@@ -47,68 +47,75 @@ TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
       {"LOCKSTEP_JOB", "unique"},
       {"PATH", "/usr/bin:/bin"},
       {"MINE", "x"}};
-  Plan plan = plan_for({"--nproc=4", "--role=trainer", "--rdzv-id=job",
-                        "--max-restarts=3", "true"},
-                       {{"MINE", "x"}});
+  launch::Plan plan = plan_for({"--nproc=4", "--role=trainer", "--rdzv-id=job",
+                                "--max-restarts=3", "true"},
+                               {{"MINE", "x"}});
   plan.job = "unique";
   EXPECT_EQ(worker_of(plan, 2), expected);
 }
 
 TEST(WorkerEnvironment, GlooStaysOnTheLoopbackInterfaceUnlessAskedOtherwise) {
-  const Plan chosen = plan_for({"true"}, {{"GLOO_SOCKET_IFNAME", "eth0"}});
+  const launch::Plan chosen =
+      plan_for({"true"}, {{"GLOO_SOCKET_IFNAME", "eth0"}});
   EXPECT_EQ(worker_of(chosen, 0).at("GLOO_SOCKET_IFNAME"), "eth0");
-  Plan elsewhere = plan_for({"true"});
+  launch::Plan elsewhere = plan_for({"true"});
   elsewhere.master_addr = "192.0.2.1";
   EXPECT_EQ(worker_of(elsewhere, 0).count("GLOO_SOCKET_IFNAME"), 0u);
 }
 
 TEST(WorkerEnvironment, TheUsersNcclSettingStays) {
-  const Plan plan =
+  const launch::Plan plan =
       plan_for({"true"}, {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "3"}});
   EXPECT_EQ(worker_of(plan, 0).at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "3");
 }
 
 TEST(WorkerEnvironment, SharedGpusLookLikeDifferentHosts) {
-  const Plan plan = plan_for({"--nproc=2", "--share-gpus", "true"}, {}, 1);
-  const Environment first = worker_of(plan, 0);
-  const Environment second = worker_of(plan, 1);
+  const launch::Plan plan =
+      plan_for({"--nproc=2", "--share-gpus", "true"}, {}, 1);
+  const base::Environment first = worker_of(plan, 0);
+  const base::Environment second = worker_of(plan, 1);
   EXPECT_NE(first.at("NCCL_HOSTID"), second.at("NCCL_HOSTID"));
   EXPECT_EQ(first.at("NCCL_SOCKET_IFNAME"), "lo");
   EXPECT_EQ(first.at("LOCKSTEP_SHARE_GPUS"), "1");
-  const Plan named = plan_for({"--nproc=2", "--share-gpus", "true"},
-                              {{"NCCL_SOCKET_IFNAME", "eth0"}}, 1);
+  const launch::Plan named = plan_for({"--nproc=2", "--share-gpus", "true"},
+                                      {{"NCCL_SOCKET_IFNAME", "eth0"}}, 1);
   EXPECT_EQ(worker_of(named, 0).at("NCCL_SOCKET_IFNAME"), "eth0");
 }
 
 TEST(WorkerEnvironment, EnoughGpusAreNotShared) {
-  const Plan plan = plan_for({"--nproc=2", "--share-gpus", "true"}, {}, 2);
+  const launch::Plan plan =
+      plan_for({"--nproc=2", "--share-gpus", "true"}, {}, 2);
   EXPECT_EQ(worker_of(plan, 0).count("NCCL_HOSTID"), 0u);
 }
 
 TEST(WorkerEnvironment, VirtualLocalRankShowsOneGpu) {
-  const Plan plan = plan_for({"--nproc=2", "--virtual-local-rank", "true"},
-                             {{"CUDA_VISIBLE_DEVICES", "3,1"}}, 4);
-  const Environment second = worker_of(plan, 1);
+  const launch::Plan plan =
+      plan_for({"--nproc=2", "--virtual-local-rank", "true"},
+               {{"CUDA_VISIBLE_DEVICES", "3,1"}}, 4);
+  const base::Environment second = worker_of(plan, 1);
   EXPECT_EQ(second.at("CUDA_VISIBLE_DEVICES"), "1");
   EXPECT_EQ(second.at("LOCAL_RANK"), "0");
   EXPECT_EQ(second.at("RANK"), "1");
 }
 
 TEST(WorkerEnvironment, TellsTheWidthOfItsOwnTerminalOnly) {
-  const Plan plan = plan_for({"true"}, {{"LOCKSTEP_TERMINAL_COLUMNS", "80"}});
+  const launch::Plan plan =
+      plan_for({"true"}, {{"LOCKSTEP_TERMINAL_COLUMNS", "80"}});
   EXPECT_EQ(worker_of(plan, 0).count("LOCKSTEP_TERMINAL_COLUMNS"), 0u);
-  EXPECT_EQ(worker_environment(plan, {.terminal_columns = 97, .error_file = {}})
+  EXPECT_EQ(launch::worker_environment(
+                plan, {.terminal_columns = 97, .error_file = {}})
                 .at("LOCKSTEP_TERMINAL_COLUMNS"),
             "97");
 }
 
 TEST(LinePrefix, FollowsTheTemplate) {
-  EXPECT_EQ(line_prefix(plan_for({"true"}), 1), "[default1]:");
-  EXPECT_EQ(line_prefix(plan_for({"--role=t", "true"},
-                                 {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
-                                   "${role_name}/${rank}/${local_rank} "}}),
-                        2),
-            "t/2/2 ");
+  EXPECT_EQ(launch::line_prefix(plan_for({"true"}), 1), "[default1]:");
+  EXPECT_EQ(
+      launch::line_prefix(plan_for({"--role=t", "true"},
+                                   {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+                                     "${role_name}/${rank}/${local_rank} "}}),
+                          2),
+      "t/2/2 ");
 }
 
 }  // namespace

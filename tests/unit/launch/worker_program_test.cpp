@@ -13,11 +13,11 @@ using testing::TempDir;
 constexpr const char* kScript = "#!/bin/sh\n";
 
 // The message of the refusal, and its exit code behind it.
-std::string worker_refusal(const Environment& environment,
+std::string worker_refusal(const base::Environment& environment,
                            const TempDir& launcher) {
   try {
-    return "found " + find_worker(environment, launcher.path());
-  } catch (const ProgramError& error) {
+    return "found " + launch::find_worker(environment, launcher.path());
+  } catch (const launch::ProgramError& error) {
     return error.what() + (" " + std::to_string(error.program_exit_code()));
   }
 }
@@ -28,12 +28,12 @@ TEST(WorkerProgram, TheVariableBeatsTheFolderBeatsPath) {
   const auto on_path = elsewhere.write_script("lockstep-worker", kScript);
   const auto named = elsewhere.write_script("other", kScript);
   const std::string path = elsewhere.path().string();
-  EXPECT_EQ(find_worker({{"PATH", path}}, launcher.path()), on_path);
+  EXPECT_EQ(launch::find_worker({{"PATH", path}}, launcher.path()), on_path);
   const auto beside = launcher.write_script("lockstep-worker", kScript);
-  EXPECT_EQ(find_worker({{"PATH", path}}, launcher.path()), beside);
+  EXPECT_EQ(launch::find_worker({{"PATH", path}}, launcher.path()), beside);
   for (const std::string& value : {named, std::string("other")}) {
-    EXPECT_EQ(find_worker({{"PATH", path}, {"LOCKSTEP_WORKER", value}},
-                          launcher.path()),
+    EXPECT_EQ(launch::find_worker({{"PATH", path}, {"LOCKSTEP_WORKER", value}},
+                                  launcher.path()),
               named);
   }
 }

@@ -25,16 +25,17 @@ void write_main(const TempDir& folder, const std::string& commit) {
 }
 
 std::string hub_refusal(const std::string& name,
-                        const Environment& environment) {
+                        const base::Environment& environment) {
   return testing::refusal<ConfigError>(
-      [&] { find_model(name, "--vggt_checkpoint", environment); });
+      [&] { atlas::find_model(name, "--vggt_checkpoint", environment); });
 }
 
 TEST(AtlasHub, APathThatExistsIsTaken) {
   const TempDir folder;
   const auto file = folder.write("model.pt", "x");
-  EXPECT_EQ(find_model(file, "--a", {}), file);
-  EXPECT_EQ(find_model(folder.path().string(), "--a", {}), folder.path());
+  EXPECT_EQ(atlas::find_model(file, "--a", {}), file);
+  EXPECT_EQ(atlas::find_model(folder.path().string(), "--a", {}),
+            folder.path());
 }
 
 TEST(AtlasHub, ANameIsTheCommitOfMainInTheCache) {
@@ -43,26 +44,27 @@ TEST(AtlasHub, ANameIsTheCommitOfMainInTheCache) {
   const fs::path wanted = make_snapshot(folder, "bbb");
   write_main(folder, "bbb\n");
   const std::string root = folder.path().string();
-  const std::vector<Environment> all = {
+  const std::vector<base::Environment> all = {
       {{"HF_HUB_CACHE", root + "/hub"}, {"HF_HOME", "/nowhere"}},
       {{"HF_HOME", root}, {"HOME", "/nowhere"}},
       {{"HF_HUB_CACHE", ""}, {"HF_HOME", root}}};
-  for (const Environment& environment : all) {
-    EXPECT_EQ(find_model("owner/some.model", "--a", environment), wanted);
+  for (const base::Environment& environment : all) {
+    EXPECT_EQ(atlas::find_model("owner/some.model", "--a", environment),
+              wanted);
   }
   fs::create_directories(folder.path() / ".cache" / "huggingface");
   fs::rename(folder.path() / "hub",
              folder.path() / ".cache" / "huggingface" / "hub");
   EXPECT_EQ(
-      find_model("owner/some.model", "--a", {{"HOME", root}}),
+      atlas::find_model("owner/some.model", "--a", {{"HOME", root}}),
       folder.path() / ".cache" / "huggingface" / kModel / "snapshots" / "bbb");
 }
 
 TEST(AtlasHub, TheOnlyCommitIsTakenWithoutMain) {
   const TempDir folder;
-  const Environment environment = {{"HF_HOME", folder.path().string()}};
+  const base::Environment environment = {{"HF_HOME", folder.path().string()}};
   const fs::path only = make_snapshot(folder, "aaa");
-  EXPECT_EQ(find_model("owner/some.model", "--a", environment), only);
+  EXPECT_EQ(atlas::find_model("owner/some.model", "--a", environment), only);
   make_snapshot(folder, "bbb");
   EXPECT_NE(hub_refusal("owner/some.model", environment), "accepted");
   write_main(folder, "gone");
@@ -71,8 +73,8 @@ TEST(AtlasHub, TheOnlyCommitIsTakenWithoutMain) {
 
 TEST(AtlasHub, TheErrorSaysWhereItLookedAndHowToDownload) {
   const TempDir folder;
-  const Environment environment = {{"HF_HOME", folder.path().string()},
-                                   {"HF_TOKEN", "hf_secretword"}};
+  const base::Environment environment = {{"HF_HOME", folder.path().string()},
+                                         {"HF_TOKEN", "hf_secretword"}};
   folder.write("token", "hf_secretword");
   const std::string text = hub_refusal("owner/some.model", environment);
   for (const std::string& part :
@@ -85,7 +87,7 @@ TEST(AtlasHub, TheErrorSaysWhereItLookedAndHowToDownload) {
 
 TEST(AtlasHub, OtherTextsAreNoNames) {
   const TempDir folder;
-  const Environment environment = {{"HF_HOME", folder.path().string()}};
+  const base::Environment environment = {{"HF_HOME", folder.path().string()}};
   for (const char* name : {"", "model", "a/b/c", "../b", "a/..", "/a", "a/",
                            "a b/c", "./b", "a/b;ls"}) {
     const std::string text = hub_refusal(name, environment);

@@ -43,7 +43,7 @@ Json model_config() {
           {"num_key_value_heads", 1}, {"rms_norm_eps", 1e-5}};
 }
 
-LlamaConfig sizes() {
+llama::LlamaConfig sizes() {
   return {.vocab_size = 6,
           .hidden_size = 8,
           .mlp_size = 12,
@@ -61,7 +61,7 @@ void write_model(const fs::path& folder, const std::string& prefix) {
   std::ofstream(folder / "tokenizer.json") << kTokenizer;
   torch::manual_seed(1);
   Tree weights;
-  const Llama model(sizes());
+  const llama::Llama model(sizes());
   for (const auto& item : model.named_parameters()) {
     weights[prefix + item.key()] =
         torch::randn(item.value().sizes()).to(at::kBFloat16);
@@ -75,13 +75,13 @@ void write_model(const fs::path& folder, const std::string& prefix) {
 }
 
 TEST(LanguageEncoder, TheTinyOneNeedsNoFilesAndIsTheSameEverywhere) {
-  LanguageEncoder encoder({});
+  atlas::LanguageEncoder encoder({});
   EXPECT_EQ(encoder.hidden_size(), 32);
   EXPECT_EQ(encoder.tokenize("ab"), (Ids{'a', 'b'}));
   EXPECT_EQ(encoder.tokenize(std::string(300, 'x')).size(), 128U);
   const std::vector<Ids> sentences = {encoder.tokenize("pick the red block"),
                                       encoder.tokenize("push")};
-  const TokenBatch batch = encoder.batch(sentences);
+  const atlas::TokenBatch batch = encoder.batch(sentences);
   EXPECT_EQ(batch.ids.sizes().vec(), (Ids{2, 18}));
   EXPECT_EQ(batch.ids[1][4].item<int64_t>(), encoder.padding());
   EXPECT_EQ(batch.mask.sum(1).to(at::kLong).equal(torch::tensor({18, 4})),
@@ -91,7 +91,7 @@ TEST(LanguageEncoder, TheTinyOneNeedsNoFilesAndIsTheSameEverywhere) {
   EXPECT_FALSE(features.requires_grad());
   EXPECT_FALSE(encoder.model().is_training());
   EXPECT_TRUE(features.isfinite().all().item<bool>());
-  LanguageEncoder other({});
+  atlas::LanguageEncoder other({});
   EXPECT_TRUE(other.encode(batch.ids, batch.mask).equal(features));
   EXPECT_EQ(other.hash(), encoder.hash());
 }
@@ -102,18 +102,18 @@ TEST(LanguageEncoder, OpensPublishedFoldersAndHubNames) {
       folder.path() / "hub" / "models--owner--name" / "snapshots" / "abc";
   write_model(model, "model.");
   write_model(folder.path() / "plain", "");
-  LanguageEncoder by_name({.model = "owner/name"},
-                          {{"HF_HOME", folder.path().string()}});
-  LanguageEncoder by_path({.model = (folder.path() / "plain").string()});
+  atlas::LanguageEncoder by_name({.model = "owner/name"},
+                                 {{"HF_HOME", folder.path().string()}});
+  atlas::LanguageEncoder by_path({.model = (folder.path() / "plain").string()});
   EXPECT_EQ(by_name.tokenize("ab<|end_of_text|>c"), (Ids{4, 3, 5, 2}));
   EXPECT_EQ(by_name.padding(), 5);
   EXPECT_EQ(by_name.tokenize(""), (Ids{4}));
   const std::vector<Ids> sentences = {by_name.tokenize("abc"), {4}};
-  const TokenBatch batch = by_name.batch(sentences);
+  const atlas::TokenBatch batch = by_name.batch(sentences);
   const Tensor features = by_name.encode(batch.ids, batch.mask);
   EXPECT_EQ(features.scalar_type(), at::kBFloat16);
   EXPECT_TRUE(features.equal(by_path.encode(batch.ids, batch.mask)));
-  LanguageEncoder exact(
+  atlas::LanguageEncoder exact(
       {.model = (folder.path() / "plain").string(), .precision = at::kFloat});
   const Tensor whole = exact.encode(batch.ids, batch.mask);
   EXPECT_EQ(whole.scalar_type(), at::kFloat);
@@ -124,10 +124,10 @@ TEST(LanguageEncoder, OpensPublishedFoldersAndHubNames) {
 TEST(LanguageEncoder, CutsLongSentencesBehindTheBeginToken) {
   const TempDir folder;
   write_model(folder.path() / "m", "model.");
-  const LanguageEncoder encoder(
+  const atlas::LanguageEncoder encoder(
       {.model = (folder.path() / "m").string(), .max_tokens = 4});
   EXPECT_EQ(encoder.tokenize("cccccc"), (Ids{4, 2, 2, 2}));
-  EXPECT_THROW(LanguageEncoder(
+  EXPECT_THROW(atlas::LanguageEncoder(
                    {.model = (folder.path() / "m").string(), .max_tokens = 1}),
                ConfigError);
 }
@@ -136,22 +136,22 @@ TEST(LanguageEncoder, HashChangesWithAllThatItsFeaturesDependOn) {
   const TempDir folder;
   const fs::path model = folder.path() / "m";
   write_model(model, "model.");
-  const LanguageConfig config{.model = model.string()};
-  const auto hash = [&](const LanguageConfig& changed) {
-    return LanguageEncoder(changed).hash();
+  const atlas::LanguageConfig config{.model = model.string()};
+  const auto hash = [&](const atlas::LanguageConfig& changed) {
+    return atlas::LanguageEncoder(changed).hash();
   };
   std::set<std::string> hashes = {hash(config)};
   EXPECT_EQ(hash(config), *hashes.begin());
-  LanguageConfig remembered = config;
+  atlas::LanguageConfig remembered = config;
   remembered.notes = folder.path() / "notes";
   EXPECT_EQ(hash(remembered), *hashes.begin());
   EXPECT_EQ(hash(remembered), *hashes.begin());
   for (const auto precision : {at::kFloat, at::kHalf, at::kBFloat16}) {
-    LanguageConfig changed = config;
+    atlas::LanguageConfig changed = config;
     changed.precision = precision;
     hashes.insert(hash(changed));
   }
-  LanguageConfig shorter = config;
+  atlas::LanguageConfig shorter = config;
   shorter.max_tokens = 64;
   hashes.insert(hash(shorter));
   Json other = model_config();
@@ -178,7 +178,8 @@ TEST(LanguageEncoder, SaysWhatAFolderLacks) {
   const fs::path model = folder.path() / "m";
   const auto refusal = [&](const std::string& name) -> std::string {
     try {
-      LanguageEncoder({.model = name}, {{"HF_HOME", folder.path().string()}});
+      atlas::LanguageEncoder({.model = name},
+                             {{"HF_HOME", folder.path().string()}});
     } catch (const Error& error) {
       return error.what();
     }

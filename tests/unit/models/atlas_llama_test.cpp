@@ -48,20 +48,21 @@ Json small_config() {
           {"torch_dtype", "bfloat16"}};
 }
 
-LlamaConfig read(const Json& json) {
+llama::LlamaConfig read(const Json& json) {
   const TempDir folder;
-  return read_llama_config(folder.write("config.json", json.dump()));
+  return llama::read_llama_config(folder.write("config.json", json.dump()));
 }
 
-std::shared_ptr<Llama> tiny() {
-  auto model = std::make_shared<Llama>(llama_preset("llama_tiny"));
-  materialize(*model, at::kDouble);
-  fill_randomly(*model, 5);
+std::shared_ptr<llama::Llama> tiny() {
+  auto model =
+      std::make_shared<llama::Llama>(llama::llama_preset("llama_tiny"));
+  nn::materialize(*model, at::kDouble);
+  nn::fill_randomly(*model, 5);
   return model;
 }
 
 TEST(AtlasLlama, NamesAndShapesAreThePublishedOnes) {
-  const Llama model(llama_preset("llama3_8b"));
+  const llama::Llama model(llama::llama_preset("llama3_8b"));
   const auto shapes = shapes_of(model);
   EXPECT_EQ(shapes, shapes_of_llama3_8b());
   EXPECT_EQ(shapes.size(), 290U);
@@ -143,7 +144,7 @@ TEST(AtlasLlama, GradientsFlowAlsoAfterAPassWithoutThem) {
 
 TEST(LlamaConfig, IsReadAsPublishedAndAsNewerProgramsWriteIt) {
   Json json = small_config();
-  LlamaConfig config = read(json);
+  llama::LlamaConfig config = read(json);
   EXPECT_EQ(config.vocab_size, 64);
   EXPECT_EQ(config.mlp_size, 48);
   EXPECT_EQ(config.num_layers, 3);
@@ -164,17 +165,17 @@ TEST(LlamaConfig, IsReadAsPublishedAndAsNewerProgramsWriteIt) {
   EXPECT_EQ(config.head_size, 16);
   ASSERT_TRUE(config.rope_scaling);
   EXPECT_EQ(config.rope_scaling->old_context, 8192);
-  const std::string text = describe(config);
+  const std::string text = llama::describe(config);
 
   json["rope_parameters"] = json["rope_scaling"];
   json["rope_parameters"]["rope_theta"] = 500000.0;
   json.erase("rope_scaling");
   json.erase("rope_theta");
-  EXPECT_EQ(describe(read(json)), text);
+  EXPECT_EQ(llama::describe(read(json)), text);
   json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 100.0}};
   EXPECT_EQ(read(json).rope_theta, 100);
   EXPECT_FALSE(read(json).rope_scaling);
-  EXPECT_NE(describe(read(json)), text);
+  EXPECT_NE(llama::describe(read(json)), text);
 }
 
 TEST(LlamaConfig, RefusesOtherModelsAndDamage) {
@@ -212,10 +213,10 @@ TEST(LlamaConfig, RefusesOtherModelsAndDamage) {
     }
   }
   const TempDir folder;
-  EXPECT_THROW(read_llama_config(folder.write("a", "{")), FormatError);
-  EXPECT_THROW(read_llama_config(folder.write("a", "[]")), FormatError);
-  EXPECT_THROW(read_llama_config(folder.path() / "absent"), IoError);
-  EXPECT_THROW(llama_preset("llama_huge"), ConfigError);
+  EXPECT_THROW(llama::read_llama_config(folder.write("a", "{")), FormatError);
+  EXPECT_THROW(llama::read_llama_config(folder.write("a", "[]")), FormatError);
+  EXPECT_THROW(llama::read_llama_config(folder.path() / "absent"), IoError);
+  EXPECT_THROW(llama::llama_preset("llama_huge"), ConfigError);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ int64_t count(const torch::nn::Module& module, const std::string& prefix) {
 }
 
 TEST(AtlasModel, HasTheParametersOfTheOriginal) {
-  const AtlasModel model{AtlasModelConfig{}};
+  const atlas::AtlasModel model{atlas::AtlasModelConfig{}};
   EXPECT_EQ(count(model, "geom_encoder."), 899'328);
   EXPECT_EQ(count(model, "fusion."), 72'963'072);
   EXPECT_EQ(count(model, "action_head."), 791'047);
@@ -47,12 +47,12 @@ TEST(AtlasModel, HasTheParametersOfTheOriginal) {
 
 // Counted in the original at these sizes.
 TEST(AtlasModel, TheGeometryEncoderFollowsItsOutputsAsTheOriginal) {
-  const AtlasModel model{
-      AtlasModelConfig{.geometry = {.token_size = 128, .outputs = 64},
-                       .fusion = {.language_size = 64,
-                                  .geometry_size = 64,
-                                  .width = 64,
-                                  .num_heads = 4}}};
+  const atlas::AtlasModel model{
+      atlas::AtlasModelConfig{.geometry = {.token_size = 128, .outputs = 64},
+                              .fusion = {.language_size = 64,
+                                         .geometry_size = 64,
+                                         .width = 64,
+                                         .num_heads = 4}}};
   EXPECT_EQ(count(model, ""), 602'247);
   EXPECT_EQ(count(model, "geom_encoder."), 22'848);
   const auto parameters = model.named_parameters();
@@ -68,8 +68,8 @@ TEST(AtlasModel, TheGeometryEncoderFollowsItsOutputsAsTheOriginal) {
 }
 
 TEST(AtlasModel, WithoutThePoseNothingProjectsTheGeometry) {
-  const auto has_projection = [](const GeometryConfig& config) {
-    return GeometryEncoder(config).named_parameters().contains(
+  const auto has_projection = [](const atlas::GeometryConfig& config) {
+    return atlas::GeometryEncoder(config).named_parameters().contains(
         "final_proj.weight");
   };
   EXPECT_TRUE(has_projection({}));
@@ -78,14 +78,15 @@ TEST(AtlasModel, WithoutThePoseNothingProjectsTheGeometry) {
   EXPECT_TRUE(has_projection({.use_pointnet = false, .use_pose = false}));
   // Two halves of 510 / 2 are less than an odd width.
   EXPECT_TRUE(has_projection({.outputs = 511, .use_pose = false}));
-  GeometryEncoder encoder({.token_size = 8, .outputs = 12, .use_pose = false});
+  atlas::GeometryEncoder encoder(
+      {.token_size = 8, .outputs = 12, .use_pose = false});
   const Tensor geometry =
       encoder.forward({.tokens = torch::randn({2, 3, 8}),
                        .points = torch::randn({2, 3, 20, 3})});
   EXPECT_EQ(geometry.sizes(), (std::vector<int64_t>{2, 3, 12}));
 }
 
-AtlasModelConfig small() {
+atlas::AtlasModelConfig small() {
   return {.geometry = {.token_size = 8, .outputs = 12},
           .fusion = {.language_size = 10,
                      .geometry_size = 12,
@@ -94,7 +95,7 @@ AtlasModelConfig small() {
                      .num_layers = 2}};
 }
 
-AtlasInput some_input(int64_t batch, int64_t tokens) {
+atlas::AtlasInput some_input(int64_t batch, int64_t tokens) {
   return {.views = {.tokens = torch::randn({batch, 2, 8}),
                     .pose = torch::randn({batch, 2, 9}),
                     .points = torch::randn({batch, 2, 20, 3})},
@@ -103,10 +104,10 @@ AtlasInput some_input(int64_t batch, int64_t tokens) {
 }
 
 TEST(AtlasModel, PaddingOfASentenceChangesNothing) {
-  AtlasModel model(small());
+  atlas::AtlasModel model(small());
   model.eval();
-  const AtlasInput input = some_input(2, 4);
-  AtlasInput padded = input;
+  const atlas::AtlasInput input = some_input(2, 4);
+  atlas::AtlasInput padded = input;
   padded.language = torch::cat({input.language, torch::randn({2, 3, 10})}, 1);
   padded.mask = torch::cat({input.mask, torch::zeros({2, 3}, torch::kBool)}, 1);
   EXPECT_LT((model.forward(input).pose - model.forward(padded).pose)
@@ -118,8 +119,8 @@ TEST(AtlasModel, PaddingOfASentenceChangesNothing) {
 
 TEST(AtlasModel, TheGripperCoversTheRangeOfTheData) {
   for (const auto range :
-       {GripperRange::kZeroOne, GripperRange::kMinusOneOne}) {
-    ActionHead head(16, 0, range);
+       {atlas::GripperRange::kZeroOne, atlas::GripperRange::kMinusOneOne}) {
+    atlas::ActionHead head(16, 0, range);
     head.eval();
     {
       const torch::NoGradGuard no_grad;
@@ -128,14 +129,14 @@ TEST(AtlasModel, TheGripperCoversTheRangeOfTheData) {
     const Tensor gripper = head.forward(torch::randn({200, 16})).gripper;
     EXPECT_NEAR(gripper.max().item<double>(), 1, 1e-3);
     EXPECT_NEAR(gripper.min().item<double>(),
-                range == GripperRange::kZeroOne ? 0 : -1, 1e-3);
+                range == atlas::GripperRange::kZeroOne ? 0 : -1, 1e-3);
   }
 }
 
 TEST(AtlasModel, HeadsMustDivideTheWidth) {
-  AtlasModelConfig config = small();
+  atlas::AtlasModelConfig config = small();
   config.fusion.num_heads = 3;
-  EXPECT_THROW(AtlasModel{config}, ConfigError);
+  EXPECT_THROW(atlas::AtlasModel{config}, ConfigError);
 }
 
 }  // namespace

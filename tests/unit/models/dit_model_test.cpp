@@ -11,17 +11,17 @@ namespace {
 using testing::num_trainable;
 using testing::set_all_random;
 
-const DitConfig kSmallDit = {.image_size = 8,
-                             .patch = 2,
-                             .width = 16,
-                             .depth = 2,
-                             .num_heads = 2,
-                             .num_classes = 3,
-                             .num_registers = 2};
+const dit::DitConfig kSmallDit = {.image_size = 8,
+                                  .patch = 2,
+                                  .width = 16,
+                                  .depth = 2,
+                                  .num_heads = 2,
+                                  .num_classes = 3,
+                                  .num_registers = 2};
 
 TEST(DitModel, HasTheParametersOfTheGuide) {
   const auto count = [](int64_t registers) {
-    return num_trainable(Dit({.num_registers = registers}));
+    return num_trainable(dit::Dit({.num_registers = registers}));
   };
   EXPECT_EQ(count(0), 32'475'685);
   EXPECT_EQ(count(4), 32'477'221);
@@ -30,7 +30,7 @@ TEST(DitModel, HasTheParametersOfTheGuide) {
 }
 
 TEST(DitModel, HasTheNamesAndShapesOfTheOriginal) {
-  const Dit model({.num_registers = 4});
+  const dit::Dit model({.num_registers = 4});
   const auto all = model.named_parameters();
   EXPECT_EQ(all.size(), 158U);
   const auto shape = [&](const std::string& name) {
@@ -55,9 +55,9 @@ TEST(DitModel, HasTheNamesAndShapesOfTheOriginal) {
 
 TEST(DitModel, BeginsAsZeroAndGivesEveryParameterAGradient) {
   for (const int64_t registers : {0, 2}) {
-    DitConfig config = kSmallDit;
+    dit::DitConfig config = kSmallDit;
     config.num_registers = registers;
-    Dit model(config);
+    dit::Dit model(config);
     const auto forward = [&] {
       return model.forward(torch::randn({2, 3, 8, 8}), torch::rand({2}),
                            torch::tensor({0, 3}));
@@ -74,13 +74,16 @@ TEST(DitModel, BeginsAsZeroAndGivesEveryParameterAGradient) {
 
 TEST(DitModel, CountsItsWork) {
   // 6.06 G multiplications and as many additions.
-  EXPECT_NEAR(dit_forward_flops({}) / 2e9, 6.06, 0.01);
+  EXPECT_NEAR(dit::dit_forward_flops({}) / 2e9, 6.06, 0.01);
 }
 
 TEST(DitModel, RefusesSizesThatDoNotFit) {
-  EXPECT_THROW(check_dit_config({.image_size = 9, .patch = 2}), ConfigError);
-  EXPECT_THROW(check_dit_config({.width = 16, .num_heads = 3}), ConfigError);
-  EXPECT_THROW(check_dit_config({.width = 18, .num_heads = 3}), ConfigError);
+  EXPECT_THROW(dit::check_dit_config({.image_size = 9, .patch = 2}),
+               ConfigError);
+  EXPECT_THROW(dit::check_dit_config({.width = 16, .num_heads = 3}),
+               ConfigError);
+  EXPECT_THROW(dit::check_dit_config({.width = 18, .num_heads = 3}),
+               ConfigError);
 }
 
 }  // namespace

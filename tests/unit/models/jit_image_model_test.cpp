@@ -15,27 +15,27 @@ using testing::set_all_random;
 using Shape = std::vector<int64_t>;
 using Names = std::vector<std::pair<std::string, Shape>>;
 
-const JitImageConfig kSmallJitImage = {.image_size = 16,
-                                       .patch = 4,
-                                       .width = 32,
-                                       .depth = 4,
-                                       .num_heads = 2,
-                                       .num_classes = 3,
-                                       .bottleneck = 8,
-                                       .num_context = 5,
-                                       .context_start = 1};
+const jit::JitImageConfig kSmallJitImage = {.image_size = 16,
+                                            .patch = 4,
+                                            .width = 32,
+                                            .depth = 4,
+                                            .num_heads = 2,
+                                            .num_classes = 3,
+                                            .bottleneck = 8,
+                                            .num_context = 5,
+                                            .context_start = 1};
 
 // Blocks are alike: two models of few blocks tell the size of one of many,
 // without its gigabytes.
 int64_t num_trainable_of(const std::string& name, int64_t image_size) {
-  JitImageConfig config =
-      jit_image_config(parse_jit_variant(name), image_size, 1000);
+  jit::JitImageConfig config =
+      jit::jit_image_config(jit::parse_jit_variant(name), image_size, 1000);
   const int64_t depth = config.depth;
   config.depth = 1;
   config.context_start = 0;
-  const int64_t one = num_trainable(JitImage(config));
+  const int64_t one = num_trainable(jit::JitImage(config));
   config.depth = 2;
-  return one + (depth - 1) * (num_trainable(JitImage(config)) - one);
+  return one + (depth - 1) * (num_trainable(jit::JitImage(config)) - one);
 }
 
 void add(Names& all, const std::string& name, const Shape& weight) {
@@ -81,8 +81,8 @@ TEST(JitImageModel, HasTheParametersOfThePaper) {
 TEST(JitImageModel, HasTheNamesShapesAndOrderOfTheOriginal) {
   for (const auto& [name, image_size] :
        {std::pair("JiT-B/4", 64), std::pair("JiT-B/16", 256)}) {
-    const JitVariant variant = parse_jit_variant(name);
-    const JitImage model(jit_image_config(variant, image_size, 1000));
+    const jit::JitVariant variant = jit::parse_jit_variant(name);
+    const jit::JitImage model(jit::jit_image_config(variant, image_size, 1000));
     Names ours;
     for (const auto& item : model.named_parameters()) {
       ours.emplace_back(item.key(), item.value().sizes().vec());
@@ -95,7 +95,7 @@ TEST(JitImageModel, HasTheNamesShapesAndOrderOfTheOriginal) {
 
 TEST(JitImageModel, SizesHaveTheBottleneckAndStartOfThePaper) {
   const auto config = [](const char* name) {
-    return jit_image_config(parse_jit_variant(name), 256, 1000);
+    return jit::jit_image_config(jit::parse_jit_variant(name), 256, 1000);
   };
   EXPECT_EQ(config("JiT-B/16").bottleneck, 128);
   EXPECT_EQ(config("JiT-L/16").bottleneck, 128);
@@ -107,9 +107,9 @@ TEST(JitImageModel, SizesHaveTheBottleneckAndStartOfThePaper) {
 
 TEST(JitImageModel, BeginsAsZeroAndGivesEveryParameterAGradient) {
   for (const int64_t start : {0, 1, 3}) {
-    JitImageConfig config = kSmallJitImage;
+    jit::JitImageConfig config = kSmallJitImage;
     config.context_start = start;
-    JitImage model(config);
+    jit::JitImage model(config);
     const auto forward = [&] {
       return model.forward(torch::randn({2, 3, 16, 16}), torch::rand({2}),
                            torch::tensor({0, 3}));
@@ -127,9 +127,9 @@ TEST(JitImageModel, BeginsAsZeroAndGivesEveryParameterAGradient) {
 
 TEST(JitImageModel, BeginsWithTheWeightsOfThePaper) {
   torch::manual_seed(1);
-  JitImageConfig config = kSmallJitImage;
+  jit::JitImageConfig config = kSmallJitImage;
   config.width = 128;
-  const JitImage model(config);
+  const jit::JitImage model(config);
   const auto all = model.named_parameters();
   const auto deviation = [&](const std::string& name) {
     return all[name].std().item<double>();
@@ -163,9 +163,9 @@ TEST(JitImageModel, BeginsWithTheWeightsOfThePaper) {
 
 // Blocks 1 and 2 of 4, blocks 3 to 8 of 12.
 TEST(JitImageModel, DropsOutInTheMiddleHalfOnly) {
-  const auto repeats = [](JitImageConfig config, int64_t used_block) {
+  const auto repeats = [](jit::JitImageConfig config, int64_t used_block) {
     torch::manual_seed(2);
-    JitImage model(config);
+    jit::JitImage model(config);
     set_all_random(model, 0.2);
     const torch::NoGradGuard no_grad;
     // Without gates a block is the identity.
@@ -184,7 +184,7 @@ TEST(JitImageModel, DropsOutInTheMiddleHalfOnly) {
     return torch::equal(forward(), forward());
   };
   for (const bool is_attention : {true, false}) {
-    JitImageConfig config = kSmallJitImage;
+    jit::JitImageConfig config = kSmallJitImage;
     (is_attention ? config.attn_dropout : config.proj_dropout) = 0.5;
     EXPECT_TRUE(repeats(config, 0));
     EXPECT_FALSE(repeats(config, 1));
@@ -194,7 +194,7 @@ TEST(JitImageModel, DropsOutInTheMiddleHalfOnly) {
 }
 
 TEST(JitImageModel, RunsInDoublePrecisionToo) {
-  JitImage model(kSmallJitImage);
+  jit::JitImage model(kSmallJitImage);
   set_all_random(model, 0.2);
   const torch::NoGradGuard no_grad;
   const auto x = torch::randn({1, 3, 16, 16});
@@ -211,7 +211,7 @@ TEST(JitImageModel, RunsInDoublePrecisionToo) {
 // Norms read the residual stream twice in every block, then in the last layer,
 // where the class tokens are cut off.
 TEST(JitImageModel, TheResidualStreamIsContiguousInEveryBlock) {
-  JitImage model(kSmallJitImage);
+  jit::JitImage model(kSmallJitImage);
   set_all_random(model, 0.2);
   int num_norms = 0;
   const testing::SeenOperations seen([&](const at::RecordFunction& operation) {
@@ -228,7 +228,7 @@ TEST(JitImageModel, TheResidualStreamIsContiguousInEveryBlock) {
 
 TEST(JitImageModel, RunsUnderAutocast) {
   torch::manual_seed(3);
-  JitImage model(kSmallJitImage);
+  jit::JitImage model(kSmallJitImage);
   set_all_random(model, 0.2);
   const auto x = torch::randn({2, 3, 16, 16});
   const auto t = torch::tensor({0.3F, 0.9F});
@@ -236,7 +236,7 @@ TEST(JitImageModel, RunsUnderAutocast) {
   const auto exact = model.forward(x, t, y);
   at::Tensor rough;
   {
-    const Autocast autocast(c10::DeviceType::CPU, torch::kBFloat16);
+    const tensor::Autocast autocast(c10::DeviceType::CPU, torch::kBFloat16);
     rough = model.forward(x, t, y);
   }
   rough.square().sum().backward();
@@ -250,8 +250,8 @@ TEST(JitImageModel, RunsUnderAutocast) {
 TEST(JitImageModel, CountsItsWork) {
   // The paper's 25, 88 and 182 G multiplications, rounded.
   const auto work = [](const char* name) {
-    return jit_image_forward_flops(
-               jit_image_config(parse_jit_variant(name), 256, 1000)) /
+    return jit::jit_image_forward_flops(
+               jit::jit_image_config(jit::parse_jit_variant(name), 256, 1000)) /
            2e9;
   };
   EXPECT_NEAR(work("JiT-B/16"), 25, 1);
@@ -260,9 +260,9 @@ TEST(JitImageModel, CountsItsWork) {
 }
 
 TEST(JitImageModel, RefusesSizesThatDoNotFit) {
-  const auto text = [](const JitImageConfig& config) -> std::string {
+  const auto text = [](const jit::JitImageConfig& config) -> std::string {
     try {
-      check_jit_image_config(config);
+      jit::check_jit_image_config(config);
       return "";
     } catch (const ConfigError& error) {
       return error.what();

@@ -11,7 +11,7 @@ namespace {
 using testing::set_all_random;
 using Shape = std::vector<int64_t>;
 
-const JitTextConfig kSmallJitText = {
+const jit::JitTextConfig kSmallJitText = {
     .image_size = 16, .patch = 4, .width = 32, .depth = 2, .num_heads = 2};
 
 // bool [1, S, S] of the first pixels.
@@ -20,7 +20,7 @@ at::Tensor first_pixels(int64_t count, int64_t side = 16) {
 }
 
 TEST(JitTextModel, HasTheParametersOfTheGuideInTheirOrder) {
-  const JitText model({});
+  const jit::JitText model({});
   std::vector<std::pair<std::string, Shape>> expected = {
       {"pos_embed_h", {1, 16, 768}},
       {"pos_embed_w", {1, 16, 768}},
@@ -59,18 +59,19 @@ TEST(JitTextModel, HasTheParametersOfTheGuideInTheirOrder) {
 }
 
 TEST(JitTextModel, CountsItsWork) {
-  EXPECT_NEAR(jit_text_forward_flops({}, TextCondition::kPrompt) / 2e9, 62.9,
-              0.1);
-  EXPECT_NEAR(jit_text_forward_flops({}, TextCondition::kNone) / 2e9, 30.2,
-              0.1);
+  EXPECT_NEAR(
+      jit::jit_text_forward_flops({}, jit::TextCondition::kPrompt) / 2e9, 62.9,
+      0.1);
+  EXPECT_NEAR(jit::jit_text_forward_flops({}, jit::TextCondition::kNone) / 2e9,
+              30.2, 0.1);
 }
 
 TEST(JitTextModel, GivesAGradientToWhatTakesPart) {
   for (const bool has_condition : {false, true}) {
-    JitText model(kSmallJitText);
+    jit::JitText model(kSmallJitText);
     set_all_random(model, 0.2);
-    JitTextInput input{.images = torch::randn({2, 3, 16, 16}),
-                       .times = torch::tensor({3, 999})};
+    jit::JitTextInput input{.images = torch::randn({2, 3, 16, 16}),
+                            .times = torch::tensor({3, 999})};
     if (has_condition) input.condition = torch::rand({2, 3, 16, 16});
     model.forward(input).square().sum().backward();
     for (const auto& item : model.named_parameters()) {
@@ -84,7 +85,7 @@ TEST(JitTextModel, GivesAGradientToWhatTakesPart) {
 }
 
 TEST(JitTextModel, FrozenConditionsRequireNoGradient) {
-  JitText model(kSmallJitText);
+  jit::JitText model(kSmallJitText);
   model.freeze_conditions();
   for (const auto& item : model.named_parameters()) {
     EXPECT_EQ(item.value().requires_grad(), !item.key().starts_with("cond"))
@@ -93,12 +94,12 @@ TEST(JitTextModel, FrozenConditionsRequireNoGradient) {
 }
 
 TEST(JitTextModel, APatchCountsWhenAnyOfItsPixelsDoes) {
-  JitText model(kSmallJitText);
+  jit::JitText model(kSmallJitText);
   set_all_random(model, 0.2);
   const torch::NoGradGuard no_grad;
-  JitTextInput input{.images = torch::randn({1, 3, 16, 16}),
-                     .times = torch::tensor({500}),
-                     .mask = first_pixels(5)};
+  jit::JitTextInput input{.images = torch::randn({1, 3, 16, 16}),
+                          .times = torch::tensor({500}),
+                          .mask = first_pixels(5)};
   const auto first = model.forward(input);
   // Two patches of the first row; nothing else is predicted.
   EXPECT_GT(first.slice(2, 0, 4).slice(3, 0, 8).abs().min().item<float>(), 0);
@@ -116,7 +117,7 @@ TEST(JitTextModel, APatchCountsWhenAnyOfItsPixelsDoes) {
 }
 
 TEST(JitTextModel, IsNumbersWhereNothingCounts) {
-  JitText model(kSmallJitText);
+  jit::JitText model(kSmallJitText);
   set_all_random(model, 0.2);
   const auto made = model.forward({.images = torch::randn({1, 3, 16, 16}),
                                    .times = torch::tensor({500}),
@@ -130,24 +131,24 @@ TEST(JitTextModel, IsNumbersWhereNothingCounts) {
 }
 
 TEST(JitTextModel, SeesTheCondition) {
-  JitText model(kSmallJitText);
+  jit::JitText model(kSmallJitText);
   set_all_random(model, 0.2);
   const torch::NoGradGuard no_grad;
-  JitTextInput input{.images = torch::randn({1, 3, 16, 16}),
-                     .times = torch::tensor({500}),
-                     .condition = torch::rand({1, 3, 16, 16}),
-                     .mask = first_pixels(20)};
+  jit::JitTextInput input{.images = torch::randn({1, 3, 16, 16}),
+                          .times = torch::tensor({500}),
+                          .condition = torch::rand({1, 3, 16, 16}),
+                          .mask = first_pixels(20)};
   const auto before = model.forward(input);
   input.condition = torch::rand({1, 3, 16, 16});
   EXPECT_FALSE(torch::allclose(model.forward(input), before));
 }
 
 TEST(JitTextModel, RefusesSizesThatDoNotFit) {
-  EXPECT_THROW(check_jit_text_config({.image_size = 18, .patch = 4}),
+  EXPECT_THROW(jit::check_jit_text_config({.image_size = 18, .patch = 4}),
                ConfigError);
-  EXPECT_THROW(check_jit_text_config({.width = 16, .num_heads = 3}),
+  EXPECT_THROW(jit::check_jit_text_config({.width = 16, .num_heads = 3}),
                ConfigError);
-  EXPECT_THROW(check_jit_text_config({.width = 15, .num_heads = 3}),
+  EXPECT_THROW(jit::check_jit_text_config({.width = 15, .num_heads = 3}),
                ConfigError);
 }
 

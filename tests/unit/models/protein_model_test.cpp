@@ -18,12 +18,12 @@ namespace {
 
 using torch::Tensor;
 
-const ProteinConfig kSmall = {.width = 16,
-                              .encoder_depth = 2,
-                              .decoder_depth = 2,
-                              .num_heads = 2,
-                              .num_neighbours = 4,
-                              .dropout = 0.5};
+const protein::ProteinConfig kSmall = {.width = 16,
+                                       .encoder_depth = 2,
+                                       .decoder_depth = 2,
+                                       .num_heads = 2,
+                                       .num_neighbours = 4,
+                                       .dropout = 0.5};
 
 int64_t num_values(const torch::nn::Module& module) {
   int64_t count = 0;
@@ -45,7 +45,7 @@ Tensor random_coords(int64_t batch, int64_t length) {
          torch::randn({batch, length, 4, 3});
 }
 
-ProteinInput random_input() {
+protein::ProteinInput random_input() {
   const Tensor lengths = torch::tensor({9, 4, 1, 12}, torch::kLong);
   const Tensor is_real = torch::arange(12) < lengths.unsqueeze(1);
   const Tensor is_fragment =
@@ -53,30 +53,31 @@ ProteinInput random_input() {
       torch::tensor({15, 7, 2, 20}, torch::kLong).unsqueeze(1);
   return {.coords = random_coords(4, 12) * is_real.view({4, 12, 1, 1}),
           .lengths = lengths,
-          .fragments = torch::randint(kMaskFragment, kNumFragments, {4, 20}) *
+          .fragments = torch::randint(protein::kMaskFragment,
+                                      protein::kNumFragments, {4, 20}) *
                        is_fragment};
 }
 
 // Sample i of a batch, cut to its own size.
-ProteinInput alone(const ProteinInput& input, int64_t i) {
+protein::ProteinInput alone(const protein::ProteinInput& input, int64_t i) {
   const int64_t length = input.lengths[i].item<int64_t>();
   const int64_t size =
-      input.fragments[i].ne(kPadFragment).sum().item<int64_t>();
+      input.fragments[i].ne(protein::kPadFragment).sum().item<int64_t>();
   return {.coords = input.coords.slice(0, i, i + 1).slice(1, 0, length),
           .lengths = input.lengths.slice(0, i, i + 1),
           .fragments = input.fragments.slice(0, i, i + 1).slice(1, 0, size)};
 }
 
-ProteinModel quiet_model() {
+protein::ProteinModel quiet_model() {
   at::set_num_threads(1);
   torch::manual_seed(3);
-  ProteinModel model(kSmall);
+  protein::ProteinModel model(kSmall);
   model.eval();
   return model;
 }
 
 TEST(ProteinModel, HasTheNamesAndShapesOfTheOriginal) {
-  const ProteinModel model({});
+  const protein::ProteinModel model({});
   std::map<std::string, std::string> expected;
   std::ifstream file(PROTEIN_PARAMETERS);
   ASSERT_TRUE(file) << PROTEIN_PARAMETERS;
@@ -99,7 +100,7 @@ TEST(ProteinModel, HasTheNamesAndShapesOfTheOriginal) {
 }
 
 TEST(ProteinModel, HasTheParametersOfTheGuide) {
-  const ProteinModel model({});
+  const protein::ProteinModel model({});
   const auto children = model.named_children();
   EXPECT_EQ(num_values(*children["encoder"]), 1'034'688);
   EXPECT_EQ(num_values(*children["decoder"]), 3'385'432);
@@ -108,7 +109,7 @@ TEST(ProteinModel, HasTheParametersOfTheGuide) {
 
 // In the original all layers begin with the same.
 TEST(ProteinModel, DrawsTheWeightsOfEveryAttention) {
-  const ProteinModel model(kSmall);
+  const protein::ProteinModel model(kSmall);
   const auto all = model.named_parameters();
   const std::string layers = "decoder.transformer_layers.layers.";
   EXPECT_FALSE(all[layers + "0.self_attn.in_proj_weight"].equal(
@@ -118,21 +119,22 @@ TEST(ProteinModel, DrawsTheWeightsOfEveryAttention) {
 }
 
 TEST(ProteinModel, RefusesSizesThatDoNotFit) {
-  EXPECT_THROW(check_protein_config({.width = 16, .num_heads = 3}),
+  EXPECT_THROW(protein::check_protein_config({.width = 16, .num_heads = 3}),
                ConfigError);
-  EXPECT_THROW(check_protein_config({.width = 15, .num_heads = 3}),
+  EXPECT_THROW(protein::check_protein_config({.width = 15, .num_heads = 3}),
                ConfigError);
-  EXPECT_THROW(check_protein_config({.num_torsion_bins = 70}), ConfigError);
-  EXPECT_NO_THROW(check_protein_config({.num_torsion_bins = 36}));
+  EXPECT_THROW(protein::check_protein_config({.num_torsion_bins = 70}),
+               ConfigError);
+  EXPECT_NO_THROW(protein::check_protein_config({.num_torsion_bins = 36}));
 }
 
 TEST(ProteinModel, AProteinDoesNotDependOnItsBatch) {
-  ProteinModel model = quiet_model();
+  protein::ProteinModel model = quiet_model();
   const torch::NoGradGuard no_grad;
-  const ProteinInput input = random_input();
-  const FragmentLogits together = model.forward(input);
+  const protein::ProteinInput input = random_input();
+  const protein::FragmentLogits together = model.forward(input);
   for (int64_t i = 0; i < 4; ++i) {
-    const FragmentLogits own = model.forward(alone(input, i));
+    const protein::FragmentLogits own = model.forward(alone(input, i));
     const int64_t size = own.fragments.size(1);
     EXPECT_TRUE(own.fragments[0].allclose(
         together.fragments[i].slice(0, 0, size), 1e-4, 1e-5))
@@ -142,7 +144,7 @@ TEST(ProteinModel, AProteinDoesNotDependOnItsBatch) {
         << i;
   }
   const Tensor order = torch::tensor({2, 0, 3, 1}, torch::kLong);
-  const FragmentLogits turned =
+  const protein::FragmentLogits turned =
       model.forward({.coords = input.coords.index_select(0, order),
                      .lengths = input.lengths.index_select(0, order),
                      .fragments = input.fragments.index_select(0, order)});
@@ -151,23 +153,24 @@ TEST(ProteinModel, AProteinDoesNotDependOnItsBatch) {
 }
 
 TEST(ProteinModel, ComputesInDoublePrecision) {
-  ProteinModel model = quiet_model();
+  protein::ProteinModel model = quiet_model();
   const torch::NoGradGuard no_grad;
-  ProteinInput input = random_input();
+  protein::ProteinInput input = random_input();
   const Tensor single = model.forward(input).torsions;
   model.to(torch::kDouble);
   input.coords = input.coords.to(model.dtype());
   const Tensor exact = model.forward(input).torsions;
   EXPECT_EQ(exact.scalar_type(), torch::kDouble);
-  const Tensor is_fragment = input.fragments.ne(kPadFragment).unsqueeze(2);
+  const Tensor is_fragment =
+      input.fragments.ne(protein::kPadFragment).unsqueeze(2);
   EXPECT_TRUE((single * is_fragment)
                   .to(torch::kDouble)
                   .allclose(exact * is_fragment, 1e-3, 1e-4));
 }
 
 TEST(ProteinModel, DropsOutWhileTrainingOnly) {
-  ProteinModel model = quiet_model();
-  const ProteinInput input = random_input();
+  protein::ProteinModel model = quiet_model();
+  const protein::ProteinInput input = random_input();
   const auto twice_equal = [&] {
     return model.forward(input).fragments.equal(model.forward(input).fragments);
   };
@@ -177,11 +180,11 @@ TEST(ProteinModel, DropsOutWhileTrainingOnly) {
 }
 
 TEST(ProteinModel, AProteinWithoutFragmentsHarmsNobody) {
-  ProteinModel model = quiet_model();
+  protein::ProteinModel model = quiet_model();
   model.train();
-  ProteinInput input = random_input();
+  protein::ProteinInput input = random_input();
   input.fragments[1].zero_();
-  const FragmentLogits logits = model.forward(input);
+  const protein::FragmentLogits logits = model.forward(input);
   const Tensor score = logits.fragments.sum() + logits.torsions.sum();
   score.backward();
   for (const auto& item : model.named_parameters()) {
@@ -195,8 +198,8 @@ TEST(ProteinGraph, TakesTheNearestAndOfEqualsTheFirst) {
   Tensor coords = torch::zeros({1, 7, 4, 3});
   coords[0].select(1, 1).select(1, 0).slice(0, 0, 5).copy_(
       torch::arange(5, torch::kFloat));
-  const ProteinGraph graph =
-      nearest_residues(coords, torch::tensor({5}, torch::kLong), 3);
+  const protein::ProteinGraph graph =
+      protein::nearest_residues(coords, torch::tensor({5}, torch::kLong), 3);
   const Tensor expected = torch::tensor({{1, 2, 3},
                                          {0, 2, 3},
                                          {1, 3, 0},
@@ -210,8 +213,8 @@ TEST(ProteinGraph, TakesTheNearestAndOfEqualsTheFirst) {
   EXPECT_TRUE(graph.distances[0][0].equal(torch::tensor({1.0F, 2.0F, 3.0F})));
   EXPECT_EQ(graph.directions[0][2][0][0].item<float>(), -1);
   // 1 hears from 0, 2, 3 and 4: the order is that of the senders.
-  const Tensor sums =
-      sum_incoming(torch::arange(21, torch::kDouble).unsqueeze(1), graph);
+  const Tensor sums = protein::sum_incoming(
+      torch::arange(21, torch::kDouble).unsqueeze(1), graph);
   EXPECT_EQ(sums[1].item<double>(), 0 + 6 + 11 + 14);
   EXPECT_EQ(sums[5].item<double>(), 0);
 }
@@ -219,22 +222,23 @@ TEST(ProteinGraph, TakesTheNearestAndOfEqualsTheFirst) {
 TEST(ProteinGraph, HasNoMoreNeighboursThanResidues) {
   const Tensor coords = random_coords(2, 3);
   const Tensor lengths = torch::tensor({3, 1}, torch::kLong);
-  const ProteinGraph graph = nearest_residues(coords, lengths, 30);
+  const protein::ProteinGraph graph =
+      protein::nearest_residues(coords, lengths, 30);
   EXPECT_EQ(graph.neighbours.size(2), 2);
   EXPECT_EQ(graph.is_edge[0].sum().item<int64_t>(), 6);
   EXPECT_EQ(graph.is_edge[1].sum().item<int64_t>(), 0);
-  const ProteinGraph one =
-      nearest_residues(coords.slice(1, 0, 1), lengths.clamp_max(1), 30);
+  const protein::ProteinGraph one = protein::nearest_residues(
+      coords.slice(1, 0, 1), lengths.clamp_max(1), 30);
   EXPECT_EQ(one.is_edge.sum().item<int64_t>(), 0);
 }
 
 TEST(ProteinGraph, SumsHaveTheirGradient) {
-  const ProteinGraph graph = nearest_residues(
+  const protein::ProteinGraph graph = protein::nearest_residues(
       random_coords(2, 6), torch::tensor({6, 3}, torch::kLong), 3);
   const Tensor values =
       torch::randn({36, 2}, torch::kDouble).requires_grad_(true);
   const Tensor weights = torch::randn({12, 2}, torch::kDouble);
-  (sum_incoming(values, graph) * weights).sum().backward();
+  (protein::sum_incoming(values, graph) * weights).sum().backward();
   for (int64_t edge = 0; edge < 36; ++edge) {
     const int64_t receiver = graph.receivers[edge].item<int64_t>();
     const Tensor expected =
@@ -248,11 +252,11 @@ struct Hidden {
   Tensor is_hidden;
 };
 
-Hidden hide(const MaskingConfig& config, int64_t padded_to) {
+Hidden hide(const protein::MaskingConfig& config, int64_t padded_to) {
   const Tensor counts = torch::tensor({40, 6, 1, 0, 3, 13}, torch::kLong);
   const Tensor is_fragment = torch::arange(padded_to) < counts.unsqueeze(1);
   SampleRandom random(torch::arange(6) + 11);
-  return {is_fragment, draw_hidden(is_fragment, config, random)};
+  return {is_fragment, protein::draw_hidden(is_fragment, config, random)};
 }
 
 TEST(ProteinMasking, HidesThePartThatWasAskedFor) {
@@ -265,7 +269,7 @@ TEST(ProteinMasking, HidesThePartThatWasAskedFor) {
 
 TEST(ProteinMasking, DoesNotDependOnPadding) {
   for (const std::string strategy : {"random", "block"}) {
-    const MaskingConfig config = {.strategy = strategy};
+    const protein::MaskingConfig config = {.strategy = strategy};
     EXPECT_TRUE(
         hide(config, 40)
             .is_hidden.equal(hide(config, 61).is_hidden.slice(1, 0, 40)))
@@ -276,8 +280,8 @@ TEST(ProteinMasking, DoesNotDependOnPadding) {
 TEST(ProteinMasking, HidesEveryPlaceEquallyOften) {
   const Tensor is_fragment = torch::ones({20'000, 7}, torch::kBool);
   SampleRandom random(torch::arange(20'000));
-  const Tensor part =
-      draw_hidden(is_fragment, {.ratio = 0.5}, random).to(torch::kDouble);
+  const Tensor part = protein::draw_hidden(is_fragment, {.ratio = 0.5}, random)
+                          .to(torch::kDouble);
   EXPECT_LT((part.mean(0) - 3.0 / 7).abs().max().item<double>(), 0.02);
 }
 
@@ -294,27 +298,28 @@ TEST(ProteinMasking, HidesBlocksOfFive) {
   // Also the first and the last place can be hidden.
   const Tensor many = torch::ones({500, 8}, torch::kBool);
   SampleRandom random(torch::arange(500));
-  EXPECT_TRUE(draw_hidden(many, {.strategy = "block"}, random)
+  EXPECT_TRUE(protein::draw_hidden(many, {.strategy = "block"}, random)
                   .any(0)
                   .all()
                   .item<bool>());
 }
 
 TEST(ProteinLosses, ScoreWhatIsHiddenAndHasATorsion) {
-  FragmentLogits logits = {.fragments = torch::zeros({1, 4, 16}),
-                           .torsions = torch::zeros({1, 4, 72})};
+  protein::FragmentLogits logits = {.fragments = torch::zeros({1, 4, 16}),
+                                    .torsions = torch::zeros({1, 4, 72})};
   logits.fragments[0][1][5] = 100;
   logits.fragments[0][2][9] = 100;
   logits.torsions[0][0][71] = 100;
   logits.torsions[0][3][10] = 100;
-  const ProteinTargets targets = {
+  const protein::ProteinTargets targets = {
       .fragments = torch::tensor({{4, 5, 6, 7}}, torch::kLong),
       .is_hidden = torch::tensor({{true, true, true, false}}),
       .torsions = torch::tensor({{1, -1, -1, 13}}, torch::kLong)};
-  const ProteinLosses losses = protein_losses(logits, targets);
+  const protein::ProteinLosses losses =
+      protein::protein_losses(logits, targets);
   EXPECT_NEAR(losses.fragments.item<double>(), std::log(16) + 0 + 100, 1e-3);
   EXPECT_NEAR(losses.torsions.item<double>(), 200, 1e-3);
-  const ProteinHits hits = protein_hits(logits, targets);
+  const protein::ProteinHits hits = protein::protein_hits(logits, targets);
   EXPECT_EQ(hits.fragments.item<int64_t>(), 1);
   EXPECT_EQ(hits.torsions.item<int64_t>(), 0);
   // 71 and 1 are two bins apart, 10 and 13 three.
@@ -322,40 +327,45 @@ TEST(ProteinLosses, ScoreWhatIsHiddenAndHasATorsion) {
 }
 
 TEST(ProteinInference, FillsEveryPlaceAndNoPadding) {
-  ProteinModel model = quiet_model();
+  protein::ProteinModel model = quiet_model();
   const torch::NoGradGuard no_grad;
-  const ProteinInput input = random_input();
-  const FragmentGuess guess = guess_fragments(model, input, 4);
-  const Tensor is_fragment = input.fragments.ne(kPadFragment);
-  EXPECT_TRUE(guess.fragments.ge(kFirstChemicalFragment).equal(is_fragment));
+  const protein::ProteinInput input = random_input();
+  const protein::FragmentGuess guess =
+      protein::guess_fragments(model, input, 4);
+  const Tensor is_fragment = input.fragments.ne(protein::kPadFragment);
+  EXPECT_TRUE(
+      guess.fragments.ge(protein::kFirstChemicalFragment).equal(is_fragment));
   EXPECT_TRUE(
       guess.fragments.masked_select(~is_fragment).eq(0).all().item<bool>());
   EXPECT_TRUE(guess.torsions.ge(0).equal(is_fragment));
   EXPECT_TRUE(guess.probabilities.gt(0).equal(is_fragment));
   EXPECT_LE(guess.probabilities.max().item<double>(), 1);
-  const FragmentGuess again = guess_fragments(model, input, 4);
+  const protein::FragmentGuess again =
+      protein::guess_fragments(model, input, 4);
   EXPECT_TRUE(again.fragments.equal(guess.fragments));
 }
 
 // What the fragments are makes no difference: they are hidden.
 TEST(ProteinInference, DoesNotLookAtTheTruth) {
-  ProteinModel model = quiet_model();
+  protein::ProteinModel model = quiet_model();
   const torch::NoGradGuard no_grad;
-  ProteinInput input = random_input();
-  const FragmentGuess guess = guess_fragments(model, input, 3);
-  input.fragments = input.fragments.ne(kPadFragment).to(torch::kLong) * 7;
-  EXPECT_TRUE(
-      guess_fragments(model, input, 3).fragments.equal(guess.fragments));
+  protein::ProteinInput input = random_input();
+  const protein::FragmentGuess guess =
+      protein::guess_fragments(model, input, 3);
+  input.fragments =
+      input.fragments.ne(protein::kPadFragment).to(torch::kLong) * 7;
+  EXPECT_TRUE(protein::guess_fragments(model, input, 3)
+                  .fragments.equal(guess.fragments));
 }
 
 TEST(ProteinInference, TakesStructuresWithoutSideChains) {
-  ProteinModel model = quiet_model();
-  const FragmentGuess guess =
-      guess_fragments(model,
-                      {.coords = random_coords(1, 5),
-                       .lengths = torch::tensor({5}, torch::kLong),
-                       .fragments = torch::zeros({1, 0}, torch::kLong)},
-                      3);
+  protein::ProteinModel model = quiet_model();
+  const protein::FragmentGuess guess = protein::guess_fragments(
+      model,
+      {.coords = random_coords(1, 5),
+       .lengths = torch::tensor({5}, torch::kLong),
+       .fragments = torch::zeros({1, 0}, torch::kLong)},
+      3);
   EXPECT_EQ(guess.fragments.numel(), 0);
 }
 

@@ -20,7 +20,7 @@ double relative(const Tensor& ours, const Tensor& expected) {
 
 Tensor some_labels(int64_t classes) {
   const Tensor labels = torch::randint(classes, {2, 9, 9}).to(at::kByte);
-  return labels.masked_fill(torch::rand({2, 9, 9}) < 0.4, kNoLabel);
+  return labels.masked_fill(torch::rand({2, 9, 9}) < 0.4, data::kNoLabel);
 }
 
 TEST(ScribbleLosses, CrossEntropyIsTorchs) {
@@ -31,17 +31,17 @@ TEST(ScribbleLosses, CrossEntropyIsTorchs) {
     const Tensor logits = torch::randn({2, 5, 3, 3}, at::kDouble);
     const Tensor a = logits.clone().requires_grad_();
     const Tensor b = logits.clone().requires_grad_();
-    const LossSum ours =
-        cross_entropy(log_probabilities(a, 9, 9), labels, smoothing);
+    const deeplab::LossSum ours = deeplab::cross_entropy(
+        deeplab::log_probabilities(a, 9, 9), labels, smoothing);
     (ours.sum / ours.normaliser).backward();
     const Tensor grown = F::interpolate(b, F::InterpolateFuncOptions()
                                                .size(std::vector<int64_t>{9, 9})
                                                .mode(torch::kBilinear)
                                                .align_corners(true));
-    const Tensor theirs = F::cross_entropy(
-        grown, labels.to(at::kLong),
-        F::CrossEntropyFuncOptions().ignore_index(kNoLabel).label_smoothing(
-            smoothing));
+    const Tensor theirs = F::cross_entropy(grown, labels.to(at::kLong),
+                                           F::CrossEntropyFuncOptions()
+                                               .ignore_index(data::kNoLabel)
+                                               .label_smoothing(smoothing));
     theirs.backward();
     EXPECT_LT(relative(ours.sum / ours.normaliser, theirs), 1e-12);
     EXPECT_LT(relative(a.grad(), b.grad()), 1e-12);
@@ -57,8 +57,8 @@ TEST(ScribbleLosses, EntropyIsWeightedByDistances) {
   const Tensor distances = torch::randint(256, {2, 6, 6})
                                .masked_fill(torch::rand({2, 6, 6}) < 0.3, 0)
                                .to(at::kByte);
-  const LossSum ours =
-      weighted_entropy(pixel_entropy(log_probabilities(a, 6, 6)), distances);
+  const deeplab::LossSum ours = deeplab::weighted_entropy(
+      deeplab::pixel_entropy(deeplab::log_probabilities(a, 6, 6)), distances);
   ours.sum.backward();
   const Tensor p = b.softmax(1);
   const Tensor entropy =
@@ -72,11 +72,11 @@ TEST(ScribbleLosses, EntropyIsWeightedByDistances) {
 
 TEST(ScribbleLosses, NothingToScoreIsZeroOverZero) {
   const Tensor logits = torch::randn({1, 3, 4, 4}).requires_grad_();
-  const Tensor logs = log_probabilities(logits, 4, 4);
-  const Tensor none = torch::full({1, 4, 4}, kNoLabel, at::kByte);
-  const LossSum labelled = cross_entropy(logs, none, 0.1);
-  const LossSum weighted =
-      weighted_entropy(pixel_entropy(logs), torch::zeros({1, 4, 4}, at::kByte));
+  const Tensor logs = deeplab::log_probabilities(logits, 4, 4);
+  const Tensor none = torch::full({1, 4, 4}, data::kNoLabel, at::kByte);
+  const deeplab::LossSum labelled = deeplab::cross_entropy(logs, none, 0.1);
+  const deeplab::LossSum weighted = deeplab::weighted_entropy(
+      deeplab::pixel_entropy(logs), torch::zeros({1, 4, 4}, at::kByte));
   (labelled.sum + weighted.sum).backward();
   for (const Tensor& value : {labelled.sum, labelled.normaliser, weighted.sum,
                               weighted.normaliser, logits.grad().abs().max()}) {
@@ -86,25 +86,26 @@ TEST(ScribbleLosses, NothingToScoreIsZeroOverZero) {
 
 TEST(ScribbleLosses, AreFloatForHalfLogits) {
   const Tensor logits = torch::randn({1, 3, 4, 4}).to(at::kHalf);
-  const Tensor logs = log_probabilities(logits, 8, 8);
+  const Tensor logs = deeplab::log_probabilities(logits, 8, 8);
   EXPECT_EQ(logs.scalar_type(), at::kFloat);
   EXPECT_LT((logs.exp().sum(1) - 1).abs().max().item<float>(), 1e-5);
 }
 
 struct LormCase {
-  Lorm module;
+  deeplab::Lorm module;
   Tensor features;
   Tensor classes;
 };
 
-LormCase make_lorm_case(const LormConfig& config, at::ScalarType type) {
-  LormCase made{.module = Lorm(config),
+LormCase make_lorm_case(const deeplab::LormConfig& config,
+                        at::ScalarType type) {
+  LormCase made{.module = deeplab::Lorm(config),
                 .features = torch::randn({3, config.width, 5, 4}).relu_(),
                 .classes = torch::zeros({3, 9, 7}, at::kByte)};
   // The first has some foreground, the second none, the third nothing else.
   made.classes[0].slice(0, 0, 4).fill_(7);
-  made.classes[0][4].fill_(kNoLabel);
-  made.classes[1].fill_(kNoLabel);
+  made.classes[0][4].fill_(data::kNoLabel);
+  made.classes[1].fill_(data::kNoLabel);
   made.classes[2].fill_(3);
   const torch::NoGradGuard no_grad;
   for (Tensor& parameter : made.module.parameters()) {
@@ -126,11 +127,13 @@ Tensor plain_residual(const LormCase& made, const Tensor& x) {
   const Tensor q = project("query_conv");
   const Tensor k = project("key_conv");
   const Tensor norms = q.norm(2, -1).unsqueeze(2) * k.norm(2, -1).unsqueeze(1);
-  const Tensor ids = torch::where(made.classes == kNoLabel, 0, made.classes)
-                         .to(at::kFloat)
-                         .unsqueeze(1);
-  const Tensor is_front =
-      (resize_maps(ids, x.size(2), x.size(3)) > 0).flatten(2).transpose(1, 2);
+  const Tensor ids =
+      torch::where(made.classes == data::kNoLabel, 0, made.classes)
+          .to(at::kFloat)
+          .unsqueeze(1);
+  const Tensor is_front = (deeplab::resize_maps(ids, x.size(2), x.size(3)) > 0)
+                              .flatten(2)
+                              .transpose(1, 2);
   const Tensor attention =
       (torch::bmm(q, k.transpose(1, 2)) / norms).softmax(-1) * is_front;
   const Tensor values = x.flatten(2).transpose(1, 2);
@@ -151,7 +154,7 @@ void expect_plain_lorm(const LormTest& test) {
   const Tensor before = made.classes.clone();
   const Tensor x =
       made.features.contiguous(test.format).clone().requires_grad_();
-  const LossSum ours = made.module.forward(x, made.classes);
+  const deeplab::LossSum ours = made.module.forward(x, made.classes);
   (ours.sum / ours.normaliser).backward();
   std::map<std::string, Tensor> gradients;
   for (const auto& item : made.module.named_parameters()) {
@@ -185,7 +188,7 @@ TEST(ScribbleLorm, EqualsThePlainFormulaInValueAndGradients) {
 }
 
 TEST(ScribbleLorm, GivesAllParametersAGradientWithoutForeground) {
-  Lorm module({.width = 8});
+  deeplab::Lorm module({.width = 8});
   const Tensor x = torch::randn({2, 8, 3, 3}).requires_grad_();
   module.forward(x, torch::zeros({2, 9, 9}, at::kByte)).sum.backward();
   EXPECT_LT(relative(x.grad(), 2 * x.detach()), 1e-6);
@@ -197,14 +200,14 @@ TEST(ScribbleLorm, GivesAllParametersAGradientWithoutForeground) {
 
 TEST(ScribbleLorm, HoldsInHalfPrecision) {
   torch::manual_seed(6);
-  Lorm module({.width = 64});
+  deeplab::Lorm module({.width = 64});
   const Tensor features = torch::randn({2, 64, 6, 6}).relu_();
   const Tensor classes = torch::ones({2, 12, 12}, at::kByte);
   const auto run = [&](std::optional<at::ScalarType> type) {
     const Tensor x = features.clone().requires_grad_();
     Tensor sum;
     {
-      const Autocast autocast(at::kCPU, type);
+      const tensor::Autocast autocast(at::kCPU, type);
       const Tensor input = type ? x.to(*type) : x;
       sum = module.forward(input, classes).sum;
     }
@@ -242,7 +245,7 @@ struct Memory {
 };
 
 Memory lorm_memory(int64_t side) {
-  Lorm module({.width = 8, .block_entries = 4096});
+  deeplab::Lorm module({.width = 8, .block_entries = 4096});
   const Tensor x = torch::randn({1, 8, side, side}).requires_grad_();
   const Tensor classes = torch::ones({1, side, side}, at::kByte);
   const auto count = std::make_shared<MemoryCount>();

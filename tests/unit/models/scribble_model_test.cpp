@@ -67,20 +67,21 @@ Lines lines_of(const Named& named) {
     for (const int64_t size : item.value().sizes()) {
       sizes.push_back(std::to_string(size));
     }
-    lines.push_back(item.key() + " " + join(sizes, "x"));
+    lines.push_back(item.key() + " " + base::join(sizes, "x"));
   }
   return lines;
 }
 
-std::shared_ptr<ScribbleNet> make_net(const std::string& type, int64_t layers) {
-  return std::make_shared<ScribbleNet>(
-      ScribbleModelConfig{.type = type, .layers = layers, .num_classes = 5});
+std::shared_ptr<deeplab::ScribbleNet> make_net(const std::string& type,
+                                               int64_t layers) {
+  return std::make_shared<deeplab::ScribbleNet>(deeplab::ScribbleModelConfig{
+      .type = type, .layers = layers, .num_classes = 5});
 }
 
-std::string weights_refusal(ScribbleNet& net,
+std::string weights_refusal(deeplab::ScribbleNet& net,
                             const std::filesystem::path& path) {
   try {
-    load_scribble_weights(net, path);
+    deeplab::load_scribble_weights(net, path);
   } catch (const Error& error) {
     return kind_name(error) + ": " + error.what();
   }
@@ -90,7 +91,7 @@ std::string weights_refusal(ScribbleNet& net,
 TEST(ScribbleModel, HasTheParametersOfTheOriginal) {
   for (const Original& original : kOriginals) {
     SCOPED_TRACE(original.type);
-    const ScribbleNet net({.type = original.type});
+    const deeplab::ScribbleNet net({.type = original.type});
     const Listed listed =
         read_list(testing::kScribbleTrunk + std::string(original.head));
     EXPECT_EQ(lines_of(net.named_parameters()), listed.parameters);
@@ -109,22 +110,24 @@ TEST(ScribbleModel, GivesLogitsAtItsStrideForAllDepthsAndTypes) {
   for (const Original& original : kOriginals) {
     SCOPED_TRACE(original.type);
     const auto net = make_net(original.type, 18);
-    const ScribbleOutput out = net->forward(torch::randn({2, 3, 65, 49}));
+    const deeplab::ScribbleOutput out =
+        net->forward(torch::randn({2, 3, 65, 49}));
     const bool has_decoder =
         std::string(original.type).starts_with("deeplabv3");
     using Shape = std::vector<int64_t>;
     EXPECT_EQ(out.logits.sizes(),
               has_decoder ? (Shape{2, 5, 17, 13}) : (Shape{2, 5, 9, 7}));
     EXPECT_EQ(out.features.sizes(), (Shape{2, 512, 9, 7}));
-    EXPECT_EQ(resize_maps(out.logits, 65, 49).size(2), 65);
-    if (!has_lorm(net->config())) continue;
+    EXPECT_EQ(deeplab::resize_maps(out.logits, 65, 49).size(2), 65);
+    if (!deeplab::has_lorm(net->config())) continue;
     const Tensor classes = torch::ones({2, 65, 49}, at::kByte);
     EXPECT_GT(net->lorm_loss(out.features, classes).sum.item<double>(), 0);
   }
   for (const int64_t layers : {34, 101, 152}) {
     const auto net = make_net("deeplabv2", layers);
     net->eval();
-    const ScribbleOutput out = net->forward(torch::randn({1, 3, 33, 33}));
+    const deeplab::ScribbleOutput out =
+        net->forward(torch::randn({1, 3, 33, 33}));
     EXPECT_EQ(out.logits.size(2), 5) << layers;
     EXPECT_EQ(out.features.size(1), layers == 34 ? 512 : 2048);
   }
@@ -137,13 +140,13 @@ TEST(ScribbleModel, ComputesTheSameInChannelsLast) {
   net->eval();
   const torch::NoGradGuard no_grad;
   const Tensor images = torch::randn({2, 3, 65, 65});
-  const ScribbleOutput expected = net->forward(images);
+  const deeplab::ScribbleOutput expected = net->forward(images);
   for (Tensor& parameter : net->parameters()) {
     if (parameter.dim() == 4) {
       parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
     }
   }
-  const ScribbleOutput out =
+  const deeplab::ScribbleOutput out =
       net->forward(images.contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_LT((out.logits - expected.logits).norm().item<double>(),
             1e-5 * expected.logits.norm().item<double>());
@@ -153,7 +156,7 @@ TEST(ScribbleModel, ComputesTheSameInChannelsLast) {
 
 TEST(ScribbleModel, BeginsAsTheOriginalDoes) {
   torch::manual_seed(1);
-  const ScribbleNet net({.type = "deeplabv3p_lorm"});
+  const deeplab::ScribbleNet net({.type = "deeplabv3p_lorm"});
   const auto all = net.named_parameters();
   const auto deviation = [&](const std::string& name) {
     return all[name].std().item<double>();
@@ -182,7 +185,7 @@ TEST(ScribbleModel, DropsFeaturesInTrainingOnly) {
 TEST(ScribbleModel, CountsItsWork) {
   // Trunk, ASPP and LoRM: 84.3, 4.2 and 78.8 G multiplications.
   const auto products = [](const std::string& type) {
-    return scribble_forward_flops({.type = type}, 465) / 2e9;
+    return deeplab::scribble_forward_flops({.type = type}, 465) / 2e9;
   };
   EXPECT_NEAR(products("deeplabv2"), 84.3 + 4.2, 0.1);
   EXPECT_NEAR(products("res50_ASPP_lorm"), 84.3 + 4.2 + 78.8, 0.1);
@@ -190,9 +193,11 @@ TEST(ScribbleModel, CountsItsWork) {
 }
 
 TEST(ScribbleModel, RefusesWhatIsNoModel) {
-  EXPECT_THROW(check_scribble_config({.type = "deeplabv4"}), ConfigError);
-  EXPECT_THROW(check_scribble_config({.layers = 51}), ConfigError);
-  EXPECT_THROW(check_scribble_config({.num_classes = 256}), ConfigError);
+  EXPECT_THROW(deeplab::check_scribble_config({.type = "deeplabv4"}),
+               ConfigError);
+  EXPECT_THROW(deeplab::check_scribble_config({.layers = 51}), ConfigError);
+  EXPECT_THROW(deeplab::check_scribble_config({.num_classes = 256}),
+               ConfigError);
 }
 
 TEST(ScribbleWeights, LoadsImagenetWeightsByName) {
@@ -216,7 +221,7 @@ TEST(ScribbleWeights, LoadsImagenetWeightsByName) {
     const auto net = make_net("res50_ASPP_lorm", 18);
     const Tensor head = net->named_parameters()["layer_pred0.conv1.weight"];
     const Tensor before = head.clone();
-    EXPECT_EQ(load_scribble_weights(*net, folder.path() / name),
+    EXPECT_EQ(deeplab::load_scribble_weights(*net, folder.path() / name),
               "ImageNet weights of the trunk");
     EXPECT_TRUE(torch::equal(head, before));
     for (const char* part : {"conv1.weight", "layer4.1.bn2.bias"}) {
@@ -250,7 +255,8 @@ TEST(ScribbleWeights, LoadsWholeCheckpointsAlsoWrappedOnes) {
   const auto path = folder.path() / "checkpoint_3.pth";
   save_checkpoint(path, file);
   const auto net = make_net("res50_ASPP_lorm", 18);
-  EXPECT_EQ(load_scribble_weights(*net, path), "weights of the whole net");
+  EXPECT_EQ(deeplab::load_scribble_weights(*net, path),
+            "weights of the whole net");
   for (const auto& item : source->named_parameters()) {
     EXPECT_TRUE(torch::equal(net->named_parameters()[item.key()], item.value()))
         << item.key();

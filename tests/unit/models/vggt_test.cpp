@@ -116,8 +116,8 @@ class Published {
   Shapes shapes_;
 };
 
-std::shared_ptr<Vggt> make_tiny() {
-  return testing::random_vggt(vggt_preset("vggt_tiny"));
+std::shared_ptr<vggt::Vggt> make_tiny() {
+  return testing::random_vggt(vggt::vggt_preset("vggt_tiny"));
 }
 
 class VggtTest : public ::testing::Test {
@@ -129,7 +129,7 @@ class VggtTest : public ::testing::Test {
 };
 
 TEST_F(VggtTest, HasNamesAndShapesOfThePublishedModel) {
-  const Vggt net(vggt_preset("vggt_1b"));
+  const vggt::Vggt net(vggt::vggt_preset("vggt_1b"));
   const Shapes expected = Published().shapes();
   const Shapes ours = shapes_of(net);
   for (const auto& [name, shape] : expected) {
@@ -150,10 +150,10 @@ TEST_F(VggtTest, HasNamesAndShapesOfThePublishedModel) {
 }
 
 TEST_F(VggtTest, TakesNoMemoryBeforeItsWeightsAreThere) {
-  const Vggt first(vggt_preset("vggt_tiny"));
-  const int64_t before = host_memory_in_use();
-  const Vggt net(vggt_preset("vggt_1b"));
-  EXPECT_LT(host_memory_in_use() - before, 64 << 20);
+  const vggt::Vggt first(vggt::vggt_preset("vggt_tiny"));
+  const int64_t before = tensor::host_memory_in_use();
+  const vggt::Vggt net(vggt::vggt_preset("vggt_1b"));
+  EXPECT_LT(tensor::host_memory_in_use() - before, 64 << 20);
 }
 
 TEST_F(VggtTest, GivesWhatIsWantedAlone) {
@@ -161,7 +161,7 @@ TEST_F(VggtTest, GivesWhatIsWantedAlone) {
   const auto net = make_tiny();
   const Tensor images = torch::rand({2, 3, 3, 28, 42});
   using Shape = std::vector<int64_t>;
-  const VggtGeometry all =
+  const vggt::VggtGeometry all =
       net->forward(images, {.points = true, .pose = true, .depth = true});
   EXPECT_EQ(all.tokens.sizes(), (Shape{2, 3, 32}));
   EXPECT_EQ(all.pose.sizes(), (Shape{2, 3, 9}));
@@ -174,7 +174,7 @@ TEST_F(VggtTest, GivesWhatIsWantedAlone) {
   EXPECT_GT(all.depth_confidence.min().item<float>(), 1);
   EXPECT_GT(all.points.min().item<float>() * -1, 0);  // both signs
   EXPECT_GT(all.points.max().item<float>(), 0);
-  const VggtGeometry few =
+  const vggt::VggtGeometry few =
       net->forward(images, {.points = false, .pose = false});
   EXPECT_TRUE(torch::equal(few.tokens, all.tokens));
   EXPECT_FALSE(few.pose.defined() || few.points.defined() ||
@@ -185,10 +185,10 @@ TEST_F(VggtTest, ViewsOfASceneSeeEachOtherAndNoOtherScene) {
   const torch::NoGradGuard no_grad;
   const auto net = make_tiny();
   const Tensor images = torch::rand({2, 2, 3, 28, 28});
-  const VggtGeometry before = net->forward(images);
+  const vggt::VggtGeometry before = net->forward(images);
   Tensor changed = images.clone();
   changed[0][1] = torch::rand({3, 28, 28});
-  const VggtGeometry after = net->forward(changed);
+  const vggt::VggtGeometry after = net->forward(changed);
   for (const auto& [ours, theirs] : {std::pair{after.tokens, before.tokens},
                                      {after.pose, before.pose},
                                      {after.points, before.points}}) {
@@ -223,7 +223,7 @@ TEST_F(VggtTest, HasGradientsUnlessItsParametersTakeNone) {
   const Tensor images = torch::rand({1, 2, 3, 42, 28});
   EXPECT_TRUE(net->forward(images).points.requires_grad());
   for (Tensor& parameter : net->parameters()) parameter.requires_grad_(false);
-  const VggtGeometry out = net->forward(images);
+  const vggt::VggtGeometry out = net->forward(images);
   EXPECT_FALSE(out.tokens.requires_grad() || out.pose.requires_grad() ||
                out.points.requires_grad());
 }
@@ -233,7 +233,7 @@ TEST_F(VggtTest, HasGradientsUnlessItsParametersTakeNone) {
 TEST_F(VggtTest, BothConfidencesHaveGradients) {
   const auto net = make_tiny();
   const Tensor images = torch::rand({1, 2, 3, 28, 28});
-  const VggtGeometry out =
+  const vggt::VggtGeometry out =
       net->forward(images, {.points = true, .pose = true, .depth = true});
   for (const auto& [head, confidence] :
        {std::pair{"point_head", out.points_confidence},
@@ -258,9 +258,9 @@ TEST_F(VggtTest, ASurroundingAutocastChangesNothing) {
   const torch::NoGradGuard no_grad;
   const auto net = make_tiny();
   const Tensor images = torch::rand({1, 2, 3, 28, 28});
-  const VggtGeometry exact = net->forward(images);
-  const Autocast mixed(at::kCPU, at::kBFloat16);
-  const VggtGeometry same = net->forward(images);
+  const vggt::VggtGeometry exact = net->forward(images);
+  const tensor::Autocast mixed(at::kCPU, at::kBFloat16);
+  const vggt::VggtGeometry same = net->forward(images);
   EXPECT_TRUE(torch::equal(same.tokens, exact.tokens));
   EXPECT_TRUE(torch::equal(same.points, exact.points));
 }
@@ -268,15 +268,15 @@ TEST_F(VggtTest, ASurroundingAutocastChangesNothing) {
 // Deep enough for roundings to add up.
 TEST_F(VggtTest, ATrunkOfHalvedWeightsStaysClose) {
   const torch::NoGradGuard no_grad;
-  VggtConfig config = vggt_preset("vggt_tiny");
+  vggt::VggtConfig config = vggt::vggt_preset("vggt_tiny");
   config.width = 64;
   config.vit_depth = 24;
   config.depth = 24;
   const auto net = testing::random_vggt(config);
   const Tensor images = torch::rand({1, 2, 3, 42, 42});
-  const VggtGeometry exact = net->forward(images);
+  const vggt::VggtGeometry exact = net->forward(images);
   net->aggregator()->to(at::kBFloat16);
-  const VggtGeometry rough = net->forward(images);
+  const vggt::VggtGeometry rough = net->forward(images);
   EXPECT_EQ(rough.points.scalar_type(), at::kFloat);
   EXPECT_EQ(rough.tokens.scalar_type(), at::kFloat);
   EXPECT_GT(difference(rough.tokens, exact.tokens), 0);
@@ -288,14 +288,14 @@ TEST_F(VggtTest, AFrozenNetGivesTheSameAndTakesNoGradient) {
   const auto net = make_tiny();
   const Tensor images = torch::rand({1, 2, 3, 42, 28});
   const Shapes shapes = shapes_of(*net);
-  const VggtGeometry expected = net->forward(images);
-  FrozenVggt frozen(net, {.points = true, .pose = true});
+  const vggt::VggtGeometry expected = net->forward(images);
+  vggt::FrozenVggt frozen(net, {.points = true, .pose = true});
   EXPECT_EQ(shapes_of(frozen.model()), shapes);
   for (const Tensor& parameter : net->parameters()) {
     EXPECT_FALSE(parameter.requires_grad());
   }
   for (int call = 0; call < 3; ++call) {
-    const VggtGeometry out = frozen.forward(images);
+    const vggt::VggtGeometry out = frozen.forward(images);
     EXPECT_LT(difference(out.tokens, expected.tokens), 1e-5);
     EXPECT_LT(difference(out.pose, expected.pose), 1e-5);
     EXPECT_LT(difference(out.points, expected.points), 1e-5);
@@ -312,14 +312,14 @@ bool allows_tf32_convolutions() {
 TEST_F(VggtTest, FrozenConvolutionsMayUseTf32InATrainingThatDoesNot) {
   const Tensor images = torch::rand({1, 2, 3, 28, 28});
   const auto net = make_tiny();
-  FrozenVggt frozen(net, {.points = true, .pose = true});
+  vggt::FrozenVggt frozen(net, {.points = true, .pose = true});
   std::map<bool, int> num_convolutions;  // By whether TF32 is allowed.
   const testing::SeenOperations seen([&](const at::RecordFunction& operation) {
     if (std::string_view(operation.name()) == "aten::convolution") {
       ++num_convolutions[allows_tf32_convolutions()];
     }
   });
-  apply_precision({.name = "fp32"});
+  engine::apply_precision({.name = "fp32"});
   frozen.forward(images);
   EXPECT_FALSE(allows_tf32_convolutions());
   EXPECT_EQ(num_convolutions[false], 0);
@@ -328,7 +328,7 @@ TEST_F(VggtTest, FrozenConvolutionsMayUseTf32InATrainingThatDoesNot) {
   num_convolutions.clear();
   net->forward(images);
   EXPECT_EQ(num_convolutions[true], 0);
-  apply_precision({.name = "tf32", .allows_tf32 = true});
+  engine::apply_precision({.name = "tf32", .allows_tf32 = true});
   frozen.forward(images);
   EXPECT_TRUE(allows_tf32_convolutions());
 }
@@ -345,13 +345,14 @@ TEST_F(VggtTest, RefusesImagesThatPatchesDoNotFill) {
 }
 
 TEST_F(VggtTest, RefusesSizesThatDoNotFit) {
-  EXPECT_TRUE(contains(refusal<ConfigError>([] { vggt_preset("vggt_2b"); }),
-                       "vggt_tiny"));
-  const auto refused = [](const std::function<void(VggtConfig&)>& change) {
-    VggtConfig config = vggt_preset("vggt_tiny");
-    change(config);
-    return refusal<ConfigError>([&] { const Vggt net(config); });
-  };
+  EXPECT_TRUE(contains(
+      refusal<ConfigError>([] { vggt::vggt_preset("vggt_2b"); }), "vggt_tiny"));
+  const auto refused =
+      [](const std::function<void(vggt::VggtConfig&)>& change) {
+        vggt::VggtConfig config = vggt::vggt_preset("vggt_tiny");
+        change(config);
+        return refusal<ConfigError>([&] { const vggt::Vggt net(config); });
+      };
   EXPECT_TRUE(contains(refused([](auto& c) { c.width = 20; }), "width"));
   EXPECT_TRUE(contains(refused([](auto& c) { c.image_size = 30; }), "14"));
   EXPECT_TRUE(contains(refused([](auto& c) { c.depth = 3; }), "dpt_layers"));

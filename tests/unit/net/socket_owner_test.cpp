@@ -14,22 +14,22 @@ namespace {
 constexpr uid_t kNobody = 65534;
 
 struct Pair {
-  FileDescriptor listener;
-  FileDescriptor client;
-  FileDescriptor server;
+  base::FileDescriptor listener;
+  base::FileDescriptor client;
+  base::FileDescriptor server;
 };
 
-FileDescriptor accept_from(const FileDescriptor& listener) {
-  FileDescriptor server;
+base::FileDescriptor accept_from(const base::FileDescriptor& listener) {
+  base::FileDescriptor server;
   while (!server) {
-    server =
-        FileDescriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    server = base::FileDescriptor(
+        accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
   return server;
 }
 
-FileDescriptor connect_to(const SocketAddress& address) {
-  FileDescriptor client(
+base::FileDescriptor connect_to(const net::SocketAddress& address) {
+  base::FileDescriptor client(
       socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(connect(client.get(), address.get(), address.size), 0);
   return client;
@@ -37,16 +37,16 @@ FileDescriptor connect_to(const SocketAddress& address) {
 
 Pair make_pair(const char* listen_host, const char* connect_host) {
   Pair pair;
-  pair.listener =
-      listen_at(resolve(listen_host, 0).addresses.at(0), PortUse::kExclusive);
-  const int port = local_address_of(pair.listener.get()).port();
-  pair.client = connect_to(resolve(connect_host, port).addresses.at(0));
+  pair.listener = net::listen_at(net::resolve(listen_host, 0).addresses.at(0),
+                                 net::PortUse::kExclusive);
+  const int port = net::local_address_of(pair.listener.get()).port();
+  pair.client = connect_to(net::resolve(connect_host, port).addresses.at(0));
   pair.server = accept_from(pair.listener);
   return pair;
 }
 
 TEST(SocketOwners, BothEndsAreOfThisUser) {
-  const SocketOwners owners;
+  const net::SocketOwners owners;
   for (const char* host : {"127.0.0.1", "::1"}) {
     const Pair pair = make_pair(host, host);
     EXPECT_EQ(owners.owner_of_peer(pair.server.get()), geteuid()) << host;
@@ -56,7 +56,7 @@ TEST(SocketOwners, BothEndsAreOfThisUser) {
 
 // libtorch's clients use IPv6 sockets for IPv4 addresses.
 TEST(SocketOwners, AnIpv6SocketWithAnIpv4AddressIsFound) {
-  const SocketOwners owners;
+  const net::SocketOwners owners;
   const Pair pair = make_pair("127.0.0.1", "::ffff:127.0.0.1");
   EXPECT_EQ(owners.owner_of_peer(pair.server.get()), geteuid());
   const Pair dual = make_pair("::", "127.0.0.1");
@@ -68,15 +68,15 @@ TEST(SocketOwners, AClosedEndHasNoOwner) {
   Pair pair = make_pair("127.0.0.1", "127.0.0.1");
   EXPECT_EQ(write(pair.client.get(), "x", 1), 1);
   pair.client.reset();
-  EXPECT_FALSE(SocketOwners().owner_of_peer(pair.server.get()));
+  EXPECT_FALSE(net::SocketOwners().owner_of_peer(pair.server.get()));
 }
 
 TEST(SocketOwners, AnotherUserIsNamed) {
   // Only root can become another user.
   const uid_t user = geteuid() == 0 ? kNobody : geteuid();
-  const FileDescriptor listener =
-      listen_at(resolve("127.0.0.1", 0).addresses.at(0), PortUse::kExclusive);
-  const SocketAddress address = local_address_of(listener.get());
+  const base::FileDescriptor listener = net::listen_at(
+      net::resolve("127.0.0.1", 0).addresses.at(0), net::PortUse::kExclusive);
+  const net::SocketAddress address = net::local_address_of(listener.get());
   int done[2];
   ASSERT_EQ(pipe(done), 0);
   const pid_t child = fork();
@@ -90,8 +90,8 @@ TEST(SocketOwners, AnotherUserIsNamed) {
     _exit(read(done[0], &byte, 1) == 0 ? 0 : 1);
   }
   close(done[0]);
-  const FileDescriptor server = accept_from(listener);
-  EXPECT_EQ(SocketOwners().owner_of_peer(server.get()), user);
+  const base::FileDescriptor server = accept_from(listener);
+  EXPECT_EQ(net::SocketOwners().owner_of_peer(server.get()), user);
   close(done[1]);
   int status = 0;
   waitpid(child, &status, 0);

@@ -10,43 +10,46 @@
 namespace lockstep {
 namespace {
 
-using Q = StoreQuery;
+using Q = net::StoreQuery;
 
 // An engine with clients that have said who they are.
 class StoreEngineTest : public ::testing::Test {
  protected:
-  explicit StoreEngineTest(StoreEngineConfig config = {}) : engine_(config) {
-    for (const StoreClientId id : {1, 2, 3}) {
+  explicit StoreEngineTest(net::StoreEngineConfig config = {})
+      : engine_(config) {
+    for (const net::StoreClientId id : {1, 2, 3}) {
       engine_.connect(id);
-      ask(id, {.query = Q::kValidate, .number = kStoreMagic});
+      ask(id, {.query = Q::kValidate, .number = net::kStoreMagic});
     }
   }
 
   // What the client got since the last call.
-  std::string ask(StoreClientId id, const StoreRequest& request) {
-    engine_.receive(id, encode_request(request),
-                    [this](StoreClientId to, std::string_view bytes) {
+  std::string ask(net::StoreClientId id, const net::StoreRequest& request) {
+    engine_.receive(id, net::encode_request(request),
+                    [this](net::StoreClientId to, std::string_view bytes) {
                       replies_[to] += bytes;
                     });
     return take(id);
   }
 
-  std::string take(StoreClientId id) { return std::exchange(replies_[id], ""); }
+  std::string take(net::StoreClientId id) {
+    return std::exchange(replies_[id], "");
+  }
 
   static std::string bytes(std::string_view value) {
     std::string result;
-    append_bytes(result, value);
+    net::append_bytes(result, value);
     return result;
   }
 
   static std::string number(int64_t value) {
     std::string result;
-    append_number(result, static_cast<uint64_t>(value), sizeof(value));
+    net::append_number(result, static_cast<uint64_t>(value), sizeof(value));
     return result;
   }
 
-  StoreEngine engine_;
-  std::map<StoreClientId, std::string> replies_;
+  net::StoreEngine engine_;
+  std::map<net::StoreClientId, std::string> replies_;
   const std::string stop_ = std::string(1, '\0');
   const std::string canceled_ = std::string(1, '\1');
 };
@@ -150,13 +153,14 @@ TEST_F(StoreEngineTest, WhatIsDeletedGivesItsMemoryBack) {
 }
 
 TEST_F(StoreEngineTest, TheFirstRequestMustBeTheMagicNumber) {
-  for (const StoreRequest& first :
-       {StoreRequest{.query = Q::kGetNumKeys},
-        StoreRequest{.query = Q::kValidate, .number = 1}}) {
-    StoreEngine engine({});
+  for (const net::StoreRequest& first :
+       {net::StoreRequest{.query = Q::kGetNumKeys},
+        net::StoreRequest{.query = Q::kValidate, .number = 1}}) {
+    net::StoreEngine engine({});
     engine.connect(1);
     EXPECT_FALSE(engine.is_validated(1));
-    EXPECT_THROW(engine.receive(1, encode_request(first), {}), FormatError);
+    EXPECT_THROW(engine.receive(1, net::encode_request(first), {}),
+                 FormatError);
   }
 }
 
@@ -178,7 +182,7 @@ TEST_F(SmallStore, AFullStoreRefusesAndStaysWhole) {
   for (const char* key : {"/1", "/2", "/3"}) {
     ask(1, {.query = Q::kSet, .keys = {key}, .values = {value}});
   }
-  const StoreRequest too_much = {
+  const net::StoreRequest too_much = {
       .query = Q::kSet, .keys = {"/4"}, .values = {value}};
   EXPECT_THROW(ask(1, too_much), FormatError);
   EXPECT_THROW(
@@ -191,7 +195,7 @@ TEST_F(SmallStore, AFullStoreRefusesAndStaysWhole) {
 
 TEST_F(SmallStore, AValueCannotGrowWithoutEnd) {
   const std::string value(600, 'x');
-  const StoreRequest append = {
+  const net::StoreRequest append = {
       .query = Q::kAppend, .keys = {"/a"}, .values = {value}};
   ask(1, append);
   EXPECT_THROW(ask(1, append), FormatError);
@@ -208,21 +212,21 @@ class StoreWithSecret : public StoreEngineTest {
  protected:
   StoreWithSecret() : StoreEngineTest({.secret = "sesame"}) {}
 
-  std::string prove(StoreClientId id, std::string_view secret) {
-    return ask(
-        id,
-        {.query = Q::kCompareSet, .keys = {kProofKey}, .values = {secret, ""}});
+  std::string prove(net::StoreClientId id, std::string_view secret) {
+    return ask(id, {.query = Q::kCompareSet,
+                    .keys = {net::kProofKey},
+                    .values = {secret, ""}});
   }
 };
 
 TEST_F(StoreWithSecret, KeepsItsKeysFromThoseWhoDoNotKnowIt) {
-  EXPECT_EQ(prove(1, "sesame"), bytes(kProofAccepted));
+  EXPECT_EQ(prove(1, "sesame"), bytes(net::kProofAccepted));
   ask(1, {.query = Q::kSet, .keys = {"/lockstep/0/a"}, .values = {"1"}});
   ask(2, {.query = Q::kSet, .keys = {"/public"}, .values = {"2"}});
   EXPECT_EQ(ask(1, {.query = Q::kGetNumKeys}), number(2));
   EXPECT_EQ(ask(2, {.query = Q::kGetNumKeys}), number(1));
   EXPECT_EQ(ask(2, {.query = Q::kListKeys}), number(1) + bytes("/public"));
-  for (const StoreRequest& request : std::vector<StoreRequest>{
+  for (const net::StoreRequest& request : std::vector<net::StoreRequest>{
            {.query = Q::kGet, .keys = {"/lockstep/0/a"}},
            {.query = Q::kSet, .keys = {"/lockstep/departed"}, .values = {""}},
            {.query = Q::kAdd, .keys = {"/lockstep/claims/1"}, .number = 1},
@@ -248,10 +252,10 @@ TEST_F(StoreWithSecret, AWrongOneIsRefused) {
 TEST_F(StoreEngineTest, WithoutASecretNothingIsReserved) {
   ask(1, {.query = Q::kSet, .keys = {"/lockstep/0/a"}, .values = {"1"}});
   EXPECT_EQ(ask(2, {.query = Q::kGetNumKeys}), number(1));
-  EXPECT_THROW(
-      ask(2,
-          {.query = Q::kCompareSet, .keys = {kProofKey}, .values = {"", ""}}),
-      FormatError);
+  EXPECT_THROW(ask(2, {.query = Q::kCompareSet,
+                       .keys = {net::kProofKey},
+                       .values = {"", ""}}),
+               FormatError);
 }
 
 }  // namespace

@@ -7,26 +7,26 @@
 namespace lockstep {
 namespace {
 
-using Q = StoreQuery;
+using Q = net::StoreQuery;
 
 // Owns what the views of a request point to.
 struct Copy {
-  StoreQuery query;
+  net::StoreQuery query;
   std::vector<std::string> keys;
   std::vector<std::string> values;
   int64_t number;
   bool operator==(const Copy&) const = default;
 };
 
-Copy copy_of(const StoreRequest& request) {
+Copy copy_of(const net::StoreRequest& request) {
   return {request.query,
           {request.keys.begin(), request.keys.end()},
           {request.values.begin(), request.values.end()},
           request.number};
 }
 
-std::vector<StoreRequest> one_of_each() {
-  return {{.query = Q::kValidate, .number = kStoreMagic},
+std::vector<net::StoreRequest> one_of_each() {
+  return {{.query = Q::kValidate, .number = net::kStoreMagic},
           {.query = Q::kSet, .keys = {"/a"}, .values = {"1"}},
           {.query = Q::kCompareSet, .keys = {"/a"}, .values = {"1", ""}},
           {.query = Q::kGet, .keys = {"/a"}},
@@ -50,16 +50,16 @@ std::vector<StoreRequest> one_of_each() {
 }
 
 TEST(StoreProtocol, EveryRequestIsReadHoweverItArrives) {
-  const StoreLimits limits;
+  const net::StoreLimits limits;
   std::string bytes;
   std::vector<Copy> sent;
-  for (const StoreRequest& request : one_of_each()) {
-    bytes += encode_request(request);
+  for (const net::StoreRequest& request : one_of_each()) {
+    bytes += net::encode_request(request);
     sent.push_back(copy_of(request));
   }
-  ASSERT_EQ(sent.size(), kNumStoreQueries);
+  ASSERT_EQ(sent.size(), net::kNumStoreQueries);
   for (const size_t chunk : {size_t{1}, size_t{7}, bytes.size()}) {
-    StoreRequestReader reader(limits);
+    net::StoreRequestReader reader(limits);
     std::vector<Copy> read;
     for (size_t at = 0; at < bytes.size(); at += chunk) {
       reader.feed(std::string_view(bytes).substr(at, chunk));
@@ -72,8 +72,8 @@ TEST(StoreProtocol, EveryRequestIsReadHoweverItArrives) {
   }
 }
 
-std::string refusal(const StoreLimits& limits, const std::string& bytes) {
-  StoreRequestReader reader(limits);
+std::string refusal(const net::StoreLimits& limits, const std::string& bytes) {
+  net::StoreRequestReader reader(limits);
   try {
     reader.feed(bytes);
     while (reader.next()) {
@@ -84,30 +84,31 @@ std::string refusal(const StoreLimits& limits, const std::string& bytes) {
   return "";
 }
 
-std::string with_size(StoreQuery query, uint64_t size) {
+std::string with_size(net::StoreQuery query, uint64_t size) {
   std::string bytes(1, static_cast<char>(query));
-  append_number(bytes, size, sizeof(size));
+  net::append_number(bytes, size, sizeof(size));
   return bytes;
 }
 
 TEST(StoreProtocol, TooMuchIsRefusedBeforeItArrives) {
-  const StoreLimits limits;
-  EXPECT_EQ(refusal(limits, with_size(StoreQuery::kGet, 8193)),
+  const net::StoreLimits limits;
+  EXPECT_EQ(refusal(limits, with_size(net::StoreQuery::kGet, 8193)),
             "a key of 8193 bytes; the limit is 8192");
-  EXPECT_NE(refusal(limits, with_size(StoreQuery::kGet, ~uint64_t{0})), "");
-  EXPECT_NE(refusal(limits, with_size(StoreQuery::kCheck, 200000)), "");
-  std::string set(1, static_cast<char>(StoreQuery::kSet));
-  append_bytes(set, "/a");
-  append_number(set, (uint64_t{8} << 20) + 1, sizeof(uint64_t));
+  EXPECT_NE(refusal(limits, with_size(net::StoreQuery::kGet, ~uint64_t{0})),
+            "");
+  EXPECT_NE(refusal(limits, with_size(net::StoreQuery::kCheck, 200000)), "");
+  std::string set(1, static_cast<char>(net::StoreQuery::kSet));
+  net::append_bytes(set, "/a");
+  net::append_number(set, (uint64_t{8} << 20) + 1, sizeof(uint64_t));
   EXPECT_NE(refusal(limits, set), "");
   EXPECT_EQ(refusal(limits, "\xff"), "unknown query 255");
 }
 
 TEST(StoreProtocol, ARequestOfManyKeysIsBoundedInSum) {
-  StoreLimits limits;
+  net::StoreLimits limits;
   limits.max_request_bytes = 100;
-  std::string bytes = with_size(StoreQuery::kCheck, 20);
-  for (int i = 0; i < 20; ++i) append_bytes(bytes, "0123456789");
+  std::string bytes = with_size(net::StoreQuery::kCheck, 20);
+  for (int i = 0; i < 20; ++i) net::append_bytes(bytes, "0123456789");
   EXPECT_EQ(refusal(limits, bytes), "a request of more than 100 bytes");
 }
 

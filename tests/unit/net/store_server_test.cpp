@@ -17,36 +17,36 @@ namespace {
 using namespace std::chrono_literals;
 
 struct Hosted {
-  explicit Hosted(StoreServerConfig config = {})
-      : listener(listen_at(resolve("127.0.0.1", 0).addresses.at(0),
-                           PortUse::kExclusive)),
+  explicit Hosted(net::StoreServerConfig config = {})
+      : listener(net::listen_at(net::resolve("127.0.0.1", 0).addresses.at(0),
+                                net::PortUse::kExclusive)),
         server(listener, std::move(config)) {}
 
-  int port() const { return local_address_of(listener.get()).port(); }
+  int port() const { return net::local_address_of(listener.get()).port(); }
 
-  std::unique_ptr<StoreClient> connect(
+  std::unique_ptr<net::StoreClient> connect(
       std::optional<std::string> secret = std::nullopt) const {
-    auto client = StoreClient::connect({.port = port(),
-                                        .search_timeout = 10s,
-                                        .reply_timeout = 10s,
-                                        .secret = std::move(secret)});
+    auto client = net::StoreClient::connect({.port = port(),
+                                             .search_timeout = 10s,
+                                             .reply_timeout = 10s,
+                                             .secret = std::move(secret)});
     EXPECT_NE(client, nullptr);
     return client;
   }
 
-  FileDescriptor connect_silently() const {
-    const SocketAddress address = local_address_of(listener.get());
-    FileDescriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  base::FileDescriptor connect_silently() const {
+    const net::SocketAddress address = net::local_address_of(listener.get());
+    base::FileDescriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(client.get(), address.get(), address.size), 0);
     return client;
   }
 
-  FileDescriptor listener;
-  StoreServer server;
+  base::FileDescriptor listener;
+  net::StoreServer server;
 };
 
 // Waits for it.
-bool is_closed(const FileDescriptor& socket) {
+bool is_closed(const base::FileDescriptor& socket) {
   char byte = 0;
   return recv(socket.get(), &byte, 1, 0) <= 0;
 }
@@ -67,9 +67,10 @@ TEST(StoreServer, ServesAllRequestsOfAClient) {
   EXPECT_FALSE(b->check({"k", "none"}));
   a->multi_set({"m1", "m2"}, {"1", "2"});
   b->wait({"m1", "m2"}, 60s);
-  EXPECT_EQ(b->multi_get({"m2", "m1"}), (StoreClient::Keys{"2", "1"}));
+  EXPECT_EQ(b->multi_get({"m2", "m1"}), (net::StoreClient::Keys{"2", "1"}));
   EXPECT_EQ(a->count_keys(), 5);
-  EXPECT_EQ(a->list_keys(), (StoreClient::Keys{"c", "k", "m1", "m2", "n"}));
+  EXPECT_EQ(a->list_keys(),
+            (net::StoreClient::Keys{"c", "k", "m1", "m2", "n"}));
   EXPECT_TRUE(a->erase("k"));
   EXPECT_FALSE(b->erase("k"));
   a->push("q", "e");
@@ -106,7 +107,7 @@ TEST(StoreServer, LargeValuesComeThrough) {
 
 TEST(StoreServer, TwoHundredSilentConnectionsDelayNobody) {
   const Hosted store;
-  std::vector<FileDescriptor> silent;
+  std::vector<base::FileDescriptor> silent;
   for (int i = 0; i < 200; ++i) silent.push_back(store.connect_silently());
   const double begin = testing::now_seconds();
   const auto client = store.connect();
@@ -118,8 +119,8 @@ TEST(StoreServer, TwoHundredSilentConnectionsDelayNobody) {
 
 TEST(StoreServer, SilentConnectionsAreDropped) {
   const Hosted store({.limits = {.handshake_timeout = 50ms}});
-  const FileDescriptor silent = store.connect_silently();
-  const FileDescriptor slow = store.connect_silently();
+  const base::FileDescriptor silent = store.connect_silently();
+  const base::FileDescriptor slow = store.connect_silently();
   EXPECT_EQ(write(slow.get(), "\0\xCE", 2), 2);
   EXPECT_TRUE(is_closed(silent));
   EXPECT_TRUE(is_closed(slow));
@@ -130,8 +131,8 @@ TEST(StoreServer, SilentConnectionsAreDropped) {
 TEST(StoreServer, TheOldestSilentConnectionMakesRoom) {
   const Hosted store(
       {.limits = {.max_silent_connections = 2, .handshake_timeout = 60s}});
-  const FileDescriptor first = store.connect_silently();
-  const FileDescriptor second = store.connect_silently();
+  const base::FileDescriptor first = store.connect_silently();
+  const base::FileDescriptor second = store.connect_silently();
   const auto client = store.connect();
   EXPECT_TRUE(is_closed(first));
   client->set("k", "v");
@@ -140,11 +141,12 @@ TEST(StoreServer, TheOldestSilentConnectionMakesRoom) {
 
 TEST(StoreServer, ARequestThatStopsInTheMiddleDelaysNobody) {
   const Hosted store;
-  const FileDescriptor half = store.connect_silently();
-  std::string bytes =
-      encode_request({.query = StoreQuery::kValidate, .number = kStoreMagic}) +
-      encode_request(
-          {.query = StoreQuery::kSet, .keys = {"/k"}, .values = {"value"}});
+  const base::FileDescriptor half = store.connect_silently();
+  std::string bytes = net::encode_request({.query = net::StoreQuery::kValidate,
+                                           .number = net::kStoreMagic}) +
+                      net::encode_request({.query = net::StoreQuery::kSet,
+                                           .keys = {"/k"},
+                                           .values = {"value"}});
   bytes.pop_back();
   ASSERT_EQ(write(half.get(), bytes.data(), bytes.size()),
             static_cast<ssize_t>(bytes.size()));
@@ -158,7 +160,7 @@ TEST(StoreServer, ARequestThatStopsInTheMiddleDelaysNobody) {
 TEST(StoreServer, NonsenseClosesOneConnectionAndIsSaid) {
   Hosted store;
   const auto client = store.connect();
-  const FileDescriptor other = store.connect_silently();
+  const base::FileDescriptor other = store.connect_silently();
   ASSERT_EQ(write(other.get(), "GET / HTTP/1.1\r\n\r\n", 18), 18);
   EXPECT_TRUE(is_closed(other));
   client->set("k", "v");
@@ -185,11 +187,12 @@ TEST(StoreServer, RepliesThatNobodyTakesAreBounded) {
   const auto client = store.connect();
   client->set("k", std::string(size_t{8} << 20, 'x'));
   EXPECT_EQ(client->count_keys(), 1);  // a reply: the value has arrived
-  const FileDescriptor greedy = store.connect_silently();
-  std::string bytes =
-      encode_request({.query = StoreQuery::kValidate, .number = kStoreMagic});
+  const base::FileDescriptor greedy = store.connect_silently();
+  std::string bytes = net::encode_request(
+      {.query = net::StoreQuery::kValidate, .number = net::kStoreMagic});
   for (int i = 0; i < 10; ++i) {
-    bytes += encode_request({.query = StoreQuery::kGet, .keys = {"/k"}});
+    bytes +=
+        net::encode_request({.query = net::StoreQuery::kGet, .keys = {"/k"}});
   }
   ASSERT_EQ(write(greedy.get(), bytes.data(), bytes.size()),
             static_cast<ssize_t>(bytes.size()));
@@ -219,17 +222,17 @@ TEST(StoreServer, OnlyTheSecretOpensReservedKeys) {
   EXPECT_EQ(rank->get("lockstep/0/record"), "1");
   const auto other = store.connect();
   other->set("mine", "2");
-  EXPECT_EQ(other->list_keys(), StoreClient::Keys{"mine"});
+  EXPECT_EQ(other->list_keys(), net::StoreClient::Keys{"mine"});
   EXPECT_THROW(other->get("lockstep/0/record"), PeerError);
   EXPECT_EQ(rank->get("lockstep/0/record"), "1");
 }
 
 TEST(StoreServer, AWrongSecretIsRefused) {
   const Hosted store({.secret = "sesame"});
-  EXPECT_EQ(StoreClient::connect({.port = store.port(),
-                                  .search_timeout = 0s,
-                                  .reply_timeout = 10s,
-                                  .secret = "guess"}),
+  EXPECT_EQ(net::StoreClient::connect({.port = store.port(),
+                                       .search_timeout = 0s,
+                                       .reply_timeout = 10s,
+                                       .secret = "guess"}),
             nullptr);
 }
 
@@ -246,26 +249,27 @@ TEST(StoreClient, NobodyAtThePortIsNoStore) {
     const Hosted gone;
     port = gone.port();
   }
-  EXPECT_EQ(StoreClient::connect({.port = port, .search_timeout = 10ms}),
+  EXPECT_EQ(net::StoreClient::connect({.port = port, .search_timeout = 10ms}),
             nullptr);
 }
 
 TEST(StoreClient, AListenerThatIsNoStoreIsSaid) {
-  const FileDescriptor listener =
-      listen_at(resolve("127.0.0.1", 0).addresses.at(0), PortUse::kExclusive);
-  const int port = local_address_of(listener.get()).port();
+  const base::FileDescriptor listener = net::listen_at(
+      net::resolve("127.0.0.1", 0).addresses.at(0), net::PortUse::kExclusive);
+  const int port = net::local_address_of(listener.get()).port();
   std::thread other([&] {
     for (int i = 0; i < 2; ++i) {
-      FileDescriptor peer;
+      base::FileDescriptor peer;
       while (!peer) {
-        peer = FileDescriptor(accept4(listener.get(), nullptr, nullptr, 0));
+        peer =
+            base::FileDescriptor(accept4(listener.get(), nullptr, nullptr, 0));
       }
       EXPECT_EQ(write(peer.get(), "220 smtp.example\r\n", 18), 18);
     }
   });
-  EXPECT_EQ(StoreClient::connect({.port = port, .search_timeout = 0ms}),
+  EXPECT_EQ(net::StoreClient::connect({.port = port, .search_timeout = 0ms}),
             nullptr);
-  EXPECT_THROW(StoreClient::connect({.port = port, .search_timeout = 10s}),
+  EXPECT_THROW(net::StoreClient::connect({.port = port, .search_timeout = 10s}),
                PeerError);
   other.join();
 }

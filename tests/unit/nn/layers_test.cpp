@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 TEST(RmsNorm, DividesByTheRootOfTheMeanSquareAndWeighsChannels) {
-  RmsNorm norm(RmsNormConfig{.size = 8, .eps = 0.5});
+  nn::RmsNorm norm(nn::RmsNormConfig{.size = 8, .eps = 0.5});
   const torch::NoGradGuard no_grad;
   norm->parameters()[0].uniform_(-2, 2);
   const auto x = torch::randn({2, 3, 8}) * 7;
@@ -27,25 +27,25 @@ TEST(RmsNorm, DividesByTheRootOfTheMeanSquareAndWeighsChannels) {
 
 TEST(RmsNorm, TakesOneWeightForAllChannelsOrNone) {
   const auto x = torch::randn({2, 3, 16}) * 7;
-  RmsNorm norm(RmsNormConfig{.size = 16, .has_scalar_weight = true});
+  nn::RmsNorm norm(nn::RmsNormConfig{.size = 16, .has_scalar_weight = true});
   const torch::NoGradGuard no_grad;
   norm->named_parameters()["g"].fill_(0.5);
   EXPECT_TRUE(torch::allclose(norm->forward(x).norm(2, -1),
                               torch::full({2, 3}, 0.5 * 4)));
-  EXPECT_TRUE(torch::allclose(rms_norm(x, {}, 1e-6).norm(2, -1),
+  EXPECT_TRUE(torch::allclose(nn::rms_norm(x, {}, 1e-6).norm(2, -1),
                               torch::full({2, 3}, 4.0F)));
 }
 
 TEST(RmsNorm, OfZerosIsZeroAndHasAFiniteGradient) {
   const auto x = torch::zeros({1, 1, 4}, torch::requires_grad());
-  const auto y = rms_norm(x, torch::ones({4}), 1e-24 / 4);
+  const auto y = nn::rms_norm(x, torch::ones({4}), 1e-24 / 4);
   y.sum().backward();
   EXPECT_EQ(y.abs().sum().item<float>(), 0);
   EXPECT_TRUE(x.grad().isfinite().all().item<bool>());
 }
 
 TEST(RmsNorm, ComputesInTheWiderType) {
-  RmsNorm norm(RmsNormConfig{.size = 16});
+  nn::RmsNorm norm(nn::RmsNormConfig{.size = 16});
   const auto x = torch::randn({4, 16}).to(torch::kBFloat16);
   const auto y = norm->forward(x);
   EXPECT_EQ(y.scalar_type(), torch::kFloat);
@@ -54,15 +54,15 @@ TEST(RmsNorm, ComputesInTheWiderType) {
 
 TEST(Modulate, ScalesAndShiftsAllTokensOfASample) {
   const auto x = torch::ones({2, 3, 1});
-  const auto y = modulate(x, {.shift = torch::tensor({{10.0F}, {20.0F}}),
-                              .scale = torch::tensor({{1.0F}, {2.0F}})});
+  const auto y = nn::modulate(x, {.shift = torch::tensor({{10.0F}, {20.0F}}),
+                                  .scale = torch::tensor({{1.0F}, {2.0F}})});
   EXPECT_TRUE(torch::equal(
       y.select(2, 0),
       torch::tensor({{12.0F, 12.0F, 12.0F}, {23.0F, 23.0F, 23.0F}})));
 }
 
 TEST(GridPositionEmbedding, HasTheColumnInTheFirstHalfAndTheRowInTheSecond) {
-  const auto table = grid_position_embedding(/*side=*/3, /*width=*/8);
+  const auto table = nn::grid_position_embedding(/*side=*/3, /*width=*/8);
   ASSERT_EQ(table.sizes(), (std::vector<int64_t>{9, 8}));
   // Row 1, column 2; frequencies 1 and 1/100.
   const auto position = table[5];
@@ -74,12 +74,12 @@ TEST(GridPositionEmbedding, HasTheColumnInTheFirstHalfAndTheRowInTheSecond) {
 }
 
 TEST(GridPositionEmbedding, RefusesAWidthThatFourDoesNotDivide) {
-  EXPECT_THROW(grid_position_embedding(2, 6), ConfigError);
+  EXPECT_THROW(nn::grid_position_embedding(2, 6), ConfigError);
 }
 
 TEST(TimeEmbedding, HasCosinesFirst) {
   const auto t = torch::tensor({0.5});
-  const auto y = time_embedding(t, {.width = 4, .max_period = 10});
+  const auto y = nn::time_embedding(t, {.width = 4, .max_period = 10});
   const double slow = 0.5 / std::sqrt(10.0);
   EXPECT_TRUE(torch::allclose(
       y, torch::tensor(
@@ -88,10 +88,10 @@ TEST(TimeEmbedding, HasCosinesFirst) {
 }
 
 TEST(SwiGlu, GatesTheSecondHalfByTheFirst) {
-  Mlp mlp({.width = 4,
-           .hidden = 3,
-           .activation = Activation::kSwiGlu,
-           .names = {.first = "w12", .last = "w3"}});
+  nn::Mlp mlp({.width = 4,
+               .hidden = 3,
+               .activation = nn::Activation::kSwiGlu,
+               .names = {.first = "w12", .last = "w3"}});
   const auto x = torch::randn({2, 4});
   const auto all = mlp.named_parameters();
   const auto both = torch::linear(x, all["w12.weight"], all["w12.bias"]);
@@ -102,11 +102,12 @@ TEST(SwiGlu, GatesTheSecondHalfByTheFirst) {
 }
 
 TEST(SwiGlu, IsTheSameWithItsHalvesInTwoLayers) {
-  Mlp packed({.width = 4, .hidden = 3, .activation = Activation::kSwiGlu});
-  Mlp separate({.width = 4,
-                .hidden = 3,
-                .activation = Activation::kSwiGlu,
-                .names = {.first = "gate", .last = "down", .up = "up"}});
+  nn::Mlp packed(
+      {.width = 4, .hidden = 3, .activation = nn::Activation::kSwiGlu});
+  nn::Mlp separate({.width = 4,
+                    .hidden = 3,
+                    .activation = nn::Activation::kSwiGlu,
+                    .names = {.first = "gate", .last = "down", .up = "up"}});
   const torch::NoGradGuard no_grad;
   const auto from = packed.named_parameters();
   auto to = separate.named_parameters();
@@ -121,9 +122,9 @@ TEST(SwiGlu, IsTheSameWithItsHalvesInTwoLayers) {
 }
 
 TEST(Dropout, ActsWhileTrainingOnly) {
-  Mlp mlp({.width = 8, .hidden = 6, .dropout = 0.5});
-  Attention weights({.width = 8, .num_heads = 2, .attn_dropout = 0.5});
-  Attention output({.width = 8, .num_heads = 2, .proj_dropout = 0.5});
+  nn::Mlp mlp({.width = 8, .hidden = 6, .dropout = 0.5});
+  nn::Attention weights({.width = 8, .num_heads = 2, .attn_dropout = 0.5});
+  nn::Attention output({.width = 8, .num_heads = 2, .proj_dropout = 0.5});
   const auto x = torch::randn({2, 5, 8});
   const auto repeats = [&](auto& layer) {
     return torch::equal(layer.forward(x), layer.forward(x));
@@ -139,7 +140,7 @@ TEST(Dropout, ActsWhileTrainingOnly) {
 TEST(JoinPatches, PutsRowsColumnsAndChannelsOfAPatchInThisOrder) {
   // A number for each position: patch, row, column, channel.
   const auto patches = torch::arange(4 * 4 * 2).view({1, 4, 8});
-  const auto image = join_patches(patches, {.patch = 2, .channels = 2})[0];
+  const auto image = nn::join_patches(patches, {.patch = 2, .channels = 2})[0];
   ASSERT_EQ(image.sizes(), (std::vector<int64_t>{2, 4, 4}));
   // Patch 2 is the left one of the second row; in it row 1, column 0.
   EXPECT_EQ(image[1][3][0].item<int64_t>(), 2 * 8 + 1 * 4 + 0 * 2 + 1);
@@ -147,7 +148,7 @@ TEST(JoinPatches, PutsRowsColumnsAndChannelsOfAPatchInThisOrder) {
 }
 
 TEST(Attention, IsTheWeightedMeanOfTheValuesOfEachHead) {
-  Attention attention({.width = 8, .num_heads = 2});
+  nn::Attention attention({.width = 8, .num_heads = 2});
   const auto x = torch::randn({2, 5, 8});
   const auto parameters = attention.named_parameters();
   const auto qkv =
@@ -168,10 +169,11 @@ TEST(Attention, IsTheWeightedMeanOfTheValuesOfEachHead) {
 }
 
 TEST(Attention, NormsAndRotatesQueriesAndKeysOfEachHead) {
-  Attention attention({.width = 16, .num_heads = 2, .qk_norm = QkNorm::kRms});
+  nn::Attention attention(
+      {.width = 16, .num_heads = 2, .qk_norm = nn::QkNorm::kRms});
   const torch::NoGradGuard no_grad;
   for (auto& parameter : attention.parameters()) parameter.normal_(0, 0.5);
-  const RopeTable rope = grid_rope_table(
+  const kernels::RopeTable rope = nn::grid_rope_table(
       {.rows = 2, .columns = 2, .head_size = 8, .num_context = 1});
   const auto x = torch::randn({2, 5, 16});
   const auto all = attention.named_parameters();
@@ -182,7 +184,7 @@ TEST(Attention, NormsAndRotatesQueriesAndKeysOfEachHead) {
     const auto part = qkv.select(2, which).select(2, head);
     const auto normed = part / (part.square().mean(-1, true) + 1e-6).sqrt() *
                         all[norm + ".weight"];
-    return apply_rope(normed.unsqueeze(2), rope).squeeze(2);
+    return kernels::apply_rope(normed.unsqueeze(2), rope).squeeze(2);
   };
   std::vector<at::Tensor> heads;
   for (int64_t head = 0; head < 2; ++head) {
@@ -195,7 +197,7 @@ TEST(Attention, NormsAndRotatesQueriesAndKeysOfEachHead) {
   }
   const auto expected = torch::linear(torch::cat(heads, 2).to(torch::kFloat),
                                       all["proj.weight"], all["proj.bias"]);
-  const RopeTable float_rope = moved_to(rope, torch::kFloat);
+  const kernels::RopeTable float_rope = kernels::moved_to(rope, torch::kFloat);
   EXPECT_TRUE(torch::allclose(attention.forward(x, {.rope = &float_rope}),
                               expected, 1e-4, 1e-5));
 }
@@ -211,7 +213,8 @@ void copy_parameters(const torch::nn::Module& from, torch::nn::Module& to) {
 TEST(Attention, IsTorchsWithTorchsNames) {
   torch::nn::MultiheadAttention theirs(
       torch::nn::MultiheadAttentionOptions(8, 2));
-  Attention ours({.width = 8, .num_heads = 2, .names = AttentionNames::kTorch});
+  nn::Attention ours(
+      {.width = 8, .num_heads = 2, .names = nn::AttentionNames::kTorch});
   ASSERT_EQ(ours.named_parameters().keys(), theirs->named_parameters().keys());
   copy_parameters(*theirs, ours);
   const auto x = torch::randn({2, 5, 8});
@@ -227,14 +230,14 @@ TEST(Attention, IsTorchsWithTorchsNames) {
 }
 
 TEST(Attention, HeadsMayShareKeysAndValues) {
-  const AttentionConfig config{.width = 8,
-                               .num_heads = 4,
-                               .num_kv_heads = 2,
-                               .names = AttentionNames::kLlama};
-  Attention grouped(config);
-  AttentionConfig full = config;
+  const nn::AttentionConfig config{.width = 8,
+                                   .num_heads = 4,
+                                   .num_kv_heads = 2,
+                                   .names = nn::AttentionNames::kLlama};
+  nn::Attention grouped(config);
+  nn::AttentionConfig full = config;
   full.num_kv_heads = {};
-  Attention all(full);
+  nn::Attention all(full);
   const torch::NoGradGuard no_grad;
   const auto from = grouped.named_parameters();
   for (auto& item : all.named_parameters()) {
@@ -252,7 +255,7 @@ TEST(Attention, HeadsMayShareKeysAndValues) {
 }
 
 TEST(Attention, MaskedKeysAreNotSeen) {
-  Attention attention({.width = 8, .num_heads = 2});
+  nn::Attention attention({.width = 8, .num_heads = 2});
   const auto x = torch::randn({1, 5, 8});
   const auto mask = torch::tensor({true, true, true, false, false});
   EXPECT_TRUE(torch::allclose(

@@ -10,28 +10,28 @@
 namespace lockstep {
 namespace {
 
-Linear uninitialised_linear(int64_t in, int64_t out) {
-  const UninitialisedWeights scope;
-  return Linear(in, out);
+nn::Linear uninitialised_linear(int64_t in, int64_t out) {
+  const nn::UninitialisedWeights scope;
+  return nn::Linear(in, out);
 }
 
 TEST(UninitialisedWeights, AModelOfAnySizeIsBuiltWithoutMemory) {
   // 4 TB, were it real.
-  Linear layer = uninitialised_linear(1'000'000, 1'000'000);
+  nn::Linear layer = uninitialised_linear(1'000'000, 1'000'000);
   EXPECT_EQ(layer->weight.sizes(), at::IntArrayRef({1000000, 1000000}));
   EXPECT_LE(layer->weight.storage().nbytes(), 4u);
 }
 
 TEST(UninitialisedWeights, EndWithTheirScope) {
   EXPECT_LE(uninitialised_linear(8, 8)->weight.storage().nbytes(), 4u);
-  EXPECT_EQ(Linear(8, 8)->weight.storage().nbytes(), 8u * 8 * 4);
+  EXPECT_EQ(nn::Linear(8, 8)->weight.storage().nbytes(), 8u * 8 * 4);
 }
 
 TEST(Materialize, GivesMemoryOfTheAskedTypeAndWeightsFollowTheSeed) {
   const auto filled = [](uint64_t seed) {
-    Linear layer = uninitialised_linear(40, 30);
-    materialize(*layer, at::kDouble);
-    fill_randomly(*layer, seed);
+    nn::Linear layer = uninitialised_linear(40, 30);
+    nn::materialize(*layer, at::kDouble);
+    nn::fill_randomly(*layer, seed);
     return layer->parameters();
   };
   const auto first = filled(1);
@@ -61,18 +61,18 @@ void expect_equal(Ours make_ours, Theirs make_theirs, const at::Tensor& x) {
 TEST(Layers, BeginAndComputeAsTorchsDo) {
   const auto tokens = torch::randn({2, 4, 5});
   const auto image = torch::randn({1, 2, 6, 6});
-  expect_equal([] { return Linear(5, 3); },
+  expect_equal([] { return nn::Linear(5, 3); },
                [] { return torch::nn::Linear(5, 3); }, tokens);
   expect_equal(
-      [] { return LayerNorm(5); },
+      [] { return nn::LayerNorm(5); },
       [] { return torch::nn::LayerNorm(torch::nn::LayerNormOptions({5})); },
       tokens);
-  expect_equal([] { return Embedding(7, 3); },
+  expect_equal([] { return nn::Embedding(7, 3); },
                [] { return torch::nn::Embedding(7, 3); },
                torch::tensor({{0, 6}, {2, 2}}));
   expect_equal(
       [] {
-        return Conv2d(ConvConfig{
+        return nn::Conv2d(nn::ConvConfig{
             .in = 2, .out = 3, .kernel = 3, .stride = 2, .padding = 1});
       },
       [] {
@@ -82,8 +82,8 @@ TEST(Layers, BeginAndComputeAsTorchsDo) {
       image);
   expect_equal(
       [] {
-        return ConvTranspose2d(
-            ConvConfig{.in = 2, .out = 3, .kernel = 2, .stride = 2});
+        return nn::ConvTranspose2d(
+            nn::ConvConfig{.in = 2, .out = 3, .kernel = 2, .stride = 2});
       },
       [] {
         return torch::nn::ConvTranspose2d(
@@ -93,7 +93,7 @@ TEST(Layers, BeginAndComputeAsTorchsDo) {
 }
 
 TEST(Linear, WithoutABiasRegistersNone) {
-  const Linear layer(2, 2, Bias::kNo);
+  const nn::Linear layer(2, 2, nn::Bias::kNo);
   EXPECT_EQ(layer->named_parameters().keys(),
             std::vector<std::string>{"weight"});
 }

@@ -30,7 +30,7 @@ struct Net : torch::nn::Module {
 
 TEST(Frozen, FreezeStopsGradientsAndTraining) {
   Net net;
-  freeze(*net.encoder);
+  optim::freeze(*net.encoder);
   for (const auto& p : net.encoder->parameters()) {
     EXPECT_FALSE(p.requires_grad());
   }
@@ -40,11 +40,11 @@ TEST(Frozen, FreezeStopsGradientsAndTraining) {
 
 TEST(Frozen, TrainModeLeavesFrozenModulesInEvalMode) {
   Net net;
-  freeze(*net.encoder);
-  freeze(*net.norm);
+  optim::freeze(*net.encoder);
+  optim::freeze(*net.norm);
   net.train();  // What goes wrong without.
   EXPECT_TRUE(net.norm->is_training());
-  train_except_frozen(net);
+  optim::train_except_frozen(net);
   EXPECT_FALSE(net.encoder->is_training());
   EXPECT_FALSE(net.encoder->dropout->is_training());
   EXPECT_FALSE(net.norm->is_training());
@@ -57,7 +57,7 @@ TEST(Frozen, AModuleFrozenInPartTrains) {
   Net net;
   net.eval();
   net.head->bias.requires_grad_(false);
-  train_except_frozen(net);
+  optim::train_except_frozen(net);
   EXPECT_TRUE(net.head->is_training());
   EXPECT_TRUE(net.encoder->is_training());
 }

@@ -10,19 +10,19 @@ namespace {
 
 const c10::Device kCpu("cpu");
 
-float scale_of(const GradScaler& scaler) {
+float scale_of(const optim::GradScaler& scaler) {
   return scaler.scale_tensor().item<float>();
 }
 
 TEST(GradScaler, ScalesTheLossAndKnowsTheInverse) {
-  const GradScaler scaler({}, kCpu);
+  const optim::GradScaler scaler({}, kCpu);
   EXPECT_EQ(scaler.scale(torch::tensor(0.5f)).item<float>(), 32768);
   EXPECT_EQ(scaler.inverse_scale().item<float>(), 1.0f / 65536);
   EXPECT_EQ(scaler.inverse_scale().scalar_type(), torch::kFloat);
 }
 
 TEST(GradScaler, ShrinksOnInfAndGrowsAfterTheInterval) {
-  GradScaler scaler({.init_scale = 8, .growth_interval = 3}, kCpu);
+  optim::GradScaler scaler({.init_scale = 8, .growth_interval = 3}, kCpu);
   const auto good = torch::tensor(0.0f);
   const auto bad = torch::tensor(1.0f);
   scaler.update(good);
@@ -42,11 +42,11 @@ TEST(GradScaler, ShrinksOnInfAndGrowsAfterTheInterval) {
 }
 
 TEST(GradScaler, StateGoesThroughACheckpoint) {
-  GradScaler scaler({.init_scale = 4, .growth_interval = 3}, kCpu);
+  optim::GradScaler scaler({.init_scale = 4, .growth_interval = 3}, kCpu);
   const auto good = torch::tensor(0.0f);
   scaler.update(good);
   scaler.update(good);
-  GradScaler loaded({.init_scale = 1, .growth_interval = 3}, kCpu);
+  optim::GradScaler loaded({.init_scale = 1, .growth_interval = 3}, kCpu);
   loaded.load(scaler.state());
   EXPECT_EQ(scale_of(loaded), 4);
   loaded.update(good);
@@ -57,10 +57,10 @@ TEST(GradScaler, StateGoesThroughACheckpoint) {
 }
 
 TEST(GradScaler, RefusesFactorsThatMakeNoSense) {
-  EXPECT_THROW(GradScaler({.init_scale = 0}, kCpu), ConfigError);
-  EXPECT_THROW(GradScaler({.growth_factor = 1}, kCpu), ConfigError);
-  EXPECT_THROW(GradScaler({.backoff_factor = 1}, kCpu), ConfigError);
-  EXPECT_THROW(GradScaler({.growth_interval = 0}, kCpu), ConfigError);
+  EXPECT_THROW(optim::GradScaler({.init_scale = 0}, kCpu), ConfigError);
+  EXPECT_THROW(optim::GradScaler({.growth_factor = 1}, kCpu), ConfigError);
+  EXPECT_THROW(optim::GradScaler({.backoff_factor = 1}, kCpu), ConfigError);
+  EXPECT_THROW(optim::GradScaler({.growth_interval = 0}, kCpu), ConfigError);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST(Schedule, SaysWhatIsWrong) {
 }
 
 TEST(Plateau, ReducesAfterPatienceAndNanIsBad) {
-  Plateau plateau({.factor = 0.5, .patience = 1});
+  optim::Plateau plateau({.factor = 0.5, .patience = 1});
   plateau.observe(1);
   plateau.observe(std::nan(""));
   EXPECT_EQ(plateau.factor(), 1);
@@ -72,17 +72,17 @@ TEST(Plateau, ReducesAfterPatienceAndNanIsBad) {
 }
 
 TEST(Plateau, StateGoesThroughACheckpoint) {
-  Plateau plateau({.factor = 0.5, .patience = 1});
+  optim::Plateau plateau({.factor = 0.5, .patience = 1});
   plateau.observe(1);
   plateau.observe(1);
-  Plateau loaded({.factor = 0.5, .patience = 1});
+  optim::Plateau loaded({.factor = 0.5, .patience = 1});
   loaded.load(plateau.state());
   loaded.observe(1);
   EXPECT_EQ(loaded.factor(), 0.5);
 }
 
 TEST(Plateau, TheSmallestRateIsMeasuredAgainstTheBase) {
-  Plateau plateau(
+  optim::Plateau plateau(
       {.factor = 0.1, .patience = 0, .base_lr = 0.01, .min_lr = 0.004});
   plateau.observe(1);
   plateau.observe(1);
@@ -91,25 +91,25 @@ TEST(Plateau, TheSmallestRateIsMeasuredAgainstTheBase) {
 }
 
 TEST(Plateau, RefusesSettingsThatMakeNoSense) {
-  EXPECT_THROW(Plateau({.mode = "low"}), ConfigError);
-  EXPECT_THROW(Plateau({.factor = 1}), ConfigError);
-  EXPECT_THROW(Plateau({.patience = -1}), ConfigError);
-  EXPECT_THROW(Plateau({.threshold_mode = "relative"}), ConfigError);
+  EXPECT_THROW(optim::Plateau({.mode = "low"}), ConfigError);
+  EXPECT_THROW(optim::Plateau({.factor = 1}), ConfigError);
+  EXPECT_THROW(optim::Plateau({.patience = -1}), ConfigError);
+  EXPECT_THROW(optim::Plateau({.threshold_mode = "relative"}), ConfigError);
 }
 
 TEST(LrScaling, ShowsItsArithmetic) {
   const double base = 1e-4;
-  EXPECT_EQ(scaling_text(base, parse_lr_scaling("linear"), 8),
+  EXPECT_EQ(optim::scaling_text(base, optim::parse_lr_scaling("linear"), 8),
             "learning rate 0.0008 = 0.0001 x 8 processes (linear scaling)");
-  EXPECT_EQ(scaling_text(base, parse_lr_scaling("sqrt"), 8),
+  EXPECT_EQ(optim::scaling_text(base, optim::parse_lr_scaling("sqrt"), 8),
             "learning rate 0.000283 = 0.0001 x sqrt(8) (square root scaling "
             "for 8 processes)");
-  EXPECT_EQ(scaling_text(base, parse_lr_scaling("none"), 8),
+  EXPECT_EQ(optim::scaling_text(base, optim::parse_lr_scaling("none"), 8),
             "learning rate 0.0001 (no scaling for 8 processes)");
-  EXPECT_DOUBLE_EQ(scaled_lr(base, LrScaling::kLinear, 8), 8e-4);
-  EXPECT_DOUBLE_EQ(scaled_lr(base, LrScaling::kSqrt, 4), 2e-4);
-  EXPECT_EQ(scaled_lr(base, LrScaling::kNone, 4), base);
-  EXPECT_THROW(parse_lr_scaling("Linear"), ConfigError);
+  EXPECT_DOUBLE_EQ(optim::scaled_lr(base, optim::LrScaling::kLinear, 8), 8e-4);
+  EXPECT_DOUBLE_EQ(optim::scaled_lr(base, optim::LrScaling::kSqrt, 4), 2e-4);
+  EXPECT_EQ(optim::scaled_lr(base, optim::LrScaling::kNone, 4), base);
+  EXPECT_THROW(optim::parse_lr_scaling("Linear"), ConfigError);
 }
 
 }  // namespace

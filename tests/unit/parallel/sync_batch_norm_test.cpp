@@ -11,7 +11,9 @@ namespace {
 
 using torch::Tensor;
 
-World world_of_one() { return World::from_environment({}, Environment{}); }
+World world_of_one() {
+  return World::from_environment({}, base::Environment{});
+}
 
 double distance(const Tensor& a, const Tensor& b) {
   return (a - b).abs().max().item<double>();

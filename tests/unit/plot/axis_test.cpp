@@ -9,20 +9,21 @@
 namespace lockstep {
 namespace {
 
-std::string labels(const Axis& axis) {
+std::string labels(const plot::Axis& axis) {
   std::string text;
-  for (const Tick& tick : axis.ticks) {
+  for (const plot::Tick& tick : axis.ticks) {
     text += (text.empty() ? "" : " ") + tick.label;
   }
   return text;
 }
 
 std::string linear_labels(double low, double high) {
-  return labels(linear_axis({.low = low, .high = high, .margin = 0}));
+  return labels(plot::linear_axis({.low = low, .high = high, .margin = 0}));
 }
 
 std::string logarithmic_labels(double low, double high) {
-  return labels(logarithmic_axis({.low = low, .high = high, .margin = 0}));
+  return labels(
+      plot::logarithmic_axis({.low = low, .high = high, .margin = 0}));
 }
 
 TEST(Axis, LinearTicksAreRound) {
@@ -37,24 +38,24 @@ TEST(Axis, LinearTicksAreRound) {
 }
 
 TEST(Axis, WholeNumbersHaveNoTicksBetweenThem) {
-  EXPECT_EQ(labels(linear_axis(
+  EXPECT_EQ(labels(plot::linear_axis(
                 {.low = 1, .high = 3, .smallest_step = 1, .margin = 0})),
             "1 2 3");
 }
 
 TEST(Axis, EqualNumbersGetRoomAroundThem) {
-  const Axis axis = linear_axis({.low = 5, .high = 5});
+  const plot::Axis axis = plot::linear_axis({.low = 5, .high = 5});
   EXPECT_LT(axis.low, 5);
   EXPECT_GT(axis.high, 5);
   EXPECT_NEAR(axis.position(5), 0.5, 1e-9);
-  const Axis zero = linear_axis({.low = 0, .high = 0});
+  const plot::Axis zero = plot::linear_axis({.low = 0, .high = 0});
   EXPECT_EQ(zero.low, 0);
   EXPECT_GT(zero.high, 0);
 }
 
 TEST(Axis, WithoutNegativeNumbersItDoesNotBeginBelowZero) {
-  EXPECT_EQ(linear_axis({.low = 0.01, .high = 10}).low, 0);
-  EXPECT_LT(linear_axis({.low = -0.01, .high = 10}).low, -0.01);
+  EXPECT_EQ(plot::linear_axis({.low = 0.01, .high = 10}).low, 0);
+  EXPECT_LT(plot::linear_axis({.low = -0.01, .high = 10}).low, -0.01);
 }
 
 TEST(Axis, LogarithmicTicksArePowersOfTen) {
@@ -65,12 +66,13 @@ TEST(Axis, LogarithmicTicksArePowersOfTen) {
 }
 
 TEST(Axis, PositionsFollowTheScale) {
-  const Axis linear = linear_axis({.low = 10, .high = 20, .margin = 0});
+  const plot::Axis linear =
+      plot::linear_axis({.low = 10, .high = 20, .margin = 0});
   EXPECT_DOUBLE_EQ(linear.position(10), 0);
   EXPECT_DOUBLE_EQ(linear.position(15), 0.5);
   EXPECT_DOUBLE_EQ(linear.position(20), 1);
-  const Axis decades =
-      logarithmic_axis({.low = 0.01, .high = 100, .margin = 0});
+  const plot::Axis decades =
+      plot::logarithmic_axis({.low = 0.01, .high = 100, .margin = 0});
   EXPECT_NEAR(decades.position(0.01), 0, 1e-12);
   EXPECT_NEAR(decades.position(1), 0.5, 1e-12);
   EXPECT_NEAR(decades.position(100), 1, 1e-12);
@@ -78,7 +80,7 @@ TEST(Axis, PositionsFollowTheScale) {
 
 // Whatever the range: a few ticks, in order, inside.
 TEST(Axis, WhatALogarithmCannotShowStandsAtTheLowerEdge) {
-  const Axis axis = logarithmic_axis({.low = 1e-3, .high = 10});
+  const plot::Axis axis = plot::logarithmic_axis({.low = 1e-3, .high = 10});
   EXPECT_EQ(axis.position(0), 0);
   EXPECT_EQ(axis.position(-5), 0);
   EXPECT_GT(axis.position(1e-3), 0);
@@ -91,13 +93,15 @@ TEST(Axis, AnyRangeHasAFewTicks) {
         std::pair(1e9, one_more), std::pair(-1e-100, 0.0),
         std::pair(1e-100, 1e100), std::pair(0.999, 1.001),
         std::pair(1e15, 1e15 + 2)}) {
-    std::vector<Axis> axes = {linear_axis({.low = low, .high = high})};
-    if (low > 0) axes.push_back(logarithmic_axis({.low = low, .high = high}));
-    for (const Axis& axis : axes) {
+    std::vector<plot::Axis> axes = {
+        plot::linear_axis({.low = low, .high = high})};
+    if (low > 0)
+      axes.push_back(plot::logarithmic_axis({.low = low, .high = high}));
+    for (const plot::Axis& axis : axes) {
       EXPECT_GE(axis.ticks.size(), 1U) << low << " " << high;
       EXPECT_LE(axis.ticks.size(), 14U) << low << " " << high;
       EXPECT_LT(axis.low, axis.high);
-      for (const Tick& tick : axis.ticks) {
+      for (const plot::Tick& tick : axis.ticks) {
         EXPECT_GE(axis.position(tick.value), -1e-6) << low << " " << high;
         EXPECT_LE(axis.position(tick.value), 1 + 1e-6) << low << " " << high;
         EXPECT_LE(tick.label.size(), 12U) << tick.label;

@@ -11,13 +11,13 @@
 namespace lockstep {
 namespace {
 
-constexpr Color kBlack = {};
+constexpr plot::Color kBlack = {};
 constexpr int kSide = 20;
 
 // The darkness of each pixel: 255 is black.
-std::vector<int> darkness(std::vector<Shape> shapes) {
-  const auto pixels =
-      to_pixels({.width = kSide, .height = kSide, .shapes = std::move(shapes)});
+std::vector<int> darkness(std::vector<plot::Shape> shapes) {
+  const auto pixels = plot::to_pixels(
+      {.width = kSide, .height = kSide, .shapes = std::move(shapes)});
   std::vector<int> dark;
   for (size_t i = 0; i < pixels.size(); i += 3) dark.push_back(255 - pixels[i]);
   return dark;
@@ -37,7 +37,7 @@ TEST(Raster, AnEmptyDrawingIsWhite) { EXPECT_EQ(sum(darkness({})), 0); }
 
 TEST(Raster, ABoxCoversItsAreaWithSmoothEdges) {
   const auto dark =
-      darkness({Rectangle{.corner = {2.5, 3}, .width = 4, .height = 2}});
+      darkness({plot::Rectangle{.corner = {2.5, 3}, .width = 4, .height = 2}});
   EXPECT_EQ(at(dark, 4, 3), 255);
   EXPECT_NEAR(at(dark, 2, 3), 128, 1);
   EXPECT_NEAR(at(dark, 6, 4), 128, 1);
@@ -46,25 +46,28 @@ TEST(Raster, ABoxCoversItsAreaWithSmoothEdges) {
 }
 
 TEST(Raster, ALineIsAsDarkAsItIsLongAndWide) {
-  for (const Point end : {Point{15, 10}, Point{10, 15}, Point{14, 13}}) {
-    const Point begin = {5, 10};
+  for (const plot::Point end :
+       {plot::Point{15, 10}, plot::Point{10, 15}, plot::Point{14, 13}}) {
+    const plot::Point begin = {5, 10};
     const double length = std::hypot(end.x - begin.x, end.y - begin.y);
     const double radius = 1.5;
-    const auto dark = darkness({Line{.points = {begin, end}, .width = 3}});
+    const auto dark =
+        darkness({plot::Line{.points = {begin, end}, .width = 3}});
     EXPECT_NEAR(sum(dark), 3 * length + 3.14159 * radius * radius, 1.5);
   }
 }
 
 TEST(Raster, ALineOneSeesThroughIsNotDarkerAtItsCorners) {
-  const auto dark = darkness({Line{.points = {{2, 10}, {10, 10}, {18, 10}},
-                                   .color = {0, 0, 0, 0.5},
-                                   .width = 4}});
+  const auto dark =
+      darkness({plot::Line{.points = {{2, 10}, {10, 10}, {18, 10}},
+                           .color = {0, 0, 0, 0.5},
+                           .width = 4}});
   EXPECT_NEAR(at(dark, 10, 10), 128, 1);
   EXPECT_NEAR(at(dark, 5, 10), 128, 1);
 }
 
 TEST(Raster, ADiscIsRound) {
-  const auto dark = darkness({Disc{.center = {10, 10}, .radius = 5}});
+  const auto dark = darkness({plot::Disc{.center = {10, 10}, .radius = 5}});
   EXPECT_NEAR(sum(dark), 3.14159 * 25, 1);
   EXPECT_EQ(at(dark, 10, 10), 255);
   EXPECT_EQ(at(dark, 6, 6), at(dark, 13, 13));
@@ -72,9 +75,10 @@ TEST(Raster, ADiscIsRound) {
 }
 
 TEST(Raster, TextsAreDrawnWhereTheyShould) {
-  const auto left = darkness({Label{.at = {1, 15}, .text = "l", .size = 14}});
-  const auto right = darkness(
-      {Label{.at = {19, 15}, .text = "l", .size = 14, .align = Align::kRight}});
+  const auto left =
+      darkness({plot::Label{.at = {1, 15}, .text = "l", .size = 14}});
+  const auto right = darkness({plot::Label{
+      .at = {19, 15}, .text = "l", .size = 14, .align = plot::Align::kRight}});
   EXPECT_GT(sum(left), 5);
   EXPECT_NEAR(sum(left), sum(right), 3);
   double left_half = 0;
@@ -87,27 +91,28 @@ TEST(Raster, TextsAreDrawnWhereTheyShould) {
   }
   EXPECT_GT(left_half, 0.99 * 255 * sum(left));
   EXPECT_GT(right_half, 0.99 * 255 * sum(right));
-  EXPECT_NE(darkness({Label{.at = {1, 15}, .text = "a", .size = 14}}),
-            darkness({Label{.at = {1, 15}, .text = "b", .size = 14}}));
+  EXPECT_NE(darkness({plot::Label{.at = {1, 15}, .text = "a", .size = 14}}),
+            darkness({plot::Label{.at = {1, 15}, .text = "b", .size = 14}}));
 }
 
 TEST(Raster, WhatLiesOutsideIsCutOff) {
-  const auto dark =
-      darkness({Line{.points = {{-50, 10}, {90, 10}}, .width = 2},
-                Rectangle{{-9, -9}, 5, 5, kBlack}, Disc{{100, 5}, 9, kBlack},
-                Label{.at = {-30, 300}, .text = "far away"}});
+  const auto dark = darkness(
+      {plot::Line{.points = {{-50, 10}, {90, 10}}, .width = 2},
+       plot::Rectangle{{-9, -9}, 5, 5, kBlack}, plot::Disc{{100, 5}, 9, kBlack},
+       plot::Label{.at = {-30, 300}, .text = "far away"}});
   EXPECT_NEAR(sum(dark), 2 * kSide, 0.1);
 }
 
 TEST(Raster, ThePngHasTheSizeOfTheDrawing) {
-  const PngHeader header = read_png_header(to_png({.width = 31, .height = 17}));
+  const formats::PngHeader header =
+      formats::read_png_header(plot::to_png({.width = 31, .height = 17}));
   EXPECT_EQ(header.width, 31);
   EXPECT_EQ(header.height, 17);
   EXPECT_EQ(header.channels, 3);
 }
 
 TEST(Font, WidthsAddUpAndOddTextsAreNoProblem) {
-  const Font font;
+  const plot::Font font;
   EXPECT_EQ(font.width("", 12), 0);
   EXPECT_NEAR(font.width("00", 12), 2 * font.width("0", 12), 1e-6);
   EXPECT_NEAR(font.width("loss", 24), 2 * font.width("loss", 12), 1e-3);
@@ -120,12 +125,12 @@ TEST(Font, WidthsAddUpAndOddTextsAreNoProblem) {
 }
 
 TEST(Svg, TextsAreTextsAndCannotBreakTheFile) {
-  const std::string svg =
-      to_svg({.width = 5,
-              .height = 6,
-              .shapes = {Label{.text = "a<b>&\"\x01\xff"},
-                         Line{.points = {{1, 2}, {3, 4}}, .width = 2.5},
-                         Disc{.color = {255, 0, 16, 0.5}}, Rectangle{}}});
+  const std::string svg = plot::to_svg(
+      {.width = 5,
+       .height = 6,
+       .shapes = {plot::Label{.text = "a<b>&\"\x01\xff"},
+                  plot::Line{.points = {{1, 2}, {3, 4}}, .width = 2.5},
+                  plot::Disc{.color = {255, 0, 16, 0.5}}, plot::Rectangle{}}});
   EXPECT_NE(svg.find(">a&lt;b&gt;&amp;&quot; \xef\xbf\xbd</text>"),
             std::string::npos);
   EXPECT_NE(svg.find("points=\"1.0,2.0 3.0,4.0 \""), std::string::npos);

@@ -9,14 +9,14 @@
 namespace lockstep {
 namespace {
 
-size_t num_points(const Series::Lines& lines) {
+size_t num_points(const plot::Series::Lines& lines) {
   size_t count = 0;
   for (const auto& line : lines) count += line.size();
   return count;
 }
 
 TEST(Series, FewValuesAreKeptAsTheyAre) {
-  Series series;
+  plot::Series series;
   for (int step = 1; step <= 1000; ++step) series.add(step, std::sin(step));
   const auto lines = series.lines();
   ASSERT_EQ(lines.size(), 1U);
@@ -28,7 +28,7 @@ TEST(Series, FewValuesAreKeptAsTheyAre) {
 }
 
 TEST(Series, AMillionValuesBecomeAFewThatKeepEveryPeak) {
-  Series series;
+  plot::Series series;
   for (int step = 0; step < 1'000'000; ++step) {
     const double peak = step == 123'457 ? 50 : step == 777'777 ? -50 : 0;
     series.add(step, peak + std::sin(step));
@@ -39,7 +39,7 @@ TEST(Series, AMillionValuesBecomeAFewThatKeepEveryPeak) {
   double low = 0;
   double high = 0;
   double before = -1;
-  for (const Point& point : lines.at(0)) {
+  for (const plot::Point& point : lines.at(0)) {
     low = std::min(low, point.y);
     high = std::max(high, point.y);
     EXPECT_LE(before, point.x);
@@ -54,7 +54,7 @@ TEST(Series, AMillionValuesBecomeAFewThatKeepEveryPeak) {
 }
 
 TEST(Series, ValuesThatAreNotFiniteLeaveGaps) {
-  Series series;
+  plot::Series series;
   const std::vector<double> values = {NAN, 1, 2, NAN, INFINITY, 3, -INFINITY};
   for (size_t i = 0; i < values.size(); ++i) series.add(double(i), values[i]);
   const auto lines = series.lines();
@@ -71,7 +71,7 @@ TEST(Series, ValuesThatAreNotFiniteLeaveGaps) {
 }
 
 TEST(Series, KnowsItsPositiveValues) {
-  Series series;
+  plot::Series series;
   EXPECT_FALSE(series.lowest_positive());
   for (const double value : {0.0, 2.0, 1e-7, -3.0, 5.0, double(INFINITY)}) {
     series.add(0, value);
@@ -81,7 +81,7 @@ TEST(Series, KnowsItsPositiveValues) {
 }
 
 TEST(Series, NothingFiniteMeansNoLine) {
-  Series series;
+  plot::Series series;
   EXPECT_TRUE(series.is_empty());
   for (int step = 0; step < 5000; ++step) series.add(step, NAN);
   EXPECT_TRUE(series.lines().empty());
@@ -91,26 +91,26 @@ TEST(Series, NothingFiniteMeansNoLine) {
 }
 
 TEST(Series, SmoothLinesTakeAwayNoiseAndDoNotLag) {
-  Series noisy;
+  plot::Series noisy;
   for (int step = 0; step < 2000; ++step) {
     noisy.add(step, 10 - 0.005 * step + (step % 2 == 0 ? 1 : -1));
   }
   const auto lines = noisy.smooth_lines();
   ASSERT_EQ(lines.size(), 1U);
-  for (const Point& point : lines[0]) {
+  for (const plot::Point& point : lines[0]) {
     const bool is_near_an_end = point.x < 200 || point.x > 1800;
     EXPECT_NEAR(point.y, 10 - 0.005 * point.x, is_near_an_end ? 0.3 : 0.05);
   }
 }
 
 TEST(Series, HugeValuesDoNotOverflow) {
-  Series series;
+  plot::Series series;
   for (int step = 0; step < 3000; ++step) {
     series.add(step, step % 2 == 0 ? 1.7e308 : -1e100);
   }
   EXPECT_EQ(series.num_not_finite(), 1500);
   for (const auto& line : series.smooth_lines()) {
-    for (const Point& point : line) EXPECT_TRUE(std::isfinite(point.y));
+    for (const plot::Point& point : line) EXPECT_TRUE(std::isfinite(point.y));
   }
 }
 

@@ -43,13 +43,15 @@ class Episodes : public ::testing::Test {
     fs::remove_all(folder_.path() / name);
   }
 
-  EpisodeConfig config() const { return {.data_dir = folder_.path()}; }
+  episodes::EpisodeConfig config() const {
+    return {.data_dir = folder_.path()};
+  }
 
   // The message, with the folder as DATA.
   template <typename ErrorKind>
-  std::string error(const EpisodeConfig& wanted) const {
+  std::string error(const episodes::EpisodeConfig& wanted) const {
     try {
-      read_episodes(wanted);
+      episodes::read_episodes(wanted);
     } catch (const ErrorKind& problem) {
       std::string text = problem.what();
       for (size_t at; (at = text.find(folder_.path().string())) != text.npos;) {
@@ -79,7 +81,7 @@ TEST_F(Episodes, AreReadInTheOrderOfTheirNames) {
   write("train/episode_a/images/workspace_000.txt", "");
   write("train/episode_a/actions.csv", actions_text(5));
 
-  const auto episodes = read_episodes(config());
+  const auto episodes = episodes::read_episodes(config());
 
   ASSERT_EQ(episodes.size(), 3U);
   EXPECT_EQ(episodes[0].name, "episode_a");
@@ -87,7 +89,7 @@ TEST_F(Episodes, AreReadInTheOrderOfTheirNames) {
   EXPECT_EQ(episodes[0].sentence, "lift the cup");
   EXPECT_EQ(episodes[0].num_frames(), 3U);
   EXPECT_EQ(episodes[0].actions.size(), 3U);  // Of 5.
-  EXPECT_EQ(episodes[0].actions[2], (Action{2, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(episodes[0].actions[2], (formats::Action{2, 0, 0, 0, 0, 0, 1}));
   EXPECT_EQ(episodes[0].workspace[1],
             folder_.path() / "train/episode_a/images/workspace_001.png");
   EXPECT_EQ(episodes[0].wrist[2],
@@ -103,7 +105,7 @@ TEST_F(Episodes, ImagesAreOrderedByNumberWhateverTheDigits) {
     write(fmt::format("train/episode_a/images/workspace_{}.JPG", i), "");
     write(fmt::format("train/episode_a/images/wrist_{:06}.jpeg", i), "");
   }
-  const auto episodes = read_episodes(config());
+  const auto episodes = episodes::read_episodes(config());
   EXPECT_EQ(episodes[0].workspace[1].filename(), "workspace_2.JPG");
   EXPECT_EQ(episodes[0].workspace[10].filename(), "workspace_11.JPG");
   EXPECT_EQ(episodes[0].wrist[10].filename(), "wrist_000011.jpeg");
@@ -112,9 +114,9 @@ TEST_F(Episodes, ImagesAreOrderedByNumberWhateverTheDigits) {
 TEST_F(Episodes, SentenceMayLieInMetadata) {
   remove("train/episode_a/language_task.txt");
   write("train/episode_a/metadata.json", R"({"language_task": "push it"})");
-  EXPECT_EQ(read_episodes(config())[0].sentence, "push it");
+  EXPECT_EQ(episodes::read_episodes(config())[0].sentence, "push it");
   write("train/episode_a/language_task.txt", "pull it");
-  EXPECT_EQ(read_episodes(config())[0].sentence, "pull it");
+  EXPECT_EQ(episodes::read_episodes(config())[0].sentence, "pull it");
 }
 
 TEST_F(Episodes, WithoutSentenceNameTheFileToWrite) {
@@ -146,9 +148,9 @@ TEST_F(Episodes, WithoutWristViewsSayHowToTrain) {
   EXPECT_EQ(error<ConfigError>(),
             "'DATA/train/episode_a/images' has no images of the wrist camera "
             "(wrist_000.png); set use_wrist_camera: false to train without");
-  EpisodeConfig one = config();
+  episodes::EpisodeConfig one = config();
   one.use_wrist_camera = false;
-  EXPECT_TRUE(read_episodes(one)[0].wrist.empty());
+  EXPECT_TRUE(episodes::read_episodes(one)[0].wrist.empty());
 }
 
 TEST_F(Episodes, RefuseImagesThatDoNotFitTogether) {
@@ -206,7 +208,7 @@ TEST_F(Episodes, RefuseActionsThatDoNotFit) {
 TEST_F(Episodes, OfAMissingSplitNameThoseThatExist) {
   add_episode("test/episode_a", 1);
   write("empty/x", "");
-  EpisodeConfig other = config();
+  episodes::EpisodeConfig other = config();
   other.split = "val";
   EXPECT_EQ(error<ConfigError>(other),
             "data_dir 'DATA' has no split 'val': it has test, train; set "
@@ -234,7 +236,7 @@ TEST_F(Episodes, OfAMissingSplitNameThoseThatExist) {
 TEST_F(Episodes, OfOtherDataSetsNameTheCommandThatConverts) {
   write("robot/meta/info.json", "{}");
   write("libero/libero_10/lift_the_cup_demo.hdf5", "");
-  EpisodeConfig other = config();
+  episodes::EpisodeConfig other = config();
   other.data_dir = (folder_.path() / "robot/").string();
   EXPECT_EQ(error<ConfigError>(other),
             "data_dir 'DATA/robot/' has no split 'train': it is a data set of "
@@ -250,16 +252,16 @@ TEST_F(Episodes, OfOtherDataSetsNameTheCommandThatConverts) {
 }
 
 TEST_F(Episodes, ViewsAreScaledToASquare) {
-  const Image image = testing::test_image(50, 40);
+  const data::Image image = testing::test_image(50, 40);
   const fs::path file = folder_.path() / "a.png";
-  write_png(file, image);
-  const Image view = load_view(file, 28);
-  const Image expected =
-      resize(image, {.width = 28, .height = 28}, Filter::kBicubic);
+  data::write_png(file, image);
+  const data::Image view = episodes::load_view(file, 28);
+  const data::Image expected =
+      data::resize(image, {.width = 28, .height = 28}, data::Filter::kBicubic);
   EXPECT_EQ(view.width, 28);
   EXPECT_EQ(view.height, 28);
   EXPECT_EQ(view.pixels, expected.pixels);
-  EXPECT_THROW(load_view(folder_.path() / "b.png", 28), IoError);
+  EXPECT_THROW(episodes::load_view(folder_.path() / "b.png", 28), IoError);
 }
 
 }  // namespace

@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 using testing::TempDir;
 using torch::Tensor;
 
-EncoderSettings tiny_encoders() {
+atlas::EncoderSettings tiny_encoders() {
   return {.vggt_checkpoint = "vggt_tiny",
           .lang_encoder_name = "llama_tiny",
-          .image_size = vggt_preset("vggt_tiny").image_size};
+          .image_size = vggt::vggt_preset("vggt_tiny").image_size};
 }
 
 void flip_byte(const fs::path& path, int64_t from_end) {
@@ -40,9 +40,10 @@ TEST(FeatureFile, GivesRowsBack) {
   const TempDir temp;
   const fs::path path = temp.path() / "a.safetensors";
   const Tensor points = torch::randn({3, 2, 5}).to(torch::kBFloat16);
-  write_features(path, {{"points", points}, {"pose", torch::ones({3, 2})}});
-  EXPECT_TRUE(is_whole_feature_file(path));
-  const FeatureFile file(path);
+  episodes::write_features(path,
+                           {{"points", points}, {"pose", torch::ones({3, 2})}});
+  EXPECT_TRUE(episodes::is_whole_feature_file(path));
+  const episodes::FeatureFile file(path);
   EXPECT_TRUE(torch::equal(file.row("points", 1), points[1]));
   EXPECT_TRUE(torch::equal(file.all("points"), points));
   EXPECT_TRUE(file.has("pose"));
@@ -52,29 +53,31 @@ TEST(FeatureFile, GivesRowsBack) {
 TEST(FeatureFile, DamageIsSeen) {
   const TempDir temp;
   const fs::path path = temp.path() / "a.safetensors";
-  EXPECT_FALSE(is_whole_feature_file(path));
+  EXPECT_FALSE(episodes::is_whole_feature_file(path));
   const Tensor tokens = torch::randn({40});
-  const auto write = [&] { write_features(path, {{"tokens", tokens}}); };
+  const auto write = [&] {
+    episodes::write_features(path, {{"tokens", tokens}});
+  };
   write();
   const int64_t size = static_cast<int64_t>(fs::file_size(path));
   // Every byte of the numbers, and some of the header.
   for (int64_t at = 1; at < size; at += 7) {
     write();
     flip_byte(path, at);
-    if (!is_whole_feature_file(path)) continue;
+    if (!episodes::is_whole_feature_file(path)) continue;
     // What was hit is a space or a name of the header, and no number.
-    const FeatureFile file(path);
+    const episodes::FeatureFile file(path);
     EXPECT_TRUE(!file.has("tokens") || torch::equal(file.all("tokens"), tokens))
         << at;
   }
   write();
   fs::resize_file(path, fs::file_size(path) - 3);
-  EXPECT_FALSE(is_whole_feature_file(path));
+  EXPECT_FALSE(episodes::is_whole_feature_file(path));
 }
 
 TEST(FrameSource, BuiltinEpisodesHaveOthersToValidate) {
-  const FrameSources sources =
-      open_frames({.data_dir = "builtin:reach:8", .image_size = 28});
+  const episodes::FrameSources sources =
+      episodes::open_frames({.data_dir = "builtin:reach:8", .image_size = 28});
   EXPECT_EQ(sources.train->num_episodes(), 8);
   EXPECT_EQ(sources.validation->num_episodes(), 2);
   EXPECT_NE(sources.train->fingerprint(0), sources.train->fingerprint(1));
@@ -83,30 +86,34 @@ TEST(FrameSource, BuiltinEpisodesHaveOthersToValidate) {
 
 TEST(FrameSource, WithoutAFolderToValidateEpisodesAreHeldBack) {
   const TempDir temp;
-  write_reach(ReachTask({.num_episodes = 20, .num_frames = 2, .image_size = 8}),
-              temp.path());
-  FrameConfig config{
+  episodes::write_reach(
+      episodes::ReachTask(
+          {.num_episodes = 20, .num_frames = 2, .image_size = 8}),
+      temp.path());
+  episodes::FrameConfig config{
       .data_dir = temp.path(), .val_fraction = 0.3, .image_size = 8};
-  FrameSources sources = open_frames(config);
+  episodes::FrameSources sources = episodes::open_frames(config);
   ASSERT_NE(sources.validation, nullptr);
   const int64_t held_back = sources.validation->num_episodes();
   EXPECT_GT(held_back, 0);
   EXPECT_EQ(sources.train->num_episodes() + held_back, 20);
   config.val_split = "";
-  sources = open_frames(config);
+  sources = episodes::open_frames(config);
   EXPECT_EQ(sources.validation, nullptr);
   EXPECT_EQ(sources.train->num_episodes(), 20);
   config.val_split = "test";
-  EXPECT_THROW(open_frames(config), ConfigError);
+  EXPECT_THROW(episodes::open_frames(config), ConfigError);
 }
 
 TEST(FrameSource, AChangedImageHasAnotherFingerprint) {
   const TempDir temp;
-  write_reach(ReachTask({.num_episodes = 2, .num_frames = 2, .image_size = 8}),
-              temp.path());
-  const FrameConfig config{
+  episodes::write_reach(
+      episodes::ReachTask(
+          {.num_episodes = 2, .num_frames = 2, .image_size = 8}),
+      temp.path());
+  const episodes::FrameConfig config{
       .data_dir = temp.path(), .val_split = "", .image_size = 8};
-  const auto source = open_frames(config).train;
+  const auto source = episodes::open_frames(config).train;
   const std::vector<std::string> before = {source->fingerprint(0),
                                            source->fingerprint(1)};
   for (const auto& entry : fs::recursive_directory_iterator(temp.path())) {
@@ -116,36 +123,36 @@ TEST(FrameSource, AChangedImageHasAnotherFingerprint) {
       break;
     }
   }
-  const auto after = open_frames(config).train;
+  const auto after = episodes::open_frames(config).train;
   EXPECT_NE(before[0], after->fingerprint(0));
   EXPECT_EQ(before[1], after->fingerprint(1));
 }
 
 struct Prepared {
-  std::shared_ptr<Encoders> encoders;
-  std::shared_ptr<CachedFrames> frames;
-  std::shared_ptr<FeatureCache> cache;
+  std::shared_ptr<atlas::Encoders> encoders;
+  std::shared_ptr<episodes::CachedFrames> frames;
+  std::shared_ptr<episodes::FeatureCache> cache;
 
-  Prepared(const fs::path& folder, const EncoderSettings& settings) {
-    encoders = std::make_shared<Encoders>(settings);
-    const auto sources =
-        open_frames({.data_dir = "builtin:reach:3",
-                     .image_size = static_cast<int>(settings.image_size)});
-    frames = std::make_shared<CachedFrames>(
-        FrameSetConfig{.source = sources.train, .encoders = encoders});
-    cache = std::make_shared<FeatureCache>(
-        folder, FeatureKeys{.images = encoders->image_key(),
-                            .sentences = encoders->sentence_key()});
+  Prepared(const fs::path& folder, const atlas::EncoderSettings& settings) {
+    encoders = std::make_shared<atlas::Encoders>(settings);
+    const auto sources = episodes::open_frames(
+        {.data_dir = "builtin:reach:3",
+         .image_size = static_cast<int>(settings.image_size)});
+    frames = std::make_shared<episodes::CachedFrames>(episodes::FrameSetConfig{
+        .source = sources.train, .encoders = encoders});
+    cache = std::make_shared<episodes::FeatureCache>(
+        folder, episodes::FeatureKeys{.images = encoders->image_key(),
+                                      .sentences = encoders->sentence_key()});
     frames->use(cache);
   }
 
   // How many entries were missing.
   int64_t fill(const Shard& share = {}) {
-    FeatureWork work({.encoders = encoders,
-                      .cache = cache,
-                      .sets = {frames},
-                      .batch_size = 3},
-                     share);
+    episodes::FeatureWork work({.encoders = encoders,
+                                .cache = cache,
+                                .sets = {frames},
+                                .batch_size = 3},
+                               share);
     for (;;) {
       const CacheProgress now = work.step();
       if (now.done == now.total) return now.total;
@@ -170,29 +177,34 @@ TEST(FeatureCache, CachedFeaturesAreThoseOfTheNets) {
   EXPECT_GT(ready.fill(), 3);
   EXPECT_EQ(ready.fill(), 0);
   const Sample sample = ready.frames->get(9, 0);
-  const ImageFrames images(
-      {.source = open_frames({.data_dir = "builtin:reach:3",
-                              .image_size =
-                                  static_cast<int>(tiny_encoders().image_size)})
+  const episodes::ImageFrames images(
+      {.source = episodes::open_frames({.data_dir = "builtin:reach:3",
+                                        .image_size = static_cast<int>(
+                                            tiny_encoders().image_size)})
                      .train,
        .encoders = ready.encoders});
   const Sample raw = images.get(9, 0);
-  const ViewFeatures seen = ready.encoders->see(raw[0].unsqueeze(0));
-  EXPECT_TRUE(torch::allclose(sample[kTokens], seen.tokens[0], 1e-4, 1e-5));
-  EXPECT_TRUE(torch::allclose(sample[kPose], seen.pose[0], 1e-4, 1e-5));
-  EXPECT_TRUE(torch::allclose(sample[kPoints], seen.points[0], 1e-4, 1e-5));
+  const atlas::ViewFeatures seen = ready.encoders->see(raw[0].unsqueeze(0));
+  EXPECT_TRUE(
+      torch::allclose(sample[episodes::kTokens], seen.tokens[0], 1e-4, 1e-5));
+  EXPECT_TRUE(
+      torch::allclose(sample[episodes::kPose], seen.pose[0], 1e-4, 1e-5));
+  EXPECT_TRUE(
+      torch::allclose(sample[episodes::kPoints], seen.points[0], 1e-4, 1e-5));
   const Tensor hidden = ready.encoders->read(
       raw[1].unsqueeze(0), torch::ones({1, raw[1].size(0)}, torch::kBool));
-  EXPECT_TRUE(torch::allclose(sample[kLanguage], hidden[0], 1e-4, 1e-5));
-  EXPECT_TRUE(torch::equal(sample[kLanguage + 1], raw[2]));
+  EXPECT_TRUE(
+      torch::allclose(sample[episodes::kLanguage], hidden[0], 1e-4, 1e-5));
+  EXPECT_TRUE(torch::equal(sample[episodes::kLanguage + 1], raw[2]));
 }
 
 TEST(FeatureCache, OneViewIsNotTakenForTwo) {
-  const auto encoders = std::make_shared<Encoders>(tiny_encoders());
+  const auto encoders = std::make_shared<atlas::Encoders>(tiny_encoders());
   const auto source =
-      open_frames({.data_dir = "builtin:reach:1", .image_size = 28}).train;
-  const CachedFrames two({.source = source, .encoders = encoders});
-  const CachedFrames one(
+      episodes::open_frames({.data_dir = "builtin:reach:1", .image_size = 28})
+          .train;
+  const episodes::CachedFrames two({.source = source, .encoders = encoders});
+  const episodes::CachedFrames one(
       {.source = source, .encoders = encoders, .use_wrist_camera = false});
   EXPECT_NE(one.fingerprint(0), two.fingerprint(0));
 }
@@ -214,35 +226,36 @@ TEST(FeatureCache, DamagedAndMissingEntriesAreMadeAgain) {
   const int64_t all = ready.fill();
   auto files = entries(temp.path());
   ASSERT_EQ(std::ssize(files), all);
-  const std::string whole = read_file(files[0]);
+  const std::string whole = base::read_file(files[0]);
   flip_byte(files[0], 10);
   fs::remove(files[1]);
   EXPECT_EQ(ready.fill(), 2);
-  EXPECT_EQ(read_file(files[0]), whole);
+  EXPECT_EQ(base::read_file(files[0]), whole);
 }
 
 TEST(FeatureCache, OtherSettingsAndWeightsHaveOtherKeys) {
-  const EncoderSettings usual = tiny_encoders();
-  const Encoders encoders(usual);
+  const atlas::EncoderSettings usual = tiny_encoders();
+  const atlas::Encoders encoders(usual);
   const auto key_of = [&](auto change) {
-    EncoderSettings settings = usual;
+    atlas::EncoderSettings settings = usual;
     change(settings);
-    return Encoders(settings).image_key();
+    return atlas::Encoders(settings).image_key();
   };
-  EXPECT_EQ(encoders.image_key(), key_of([](EncoderSettings&) {}));
+  EXPECT_EQ(encoders.image_key(), key_of([](atlas::EncoderSettings&) {}));
   EXPECT_NE(encoders.image_key(),
-            key_of([](EncoderSettings& s) { s.point_stride = 2; }));
+            key_of([](atlas::EncoderSettings& s) { s.point_stride = 2; }));
+  EXPECT_NE(encoders.image_key(), key_of([](atlas::EncoderSettings& s) {
+              s.encoder_precision = "bf16";
+            }));
   EXPECT_NE(encoders.image_key(),
-            key_of([](EncoderSettings& s) { s.encoder_precision = "bf16"; }));
+            key_of([](atlas::EncoderSettings& s) { s.image_size *= 2; }));
   EXPECT_NE(encoders.image_key(),
-            key_of([](EncoderSettings& s) { s.image_size *= 2; }));
-  EXPECT_NE(encoders.image_key(),
-            key_of([](EncoderSettings& s) { s.use_pointnet = false; }));
+            key_of([](atlas::EncoderSettings& s) { s.use_pointnet = false; }));
 }
 
 // The weights of vggt_tiny as a file of their own.
 void write_tiny_weights(const fs::path& path, double factor) {
-  VisionEncoder encoder({.model = "vggt_tiny"});
+  atlas::VisionEncoder encoder({.model = "vggt_tiny"});
   const auto model = encoder.model();
   Tree tree = Tree::dict();
   for (const auto& item : model->named_parameters()) {
@@ -259,8 +272,8 @@ TEST(VisionEncoder, TakesWeightsOfAFileAndItsSizes) {
   const TempDir temp;
   const fs::path file = temp.path() / "model.safetensors";
   write_tiny_weights(file, 1);
-  VisionEncoder from_file({.model = file.string()});
-  VisionEncoder preset({.model = "vggt_tiny"});
+  atlas::VisionEncoder from_file({.model = file.string()});
+  atlas::VisionEncoder preset({.model = "vggt_tiny"});
   EXPECT_EQ(from_file.sizes().width, preset.sizes().width);
   EXPECT_EQ(from_file.sizes().image_size, preset.sizes().image_size);
   EXPECT_EQ(from_file.sizes().depth, preset.sizes().depth);
@@ -268,15 +281,15 @@ TEST(VisionEncoder, TakesWeightsOfAFileAndItsSizes) {
   EXPECT_EQ(from_file.sizes().dpt_outs, preset.sizes().dpt_outs);
   const int64_t side = preset.sizes().image_size;
   const Tensor images = torch::rand({1, 2, 3, side, side});
-  const VggtGeometry ours = from_file.encode(images);
-  const VggtGeometry theirs = preset.encode(images);
+  const vggt::VggtGeometry ours = from_file.encode(images);
+  const vggt::VggtGeometry theirs = preset.encode(images);
   EXPECT_TRUE(torch::allclose(ours.tokens, theirs.tokens));
   EXPECT_TRUE(torch::allclose(ours.pose, theirs.pose));
 }
 
 TEST(VisionEncoder, AChangedWeightMissesTheCache) {
   const TempDir temp;
-  EncoderSettings settings = tiny_encoders();
+  atlas::EncoderSettings settings = tiny_encoders();
   settings.vggt_checkpoint = (temp.path() / "model.safetensors").string();
   settings.notes = temp.path() / "notes";
   write_tiny_weights(settings.vggt_checkpoint, 1);
@@ -296,7 +309,7 @@ TEST(VisionEncoder, OtherFilesAreRefused) {
   tree["weight"] = torch::ones({2});
   save_safetensors(file, tree);
   try {
-    VisionEncoder encoder({.model = file.string()});
+    atlas::VisionEncoder encoder({.model = file.string()});
     FAIL() << "taken";
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("other.safetensors"),

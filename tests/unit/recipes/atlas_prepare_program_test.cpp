@@ -9,21 +9,24 @@ namespace lockstep {
 namespace {
 
 TEST(PrepareProgram, IsForDataSetsToConvert) {
-  EXPECT_TRUE(is_for_prepare_program({"--from", "libero"}));
-  EXPECT_TRUE(is_for_prepare_program({"--workers", "2", "--input=a"}));
-  EXPECT_FALSE(is_for_prepare_program({"--config", "a.yaml", "--inputs"}));
-  EXPECT_FALSE(is_for_prepare_program({}));
+  EXPECT_TRUE(episodes::is_for_prepare_program({"--from", "libero"}));
+  EXPECT_TRUE(
+      episodes::is_for_prepare_program({"--workers", "2", "--input=a"}));
+  EXPECT_FALSE(
+      episodes::is_for_prepare_program({"--config", "a.yaml", "--inputs"}));
+  EXPECT_FALSE(episodes::is_for_prepare_program({}));
 }
 
 TEST(PrepareProgramDeathTest, IsFoundBesideThisProgramAndTakesItsPlace) {
-  EXPECT_EXIT(become_prepare_program({"--input", "/nowhere", "--output", "a"}),
+  EXPECT_EXIT(episodes::become_prepare_program(
+                  {"--input", "/nowhere", "--output", "a"}),
               ::testing::ExitedWithCode(2),
               "lockstep-prepare: --input '/nowhere' does not exist");
 }
 
 TEST(PrepareProgram, ThatIsMissingIsAnError) {
   setenv("LOCKSTEP_PREPARE", "/nowhere/lockstep-prepare", 1);
-  EXPECT_THROW(become_prepare_program({}), ConfigError);
+  EXPECT_THROW(episodes::become_prepare_program({}), ConfigError);
   unsetenv("LOCKSTEP_PREPARE");
 }
 

@@ -18,20 +18,20 @@ const std::map<std::string, int64_t> kTargets = {{"reach the red disc", 0},
                                                  {"reach the blue disc", 2}};
 
 TEST(ReachTask, IsNamedByDataDir) {
-  EXPECT_EQ(num_reach_episodes("builtin:reach"), 256);
-  EXPECT_EQ(num_reach_episodes("builtin:reach:7"), 7);
-  EXPECT_EQ(num_reach_episodes("./dataset"), std::nullopt);
+  EXPECT_EQ(episodes::num_reach_episodes("builtin:reach"), 256);
+  EXPECT_EQ(episodes::num_reach_episodes("builtin:reach:7"), 7);
+  EXPECT_EQ(episodes::num_reach_episodes("./dataset"), std::nullopt);
   for (const char* wrong : {"builtin:reach:", "builtin:reach:0",
                             "builtin:reach:x", "builtin:reached"}) {
-    EXPECT_THROW(num_reach_episodes(wrong), ConfigError) << wrong;
+    EXPECT_THROW(episodes::num_reach_episodes(wrong), ConfigError) << wrong;
   }
-  EXPECT_THROW(ReachTask({.num_episodes = 0}), ConfigError);
-  EXPECT_THROW(ReachTask({.image_size = 4}), ConfigError);
+  EXPECT_THROW(episodes::ReachTask({.num_episodes = 0}), ConfigError);
+  EXPECT_THROW(episodes::ReachTask({.image_size = 4}), ConfigError);
 }
 
 TEST(ReachTask, IsTheSameEveryTime) {
-  const ReachTask task({.num_episodes = 3});
-  const ReachTask more({.num_episodes = 30, .num_frames = 99});
+  const episodes::ReachTask task({.num_episodes = 3});
+  const episodes::ReachTask more({.num_episodes = 30, .num_frames = 99});
   for (int64_t episode = 0; episode < 3; ++episode) {
     EXPECT_EQ(task.sentence(episode), more.sentence(episode));
     EXPECT_EQ(task.action(episode, 5), more.action(episode, 5));
@@ -42,14 +42,14 @@ TEST(ReachTask, IsTheSameEveryTime) {
 }
 
 TEST(ReachTask, IsAnotherOneInEachSplitSeedEpisodeAndFrame) {
-  const ReachTask task({});
-  const ReachTask val({.split = "val"});
-  const ReachTask seeded({.seed = 1});
+  const episodes::ReachTask task({});
+  const episodes::ReachTask val({.split = "val"});
+  const episodes::ReachTask seeded({.seed = 1});
   std::set<std::string> images;
-  const auto add = [&](const Image& image) {
+  const auto add = [&](const data::Image& image) {
     images.emplace(image.pixels.begin(), image.pixels.end());
   };
-  for (const ReachTask* one : {&task, &val, &seeded}) {
+  for (const episodes::ReachTask* one : {&task, &val, &seeded}) {
     for (int64_t i = 0; i < 4; ++i) {
       add(one->workspace(i, 0));
       add(one->workspace(i, 1));
@@ -60,16 +60,16 @@ TEST(ReachTask, IsAnotherOneInEachSplitSeedEpisodeAndFrame) {
 }
 
 TEST(ReachTask, ActionsAreInRangeAndOfEveryKind) {
-  const ReachTask task({});
+  const episodes::ReachTask task({});
   std::set<std::string> sentences;
   double num_closed = 0;
-  Action low{};
-  Action high{};
+  formats::Action low{};
+  formats::Action high{};
   for (int64_t episode = 0; episode < 256; ++episode) {
     sentences.insert(task.sentence(episode));
     for (int64_t frame = 0; frame < 8; ++frame) {
-      const Action action = task.action(episode, frame);
-      for (size_t i = 0; i < kActionSize; ++i) {
+      const formats::Action action = task.action(episode, frame);
+      for (size_t i = 0; i < formats::kActionSize; ++i) {
         low[i] = std::min(low[i], action[i]);
         high[i] = std::max(high[i], action[i]);
       }
@@ -77,7 +77,7 @@ TEST(ReachTask, ActionsAreInRangeAndOfEveryKind) {
     }
   }
   EXPECT_EQ(sentences.size(), 3U);
-  for (size_t i = 0; i < kActionSize; ++i) {
+  for (size_t i = 0; i < formats::kActionSize; ++i) {
     EXPECT_GE(low[i], -1.1F) << i;
     EXPECT_LE(high[i], 1.1F) << i;
     EXPECT_LT(low[i], -0.1F) << i;
@@ -92,13 +92,13 @@ TEST(ReachTask, ActionsAreInRangeAndOfEveryKind) {
 // size: the images, the sentence and the action tell the same.
 TEST(ReachTask, ActionPointsFromTheGripperToTheNamedDisc) {
   for (const int size : {28, 42, 99, 518}) {
-    const ReachTask task({.num_episodes = 4, .image_size = size});
+    const episodes::ReachTask task({.num_episodes = 4, .image_size = size});
     for (int64_t episode = 0; episode < 4; ++episode) {
       const at::Tensor wrist =
-          to_tensor(task.wrist(episode, 0)).to(torch::kFloat);
+          data::to_tensor(task.wrist(episode, 0)).to(torch::kFloat);
       const int64_t target = kTargets.at(task.sentence(episode));
       const at::Tensor workspace =
-          to_tensor(task.workspace(episode, 0)).to(torch::kFloat);
+          data::to_tensor(task.workspace(episode, 0)).to(torch::kFloat);
       const int64_t other = (target + 1) % 3;
       const int64_t third = (target + 2) % 3;
       const at::Tensor disc = (workspace[target] > workspace[other] + 60) &
@@ -111,7 +111,7 @@ TEST(ReachTask, ActionPointsFromTheGripperToTheNamedDisc) {
           ((workspace - 95).abs() < 12).all(0).nonzero().to(torch::kFloat);
       const at::Tensor gripper = ((grey + 0.5F) / size).mean(0);
       const at::Tensor way = (middle - gripper) / 0.7F;  // y, x
-      const Action action = task.action(episode, 0);
+      const formats::Action action = task.action(episode, 0);
       EXPECT_NEAR(way[1].item<float>(), action[0], 0.06) << size;
       EXPECT_NEAR(way[0].item<float>(), action[1], 0.06) << size;
       // The wrist's camera has the gripper in its middle.
@@ -128,10 +128,11 @@ TEST(ReachTask, ActionPointsFromTheGripperToTheNamedDisc) {
 
 TEST(ReachTask, IsReadBackFromFiles) {
   const testing::TempDir folder;
-  const ReachTask task({.num_episodes = 2, .num_frames = 3, .split = "val"});
-  write_reach(task, folder.path());
+  const episodes::ReachTask task(
+      {.num_episodes = 2, .num_frames = 3, .split = "val"});
+  episodes::write_reach(task, folder.path());
   const auto episodes =
-      read_episodes({.data_dir = folder.path(), .split = "val"});
+      episodes::read_episodes({.data_dir = folder.path(), .split = "val"});
   ASSERT_EQ(episodes.size(), 2U);
   for (size_t i = 0; i < 2; ++i) {
     const auto number = static_cast<int64_t>(i);
@@ -140,13 +141,13 @@ TEST(ReachTask, IsReadBackFromFiles) {
     for (size_t frame = 0; frame < 3; ++frame) {
       const auto at = static_cast<int64_t>(frame);
       EXPECT_EQ(episodes[i].actions[frame], task.action(number, at));
-      EXPECT_EQ(load_view(episodes[i].workspace[frame], 42).pixels,
+      EXPECT_EQ(episodes::load_view(episodes[i].workspace[frame], 42).pixels,
                 task.workspace(number, at).pixels);
-      EXPECT_EQ(load_view(episodes[i].wrist[frame], 42).pixels,
+      EXPECT_EQ(episodes::load_view(episodes[i].wrist[frame], 42).pixels,
                 task.wrist(number, at).pixels);
     }
   }
-  EXPECT_THROW(write_reach(task, folder.path()), IoError);
+  EXPECT_THROW(episodes::write_reach(task, folder.path()), IoError);
 }
 
 struct Frames {
@@ -155,18 +156,18 @@ struct Frames {
 };
 
 // Images of both cameras and, as three more channels, the target.
-Frames frames_of(const ReachTask& task) {
+Frames frames_of(const episodes::ReachTask& task) {
   std::vector<at::Tensor> inputs;
   std::vector<at::Tensor> actions;
-  const ReachConfig& config = task.config();
+  const episodes::ReachConfig& config = task.config();
   for (int64_t episode = 0; episode < config.num_episodes; ++episode) {
     at::Tensor target = torch::zeros({3, config.image_size, config.image_size});
     target[kTargets.at(task.sentence(episode))].fill_(1);
     for (int64_t frame = 0; frame < config.num_frames; ++frame) {
-      inputs.push_back(
-          torch::cat({to_tensor(task.workspace(episode, frame)) / 255.0,
-                      to_tensor(task.wrist(episode, frame)) / 255.0, target}));
-      const Action action = task.action(episode, frame);
+      inputs.push_back(torch::cat(
+          {data::to_tensor(task.workspace(episode, frame)) / 255.0,
+           data::to_tensor(task.wrist(episode, frame)) / 255.0, target}));
+      const formats::Action action = task.action(episode, frame);
       actions.push_back(torch::tensor(at::ArrayRef<float>(action)));
     }
   }
@@ -176,9 +177,9 @@ Frames frames_of(const ReachTask& task) {
 
 TEST(ReachTask, IsLearnedByASmallNet) {
   namespace nn = torch::nn;
-  const Frames train = frames_of(ReachTask({.image_size = 28}));
-  const Frames val = frames_of(
-      ReachTask({.num_episodes = 32, .image_size = 28, .split = "val"}));
+  const Frames train = frames_of(episodes::ReachTask({.image_size = 28}));
+  const Frames val = frames_of(episodes::ReachTask(
+      {.num_episodes = 32, .image_size = 28, .split = "val"}));
   torch::manual_seed(0);
   const auto conv = [](int64_t in, int64_t out) {
     return nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(2).padding(1));

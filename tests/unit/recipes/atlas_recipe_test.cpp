@@ -24,7 +24,7 @@ const Words kSmallAtlas = {"--data_dir=builtin:reach:4",
                            "--geom_output_dim=16",
                            "--dropout=0"};
 
-struct ReadyAtlas : testing::BuiltTask<AtlasRecipe> {
+struct ReadyAtlas : testing::BuiltTask<recipes::AtlasRecipe> {
   explicit ReadyAtlas(const Words& more = {})
       : BuiltTask(testing::with_flags(kSmallAtlas, more)) {
     model->eval();
@@ -40,8 +40,8 @@ struct ReadyAtlas : testing::BuiltTask<AtlasRecipe> {
 };
 
 TEST(AtlasRecipe, HasTheDefaultsOfTheGuide) {
-  AtlasRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::AtlasRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.data_path, "./dataset");
@@ -72,8 +72,8 @@ const std::string kShippedFile =
 
 // On eight processes, as the guide starts it; more steps on fewer.
 TEST(AtlasConfig, AsShippedTheBuiltinTaskReachesItsLearningRate) {
-  AtlasRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::AtlasRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--config=" + kShippedFile, "--no_cache_features"}, {});
   const TrainConfig& config = line.config();
   const int64_t num_samples =
@@ -90,13 +90,14 @@ TEST(AtlasConfig, AsShippedTheBuiltinTaskReachesItsLearningRate) {
 TEST(AtlasConfig, ItsRealLinesAreTheGuidesSettings) {
   std::string real;
   std::string value;
-  for (const std::string& row : split(read_file(kShippedFile), '\n')) {
+  for (const std::string& row :
+       base::split(base::read_file(kShippedFile), '\n')) {
     const size_t mark = row.find("# REAL: ");
     const size_t colon = row.find(": ");
     if (mark != std::string::npos) {
       value = row.substr(mark + 8);
       value = value.substr(0, value.find_first_of(" ,;"));
-    } else if (!value.empty() && !trim(row).starts_with("#")) {
+    } else if (!value.empty() && !base::trim(row).starts_with("#")) {
       real += row.substr(0, colon + 2) + value + "\n";
       value.clear();
     } else {
@@ -104,8 +105,8 @@ TEST(AtlasConfig, ItsRealLinesAreTheGuidesSettings) {
     }
   }
   const TempDir temp;
-  AtlasRecipe from_file;
-  CommandLine line(Purpose::kTrain, from_file);
+  recipes::AtlasRecipe from_file;
+  cli::CommandLine line(Purpose::kTrain, from_file);
   line.parse({"--config=" + temp.write("real.yaml", real)}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.batch_size, 8);
@@ -113,15 +114,15 @@ TEST(AtlasConfig, ItsRealLinesAreTheGuidesSettings) {
   EXPECT_EQ(config.optimization.warmup_steps, 1000);
   EXPECT_EQ(config.val_every, 1000);
   // All of it but the project's name is what the recipe does without any file.
-  AtlasRecipe plain;
-  CommandLine defaults(Purpose::kTrain, plain);
+  recipes::AtlasRecipe plain;
+  cli::CommandLine defaults(Purpose::kTrain, plain);
   defaults.parse({"--wandb_project=atlas-vla"}, {});
   EXPECT_EQ(line.config_text(), defaults.config_text());
 }
 
 TEST(AtlasRecipe, ATokenIsNeverKept) {
-  AtlasRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::AtlasRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--hf_token=hf_secret"}, {});
   EXPECT_EQ(line.config_text().find("hf_secret"), std::string::npos);
 }

@@ -54,7 +54,7 @@ struct BuiltTask {
   }
 
   SomeRecipe recipe;
-  CommandLine line{Purpose::kTrain, recipe};
+  cli::CommandLine line{Purpose::kTrain, recipe};
   std::unique_ptr<Task> task;
   DataSets data;
   std::shared_ptr<torch::nn::Module> model;

@@ -32,7 +32,7 @@ const Words kSmallDit = {"--data_path=builtin:shapes",
                          "--img_size=8"};
 
 // With a model whose weights are all random.
-struct ReadyDit : testing::BuiltTask<DitRecipe> {
+struct ReadyDit : testing::BuiltTask<recipes::DitRecipe> {
   explicit ReadyDit(const Words& more = {})
       : BuiltTask(testing::with_flags(kSmallDit, more)) {
     testing::set_all_random(*model, 0.2);
@@ -40,8 +40,8 @@ struct ReadyDit : testing::BuiltTask<DitRecipe> {
 };
 
 TEST(DitRecipe, HasTheDefaultsOfTheGuide) {
-  DitRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::DitRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.batch_size, 128);
@@ -60,8 +60,8 @@ TEST(DitRecipe, HasTheDefaultsOfTheGuide) {
 }
 
 TEST(DitRecipe, GivenEpochsDecideInPlaceOfTheDefaultSteps) {
-  DitRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::DitRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--epochs=3", "--val_every_epochs=1", "--save_every=5"}, {});
   EXPECT_FALSE(line.config().n_steps);
   EXPECT_FALSE(line.config().val_every);
@@ -118,7 +118,7 @@ TEST(DitRecipe, DrawsASamplingAsAImageAndAFilmPerScale) {
   ASSERT_EQ(files.size(), 4U);
   EXPECT_EQ(files[0].name, "images/step{step}_cfg1.0{weights}.png");
   EXPECT_EQ(files[3].name, "images/step{step}_cfg2.25{weights}.gif");
-  const ImageSize size = size_of_image(files[0].bytes);
+  const data::ImageSize size = data::size_of_image(files[0].bytes);
   EXPECT_EQ(size.width, 100);
   EXPECT_EQ(size.height, 100);
   EXPECT_TRUE(files[1].bytes.starts_with("GIF89a"));
@@ -126,12 +126,12 @@ TEST(DitRecipe, DrawsASamplingAsAImageAndAFilmPerScale) {
 
 // A signal may save between two batches.
 TEST(DitRecipe, SamplesWithAnAverageAndKeepsTheWeights) {
-  testing::BuiltTask<DitRecipe> built(
+  testing::BuiltTask<recipes::DitRecipe> built(
       testing::with_flags(kSmallDit, {"--sample_steps=2"}));
   const World world =
       World::from_environment({.device = DeviceChoice::kCpu}, {});
-  Learner learner(*built.task, world,
-                  {.optimization = built.line.config().optimization});
+  engine::Learner learner(*built.task, world,
+                          {.optimization = built.line.config().optimization});
   {
     const torch::NoGradGuard no_grad;
     for (auto& parameter : learner.model().parameters()) parameter.add_(0.3);
@@ -144,9 +144,9 @@ TEST(DitRecipe, SamplesWithAnAverageAndKeepsTheWeights) {
     return true;
   };
   const auto sampled = [&](const Ema* average) {
-    return *sample_items(built.as<Sampling>(), learner, world,
-                         {.num_items = 4, .batch_size = 2, .average = average},
-                         look);
+    return *engine::sample_items(
+        built.as<Sampling>(), learner, world,
+        {.num_items = 4, .batch_size = 2, .average = average}, look);
   };
   const auto average = sampled(&learner.averages().at(0));
   // The average is the model as it begins: no velocity.
@@ -157,16 +157,16 @@ TEST(DitRecipe, SamplesWithAnAverageAndKeepsTheWeights) {
 
 TEST(DitFlow, TakesAtMostTheAskedFrames) {
   using Steps = std::vector<int64_t>;
-  EXPECT_EQ(frame_steps({.count = 1, .max_frames = 26}), (Steps{0, 1}));
-  EXPECT_EQ(frame_steps({.count = 4, .max_frames = 3}), (Steps{0, 2, 4}));
-  EXPECT_EQ(frame_steps({.count = 5, .max_frames = 3}), (Steps{0, 3, 5}));
-  EXPECT_EQ(frame_steps({.count = 50, .max_frames = 26}).size(), 26U);
+  EXPECT_EQ(dit::frame_steps({.count = 1, .max_frames = 26}), (Steps{0, 1}));
+  EXPECT_EQ(dit::frame_steps({.count = 4, .max_frames = 3}), (Steps{0, 2, 4}));
+  EXPECT_EQ(dit::frame_steps({.count = 5, .max_frames = 3}), (Steps{0, 3, 5}));
+  EXPECT_EQ(dit::frame_steps({.count = 50, .max_frames = 26}).size(), 26U);
 }
 
 TEST(DitGrid, PutsImagesRowByRow) {
   const auto trajectories =
       torch::arange(6, torch::kByte).view({6, 1, 1, 1, 1}) * 10;
-  const Grid grid = make_grid(trajectories, {.columns = 3});
+  const recipes::Grid grid = recipes::make_grid(trajectories, {.columns = 3});
   ASSERT_EQ(grid.frames.sizes(), (std::vector<int64_t>{1, 6, 9, 3}));
   EXPECT_EQ(grid.frames[0][4][7][0].item<int>(), 50);
   EXPECT_EQ(grid.frames[0][1][4][2].item<int>(), 10);
@@ -177,11 +177,13 @@ TEST(DitData, OpensCifar10WithItsTestBatch) {
   const TempDir folder;
   folder.write("data_batch_1.bin", testing::cifar10_binary(0, 30));
   folder.write("test_batch.bin", testing::cifar10_binary(0, 5));
-  const ImageSets sets = open_image_sets(folder.path().string(), 32);
+  const images::ImageSets sets =
+      images::open_image_sets(folder.path().string(), 32);
   EXPECT_EQ(sets.train->size(), 30);
   EXPECT_EQ(sets.validation->size(), 5);
   EXPECT_EQ(sets.num_classes, 10);
-  EXPECT_THROW(open_image_sets(folder.path().string(), 16), ConfigError);
+  EXPECT_THROW(images::open_image_sets(folder.path().string(), 16),
+               ConfigError);
 }
 
 TEST(DitData, HoldsEvery20thImageOfAFolderBack) {
@@ -189,11 +191,12 @@ TEST(DitData, HoldsEvery20thImageOfAFolderBack) {
   for (const char* name : {"cat", "dog"}) {
     std::filesystem::create_directory(folder.path() / name);
     for (int i = 0; i < 20; ++i) {
-      write_png(folder.path() / name / (std::to_string(i) + ".png"),
-                make_image(9, 7, 3));
+      data::write_png(folder.path() / name / (std::to_string(i) + ".png"),
+                      data::make_image(9, 7, 3));
     }
   }
-  const ImageSets sets = open_image_sets(folder.path().string(), 8);
+  const images::ImageSets sets =
+      images::open_image_sets(folder.path().string(), 8);
   EXPECT_EQ(sets.num_classes, 2);
   EXPECT_EQ(sets.train->size(), 38);
   EXPECT_EQ(sets.validation->size(), 2);
@@ -205,20 +208,21 @@ TEST(DitData, FoldersTrainAndValAreWhatTheyAreCalled) {
   const auto write = [&](const std::string& place, int count) {
     std::filesystem::create_directories(folder.path() / place);
     for (int i = 0; i < count; ++i) {
-      write_png(folder.path() / place / (std::to_string(i) + ".png"),
-                make_image(9, 7, 3));
+      data::write_png(folder.path() / place / (std::to_string(i) + ".png"),
+                      data::make_image(9, 7, 3));
     }
   };
   for (const char* name : {"cat", "dog"}) {
     write("train/" + std::string(name), 20);
     write("val/" + std::string(name), 3);
   }
-  const ImageSets sets = open_image_sets(folder.path().string(), 8);
+  const images::ImageSets sets =
+      images::open_image_sets(folder.path().string(), 8);
   EXPECT_EQ(sets.num_classes, 2);
   EXPECT_EQ(sets.train->size(), 40);
   EXPECT_EQ(sets.validation->size(), 6);
   write("val/fish", 1);
-  EXPECT_THROW(open_image_sets(folder.path().string(), 8), ConfigError);
+  EXPECT_THROW(images::open_image_sets(folder.path().string(), 8), ConfigError);
 }
 
 TEST(DitData, SaysWhatIsUsableWhenAPathIsNot) {
@@ -227,7 +231,7 @@ TEST(DitData, SaysWhatIsUsableWhenAPathIsNot) {
        {empty.path().string(), (empty.path() / "absent").string(),
         std::string("builtin:circles")}) {
     try {
-      open_image_sets(path, 32);
+      images::open_image_sets(path, 32);
       ADD_FAILURE() << path;
     } catch (const ConfigError& error) {
       const std::string text = error.what();

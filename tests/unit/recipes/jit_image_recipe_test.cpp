@@ -23,7 +23,7 @@ const Words kSmallJitImage = {"--data_path=builtin:shapes",
                               "--heads=2"};
 
 // With a model whose weights are all random.
-struct ReadyJitImage : testing::BuiltTask<JitRecipe> {
+struct ReadyJitImage : testing::BuiltTask<recipes::JitRecipe> {
   explicit ReadyJitImage(const Words& more = {})
       : BuiltTask(testing::with_flags(kSmallJitImage, more)) {
     testing::set_all_random(*model, 0.2);
@@ -35,8 +35,8 @@ at::Tensor seeds_of(std::vector<int64_t> seeds) {
 }
 
 TEST(JitImageRecipe, TakesTheDefaultsOfThePaper) {
-  JitRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::JitRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--data_path=builtin:shapes"}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.optimization.lr_schedule, "constant");
@@ -50,8 +50,8 @@ TEST(JitImageRecipe, TakesTheDefaultsOfThePaper) {
 }
 
 TEST(JitImageRecipe, KeepsWhatWasGiven) {
-  JitRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::JitRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--data_kind=images", "--lr_schedule=cosine", "--beta2=0.99",
               "--weight_decay=0.1", "--max_grad_norm=2", "--ema_decay=0.5",
               "--use_amp", "--no_drop_last"},
@@ -130,7 +130,7 @@ TEST(JitImageRecipe, DrawsASamplingAsOneImage) {
       sampling.render(torch::zeros({100, 3, 8, 8}, torch::kByte));
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(files[0].name, "images/step{step}_cfg2.9{weights}.png");
-  const ImageSize size = size_of_image(files[0].bytes);
+  const data::ImageSize size = data::size_of_image(files[0].bytes);
   EXPECT_EQ(size.width, 100);
   EXPECT_EQ(size.height, 100);
 }

@@ -16,8 +16,8 @@ namespace {
 using testing::TempDir;
 
 std::string kind_of(const std::string& path) {
-  JitRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::JitRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--data_path=" + path}, {});
   return line.options().value_text("data_kind");
 }
@@ -44,8 +44,8 @@ TEST(JitRecipe, AListOfClassesBesideImagesIsNoText) {
 
 TEST(JitRecipe, KindsHaveDefaultsOfTheirOwn) {
   const auto config_of = [](std::vector<std::string> flags) {
-    JitRecipe recipe;
-    CommandLine line(Purpose::kTrain, recipe);
+    recipes::JitRecipe recipe;
+    cli::CommandLine line(Purpose::kTrain, recipe);
     line.parse(flags, {});
     return line.config().optimization;
   };
@@ -67,8 +67,8 @@ TEST(JitRecipe, KindsHaveDefaultsOfTheirOwn) {
 TEST(JitRecipe, WarmsUpForFiveEpochsUnlessStepsAreGiven) {
   for (const std::string data : {"builtin:text", "builtin:shapes"}) {
     for (const bool gives_steps : {false, true}) {
-      JitRecipe recipe;
-      CommandLine line(Purpose::kTrain, recipe);
+      recipes::JitRecipe recipe;
+      cli::CommandLine line(Purpose::kTrain, recipe);
       std::vector<std::string> flags = {"--data_path=" + data};
       if (gives_steps) flags.push_back("--warmup_steps=3");
       line.parse(flags, {});
@@ -81,29 +81,30 @@ TEST(JitRecipe, WarmsUpForFiveEpochsUnlessStepsAreGiven) {
 
 // Both kinds of data, where they have defaults of their own.
 TEST(JitRecipe, HelpShowsTheDefaultsThatAct) {
-  JitRecipe described;
-  const CommandLine line(Purpose::kTrain, described);
-  const std::string document = to_markdown(line.options());
+  recipes::JitRecipe described;
+  const cli::CommandLine line(Purpose::kTrain, described);
+  const std::string document = config::to_markdown(line.options());
   const auto default_of = [&](const std::string& flag) {
     const size_t row = document.find("| `--" + flag + "`");
     const std::string text =
         document.substr(row, document.find('\n', row) - row);
-    return split(text, '|').at(4);
+    return base::split(text, '|').at(4);
   };
   EXPECT_EQ(default_of("warmup_epochs"), " `5.0` ");
   for (const auto& [data, position] :
        {std::pair("builtin:text", 0), std::pair("builtin:shapes", 1)}) {
-    JitRecipe recipe;
-    CommandLine parsed(Purpose::kTrain, recipe);
+    recipes::JitRecipe recipe;
+    cli::CommandLine parsed(Purpose::kTrain, recipe);
     parsed.parse({std::string("--data_path=") + data}, {});
     for (const std::string name :
          {"lr_schedule", "beta2", "weight_decay", "max_grad_norm"}) {
-      const auto shown = split(default_of(name), ';');
+      const auto shown = base::split(default_of(name), ';');
       ASSERT_EQ(shown.size(), 2U) << name;
-      const auto words = split(trim(shown[position]), ' ');
+      const auto words = base::split(base::trim(shown[position]), ' ');
       const std::string acts = parsed.options().value_text(name);
-      EXPECT_EQ(parse_number(words.back()), parse_number(acts)) << name;
-      if (!parse_number(acts)) {
+      EXPECT_EQ(base::parse_number(words.back()), base::parse_number(acts))
+          << name;
+      if (!base::parse_number(acts)) {
         EXPECT_EQ(words.back(), acts) << name;
       }
     }
@@ -111,8 +112,8 @@ TEST(JitRecipe, HelpShowsTheDefaultsThatAct) {
 }
 
 TEST(JitRecipe, NamesTheDataThatAreNot) {
-  JitRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::JitRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--data_path=builtin:nothing"}, {});
   EXPECT_THROW(recipe.build(line.settings(), Purpose::kTrain), ConfigError);
 }

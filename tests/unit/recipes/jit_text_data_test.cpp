@@ -18,7 +18,7 @@ using testing::TempDir;
 using Ids = std::vector<int64_t>;
 
 // Numbers of three digits, and an end above the vocabulary, as Qwen's.
-class LargeTokenizer final : public Tokenizer {
+class LargeTokenizer final : public text::Tokenizer {
  public:
   std::vector<int64_t> encode(std::string_view text) const override {
     Ids ids;
@@ -31,19 +31,19 @@ class LargeTokenizer final : public Tokenizer {
   std::optional<int64_t> pad() const override { return {}; }
 };
 
-TextPixels bytes_of(int64_t side, std::optional<int64_t> max_tokens = {}) {
-  return {std::make_shared<ByteTokenizer>(),
+jit::TextPixels bytes_of(int64_t side, std::optional<int64_t> max_tokens = {}) {
+  return {std::make_shared<text::ByteTokenizer>(),
           {.image_size = side, .max_tokens = max_tokens}};
 }
 
-std::shared_ptr<const TextPixels> shared_bytes(int64_t side) {
-  return std::make_shared<TextPixels>(bytes_of(side));
+std::shared_ptr<const jit::TextPixels> shared_bytes(int64_t side) {
+  return std::make_shared<jit::TextPixels>(bytes_of(side));
 }
 
 TEST(TextPixels, PutTheLowestDigitIntoRedWhichComesLast) {
-  const TextPixels pixels(std::make_shared<LargeTokenizer>(),
-                          {.image_size = 4});
-  const TextImage image = pixels.draw(Ids{151'645, 66'051});
+  const jit::TextPixels pixels(std::make_shared<LargeTokenizer>(),
+                               {.image_size = 4});
+  const jit::TextImage image = pixels.draw(Ids{151'645, 66'051});
   EXPECT_EQ(image.pixels[0][0][0].item<int>(), 151'645 / 65536);
   EXPECT_EQ(image.pixels[1][0][0].item<int>(), 151'645 / 256 % 256);
   EXPECT_EQ(image.pixels[2][0][0].item<int>(), 151'645 % 256);
@@ -57,8 +57,8 @@ TEST(TextPixels, PutTheLowestDigitIntoRedWhichComesLast) {
 }
 
 TEST(TextPixels, GiveTheTokensBack) {
-  const TextPixels pixels(std::make_shared<LargeTokenizer>(),
-                          {.image_size = 8});
+  const jit::TextPixels pixels(std::make_shared<LargeTokenizer>(),
+                               {.image_size = 8});
   Ids ids;
   for (int64_t i = 0; i < 64; ++i) ids.push_back(i * 2'300);
   EXPECT_EQ(pixels.ids_of(pixels.draw(ids).pixels), ids);
@@ -69,13 +69,13 @@ TEST(TextPixels, GiveTheTokensBack) {
 }
 
 TEST(TextPixels, LeaveWhatPadsOut) {
-  const TextPixels pixels = bytes_of(4);
-  const TextImage image = pixels.draw(Ids{97, 257, 98});
+  const jit::TextPixels pixels = bytes_of(4);
+  const jit::TextImage image = pixels.draw(Ids{97, 257, 98});
   EXPECT_EQ(pixels.ids_of(image.pixels), (Ids{97, 98}));
 }
 
 TEST(TextPixels, EndEveryTextAlsoAtTheLimit) {
-  const TextPixels pixels = bytes_of(2);
+  const jit::TextPixels pixels = bytes_of(2);
   EXPECT_EQ(pixels.encode(""), (Ids{256}));
   EXPECT_EQ(pixels.encode("ab"), (Ids{97, 98, 256}));
   EXPECT_EQ(pixels.encode("abc"), (Ids{97, 98, 99, 256}));
@@ -84,8 +84,8 @@ TEST(TextPixels, EndEveryTextAlsoAtTheLimit) {
 }
 
 TEST(TextPixels, MaxTokensShortensImageAndMaskAlike) {
-  const TextPixels pixels = bytes_of(4, 5);
-  const TextImage image = pixels.draw(pixels.encode("abcdefgh"));
+  const jit::TextPixels pixels = bytes_of(4, 5);
+  const jit::TextImage image = pixels.draw(pixels.encode("abcdefgh"));
   EXPECT_EQ(image.mask.sum().item<int>(), 5);
   EXPECT_EQ(pixels.ids_of(image.pixels), (Ids{97, 98, 99, 100}));
   EXPECT_EQ(image.pixels[2].flatten()[5].item<int>(), 1);  // 257 pads.
@@ -94,21 +94,21 @@ TEST(TextPixels, MaxTokensShortensImageAndMaskAlike) {
 }
 
 TEST(TextData, JoinsPromptAndAnswer) {
-  const TextItem pair{.prompt = "p", .text = "a"};
-  EXPECT_EQ(target_text(pair, {}), "p\na");
-  EXPECT_EQ(target_text({.text = "t"}, {}), "t");
-  const TextShape conditional{.is_conditional = true};
-  EXPECT_EQ(target_text(pair, conditional), "a");
-  EXPECT_EQ(prompt_text("p", conditional), "p");
+  const text::TextItem pair{.prompt = "p", .text = "a"};
+  EXPECT_EQ(texts::target_text(pair, {}), "p\na");
+  EXPECT_EQ(texts::target_text({.text = "t"}, {}), "t");
+  const texts::TextShape conditional{.is_conditional = true};
+  EXPECT_EQ(texts::target_text(pair, conditional), "a");
+  EXPECT_EQ(texts::prompt_text("p", conditional), "p");
   const std::string chat =
       "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a "
       "helpful assistant.<|im_end|>\n<|im_start|>user\np<|im_end|>\n"
       "<|im_start|>assistant\n";
-  EXPECT_EQ(target_text(pair, {.uses_chat_template = true}),
+  EXPECT_EQ(texts::target_text(pair, {.uses_chat_template = true}),
             chat + "a<|im_end|>\n");
-  EXPECT_EQ(
-      prompt_text("p", {.is_conditional = true, .uses_chat_template = true}),
-      chat);
+  EXPECT_EQ(texts::prompt_text(
+                "p", {.is_conditional = true, .uses_chat_template = true}),
+            chat);
 }
 
 TEST(TextData, GivesTextsAsImages) {
@@ -116,13 +116,14 @@ TEST(TextData, GivesTextsAsImages) {
   const std::string path =
       folder.write("a.json", R"([{"prompt": "one", "answer": "two"}])");
   const auto pixels = shared_bytes(4);
-  const auto sample = open_text_sets(path, pixels, {}).train->get(0, 0);
+  const auto sample = texts::open_text_sets(path, pixels, {}).train->get(0, 0);
   ASSERT_EQ(sample.size(), 2U);
   EXPECT_EQ(sample[0].scalar_type(), at::kByte);
   EXPECT_EQ(pixels->tokenizer().decode(pixels->ids_of(sample[0])), "one\ntwo");
   EXPECT_EQ(sample[1].sum().item<int>(), 8);
   const auto pair =
-      open_text_sets(path, pixels, {.is_conditional = true}).train->get(0, 0);
+      texts::open_text_sets(path, pixels, {.is_conditional = true})
+          .train->get(0, 0);
   ASSERT_EQ(pair.size(), 3U);
   EXPECT_EQ(pixels->tokenizer().decode(pixels->ids_of(pair[0])), "two");
   EXPECT_EQ(pixels->tokenizer().decode(pixels->ids_of(pair[2])), "one");
@@ -134,14 +135,14 @@ TEST(TextData, HoldsEvery100thTextBack) {
   for (int i = 0; i < 250; ++i) lines += std::to_string(i) + "\n";
   const std::string path = folder.write("a.txt", lines);
   const auto pixels = shared_bytes(4);
-  const TextSets sets = open_text_sets(path, pixels, {});
+  const texts::TextSets sets = texts::open_text_sets(path, pixels, {});
   EXPECT_EQ(sets.train->size(), 248);
   ASSERT_EQ(sets.validation->size(), 2);
   const auto held = sets.validation->get(1, 0);
   EXPECT_EQ(pixels->tokenizer().decode(pixels->ids_of(held[0])), "199");
   // Too few to hold any back.
   const std::string few = folder.write("few.txt", "a\nb\n");
-  EXPECT_EQ(open_text_sets(few, pixels, {}).validation, nullptr);
+  EXPECT_EQ(texts::open_text_sets(few, pixels, {}).validation, nullptr);
 }
 
 TEST(TextData, TakesTheFolderValBesideTrain) {
@@ -154,9 +155,9 @@ TEST(TextData, TakesTheFolderValBesideTrain) {
   }
   for (const std::string name : {"", "_ft"}) {
     for (const char* end : {"", "/"}) {
-      const TextSets sets =
-          open_text_sets((folder.path() / ("train" + name)).string() + end,
-                         shared_bytes(4), {.is_conditional = true});
+      const texts::TextSets sets = texts::open_text_sets(
+          (folder.path() / ("train" + name)).string() + end, shared_bytes(4),
+          {.is_conditional = true});
       EXPECT_EQ(sets.train->size(), 1);
       EXPECT_EQ(sets.validation->size(), 1);
       EXPECT_EQ(sets.prompts, std::vector<std::string>{"val" + name});
@@ -168,33 +169,35 @@ TEST(TextData, RefusesWhatItCannotUse) {
   const TempDir folder;
   const std::string path = folder.write("a.txt", "alone\n");
   const auto pixels = shared_bytes(4);
-  EXPECT_THROW(open_text_sets(path, pixels, {.is_conditional = true}),
+  EXPECT_THROW(texts::open_text_sets(path, pixels, {.is_conditional = true}),
                ConfigError);
-  EXPECT_THROW(open_text_sets("builtin:words", pixels, {}), ConfigError);
-  EXPECT_THROW(open_text_sets(folder.path() / "none", pixels, {}), ConfigError);
-  EXPECT_THROW(open_text_sets(folder.write("b.json", "[3]"), pixels, {}),
+  EXPECT_THROW(texts::open_text_sets("builtin:words", pixels, {}), ConfigError);
+  EXPECT_THROW(texts::open_text_sets(folder.path() / "none", pixels, {}),
+               ConfigError);
+  EXPECT_THROW(texts::open_text_sets(folder.write("b.json", "[3]"), pixels, {}),
                FormatError);
 }
 
 TEST(GeneratedText, FillsItsRoomWithSentencesOfItsOwn) {
-  const GeneratedTextConfig config{.max_bytes = 255, .seed = 1};
+  const texts::GeneratedTextConfig config{.max_bytes = 255, .seed = 1};
   std::set<std::string> texts;
   for (int64_t i = 0; i < 2'000; ++i) {
-    const std::string text = generated_text(config, i);
+    const std::string text = texts::generated_text(config, i);
     EXPECT_LE(text.size(), 255U);
     EXPECT_GT(text.size(), 180U);
     EXPECT_TRUE(text.ends_with('.')) << text;
     texts.insert(text);
   }
   EXPECT_EQ(texts.size(), 2'000U);
-  EXPECT_EQ(generated_text(config, 7), generated_text(config, 7));
-  EXPECT_NE(generated_text({.seed = 2}, 7), generated_text({.seed = 1}, 7));
+  EXPECT_EQ(texts::generated_text(config, 7), texts::generated_text(config, 7));
+  EXPECT_NE(texts::generated_text({.seed = 2}, 7),
+            texts::generated_text({.seed = 1}, 7));
 }
 
 TEST(GeneratedText, IsASetWithoutFiles) {
   const auto pixels = shared_bytes(16);
-  const TextSets sets =
-      open_text_sets("builtin:text", pixels, {.is_conditional = true});
+  const texts::TextSets sets =
+      texts::open_text_sets("builtin:text", pixels, {.is_conditional = true});
   EXPECT_EQ(sets.train->size(), 400'000);
   const auto sample = sets.train->get(5, 0);
   const auto text = pixels->tokenizer().decode(pixels->ids_of(sample[0]));

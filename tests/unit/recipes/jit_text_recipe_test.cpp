@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 const Words kSmallJitText = {"--img_size=8", "--dim=32", "--depth=2",
                              "--heads=2", "--sample_steps=4"};
 
-struct ReadyJitText : testing::BuiltTask<JitRecipe> {
+struct ReadyJitText : testing::BuiltTask<recipes::JitRecipe> {
   explicit ReadyJitText(const Words& more)
       : BuiltTask(testing::with_flags(kSmallJitText, more)) {}
 
@@ -192,7 +192,7 @@ TEST(JitTextRecipe, WritesTextsAndTheirImages) {
   EXPECT_EQ(files.size(), 6U);
   const auto& file =
       file_named(files, "texts/step{step}{weights}/generated_1.png");
-  const Image image = decode_image(file.bytes);
+  const data::Image image = data::decode_image(file.bytes);
   EXPECT_EQ(image.width, 8);
   // Red is the lowest digit: the first letter.
   EXPECT_EQ(image.pixels[0], sample[0][2][0][0].item<uint8_t>());

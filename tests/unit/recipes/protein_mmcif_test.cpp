@@ -17,7 +17,7 @@ using Atoms = std::vector<testing::AtomLine>;
 
 std::string mmcif_refusal(const std::string& bytes) {
   return testing::refusal<FormatError>(
-      [&] { read_structure(bytes, "folder/1abc.cif"); });
+      [&] { proteins::read_structure(bytes, "folder/1abc.cif"); });
 }
 
 // The mmCIF text without these columns of its atoms.
@@ -25,12 +25,13 @@ std::string without_columns(const Atoms& atoms,
                             const std::set<std::string>& names) {
   std::string result;
   std::vector<bool> is_kept;
-  for (const std::string& line : split(testing::mmcif_text(atoms), '\n')) {
+  for (const std::string& line :
+       base::split(testing::mmcif_text(atoms), '\n')) {
     if (line.starts_with("_atom_site.")) {
       is_kept.push_back(!names.contains(line.substr(11)));
       if (is_kept.back()) result += line + "\n";
     } else if (line.starts_with("ATOM")) {
-      const auto words = split(line, ' ');
+      const auto words = base::split(line, ' ');
       for (size_t i = 0; i < words.size(); ++i) {
         if (is_kept.at(i)) result += words[i] + " ";
       }
@@ -45,7 +46,8 @@ std::string without_columns(const Atoms& atoms,
 // PyMOL writes neither; other programs leave out what they have no value for.
 TEST(Mmcif, ColumnsThatFollowFromOthersMayBeMissing) {
   const Atoms atoms = chain_atoms();
-  const Structure expected = read_structure(testing::mmcif_text(atoms), "x");
+  const proteins::Structure expected =
+      proteins::read_structure(testing::mmcif_text(atoms), "x");
   for (const std::set<std::string>& missing :
        {std::set<std::string>{"auth_seq_id"},
         {"auth_seq_id", "label_asym_id"},
@@ -53,7 +55,8 @@ TEST(Mmcif, ColumnsThatFollowFromOthersMayBeMissing) {
         {"auth_asym_id", "pdbx_PDB_model_num", "pdbx_PDB_ins_code"},
         {"id", "group_PDB", "type_symbol"},
         {"label_alt_id", "occupancy", "B_iso_or_equiv", "auth_seq_id"}}) {
-    const Structure read = read_structure(without_columns(atoms, missing), "x");
+    const proteins::Structure read =
+        proteins::read_structure(without_columns(atoms, missing), "x");
     EXPECT_EQ(read.residue_types, expected.residue_types);
     EXPECT_EQ(read.residue_ids, expected.residue_ids);
     EXPECT_EQ(read.backbone, expected.backbone);
@@ -65,13 +68,13 @@ TEST(Mmcif, AnUnknownNumberOfTheAuthorsIsThatOfTheSequence) {
   const Atoms atoms = chain_atoms();
   const std::string text = testing::mmcif_text(atoms);
   std::string unknown;
-  for (const std::string& line : split(text, '\n')) {
-    auto words = split(line, ' ');
+  for (const std::string& line : base::split(text, '\n')) {
+    auto words = base::split(line, ' ');
     if (line.starts_with("ATOM")) words.at(14) = "?";
-    unknown += join(words, " ") + "\n";
+    unknown += base::join(words, " ") + "\n";
   }
-  EXPECT_EQ(read_structure(unknown, "x").residue_ids,
-            read_structure(text, "x").residue_ids);
+  EXPECT_EQ(proteins::read_structure(unknown, "x").residue_ids,
+            proteins::read_structure(text, "x").residue_ids);
 }
 
 TEST(Mmcif, AMissingColumnIsNamed) {

@@ -20,12 +20,12 @@ using testing::TempDir;
 using Words = std::vector<std::string>;
 
 std::string chain_text(int64_t index, int64_t length) {
-  return testing::pdb_text(testing::atom_lines(generated_chain(
+  return testing::pdb_text(testing::atom_lines(proteins::generated_chain(
       {.min_residues = length, .max_residues = length}, index)));
 }
 
 Words lines_of(const fs::path& path) {
-  Words lines = split(read_file(path), '\n');
+  Words lines = base::split(base::read_file(path), '\n');
   std::erase(lines, "");
   return lines;
 }
@@ -39,7 +39,7 @@ struct Folders {
                    "--output_dir",  output.path().string(),
                    "--num_workers", "2"};
     words.insert(words.end(), more.begin(), more.end());
-    return prepare_protein(words);
+    return proteins::prepare_protein(words);
   }
   Words list(const std::string& name) const {
     return lines_of(output.path() / name);
@@ -67,8 +67,8 @@ TEST(PrepareProtein, WritesFilesAndListsThatTrainingReads) {
   EXPECT_EQ(folders.list("test.txt").size(), 2U);
   EXPECT_TRUE(folders.list("rejected.txt").empty());
   const std::string output = folders.output.path().string();
-  const ProteinSets sets =
-      open_protein_sets({.pdb_path = output, .cache_dir = output});
+  const proteins::ProteinSets sets =
+      proteins::open_protein_sets({.pdb_path = output, .cache_dir = output});
   EXPECT_EQ(sets.train->size(), 16);
   EXPECT_EQ(sets.validation->size(), 2);
   EXPECT_EQ(sets.test->size(), 2);
@@ -93,7 +93,8 @@ TEST(PrepareProtein, GoesOnWhereItWasStopped) {
   EXPECT_NE(text.find("4 used (2 written, 2 were up to date)"),
             std::string::npos)
       << text;
-  EXPECT_EQ(read_protein_file(folders.output.path() / "p2.pt").num_residues(),
+  EXPECT_EQ(proteins::read_protein_file(folders.output.path() / "p2.pt")
+                .num_residues(),
             45);
   EXPECT_FALSE(fs::exists(folders.output.path() / "p3.pt.partial.abcdef"));
 }
@@ -111,7 +112,7 @@ TEST(PrepareProtein, ListsBadAndPoorStructuresWithTheirReasons) {
       "sharp.pdb",
       "REMARK   2 RESOLUTION.    2.50 ANGSTROMS.\n" + chain_text(2, 45));
   auto atoms = testing::atom_lines(
-      generated_chain({.min_residues = 60, .max_residues = 60}, 4));
+      proteins::generated_chain({.min_residues = 60, .max_residues = 60}, 4));
   std::erase_if(atoms, [](const testing::AtomLine& atom) {
     return atom.number == 10 || atom.number == 20 || atom.number == 30;
   });
@@ -141,7 +142,7 @@ TEST(PrepareProtein, ListsBadAndPoorStructuresWithTheirReasons) {
 TEST(PrepareProtein, TakesMmcifFilesOnlyWhenAsked) {
   const Folders folders;
   const auto chain =
-      generated_chain({.min_residues = 45, .max_residues = 45}, 0);
+      proteins::generated_chain({.min_residues = 45, .max_residues = 45}, 0);
   folders.input.write("a.pdb", testing::pdb_text(testing::atom_lines(chain)));
   folders.input.write(
       "b.cif.gz",
@@ -156,14 +157,14 @@ TEST(PrepareProtein, TakesMmcifFilesOnlyWhenAsked) {
 TEST(PrepareProtein, RefusesWrongFlagsAndEmptyFolders) {
   const Folders folders;
   EXPECT_THROW(folders.prepare(), ConfigError);
-  EXPECT_THROW(prepare_protein({"--pdb_dir", "x"}), ConfigError);
+  EXPECT_THROW(proteins::prepare_protein({"--pdb_dir", "x"}), ConfigError);
   EXPECT_THROW(folders.prepare({"--train_ratio", "0.9"}), ConfigError);
   EXPECT_THROW(folders.prepare({"--nonsense", "1"}), ConfigError);
   EXPECT_THROW(folders.prepare({"more"}), ConfigError);
   folders.input.write("x.pdb", "hello");
   EXPECT_THROW(folders.prepare(), ConfigError);
   EXPECT_EQ(folders.list("rejected.txt").size(), 1U);
-  EXPECT_NE(prepare_protein({"--help"}).find("--max_resolution"),
+  EXPECT_NE(proteins::prepare_protein({"--help"}).find("--max_resolution"),
             std::string::npos);
 }
 

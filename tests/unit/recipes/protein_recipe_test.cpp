@@ -28,7 +28,7 @@ const Words kSmallProtein = {"--pdb_path=builtin:protein",
                              "--k_neighbors=5",
                              "--dropout=0"};
 
-struct ReadyProtein : testing::BuiltTask<ProteinRecipe> {
+struct ReadyProtein : testing::BuiltTask<recipes::ProteinRecipe> {
   explicit ReadyProtein(const Words& more = {},
                         Purpose purpose = Purpose::kTrain)
       : BuiltTask(testing::with_flags(kSmallProtein, more), purpose) {
@@ -41,8 +41,8 @@ struct ReadyProtein : testing::BuiltTask<ProteinRecipe> {
 };
 
 TEST(ProteinRecipe, HasTheDefaultsOfTheGuide) {
-  ProteinRecipe recipe;
-  CommandLine line(Purpose::kTrain, recipe);
+  recipes::ProteinRecipe recipe;
+  cli::CommandLine line(Purpose::kTrain, recipe);
   line.parse({"--pdb_path", "data/cache", "--cache_dir", "data/cache"}, {});
   const TrainConfig& config = line.config();
   EXPECT_EQ(config.data_path, "data/cache");
@@ -122,7 +122,7 @@ TEST(ProteinRecipe, RefusesWhatItCannotDo) {
 
 TEST(ProteinRecipe, PredictsAStructure) {
   const TempDir folder;
-  const auto chain = generated_chain({.seed = 5}, 0);
+  const auto chain = proteins::generated_chain({.seed = 5}, 0);
   auto atoms = testing::atom_lines(chain);
   for (auto& atom : atoms) atom.number += 100;
   const auto path = folder.write("1abc.pdb", testing::pdb_text(atoms));
@@ -134,22 +134,23 @@ TEST(ProteinRecipe, PredictsAStructure) {
   EXPECT_EQ(files[0].name, "1abc.tsv");
   EXPECT_EQ(files[1].name, "1abc.json");
   std::vector<std::vector<std::string>> rows;
-  for (const auto& line : split(files[0].bytes, '\n')) {
+  for (const auto& line : base::split(files[0].bytes, '\n')) {
     std::vector<std::string> row;
-    for (const auto& cell : split(line, '\t')) row.emplace_back(cell);
+    for (const auto& cell : base::split(line, '\t')) row.emplace_back(cell);
     rows.push_back(row);
   }
-  const Structure structure = read_structure(path);
+  const proteins::Structure structure = proteins::read_structure(path);
   size_t row = 1;
   for (size_t i = 0; i < structure.residue_types.size(); ++i) {
     bool is_first = true;
-    for (const int64_t fragment : fragments_of(structure.residue_types[i])) {
+    for (const int64_t fragment :
+         protein::fragments_of(structure.residue_types[i])) {
       ASSERT_LT(row, rows.size());
       const auto& cells = rows[row++];
       ASSERT_EQ(cells.size(), 8U);
       EXPECT_EQ(cells[0], std::to_string(101 + i));
       EXPECT_EQ(cells[1], structure.residue_types[i]);
-      EXPECT_EQ(cells[5], fragment_name(fragment));
+      EXPECT_EQ(cells[5], protein::fragment_name(fragment));
       const bool has_chi1 = is_first && !std::isnan(structure.chi1[i]);
       EXPECT_EQ(cells[6].empty(), !has_chi1);
       if (has_chi1) {

@@ -26,8 +26,8 @@ std::string as_mmcif(const Atoms& atoms) { return testing::mmcif_text(atoms); }
 class StructureOf
     : public ::testing::TestWithParam<std::string (*)(const Atoms&)> {
  protected:
-  static Structure read(const Atoms& atoms) {
-    return read_structure(GetParam()(atoms), "folder/1abc.file");
+  static proteins::Structure read(const Atoms& atoms) {
+    return proteins::read_structure(GetParam()(atoms), "folder/1abc.file");
   }
 };
 
@@ -57,8 +57,9 @@ Atoms operator+(Atoms a, const Atoms& b) {
 
 TEST_P(StructureOf, AChainIsThatChain) {
   for (int64_t index = 0; index < 5; ++index) {
-    const Structure expected = generated_structure({.seed = 7}, index);
-    const Structure structure = read(chain_atoms(index));
+    const proteins::Structure expected =
+        proteins::generated_structure({.seed = 7}, index);
+    const proteins::Structure structure = read(chain_atoms(index));
     EXPECT_EQ(structure.residue_types, expected.residue_types);
     EXPECT_EQ(structure.residue_ids, expected.residue_ids);
     EXPECT_EQ(structure.chain, "A");
@@ -103,7 +104,7 @@ TEST_P(StructureOf, OfAlternateResiduesOneCounts) {
     atom.altloc = 'B';
     atom.occupancy = 0.7;
   }
-  const Structure structure =
+  const proteins::Structure structure =
       read(residue_atoms("ALA", 1) + first + second + residue_atoms("VAL", 3));
   EXPECT_EQ(structure.residue_types,
             (std::vector<std::string>{"ALA", "THR", "VAL"}));
@@ -112,7 +113,7 @@ TEST_P(StructureOf, OfAlternateResiduesOneCounts) {
 TEST_P(StructureOf, InsertionCodesAreResiduesOfTheirOwn) {
   Atoms inserted = residue_atoms("SER", 5);
   for (AtomLine& atom : inserted) atom.insertion = 'A';
-  const Structure structure =
+  const proteins::Structure structure =
       read(residue_atoms("ALA", 5) + inserted + residue_atoms("VAL", 6));
   EXPECT_EQ(structure.residue_types,
             (std::vector<std::string>{"ALA", "SER", "VAL"}));
@@ -120,7 +121,7 @@ TEST_P(StructureOf, InsertionCodesAreResiduesOfTheirOwn) {
 }
 
 TEST_P(StructureOf, NumbersMayBeNegative) {
-  const Structure structure =
+  const proteins::Structure structure =
       read(residue_atoms("ALA", -3) + residue_atoms("VAL", 0));
   EXPECT_EQ(structure.residue_ids, (std::vector<std::string>{"-3", "0"}));
 }
@@ -128,7 +129,7 @@ TEST_P(StructureOf, NumbersMayBeNegative) {
 TEST_P(StructureOf, SeveralModelsAreTheFirst) {
   Atoms second = residue_atoms("SER", 1) + residue_atoms("SER", 2);
   for (AtomLine& atom : second) atom.model = 2;
-  const Structure structure =
+  const proteins::Structure structure =
       read(residue_atoms("ALA", 1) + residue_atoms("VAL", 2) + second);
   EXPECT_EQ(structure.residue_types, (std::vector<std::string>{"ALA", "VAL"}));
 }
@@ -146,7 +147,7 @@ TEST_P(StructureOf, OnlyTheFirstChainCounts) {
                    .number = 300,
                    .place = {8, 9, 9},
                    .is_hetero = true}};
-  const Structure structure =
+  const proteins::Structure structure =
       read(residue_atoms("ALA", 1) + other + ligand + water);
   EXPECT_EQ(structure.residue_types, std::vector<std::string>{"ALA"});
   EXPECT_EQ(structure.num_skipped, 1);
@@ -196,8 +197,9 @@ TEST_P(StructureOf, ResiduesThatAreOthersOrIncompleteAreSkipped) {
     incomplete.erase(incomplete.begin() + static_cast<int64_t>(missing));
     Atoms selenium = residue_atoms("MSE", 3);
     for (AtomLine& atom : selenium) atom.is_hetero = true;
-    const Structure structure = read(residue_atoms("ALA", 1) + incomplete +
-                                     selenium + residue_atoms("VAL", 4));
+    const proteins::Structure structure =
+        read(residue_atoms("ALA", 1) + incomplete + selenium +
+             residue_atoms("VAL", 4));
     EXPECT_EQ(structure.residue_types,
               (std::vector<std::string>{"ALA", "VAL"}));
     EXPECT_EQ(structure.num_skipped, 2);
@@ -206,7 +208,7 @@ TEST_P(StructureOf, ResiduesThatAreOthersOrIncompleteAreSkipped) {
 
 TEST_P(StructureOf, HydrogensChangeNothing) {
   Atoms atoms = chain_atoms();
-  const Structure expected = read(atoms);
+  const proteins::Structure expected = read(atoms);
   Atoms with;
   for (const AtomLine& atom : atoms) {
     with.push_back(atom);
@@ -215,7 +217,7 @@ TEST_P(StructureOf, HydrogensChangeNothing) {
     hydrogen.place[2] += 1;
     with.push_back(hydrogen);
   }
-  const Structure structure = read(with);
+  const proteins::Structure structure = read(with);
   EXPECT_EQ(structure.backbone, expected.backbone);
   EXPECT_EQ(structure.residue_types, expected.residue_types);
 }
@@ -226,14 +228,14 @@ TEST_P(StructureOf, AMissingSideChainAtomMeansNoTorsion) {
   oxygen.name = "OG";
   oxygen.place[1] += 1.1;
   atoms.insert(atoms.begin() + 5, oxygen);
-  const Structure structure = read(atoms);
+  const proteins::Structure structure = read(atoms);
   EXPECT_FALSE(std::isnan(structure.chi1[0]));
   EXPECT_TRUE(std::isnan(structure.chi1[1]));
 }
 
 std::string structure_refusal(const std::string& bytes) {
   return testing::refusal<FormatError>(
-      [&] { read_structure(bytes, "folder/1abc.pdb"); });
+      [&] { proteins::read_structure(bytes, "folder/1abc.pdb"); });
 }
 
 TEST_P(StructureOf, ChainsWithoutAResidueThatCountsAreRefusedByName) {
@@ -300,7 +302,7 @@ TEST(Structure, IsToldByItsContentNotByItsName) {
   const testing::TempDir folder;
   const Atoms atoms = chain_atoms();
   const std::string pdb = testing::pdb_text(atoms);
-  const Structure expected = read_structure(pdb, "x");
+  const proteins::Structure expected = proteins::read_structure(pdb, "x");
   const std::string cif = testing::mmcif_text(atoms);
   for (const auto& [name, bytes] :
        std::vector<std::pair<std::string, std::string>>{
@@ -311,7 +313,8 @@ TEST(Structure, IsToldByItsContentNotByItsName) {
            {"b.pdb", cif},
            {"b.cif", testing::gzipped(pdb)},
            {"b.ent.gz", cif}}) {
-    const Structure structure = read_structure(folder.write(name, bytes));
+    const proteins::Structure structure =
+        proteins::read_structure(folder.write(name, bytes));
     EXPECT_EQ(structure.backbone, expected.backbone) << name;
     EXPECT_EQ(structure.name, name.substr(0, 1));
   }
@@ -329,12 +332,12 @@ TEST(Structure, OtherFilesAreRefusedByName) {
         << bytes.substr(0, 20) << text;
   }
   const testing::TempDir folder;
-  EXPECT_THROW(read_structure(folder.path() / "none.pdb"), IoError);
+  EXPECT_THROW(proteins::read_structure(folder.path() / "none.pdb"), IoError);
 }
 
 TEST(Structure, StatesResolutionAndMethod) {
   const Atoms atoms = residue_atoms("ALA", 1);
-  const Structure pdb = read_structure(
+  const proteins::Structure pdb = proteins::read_structure(
       "EXPDTA    X-RAY DIFFRACTION\n"
       "REMARK   2\n"
       "REMARK   2 RESOLUTION.    1.74 ANGSTROMS.\n" +
@@ -345,33 +348,33 @@ TEST(Structure, StatesResolutionAndMethod) {
   const std::string cif = testing::mmcif_text(atoms);
   const std::string head = cif.substr(0, cif.find("loop_"));
   const std::string rest = cif.substr(head.size());
-  const Structure crystal = read_structure(
+  const proteins::Structure crystal = proteins::read_structure(
       head + "_refine.pdbx_refine_id 1\n_refine.ls_d_res_high 2.10\n" + rest,
       "x.cif");
   EXPECT_DOUBLE_EQ(crystal.resolution, 2.1);
-  const Structure microscope = read_structure(
+  const proteins::Structure microscope = proteins::read_structure(
       head + "_em_3d_reconstruction.resolution 3.3\n" + rest, "x.cif");
   EXPECT_DOUBLE_EQ(microscope.resolution, 3.3);
-  EXPECT_EQ(read_structure(cif, "x.cif").resolution, 0);
+  EXPECT_EQ(proteins::read_structure(cif, "x.cif").resolution, 0);
 }
 
 TEST(Structure, NamesLoseTheirEndings) {
-  EXPECT_EQ(structure_name("a/pdb1abc.ent.gz"), "pdb1abc");
-  EXPECT_EQ(structure_name("1abc.CIF"), "1abc");
-  EXPECT_EQ(structure_name("1abc.A.pt"), "1abc.A");
-  EXPECT_EQ(structure_name("1abc"), "1abc");
-  EXPECT_TRUE(is_structure_name("x.PDB.GZ"));
-  EXPECT_TRUE(is_structure_name("x.mmcif"));
-  EXPECT_FALSE(is_structure_name("x.pt"));
-  EXPECT_FALSE(is_structure_name("cif"));
+  EXPECT_EQ(proteins::structure_name("a/pdb1abc.ent.gz"), "pdb1abc");
+  EXPECT_EQ(proteins::structure_name("1abc.CIF"), "1abc");
+  EXPECT_EQ(proteins::structure_name("1abc.A.pt"), "1abc.A");
+  EXPECT_EQ(proteins::structure_name("1abc"), "1abc");
+  EXPECT_TRUE(proteins::is_structure_name("x.PDB.GZ"));
+  EXPECT_TRUE(proteins::is_structure_name("x.mmcif"));
+  EXPECT_FALSE(proteins::is_structure_name("x.pt"));
+  EXPECT_FALSE(proteins::is_structure_name("cif"));
 }
 
 TEST(Structure, CountsBreaksOfTheChain) {
-  Structure structure = generated_structure({.seed = 7}, 0);
-  EXPECT_EQ(count_chain_breaks(structure.backbone, 4.5), 0);
+  proteins::Structure structure = proteins::generated_structure({.seed = 7}, 0);
+  EXPECT_EQ(proteins::count_chain_breaks(structure.backbone, 4.5), 0);
   structure.backbone.erase(structure.backbone.begin() + 60,
                            structure.backbone.begin() + 84);
-  EXPECT_EQ(count_chain_breaks(structure.backbone, 4.5), 1);
+  EXPECT_EQ(proteins::count_chain_breaks(structure.backbone, 4.5), 1);
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ std::string mixed_pdb(int num_atoms, int num_chains) {
 TEST(Structure, ChainsThatTakeTurnsTakeTimeInProportion) {
   const auto seconds = [](int num_atoms, int num_chains) {
     const std::string text = mixed_pdb(num_atoms, num_chains);
-    return testing::cpu_seconds([&] { read_structure(text, "a.pdb"); });
+    return testing::cpu_seconds(
+        [&] { proteins::read_structure(text, "a.pdb"); });
   };
   seconds(1'000, 2);  // What is done once.
   // Four times as many atoms: 4 when linear, 16 when quadratic.
@@ -49,7 +50,7 @@ TEST(Structure, PartsOfAChainAreOneChain) {
   }
   for (const std::string& text :
        {testing::pdb_text(atoms), testing::mmcif_text(atoms)}) {
-    const Structure structure = read_structure(text, "a");
+    const proteins::Structure structure = proteins::read_structure(text, "a");
     EXPECT_EQ(structure.chain, "A");
     EXPECT_EQ(structure.residue_ids, (std::vector<std::string>{"1", "2", "3"}));
   }

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-int64_t nearest_by_search(const Image& mask, int x, int y) {
+int64_t nearest_by_search(const data::Image& mask, int x, int y) {
   int64_t least = -1;
   for (int to_y = 0; to_y < mask.height; ++to_y) {
     for (int to_x = 0; to_x < mask.width; ++to_x) {
@@ -23,8 +23,9 @@ int64_t nearest_by_search(const Image& mask, int x, int y) {
   return least;
 }
 
-Image random_mask(int width, int height, int one_of, std::mt19937& random) {
-  Image mask = make_image(width, height, 1);
+data::Image random_mask(int width, int height, int one_of,
+                        std::mt19937& random) {
+  data::Image mask = data::make_image(width, height, 1);
   for (uint8_t& pixel : mask.pixels) {
     pixel = random() % unsigned(one_of) == 0 ? 1 : 0;
   }
@@ -36,8 +37,8 @@ TEST(ScribbleDistance, IsExact) {
   for (int round = 0; round < 120; ++round) {
     const int width = 1 + static_cast<int>(random() % 40);
     const int height = 1 + static_cast<int>(random() % 40);
-    const Image mask = random_mask(width, height, 2 + round * 5, random);
-    const std::vector<int64_t> squares = squared_distances(mask);
+    const data::Image mask = random_mask(width, height, 2 + round * 5, random);
+    const std::vector<int64_t> squares = voc::squared_distances(mask);
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
         ASSERT_EQ(squares[size_t(y) * size_t(width) + size_t(x)],
@@ -49,11 +50,11 @@ TEST(ScribbleDistance, IsExact) {
 }
 
 TEST(ScribbleDistance, ScribbleMapFallsFromObjectsOn) {
-  Image scribbles = make_image(200, 1, 1);
-  std::fill(scribbles.pixels.begin(), scribbles.pixels.end(), kNoLabel);
+  data::Image scribbles = data::make_image(200, 1, 1);
+  std::fill(scribbles.pixels.begin(), scribbles.pixels.end(), data::kNoLabel);
   scribbles.pixels[0] = 7;
   scribbles.pixels[150] = 0;  // A scribble of the background does not count.
-  const Image map = scribble_distance_map(scribbles, 4);
+  const data::Image map = voc::scribble_distance_map(scribbles, 4);
   EXPECT_EQ(map.pixels[0], 255);
   EXPECT_EQ(map.pixels[1], 253);
   EXPECT_EQ(map.pixels[100], 55);
@@ -63,17 +64,17 @@ TEST(ScribbleDistance, ScribbleMapFallsFromObjectsOn) {
 }
 
 TEST(ScribbleDistance, LevelsAreCutAndNotRounded) {
-  Image scribbles = make_image(4, 1, 1);
+  data::Image scribbles = data::make_image(4, 1, 1);
   scribbles.pixels = {3, 0, 0, 0};
   // sqrt(2.5) * 3 = 4.74
-  EXPECT_EQ(scribble_distance_map(scribbles, 2.5).pixels[3], 255 - 4);
+  EXPECT_EQ(voc::scribble_distance_map(scribbles, 2.5).pixels[3], 255 - 4);
 }
 
 TEST(ScribbleDistance, OutlineMapRisesOnBothSides) {
-  Image labels = make_image(9, 9, 1);
+  data::Image labels = data::make_image(9, 9, 1);
   std::fill(labels.pixels.begin(), labels.pixels.end(), uint8_t{0});
   for (int y = 2; y < 7; ++y) std::fill_n(labels.row(y) + 2, 5, uint8_t{4});
-  const Image map = outline_distance_map(labels, 100);
+  const data::Image map = voc::outline_distance_map(labels, 100);
   EXPECT_EQ(map.row(2)[2], 0);
   EXPECT_EQ(map.row(4)[2], 0);
   EXPECT_EQ(map.row(4)[3], 10);
@@ -83,21 +84,21 @@ TEST(ScribbleDistance, OutlineMapRisesOnBothSides) {
 }
 
 TEST(ScribbleDistance, TheEdgeOfTheImageIsAnOutlineOfObjects) {
-  Image labels = make_image(7, 7, 1);
+  data::Image labels = data::make_image(7, 7, 1);
   std::fill(labels.pixels.begin(), labels.pixels.end(), uint8_t{1});
-  const Image map = outline_distance_map(labels, 100);
+  const data::Image map = voc::outline_distance_map(labels, 100);
   EXPECT_EQ(map.row(3)[0], 0);
   EXPECT_EQ(map.row(3)[3], 30);
 }
 
 TEST(ScribbleDistance, WithoutObjectsAllIsFar) {
-  for (const uint8_t label : {uint8_t{0}, kNoLabel}) {
-    Image labels = make_image(6, 5, 1);
+  for (const uint8_t label : {uint8_t{0}, data::kNoLabel}) {
+    data::Image labels = data::make_image(6, 5, 1);
     std::fill(labels.pixels.begin(), labels.pixels.end(), label);
     const std::vector<uint8_t> zeros(30, 0);
     const std::vector<uint8_t> full(30, 255);
-    EXPECT_EQ(scribble_distance_map(labels, 2.7).pixels, zeros);
-    EXPECT_EQ(outline_distance_map(labels, 403).pixels, full);
+    EXPECT_EQ(voc::scribble_distance_map(labels, 2.7).pixels, zeros);
+    EXPECT_EQ(voc::outline_distance_map(labels, 403).pixels, full);
   }
 }
 

@@ -12,11 +12,11 @@ namespace {
 
 TEST(WindowPlaces, OverlapByAThirdAndEndWithTheLength) {
   using Places = std::vector<int64_t>;
-  EXPECT_EQ(window_positions(465, 465), (Places{0}));
-  EXPECT_EQ(window_positions(466, 465), (Places{0, 1}));
-  EXPECT_EQ(window_positions(775, 465), (Places{0, 310}));
-  EXPECT_EQ(window_positions(776, 465), (Places{0, 310, 311}));
-  EXPECT_EQ(window_positions(1024, 465), (Places{0, 310, 559}));
+  EXPECT_EQ(deeplab::window_positions(465, 465), (Places{0}));
+  EXPECT_EQ(deeplab::window_positions(466, 465), (Places{0, 1}));
+  EXPECT_EQ(deeplab::window_positions(775, 465), (Places{0, 310}));
+  EXPECT_EQ(deeplab::window_positions(776, 465), (Places{0, 310, 311}));
+  EXPECT_EQ(deeplab::window_positions(1024, 465), (Places{0, 310, 559}));
 }
 
 // Logits that are the pixels themselves.
@@ -30,12 +30,12 @@ at::Tensor pixels(const at::Tensor& windows) {
 TEST(Windows, ShowEveryPixelAtItsPlace) {
   torch::manual_seed(1);
   const at::Tensor image = torch::randn({3, 50, 71});
-  const at::Tensor found = segment_by_windows(image, pixels,
-                                              {.window = 30,
-                                               .base_side = 71,
-                                               .scales = {1.0},
-                                               .num_classes = 3,
-                                               .batch_size = 4});
+  const at::Tensor found = deeplab::segment_by_windows(image, pixels,
+                                                       {.window = 30,
+                                                        .base_side = 71,
+                                                        .scales = {1.0},
+                                                        .num_classes = 3,
+                                                        .batch_size = 4});
   EXPECT_TRUE(torch::allclose(found, image.softmax(0), 1e-5, 1e-6));
 }
 
@@ -43,12 +43,12 @@ TEST(Windows, ShowEveryPixelAtItsPlace) {
 TEST(Windows, SurroundSmallImages) {
   torch::manual_seed(2);
   const at::Tensor image = torch::randn({3, 17, 30});
-  const at::Tensor found = segment_by_windows(image, pixels,
-                                              {.window = 30,
-                                               .base_side = 30,
-                                               .scales = {1.0},
-                                               .num_classes = 3,
-                                               .batch_size = 4});
+  const at::Tensor found = deeplab::segment_by_windows(image, pixels,
+                                                       {.window = 30,
+                                                        .base_side = 30,
+                                                        .scales = {1.0},
+                                                        .num_classes = 3,
+                                                        .batch_size = 4});
   EXPECT_TRUE(torch::allclose(found, image.softmax(0), 1e-5, 1e-6));
 }
 
@@ -57,7 +57,7 @@ TEST(Windows, AverageOverTheScales) {
   at::Tensor image = torch::zeros({3, 40, 60});
   image[0].slice(1, 0, 30) = 4;
   image[2].slice(1, 30, 60) = 4;
-  const at::Tensor found = segment_by_windows(
+  const at::Tensor found = deeplab::segment_by_windows(
       image, pixels,
       {.window = 30, .base_side = 60, .num_classes = 3, .batch_size = 4});
   EXPECT_TRUE(torch::allclose(found.sum(0), torch::ones({40, 60}), 1e-4, 1e-5));
@@ -72,7 +72,7 @@ TEST(Confusion, CountsTruthByRowsAndIgnoresWhatHasNone) {
   const at::Tensor truth =
       torch::tensor({{0, 1, 1}, {2, 255, 0}}, torch::kByte);
   const at::Tensor found = torch::tensor({{0, 1, 0}, {1, 2, 0}});
-  const at::Tensor counts = confusion_matrix(truth, found, 4);
+  const at::Tensor counts = deeplab::confusion_matrix(truth, found, 4);
   const at::Tensor expected = torch::tensor(
       {{2, 0, 0, 0}, {1, 1, 0, 0}, {0, 1, 0, 0}, {0, 0, 0, 0}}, torch::kLong);
   EXPECT_TRUE(torch::equal(counts, expected)) << counts;
@@ -81,7 +81,8 @@ TEST(Confusion, CountsTruthByRowsAndIgnoresWhatHasNone) {
 TEST(Confusion, ClassesThatAreNowhereDoNotCount) {
   const at::Tensor counts = torch::tensor(
       {{2, 0, 0, 0}, {1, 1, 0, 0}, {0, 1, 0, 0}, {0, 0, 0, 0}}, torch::kLong);
-  const SegmentationScores scores = segmentation_scores(counts);
+  const deeplab::SegmentationScores scores =
+      deeplab::segmentation_scores(counts);
   ASSERT_EQ(scores.iou_of_class.size(), 4U);
   EXPECT_DOUBLE_EQ(scores.iou_of_class[0], 2.0 / 3);
   EXPECT_DOUBLE_EQ(scores.iou_of_class[1], 1.0 / 3);

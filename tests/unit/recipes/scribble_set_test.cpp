@@ -32,18 +32,19 @@ class VocTree {
           "bmp_ws_train_aug_dataset", "SegmentationClassAug"}) {
       fs::create_directories(folder() / part);
     }
-    const auto train = generated_scribbles(ScribbleMode::kScribblePseudo);
-    const auto truths = generated_truths();
+    const auto train =
+        voc::generated_scribbles(voc::ScribbleMode::kScribblePseudo);
+    const auto truths = voc::generated_truths();
     for (int64_t i = 0; i < 3; ++i) {
-      const LabelledImage item = train->read(i);
+      const voc::LabelledImage item = train->read(i);
       const std::string name = "t" + std::to_string(i);
       write_image(name, item.image);
-      write_png(scribble(name), item.labels);
-      write_png(pseudo(name), item.pseudo);
-      const LabelledImage judged = truths->read(i);
+      data::write_png(scribble(name), item.labels);
+      data::write_png(pseudo(name), item.pseudo);
+      const voc::LabelledImage judged = truths->read(i);
       write_image("v" + std::to_string(i), judged.image);
       write(truth("v" + std::to_string(i)),
-            encode_palette_png(judged.labels, voc_palette()));
+            data::encode_palette_png(judged.labels, data::voc_palette()));
     }
     write(list("train"), "t0\nt1\r\n\nt2\n");
     write(list("val"), "v0\nv1\nv2");
@@ -69,7 +70,7 @@ class VocTree {
     return folder() / "distancemap/scribble/dsmp_lambd_e" / (name + ".png");
   }
 
-  ScribbleDataConfig config(ScribbleMode mode) const {
+  voc::ScribbleDataConfig config(voc::ScribbleMode mode) const {
     return {.dataset_path = temp_.path().string(),
             .mode = mode,
             .augment = {.side = 64}};
@@ -79,7 +80,7 @@ class VocTree {
     std::vector<std::string> words = {"--dataset_path", folder().string(),
                                       "--workers", "2"};
     words.insert(words.end(), more.begin(), more.end());
-    return prepare_scribble(words);
+    return voc::prepare_scribble(words);
   }
 
   void write(const fs::path& path, std::string_view bytes) const {
@@ -87,7 +88,7 @@ class VocTree {
   }
 
  private:
-  void write_image(const std::string& name, const Image& image) const {
+  void write_image(const std::string& name, const data::Image& image) const {
     write(folder() / "JPEGImages" / (name + ".jpg"),
           testing::encode_jpeg(image, testing::JpegKind::kBaseline));
   }
@@ -96,13 +97,16 @@ class VocTree {
 };
 
 TEST(ScribbleSet, ModesHaveTheirNamesAndTheOriginalsDefault) {
-  EXPECT_EQ(scribble_mode("ScribbleOnly"), ScribbleMode::kScribbleOnly);
-  EXPECT_EQ(scribble_mode("PseudoOnly"), ScribbleMode::kPseudoOnly);
-  EXPECT_EQ(scribble_mode("ScribblePseudoDs"), ScribbleMode::kScribblePseudoDs);
-  EXPECT_EQ(scribble_mode("SBD_pesudo_distancemap"),
-            ScribbleMode::kScribblePseudoDsDc);
-  EXPECT_TRUE(contains(refusal<ConfigError>([] { scribble_mode("scribbles"); }),
-                       "ScribblePseudoDsDc"));
+  EXPECT_EQ(voc::scribble_mode("ScribbleOnly"),
+            voc::ScribbleMode::kScribbleOnly);
+  EXPECT_EQ(voc::scribble_mode("PseudoOnly"), voc::ScribbleMode::kPseudoOnly);
+  EXPECT_EQ(voc::scribble_mode("ScribblePseudoDs"),
+            voc::ScribbleMode::kScribblePseudoDs);
+  EXPECT_EQ(voc::scribble_mode("SBD_pesudo_distancemap"),
+            voc::ScribbleMode::kScribblePseudoDsDc);
+  EXPECT_TRUE(
+      contains(refusal<ConfigError>([] { voc::scribble_mode("scribbles"); }),
+               "ScribblePseudoDsDc"));
 }
 
 TEST(ScribbleSet, EveryModeGivesItsMaps) {
@@ -111,8 +115,8 @@ TEST(ScribbleSet, EveryModeGivesItsMaps) {
   for (const char* word :
        {"ScribbleOnly", "PseudoOnly", "ScribblePseudo", "ScribblePseudoDs",
         "ScribblePseudoDc", "ScribblePseudoDsDc"}) {
-    const ScribbleMode mode = scribble_mode(word);
-    const auto train = open_scribble_sets(tree.config(mode)).train;
+    const voc::ScribbleMode mode = voc::scribble_mode(word);
+    const auto train = voc::open_scribble_sets(tree.config(mode)).train;
     ASSERT_EQ(train->size(), 3);
     const Sample sample = train->get(1, 77);
     ASSERT_EQ(sample.size(), 5U);
@@ -121,10 +125,12 @@ TEST(ScribbleSet, EveryModeGivesItsMaps) {
       EXPECT_EQ(sample[i].sizes(), (std::vector<int64_t>{64, 64}));
       EXPECT_EQ(sample[i].scalar_type(), at::kByte);
     }
-    const bool has_both = has_scribbles(mode) && has_pseudo(mode);
+    const bool has_both = voc::has_scribbles(mode) && voc::has_pseudo(mode);
     EXPECT_EQ(sample[2].min().item<int>() != 255, has_both) << word;
-    EXPECT_EQ(sample[3].max().item<int>() != 0, has_scribble_distances(mode));
-    EXPECT_EQ(sample[4].max().item<int>() != 0, has_outline_distances(mode));
+    EXPECT_EQ(sample[3].max().item<int>() != 0,
+              voc::has_scribble_distances(mode));
+    EXPECT_EQ(sample[4].max().item<int>() != 0,
+              voc::has_outline_distances(mode));
   }
 }
 
@@ -132,7 +138,8 @@ TEST(ScribbleSet, PseudoLabelsTakeThePlaceOfScribbles) {
   const VocTree tree;
   fs::remove_all(tree.folder() / "pascal_2012_scribble");
   const auto only =
-      open_scribble_sets(tree.config(ScribbleMode::kPseudoOnly)).train;
+      voc::open_scribble_sets(tree.config(voc::ScribbleMode::kPseudoOnly))
+          .train;
   const Sample sample = only->get(0, 5);
   // Scribbles would leave most pixels without a label.
   EXPECT_LT(sample[1].eq(255).sum().item<int>(), 64 * 64 / 2);
@@ -140,9 +147,9 @@ TEST(ScribbleSet, PseudoLabelsTakeThePlaceOfScribbles) {
 
 TEST(ScribbleSet, DrawsComeFromTheSeedAlone) {
   const VocTree tree;
-  const auto config = tree.config(ScribbleMode::kScribblePseudo);
-  const auto first = open_scribble_sets(config).train;
-  const auto second = open_scribble_sets(config).train;
+  const auto config = tree.config(voc::ScribbleMode::kScribblePseudo);
+  const auto first = voc::open_scribble_sets(config).train;
+  const auto second = voc::open_scribble_sets(config).train;
   const Sample a = first->get(2, 9);
   const Sample b = second->get(2, 9);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i]));
@@ -151,16 +158,16 @@ TEST(ScribbleSet, DrawsComeFromTheSeedAlone) {
 
 TEST(ScribbleSet, ValidatesOnCentresAndEvaluatesWholeImages) {
   const VocTree tree;
-  const auto config = tree.config(ScribbleMode::kScribbleOnly);
-  const auto validation = open_scribble_sets(config).validation;
+  const auto config = tree.config(voc::ScribbleMode::kScribbleOnly);
+  const auto validation = voc::open_scribble_sets(config).validation;
   ASSERT_NE(validation, nullptr);
   ASSERT_EQ(validation->size(), 3);
-  const Image truth = read_label_map(tree.truth("v1"));
+  const data::Image truth = data::read_label_map(tree.truth("v1"));
   const Sample centre = validation->get(1, 0);
   EXPECT_EQ(centre[1][0][0].item<int>(),
             truth.row((truth.height - 64) / 2)[(truth.width - 64) / 2]);
 
-  const auto whole = open_whole_images(config);
+  const auto whole = voc::open_whole_images(config);
   ASSERT_EQ(whole->size(), 3);
   EXPECT_EQ(whole->name(2), "v2");
   std::vector<Sample> samples = {whole->get(0, 0), whole->get(1, 0)};
@@ -184,11 +191,12 @@ TEST(ScribbleSet, ValidatesOnCentresAndEvaluatesWholeImages) {
 
 TEST(ScribbleSet, WithoutTruthsThereIsNoValidation) {
   const VocTree tree;
-  const auto config = tree.config(ScribbleMode::kScribbleOnly);
+  const auto config = tree.config(voc::ScribbleMode::kScribbleOnly);
   fs::remove_all(tree.folder() / "SegmentationClassAug");
-  EXPECT_EQ(open_scribble_sets(config).validation, nullptr);
-  EXPECT_TRUE(contains(refusal<ConfigError>([&] { open_whole_images(config); }),
-                       "SegmentationClassAug"));
+  EXPECT_EQ(voc::open_scribble_sets(config).validation, nullptr);
+  EXPECT_TRUE(
+      contains(refusal<ConfigError>([&] { voc::open_whole_images(config); }),
+               "SegmentationClassAug"));
 }
 
 TEST(ScribbleSet, ListsOfTwoColumnsAreRead) {
@@ -196,48 +204,51 @@ TEST(ScribbleSet, ListsOfTwoColumnsAreRead) {
   tree.write(tree.list("train"),
              "/JPEGImages/t2.jpg /SegmentationClassAug/t2.png\n"
              "/JPEGImages/t0.jpg /SegmentationClassAug/t0.png\n");
-  EXPECT_EQ(open_scribble_sets(tree.config(ScribbleMode::kScribbleOnly))
-                .train->size(),
-            2);
+  EXPECT_EQ(
+      voc::open_scribble_sets(tree.config(voc::ScribbleMode::kScribbleOnly))
+          .train->size(),
+      2);
 }
 
 TEST(ScribbleSet, MissingDataIsNamedWithARemedy) {
   const VocTree tree;
-  const auto failure = [](const ScribbleDataConfig& config) {
-    return refusal<ConfigError>([&] { open_scribble_sets(config); });
+  const auto failure = [](const voc::ScribbleDataConfig& config) {
+    return refusal<ConfigError>([&] { voc::open_scribble_sets(config); });
   };
   const std::string text =
-      failure(tree.config(ScribbleMode::kScribblePseudoDsDc));
+      failure(tree.config(voc::ScribbleMode::kScribblePseudoDsDc));
   EXPECT_TRUE(contains(text, "lockstep prepare scribble --dataset_path '"));
   EXPECT_TRUE(contains(text, "dsmp_lambd_e'")) << text;
   fs::remove(tree.pseudo("t1"));
   const std::string missing =
-      failure(tree.config(ScribbleMode::kScribblePseudo));
+      failure(tree.config(voc::ScribbleMode::kScribblePseudo));
   EXPECT_TRUE(contains(missing, "1 of 3")) << missing;
   EXPECT_TRUE(contains(missing, "t1.png")) << missing;
   EXPECT_TRUE(contains(missing, "--pesudo_path")) << missing;
   EXPECT_TRUE(contains(failure({.dataset_path = "/nowhere"}), "ImageSets"));
   tree.write(tree.list("train"), "\n\n");
-  EXPECT_TRUE(
-      contains(failure(tree.config(ScribbleMode::kScribbleOnly)), "train.txt"));
+  EXPECT_TRUE(contains(failure(tree.config(voc::ScribbleMode::kScribbleOnly)),
+                       "train.txt"));
   fs::remove(tree.list("train"));
-  EXPECT_THROW(open_scribble_sets(tree.config(ScribbleMode::kScribbleOnly)),
-               IoError);
+  EXPECT_THROW(
+      voc::open_scribble_sets(tree.config(voc::ScribbleMode::kScribbleOnly)),
+      IoError);
 }
 
 TEST(ScribbleSet, WrongMapsAreNamedWhenTheyAreRead) {
   const VocTree tree;
   const auto train =
-      open_scribble_sets(tree.config(ScribbleMode::kScribblePseudo)).train;
+      voc::open_scribble_sets(tree.config(voc::ScribbleMode::kScribblePseudo))
+          .train;
   const auto failure = [&train](int64_t index) {
     return refusal<FormatError>([&] { train->get(index, 0); });
   };
-  write_png(tree.pseudo("t0"), make_image(5, 4, 1));
+  data::write_png(tree.pseudo("t0"), data::make_image(5, 4, 1));
   EXPECT_TRUE(contains(failure(0), tree.pseudo("t0").string())) << failure(0);
   EXPECT_TRUE(contains(failure(0), "5 x 4")) << failure(0);
-  Image labels = read_label_map(tree.scribble("t1"));
+  data::Image labels = data::read_label_map(tree.scribble("t1"));
   labels.pixels[7] = 21;
-  write_png(tree.scribble("t1"), labels);
+  data::write_png(tree.scribble("t1"), labels);
   EXPECT_TRUE(contains(failure(1), "label 21")) << failure(1);
   EXPECT_TRUE(contains(failure(1), "--numclasses")) << failure(1);
 }
@@ -247,14 +258,14 @@ TEST(ScribblePrepare, MakesBothKindsOfMaps) {
   const std::string text = tree.prepare();
   EXPECT_TRUE(contains(text, "Made 6 maps")) << text;
   EXPECT_TRUE(contains(text, "maps/s")) << text;
-  EXPECT_EQ(read_label_map(tree.distances("t1")).pixels,
-            scribble_distance_map(read_label_map(tree.scribble("t1")),
-                                  kScribbleLambda)
+  EXPECT_EQ(data::read_label_map(tree.distances("t1")).pixels,
+            voc::scribble_distance_map(
+                data::read_label_map(tree.scribble("t1")), voc::kScribbleLambda)
                 .pixels);
-  EXPECT_EQ(
-      read_label_map(tree.outlines("t2")).pixels,
-      outline_distance_map(read_label_map(tree.pseudo("t2")), kOutlineLambda)
-          .pixels);
+  EXPECT_EQ(data::read_label_map(tree.outlines("t2")).pixels,
+            voc::outline_distance_map(data::read_label_map(tree.pseudo("t2")),
+                                      voc::kOutlineLambda)
+                .pixels);
 }
 
 TEST(ScribblePrepare, GoesOnWhereItWasStopped) {
@@ -267,10 +278,10 @@ TEST(ScribblePrepare, GoesOnWhereItWasStopped) {
   const std::string text = tree.prepare();
   EXPECT_TRUE(contains(text, "Made 1 maps")) << text;
   EXPECT_TRUE(contains(text, "5 were there")) << text;
-  EXPECT_EQ(read_file(tree.distances("t0")), "kept");
+  EXPECT_EQ(base::read_file(tree.distances("t0")), "kept");
   EXPECT_FALSE(fs::exists(tree.outlines("t0").string() + ".partial.abcdef"));
   tree.prepare({"--overwrite"});
-  EXPECT_NE(read_file(tree.distances("t0")), "kept");
+  EXPECT_NE(base::read_file(tree.distances("t0")), "kept");
 }
 
 TEST(ScribblePrepare, RefusesWhatItCannotDo) {
@@ -289,20 +300,21 @@ TEST(ScribblePrepare, RefusesWhatItCannotDo) {
 }
 
 TEST(GeneratedScribbles, AreTheSameEveryTimeAndAgreeWithThemselves) {
-  const auto source = generated_scribbles(ScribbleMode::kScribblePseudoDsDc);
-  ASSERT_EQ(source->size(), kGeneratedToTrain);
+  const auto source =
+      voc::generated_scribbles(voc::ScribbleMode::kScribblePseudoDsDc);
+  ASSERT_EQ(source->size(), voc::kGeneratedToTrain);
   int64_t num_labelled = 0;
   int64_t num_pixels = 0;
   int64_t num_mistakes = 0;
-  std::array<int64_t, kGeneratedClasses> marked = {};
+  std::array<int64_t, voc::kGeneratedClasses> marked = {};
   for (int64_t i = 0; i < source->size(); ++i) {
-    const LabelledImage item = source->read(i);
+    const voc::LabelledImage item = source->read(i);
     EXPECT_EQ(item.image.pixels, source->read(i).image.pixels);
     for (size_t k = 0; k < item.labels.pixels.size(); ++k) {
       const uint8_t label = item.labels.pixels[k];
       ++num_pixels;
-      if (label == kNoLabel) continue;
-      ASSERT_LT(label, kGeneratedClasses);
+      if (label == data::kNoLabel) continue;
+      ASSERT_LT(label, voc::kGeneratedClasses);
       ++num_labelled;
       ++marked[label];
       if (item.pseudo.pixels[k] != label) ++num_mistakes;
@@ -317,25 +329,25 @@ TEST(GeneratedScribbles, AreTheSameEveryTimeAndAgreeWithThemselves) {
 }
 
 TEST(GeneratedScribbles, TruthsHaveEveryClass) {
-  const auto source = generated_truths();
-  std::array<int64_t, kGeneratedClasses> counts = {};
+  const auto source = voc::generated_truths();
+  std::array<int64_t, voc::kGeneratedClasses> counts = {};
   for (int64_t i = 0; i < source->size(); ++i) {
-    const Image labels = source->read(i).labels;
+    const data::Image labels = source->read(i).labels;
     for (const uint8_t label : labels.pixels) ++counts.at(label);
   }
   for (const int64_t count : counts) EXPECT_GT(count, 1000);
 }
 
 TEST(GeneratedScribbles, OpenLikeAFolder) {
-  const ScribbleDataConfig config{.dataset_path = kBuiltinScribble,
-                                  .augment = {.side = 65}};
-  const ScribbleSets sets = open_scribble_sets(config);
+  const voc::ScribbleDataConfig config{.dataset_path = voc::kBuiltinScribble,
+                                       .augment = {.side = 65}};
+  const voc::ScribbleSets sets = voc::open_scribble_sets(config);
   EXPECT_EQ(sets.train->get(3, 1)[4].size(0), 65);
-  EXPECT_EQ(sets.validation->size(), kGeneratedToValidate);
-  EXPECT_EQ(open_whole_images(config)->name(0), "val_0000");
-  EXPECT_THROW(
-      open_scribble_sets({.dataset_path = kBuiltinScribble, .num_classes = 3}),
-      ConfigError);
+  EXPECT_EQ(sets.validation->size(), voc::kGeneratedToValidate);
+  EXPECT_EQ(voc::open_whole_images(config)->name(0), "val_0000");
+  EXPECT_THROW(voc::open_scribble_sets(
+                   {.dataset_path = voc::kBuiltinScribble, .num_classes = 3}),
+               ConfigError);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::vector<std::string> names_in(const Tree& weights) {
 
 std::vector<std::string> found_in(const Tree& file,
                                   const CheckpointLayout& keys = {}) {
-  return names_in(find_weights(file, keys, "a.pt"));
+  return names_in(run::find_weights(file, keys, "a.pt"));
 }
 
 TEST(CheckpointLayout, WeightsAreFoundUnderTheRecipesKeysFirst) {
@@ -72,7 +72,7 @@ TEST(CheckpointLayout, AveragesAreFoundWithAndWithoutDots) {
         std::vector<std::string>{"firstweight", "lastweight", "num_updates"}}) {
     Tree file = Tree::dict();
     file["ema"] = tensors(saved);
-    EXPECT_EQ(names_in(find_average(file, keys, 0, names)), names);
+    EXPECT_EQ(names_in(run::find_average(file, keys, 0, names)), names);
   }
 }
 
@@ -80,14 +80,15 @@ TEST(CheckpointLayout, AnAverageOfAnotherModelIsRefused) {
   const CheckpointLayout keys{.averages = {"ema"}};
   Tree file = Tree::dict();
   file["ema"] = tensors({"firstweight"});
-  const std::string missing = config_error(
-      [&] { find_average(file, keys, 0, {"first.weight", "last.weight"}); });
+  const std::string missing = config_error([&] {
+    run::find_average(file, keys, 0, {"first.weight", "last.weight"});
+  });
   EXPECT_TRUE(contains(missing,
                        "'ema' in the checkpoint has no average of "
                        "last.weight"))
       << missing;
   const std::string none =
-      config_error([&] { find_average(file, keys, 1, {"first.weight"}); });
+      config_error([&] { run::find_average(file, keys, 1, {"first.weight"}); });
   EXPECT_TRUE(contains(none, "holds 0 moving averages")) << none;
 }
 

@@ -39,14 +39,14 @@ class FindCheckpoint : public ::testing::Test {
   }
 
   std::optional<Tree> find(const std::string& resume) {
-    return find_checkpoint(resume, {.folder = folder_.path(), .recipe = "tiny"},
-                           world_, console_);
+    return run::find_checkpoint(
+        resume, {.folder = folder_.path(), .recipe = "tiny"}, world_, console_);
   }
 
   testing::TempDir folder_;
   World world_ = World::from_environment({.device = DeviceChoice::kCpu}, {});
   std::string printed_;
-  Console console_{
+  track::Console console_{
       {},
       {.out = [this](std::string_view text) { printed_ += text; },
        .err = [this](std::string_view text) { printed_ += text; }}};

@@ -22,8 +22,8 @@ using testing::TempDir;
 
 std::string refusal(const fs::path& path, const TrainConfig& config = {}) {
   return config_error([&] {
-    check_folder_place(path);
-    check_folder_is_free(path, config, {});
+    run::check_folder_place(path);
+    run::check_folder_is_free(path, config, {});
   });
 }
 
@@ -45,8 +45,9 @@ TEST(RunFolder, CheckingMakesNothing) {
 
 TEST(RunFolder, AFolderOfAnotherRunIsNeverTaken) {
   const TempDir folder;
-  open_run_folder(folder.path() / "run", {}, {}, "seed: 1\n");
-  EXPECT_EQ(read_file(folder.path() / "run" / kConfigFile), "seed: 1\n");
+  run::open_run_folder(folder.path() / "run", {}, {}, "seed: 1\n");
+  EXPECT_EQ(base::read_file(folder.path() / "run" / run::kConfigFile),
+            "seed: 1\n");
   const std::string text = refusal(folder.path() / "run");
   EXPECT_TRUE(contains(text, (folder.path() / "run").string())) << text;
   EXPECT_TRUE(contains(text, "--resume latest")) << text;
@@ -68,7 +69,7 @@ TEST(RunFolder, CheckpointsAloneAreARunToo) {
 
 TEST(RunFolder, AWordThatIsNoFileIsNotTakenForOne) {
   const TempDir folder;
-  open_run_folder(folder.path(), {}, {}, "");
+  run::open_run_folder(folder.path(), {}, {}, "");
   const std::string text = refusal(folder.path(), {.resume = "lastest"});
   EXPECT_TRUE(contains(text, "--resume lastest: there is no such file"))
       << text;
@@ -78,33 +79,34 @@ TEST(RunFolder, AWordThatIsNoFileIsNotTakenForOne) {
 TEST(RunFolder, BelongsToOneTrainingAtATime) {
   const TempDir folder;
   {
-    const FileDescriptor lock = lock_run_folder(folder.path());
+    const base::FileDescriptor lock = run::lock_run_folder(folder.path());
     const std::string text =
-        config_error([&] { lock_run_folder(folder.path()); });
+        config_error([&] { run::lock_run_folder(folder.path()); });
     EXPECT_TRUE(contains(text, "in use by another training (process " +
                                    std::to_string(getpid()) + " on "))
         << text;
   }
-  EXPECT_TRUE(bool(lock_run_folder(folder.path())));
+  EXPECT_TRUE(bool(run::lock_run_folder(folder.path())));
 }
 
 // It has just got the lock, or the disk is full.
 TEST(RunFolder, ATrainingThatHasNotWrittenItsNameIsSaidToBeUnknown) {
   const TempDir folder;
-  const std::string file = folder.write(kLockFile, "");
-  const FileDescriptor other(open(file.c_str(), O_RDWR));
+  const std::string file = folder.write(run::kLockFile, "");
+  const base::FileDescriptor other(open(file.c_str(), O_RDWR));
   ASSERT_EQ(flock(other.get(), LOCK_EX | LOCK_NB), 0);
   const std::string text =
-      config_error([&] { lock_run_folder(folder.path()); });
+      config_error([&] { run::lock_run_folder(folder.path()); });
   EXPECT_FALSE(contains(text, "()")) << text;
   EXPECT_TRUE(contains(text, "fuser " + file)) << text;
 }
 
 TEST(RunFolder, AnOldNameInTheLockIsReplacedWhole) {
   const TempDir folder;
-  folder.write(kLockFile, "process 1234567890 on a-host-with-a-long-name\n");
-  const FileDescriptor lock = lock_run_folder(folder.path());
-  const std::string name = read_file(folder.path() / kLockFile);
+  folder.write(run::kLockFile,
+               "process 1234567890 on a-host-with-a-long-name\n");
+  const base::FileDescriptor lock = run::lock_run_folder(folder.path());
+  const std::string name = base::read_file(folder.path() / run::kLockFile);
   EXPECT_TRUE(name.starts_with("process " + std::to_string(getpid()))) << name;
   EXPECT_EQ(std::ranges::count(name, '\n'), 1) << name;
 }
@@ -118,30 +120,31 @@ TEST(RunFolder, OverwritingRemovesTheRunAndNothingElse) {
         "loss.png", "my_best_model.pt"}) {
     folder.write(name, "old");
   }
-  open_run_folder(folder.path(), {.overwrite = true}, {}, "new");
+  run::open_run_folder(folder.path(), {.overwrite = true}, {}, "new");
   EXPECT_EQ(files_in(folder.path()),
             (std::vector<std::string>{
                 "checkpoint_step_10.pt.backup", "checkpoint_step_10_good.pt",
                 "config.yaml", "my_best_model.pt", "notes.txt"}));
-  EXPECT_EQ(read_file(folder.path() / "config.yaml"), "new");
+  EXPECT_EQ(base::read_file(folder.path() / "config.yaml"), "new");
 }
 
 TEST(RunFolder, ResumingRemovesNothing) {
   const TempDir folder;
   folder.write("checkpoint_step_10.pt", "old");
   folder.write("metrics.jsonl", "old");
-  open_run_folder(folder.path(), {.resume = "latest"}, {}, "new");
-  EXPECT_EQ(read_file(folder.path() / "checkpoint_step_10.pt"), "old");
-  EXPECT_EQ(read_file(folder.path() / "metrics.jsonl"), "old");
+  run::open_run_folder(folder.path(), {.resume = "latest"}, {}, "new");
+  EXPECT_EQ(base::read_file(folder.path() / "checkpoint_step_10.pt"), "old");
+  EXPECT_EQ(base::read_file(folder.path() / "metrics.jsonl"), "old");
 }
 
 TEST(RunFolder, OpeningRemovesWhatKilledWritersLeft) {
   const TempDir folder;
   folder.write("checkpoint_step_3.pt", "whole");
   folder.write("checkpoint_step_4.pt.partial.a1B2c3", "half");
-  open_run_folder(folder.path(), {.resume = "latest"}, {}, "new");
-  EXPECT_EQ(files_in(folder.path()),
-            (std::vector<std::string>{"checkpoint_step_3.pt", kConfigFile}));
+  run::open_run_folder(folder.path(), {.resume = "latest"}, {}, "new");
+  EXPECT_EQ(
+      files_in(folder.path()),
+      (std::vector<std::string>{"checkpoint_step_3.pt", run::kConfigFile}));
 }
 
 TEST(RunFolder, AFileInTheWayIsNamed) {
@@ -159,17 +162,18 @@ TEST(RunFolder, AFileInTheWayIsNamed) {
 // Root may write everywhere but not here.
 TEST(RunFolder, APlaceThatCannotBeWrittenIsAnError) {
   const std::string text = config_error([] {
-    check_folder_place("/proc/run");
-    open_run_folder("/proc/run", {}, {}, "");
+    run::check_folder_place("/proc/run");
+    run::open_run_folder("/proc/run", {}, {}, "");
   });
   EXPECT_TRUE(contains(text, "--save_dir /proc/run")) << text;
 }
 
 TEST(RunFolder, FileNamesTakeStepAndEpoch) {
-  EXPECT_EQ(file_name("checkpoint_step_{step}.pt", 120, 3),
+  EXPECT_EQ(engine::file_name("checkpoint_step_{step}.pt", 120, 3),
             "checkpoint_step_120.pt");
-  EXPECT_EQ(file_name("e{epoch}/s{step}_{step}.png", 7, 2), "e2/s7_7.png");
-  EXPECT_EQ(file_name("best.pt", 7, 2), "best.pt");
+  EXPECT_EQ(engine::file_name("e{epoch}/s{step}_{step}.png", 7, 2),
+            "e2/s7_7.png");
+  EXPECT_EQ(engine::file_name("best.pt", 7, 2), "best.pt");
 }
 
 }  // namespace

@@ -10,21 +10,21 @@ namespace {
 
 using testing::contains;
 
-FailedSave failed(bool has_older) {
+run::FailedSave failed(bool has_older) {
   return {.path = "run/checkpoint_step_4.pt",
           .error = "No space left on device",
           .has_older = has_older};
 }
 
 TEST(SaveFailures, SayWhatIsLeftAndNeverThatOlderOnesStayWhenThereAreNone) {
-  SaveFailures failures;
+  run::SaveFailures failures;
   const std::string none = failures.note_failed(failed(false));
   EXPECT_TRUE(contains(none,
                        "run/checkpoint_step_4.pt was not written: No "
                        "space left on device; the run has no checkpoint"))
       << none;
   EXPECT_FALSE(contains(none, "older")) << none;
-  EXPECT_TRUE(contains(SaveFailures().note_failed(failed(true)),
+  EXPECT_TRUE(contains(run::SaveFailures().note_failed(failed(true)),
                        "the older checkpoints stay"));
   failures.note_saved(6);
   EXPECT_TRUE(contains(failures.note_failed(failed(true)),
@@ -32,7 +32,7 @@ TEST(SaveFailures, SayWhatIsLeftAndNeverThatOlderOnesStayWhenThereAreNone) {
 }
 
 TEST(SaveFailures, ThreeInARowAreSaidLoudly) {
-  SaveFailures failures;
+  run::SaveFailures failures;
   for (int i = 0; i < 2; ++i) {
     EXPECT_FALSE(contains(failures.note_failed(failed(false)), "SAVES"));
   }
@@ -44,7 +44,7 @@ TEST(SaveFailures, ThreeInARowAreSaidLoudly) {
 }
 
 TEST(SaveFailures, ThreeInARowEndARunThatRequiresSaves) {
-  SaveFailures failures;
+  run::SaveFailures failures;
   for (int i = 0; i < 2; ++i) {
     failures.note_failed(failed(true));
     EXPECT_NO_THROW(failures.require_saves("run"));

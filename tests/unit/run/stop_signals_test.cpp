@@ -8,27 +8,27 @@ namespace lockstep {
 namespace {
 
 TEST(StopSignals, ASaveIsTakenOnce) {
-  StopSignals signals;
-  EXPECT_EQ(signals.take(), StopRequest::kNone);
+  run::StopSignals signals;
+  EXPECT_EQ(signals.take(), run::StopRequest::kNone);
   raise(SIGUSR1);
-  EXPECT_EQ(signals.take(), StopRequest::kSave);
-  EXPECT_EQ(signals.take(), StopRequest::kNone);
+  EXPECT_EQ(signals.take(), run::StopRequest::kSave);
+  EXPECT_EQ(signals.take(), run::StopRequest::kNone);
 }
 
 TEST(StopSignals, TheStrongestStopCountsAndStays) {
-  StopSignals signals;
+  run::StopSignals signals;
   signals.arm({});
   raise(SIGINT);
   raise(SIGTERM);
   raise(SIGUSR1);
-  EXPECT_EQ(signals.take(), StopRequest::kTerminate);
-  EXPECT_EQ(signals.take(), StopRequest::kTerminate);
+  EXPECT_EQ(signals.take(), run::StopRequest::kTerminate);
+  EXPECT_EQ(signals.take(), run::StopRequest::kTerminate);
 }
 
 TEST(StopSignals, ASecondInterruptEndsTheProcess) {
   EXPECT_EXIT(
       {
-        StopSignals signals;
+        run::StopSignals signals;
         signals.arm({});
         raise(SIGINT);
         raise(SIGINT);
@@ -39,20 +39,20 @@ TEST(StopSignals, ASecondInterruptEndsTheProcess) {
 TEST(StopSignals, BeforeTheyAreArmedStopsEndTheProcess) {
   EXPECT_EXIT(
       {
-        const StopSignals signals;
+        const run::StopSignals signals;
         raise(SIGTERM);
       },
       ::testing::KilledBySignal(SIGTERM), "");
 }
 
 TEST(StopSignals, EveryStopHasItsExitCode) {
-  EXPECT_EQ(exit_code_of(StopRequest::kNone), 0);
-  EXPECT_EQ(exit_code_of(StopRequest::kSave), 0);
-  EXPECT_EQ(exit_code_of(StopRequest::kHangUp), 129);
-  EXPECT_EQ(exit_code_of(StopRequest::kInterrupt), 130);
-  EXPECT_EQ(exit_code_of(StopRequest::kTerminate), 143);
-  EXPECT_FALSE(is_stop(StopRequest::kSave));
-  EXPECT_TRUE(is_stop(StopRequest::kHangUp));
+  EXPECT_EQ(run::exit_code_of(run::StopRequest::kNone), 0);
+  EXPECT_EQ(run::exit_code_of(run::StopRequest::kSave), 0);
+  EXPECT_EQ(run::exit_code_of(run::StopRequest::kHangUp), 129);
+  EXPECT_EQ(run::exit_code_of(run::StopRequest::kInterrupt), 130);
+  EXPECT_EQ(run::exit_code_of(run::StopRequest::kTerminate), 143);
+  EXPECT_FALSE(run::is_stop(run::StopRequest::kSave));
+  EXPECT_TRUE(run::is_stop(run::StopRequest::kHangUp));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ TEST(Autocast, RunsProductsInTheTypeUntilItsEnd) {
   const auto before = at::autocast::get_autocast_dtype(kCpu);
   EXPECT_EQ(product_dtype(), torch::kFloat);
   {
-    const Autocast half(kCpu, torch::kHalf);
+    const tensor::Autocast half(kCpu, torch::kHalf);
     EXPECT_EQ(product_dtype(), torch::kHalf);
   }
   EXPECT_EQ(product_dtype(), torch::kFloat);
@@ -25,17 +25,17 @@ TEST(Autocast, RunsProductsInTheTypeUntilItsEnd) {
 }
 
 TEST(Autocast, NestsAndRestores) {
-  const Autocast outer(kCpu, torch::kBFloat16);
+  const tensor::Autocast outer(kCpu, torch::kBFloat16);
   {
-    const Autocast inner(kCpu, torch::kHalf);
+    const tensor::Autocast inner(kCpu, torch::kHalf);
     EXPECT_EQ(product_dtype(), torch::kHalf);
     {
-      const Autocast off(kCpu, torch::kFloat);
+      const tensor::Autocast off(kCpu, torch::kFloat);
       EXPECT_EQ(product_dtype(), torch::kFloat);
-      const Autocast nothing(kCpu, std::nullopt);
+      const tensor::Autocast nothing(kCpu, std::nullopt);
       EXPECT_EQ(product_dtype(), torch::kFloat);
     }
-    const Autocast nothing(kCpu, std::nullopt);
+    const tensor::Autocast nothing(kCpu, std::nullopt);
     EXPECT_EQ(product_dtype(), torch::kHalf);
   }
   EXPECT_EQ(product_dtype(), torch::kBFloat16);
@@ -43,7 +43,7 @@ TEST(Autocast, NestsAndRestores) {
 
 TEST(Autocast, IsRestoredWhenAnErrorLeavesTheScope) {
   try {
-    const Autocast half(kCpu, torch::kBFloat16);
+    const tensor::Autocast half(kCpu, torch::kBFloat16);
     throw std::runtime_error("left");
   } catch (const std::runtime_error&) {
     EXPECT_FALSE(at::autocast::is_autocast_enabled(kCpu));
@@ -54,8 +54,8 @@ TEST(Autocast, CastsOfWeightsDoNotOutliveTheOutermostScope) {
   auto weight = torch::ones({2, 2}, torch::requires_grad());
   const auto x = torch::ones({2, 2});
   const auto product = [&] {
-    const Autocast outer(kCpu, torch::kBFloat16);
-    const Autocast inner(kCpu, torch::kBFloat16);
+    const tensor::Autocast outer(kCpu, torch::kBFloat16);
+    const tensor::Autocast inner(kCpu, torch::kBFloat16);
     return torch::mm(x, weight)[0][0].item<float>();
   };
   EXPECT_EQ(product(), 2);
@@ -70,7 +70,7 @@ TEST(Autocast, BackwardRunsOutside) {
   auto weight = torch::ones({2, 2}, torch::requires_grad());
   torch::Tensor loss;
   {
-    const Autocast half(kCpu, torch::kBFloat16);
+    const tensor::Autocast half(kCpu, torch::kBFloat16);
     loss = torch::mm(torch::ones({2, 2}), weight).sum();
   }
   loss.backward();

@@ -6,7 +6,7 @@ namespace lockstep {
 namespace {
 
 TEST(CudaDriver, AnOldDriverIsNamedWithTheVersionNeeded) {
-  const std::string text = driver_too_old_message(
+  const std::string text = tensor::driver_too_old_message(
       {.num_devices = 2, .version = 12040, .problem = ""}, 13000);
   EXPECT_NE(text.find("supports CUDA 12.4"), std::string::npos) << text;
   EXPECT_NE(text.find("needs CUDA 13.0"), std::string::npos) << text;
@@ -14,10 +14,10 @@ TEST(CudaDriver, AnOldDriverIsNamedWithTheVersionNeeded) {
 }
 
 TEST(CudaDriver, OneOfTheSameMajorVersionWillDo) {
-  EXPECT_EQ(driver_too_old_message(
+  EXPECT_EQ(tensor::driver_too_old_message(
                 {.num_devices = 1, .version = 13000, .problem = ""}, 13000),
             "");
-  EXPECT_EQ(driver_too_old_message(
+  EXPECT_EQ(tensor::driver_too_old_message(
                 {.num_devices = 1, .version = 13000, .problem = ""}, 13020),
             "");
 }

@@ -14,16 +14,16 @@ namespace lockstep {
 namespace {
 
 TEST(Device, TheCpuCanAlwaysBeChosen) {
-  EXPECT_TRUE(take_device(DeviceChoice::kCpu, 5, {}).is_cpu());
+  EXPECT_TRUE(tensor::take_device(DeviceChoice::kCpu, 5, {}).is_cpu());
 }
 
 TEST(Device, AGpuThatIsNotThereIsAnError) {
-  if (cuda_driver().num_devices > 0)
+  if (tensor::cuda_driver().num_devices > 0)
     return;  // There is one: gpu tests look at it.
-  EXPECT_EQ(num_usable_gpus(), 0);
-  EXPECT_TRUE(take_device(DeviceChoice::kAuto, 0, {}).is_cpu());
+  EXPECT_EQ(tensor::num_usable_gpus(), 0);
+  EXPECT_TRUE(tensor::take_device(DeviceChoice::kAuto, 0, {}).is_cpu());
   try {
-    take_device(DeviceChoice::kCuda, 0, {});
+    tensor::take_device(DeviceChoice::kCuda, 0, {});
     ADD_FAILURE() << "no error";
   } catch (const DeviceError& error) {
     EXPECT_TRUE(std::string(error.what())
@@ -33,14 +33,14 @@ TEST(Device, AGpuThatIsNotThereIsAnError) {
 }
 
 TEST(Device, AGpuThatIsHiddenIsAnErrorWithTheVariable) {
-  if (cuda_driver().num_devices > 0) return;
+  if (tensor::cuda_driver().num_devices > 0) return;
   const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
   const std::optional<std::string> kept =
       before == nullptr ? std::nullopt : std::optional<std::string>(before);
   setenv("CUDA_VISIBLE_DEVICES", "4,5", 1);
   std::string text;
   try {
-    take_device(DeviceChoice::kCuda, 0, {});
+    tensor::take_device(DeviceChoice::kCuda, 0, {});
   } catch (const DeviceError& error) {
     text = error.what();
   }
@@ -50,8 +50,8 @@ TEST(Device, AGpuThatIsHiddenIsAnErrorWithTheVariable) {
 }
 
 TEST(Device, MemoryOfThisProcessIsKnown) {
-  EXPECT_GT(host_memory_in_use(), 1 << 20);
-  EXPECT_EQ(device_memory_in_use(c10::Device(c10::DeviceType::CPU)), 0);
+  EXPECT_GT(tensor::host_memory_in_use(), 1 << 20);
+  EXPECT_EQ(tensor::device_memory_in_use(c10::Device(c10::DeviceType::CPU)), 0);
 }
 
 }  // namespace

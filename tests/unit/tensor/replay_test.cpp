@@ -9,7 +9,7 @@ namespace {
 TEST(CudaGraphCache, CallsTheFunctionWhereNothingCanBeRecorded) {
   const torch::NoGradGuard no_grad;
   int num_calls = 0;
-  CudaGraphCache replay([&](const at::Tensor& x) {
+  tensor::CudaGraphCache replay([&](const at::Tensor& x) {
     ++num_calls;
     return std::vector<at::Tensor>{x * 2, at::Tensor()};
   });

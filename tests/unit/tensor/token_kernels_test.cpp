@@ -12,13 +12,13 @@ namespace {
 
 using torch::Tensor;
 
-TokenNorm make_norm(int64_t size, at::ScalarType type) {
+kernels::TokenNorm make_norm(int64_t size, at::ScalarType type) {
   return {.weight = (1 + 0.3 * torch::randn({size})).to(type),
           .bias = (0.3 * torch::randn({size})).to(type),
           .eps = 1e-3};
 }
 
-Tensor normed(const Tensor& x, const TokenNorm& norm) {
+Tensor normed(const Tensor& x, const kernels::TokenNorm& norm) {
   const Tensor wide = x.to(at::kDouble);
   const Tensor centred = wide - wide.mean(-1, /*keepdim=*/true);
   const Tensor variance = centred.square().mean(-1, /*keepdim=*/true);
@@ -30,8 +30,8 @@ TEST(TokenNorm, ComputesWithTheBitsOfTheTokensAndAnswersInTheTypeOfTheWeights) {
   // Far from zero: bfloat16 would leave nothing of what differs.
   const Tensor x = 300 + torch::randn({3, 5, 24});
   for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf}) {
-    const TokenNorm norm = make_norm(24, type);
-    const Tensor out = norm_tokens(x, norm);
+    const kernels::TokenNorm norm = make_norm(24, type);
+    const Tensor out = kernels::norm_tokens(x, norm);
     EXPECT_EQ(out.scalar_type(), type);
     EXPECT_LT(
         (out.to(at::kDouble) - normed(x, norm)).abs().max().item<double>(),
@@ -59,11 +59,11 @@ Tensor rotated(const Tensor& x, const Tensor& angles) {
   return out;
 }
 
-RopeTable axial_table(const Tensor& angles) {
+kernels::RopeTable axial_table(const Tensor& angles) {
   const auto halves = angles.chunk(2, 1);
   const Tensor& u = halves[0];
   const Tensor& v = halves[1];
-  return {.pairs = RopePairs::kAxialHalves,
+  return {.pairs = kernels::RopePairs::kAxialHalves,
           .cos = torch::cat({u, u, v, v}, 1).cos().unsqueeze(1),
           .sin = torch::cat({-u, u, -v, v}, 1).sin().unsqueeze(1)};
 }
@@ -73,9 +73,10 @@ TEST(QkNormRope, QueriesAndKeysAreNormalisedAndRotatedByTheirPositions) {
   const Tensor angles = 3 * torch::randn({3, 4}, at::kDouble);
   const Tensor qkv = torch::randn({2, 6, 3, 2, 8}, at::kDouble);
   const Tensor before = qkv.clone();
-  const QkNorms norms{.queries = make_norm(8, at::kDouble),
-                      .keys = make_norm(8, at::kDouble)};
-  const QueriesAndKeys out = qk_norm_rope(qkv, norms, axial_table(angles));
+  const kernels::QkNorms norms{.queries = make_norm(8, at::kDouble),
+                               .keys = make_norm(8, at::kDouble)};
+  const kernels::QueriesAndKeys out =
+      kernels::qk_norm_rope(qkv, norms, axial_table(angles));
   EXPECT_TRUE(torch::allclose(
       out.queries, rotated(normed(before.select(2, 0), norms.queries), angles),
       1e-10, 1e-12));

@@ -37,8 +37,8 @@ Json small_file() {
        {{{"id", 7}, {"content", "<|endoftext|>"}, {"special", true}}}}};
 }
 
-BpeTokenizer tokenizer_of(const Json& file) {
-  return BpeTokenizer({.json = file.dump()});
+text::BpeTokenizer tokenizer_of(const Json& file) {
+  return text::BpeTokenizer({.json = file.dump()});
 }
 
 Json template_of(Json single) {
@@ -54,7 +54,7 @@ std::string refusal_after(const std::function<void(Json&)>& change) {
 }
 
 TEST(BpeTokenizer, MergesTheLowestRankFirst) {
-  const BpeTokenizer tokenizer = tokenizer_of(small_file());
+  const text::BpeTokenizer tokenizer = tokenizer_of(small_file());
   EXPECT_EQ(tokenizer.encode("abc"), (Ids{5}));
   EXPECT_EQ(tokenizer.encode("abab"), (Ids{4, 4}));
   // "a b" has the lower rank, so the space stays alone.
@@ -66,7 +66,7 @@ TEST(BpeTokenizer, MergesTheLowestRankFirst) {
 }
 
 TEST(BpeTokenizer, TakesAddedTokensWhole) {
-  const BpeTokenizer tokenizer = tokenizer_of(small_file());
+  const text::BpeTokenizer tokenizer = tokenizer_of(small_file());
   EXPECT_EQ(tokenizer.encode("a<|endoftext|>b"), (Ids{0, 7, 1}));
   EXPECT_EQ(tokenizer.decode(Ids{0, 7, 1}), "a<|endoftext|>b");
   EXPECT_EQ(tokenizer.eos(), 7);
@@ -79,12 +79,12 @@ TEST(BpeTokenizer, ReadsTheTokensThatEndAndPadBesideIt) {
   folder.write("tokenizer.json", small_file().dump());
   folder.write("tokenizer_config.json",
                R"({"eos_token": {"content": "abc"}, "pad_token": "c"})");
-  const auto tokenizer = open_tokenizer(folder.path());
+  const auto tokenizer = text::open_tokenizer(folder.path());
   EXPECT_EQ(tokenizer->eos(), 5);
   EXPECT_EQ(tokenizer->pad(), 2);
   folder.write("tokenizer_config.json", R"({"eos_token": "nowhere"})");
-  EXPECT_THROW(open_tokenizer(folder.path()), FormatError);
-  EXPECT_THROW(open_tokenizer(folder.path() / "absent"), ConfigError);
+  EXPECT_THROW(text::open_tokenizer(folder.path()), FormatError);
+  EXPECT_THROW(text::open_tokenizer(folder.path() / "absent"), ConfigError);
 }
 
 TEST(BpeTokenizer, TellsWhatStandsAroundAText) {
@@ -95,7 +95,7 @@ TEST(BpeTokenizer, TellsWhatStandsAroundAText) {
   file["post_processor"] = {
       {"type", "Sequence"},
       {"processors", {{{"type", "ByteLevel"}}, template_of({begin, text})}}};
-  const BpeTokenizer tokenizer = tokenizer_of(file);
+  const text::BpeTokenizer tokenizer = tokenizer_of(file);
   EXPECT_EQ(tokenizer.frame().before, (Ids{2, 1}));
   EXPECT_TRUE(tokenizer.frame().after.empty());
   EXPECT_EQ(tokenizer.encode("abc"), (Ids{5}));
@@ -167,7 +167,7 @@ TEST(BpeTokenizer, RefusesDamagedFiles) {
     const std::string text = refusal_after(changes[i]);
     EXPECT_TRUE(text.starts_with("tokenizer.json: ")) << i << ": " << text;
   }
-  EXPECT_THROW(BpeTokenizer({.json = "{"}), FormatError);
+  EXPECT_THROW(text::BpeTokenizer({.json = "{"}), FormatError);
 }
 
 TEST(BpeTokenizer, CountsBytesThatAreNoTextAsReplacements) {
@@ -175,7 +175,7 @@ TEST(BpeTokenizer, CountsBytesThatAreNoTextAsReplacements) {
   // U+FFFD as the bytes ef bf bd of the alphabet.
   file["model"]["vocab"].update(
       {{"\u00ef", 10}, {"\u00bf", 11}, {"\u00bd", 12}});
-  const BpeTokenizer tokenizer = tokenizer_of(file);
+  const text::BpeTokenizer tokenizer = tokenizer_of(file);
   EXPECT_EQ(tokenizer.encode("a\xff"
                              "b"),
             (Ids{0, 10, 11, 12, 1}));
@@ -184,7 +184,7 @@ TEST(BpeTokenizer, CountsBytesThatAreNoTextAsReplacements) {
 
 // One word: no pattern cuts it.
 TEST(BpeTokenizer, EncodesALongWordInLittleTime) {
-  const BpeTokenizer tokenizer = tokenizer_of(small_file());
+  const text::BpeTokenizer tokenizer = tokenizer_of(small_file());
   std::string word;
   for (int i = 0; i < 100'000; ++i) word += "abc";
   // Processor time, with room for sanitizers: in the square of its length it

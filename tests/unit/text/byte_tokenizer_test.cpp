@@ -8,7 +8,7 @@ namespace {
 using Ids = std::vector<int64_t>;
 
 TEST(ByteTokenizer, GivesEveryByteItsOwnNumber) {
-  const ByteTokenizer tokenizer;
+  const text::ByteTokenizer tokenizer;
   EXPECT_EQ(tokenizer.encode(std::string_view("a\0\xff", 3)),
             (Ids{97, 0, 255}));
   EXPECT_EQ(tokenizer.eos(), 256);
@@ -17,7 +17,7 @@ TEST(ByteTokenizer, GivesEveryByteItsOwnNumber) {
 }
 
 TEST(ByteTokenizer, DecodesValidTextOnly) {
-  const ByteTokenizer tokenizer;
+  const text::ByteTokenizer tokenizer;
   const std::string text = "caf\xc3\xa9";
   EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
   EXPECT_EQ(tokenizer.decode(Ids{97, 0xc3, 98, 256, 257, 9999, -1, 99}),

@@ -11,9 +11,9 @@ namespace {
 
 using testing::TempDir;
 
-std::vector<std::string> shown(const std::vector<TextItem>& items) {
+std::vector<std::string> shown(const std::vector<text::TextItem>& items) {
   std::vector<std::string> texts;
-  for (const TextItem& item : items) {
+  for (const text::TextItem& item : items) {
     texts.push_back(item.prompt ? *item.prompt + " -> " + item.text
                                 : item.text);
   }
@@ -29,13 +29,14 @@ TEST(TextFiles, ReadEveryKindOfItem) {
                        {"role": "user", "content": "u"},
                        {"role": "assistant", "content": "x"}]},
          {"messages": [{"role": "user", "content": "q"}]})";
-  EXPECT_EQ(shown(parse_text_file("[" + items + "]", "a.json")),
+  EXPECT_EQ(shown(text::parse_text_file("[" + items + "]", "a.json")),
             (Texts{"one", "two", "p -> a", "s\nu -> x", "q"}));
-  EXPECT_EQ(shown(parse_text_file(R"({"text": "alone"})", "a.json")),
+  EXPECT_EQ(shown(text::parse_text_file(R"({"text": "alone"})", "a.json")),
             (Texts{"alone"}));
-  EXPECT_EQ(shown(parse_text_file("{\"text\": \"x\"}\n\n\"y\"", "a.jsonl")),
-            (Texts{"x", "y"}));
-  EXPECT_EQ(shown(parse_text_file("a b\r\n\n \nc", "a.txt")),
+  EXPECT_EQ(
+      shown(text::parse_text_file("{\"text\": \"x\"}\n\n\"y\"", "a.jsonl")),
+      (Texts{"x", "y"}));
+  EXPECT_EQ(shown(text::parse_text_file("a b\r\n\n \nc", "a.txt")),
             (Texts{"a b", "c"}));
 }
 
@@ -45,13 +46,14 @@ TEST(TextFiles, TakeTheFilesOfAFolderByName) {
   folder.write("a.json", R"(["first"])");
   folder.write("c.jsonl", R"("third")");
   folder.write("notes.md", "no text to learn");
-  EXPECT_TRUE(holds_texts(folder.path()));
-  EXPECT_EQ(shown(read_text_files(folder.path())),
+  EXPECT_TRUE(text::holds_texts(folder.path()));
+  EXPECT_EQ(shown(text::read_text_files(folder.path())),
             (Texts{"first", "second", "third"}));
 }
 
 std::string text_refusal(const std::string& content, const std::string& name) {
-  return testing::refusal<FormatError>([&] { parse_text_file(content, name); });
+  return testing::refusal<FormatError>(
+      [&] { text::parse_text_file(content, name); });
 }
 
 TEST(TextFiles, SayWhereAFileIsDamaged) {
@@ -76,10 +78,10 @@ TEST(TextFiles, SayWhatIsUsable) {
   const TempDir folder;
   folder.write("image.png", "x");
   folder.write("empty.txt", "\n\n");
-  EXPECT_FALSE(holds_texts(folder.path() / "image.png"));
-  EXPECT_THROW(read_text_files(folder.path() / "image.png"), ConfigError);
-  EXPECT_THROW(read_text_files(folder.path() / "absent"), ConfigError);
-  EXPECT_THROW(read_text_files(folder.path() / "empty.txt"), ConfigError);
+  EXPECT_FALSE(text::holds_texts(folder.path() / "image.png"));
+  EXPECT_THROW(text::read_text_files(folder.path() / "image.png"), ConfigError);
+  EXPECT_THROW(text::read_text_files(folder.path() / "absent"), ConfigError);
+  EXPECT_THROW(text::read_text_files(folder.path() / "empty.txt"), ConfigError);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr const char* kErase = "\r\x1b[K\r";
 // A console with texts, clock and terminal of the test.
 class ConsoleTest : public ::testing::Test {
  protected:
-  ConsoleOutput output() {
+  track::ConsoleOutput output() {
     return {.out = [this](std::string_view text) { out_ += text; },
             .err = [this](std::string_view text) { err_ += text; },
             .columns = [this] { return columns_; },
@@ -29,18 +29,19 @@ class ConsoleTest : public ::testing::Test {
 
   // A line of the log file, as written at the test's time.
   static std::string logged(const std::string& text) {
-    return replace_all(local_timestamp(1'772'356'502), "_", " ") + " - " +
-           text + "\n";
+    return base::replace_all(base::local_timestamp(1'772'356'502), "_", " ") +
+           " - " + text + "\n";
   }
 
   std::string log_path() const { return folder_.path() / "train.log"; }
 
-  static ProgressState at_step(int64_t step) {
+  static track::ProgressState at_step(int64_t step) {
     return {.step = step, .total_steps = 100};
   }
 
   std::string drawn(int64_t step) const {
-    return "\r" + bar_text(at_step(step), {.columns = columns_}) + "\x1b[K\r";
+    return "\r" + track::bar_text(at_step(step), {.columns = columns_}) +
+           "\x1b[K\r";
   }
 
   testing::TempDir folder_;
@@ -51,7 +52,7 @@ class ConsoleTest : public ::testing::Test {
 };
 
 TEST_F(ConsoleTest, InformationAndTroubleGoToDifferentStreams) {
-  Console console({}, output());
+  track::Console console({}, output());
   console.info("two\nlines");
   console.warn("hot\n");
   console.error("broken");
@@ -61,7 +62,7 @@ TEST_F(ConsoleTest, InformationAndTroubleGoToDifferentStreams) {
 
 TEST_F(ConsoleTest, AQuietRankSaysOnlyTroubleAndItsRank) {
   columns_ = 80;
-  Console console({.rank = 3, .speaks = false}, output());
+  track::Console console({.rank = 3, .speaks = false}, output());
   console.open_log(log_path());
   console.info("hello");
   console.progress(at_step(1));
@@ -75,17 +76,17 @@ TEST_F(ConsoleTest, AQuietRankSaysOnlyTroubleAndItsRank) {
 }
 
 TEST_F(ConsoleTest, WithoutATerminalProgressIsLines) {
-  Console console({}, output());
+  track::Console console({}, output());
   console.progress(at_step(1));
   EXPECT_EQ(out_, "");
   console.progress_line(at_step(2));
   console.finish_progress();
-  EXPECT_EQ(out_, line_text(at_step(2)) + "\n");
+  EXPECT_EQ(out_, track::line_text(at_step(2)) + "\n");
 }
 
 TEST_F(ConsoleTest, OnATerminalProgressIsABar) {
   columns_ = 60;
-  Console console({}, output());
+  track::Console console({}, output());
   console.progress(at_step(1));
   EXPECT_EQ(take_out(), drawn(1));
   console.progress_line(at_step(1));
@@ -99,19 +100,21 @@ TEST_F(ConsoleTest, OnATerminalProgressIsABar) {
 TEST_F(ConsoleTest, TheDisplayCanBeChosen) {
   columns_ = 60;
   {
-    Console console({.progress = ProgressDisplay::kNone}, output());
+    track::Console console({.progress = track::ProgressDisplay::kNone},
+                           output());
     console.progress(at_step(1));
     console.progress_line(at_step(1));
     EXPECT_EQ(out_, "");
   }
   {
-    Console console({.progress = ProgressDisplay::kLines}, output());
+    track::Console console({.progress = track::ProgressDisplay::kLines},
+                           output());
     console.progress(at_step(1));
     console.progress_line(at_step(1));
-    EXPECT_EQ(take_out(), line_text(at_step(1)) + "\n");
+    EXPECT_EQ(take_out(), track::line_text(at_step(1)) + "\n");
   }
   columns_ = 0;
-  Console console({.progress = ProgressDisplay::kBar}, output());
+  track::Console console({.progress = track::ProgressDisplay::kBar}, output());
   console.progress(at_step(1));
   columns_ = 80;
   EXPECT_EQ(take_out(), drawn(1));
@@ -119,7 +122,7 @@ TEST_F(ConsoleTest, TheDisplayCanBeChosen) {
 
 TEST_F(ConsoleTest, TheBarIsDrawnTenTimesASecond) {
   columns_ = 60;
-  Console console({}, output());
+  track::Console console({}, output());
   int drawings = 0;
   for (int step = 0; step < 2000; ++step) {
     console.progress(at_step(step));
@@ -133,7 +136,7 @@ TEST_F(ConsoleTest, TheBarIsDrawnTenTimesASecond) {
 
 TEST_F(ConsoleTest, ANewLabelIsShownAtOnce) {
   columns_ = 60;
-  Console console({}, output());
+  track::Console console({}, output());
   console.progress(at_step(1));
   take_out();
   console.progress({.label = "validate", .step = 1, .total_steps = 4});
@@ -144,7 +147,7 @@ TEST_F(ConsoleTest, ANewLabelIsShownAtOnce) {
 
 TEST_F(ConsoleTest, TheBarFollowsTheWidthOfTheTerminal) {
   columns_ = 60;
-  Console console({}, output());
+  track::Console console({}, output());
   console.progress(at_step(1));
   take_out();
   columns_ = 30;
@@ -155,7 +158,7 @@ TEST_F(ConsoleTest, TheBarFollowsTheWidthOfTheTerminal) {
 
 TEST_F(ConsoleTest, MessagesStandAboveTheBar) {
   columns_ = 60;
-  Console console({}, output());
+  track::Console console({}, output());
   console.progress(at_step(1));
   console.progress(at_step(2));
   take_out();
@@ -169,7 +172,7 @@ TEST_F(ConsoleTest, MessagesStandAboveTheBar) {
 TEST_F(ConsoleTest, TheEndLeavesNoHalfLine) {
   columns_ = 60;
   {
-    Console console({}, output());
+    track::Console console({}, output());
     console.progress(at_step(1));
   }
   EXPECT_TRUE(out_.ends_with("\n"));
@@ -177,30 +180,30 @@ TEST_F(ConsoleTest, TheEndLeavesNoHalfLine) {
 
 TEST_F(ConsoleTest, TheLogGetsMessagesAndLinesWithTimeAndLevel) {
   columns_ = 60;
-  Console console({}, output());
+  track::Console console({}, output());
   console.open_log(log_path());
   console.info("begin");
   console.warn("hot");
   console.error("broken");
   console.progress(at_step(1));
   console.progress_line(at_step(2));
-  EXPECT_EQ(read_file(log_path()),
+  EXPECT_EQ(base::read_file(log_path()),
             logged("INFO - begin") + logged("WARNING - hot") +
                 logged("ERROR - broken") +
-                logged("INFO - " + line_text(at_step(2))));
+                logged("INFO - " + track::line_text(at_step(2))));
 }
 
 TEST_F(ConsoleTest, TheLogGetsWhatWasSaidBeforeIt) {
-  Console console({}, output());
+  track::Console console({}, output());
   console.info("early");
   console.open_log(log_path());
   console.info("late");
-  EXPECT_EQ(read_file(log_path()),
+  EXPECT_EQ(base::read_file(log_path()),
             logged("INFO - early") + logged("INFO - late"));
 }
 
 TEST_F(ConsoleTest, WhatWaitsForALogIsLimited) {
-  Console console({}, output());
+  track::Console console({}, output());
   for (int i = 0; i < 100; ++i) console.info(std::string(1024, 'x'));
   console.open_log(log_path());
   const auto size = std::filesystem::file_size(log_path());
@@ -209,11 +212,11 @@ TEST_F(ConsoleTest, WhatWaitsForALogIsLimited) {
 }
 
 TEST_F(ConsoleTest, AListenerHearsMessagesAndLinesUntilItIsTakenAway) {
-  Console console({}, output());
+  track::Console console({}, output());
   std::string heard;
   console.info("before");
-  console.listen([&](Level level, const std::string& lines) {
-    heard += (level == Level::kError ? "E " : "- ") + lines;
+  console.listen([&](track::Level level, const std::string& lines) {
+    heard += (level == track::Level::kError ? "E " : "- ") + lines;
   });
   console.info("two\nlines");
   console.error("broken");
@@ -222,31 +225,31 @@ TEST_F(ConsoleTest, AListenerHearsMessagesAndLinesUntilItIsTakenAway) {
   console.log_error("the end");
   console.listen({});
   console.info("after");
-  EXPECT_EQ(heard, "- two\nlines\nE error: broken\n- " + line_text(at_step(2)) +
-                       "\nE error: the end\n");
+  EXPECT_EQ(heard, "- two\nlines\nE error: broken\n- " +
+                       track::line_text(at_step(2)) + "\nE error: the end\n");
 }
 
 TEST_F(ConsoleTest, ALogThatCannotBeOpenedIsAnError) {
-  Console console({}, output());
+  track::Console console({}, output());
   EXPECT_THROW(console.open_log(folder_.path() / "no" / "log"), IoError);
   console.info("still here");
   EXPECT_EQ(out_, "still here\n");
 }
 
 TEST_F(ConsoleTest, AFullDiskIsSaidOnceAndStopsNothing) {
-  Console console({}, output());
+  track::Console console({}, output());
   console.open_log("/dev/full");
   console.info("one");
   console.info("two");
   EXPECT_EQ(out_, "one\ntwo\n");
   EXPECT_NE(err_.find("log file /dev/full cannot be written: No space left"),
             std::string::npos);
-  EXPECT_EQ(split(err_, '\n').size(), 2u);
+  EXPECT_EQ(base::split(err_, '\n').size(), 2u);
 }
 
 TEST_F(ConsoleTest, AVanishedLogIsSaidOnceAboveTheBar) {
   columns_ = 60;
-  Console console({}, output());
+  track::Console console({}, output());
   console.open_log(log_path());
   console.progress(at_step(1));
   std::filesystem::remove(log_path());
@@ -255,7 +258,7 @@ TEST_F(ConsoleTest, AVanishedLogIsSaidOnceAboveTheBar) {
   console.progress_line(at_step(2));
   EXPECT_EQ(take_out(), kErase + drawn(1));
   EXPECT_NE(err_.find("it was removed"), std::string::npos);
-  EXPECT_EQ(split(err_, '\n').size(), 2u);
+  EXPECT_EQ(base::split(err_, '\n').size(), 2u);
 }
 
 TEST_F(ConsoleTest, LinesOfThreadsStayWhole) {
@@ -263,7 +266,8 @@ TEST_F(ConsoleTest, LinesOfThreadsStayWhole) {
   constexpr int kLines = 200;
   columns_ = 60;
   {
-    Console console({.progress = ProgressDisplay::kLines}, output());
+    track::Console console({.progress = track::ProgressDisplay::kLines},
+                           output());
     console.open_log(log_path());
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
@@ -280,7 +284,7 @@ TEST_F(ConsoleTest, LinesOfThreadsStayWhole) {
     expected_log += logged("INFO - abc");
   }
   EXPECT_EQ(out_, expected);
-  EXPECT_EQ(read_file(log_path()), expected_log);
+  EXPECT_EQ(base::read_file(log_path()), expected_log);
 }
 
 }  // namespace

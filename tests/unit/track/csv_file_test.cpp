@@ -17,7 +17,7 @@ using testing::TempDir;
 
 class CsvFileTest : public ::testing::Test {
  protected:
-  std::string text() const { return read_file(path_); }
+  std::string text() const { return base::read_file(path_); }
 
   const TempDir folder_;
   const std::filesystem::path path_ = folder_.path() / "metrics.csv";
@@ -25,7 +25,7 @@ class CsvFileTest : public ::testing::Test {
 };
 
 TEST_F(CsvFileTest, EveryStepIsARowWithAllDigits) {
-  CsvFile file(path_, metrics_);
+  track::CsvFile file(path_, metrics_);
   EXPECT_EQ(text(), "step\n");
   file.record({.step = 1, .metrics = {{"loss", 0.1 + 0.2}, {"lr", 2}}});
   file.record({.step = 2, .metrics = {{"lr", 1e-300}, {"loss", -5}}});
@@ -33,7 +33,7 @@ TEST_F(CsvFileTest, EveryStepIsARowWithAllDigits) {
 }
 
 TEST_F(CsvFileTest, RecordsOfOneStepShareARow) {
-  CsvFile file(path_, metrics_);
+  track::CsvFile file(path_, metrics_);
   file.record({.step = 1, .metrics = {{"a", 123456}, {"b", 2}}});
   file.record({.step = 1, .metrics = {{"c", 3}}});
   file.record({.step = 2, .metrics = {{"a", 4}}});
@@ -43,7 +43,7 @@ TEST_F(CsvFileTest, RecordsOfOneStepShareARow) {
 }
 
 TEST_F(CsvFileTest, ANewMetricWidensEarlierRows) {
-  CsvFile file(path_, metrics_);
+  track::CsvFile file(path_, metrics_);
   file.record({.step = 0, .metrics = {{"a", 1}}});
   file.record({.step = 1, .metrics = {{"a", 2}}});
   file.record({.step = 2, .metrics = {{"b", 3}, {"c", 4}}});
@@ -51,7 +51,7 @@ TEST_F(CsvFileTest, ANewMetricWidensEarlierRows) {
 }
 
 TEST_F(CsvFileTest, NumbersThatAreNoneHaveNames) {
-  CsvFile file(path_, metrics_);
+  track::CsvFile file(path_, metrics_);
   file.record(
       {.step = 1,
        .metrics = {{"a", -std::abs(NAN)}, {"b", INFINITY}, {"c", -INFINITY}}});
@@ -59,7 +59,7 @@ TEST_F(CsvFileTest, NumbersThatAreNoneHaveNames) {
 }
 
 TEST_F(CsvFileTest, OddNamesAreQuoted) {
-  CsvFile file(path_, metrics_);
+  track::CsvFile file(path_, metrics_);
   file.record({.step = 1,
                .metrics = {{"a,b", 1}, {"say \"x\"", 2}, {"two\nlines", 3}}});
   file.record({.step = 2, .metrics = {{"d", 4}}});
@@ -69,7 +69,7 @@ TEST_F(CsvFileTest, OddNamesAreQuoted) {
 }
 
 TEST_F(CsvFileTest, ImagesAndNotesMakeNoRow) {
-  CsvFile file(path_, metrics_);
+  track::CsvFile file(path_, metrics_);
   file.record({.step = 1, .texts = {{.title = "note", .text = "x"}}});
   EXPECT_EQ(text(), "step\n");
 }
@@ -79,15 +79,15 @@ TEST_F(CsvFileTest, GoingOnBeginsWithTheKeptLinesOfTheMetrics) {
   folder_.write("metrics.jsonl",
                 "{\"step\":1,\"a\":\"nan\"}\n{\"step\":2,\"a\":0.25}\n"
                 "{\"step\":2,\"val/b\":7.0}\n{\"step\":3,\"a\":9}\n");
-  MetricsFile(metrics_, {.last_step = 2, .redone = "val/"});
-  CsvFile file(path_, metrics_);
+  track::MetricsFile(metrics_, {.last_step = 2, .redone = "val/"});
+  track::CsvFile file(path_, metrics_);
   EXPECT_EQ(text(), "step,a\n1,nan\n2,0.25\n");
   file.record({.step = 2, .metrics = {{"val/b", 8}}});
   EXPECT_EQ(text(), "step,a,val/b\n1,nan,\n2,0.25,8\n");
 }
 
 TEST_F(CsvFileTest, AFullDiskLeavesWholeRowsAndLaterOnesFollow) {
-  CsvFile file(path_, metrics_);
+  track::CsvFile file(path_, metrics_);
   file.record({.step = 1, .metrics = {{"a", 1}}});
   const std::string before = text();
   {
@@ -101,7 +101,8 @@ TEST_F(CsvFileTest, AFullDiskLeavesWholeRowsAndLaterOnesFollow) {
 }
 
 TEST_F(CsvFileTest, AFolderThatIsNotThereIsAnError) {
-  EXPECT_THROW(CsvFile("/no/such/folder/metrics.csv", metrics_), IoError);
+  EXPECT_THROW(track::CsvFile("/no/such/folder/metrics.csv", metrics_),
+               IoError);
 }
 
 }  // namespace

@@ -11,14 +11,14 @@ namespace {
 TEST(LogFile, AppendsToWhatIsThere) {
   const testing::TempDir folder;
   const std::string path = folder.write("log.txt", "old\n");
-  LogFile file(path);
+  track::LogFile file(path);
   EXPECT_FALSE(file.append("new\n"));
-  EXPECT_EQ(read_file(path), "old\nnew\n");
+  EXPECT_EQ(base::read_file(path), "old\nnew\n");
 }
 
 TEST(LogFile, AFolderThatIsNotThereIsAnError) {
   try {
-    LogFile file("/no/such/folder/log.txt");
+    track::LogFile file("/no/such/folder/log.txt");
     FAIL();
   } catch (const IoError& error) {
     EXPECT_NE(std::string(error.what()).find("/no/such/folder/log.txt"),
@@ -27,13 +27,13 @@ TEST(LogFile, AFolderThatIsNotThereIsAnError) {
 }
 
 TEST(LogFile, SaysWhyALineIsMissing) {
-  EXPECT_NE(LogFile("/dev/full")
+  EXPECT_NE(track::LogFile("/dev/full")
                 .append("x\n")
                 .value_or("")
                 .find("No space left on device"),
             std::string::npos);
   const testing::TempDir folder;
-  LogFile file(folder.path() / "log.txt");
+  track::LogFile file(folder.path() / "log.txt");
   std::filesystem::remove(file.path());
   EXPECT_EQ(file.append("x\n"), "it was removed");
 }

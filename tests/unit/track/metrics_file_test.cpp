@@ -16,11 +16,11 @@ using testing::TempDir;
 TEST(MetricsFile, EveryLineIsARecordWithAllDigits) {
   const TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
-  MetricsFile file(path, {});
+  track::MetricsFile file(path, {});
   file.record(
       {.step = 3, .metrics = {{"train/loss", 0.1 + 0.2}, {"val/x", 2}}});
   file.record({.step = 4, .metrics = {{"a", 1}}});
-  EXPECT_EQ(read_file(path),
+  EXPECT_EQ(base::read_file(path),
             "{\"step\":3,\"train/loss\":0.30000000000000004,\"val/x\":2.0}\n"
             "{\"step\":4,\"a\":1.0}\n");
 }
@@ -28,9 +28,9 @@ TEST(MetricsFile, EveryLineIsARecordWithAllDigits) {
 TEST(MetricsFile, NumbersThatJsonLacksAreTexts) {
   const TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
-  MetricsFile(path, {}).record(
+  track::MetricsFile(path, {}).record(
       {.step = 1, .metrics = {{"a", NAN}, {"b", INFINITY}, {"c", -INFINITY}}});
-  EXPECT_EQ(read_file(path),
+  EXPECT_EQ(base::read_file(path),
             "{\"step\":1,\"a\":\"nan\",\"b\":\"inf\",\"c\":\"-inf\"}\n");
 }
 
@@ -40,9 +40,9 @@ TEST(MetricsFile, GoingOnDropsWhatCameAfterTheCheckpoint) {
       "{\"step\":1,\"a\":1.0}\n{\"step\":2,\"a\":2.0}\n{\"step\":2,\"b\":5}\n";
   const std::string path = folder.write(
       "metrics.jsonl", kept + "{\"step\":3,\"a\":3.0}\n{\"step\":10}\n");
-  MetricsFile(path, {.last_step = 2})
+  track::MetricsFile(path, {.last_step = 2})
       .record({.step = 3, .metrics = {{"a", 4}}});
-  EXPECT_EQ(read_file(path), kept + "{\"step\":3,\"a\":4.0}\n");
+  EXPECT_EQ(base::read_file(path), kept + "{\"step\":3,\"a\":4.0}\n");
 }
 
 TEST(MetricsFile, GoingOnDropsWhatIsDoneAgain) {
@@ -51,8 +51,8 @@ TEST(MetricsFile, GoingOnDropsWhatIsDoneAgain) {
   const std::string log = "{\"step\":2,\"train/a\":2.0}\n";
   const std::string path = folder.write(
       "metrics.jsonl", earlier + log + "{\"step\":2,\"val/a\":3.0}\n");
-  const MetricsFile file(path, {.last_step = 2, .redone = "val/"});
-  EXPECT_EQ(read_file(path), earlier + log);
+  const track::MetricsFile file(path, {.last_step = 2, .redone = "val/"});
+  EXPECT_EQ(base::read_file(path), earlier + log);
 }
 
 TEST(MetricsFile, ALineThatWasCutOffIsDropped) {
@@ -61,9 +61,9 @@ TEST(MetricsFile, ALineThatWasCutOffIsDropped) {
                            "[1]\n", "{\"a\":1}\n", "\n"}) {
     const std::string path =
         folder.write("metrics.jsonl", std::string("{\"step\":1}\n") + rest);
-    MetricsFile(path, {.last_step = 5})
+    track::MetricsFile(path, {.last_step = 5})
         .record({.step = 2, .metrics = {{"b", 2}}});
-    EXPECT_EQ(read_file(path), "{\"step\":1}\n{\"step\":2,\"b\":2.0}\n")
+    EXPECT_EQ(base::read_file(path), "{\"step\":1}\n{\"step\":2,\"b\":2.0}\n")
         << rest;
   }
 }
@@ -71,51 +71,53 @@ TEST(MetricsFile, ALineThatWasCutOffIsDropped) {
 TEST(MetricsFile, AFreshRunStartsEmpty) {
   const TempDir folder;
   const std::string path = folder.write("metrics.jsonl", "{\"step\":1}\n");
-  const MetricsFile file(path, {});
-  EXPECT_EQ(read_file(path), "");
+  const track::MetricsFile file(path, {});
+  EXPECT_EQ(base::read_file(path), "");
 }
 
 TEST(MetricsFile, AFolderThatIsNotThereIsAnError) {
-  EXPECT_THROW(MetricsFile("/no/such/folder/metrics.jsonl", {}), IoError);
+  EXPECT_THROW(track::MetricsFile("/no/such/folder/metrics.jsonl", {}),
+               IoError);
 }
 
 TEST(MetricsFile, ImagesAndNotesMakeNoLine) {
   const TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
-  MetricsFile(path, {}).record(
+  track::MetricsFile(path, {}).record(
       {.step = 1, .texts = {{.title = "note", .text = "x"}}});
-  EXPECT_EQ(read_file(path), "");
+  EXPECT_EQ(base::read_file(path), "");
 }
 
 TEST(MetricsFile, ANameThatIsNoTextIsStillWritten) {
   const TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
-  MetricsFile(path, {}).record({.step = 1, .metrics = {{"a\xff", 1}}});
-  EXPECT_EQ(read_file(path), "{\"step\":1,\"a\xef\xbf\xbd\":1.0}\n");
+  track::MetricsFile(path, {}).record({.step = 1, .metrics = {{"a\xff", 1}}});
+  EXPECT_EQ(base::read_file(path), "{\"step\":1,\"a\xef\xbf\xbd\":1.0}\n");
 }
 
 TEST(MetricsFile, AFullDiskLeavesWholeLinesAndLaterOnesFollow) {
   const TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
-  MetricsFile file(path, {});
+  track::MetricsFile file(path, {});
   file.record({.step = 1, .metrics = {{"a", 1}}});
   {
     const testing::FileSizeLimit limit(25);
     EXPECT_THROW(file.record({.step = 2, .metrics = {{"a", 2}}}), IoError);
   }
   file.record({.step = 3, .metrics = {{"a", 3}}});
-  EXPECT_EQ(read_file(path),
+  EXPECT_EQ(base::read_file(path),
             "{\"step\":1,\"a\":1.0}\n{\"step\":3,\"a\":3.0}\n");
 }
 
 TEST(MetricsFile, RecordsAreReadBackByValue) {
   const TempDir folder;
   const auto path = folder.path() / "metrics.jsonl";
-  MetricsFile file(path, {});
+  track::MetricsFile file(path, {});
   file.record({.step = 7, .metrics = {{"a", 0.1}, {"b", -INFINITY}}});
   file.record({.step = 8, .metrics = {{"a", NAN}, {"b", INFINITY}}});
-  std::vector<Record> read;
-  read_metrics(path, [&](Record record) { read.push_back(std::move(record)); });
+  std::vector<track::Record> read;
+  track::read_metrics(
+      path, [&](track::Record record) { read.push_back(std::move(record)); });
   ASSERT_EQ(read.size(), 2U);
   EXPECT_EQ(read[0].step, 7);
   const std::vector<std::pair<std::string, double>> first = {{"a", 0.1},
@@ -128,7 +130,8 @@ TEST(MetricsFile, RecordsAreReadBackByValue) {
 
 TEST(MetricsFile, OneThatIsNotThereHoldsNothing) {
   int count = 0;
-  read_metrics("/no/such/folder/metrics.jsonl", [&](Record) { ++count; });
+  track::read_metrics("/no/such/folder/metrics.jsonl",
+                      [&](track::Record) { ++count; });
   EXPECT_EQ(count, 0);
 }
 

@@ -14,7 +14,7 @@ using testing::TempDir;
 
 class PlotTrackerTest : public ::testing::Test {
  protected:
-  PlotConfig config() const {
+  track::PlotConfig config() const {
     return {.folder = folder_.path(),
             .title = "tiny",
             .metrics = folder_.path() / "metrics.jsonl"};
@@ -22,20 +22,22 @@ class PlotTrackerTest : public ::testing::Test {
   bool is_drawn() const {
     return std::filesystem::exists(folder_.path() / "loss.svg");
   }
-  std::string svg() const { return read_file(folder_.path() / "loss.svg"); }
+  std::string svg() const {
+    return base::read_file(folder_.path() / "loss.svg");
+  }
 
   const TempDir folder_;
 };
 
 TEST_F(PlotTrackerTest, BothFilesAreThereAfterTheFirstRecordAndAtTheEnd) {
-  PlotTracker tracker(config());
+  track::PlotTracker tracker(config());
   tracker.tick(1000);
   EXPECT_FALSE(is_drawn());
   tracker.record({.step = 1, .metrics = {{"train/loss", 0.25}}});
   tracker.tick(1001);
   EXPECT_NE(svg().find(">train 0.25<"), std::string::npos);
-  const PngHeader header =
-      read_png_header(read_file(folder_.path() / "loss.png"));
+  const formats::PngHeader header =
+      formats::read_png_header(base::read_file(folder_.path() / "loss.png"));
   EXPECT_EQ(header.width, 1200);
   EXPECT_EQ(header.height, 800);
   tracker.record({.step = 2, .metrics = {{"train/loss", 0.5}}});
@@ -44,7 +46,7 @@ TEST_F(PlotTrackerTest, BothFilesAreThereAfterTheFirstRecordAndAtTheEnd) {
 }
 
 TEST_F(PlotTrackerTest, TheyAreDrawnAtMostEveryThirtySecondsAndOnlyWithNews) {
-  PlotTracker tracker(config());
+  track::PlotTracker tracker(config());
   tracker.record({.step = 1, .metrics = {{"train/loss", 1}}});
   tracker.tick(1000);
   tracker.record({.step = 2, .metrics = {{"train/loss", 2}}});
@@ -65,22 +67,22 @@ TEST_F(PlotTrackerTest, GoingOnBeginsWithTheKeptMetrics) {
   folder_.write("metrics.jsonl",
                 "{\"step\":5,\"train/loss\":3.5,\"val/loss\":\"nan\"}\n"
                 "{\"step\":6,\"val/loss\":0.125}\n");
-  PlotTracker tracker(config());
+  track::PlotTracker tracker(config());
   tracker.finish(1);
   EXPECT_NE(svg().find(">train 3.5<"), std::string::npos);
   EXPECT_NE(svg().find(">lowest 0.125 at step 6<"), std::string::npos);
 }
 
 TEST_F(PlotTrackerTest, ARunWithoutValuesHasNoImages) {
-  PlotTracker tracker(config());
+  track::PlotTracker tracker(config());
   tracker.finish(0);
   EXPECT_FALSE(is_drawn());
 }
 
 TEST_F(PlotTrackerTest, AFolderThatVanishedIsAnErrorAndTriedAgainLater) {
-  PlotConfig vanished = config();
+  track::PlotConfig vanished = config();
   vanished.folder = folder_.path() / "gone";
-  PlotTracker tracker(vanished);
+  track::PlotTracker tracker(vanished);
   tracker.record({.step = 1, .metrics = {{"train/loss", 1}}});
   EXPECT_THROW(tracker.tick(1000), IoError);
   EXPECT_NO_THROW(tracker.tick(1001));

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-ProgressState some_state() {
+track::ProgressState some_state() {
   return {.step = 120,
           .total_steps = 1000,
           .epoch = 2,
@@ -26,95 +26,99 @@ int columns_of(const std::string& text) {
 }
 
 TEST(Progress, TheBarSaysAllInOneLine) {
-  EXPECT_EQ(bar_text(some_state(), {.columns = 103}),
+  EXPECT_EQ(track::bar_text(some_state(), {.columns = 103}),
             "train  12%|#---------| 120/1000 [00:31<03:51, 3.8 it/s] epoch "
             "2/10 loss 1.2345 lr 0.0001 480 samples/s");
 }
 
 TEST(Progress, TheBarFillsTheLineUpToFortyCells) {
-  const std::string text = bar_text(some_state(), {.columns = 112});
+  const std::string text = track::bar_text(some_state(), {.columns = 112});
   EXPECT_EQ(columns_of(text), 111);
-  const std::string wide = bar_text(some_state(), {.columns = 500});
+  const std::string wide = track::bar_text(some_state(), {.columns = 500});
   EXPECT_NE(wide.find("|" + std::string(4, '#') + std::string(36, '-') + "|"),
             std::string::npos);
 }
 
 TEST(Progress, ANarrowBarStillSaysEtaLossRateAndSpeed) {
-  ProgressState state = some_state();
+  track::ProgressState state = some_state();
   state.extra = {{"grad_norm", 0.5}};
-  EXPECT_EQ(bar_text(state, {.columns = 80}),
+  EXPECT_EQ(track::bar_text(state, {.columns = 80}),
             "train  12%|#--------------| 120/1000 <03:51 loss 1.2345 lr 0.0001 "
             "480 samples/s");
-  EXPECT_NE(bar_text(state, {.columns = 96}).find("[00:31<03:51] epoch 2/10"),
-            std::string::npos);
+  EXPECT_NE(
+      track::bar_text(state, {.columns = 96}).find("[00:31<03:51] epoch 2/10"),
+      std::string::npos);
 }
 
 TEST(Progress, TheBarIsCutToTheWidth) {
-  const std::string text = bar_text(some_state(), {.columns = 60});
+  const std::string text = track::bar_text(some_state(), {.columns = 60});
   EXPECT_EQ(text,
             "train  12%|#---------| 120/1000 <03:51 loss 1.2345 lr 0.000");
-  EXPECT_EQ(bar_text(some_state(), {.columns = 1}), "t");
+  EXPECT_EQ(track::bar_text(some_state(), {.columns = 1}), "t");
 }
 
 TEST(Progress, BlocksShowEighthsOfACell) {
-  ProgressState state{.step = 13, .total_steps = 80};
+  track::ProgressState state{.step = 13, .total_steps = 80};
   // 13 of 80 eighths: one whole cell and five eighths.
-  const std::string text = bar_text(state, {.columns = 30, .is_utf8 = true});
+  const std::string text =
+      track::bar_text(state, {.columns = 30, .is_utf8 = true});
   EXPECT_NE(text.find("|\u2588\u258b        |"), std::string::npos) << text;
   // Cutting never leaves half of a character.
-  EXPECT_EQ(bar_text(state, {.columns = 13, .is_utf8 = true}),
+  EXPECT_EQ(track::bar_text(state, {.columns = 13, .is_utf8 = true}),
             "train  16%|\u2588");
   state.step = 80;
-  EXPECT_EQ(bar_text(state, {.columns = 22, .is_utf8 = true}).size(),
+  EXPECT_EQ(track::bar_text(state, {.columns = 22, .is_utf8 = true}).size(),
             std::string("train 100%|").size() + 10 * 3);
 }
 
 TEST(Progress, StepsBeyondTheTotalLeaveTheBarFull) {
-  const std::string text =
-      bar_text({.step = 1200, .total_steps = 1000, .seconds_elapsed = 12},
-               {.columns = 80});
+  const std::string text = track::bar_text(
+      {.step = 1200, .total_steps = 1000, .seconds_elapsed = 12},
+      {.columns = 80});
   EXPECT_TRUE(text.starts_with("train 100%|####")) << text;
   EXPECT_NE(text.find("1200/1000 [00:12<00:00, 100 it/s]"), std::string::npos);
 }
 
 TEST(Progress, SlowStepsAreCountedInSeconds) {
-  const std::string text = bar_text(
+  const std::string text = track::bar_text(
       {.step = 4, .total_steps = 8, .seconds_elapsed = 10}, {.columns = 80});
   EXPECT_NE(text.find("[00:10<00:10, 2.5 s/it]"), std::string::npos) << text;
 }
 
 TEST(Progress, NothingIsClaimedBeforeTheFirstStep) {
   const std::string text =
-      bar_text({.step = 0, .total_steps = 8}, {.columns = 80});
+      track::bar_text({.step = 0, .total_steps = 8}, {.columns = 80});
   EXPECT_NE(text.find("0/8 [00:00<?, ? it/s]"), std::string::npos) << text;
-  EXPECT_EQ(line_text({.step = 0, .total_steps = 8}), "step 0/8 eta ?");
+  EXPECT_EQ(track::line_text({.step = 0, .total_steps = 8}), "step 0/8 eta ?");
 }
 
 TEST(Progress, AnUnknownTotalHasNoBarAndNoEta) {
-  const ProgressState state{.label = "sample", .step = 6, .seconds_elapsed = 2};
-  EXPECT_EQ(bar_text(state, {}), "sample 6 [00:02, 3.0 it/s]");
-  EXPECT_EQ(line_text(state), "sample step 6");
+  const track::ProgressState state{
+      .label = "sample", .step = 6, .seconds_elapsed = 2};
+  EXPECT_EQ(track::bar_text(state, {}), "sample 6 [00:02, 3.0 it/s]");
+  EXPECT_EQ(track::line_text(state), "sample step 6");
 }
 
 TEST(Progress, AResumedRunCountsItsOwnStepsForTheSpeed) {
-  ProgressState state = some_state();
+  track::ProgressState state = some_state();
   state.first_step = 110;
   state.seconds_elapsed = 10;
-  EXPECT_NE(bar_text(state, {.columns = 120}).find("[00:10<14:40, 1.0 it/s]"),
-            std::string::npos);
+  EXPECT_NE(
+      track::bar_text(state, {.columns = 120}).find("[00:10<14:40, 1.0 it/s]"),
+      std::string::npos);
 }
 
 TEST(Progress, LinesHoldTheSameValues) {
-  ProgressState state = some_state();
+  track::ProgressState state = some_state();
   state.extra = {{"grad_norm", 0.5}, {"skipped", 0}};
-  EXPECT_EQ(line_text(state),
+  EXPECT_EQ(track::line_text(state),
             "step 120/1000 epoch 2/10 loss 1.2345 lr 0.0001 480 samples/s "
             "grad_norm 0.5000 skipped 0.0000 eta 03:51");
 }
 
 TEST(Progress, OddLossesStayReadable) {
   const auto loss = [](double value) {
-    return line_text({.step = 1, .loss = value});
+    return track::line_text({.step = 1, .loss = value});
   };
   EXPECT_EQ(loss(0.00001234), "step 1 loss 1.234e-05");
   EXPECT_EQ(loss(-12.5), "step 1 loss -12.5000");
@@ -123,13 +127,13 @@ TEST(Progress, OddLossesStayReadable) {
 }
 
 TEST(Progress, ClocksHaveHoursOnlyWhenNeeded) {
-  EXPECT_EQ(clock_text(0), "00:00");
-  EXPECT_EQ(clock_text(59.9), "00:59");
-  EXPECT_EQ(clock_text(3599), "59:59");
-  EXPECT_EQ(clock_text(3723), "1:02:03");
-  EXPECT_EQ(clock_text(100 * 3600), "100:00:00");
-  EXPECT_EQ(clock_text(-1), "?");
-  EXPECT_EQ(clock_text(std::numeric_limits<double>::infinity()), "?");
+  EXPECT_EQ(track::clock_text(0), "00:00");
+  EXPECT_EQ(track::clock_text(59.9), "00:59");
+  EXPECT_EQ(track::clock_text(3599), "59:59");
+  EXPECT_EQ(track::clock_text(3723), "1:02:03");
+  EXPECT_EQ(track::clock_text(100 * 3600), "100:00:00");
+  EXPECT_EQ(track::clock_text(-1), "?");
+  EXPECT_EQ(track::clock_text(std::numeric_limits<double>::infinity()), "?");
 }
 
 }  // namespace

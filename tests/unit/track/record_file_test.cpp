@@ -15,50 +15,50 @@ using testing::TempDir;
 TEST(RecordFile, RecordsFollowEachOther) {
   const TempDir folder;
   const auto path = folder.path() / "file";
-  RecordFile file(path, RecordFile::Open::kNew);
+  track::RecordFile file(path, track::RecordFile::Open::kNew);
   file.append("one,");
   file.append("two,");
-  EXPECT_EQ(read_file(path), "one,two,");
-  RecordFile(path, RecordFile::Open::kAtEnd).append("three");
-  EXPECT_EQ(read_file(path), "one,two,three");
-  EXPECT_THROW(RecordFile(path, RecordFile::Open::kNew), IoError);
+  EXPECT_EQ(base::read_file(path), "one,two,");
+  track::RecordFile(path, track::RecordFile::Open::kAtEnd).append("three");
+  EXPECT_EQ(base::read_file(path), "one,two,three");
+  EXPECT_THROW(track::RecordFile(path, track::RecordFile::Open::kNew), IoError);
 }
 
 TEST(RecordFile, TheEndIsReplacedByLongerAndShorter) {
   const TempDir folder;
   const auto path = folder.path() / "file";
-  RecordFile file(path, RecordFile::Open::kNew);
+  track::RecordFile file(path, track::RecordFile::Open::kNew);
   file.append("one,");
   file.append("two,");
   file.replace_end(4, "a long one,");
-  EXPECT_EQ(read_file(path), "one,a long one,");
+  EXPECT_EQ(base::read_file(path), "one,a long one,");
   file.replace_end(11, "3,");
-  EXPECT_EQ(read_file(path), "one,3,");
+  EXPECT_EQ(base::read_file(path), "one,3,");
   file.append("4,");
-  EXPECT_EQ(read_file(path), "one,3,4,");
+  EXPECT_EQ(base::read_file(path), "one,3,4,");
 }
 
 TEST(RecordFile, ARecordThatDoesNotFitLeavesNoHalf) {
   const TempDir folder;
   const auto path = folder.path() / "file";
-  RecordFile file(path, RecordFile::Open::kNew);
+  track::RecordFile file(path, track::RecordFile::Open::kNew);
   file.append("12345");
   {
     const FileSizeLimit limit(8);
     EXPECT_THROW(file.append("abcdef"), IoError);
-    EXPECT_EQ(read_file(path), "12345");
+    EXPECT_EQ(base::read_file(path), "12345");
     EXPECT_THROW(file.replace_end(3, "abcdefgh"), IoError);
-    EXPECT_EQ(read_file(path), "12345");
+    EXPECT_EQ(base::read_file(path), "12345");
     file.append("xyz");
   }
   file.append("abcdef");
-  EXPECT_EQ(read_file(path), "12345xyzabcdef");
+  EXPECT_EQ(base::read_file(path), "12345xyzabcdef");
 }
 
 TEST(RecordFile, AFileThatWasRemovedIsAnError) {
   const TempDir folder;
   const auto path = folder.path() / "file";
-  RecordFile file(path, RecordFile::Open::kNew);
+  track::RecordFile file(path, track::RecordFile::Open::kNew);
   std::filesystem::remove(path);
   EXPECT_THROW(file.append("x"), IoError);
 }

@@ -20,11 +20,11 @@ struct Diary {
   std::shared_future<void> held_until = {};
 };
 
-class DiaryTracker : public Tracker {
+class DiaryTracker : public track::Tracker {
  public:
   explicit DiaryTracker(Diary& diary) : diary_(diary) {}
   std::string name() const override { return "diary"; }
-  void record(const Record& record) override {
+  void record(const track::Record& record) override {
     if (diary_.held_until.valid()) diary_.held_until.wait();
     if (record.step >= diary_.failing_from && record.step < diary_.failing_to) {
       throw IoError("cannot write 'diary': No space left");
@@ -32,7 +32,7 @@ class DiaryTracker : public Tracker {
     EXPECT_GT(record.unix_time, 1.7e9);
     diary_.told.push_back("step " + std::to_string(record.step));
   }
-  void console(const ConsoleText& text) override {
+  void console(const track::ConsoleText& text) override {
     diary_.told.push_back((text.is_error ? "err " : "out ") + text.text);
   }
   void finish(int exit_code) override {
@@ -43,8 +43,9 @@ class DiaryTracker : public Tracker {
   Diary& diary_;
 };
 
-std::vector<std::unique_ptr<Tracker>> trackers_of(std::vector<Diary*> diaries) {
-  std::vector<std::unique_ptr<Tracker>> trackers;
+std::vector<std::unique_ptr<track::Tracker>> trackers_of(
+    std::vector<Diary*> diaries) {
+  std::vector<std::unique_ptr<track::Tracker>> trackers;
   for (Diary* diary : diaries) {
     trackers.push_back(std::make_unique<DiaryTracker>(*diary));
   }
@@ -54,7 +55,7 @@ std::vector<std::unique_ptr<Tracker>> trackers_of(std::vector<Diary*> diaries) {
 TEST(Recorder, TellsEveryTrackerEverythingInOrder) {
   Diary one;
   Diary two;
-  Recorder recorder({}, trackers_of({&one, &two}));
+  track::Recorder recorder({}, trackers_of({&one, &two}));
   recorder.record({.step = 1});
   recorder.console({.is_error = true, .text = "hm\n"});
   recorder.record({.step = 2});
@@ -70,7 +71,7 @@ TEST(Recorder, TellsEveryTrackerEverythingInOrder) {
 TEST(Recorder, WithoutFinishWhatWaitsIsStillWritten) {
   Diary diary;
   {
-    Recorder recorder({}, trackers_of({&diary}));
+    track::Recorder recorder({}, trackers_of({&diary}));
     recorder.record({.step = 1});
   }
   EXPECT_EQ(diary.told, std::vector<std::string>{"step 1"});
@@ -79,7 +80,7 @@ TEST(Recorder, WithoutFinishWhatWaitsIsStillWritten) {
 TEST(Recorder, WaitsForAllThatWasRecordedBefore) {
   std::promise<void> release;
   Diary diary{.held_until = release.get_future().share()};
-  Recorder recorder({}, trackers_of({&diary}));
+  track::Recorder recorder({}, trackers_of({&diary}));
   recorder.wait();  // For nothing.
   recorder.record({.step = 1});
   recorder.console({.text = "two\n"});
@@ -96,7 +97,7 @@ TEST(Recorder, SaysOnceThatATrackerFailsAndWhatItLost) {
   Diary failing{.failing_from = 2, .failing_to = 4};
   Diary other;
   std::vector<std::string> problems;
-  Recorder recorder(
+  track::Recorder recorder(
       {.on_problem =
            [&](const std::string& text) { problems.push_back(text); }},
       trackers_of({&failing, &other}));
@@ -114,9 +115,10 @@ TEST(Recorder, SaysOnceThatATrackerFailsAndWhatItLost) {
 TEST(Recorder, ATrackerThatGoesOnFailingIsSaidAgain) {
   Diary failing{.failing_from = 1, .failing_to = 100};
   int num_problems = 0;
-  Recorder recorder({.report_interval = std::chrono::milliseconds(-1),
-                     .on_problem = [&](const std::string&) { ++num_problems; }},
-                    trackers_of({&failing}));
+  track::Recorder recorder(
+      {.report_interval = std::chrono::milliseconds(-1),
+       .on_problem = [&](const std::string&) { ++num_problems; }},
+      trackers_of({&failing}));
   for (int64_t step = 1; step <= 5; ++step) recorder.record({.step = step});
   recorder.finish(0);
   EXPECT_EQ(num_problems, 6);  // Five, and what was lost.
@@ -126,7 +128,7 @@ TEST(Recorder, ASlowDiskNeverHoldsUpTheCallerAndDropsAreSaid) {
   std::promise<void> release;
   Diary diary{.held_until = release.get_future().share()};
   std::vector<std::string> problems;
-  Recorder recorder(
+  track::Recorder recorder(
       {.max_waiting_bytes = 10'000,
        .on_problem =
            [&](const std::string& text) { problems.push_back(text); }},
@@ -146,11 +148,11 @@ TEST(Recorder, ASlowDiskNeverHoldsUpTheCallerAndDropsAreSaid) {
 
 TEST(Recorder, TicksWhileNothingIsRecorded) {
   std::promise<void> ticked;
-  class Ticker : public Tracker {
+  class Ticker : public track::Tracker {
    public:
     explicit Ticker(std::promise<void>& done) : done_(done) {}
     std::string name() const override { return "ticker"; }
-    void record(const Record&) override {}
+    void record(const track::Record&) override {}
     void tick(double unix_time) override {
       EXPECT_GT(unix_time, 1.7e9);
       if (++count_ == 3) done_.set_value();
@@ -160,10 +162,10 @@ TEST(Recorder, TicksWhileNothingIsRecorded) {
     std::promise<void>& done_;
     int count_ = 0;
   };
-  std::vector<std::unique_ptr<Tracker>> trackers;
+  std::vector<std::unique_ptr<track::Tracker>> trackers;
   trackers.push_back(std::make_unique<Ticker>(ticked));
-  Recorder recorder({.tick = std::chrono::milliseconds(1)},
-                    std::move(trackers));
+  track::Recorder recorder({.tick = std::chrono::milliseconds(1)},
+                           std::move(trackers));
   EXPECT_EQ(ticked.get_future().wait_for(std::chrono::seconds(20)),
             std::future_status::ready);
 }
@@ -171,12 +173,13 @@ TEST(Recorder, TicksWhileNothingIsRecorded) {
 TEST(Recorder, AProblemMayBeSaidOnTheConsoleThatIsRecorded) {
   Diary failing{.failing_from = 1, .failing_to = 2};
   Diary other;
-  Recorder* self = nullptr;
-  Recorder recorder({.on_problem =
-                         [&](const std::string& text) {
-                           self->console({.is_error = true, .text = text});
-                         }},
-                    trackers_of({&failing, &other}));
+  track::Recorder* self = nullptr;
+  track::Recorder recorder(
+      {.on_problem =
+           [&](const std::string& text) {
+             self->console({.is_error = true, .text = text});
+           }},
+      trackers_of({&failing, &other}));
   self = &recorder;
   recorder.record({.step = 1});
   recorder.finish(0);
@@ -185,21 +188,22 @@ TEST(Recorder, AProblemMayBeSaidOnTheConsoleThatIsRecorded) {
 TEST(OutputFiles, AppearBelowTheRunFolder) {
   const testing::TempDir folder;
   std::vector<std::filesystem::path> written;
-  OutputFiles files({.folder = folder.path(),
-                     .on_written = [&](const std::filesystem::path& path) {
-                       written.push_back(path);
-                     }});
+  track::OutputFiles files(
+      {.folder = folder.path(),
+       .on_written = [&](const std::filesystem::path& path) {
+         written.push_back(path);
+       }});
   files.record({.files = {{.name = "images/step3.png", .bytes = "abc"},
                           {.name = "note.txt", .bytes = ""}}});
-  EXPECT_EQ(read_file(folder.path() / "images/step3.png"), "abc");
-  EXPECT_EQ(read_file(folder.path() / "note.txt"), "");
+  EXPECT_EQ(base::read_file(folder.path() / "images/step3.png"), "abc");
+  EXPECT_EQ(base::read_file(folder.path() / "note.txt"), "");
   EXPECT_EQ(written.size(), 2u);
 }
 
 TEST(OutputFiles, ThatCannotBeWrittenAreAnError) {
   const testing::TempDir folder;
   folder.write("images", "a file in the way");
-  OutputFiles files({.folder = folder.path()});
+  track::OutputFiles files({.folder = folder.path()});
   EXPECT_THROW(
       files.record({.files = {{.name = "images/a.png", .bytes = "x"}}}),
       IoError);

@@ -10,16 +10,16 @@ TEST(Secrets, AreKnownByTheirNames) {
        {"token", "--token", "hf_token", "HF-Token", "authToken", "api_key",
         "WANDB_API_KEY", "apiKey", "server.password", "passwd", "client_secret",
         "aws_access_key", "private-key", "credentials"}) {
-    EXPECT_TRUE(is_secret_name(name)) << name;
+    EXPECT_TRUE(track::is_secret_name(name)) << name;
   }
   for (const char* name : {"lr", "max_tokens", "tokenizer", "tokens_per_step",
                            "key", "keyboard", "batch_size", ""}) {
-    EXPECT_FALSE(is_secret_name(name)) << name;
+    EXPECT_FALSE(track::is_secret_name(name)) << name;
   }
 }
 
 TEST(Secrets, AreHiddenInJsonAtAnyDepth) {
-  EXPECT_EQ(json_without_secrets(
+  EXPECT_EQ(track::json_without_secrets(
                 R"({"lr":0.1,"api_key":"K","a":[{"token":["K"],"b":1}]})"),
             R"({"lr":0.1,"api_key":"***","a":[{"token":"***","b":1}]})");
 }
@@ -34,7 +34,7 @@ TEST(Secrets, AreHiddenInArguments) {
       "0.1",       "--password=***", "api_key=***", "--token",
       "--verbose", "-token",         "***",         "--max_tokens",
       "5"};
-  EXPECT_EQ(arguments_without_secrets(arguments), shown);
+  EXPECT_EQ(track::arguments_without_secrets(arguments), shown);
 }
 
 }  // namespace

@@ -31,13 +31,13 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 
 // The data of every record; fails on a byte that belongs to none.
 std::vector<std::string> events_in(const std::filesystem::path& path) {
-  std::string rest = read_file(path);
+  std::string rest = base::read_file(path);
   std::vector<std::string> events;
   while (!rest.empty()) {
     const size_t size = static_cast<unsigned char>(rest[0]) |
                         size_t{static_cast<unsigned char>(rest[1])} << 8;
     const std::string data = rest.substr(12, size);
-    EXPECT_EQ(rest.substr(0, size + 16), tfrecord(data));
+    EXPECT_EQ(rest.substr(0, size + 16), track::tfrecord(data));
     if (rest.size() < size + 16) break;
     events.push_back(data);
     rest.erase(0, size + 16);
@@ -47,7 +47,8 @@ std::vector<std::string> events_in(const std::filesystem::path& path) {
 
 TEST(TensorBoard, TheNameTellsTimeHostAndProcess) {
   const TempDir folder;
-  const TensorBoardTracker tracker({.folder = folder.path() / "new/run"});
+  const track::TensorBoardTracker tracker(
+      {.folder = folder.path() / "new/run"});
   const auto names = names_in(folder.path() / "new/run");
   ASSERT_EQ(names.size(), 1U);
   const std::string begin = "events.out.tfevents.";
@@ -59,8 +60,8 @@ TEST(TensorBoard, TheNameTellsTimeHostAndProcess) {
 TEST(TensorBoard, ALaterFileSortsBehindEarlierOnes) {
   const TempDir folder;
   folder.write("events.out.tfevents.9000000000.host.1.0", "");
-  const TensorBoardTracker first({.folder = folder.path()});
-  const TensorBoardTracker second({.folder = folder.path()});
+  const track::TensorBoardTracker first({.folder = folder.path()});
+  const track::TensorBoardTracker second({.folder = folder.path()});
   const auto names = names_in(folder.path());
   ASSERT_EQ(names.size(), 3U);
   EXPECT_TRUE(names[1].starts_with("events.out.tfevents.9000000001."));
@@ -69,7 +70,7 @@ TEST(TensorBoard, ALaterFileSortsBehindEarlierOnes) {
 
 TEST(TensorBoard, ARecordIsOneEvent) {
   const TempDir folder;
-  TensorBoardTracker tracker({.folder = folder.path()});
+  track::TensorBoardTracker tracker({.folder = folder.path()});
   tracker.record({.step = 1, .metrics = {{"a", 1}, {"b", 2}}});
   tracker.record({.step = 2});
   tracker.record({.step = 3, .texts = {{.title = "note", .text = "x"}}});
@@ -81,7 +82,7 @@ TEST(TensorBoard, ARecordIsOneEvent) {
 
 TEST(TensorBoard, AFullDiskLeavesWholeEventsAndLaterOnesFollow) {
   const TempDir folder;
-  TensorBoardTracker tracker({.folder = folder.path()});
+  track::TensorBoardTracker tracker({.folder = folder.path()});
   const auto path = folder.path() / names_in(folder.path())[0];
   tracker.record({.step = 1, .metrics = {{"before", 1}}});
   {
@@ -98,7 +99,7 @@ TEST(TensorBoard, AFullDiskLeavesWholeEventsAndLaterOnesFollow) {
 
 TEST(TensorBoard, AImageThatIsNoneIsAnErrorAndWritesNothing) {
   const TempDir folder;
-  TensorBoardTracker tracker({.folder = folder.path()});
+  track::TensorBoardTracker tracker({.folder = folder.path()});
   const auto path = folder.path() / names_in(folder.path())[0];
   EXPECT_THROW(tracker.record({.step = 1,
                                .metrics = {{"a", 1}},
@@ -110,8 +111,9 @@ TEST(TensorBoard, AImageThatIsNoneIsAnErrorAndWritesNothing) {
 TEST(TensorBoard, AFolderThatCannotBeMadeIsAnError) {
   const TempDir folder;
   folder.write("file", "");
-  EXPECT_THROW(TensorBoardTracker({.folder = folder.path() / "file/run"}),
-               IoError);
+  EXPECT_THROW(
+      track::TensorBoardTracker({.folder = folder.path() / "file/run"}),
+      IoError);
 }
 
 }  // namespace

@@ -6,13 +6,13 @@ namespace lockstep {
 namespace {
 
 TEST(TimeTable, ShowsMillisecondsAndPercent) {
-  EXPECT_EQ(time_table({.data = 6.3,
-                        .forward = 1,
-                        .backward = 2,
-                        .exchange = 0.1,
-                        .optimizer = 0.5,
-                        .other = 0.1,
-                        .steps = 100}),
+  EXPECT_EQ(track::time_table({.data = 6.3,
+                               .forward = 1,
+                               .backward = 2,
+                               .exchange = 0.1,
+                               .optimizer = 0.5,
+                               .other = 0.1,
+                               .steps = 100}),
             "time per step, mean of 100 steps:\n"
             "  data            63.00 ms   63%\n"
             "  forward         10.00 ms   10%\n"
@@ -26,31 +26,31 @@ TEST(TimeTable, ShowsMillisecondsAndPercent) {
 }
 
 TEST(TimeTable, NamesTheLargestWait) {
-  EXPECT_EQ(
-      time_reading({.data = 30, .forward = 30, .exchange = 40, .steps = 1}),
-      "gradient synchronization is the bottleneck: 40% of the time "
-      "waits for it; raise --batch_size or accumulate over several "
-      "steps");
-  EXPECT_EQ(time_reading({.forward = 70, .other = 30, .steps = 1}),
+  EXPECT_EQ(track::time_reading(
+                {.data = 30, .forward = 30, .exchange = 40, .steps = 1}),
+            "gradient synchronization is the bottleneck: 40% of the time "
+            "waits for it; raise --batch_size or accumulate over several "
+            "steps");
+  EXPECT_EQ(track::time_reading({.forward = 70, .other = 30, .steps = 1}),
             "30% of the time is spent outside of the steps; save, evaluate and "
             "log less often");
 }
 
 TEST(TimeTable, SmallWaitsAreNoBottleneck) {
-  EXPECT_EQ(time_reading({.data = 20,
-                          .forward = 20,
-                          .backward = 30,
-                          .exchange = 20,
-                          .optimizer = 10,
-                          .steps = 1}),
+  EXPECT_EQ(track::time_reading({.data = 20,
+                                 .forward = 20,
+                                 .backward = 30,
+                                 .exchange = 20,
+                                 .optimizer = 10,
+                                 .steps = 1}),
             "compute-bound: 60% of the time is forward, backward and "
             "optimizer");
 }
 
 TEST(TimeTable, NothingMeasuredIsSaid) {
-  EXPECT_EQ(time_table({}), "no step was measured");
-  EXPECT_EQ(time_table({.steps = 3}), "no step was measured");
-  EXPECT_EQ(time_table({.data = 3}), "no step was measured");
+  EXPECT_EQ(track::time_table({}), "no step was measured");
+  EXPECT_EQ(track::time_table({.steps = 3}), "no step was measured");
+  EXPECT_EQ(track::time_table({.data = 3}), "no step was measured");
 }
 
 }  // namespace

@@ -8,9 +8,9 @@ namespace lockstep::testing {
 
 constexpr double kWandbStart = 1.7e9;
 
-inline WandbConfig wandb_config_in(const TempDir& folder,
-                                   double start_time = kWandbStart) {
-  WandbConfig config;
+inline track::WandbConfig wandb_config_in(const TempDir& folder,
+                                          double start_time = kWandbStart) {
+  track::WandbConfig config;
   config.folder = folder.path();
   config.start_time = start_time;
   return config;

@@ -8,17 +8,18 @@ namespace lockstep {
 namespace {
 
 TEST(WandbConfig, TheEnvironmentFillsInWhatIsNotGiven) {
-  const auto config = with_environment({}, {{"WANDB_MODE", "online"},
-                                            {"WANDB_PROJECT", "p"},
-                                            {"WANDB_NAME", "n"},
-                                            {"WANDB_RUN_ID", "abc"},
-                                            {"WANDB_ENTITY", "e"},
-                                            {"WANDB_DIR", "/d"},
-                                            {"WANDB_TAGS", "a, b,,c"},
-                                            {"WANDB_NOTES", "some notes"},
-                                            {"WANDB_RUN_GROUP", "g"},
-                                            {"WANDB_JOB_TYPE", "j"}});
-  EXPECT_EQ(config.mode, WandbMode::kOnline);
+  const auto config =
+      track::with_environment({}, {{"WANDB_MODE", "online"},
+                                   {"WANDB_PROJECT", "p"},
+                                   {"WANDB_NAME", "n"},
+                                   {"WANDB_RUN_ID", "abc"},
+                                   {"WANDB_ENTITY", "e"},
+                                   {"WANDB_DIR", "/d"},
+                                   {"WANDB_TAGS", "a, b,,c"},
+                                   {"WANDB_NOTES", "some notes"},
+                                   {"WANDB_RUN_GROUP", "g"},
+                                   {"WANDB_JOB_TYPE", "j"}});
+  EXPECT_EQ(config.mode, track::WandbMode::kOnline);
   EXPECT_EQ(config.project, "p");
   EXPECT_EQ(config.name, "n");
   EXPECT_EQ(config.run_id, "abc");
@@ -31,34 +32,35 @@ TEST(WandbConfig, TheEnvironmentFillsInWhatIsNotGiven) {
 }
 
 TEST(WandbConfig, WhatIsGivenWins) {
-  WandbConfig given;
-  given.mode = WandbMode::kDisabled;
+  track::WandbConfig given;
+  given.mode = track::WandbMode::kDisabled;
   given.project = "mine";
   given.tags = std::vector<std::string>{};
-  const auto config = with_environment(given, {{"WANDB_MODE", "online"},
-                                               {"WANDB_PROJECT", "p"},
-                                               {"WANDB_NAME", "n"},
-                                               {"WANDB_TAGS", "a"}});
-  EXPECT_EQ(config.mode, WandbMode::kDisabled);
+  const auto config = track::with_environment(given, {{"WANDB_MODE", "online"},
+                                                      {"WANDB_PROJECT", "p"},
+                                                      {"WANDB_NAME", "n"},
+                                                      {"WANDB_TAGS", "a"}});
+  EXPECT_EQ(config.mode, track::WandbMode::kDisabled);
   EXPECT_EQ(config.project, "mine");
   EXPECT_EQ(config.name, "n");
   EXPECT_TRUE(config.tags->empty());
 }
 
 TEST(WandbConfig, WithoutBothNothingIsSet) {
-  const auto config = with_environment({}, {{"WANDB_NAME", ""}});
+  const auto config = track::with_environment({}, {{"WANDB_NAME", ""}});
   EXPECT_FALSE(config.mode);
   EXPECT_FALSE(config.name);
   EXPECT_FALSE(config.project);
 }
 
 TEST(WandbConfig, ModesAreThoseOfWandb) {
-  EXPECT_EQ(parse_wandb_mode("offline", ""), WandbMode::kOffline);
-  EXPECT_EQ(parse_wandb_mode("dryrun", ""), WandbMode::kOffline);
-  EXPECT_EQ(parse_wandb_mode("online", ""), WandbMode::kOnline);
-  EXPECT_EQ(parse_wandb_mode("disabled", ""), WandbMode::kDisabled);
+  EXPECT_EQ(track::parse_wandb_mode("offline", ""), track::WandbMode::kOffline);
+  EXPECT_EQ(track::parse_wandb_mode("dryrun", ""), track::WandbMode::kOffline);
+  EXPECT_EQ(track::parse_wandb_mode("online", ""), track::WandbMode::kOnline);
+  EXPECT_EQ(track::parse_wandb_mode("disabled", ""),
+            track::WandbMode::kDisabled);
   try {
-    with_environment({}, {{"WANDB_MODE", "of"}});
+    track::with_environment({}, {{"WANDB_MODE", "of"}});
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(),
@@ -68,14 +70,17 @@ TEST(WandbConfig, ModesAreThoseOfWandb) {
 
 TEST(WandbConfig, NamesThatAServerRefusesAreErrors) {
   for (const char* id : {"a/b", "a b ", " a", "a:b", "a#b"}) {
-    EXPECT_THROW(with_environment({}, {{"WANDB_RUN_ID", id}}), ConfigError);
-    EXPECT_THROW(with_environment({}, {{"WANDB_PROJECT", id}}), ConfigError);
+    EXPECT_THROW(track::with_environment({}, {{"WANDB_RUN_ID", id}}),
+                 ConfigError);
+    EXPECT_THROW(track::with_environment({}, {{"WANDB_PROJECT", id}}),
+                 ConfigError);
   }
-  EXPECT_THROW(with_environment({}, {{"WANDB_PROJECT", std::string(129, 'a')}}),
-               ConfigError);
-  WandbConfig config;
+  EXPECT_THROW(
+      track::with_environment({}, {{"WANDB_PROJECT", std::string(129, 'a')}}),
+      ConfigError);
+  track::WandbConfig config;
   config.run_id = "";
-  EXPECT_THROW(check_wandb_names(config), ConfigError);
+  EXPECT_THROW(track::check_wandb_names(config), ConfigError);
 }
 
 }  // namespace

@@ -28,14 +28,14 @@ std::filesystem::path write_log(const TempDir& folder,
                                 const std::vector<std::string>& records) {
   const auto path = folder.path() / "run.wandb";
   std::filesystem::remove(path);
-  WandbLog log(path);
+  track::WandbLog log(path);
   for (const auto& record : records) log.append(record);
   return path;
 }
 
 TEST(WandbLog, BeginsWithTheFileHeaderAndFramesAsLevelDb) {
   const TempDir folder;
-  const std::string bytes = read_file(write_log(folder, {"abc"}));
+  const std::string bytes = base::read_file(write_log(folder, {"abc"}));
   // The check sum is zlib.crc32(b"\x01abc").
   const std::string expected(
       ":W&B\xe1\xbe\x00"
@@ -54,8 +54,8 @@ TEST(WandbLog, RecordsOfEverySizeAroundBlocksAreReadBack) {
       const std::vector<std::string> records = {payload(size), payload(5, 'A'),
                                                 payload(40000, '0'), ""};
       const auto path = write_log(folder, records);
-      ASSERT_EQ(read_wandb_log(path), records) << size;
-      ASSERT_EQ(read_file(path), wandb_log_bytes(records)) << size;
+      ASSERT_EQ(track::read_wandb_log(path), records) << size;
+      ASSERT_EQ(base::read_file(path), track::wandb_log_bytes(records)) << size;
     }
   }
 }
@@ -65,7 +65,7 @@ TEST(WandbLog, NoChunkCrossesABlock) {
   for (size_t left = 0; left <= 9; ++left) {
     const size_t size = kBlock - kFileHeader - kChunkHeader - left;
     const std::string bytes =
-        wandb_log_bytes(std::vector<std::string>{payload(size), "next"});
+        track::wandb_log_bytes(std::vector<std::string>{payload(size), "next"});
     if (left < kChunkHeader) {
       EXPECT_EQ(bytes.size(), kBlock + kChunkHeader + 4) << left;
       EXPECT_EQ(bytes.substr(kBlock - left, left), std::string(left, '\0'));
@@ -85,14 +85,14 @@ TEST(WandbLog, ATornTailIsLeftOut) {
   const TempDir folder;
   const std::vector<std::string> whole = {"one", "two"};
   const auto path = write_log(folder, whole);
-  const std::string before = read_file(path);
-  const std::string torn = wandb_frame(payload(100000), before.size());
+  const std::string before = base::read_file(path);
+  const std::string torn = track::wandb_frame(payload(100000), before.size());
   for (const size_t cut : {1, 6, 7, 8, 1000, 40000, 99999}) {
     const std::string file =
         folder.write("torn.wandb", before + torn.substr(0, cut));
-    EXPECT_EQ(read_wandb_log(file), whole) << cut;
+    EXPECT_EQ(track::read_wandb_log(file), whole) << cut;
   }
-  EXPECT_EQ(read_wandb_log(
+  EXPECT_EQ(track::read_wandb_log(
                 folder.write("zeros.wandb", before + std::string(500, '\0'))),
             whole);
 }
@@ -101,45 +101,46 @@ TEST(WandbLog, DamageCostsOnlyTheRecordsOfItsBlock) {
   const TempDir folder;
   const std::vector<std::string> records = {"one", payload(50000),
                                             payload(50000, 'A'), "last"};
-  std::string bytes = wandb_log_bytes(records);
+  std::string bytes = track::wandb_log_bytes(records);
   bytes[200] ^= 1;
-  const auto read = read_wandb_log(folder.write("damaged.wandb", bytes));
+  const auto read = track::read_wandb_log(folder.write("damaged.wandb", bytes));
   EXPECT_EQ(read, (std::vector<std::string>{"one", records[2], "last"}));
 }
 
 TEST(WandbLog, GoesOnBehindWhatIsThere) {
   const TempDir folder;
   const auto path = write_log(folder, {"one"});
-  WandbLog(path).append("two");
-  EXPECT_EQ(read_wandb_log(path), (std::vector<std::string>{"one", "two"}));
+  track::WandbLog(path).append("two");
+  EXPECT_EQ(track::read_wandb_log(path),
+            (std::vector<std::string>{"one", "two"}));
 }
 
 TEST(WandbLog, AFailedWriteLeavesWholeRecordsAndLaterOnesGoOn) {
   const TempDir folder;
   const auto path = folder.path() / "run.wandb";
-  WandbLog log(path);
+  track::WandbLog log(path);
   log.append(payload(1000));
   {
     // 500 bytes of the record would fit.
     const FileSizeLimit limit(7 + 7 + 1000 + 500);
     EXPECT_THROW(log.append(payload(2000, 'A')), IoError);
-    EXPECT_EQ(read_file(path).size(), 7 + 7 + 1000);
+    EXPECT_EQ(base::read_file(path).size(), 7 + 7 + 1000);
     log.append("small");
     EXPECT_THROW(log.append(payload(70000, 'A')), IoError);
   }
   log.append(payload(3000, '0'));
   EXPECT_EQ(
-      read_wandb_log(path),
+      track::read_wandb_log(path),
       (std::vector<std::string>{payload(1000), "small", payload(3000, '0')}));
 }
 
 TEST(WandbLog, OtherFilesAreRefused) {
   const TempDir folder;
-  EXPECT_THROW(read_wandb_log(folder.write("a", "something else")),
+  EXPECT_THROW(track::read_wandb_log(folder.write("a", "something else")),
                FormatError);
-  EXPECT_THROW(read_wandb_log(folder.write("b", "")), FormatError);
-  EXPECT_THROW(read_wandb_log(folder.path() / "none"), IoError);
-  EXPECT_THROW(WandbLog("/no/such/folder/run.wandb"), IoError);
+  EXPECT_THROW(track::read_wandb_log(folder.write("b", "")), FormatError);
+  EXPECT_THROW(track::read_wandb_log(folder.path() / "none"), IoError);
+  EXPECT_THROW(track::WandbLog("/no/such/folder/run.wandb"), IoError);
 }
 
 }  // namespace

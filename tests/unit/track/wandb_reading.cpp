@@ -15,7 +15,7 @@ void take_items(const Items& items, HistoryRow& row) {
   for (const auto& item : items) {
     const std::vector<std::string> key(item.nested_key().begin(),
                                        item.nested_key().end());
-    row[join(key, ".")] = item.value_json();
+    row[base::join(key, ".")] = item.value_json();
   }
 }
 
@@ -45,7 +45,7 @@ std::vector<wandb::Record> records_of(const fs::path& run_folder) {
     if (entry.path().extension() == ".wandb") log = entry.path();
   }
   std::vector<wandb::Record> records;
-  for (const std::string& bytes : read_wandb_log(log)) {
+  for (const std::string& bytes : track::read_wandb_log(log)) {
     wandb::Record record;
     EXPECT_TRUE(record.ParseFromString(bytes));
     records.push_back(record);

@@ -14,7 +14,7 @@ namespace {
 
 std::string one_pixel() {
   const uint8_t grey = 7;
-  return encode_png(
+  return formats::encode_png(
       {.width = 1, .height = 1, .channels = 1, .pixels = {&grey, 1}});
 }
 
@@ -26,24 +26,24 @@ using testing::records_of;
 using testing::summary_of;
 using testing::TempDir;
 
-WandbConfig resumable_config_in(const TempDir& folder,
-                                double start_time = kWandbStart) {
-  WandbConfig config = testing::wandb_config_in(folder, start_time);
+track::WandbConfig resumable_config_in(const TempDir& folder,
+                                       double start_time = kWandbStart) {
+  track::WandbConfig config = testing::wandb_config_in(folder, start_time);
   config.state_file = folder.path() / "state.json";
   return config;
 }
 
-Record values(int64_t step, const std::string& name, double value,
-              double seconds) {
+track::Record values(int64_t step, const std::string& name, double value,
+                     double seconds) {
   return {.step = step,
           .unix_time = kWandbStart + seconds,
           .metrics = {{name, value}}};
 }
 
 // Steps 1 to 4, each 10 s, with an image at 2 and 4 and validation at 2.
-void record_four_steps(Tracker& tracker) {
+void record_four_steps(track::Tracker& tracker) {
   for (int step = 1; step <= 4; ++step) {
-    Record record = values(step, "train/loss", 1.0 / step, 10.0 * step);
+    track::Record record = values(step, "train/loss", 1.0 / step, 10.0 * step);
     if (step % 2 == 0) record.images = {{"samples", one_pixel()}};
     tracker.record(record);
     if (step == 2) tracker.record(values(2, "val/loss", 7, 25));
@@ -63,7 +63,7 @@ TEST(WandbResume, TheSameRunGoesOnWithoutFoldingBack) {
   fs::path run_folder;
   std::string id;
   {
-    WandbTracker tracker(resumable_config_in(folder), {});
+    track::WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
     tracker.console({.unix_time = kWandbStart + 41, .text = "one\n"});
     tracker.finish(1);
@@ -71,8 +71,8 @@ TEST(WandbResume, TheSameRunGoesOnWithoutFoldingBack) {
     id = tracker.run_id();
   }
   EXPECT_EQ(files_of(run_folder / "files").size(), 2);
-  WandbTracker tracker(resumable_config_in(folder, kWandbStart + 1000),
-                       KeptRecords{.last_step = 2});
+  track::WandbTracker tracker(resumable_config_in(folder, kWandbStart + 1000),
+                              track::KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.folder(), run_folder);
   EXPECT_EQ(tracker.run_id(), id);
   EXPECT_EQ(tracker.note(), "");
@@ -104,11 +104,12 @@ TEST(WandbResume, TheSameRunGoesOnWithoutFoldingBack) {
 TEST(WandbResume, WhatIsDoneAgainReplacesItself) {
   const TempDir folder;
   {
-    WandbTracker tracker(resumable_config_in(folder), {});
+    track::WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
   }
-  WandbTracker tracker(resumable_config_in(folder),
-                       KeptRecords{.last_step = 2, .redone = "val/"});
+  track::WandbTracker tracker(
+      resumable_config_in(folder),
+      track::KeptRecords{.last_step = 2, .redone = "val/"});
   tracker.record(values(2, "val/loss", 8, 26));
   tracker.finish(0);
   const auto rows = history_of(records_of(tracker.folder()));
@@ -121,11 +122,12 @@ TEST(WandbResume, WhatIsDoneAgainReplacesItself) {
 TEST(WandbResume, WhatIsDoneAgainIsGoneUntilThen) {
   const TempDir folder;
   {
-    WandbTracker tracker(resumable_config_in(folder), {});
+    track::WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
   }
-  WandbTracker tracker(resumable_config_in(folder),
-                       KeptRecords{.last_step = 2, .redone = "val/"});
+  track::WandbTracker tracker(
+      resumable_config_in(folder),
+      track::KeptRecords{.last_step = 2, .redone = "val/"});
   tracker.finish(0);
   const auto records = records_of(tracker.folder());
   EXPECT_FALSE(history_of(records).at(1).contains("val/loss"));
@@ -135,16 +137,16 @@ TEST(WandbResume, WhatIsDoneAgainIsGoneUntilThen) {
 TEST(WandbResume, AKilledRunLosesNoStep) {
   const TempDir folder;
   {
-    WandbTracker tracker(resumable_config_in(folder), {});
+    track::WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
     EXPECT_EQ(history_of(records_of(tracker.folder())).size(), 3);
   }
   for (int time = 0; time < 2; ++time) {
-    const WandbTracker tracker(resumable_config_in(folder),
-                               KeptRecords{.last_step = 4});
+    const track::WandbTracker tracker(resumable_config_in(folder),
+                                      track::KeptRecords{.last_step = 4});
   }
-  WandbTracker tracker(resumable_config_in(folder),
-                       KeptRecords{.last_step = 4});
+  track::WandbTracker tracker(resumable_config_in(folder),
+                              track::KeptRecords{.last_step = 4});
   tracker.finish(0);
   const auto rows = history_of(records_of(tracker.folder()));
   ASSERT_EQ(rows.size(), 4);
@@ -156,18 +158,18 @@ TEST(WandbResume, ARunKilledWhileItWroteAStepHoldsItOnce) {
   const TempDir folder;
   std::string open_step;
   {
-    WandbTracker tracker(resumable_config_in(folder), {});
+    track::WandbTracker tracker(resumable_config_in(folder), {});
     tracker.record(values(1, "a", 1, 1));
     tracker.record(values(2, "a", 2, 2));
-    open_step =
-        read_file(WandbRun{tracker.run_id(), tracker.folder()}.open_step());
+    open_step = base::read_file(
+        track::WandbRun{tracker.run_id(), tracker.folder()}.open_step());
     tracker.record(values(3, "a", 3, 3));
   }
-  const auto run = remembered_wandb_run(folder.path() / "state.json");
+  const auto run = track::remembered_wandb_run(folder.path() / "state.json");
   fs::remove(run->open_step());
   fs::rename(folder.write("old", open_step), run->open_step());
-  WandbTracker tracker(resumable_config_in(folder),
-                       KeptRecords{.last_step = 9});
+  track::WandbTracker tracker(resumable_config_in(folder),
+                              track::KeptRecords{.last_step = 9});
   tracker.finish(0);
   EXPECT_EQ(history_of(records_of(tracker.folder())).size(), 2);
 }
@@ -176,15 +178,16 @@ TEST(WandbResume, ATornTailDoesNotMatter) {
   const TempDir folder;
   std::string id;
   {
-    WandbTracker tracker(resumable_config_in(folder), {});
+    track::WandbTracker tracker(resumable_config_in(folder), {});
     record_four_steps(tracker);
     id = tracker.run_id();
   }
-  const auto log = remembered_wandb_run(folder.path() / "state.json")->log();
-  const std::string bytes = read_file(log);
+  const auto log =
+      track::remembered_wandb_run(folder.path() / "state.json")->log();
+  const std::string bytes = base::read_file(log);
   fs::resize_file(log, bytes.size() - 3);
-  WandbTracker tracker(resumable_config_in(folder),
-                       KeptRecords{.last_step = 2});
+  track::WandbTracker tracker(resumable_config_in(folder),
+                              track::KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.run_id(), id);
   tracker.record(values(3, "train/loss", 5, 50));
   tracker.finish(0);
@@ -194,14 +197,14 @@ TEST(WandbResume, ATornTailDoesNotMatter) {
 TEST(WandbResume, TheWholeRunIsSentAgain) {
   const TempDir folder;
   {
-    const WandbTracker tracker(resumable_config_in(folder), {});
+    const track::WandbTracker tracker(resumable_config_in(folder), {});
   }
-  const auto run = remembered_wandb_run(folder.path() / "state.json");
+  const auto run = track::remembered_wandb_run(folder.path() / "state.json");
   for (const char* ending : {".synced", ".syncstate"}) {
     fs::rename(folder.write("marker", ""), run->log().string() + ending);
   }
-  const WandbTracker tracker(resumable_config_in(folder),
-                             KeptRecords{.last_step = 2});
+  const track::WandbTracker tracker(resumable_config_in(folder),
+                                    track::KeptRecords{.last_step = 2});
   EXPECT_FALSE(fs::exists(run->log().string() + ".synced"));
   EXPECT_FALSE(fs::exists(run->log().string() + ".syncstate"));
 }
@@ -211,13 +214,13 @@ TEST(WandbResume, AFolderThatIsGoneGivesANewOneOfTheSameId) {
   std::string id;
   fs::path gone;
   {
-    const WandbTracker tracker(resumable_config_in(folder), {});
+    const track::WandbTracker tracker(resumable_config_in(folder), {});
     id = tracker.run_id();
     gone = tracker.folder();
     fs::remove_all(gone);
   }
-  const WandbTracker tracker(resumable_config_in(folder),
-                             KeptRecords{.last_step = 2});
+  const track::WandbTracker tracker(resumable_config_in(folder),
+                                    track::KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.run_id(), id);
   EXPECT_EQ(tracker.note(), "the earlier part of the wandb run " + id +
                                 " was not found at " + gone.string() +
@@ -230,25 +233,25 @@ TEST(WandbResume, AFolderThatIsGoneGivesANewOneOfTheSameId) {
 TEST(WandbResume, DamagedRecordsGiveANewFolderAndAreLeftAlone) {
   const TempDir folder;
   {
-    const WandbTracker tracker(resumable_config_in(folder), {});
+    const track::WandbTracker tracker(resumable_config_in(folder), {});
   }
-  const auto run = remembered_wandb_run(folder.path() / "state.json");
+  const auto run = track::remembered_wandb_run(folder.path() / "state.json");
   fs::rename(folder.write("other", "something else"), run->log());
-  const WandbTracker tracker(resumable_config_in(folder),
-                             KeptRecords{.last_step = 2});
+  const track::WandbTracker tracker(resumable_config_in(folder),
+                                    track::KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.run_id(), run->id);
   EXPECT_NE(tracker.folder(), run->folder);
   EXPECT_NE(tracker.note().find(" is damaged at " + run->folder.string()),
             std::string::npos)
       << tracker.note();
-  EXPECT_EQ(read_file(run->log()), "something else");
+  EXPECT_EQ(base::read_file(run->log()), "something else");
 }
 
 TEST(WandbResume, AStateThatCannotBeReadIsTold) {
   const TempDir folder;
   folder.write("state.json", R"({"run_id":"a/b","folder":"/f"})");
-  const WandbTracker tracker(resumable_config_in(folder),
-                             KeptRecords{.last_step = 2});
+  const track::WandbTracker tracker(resumable_config_in(folder),
+                                    track::KeptRecords{.last_step = 2});
   EXPECT_NE(tracker.note().find("state.json cannot be read: a new wandb run"),
             std::string::npos)
       << tracker.note();
@@ -257,29 +260,32 @@ TEST(WandbResume, AStateThatCannotBeReadIsTold) {
 TEST(WandbResume, ACopiedRunFolderBeginsItsOwnRun) {
   const TempDir folder;
   const auto config_of = [&folder](const char* name) {
-    WandbConfig config = resumable_config_in(folder);
+    track::WandbConfig config = resumable_config_in(folder);
     config.state_file = folder.path() / name / "wandb.json";
     return config;
   };
   fs::create_directory(folder.path() / "a");
   {
-    WandbTracker tracker(config_of("a"), {});
+    track::WandbTracker tracker(config_of("a"), {});
     record_four_steps(tracker);
     tracker.finish(0);
   }
-  const auto first = remembered_wandb_run(config_of("a").state_file);
-  const std::string bytes = read_file(first->log());
+  const auto first = track::remembered_wandb_run(config_of("a").state_file);
+  const std::string bytes = base::read_file(first->log());
   fs::copy(folder.path() / "a", folder.path() / "b");
-  WandbTracker copied(config_of("b"), KeptRecords{.last_step = 2});
+  track::WandbTracker copied(config_of("b"),
+                             track::KeptRecords{.last_step = 2});
   EXPECT_NE(copied.run_id(), first->id);
   EXPECT_NE(copied.note().find("belongs to another run folder"),
             std::string::npos)
       << copied.note();
   copied.record(values(3, "train/loss", 9, 1005));
   copied.finish(0);
-  EXPECT_EQ(read_file(first->log()), bytes) << "the first run was rewritten";
+  EXPECT_EQ(base::read_file(first->log()), bytes)
+      << "the first run was rewritten";
   // From now on the copy has a run of its own, which goes on.
-  const WandbTracker again(config_of("b"), KeptRecords{.last_step = 3});
+  const track::WandbTracker again(config_of("b"),
+                                  track::KeptRecords{.last_step = 3});
   EXPECT_EQ(again.run_id(), copied.run_id());
   EXPECT_EQ(again.note(), "");
 }
@@ -287,7 +293,7 @@ TEST(WandbResume, ACopiedRunFolderBeginsItsOwnRun) {
 TEST(WandbResume, AMovedRunFolderGoesOn) {
   const TempDir folder;
   const auto config_at = [&folder](const char* place) {
-    WandbConfig config = resumable_config_in(folder);
+    track::WandbConfig config = resumable_config_in(folder);
     config.folder = folder.path() / place;
     config.state_file = folder.path() / place / "run" / "wandb.json";
     return config;
@@ -295,13 +301,14 @@ TEST(WandbResume, AMovedRunFolderGoesOn) {
   fs::create_directories(folder.path() / "old" / "run");
   std::string id;
   {
-    WandbTracker tracker(config_at("old"), {});
+    track::WandbTracker tracker(config_at("old"), {});
     record_four_steps(tracker);
     id = tracker.run_id();
   }
   fs::rename(folder.path() / "old", folder.path() / "new");
   for (int time = 0; time < 2; ++time) {
-    const WandbTracker tracker(config_at("new"), KeptRecords{.last_step = 4});
+    const track::WandbTracker tracker(config_at("new"),
+                                      track::KeptRecords{.last_step = 4});
     EXPECT_EQ(tracker.run_id(), id);
     EXPECT_EQ(tracker.note(), "");
     EXPECT_EQ(tracker.folder().parent_path(), folder.path() / "new" / "wandb");
@@ -312,62 +319,62 @@ TEST(WandbResume, AMovedRunFolderGoesOn) {
 
 TEST(WandbResume, LatestRunIsTheOneThatGoesOn) {
   const TempDir folder;
-  WandbConfig other = resumable_config_in(folder);
+  track::WandbConfig other = resumable_config_in(folder);
   other.state_file = "";
-  const WandbTracker first(resumable_config_in(folder), {});
-  const WandbTracker second(other, {});
+  const track::WandbTracker first(resumable_config_in(folder), {});
+  const track::WandbTracker second(other, {});
   const fs::path link = folder.path() / "wandb" / "latest-run";
   EXPECT_EQ(fs::read_symlink(link), second.folder().filename());
-  const WandbTracker resumed(resumable_config_in(folder),
-                             KeptRecords{.last_step = 2});
+  const track::WandbTracker resumed(resumable_config_in(folder),
+                                    track::KeptRecords{.last_step = 2});
   EXPECT_EQ(fs::read_symlink(link), first.folder().filename());
 }
 
 TEST(WandbResume, AnotherIdIsAnotherRun) {
   const TempDir folder;
-  WandbConfig config = resumable_config_in(folder);
+  track::WandbConfig config = resumable_config_in(folder);
   config.run_id = "one";
   {
-    const WandbTracker tracker(config, {});
+    const track::WandbTracker tracker(config, {});
   }
   config.run_id = "two";
-  const WandbTracker other(config, KeptRecords{.last_step = 2});
+  const track::WandbTracker other(config, track::KeptRecords{.last_step = 2});
   EXPECT_EQ(other.run_id(), "two");
-  EXPECT_EQ(remembered_wandb_run(config.state_file)->id, "two");
+  EXPECT_EQ(track::remembered_wandb_run(config.state_file)->id, "two");
 }
 
 TEST(WandbResume, ARunThatDoesNotGoOnIsANewOne) {
   const TempDir folder;
   std::string id;
   {
-    const WandbTracker tracker(resumable_config_in(folder), {});
+    const track::WandbTracker tracker(resumable_config_in(folder), {});
     id = tracker.run_id();
   }
-  EXPECT_NE(WandbTracker(resumable_config_in(folder), {}).run_id(), id);
+  EXPECT_NE(track::WandbTracker(resumable_config_in(folder), {}).run_id(), id);
 }
 
 TEST(WandbResume, NothingRememberedIsANewRun) {
   const TempDir folder;
-  WandbConfig config = resumable_config_in(folder);
+  track::WandbConfig config = resumable_config_in(folder);
   config.state_file = "";
-  const WandbTracker tracker(config, KeptRecords{.last_step = 2});
+  const track::WandbTracker tracker(config, track::KeptRecords{.last_step = 2});
   EXPECT_EQ(tracker.run_id().size(), 8);
 }
 
 TEST(WandbResume, NewSettingsAreThoseOfTheRun) {
   const TempDir folder;
-  WandbConfig config = resumable_config_in(folder);
+  track::WandbConfig config = resumable_config_in(folder);
   config.project = "p";
   config.name = "first";
   config.tags = {"a"};
   config.config_json = R"({"epochs":1,"lr":0.1})";
   {
-    const WandbTracker tracker(config, {});
+    const track::WandbTracker tracker(config, {});
   }
-  WandbConfig now = resumable_config_in(folder, kWandbStart + 50);
+  track::WandbConfig now = resumable_config_in(folder, kWandbStart + 50);
   now.tags = {"b"};
   now.config_json = R"({"epochs":2})";
-  const WandbTracker tracker(now, KeptRecords{.last_step = 2});
+  const track::WandbTracker tracker(now, track::KeptRecords{.last_step = 2});
   const auto records = records_of(tracker.folder());
   const auto& run = records[1].run();
   EXPECT_EQ(run.project(), "p");
@@ -380,9 +387,10 @@ TEST(WandbResume, NewSettingsAreThoseOfTheRun) {
 }
 
 TEST(WandbResume, RecordsWithoutARunAreNoRun) {
-  EXPECT_FALSE(keep_wandb_records({}, {}, {}));
-  const std::vector<std::string> records = {header_record(1), "\xff\xff"};
-  EXPECT_FALSE(keep_wandb_records(records, {}, {}));
+  EXPECT_FALSE(track::keep_wandb_records({}, {}, {}));
+  const std::vector<std::string> records = {track::header_record(1),
+                                            "\xff\xff"};
+  EXPECT_FALSE(track::keep_wandb_records(records, {}, {}));
 }
 
 }  // namespace

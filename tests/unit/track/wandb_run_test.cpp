@@ -18,7 +18,7 @@ using testing::TempDir;
 TEST(WandbRun, IdsAreEightLettersAndDigitsAndDiffer) {
   std::set<std::string> ids;
   for (int i = 0; i < 100; ++i) {
-    const auto id = new_wandb_run_id();
+    const auto id = track::new_wandb_run_id();
     EXPECT_TRUE(std::regex_match(id, std::regex("[a-z0-9]{8}"))) << id;
     ids.insert(id);
   }
@@ -27,7 +27,8 @@ TEST(WandbRun, IdsAreEightLettersAndDigitsAndDiffer) {
 
 TEST(WandbRun, FoldersAreNamedAsWandbNamesThem) {
   const TempDir folder;
-  const auto run = make_wandb_run(folder.path(), "abcd1234", 1.7e9 + 0.5);
+  const auto run =
+      track::make_wandb_run(folder.path(), "abcd1234", 1.7e9 + 0.5);
   EXPECT_TRUE(run.folder.is_absolute());
   EXPECT_EQ(run.folder.parent_path(), folder.path() / "wandb");
   EXPECT_TRUE(
@@ -40,8 +41,8 @@ TEST(WandbRun, FoldersAreNamedAsWandbNamesThem) {
 
 TEST(WandbRun, LatestRunPointsToTheNewestByItsNameAlone) {
   const TempDir folder;
-  make_wandb_run(folder.path(), "first", 1.7e9);
-  const auto run = make_wandb_run(folder.path(), "second", 1.7e9);
+  track::make_wandb_run(folder.path(), "first", 1.7e9);
+  const auto run = track::make_wandb_run(folder.path(), "second", 1.7e9);
   EXPECT_EQ(fs::read_symlink(folder.path() / "wandb" / "latest-run"),
             run.folder.filename());
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path() / "wandb"),
@@ -52,7 +53,7 @@ TEST(WandbRun, LatestRunPointsToTheNewestByItsNameAlone) {
 TEST(WandbRun, ALinkThatCannotBeMadeIsNoError) {
   const TempDir folder;
   fs::create_directories(folder.path() / "wandb" / "latest-run" / "x");
-  const auto run = make_wandb_run(folder.path(), "a", 1.7e9);
+  const auto run = track::make_wandb_run(folder.path(), "a", 1.7e9);
   EXPECT_TRUE(fs::is_directory(run.folder));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path() / "wandb"),
                           fs::directory_iterator()),
@@ -61,23 +62,23 @@ TEST(WandbRun, ALinkThatCannotBeMadeIsNoError) {
 
 TEST(WandbRun, TwoRunsOfOneIdInOneSecondHaveTheirOwnFolders) {
   const TempDir folder;
-  const auto one = make_wandb_run(folder.path(), "same", 1.7e9);
-  const auto two = make_wandb_run(folder.path(), "same", 1.7e9);
+  const auto one = track::make_wandb_run(folder.path(), "same", 1.7e9);
+  const auto two = track::make_wandb_run(folder.path(), "same", 1.7e9);
   EXPECT_NE(one.folder, two.folder);
 }
 
 TEST(WandbRun, AFolderThatCannotBeMadeIsAnError) {
   const TempDir folder;
   const auto file = folder.write("file", "");
-  EXPECT_THROW(make_wandb_run(file, "a", 1.7e9), IoError);
+  EXPECT_THROW(track::make_wandb_run(file, "a", 1.7e9), IoError);
 }
 
 TEST(WandbRun, IsRemembered) {
   const TempDir folder;
   const auto state = folder.path() / "wandb.json";
-  EXPECT_FALSE(remembered_wandb_run(state));
-  remember_wandb_run(state, {"abc", "/some/folder"});
-  const auto run = remembered_wandb_run(state);
+  EXPECT_FALSE(track::remembered_wandb_run(state));
+  track::remember_wandb_run(state, {"abc", "/some/folder"});
+  const auto run = track::remembered_wandb_run(state);
   ASSERT_TRUE(run);
   EXPECT_EQ(run->id, "abc");
   EXPECT_EQ(run->folder, "/some/folder");
@@ -85,7 +86,8 @@ TEST(WandbRun, IsRemembered) {
        {"", "{", "[]", "{\"run_id\":1}", "{\"run_id\":\"a\"}",
         R"({"run_id":"","folder":"/f"})", R"({"run_id":"a/b","folder":"/f"})",
         R"({"run_id":"a\u0000","folder":"/f"})"}) {
-    EXPECT_FALSE(remembered_wandb_run(folder.write("bad.json", bad))) << bad;
+    EXPECT_FALSE(track::remembered_wandb_run(folder.write("bad.json", bad)))
+        << bad;
   }
 }
 
@@ -93,24 +95,24 @@ TEST(WandbRun, IsFoundAgainWhenItWasMovedWithItsRunFolder) {
   const TempDir folder;
   const fs::path old_place = folder.path() / "old";
   fs::create_directories(old_place / "runs" / "a");
-  const auto run = make_wandb_run(old_place, "abc", 1.7e9);
+  const auto run = track::make_wandb_run(old_place, "abc", 1.7e9);
   folder.write("log", "");
   fs::rename(folder.path() / "log", run.log());
   const fs::path state = old_place / "runs" / "a" / "wandb.json";
-  remember_wandb_run(state, run);
-  EXPECT_FALSE(is_copied_wandb_state(state));
+  track::remember_wandb_run(state, run);
+  EXPECT_FALSE(track::is_copied_wandb_state(state));
   // The run folder alone.
   const fs::path moved = folder.path() / "moved.json";
   fs::rename(state, moved);
-  EXPECT_FALSE(is_copied_wandb_state(moved));
-  EXPECT_EQ(remembered_wandb_run(moved)->folder, run.folder);
+  EXPECT_FALSE(track::is_copied_wandb_state(moved));
+  EXPECT_EQ(track::remembered_wandb_run(moved)->folder, run.folder);
   // Both.
   fs::rename(moved, state);
   const fs::path new_place = folder.path() / "new";
   fs::rename(old_place, new_place);
-  EXPECT_EQ(
-      remembered_wandb_run(new_place / "runs" / "a" / "wandb.json")->folder,
-      new_place / "wandb" / run.folder.filename());
+  EXPECT_EQ(track::remembered_wandb_run(new_place / "runs" / "a" / "wandb.json")
+                ->folder,
+            new_place / "wandb" / run.folder.filename());
 }
 
 TEST(WandbRun, ACopyOfARunFolderIsKnown) {
@@ -119,30 +121,30 @@ TEST(WandbRun, ACopyOfARunFolderIsKnown) {
     return folder.path() / name / "wandb.json";
   };
   fs::create_directory(folder.path() / "a");
-  remember_wandb_run(state_in("a"), {"abc", "/some/folder"});
+  track::remember_wandb_run(state_in("a"), {"abc", "/some/folder"});
   fs::copy(folder.path() / "a", folder.path() / "b");
   fs::create_directory_symlink("a", folder.path() / "another-name-of-a");
-  EXPECT_TRUE(is_copied_wandb_state(state_in("b")));
-  EXPECT_FALSE(is_copied_wandb_state(state_in("a")));
-  EXPECT_FALSE(is_copied_wandb_state(state_in("another-name-of-a")));
+  EXPECT_TRUE(track::is_copied_wandb_state(state_in("b")));
+  EXPECT_FALSE(track::is_copied_wandb_state(state_in("a")));
+  EXPECT_FALSE(track::is_copied_wandb_state(state_in("another-name-of-a")));
   // The folder at the old place is another run now: b was moved.
-  remember_wandb_run(state_in("a"), {"def", "/some/folder"});
-  EXPECT_FALSE(is_copied_wandb_state(state_in("b")));
+  track::remember_wandb_run(state_in("a"), {"def", "/some/folder"});
+  EXPECT_FALSE(track::is_copied_wandb_state(state_in("b")));
 }
 
 TEST(WandbRun, AStateWithoutItsPlaceIsReadAsItsOwn) {
   const TempDir folder;
   const auto state =
       folder.write("wandb.json", R"({"run_id":"abc","folder":"/f"})");
-  EXPECT_EQ(remembered_wandb_run(state)->folder, "/f");
-  EXPECT_FALSE(is_copied_wandb_state(state));
+  EXPECT_EQ(track::remembered_wandb_run(state)->folder, "/f");
+  EXPECT_FALSE(track::is_copied_wandb_state(state));
 }
 
 TEST(WandbRun, TheHintCanBeTypedAsItStands) {
-  EXPECT_TRUE(wandb_sync_hint("/a/wandb/offline-run-2-x")
+  EXPECT_TRUE(track::wandb_sync_hint("/a/wandb/offline-run-2-x")
                   .ends_with("type: wandb sync /a/wandb/offline-run-2-x"));
   EXPECT_TRUE(
-      wandb_sync_hint("/my runs/it's").ends_with("'/my runs/it'\\''s'"));
+      track::wandb_sync_hint("/my runs/it's").ends_with("'/my runs/it'\\''s'"));
 }
 
 }  // namespace

@@ -28,12 +28,12 @@ using testing::wandb_config_in;
 
 std::string image_bytes() {
   const std::vector<uint8_t> pixels(6 * 4 * 3, 9);
-  return encode_png({.width = 6, .height = 4, .pixels = pixels});
+  return formats::encode_png({.width = 6, .height = 4, .pixels = pixels});
 }
 
 TEST(WandbTracker, TheRunStandsBeforeEverythingElse) {
   const TempDir folder;
-  WandbConfig config = wandb_config_in(folder);
+  track::WandbConfig config = wandb_config_in(folder);
   config.project = "p";
   config.name = "n";
   config.entity = "e";
@@ -47,7 +47,7 @@ TEST(WandbTracker, TheRunStandsBeforeEverythingElse) {
   config.program = "lockstep-worker";
   config.arguments = {"train", "--seed", "3"};
   config.start_time = kWandbStart + 0.25;
-  const WandbTracker tracker(config, {});
+  const track::WandbTracker tracker(config, {});
   EXPECT_EQ(tracker.name(), "wandb");
   EXPECT_EQ(tracker.run_id(), "my-id");
   const auto records = records_of(tracker.folder());
@@ -82,15 +82,15 @@ TEST(WandbTracker, TheRunStandsBeforeEverythingElse) {
 
 TEST(WandbTracker, DefaultsAreAProjectAndADrawnId) {
   const TempDir folder;
-  const WandbTracker one(wandb_config_in(folder), {});
-  const WandbTracker two(wandb_config_in(folder), {});
+  const track::WandbTracker one(wandb_config_in(folder), {});
+  const track::WandbTracker two(wandb_config_in(folder), {});
   EXPECT_NE(one.run_id(), two.run_id());
   EXPECT_EQ(records_of(one.folder())[1].run().project(), "lockstep");
 }
 
 TEST(WandbTracker, ValuesOfOneStepAreOneRecord) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 1,
                   .unix_time = kWandbStart + 2,
                   .metrics = {{"train/loss", 0.5}, {"lr", 1e-20}}});
@@ -118,7 +118,7 @@ TEST(WandbTracker, ValuesOfOneStepAreOneRecord) {
 
 TEST(WandbTracker, TheSummaryHoldsTheLastValuesAndTheTime) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 1,
                   .unix_time = kWandbStart + 1,
                   .metrics = {{"train/loss", 3}, {"val/loss", 4}}});
@@ -144,7 +144,7 @@ TEST(WandbTracker, TheSummaryHoldsTheLastValuesAndTheTime) {
 
 TEST(WandbTracker, NumbersThatJsonLacksStandBare) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record(
       {.step = 1, .metrics = {{"a", NAN}, {"b", INFINITY}, {"c", -INFINITY}}});
   tracker.finish(0);
@@ -156,7 +156,7 @@ TEST(WandbTracker, NumbersThatJsonLacksStandBare) {
 
 TEST(WandbTracker, ImagesAreFilesWithTheirSize) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 5, .images = {{"samples/cfg 2*", image_bytes()}}});
   tracker.finish(0);
   const auto records = records_of(tracker.folder());
@@ -171,14 +171,14 @@ TEST(WandbTracker, ImagesAreFilesWithTheirSize) {
             std::to_string(image_bytes().size()));
   EXPECT_EQ(row.at("samples/cfg 2*.width"), "6");
   EXPECT_EQ(row.at("samples/cfg 2*.height"), "4");
-  EXPECT_EQ(read_file(tracker.folder() / "files" / path), image_bytes());
+  EXPECT_EQ(base::read_file(tracker.folder() / "files" / path), image_bytes());
   ASSERT_EQ(kinds_of(records)[3], "files") << "before the history";
   EXPECT_EQ(records[3].files().files(0).path(), path);
 }
 
 TEST(WandbTracker, NoTitleLeadsOutOfTheFolder) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 5,
                   .images = {{"../../../x", image_bytes()},
                              {"/etc/y", image_bytes()},
@@ -194,20 +194,20 @@ TEST(WandbTracker, NoTitleLeadsOutOfTheFolder) {
 
 TEST(WandbTracker, TextsBecomePages) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 5, .texts = {{"note", "a < b & c"}}});
   tracker.finish(0);
   const auto row = history_of(records_of(tracker.folder())).at(0);
   EXPECT_EQ(row.at("note._type"), "\"html-file\"");
   const std::string quoted = row.at("note.path");
-  const std::string page = read_file(tracker.folder() / "files" /
-                                     quoted.substr(1, quoted.size() - 2));
+  const std::string page = base::read_file(tracker.folder() / "files" /
+                                           quoted.substr(1, quoted.size() - 2));
   EXPECT_NE(page.find(">a &lt; b &amp; c</pre>"), std::string::npos) << page;
 }
 
 TEST(WandbTracker, ConsoleTextsKeepTheirStream) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   tracker.console({.unix_time = kWandbStart + 0.5, .text = "hello\n"});
   tracker.console(
       {.unix_time = kWandbStart, .is_error = true, .text = "bad\xff\n"});
@@ -221,7 +221,7 @@ TEST(WandbTracker, ConsoleTextsKeepTheirStream) {
 
 TEST(WandbTracker, TheMachineIsMeasuredEvery15Seconds) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   for (int second = 0; second <= 31; ++second)
     tracker.tick(kWandbStart + second);
   const auto records = records_of(tracker.folder());
@@ -235,16 +235,16 @@ TEST(WandbTracker, TheMachineIsMeasuredEvery15Seconds) {
 
 TEST(WandbTracker, NoSecretReachesTheDisk) {
   const TempDir folder;
-  WandbConfig config = wandb_config_in(folder);
+  track::WandbConfig config = wandb_config_in(folder);
   config.config_json = R"({"hub":{"api_key":"S3CRET"},"token":"S3CRET"})";
   config.arguments = {"--token", "S3CRET", "--password=S3CRET"};
   config.state_file = folder.path() / "state.json";
-  config = with_environment(config, {{"WANDB_API_KEY", "S3CRET"}});
-  WandbTracker tracker(config, {});
+  config = track::with_environment(config, {{"WANDB_API_KEY", "S3CRET"}});
+  track::WandbTracker tracker(config, {});
   tracker.finish(0);
   for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
     if (!entry.is_regular_file()) continue;
-    EXPECT_EQ(read_file(entry.path()).find("S3CRET"), std::string::npos)
+    EXPECT_EQ(base::read_file(entry.path()).find("S3CRET"), std::string::npos)
         << entry.path();
   }
   const auto records = records_of(tracker.folder());
@@ -255,7 +255,7 @@ TEST(WandbTracker, NoSecretReachesTheDisk) {
 
 TEST(WandbTracker, AFullDiskCostsOnlyTheStepsOfItsTime) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   tracker.record({.step = 1, .metrics = {{"a", 1}}});
   tracker.record({.step = 2, .metrics = {{"a", 2}}});
   const auto log = tracker.folder() / ("run-" + tracker.run_id() + ".wandb");
@@ -276,7 +276,7 @@ TEST(WandbTracker, AFullDiskCostsOnlyTheStepsOfItsTime) {
 
 TEST(WandbTracker, AImageThatCannotBeWrittenCostsOnlyItself) {
   const TempDir folder;
-  WandbTracker tracker(wandb_config_in(folder), {});
+  track::WandbTracker tracker(wandb_config_in(folder), {});
   // A file stands where the image's folder must be made.
   const auto files = tracker.folder() / "files";
   folder.write("blocker", "");

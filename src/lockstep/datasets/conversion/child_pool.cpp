@@ -21,7 +21,7 @@
 #include "lockstep/base/signals.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -51,7 +51,7 @@ void send_report(int fd, Kind kind, std::string_view text) {
   std::memcpy(bytes.data(), &header, sizeof(header));
   bytes += text;
   // Without a reader there is nobody to work for.
-  if (!write_all(fd, bytes)) _exit(1);
+  if (!base::write_all(fd, bytes)) _exit(1);
 }
 
 std::string memory_text(size_t bytes) {
@@ -115,10 +115,10 @@ std::string death_text(int status) {
   }
   const int signal = WTERMSIG(status);
   if (signal == SIGKILL) {
-    return "the process that read it was " + signal_meaning(signal);
+    return "the process that read it was " + base::signal_meaning(signal);
   }
   return fmt::format("reading it crashed ({}); the file is damaged",
-                     signal_name(signal));
+                     base::signal_name(signal));
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ struct ChildPool::Child {
   ChildTask task;
   std::chrono::milliseconds silence;
   pid_t pid = -1;
-  FileDescriptor pipe = {};
+  base::FileDescriptor pipe = {};
   std::string unread = {};
   std::optional<Clock::time_point> deadline = {};
   bool is_done = false;
@@ -148,13 +148,13 @@ struct ChildPool::Child {
       : task(std::move(the_task)), silence(limits.silence) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-      throw IoError("cannot make a pipe: " + errno_text());
+      throw IoError("cannot make a pipe: " + base::errno_text());
     }
-    pipe = FileDescriptor(ends[0]);
-    FileDescriptor writing(ends[1]);
+    pipe = base::FileDescriptor(ends[0]);
+    base::FileDescriptor writing(ends[1]);
     const pid_t parent = getpid();
     pid = fork();
-    if (pid < 0) throw IoError("cannot start a process: " + errno_text());
+    if (pid < 0) throw IoError("cannot start a process: " + base::errno_text());
     if (pid == 0) run_child(task, limits, writing.get(), parent);
     deadline = Clock::now() + silence;
   }
@@ -304,4 +304,4 @@ std::string text_from_child(const std::function<std::string()>& work,
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 struct ChildLimits {
   // Address space of a child; 0: as much as there is.
@@ -83,4 +83,4 @@ class ChildPool {
 std::string text_from_child(const std::function<std::string()>& work,
                             const ChildLimits& limits);
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

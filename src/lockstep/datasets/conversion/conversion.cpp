@@ -17,7 +17,7 @@
 #include "lockstep/datasets/conversion/local_parquet.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,12 +26,13 @@ constexpr const char* kVal = "val";
 
 // Held while this process writes to the folder: two would remove each other's
 // unfinished episodes.
-FileDescriptor lock_folder(const fs::path& folder) {
-  make_output_folder(folder);
-  FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+base::FileDescriptor lock_folder(const fs::path& folder) {
+  base::make_output_folder(folder);
+  base::FileDescriptor file(
+      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file) {
     throw IoError(fmt::format("cannot open folder '{}': {}", folder.string(),
-                              errno_text()));
+                              base::errno_text()));
   }
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw IoError(fmt::format(
@@ -59,7 +60,7 @@ constexpr size_t kMostDeaths = 3;
 class Conversion {
  public:
   Conversion(EpisodeSource& source, const ConversionConfig& config,
-             const ShowProgress& progress)
+             const base::ShowProgress& progress)
       : source_(source),
         config_(config),
         progress_(progress),
@@ -70,7 +71,7 @@ class Conversion {
   ConversionCounts run() {
     const std::vector<Job> jobs = open_jobs();
     num_jobs_ = std::ssize(jobs);
-    const int64_t num_children = num_workers(num_jobs_, config_.workers);
+    const int64_t num_children = base::num_workers(num_jobs_, config_.workers);
     try {
       ChildPool pool(num_children, config_.limits);
       for (Batch& batch : batches_of(jobs, num_children)) {
@@ -111,7 +112,7 @@ class Conversion {
       const std::string split = split_of(i);
       const fs::path place = config_.output / split / source_.names()[i];
       if (!source_.split(i)) take_from_other_split(i, split, place);
-      if (path_exists(place) && !config_.overwrite) {
+      if (base::path_exists(place) && !config_.overwrite) {
         ++counts_.num_kept;
         ++counts_.in_split[split];
       } else {
@@ -127,12 +128,12 @@ class Conversion {
                              const fs::path& place) {
     const std::string& other = split == kVal ? config_.split : kVal;
     const fs::path old = config_.output / other / source_.names()[episode];
-    if (other == split || !path_exists(old)) return;
+    if (other == split || !base::path_exists(old)) return;
     std::error_code problem;
-    if (path_exists(place)) {
+    if (base::path_exists(place)) {
       fs::remove_all(old, problem);
     } else {
-      make_output_folder(place.parent_path());
+      base::make_output_folder(place.parent_path());
       fs::rename(old, place, problem);
     }
     if (problem) {
@@ -229,8 +230,8 @@ class Conversion {
 
   EpisodeSource& source_;
   const ConversionConfig& config_;
-  const ShowProgress& progress_;
-  FileDescriptor lock_;
+  const base::ShowProgress& progress_;
+  base::FileDescriptor lock_;
   int64_t num_jobs_ = 0;
   int64_t num_ended_ = 0;
   ConversionCounts counts_;
@@ -242,8 +243,8 @@ void sort_by_name(std::vector<Rejection>& rejected) {
       [](const Rejection& a, const Rejection& b) { return a.name < b.name; });
 }
 
-void check_finite(const std::vector<Action>& actions) {
-  for (const Action& action : actions) {
+void check_finite(const std::vector<formats::Action>& actions) {
+  for (const formats::Action& action : actions) {
     for (const float number : action) {
       if (!std::isfinite(number)) {
         throw FormatError("an action holds no finite number");
@@ -255,31 +256,32 @@ void check_finite(const std::vector<Action>& actions) {
 void write_action_csv(const fs::path& episode) {
   const auto actions = read_action_parquet(episode / "actions.parquet");
   check_finite(actions);
-  remove_leftovers(episode);
-  write_file_atomically(episode / "actions.csv", action_csv_text(actions));
+  base::remove_leftovers(episode);
+  base::write_file_atomically(episode / "actions.csv",
+                              formats::action_csv_text(actions));
 }
 
 }  // namespace
 
 ConversionCounts convert_episodes(EpisodeSource& source,
                                   const ConversionConfig& config,
-                                  const ShowProgress& progress) {
+                                  const base::ShowProgress& progress) {
   ConversionCounts counts = Conversion(source, config, progress).run();
   sort_by_name(counts.rejected);
   return counts;
 }
 
 ConversionCounts convert_in_place(const ConversionConfig& config,
-                                  const ShowProgress& progress) {
-  FileDescriptor lock = lock_folder(config.output);
+                                  const base::ShowProgress& progress) {
+  base::FileDescriptor lock = lock_folder(config.output);
   const auto episodes = list_local_episodes(config.output);
   ConversionCounts counts;
   int64_t num_ended = 0;
-  ChildPool pool(num_workers(std::ssize(episodes), config.workers),
+  ChildPool pool(base::num_workers(std::ssize(episodes), config.workers),
                  config.limits);
   for (const LocalEpisode& episode : episodes) {
     const bool is_kept =
-        path_exists(episode.folder / "actions.csv") && !config.overwrite;
+        base::path_exists(episode.folder / "actions.csv") && !config.overwrite;
     const auto end = [&, is_kept](const ChildFailure& failure) {
       if (failure.empty()) {
         ++(is_kept ? counts.num_kept : counts.num_made);
@@ -307,4 +309,4 @@ ConversionCounts convert_in_place(const ConversionConfig& config,
   return counts;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -11,7 +11,7 @@
 #include "lockstep/base/workers.h"
 #include "lockstep/datasets/conversion/source.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 struct ConversionConfig {
   std::filesystem::path output = {};
@@ -36,11 +36,11 @@ struct ConversionCounts {
 // folder.
 ConversionCounts convert_episodes(EpisodeSource& source,
                                   const ConversionConfig& config,
-                                  const ShowProgress& progress);
+                                  const base::ShowProgress& progress);
 
 // Writes actions.csv beside every actions.parquet of a local layout; of the
 // config only `workers`, `overwrite` and `limits` count.
 ConversionCounts convert_in_place(const ConversionConfig& config,
-                                  const ShowProgress& progress);
+                                  const base::ShowProgress& progress);
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

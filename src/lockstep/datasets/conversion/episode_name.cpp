@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 // FNV-1a, its bits spread by the finaliser of splitmix64.
@@ -43,4 +43,4 @@ double stable_fraction(std::string_view text) {
   return static_cast<double>(stable_hash(text) >> 11U) * 0x1p-53;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

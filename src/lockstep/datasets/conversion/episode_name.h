@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 // "episode_" and the text, with all letters that are unusual in file names as
 // '_', cut to a length that every file system takes; other texts give other
@@ -15,4 +15,4 @@ std::string episode_name(std::string_view text);
 // every machine, in every version, whatever other episodes there are.
 double stable_fraction(std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -16,7 +16,7 @@
 #include "lockstep/base/utf8.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 namespace fs = std::filesystem;
@@ -35,14 +35,14 @@ std::string_view image_ending(std::string_view bytes) {
 }
 
 [[noreturn]] void cannot(const char* what, const fs::path& path) {
-  throw IoError(
-      fmt::format("cannot {} '{}': {}", what, path.string(), errno_text()));
+  throw IoError(fmt::format("cannot {} '{}': {}", what, path.string(),
+                            base::errno_text()));
 }
 
 // All that was written to the file system of this folder: one call for the
 // hundreds of images of an episode.
 void sync_file_system(const fs::path& folder) {
-  const FileDescriptor file(
+  const base::FileDescriptor file(
       open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file || syncfs(file.get()) != 0) cannot("write", folder);
 }
@@ -57,11 +57,11 @@ void remove_folder(const fs::path& folder) {
 EpisodeWriter::EpisodeWriter(const fs::path& place,
                              std::function<void()> on_progress)
     : place_(place), on_progress_(std::move(on_progress)) {
-  make_output_folder(place.parent_path());
-  folder_ =
-      make_unique_folder(place.parent_path(), fmt::format("{}", kPartial));
+  base::make_output_folder(place.parent_path());
+  folder_ = base::make_unique_folder(place.parent_path(),
+                                     fmt::format("{}", kPartial));
   try {
-    make_output_folder(folder_ / "images");
+    base::make_output_folder(folder_ / "images");
     // mkdtemp() gives it to its owner alone; the rest follows the umask.
     fs::permissions(folder_, fs::status(folder_ / "images").permissions());
   } catch (const std::exception& problem) {
@@ -85,7 +85,7 @@ void EpisodeWriter::add_image(EpisodeCamera camera, std::string_view bytes) {
     throw FormatError(fmt::format("image {} of {} is neither PNG nor JPEG",
                                   number, camera_name(camera)));
   }
-  write_new_file(
+  base::write_new_file(
       folder_ / "images" /
           fmt::format("{}_{:06}{}", camera_name(camera), number, ending),
       bytes);
@@ -94,11 +94,11 @@ void EpisodeWriter::add_image(EpisodeCamera camera, std::string_view bytes) {
 }
 
 void EpisodeWriter::copy_image(EpisodeCamera camera, const fs::path& file) {
-  const auto bytes = try_read_file(file);
+  const auto bytes = base::try_read_file(file);
   if (!bytes) {
     throw FormatError(fmt::format("'{}' cannot be read", file.string()));
   }
-  write_new_file(folder_ / "images" / file.filename(), *bytes);
+  base::write_new_file(folder_ / "images" / file.filename(), *bytes);
   ++num_images(camera);
   show_progress();
 }
@@ -108,22 +108,24 @@ void EpisodeWriter::show_progress() const {
 }
 
 void EpisodeWriter::set_sentence(std::string_view sentence) {
-  const std::string text(trim(sentence));
+  const std::string text(base::trim(sentence));
   if (text.empty()) throw FormatError("the sentence is empty");
-  if (!is_utf8(text)) throw FormatError("the sentence is not UTF-8 text");
-  write_new_file(folder_ / "language_task.txt", text + "\n");
+  if (!base::is_utf8(text)) throw FormatError("the sentence is not UTF-8 text");
+  base::write_new_file(folder_ / "language_task.txt", text + "\n");
   has_sentence_ = true;
 }
 
-void EpisodeWriter::set_actions(std::span<const Action> actions) {
+void EpisodeWriter::set_actions(std::span<const formats::Action> actions) {
   for (size_t row = 0; row < actions.size(); ++row) {
-    for (size_t i = 0; i < kActionSize; ++i) {
+    for (size_t i = 0; i < formats::kActionSize; ++i) {
       if (std::isfinite(actions[row][i])) continue;
       throw FormatError(fmt::format("action {}: {} is {}, no finite number",
-                                    row, kActionNames[i], actions[row][i]));
+                                    row, formats::kActionNames[i],
+                                    actions[row][i]));
     }
   }
-  write_new_file(folder_ / "actions.csv", action_csv_text(actions));
+  base::write_new_file(folder_ / "actions.csv",
+                       formats::action_csv_text(actions));
   num_actions_ = actions.size();
 }
 
@@ -167,4 +169,4 @@ void remove_partial_episodes(const fs::path& split) {
   for (const fs::path& folder : partial) remove_folder(folder);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -9,7 +9,7 @@
 
 #include "lockstep/formats/action_csv.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 enum class EpisodeCamera { kWorkspace, kWrist };
 
@@ -41,7 +41,7 @@ class EpisodeWriter {
   void show_progress() const;
 
   void set_sentence(std::string_view sentence);
-  void set_actions(std::span<const Action> actions);
+  void set_actions(std::span<const formats::Action> actions);
 
   // Checks that the parts fit together, makes them durable and gives the folder
   // its name; an episode that is there is exchanged and then removed.
@@ -64,4 +64,4 @@ class EpisodeWriter {
 // there is no such folder.
 void remove_partial_episodes(const std::filesystem::path& split);
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/lzf.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 // A number of the library and how it is given back.
@@ -74,9 +74,9 @@ size_t read_lzf(unsigned flags, size_t num_values, const unsigned* values,
   const bool is_reading = (flags & H5Z_FLAG_REVERSE) != 0;
   if (!is_reading || num_values <= kLzfChunkBytes) return 0;
   try {
-    const std::vector<uint8_t> bytes =
-        decompress_lzf({static_cast<const uint8_t*>(*buffer), num_bytes},
-                       values[kLzfChunkBytes]);
+    const std::vector<uint8_t> bytes = formats::decompress_lzf(
+        {static_cast<const uint8_t*>(*buffer), num_bytes},
+        values[kLzfChunkBytes]);
     void* result = H5allocate_memory(bytes.size(), /*clear=*/false);
     if (result == nullptr) return 0;
     std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t*>(result));
@@ -286,4 +286,4 @@ std::vector<float> Hdf5File::read_numbers(const std::string& dataset) const {
   return numbers;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 struct Hdf5Shape {
   std::vector<size_t> sides = {};
@@ -51,4 +51,4 @@ class Hdf5File {
   [[maybe_unused]] int64_t file_ = -1;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -2,7 +2,7 @@
 #include "lockstep/datasets/conversion/hdf5_file.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 [[noreturn]] void refuse_hdf5(const std::string& path) {
@@ -44,4 +44,4 @@ std::vector<float> Hdf5File::read_numbers(
   refuse_hdf5(path_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,7 +39,7 @@ struct DataFile {
   std::vector<double> episodes = {};  // Empty when the file is one episode.
   std::vector<double> times = {};     // Empty without videos.
   std::vector<double> tasks = {};     // Empty when the file has none.
-  std::vector<Action> actions = {};
+  std::vector<formats::Action> actions = {};
 
   DataFile(const fs::path& the_path, const LerobotMeta& meta)
       : path(the_path), file(the_path) {
@@ -85,7 +85,7 @@ std::map<int64_t, fs::path> find_files(const fs::path& input) {
     constexpr std::string_view kPrefix = "episode_";
     if (entry->path().extension() != ".parquet") continue;
     if (!stem.starts_with(kPrefix)) continue;
-    const auto number = parse_integer(stem.substr(kPrefix.size()));
+    const auto number = base::parse_integer(stem.substr(kPrefix.size()));
     if (number && *number >= 0) files.emplace(*number, entry->path());
   }
   return files;
@@ -275,10 +275,11 @@ class LerobotSource final : public EpisodeSource {
               {.times = times, .tolerance = config_.tolerance},
               [&](const VideoFrame& frame) {
                 writer.add_image(camera_at(i),
-                                 encode_png(PngPixels{.width = frame.width,
-                                                      .height = frame.height,
-                                                      .channels = 3,
-                                                      .pixels = frame.pixels}));
+                                 formats::encode_png(formats::PngPixels{
+                                     .width = frame.width,
+                                     .height = frame.height,
+                                     .channels = 3,
+                                     .pixels = frame.pixels}));
               },
               [&] { writer.show_progress(); });
     }
@@ -322,4 +323,4 @@ std::unique_ptr<EpisodeSource> open_lerobot(const SourceConfig& config) {
   return std::make_unique<LerobotSource>(config);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,9 +27,10 @@ Json parse_json(const std::string& text, const std::string& where) {
 
 std::vector<Json> read_json_lines(const fs::path& path) {
   std::vector<Json> rows;
-  const std::vector<std::string> lines = split(read_file(path), '\n');
+  const std::vector<std::string> lines =
+      base::split(base::read_file(path), '\n');
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (trim(lines[i]).empty()) continue;
+    if (base::trim(lines[i]).empty()) continue;
     rows.push_back(parse_json(
         lines[i], fmt::format("'{}', line {},", path.string(), i + 1)));
   }
@@ -88,7 +89,8 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   throw ConfigError(fmt::format(
       "{}; its images are {}. Name the cameras by --cameras "
       "WORKSPACE,WRIST, or --cameras WORKSPACE alone",
-      why, features.images.empty() ? "none" : join(features.images, ", ")));
+      why,
+      features.images.empty() ? "none" : base::join(features.images, ", ")));
 }
 
 // Without --cameras.
@@ -129,7 +131,7 @@ std::string action_column(const Features& features, const fs::path& info) {
   }
   throw ConfigError(fmt::format(
       "'{}' describes neither a column 'actions' nor 'action', but {}",
-      info.string(), join(features.names, ", ")));
+      info.string(), base::join(features.names, ", ")));
 }
 
 void read_task_lines(const fs::path& path, LerobotMeta& meta) {
@@ -187,8 +189,8 @@ LerobotMeta read_lerobot_meta(const fs::path& folder,
         "data set",
         folder.string()));
   }
-  const Json info =
-      parse_json(read_file(info_path), fmt::format("'{}'", info_path.string()));
+  const Json info = parse_json(base::read_file(info_path),
+                               fmt::format("'{}'", info_path.string()));
   LerobotMeta meta;
   meta.version = checked_version(info, info_path);
   const Features features = features_of(info);
@@ -206,4 +208,4 @@ LerobotMeta read_lerobot_meta(const fs::path& folder,
   return meta;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 struct LerobotMeta {
   int64_t version = 2;  // 2.x: a file per episode; 3.x: files of many episodes.
@@ -47,4 +47,4 @@ struct LerobotMeta {
 LerobotMeta read_lerobot_meta(const std::filesystem::path& folder,
                               const std::vector<std::string>& cameras);
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

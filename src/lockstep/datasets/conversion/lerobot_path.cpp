@@ -8,7 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 namespace fs = std::filesystem;
@@ -18,7 +18,7 @@ std::optional<int64_t> width_of(std::string format) {
   if (format.ends_with('d')) format.pop_back();
   if (format.empty()) return 0;
   constexpr int64_t kMost = 20;
-  const auto width = parse_integer(format);
+  const auto width = base::parse_integer(format);
   if (format.front() != '0' || !width || *width < 0 || *width > kMost) {
     return std::nullopt;
   }
@@ -70,4 +70,4 @@ fs::path lerobot_path(const std::string& pattern,
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -7,7 +7,7 @@
 #include <string>
 #include <variant>
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 using LerobotPathFields =
     std::map<std::string, std::variant<int64_t, std::string>>;
@@ -18,4 +18,4 @@ using LerobotPathFields =
 std::filesystem::path lerobot_path(const std::string& pattern,
                                    const LerobotPathFields& fields);
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -9,7 +9,7 @@
 #include "lockstep/datasets/conversion/parquet_file.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 namespace fs = std::filesystem;
@@ -169,4 +169,4 @@ void read_lerobot_tables(const fs::path& folder, const ChildLimits& limits,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -6,11 +6,11 @@
 #include "lockstep/datasets/conversion/child_pool.h"
 #include "lockstep/datasets/conversion/lerobot_meta.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 // Fills in the tasks and episodes. The files are read in a child. Throws
 // FormatError for damaged ones, ConfigError when there are none.
 void read_lerobot_tables(const std::filesystem::path& folder,
                          const ChildLimits& limits, LerobotMeta& meta);
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -11,7 +11,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,7 +66,7 @@ std::string name_of_demo(const fs::path& input, const fs::path& file,
   std::string text = fs::path(below).replace_extension().string();
   constexpr std::string_view kEnd = "_demo";
   if (text.ends_with(kEnd)) text.resize(text.size() - kEnd.size());
-  return episode_name(replace_all(text, "/", "-") + "-" + demo);
+  return episode_name(base::replace_all(text, "/", "-") + "-" + demo);
 }
 
 ImageSet checked_images(const Hdf5File& file, EpisodeCamera camera,
@@ -88,18 +88,18 @@ ImageSet checked_images(const Hdf5File& file, EpisodeCamera camera,
           .width = static_cast<int>(shape.sides[2])};
 }
 
-std::vector<Action> read_actions(const Hdf5File& file,
-                                 const std::string& dataset) {
+std::vector<formats::Action> read_actions(const Hdf5File& file,
+                                          const std::string& dataset) {
   const Hdf5Shape shape = file.shape(dataset);
   if (!shape.is_numbers || shape.sides.size() != 2 ||
-      shape.sides[1] != kActionSize) {
+      shape.sides[1] != formats::kActionSize) {
     throw FormatError(fmt::format(
         "'{}' holds no actions; those are frames x 7 numbers", dataset));
   }
   const std::vector<float> numbers = file.read_numbers(dataset);
-  std::vector<Action> actions(shape.sides[0]);
+  std::vector<formats::Action> actions(shape.sides[0]);
   for (size_t i = 0; i < actions.size(); ++i) {
-    std::copy_n(numbers.data() + i * kActionSize, kActionSize,
+    std::copy_n(numbers.data() + i * formats::kActionSize, formats::kActionSize,
                 actions[i].data());
   }
   return actions;
@@ -118,7 +118,7 @@ class LiberoSource final : public EpisodeSource {
   explicit LiberoSource(const SourceConfig& config) : config_(config) {
     if (config_.cameras.empty()) config_.cameras = {"agentview", "eye_in_hand"};
     list_files();
-    number_equal_names(names_);
+    base::number_equal_names(names_);
   }
 
   const std::vector<std::string>& names() const override { return names_; }
@@ -217,10 +217,11 @@ class LiberoSource final : public EpisodeSource {
       for (size_t i = 0; i < count; ++i) {
         const std::span<uint8_t> pixels(block.data() + i * size, size);
         if (config_.flip) flip_rows(pixels, size_t(set.width) * 3);
-        writer.add_image(set.camera, encode_png(PngPixels{.width = set.width,
-                                                          .height = set.height,
-                                                          .channels = 3,
-                                                          .pixels = pixels}));
+        writer.add_image(set.camera, formats::encode_png(formats::PngPixels{
+                                         .width = set.width,
+                                         .height = set.height,
+                                         .channels = 3,
+                                         .pixels = pixels}));
       }
     }
   }
@@ -238,4 +239,4 @@ std::unique_ptr<EpisodeSource> open_libero(const SourceConfig& config) {
   return std::make_unique<LiberoSource>(config);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 // Some files hold the sentence as a list of its parts, or in quotes.
@@ -22,9 +22,9 @@ std::string sentence_of(const nlohmann::json& value) {
       if (part.is_string()) text += part.get<std::string>();
     }
   }
-  std::string_view inner = trim(text);
+  std::string_view inner = base::trim(text);
   if (inner.size() >= 2 && inner.front() == '"' && inner.back() == '"') {
-    inner = trim(inner.substr(1, inner.size() - 2));
+    inner = base::trim(inner.substr(1, inner.size() - 2));
   }
   return std::string(inner);
 }
@@ -38,7 +38,7 @@ std::string sentence_of_name(std::string stem) {
     const size_t task = stem.find('_', scene);
     if (task != std::string::npos) stem.erase(0, task + 1);
   }
-  return std::string(trim(replace_all(stem, "_", " ")));
+  return std::string(base::trim(base::replace_all(stem, "_", " ")));
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ std::string find_camera(std::span<const std::string> names,
       "{} images of camera '{}' among {}; name the cameras by --cameras "
       "WORKSPACE,WRIST, or --cameras WORKSPACE alone",
       found.empty() ? "no" : "several", camera,
-      join(std::vector<std::string>(names.begin(), names.end()), ", ")));
+      base::join(std::vector<std::string>(names.begin(), names.end()), ", ")));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

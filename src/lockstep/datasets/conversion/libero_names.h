@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 // The task as a sentence. From the attribute problem_info, a JSON table with
 // "language_instruction"; when that is missing, from the file's name without
@@ -20,4 +20,4 @@ std::string libero_sentence(const std::optional<std::string>& problem_info,
 std::string find_camera(std::span<const std::string> names,
                         const std::string& camera);
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -11,7 +11,7 @@
 #include "lockstep/datasets/conversion/source.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,10 +31,10 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 }
 
 std::string sentence_in(const fs::path& folder) {
-  if (const auto text = try_read_file(folder / "language_task.txt")) {
+  if (const auto text = base::try_read_file(folder / "language_task.txt")) {
     return *text;
   }
-  const auto text = try_read_file(folder / "metadata.json").value_or("");
+  const auto text = base::try_read_file(folder / "metadata.json").value_or("");
   const auto json = nlohmann::json::parse(text, nullptr,
                                           /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("language_task") ||
@@ -46,14 +46,14 @@ std::string sentence_in(const fs::path& folder) {
   return json["language_task"].get<std::string>();
 }
 
-std::vector<Action> actions_in(const fs::path& folder) {
+std::vector<formats::Action> actions_in(const fs::path& folder) {
   const fs::path parquet = folder / "actions.parquet";
   std::error_code problem;
   if (fs::exists(parquet, problem)) return read_action_parquet(parquet);
   const fs::path csv = folder / "actions.csv";
-  const auto text = try_read_file(csv);
+  const auto text = base::try_read_file(csv);
   if (!text) throw FormatError("there is no actions.parquet");
-  return parse_action_csv(*text, fmt::format("'{}'", csv.string()));
+  return formats::parse_action_csv(*text, fmt::format("'{}'", csv.string()));
 }
 
 class LocalParquetSource final : public EpisodeSource {
@@ -98,7 +98,7 @@ std::vector<LocalEpisode> list_local_episodes(const fs::path& input) {
   for (const fs::path& split : entries_of(input)) {
     for (const fs::path& folder : entries_of(split)) {
       const std::string name = folder.filename().string();
-      if (!name.starts_with("episode_") || !is_folder(folder)) continue;
+      if (!name.starts_with("episode_") || !base::is_folder(folder)) continue;
       episodes.push_back(
           {.split = split.filename().string(), .name = name, .folder = folder});
     }
@@ -111,13 +111,13 @@ std::vector<LocalEpisode> list_local_episodes(const fs::path& input) {
   return episodes;
 }
 
-std::vector<Action> read_action_parquet(const fs::path& path) {
+std::vector<formats::Action> read_action_parquet(const fs::path& path) {
   const ParquetFile file(path);
   const std::vector<std::string>& names = file.columns();
   const auto columns =
-      action_columns(names, fmt::format("'{}'", path.string()));
-  std::vector<Action> actions(file.num_rows());
-  for (size_t i = 0; i < kActionSize; ++i) {
+      formats::action_columns(names, fmt::format("'{}'", path.string()));
+  std::vector<formats::Action> actions(file.num_rows());
+  for (size_t i = 0; i < formats::kActionSize; ++i) {
     const std::vector<double> numbers = file.numbers(names[columns[i]]);
     if (numbers.size() != actions.size()) {
       throw FormatError(
@@ -135,4 +135,4 @@ std::unique_ptr<EpisodeSource> open_local_parquet(const SourceConfig& config) {
   return std::make_unique<LocalParquetSource>(config);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

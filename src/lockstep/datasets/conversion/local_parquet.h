@@ -7,7 +7,7 @@
 
 #include "lockstep/formats/action_csv.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 struct LocalEpisode {
   std::string split = {};
@@ -22,6 +22,7 @@ std::vector<LocalEpisode> list_local_episodes(
 
 // The actions of actions.parquet: columns x, y, z, roll, pitch, yaw, gripper,
 // or the first seven. Throws FormatError.
-std::vector<Action> read_action_parquet(const std::filesystem::path& path);
+std::vector<formats::Action> read_action_parquet(
+    const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

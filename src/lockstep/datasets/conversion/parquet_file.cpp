@@ -12,7 +12,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 using BatchReader = std::unique_ptr<arrow::RecordBatchReader>;
@@ -70,15 +70,17 @@ std::shared_ptr<arrow::Array> list_of(const arrow::Array& array, int64_t row) {
 }
 
 // The seven numbers of row `row`; no value for other types and sizes.
-std::optional<Action> action_of(const arrow::Array& array, int64_t row) {
+std::optional<formats::Action> action_of(const arrow::Array& array,
+                                         int64_t row) {
   const auto values = list_of(array, row);
-  if (!values || values->length() != static_cast<int64_t>(kActionSize)) {
+  if (!values ||
+      values->length() != static_cast<int64_t>(formats::kActionSize)) {
     return std::nullopt;
   }
   const auto numbers = as_numbers(*values);
   if (!numbers) return std::nullopt;
-  Action action{};
-  for (size_t i = 0; i < kActionSize; ++i) {
+  formats::Action action{};
+  for (size_t i = 0; i < formats::kActionSize; ++i) {
     action[i] = static_cast<float>((*numbers)[i]);
   }
   return action;
@@ -218,7 +220,7 @@ struct ParquetFile::Impl {
 
   std::string no_column(const std::string& column) const {
     return fmt::format("has no column '{}', but {}", column,
-                       join(columns, ", "));
+                       base::join(columns, ", "));
   }
 
   // Calls take(array, row) for each row of one column; `what` says what else
@@ -346,8 +348,9 @@ std::vector<std::vector<std::string>> ParquetFile::text_lists(
                                                    text_list_of);
 }
 
-std::vector<Action> ParquetFile::actions(const std::string& column) const {
-  return impl_->each_row<Action>(column, "7 numbers", action_of);
+std::vector<formats::Action> ParquetFile::actions(
+    const std::string& column) const {
+  return impl_->each_row<formats::Action>(column, "7 numbers", action_of);
 }
 
 void ParquetFile::images(std::span<const std::string> columns, const Rows& rows,
@@ -365,4 +368,4 @@ void ParquetFile::images(std::span<const std::string> columns, const Rows& rows,
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -13,7 +13,7 @@
 
 #include "lockstep/formats/action_csv.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 // A file open for reading. Each object may be used by one thread at a time.
 // All functions throw FormatError with the file's path for what is not there or
@@ -40,7 +40,7 @@ class ParquetFile {
       const std::string& column) const;
 
   // A list of seven numbers per row.
-  std::vector<Action> actions(const std::string& column) const;
+  std::vector<formats::Action> actions(const std::string& column) const;
 
   struct Rows {
     size_t first = 0;
@@ -59,4 +59,4 @@ class ParquetFile {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

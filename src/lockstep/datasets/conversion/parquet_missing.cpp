@@ -2,7 +2,7 @@
 #include "lockstep/datasets/conversion/parquet_file.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 [[noreturn]] void refuse_parquet(const std::string& path) {
@@ -43,7 +43,8 @@ std::vector<std::vector<std::string>> ParquetFile::text_lists(
   refuse_parquet("");
 }
 
-std::vector<Action> ParquetFile::actions(const std::string& /*column*/) const {
+std::vector<formats::Action> ParquetFile::actions(
+    const std::string& /*column*/) const {
   refuse_parquet("");
 }
 
@@ -52,4 +53,4 @@ void ParquetFile::images(std::span<const std::string> /*columns*/,
   refuse_parquet("");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -19,7 +19,7 @@
 #include "lockstep/error.h"
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 namespace fs = std::filesystem;
@@ -144,7 +144,8 @@ bool is_same_folder(const fs::path& a, const fs::path& b) {
 }
 
 ConversionCounts convert(const PrepareConfig& config, const std::string& kind,
-                         const ShowProgress& progress, std::string& note) {
+                         const base::ShowProgress& progress,
+                         std::string& note) {
   const bool is_in_place = is_same_folder(config.input, config.output);
   if (kind == "parquet" && is_in_place) {
     return convert_in_place(config.conversion, progress);
@@ -152,7 +153,8 @@ ConversionCounts convert(const PrepareConfig& config, const std::string& kind,
   const SourceConfig source_config{
       .input = config.input,
       .limits = config.conversion.limits,
-      .num_children = num_workers(/*num_items=*/16, config.conversion.workers),
+      .num_children =
+          base::num_workers(/*num_items=*/16, config.conversion.workers),
       .cameras = config.cameras,
       .flip = config.flip,
       .tolerance = config.tolerance};
@@ -174,9 +176,9 @@ void write_rejected(const fs::path& file,
   }
   std::string text;
   for (const Rejection& one : rejected) {
-    text += one.name + "\t" + replace_all(one.reason, "\n", " ") + "\n";
+    text += one.name + "\t" + base::replace_all(one.reason, "\n", " ") + "\n";
   }
-  write_file_atomically(file, text);
+  base::write_file_atomically(file, text);
 }
 
 std::string summary(const ConversionCounts& counts, const fs::path& output,
@@ -184,7 +186,7 @@ std::string summary(const ConversionCounts& counts, const fs::path& output,
   std::string text = fmt::format(
       "Made {} episodes in {}; {} were there already (--overwrite makes them "
       "anew); {} could not be read.\n",
-      counts.num_made, duration_text(seconds), counts.num_kept,
+      counts.num_made, base::duration_text(seconds), counts.num_kept,
       counts.rejected.size());
   for (const auto& [split, count] : counts.in_split) {
     text +=
@@ -206,13 +208,14 @@ std::string summary(const ConversionCounts& counts, const fs::path& output,
 }  // namespace
 
 Prepared prepare_atlas(const std::vector<std::string>& arguments,
-                       const ShowProgress& progress) {
+                       const base::ShowProgress& progress) {
   PrepareConfig config;
   Options options;
   describe(options, config);
-  const ParsedCommand parsed = parse_command(options, arguments);
+  const config::ParsedCommand parsed =
+      config::parse_command(options, arguments);
   if (parsed.help) {
-    return {.text = help_text(
+    return {.text = config::help_text(
                 options, "lockstep prepare atlas --input PATH --output DIR")};
   }
   if (!parsed.positionals.empty()) {
@@ -231,9 +234,9 @@ Prepared prepare_atlas(const std::vector<std::string>& arguments,
       .memory_bytes = kChildMemory,
       .silence = std::chrono::milliseconds(std::llround(config.timeout * 1e3))};
   std::string note;
-  const int64_t begin = monotonic_ns();
+  const int64_t begin = base::monotonic_ns();
   const ConversionCounts counts = convert(config, kind, progress, note);
-  const double seconds = seconds_between(begin, monotonic_ns());
+  const double seconds = base::seconds_between(begin, base::monotonic_ns());
   write_rejected(output / "rejected.txt", counts.rejected);
   if (counts.num_made + counts.num_kept == 0) {
     throw FormatError(fmt::format(
@@ -244,4 +247,4 @@ Prepared prepare_atlas(const std::vector<std::string>& arguments,
           .num_rejected = counts.rejected.size()};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

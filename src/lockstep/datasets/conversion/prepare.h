@@ -7,7 +7,7 @@
 
 #include "lockstep/base/workers.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 struct Prepared {
   std::string text = {};    // What was done, or the help that --help asks for.
@@ -23,6 +23,6 @@ struct Prepared {
 // Throws ConfigError for flags and inputs of other kinds, FormatError when no
 // episode is left, IoError when something cannot be written.
 Prepared prepare_atlas(const std::vector<std::string>& arguments,
-                       const ShowProgress& progress = {});
+                       const base::ShowProgress& progress = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

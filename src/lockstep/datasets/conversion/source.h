@@ -11,7 +11,7 @@
 #include "lockstep/datasets/conversion/child_pool.h"
 #include "lockstep/datasets/conversion/episode_writer.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 // An episode that could not be converted, and why.
 struct Rejection {
@@ -76,4 +76,4 @@ std::unique_ptr<EpisodeSource> open_local_parquet(const SourceConfig& config);
 // what to install when the library that reads it was not there when this
 // program was built.
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -17,7 +17,7 @@ extern "C" {
 #include <libswscale/swscale.h>
 }
 
-namespace lockstep {
+namespace lockstep::conversion {
 namespace {
 
 template <typename T, void (*free_it)(T**)>
@@ -298,4 +298,4 @@ void VideoFile::frames(const Selection& selection, const TakeFrame& take,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 // Red, green and blue, 8 bits each, row by row without gaps.
 struct VideoFrame {
@@ -46,4 +46,4 @@ class VideoFile {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

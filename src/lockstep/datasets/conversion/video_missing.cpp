@@ -2,7 +2,7 @@
 #include "lockstep/datasets/conversion/video_file.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::conversion {
 
 struct VideoFile::Impl {};
 
@@ -20,4 +20,4 @@ void VideoFile::frames(const Selection& /*selection*/,
                        const TakeFrame& /*take*/,
                        const std::function<void()>& /*on_decoded*/) {}
 
-}  // namespace lockstep
+}  // namespace lockstep::conversion

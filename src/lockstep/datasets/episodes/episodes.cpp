@@ -15,7 +15,7 @@
 #include "lockstep/datasets/episodes/foreign_sets.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,7 +41,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 std::vector<std::string> episode_names(const fs::path& folder) {
   std::vector<std::string> names = names_in(folder);
   std::erase_if(names, [&](const std::string& name) {
-    return !name.starts_with(kEpisodePrefix) || !is_folder(folder / name);
+    return !name.starts_with(kEpisodePrefix) || !base::is_folder(folder / name);
   });
   return names;
 }
@@ -62,7 +62,8 @@ std::string advice(const EpisodeConfig& config) {
   }
   std::vector<std::string> splits;
   for (const std::string& name : names_in(folder)) {
-    if (is_folder(folder / name) && !episode_names(folder / name).empty()) {
+    if (base::is_folder(folder / name) &&
+        !episode_names(folder / name).empty()) {
       splits.push_back(name);
     }
   }
@@ -73,19 +74,19 @@ std::string advice(const EpisodeConfig& config) {
         config.data_dir, config.split);
   }
   return fmt::format("it has {}; set train_split and val_split to one of them",
-                     join(splits, ", "));
+                     base::join(splits, ", "));
 }
 
 fs::path find_split(const EpisodeConfig& config) {
   const fs::path folder = config.data_dir;
-  if (!is_folder(folder)) {
+  if (!base::is_folder(folder)) {
     throw ConfigError(fmt::format(
         "data_dir '{}' is not a folder; it holds {}/episode_*/ (data_dir: "
         "builtin:reach needs no files)",
         config.data_dir, config.split));
   }
   const fs::path split = folder / config.split;
-  if (config.split.empty() || !is_folder(split)) {
+  if (config.split.empty() || !base::is_folder(split)) {
     throw ConfigError(fmt::format("data_dir '{}' has no split '{}': {}",
                                   config.data_dir, config.split,
                                   advice(config)));
@@ -112,7 +113,7 @@ std::optional<ViewName> view_name(const std::string& name) {
   const size_t line = stem.rfind('_');
   if (line == std::string::npos) return std::nullopt;
   const std::string_view digits = std::string_view(stem).substr(line + 1);
-  const auto number = parse_integer(digits);
+  const auto number = base::parse_integer(digits);
   if (!number || digits.find_first_not_of("0123456789") != digits.npos) {
     return std::nullopt;
   }
@@ -150,7 +151,7 @@ EpisodeViews in_order(const NumberedNames& numbered, const fs::path& folder) {
 
 void read_views(const EpisodeConfig& config, Episode& episode) {
   const fs::path folder = episode.folder / "images";
-  if (!is_folder(folder)) {
+  if (!base::is_folder(folder)) {
     throw FormatError(fmt::format(
         "'{}' is missing; it holds workspace_000.png, wrist_000.png, ...",
         folder.string()));
@@ -198,8 +199,8 @@ void read_views(const EpisodeConfig& config, Episode& episode) {
 
 void read_actions(const EpisodeConfig& config, Episode& episode) {
   const fs::path csv = episode.folder / "actions.csv";
-  if (!path_exists(csv)) {
-    if (path_exists(episode.folder / "actions.parquet")) {
+  if (!base::path_exists(csv)) {
+    if (base::path_exists(episode.folder / "actions.parquet")) {
       throw ConfigError(fmt::format(
           "'{}' has its actions as parquet only; this command writes them as "
           "csv beside it:\n  {}",
@@ -214,7 +215,7 @@ void read_actions(const EpisodeConfig& config, Episode& episode) {
                     csv.string()));
   }
   const std::string where = fmt::format("'{}'", csv.string());
-  episode.actions = parse_action_csv(read_file(csv), where);
+  episode.actions = formats::parse_action_csv(base::read_file(csv), where);
   if (episode.actions.size() < episode.num_frames()) {
     throw FormatError(
         fmt::format("{} has {} actions for {} frames; every image needs one",
@@ -224,13 +225,13 @@ void read_actions(const EpisodeConfig& config, Episode& episode) {
 }
 
 std::string checked_sentence(std::string_view text, const fs::path& file) {
-  const std::string sentence(trim(text));
+  const std::string sentence(base::trim(text));
   if (sentence.empty()) {
     throw FormatError(fmt::format(
         "'{}' is empty; write into it, as a sentence, what the episode shows",
         file.string()));
   }
-  if (!is_utf8(sentence)) {
+  if (!base::is_utf8(sentence)) {
     throw FormatError(fmt::format("'{}' is not UTF-8 text", file.string()));
   }
   return sentence;
@@ -238,10 +239,11 @@ std::string checked_sentence(std::string_view text, const fs::path& file) {
 
 std::string read_sentence(const fs::path& folder) {
   const fs::path file = folder / "language_task.txt";
-  if (path_exists(file)) return checked_sentence(read_file(file), file);
+  if (base::path_exists(file))
+    return checked_sentence(base::read_file(file), file);
   const fs::path metadata = folder / "metadata.json";
-  if (path_exists(metadata)) {
-    const auto json = nlohmann::json::parse(read_file(metadata), nullptr,
+  if (base::path_exists(metadata)) {
+    const auto json = nlohmann::json::parse(base::read_file(metadata), nullptr,
                                             /*allow_exceptions=*/false);
     if (json.is_discarded()) {
       throw FormatError(fmt::format("'{}' is not JSON", metadata.string()));
@@ -277,16 +279,17 @@ std::vector<Episode> read_episodes(const EpisodeConfig& config) {
                     split.string()));
   }
   std::vector<Episode> episodes(names.size());
-  run_workers(std::ssize(names), config.workers, [&](int64_t index) {
+  base::run_workers(std::ssize(names), config.workers, [&](int64_t index) {
     const auto i = static_cast<size_t>(index);
     episodes[i] = read_episode(config, split / names[i]);
   });
   return episodes;
 }
 
-Image load_view(const fs::path& path, int image_size) {
-  return resize(read_image(path), {.width = image_size, .height = image_size},
-                Filter::kBicubic);
+data::Image load_view(const fs::path& path, int image_size) {
+  return data::resize(data::read_image(path),
+                      {.width = image_size, .height = image_size},
+                      data::Filter::kBicubic);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

@@ -19,7 +19,7 @@
 #include "lockstep/data/image.h"
 #include "lockstep/formats/action_csv.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 
 // The images of one camera in the order of time. Only names are kept: large
 // sets have half a million images.
@@ -45,8 +45,8 @@ struct Episode {
   std::string name = {};      // The folder's name.
   std::string sentence = {};  // What is done.
   EpisodeViews workspace = {};
-  EpisodeViews wrist = {};           // Empty without use_wrist_camera.
-  std::vector<Action> actions = {};  // As many as there are frames.
+  EpisodeViews wrist = {};                    // Empty without use_wrist_camera.
+  std::vector<formats::Action> actions = {};  // As many as there are frames.
 
   size_t num_frames() const { return workspace.size(); }
 };
@@ -70,6 +70,6 @@ std::vector<Episode> read_episodes(const EpisodeConfig& config);
 
 // RGB, image_size x image_size pixels, by Pillow's bicubic filter. Throws
 // IoError and FormatError with the path.
-Image load_view(const std::filesystem::path& path, int image_size);
+data::Image load_view(const std::filesystem::path& path, int image_size);
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

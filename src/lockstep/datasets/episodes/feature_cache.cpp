@@ -7,7 +7,7 @@
 #include "lockstep/datasets/episodes/feature_file.h"
 #include "lockstep/formats/sha256.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,7 +22,7 @@ fs::path entry(const fs::path& folder, const std::string& kind,
 }
 
 void write(const fs::path& path, const NamedFeatures& features) {
-  make_output_folder(path.parent_path());
+  base::make_output_folder(path.parent_path());
   write_features(path, features);
 }
 
@@ -30,8 +30,8 @@ void write(const fs::path& path, const NamedFeatures& features) {
 
 FeatureCache::FeatureCache(fs::path folder, const FeatureKeys& keys)
     : folder_(std::move(folder)), keys_(keys) {
-  remove_leftovers(episode_path("").parent_path());
-  remove_leftovers(sentence_path("").parent_path());
+  base::remove_leftovers(episode_path("").parent_path());
+  base::remove_leftovers(sentence_path("").parent_path());
 }
 
 fs::path FeatureCache::episode_path(const std::string& fingerprint) const {
@@ -39,7 +39,8 @@ fs::path FeatureCache::episode_path(const std::string& fingerprint) const {
 }
 
 fs::path FeatureCache::sentence_path(const std::string& sentence) const {
-  return entry(folder_, "sentences", keys_.sentences, sha256_of(sentence));
+  return entry(folder_, "sentences", keys_.sentences,
+               formats::sha256_of(sentence));
 }
 
 bool FeatureCache::has_episode(const std::string& fingerprint) const {
@@ -51,7 +52,7 @@ bool FeatureCache::has_sentence(const std::string& sentence) const {
 }
 
 void FeatureCache::put_episode(const std::string& fingerprint,
-                               const ViewFeatures& frames) {
+                               const atlas::ViewFeatures& frames) {
   NamedFeatures features = {{"tokens", frames.tokens}};
   if (frames.pose.defined()) features.emplace_back("pose", frames.pose);
   if (frames.points.defined()) features.emplace_back("points", frames.points);
@@ -63,10 +64,10 @@ void FeatureCache::put_sentence(const std::string& sentence,
   write(sentence_path(sentence), {{kHidden, hidden}});
 }
 
-ViewFeatures FeatureCache::frame(const std::string& fingerprint,
-                                 int64_t frame) const {
+atlas::ViewFeatures FeatureCache::frame(const std::string& fingerprint,
+                                        int64_t frame) const {
   const FeatureFile file(episode_path(fingerprint));
-  ViewFeatures views{.tokens = file.row("tokens", frame)};
+  atlas::ViewFeatures views{.tokens = file.row("tokens", frame)};
   if (file.has("pose")) views.pose = file.row("pose", frame);
   if (file.has("points")) views.points = file.row("points", frame);
   return views;
@@ -76,4 +77,4 @@ at::Tensor FeatureCache::sentence(const std::string& sentence) const {
   return FeatureFile(sentence_path(sentence)).all(kHidden);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

@@ -15,7 +15,7 @@
 #include "lockstep/models/atlas/geometry_encoder.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 
 struct FeatureKeys {
   std::string images = {};
@@ -34,11 +34,13 @@ class FeatureCache {
   bool has_sentence(const std::string& sentence) const;
 
   // Tensors of all frames of an episode, on the CPU: [frames, S, ...].
-  void put_episode(const std::string& fingerprint, const ViewFeatures& frames);
+  void put_episode(const std::string& fingerprint,
+                   const atlas::ViewFeatures& frames);
   void put_sentence(const std::string& sentence, const at::Tensor& hidden);
 
   // For one frame: [S, ...]. Throws IoError and FormatError.
-  ViewFeatures frame(const std::string& fingerprint, int64_t frame) const;
+  atlas::ViewFeatures frame(const std::string& fingerprint,
+                            int64_t frame) const;
   at::Tensor sentence(const std::string& sentence) const;  // [T, size]
 
  private:
@@ -49,4 +51,4 @@ class FeatureCache {
   FeatureKeys keys_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

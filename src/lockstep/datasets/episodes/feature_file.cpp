@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/crc32.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -20,14 +20,15 @@ std::string checksum_name(const std::string& name) { return name + ".crc32"; }
 
 int64_t checksum_of(const at::Tensor& tensor) {
   const at::Tensor packed = tensor.contiguous();
-  return crc32_of({static_cast<const std::byte*>(packed.const_data_ptr()),
-                   packed.nbytes()});
+  return formats::crc32_of(
+      {static_cast<const std::byte*>(packed.const_data_ptr()),
+       packed.nbytes()});
 }
 
 }  // namespace
 
 struct FeatureFile::Content {
-  WeightFiles files;
+  checkpoint::WeightFiles files;
 };
 
 void write_features(const fs::path& path, const NamedFeatures& features) {
@@ -42,7 +43,7 @@ void write_features(const fs::path& path, const NamedFeatures& features) {
 bool is_whole_feature_file(const fs::path& path) {
   if (!fs::is_regular_file(path)) return false;
   try {
-    const WeightFiles files(path);
+    const checkpoint::WeightFiles files(path);
     size_t num_checked = 0;
     for (const std::string& name : files.names()) {
       const std::string checksum = checksum_name(name);
@@ -59,7 +60,8 @@ bool is_whole_feature_file(const fs::path& path) {
 }
 
 FeatureFile::FeatureFile(const fs::path& path)
-    : content_(std::make_unique<Content>(Content{WeightFiles(path)})) {}
+    : content_(
+          std::make_unique<Content>(Content{checkpoint::WeightFiles(path)})) {}
 
 FeatureFile::~FeatureFile() = default;
 
@@ -75,4 +77,4 @@ at::Tensor FeatureFile::all(const std::string& name) const {
   return content_->files.get(name);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

@@ -9,7 +9,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 
 using NamedFeatures = std::vector<std::pair<std::string, at::Tensor>>;
 
@@ -39,4 +39,4 @@ class FeatureFile {
   std::unique_ptr<const Content> content_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

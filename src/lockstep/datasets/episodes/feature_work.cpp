@@ -7,20 +7,22 @@
 
 #include "lockstep/base/workers.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 namespace {
 
 // Joins parts of an episode, in order.
-ViewFeatures joined(const std::vector<ViewFeatures>& parts) {
-  const auto join = [&](at::Tensor ViewFeatures::* member) -> at::Tensor {
+atlas::ViewFeatures joined(const std::vector<atlas::ViewFeatures>& parts) {
+  const auto join =
+      [&](at::Tensor atlas::ViewFeatures::* member) -> at::Tensor {
     if (!(parts.front().*member).defined()) return {};
     std::vector<at::Tensor> tensors;
-    for (const ViewFeatures& part : parts) tensors.push_back(part.*member);
+    for (const atlas::ViewFeatures& part : parts)
+      tensors.push_back(part.*member);
     return at::cat(tensors);
   };
-  return {.tokens = join(&ViewFeatures::tokens),
-          .pose = join(&ViewFeatures::pose),
-          .points = join(&ViewFeatures::points)};
+  return {.tokens = join(&atlas::ViewFeatures::tokens),
+          .pose = join(&atlas::ViewFeatures::pose),
+          .points = join(&atlas::ViewFeatures::points)};
 }
 
 at::Tensor on_host(const at::Tensor& tensor) {
@@ -48,7 +50,7 @@ FeatureWork::FeatureWork(const FeatureWorkConfig& config, const Shard& shard)
     own.push_back(items[i]);
   }
   std::vector<char> is_missing(own.size());
-  run_workers(std::ssize(own), 0, [&](int64_t i) {
+  base::run_workers(std::ssize(own), 0, [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
     is_missing[at] = is_there(own[at]) ? 0 : 1;
   });
@@ -81,16 +83,16 @@ void FeatureWork::make(const Item& item) {
 void FeatureWork::make_episode(const CachedFrames& set, int64_t episode) {
   const int64_t num_frames = set.source().num_frames(episode);
   std::vector<at::Tensor> images(static_cast<size_t>(num_frames));
-  run_workers(num_frames, 0, [&](int64_t frame) {
+  base::run_workers(num_frames, 0, [&](int64_t frame) {
     images[static_cast<size_t>(frame)] = set.images(episode, frame);
   });
-  std::vector<ViewFeatures> parts;
+  std::vector<atlas::ViewFeatures> parts;
   for (int64_t begin = 0; begin < num_frames; begin += config_.batch_size) {
     const int64_t end = std::min(num_frames, begin + config_.batch_size);
     const at::Tensor batch =
         at::stack(std::vector(images.begin() + begin, images.begin() + end))
             .to(config_.device);
-    const ViewFeatures seen = config_.encoders->see(batch);
+    const atlas::ViewFeatures seen = config_.encoders->see(batch);
     parts.push_back({.tokens = on_host(seen.tokens),
                      .pose = on_host(seen.pose),
                      .points = on_host(seen.points)});
@@ -108,4 +110,4 @@ void FeatureWork::make_sentence(const std::string& sentence) {
                               config_.encoders->read(ids, mask)[0].cpu());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

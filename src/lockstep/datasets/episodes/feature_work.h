@@ -12,10 +12,10 @@
 #include "lockstep/feature_caching.h"
 #include "lockstep/models/atlas/encoders.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 
 struct FeatureWorkConfig {
-  std::shared_ptr<Encoders> encoders = {};
+  std::shared_ptr<atlas::Encoders> encoders = {};
   std::shared_ptr<FeatureCache> cache = {};
   std::vector<std::shared_ptr<CachedFrames>> sets = {};
   at::Device device = at::kCPU;
@@ -50,4 +50,4 @@ class FeatureWork {
   size_t num_done_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

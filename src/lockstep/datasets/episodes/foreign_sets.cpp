@@ -4,13 +4,13 @@
 
 #include "lockstep/base/strings.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 namespace {
 
 namespace fs = std::filesystem;
 
 std::string quoted(const fs::path& path) {
-  return "'" + replace_all(path.string(), "'", "'\\''") + "'";
+  return "'" + base::replace_all(path.string(), "'", "'\\''") + "'";
 }
 
 // Whether HDF5 files lie in the folder or in one of its folders, where the
@@ -55,4 +55,4 @@ std::optional<std::string> conversion_command(const fs::path& folder) {
   return prepare_command_text(command);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::episodes {
 
 struct PrepareCommand {
   std::string from = {};  // libero, lerobot or parquet
@@ -21,4 +21,4 @@ std::string prepare_command_text(const PrepareCommand& command);
 std::optional<std::string> conversion_command(
     const std::filesystem::path& folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

@@ -11,7 +11,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/sha256.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 namespace {
 
 // Rows [T, ...] of unequal length as one tensor, and where rows are.
@@ -67,16 +67,18 @@ FrameSet::Place FrameSet::place_of(int64_t index) const {
 }
 
 at::Tensor FrameSet::action(const Place& place) const {
-  const Action values = config_.source->action(place.episode, place.frame);
+  const formats::Action values =
+      config_.source->action(place.episode, place.frame);
   return at::tensor(at::ArrayRef<float>(values));
 }
 
 at::Tensor FrameSet::images(int64_t episode, int64_t frame) const {
   const FrameSource& source = *config_.source;
   std::vector<at::Tensor> views = {
-      to_tensor(source.image(episode, frame, Camera::kWorkspace))};
+      data::to_tensor(source.image(episode, frame, Camera::kWorkspace))};
   if (config_.use_wrist_camera) {
-    views.push_back(to_tensor(source.image(episode, frame, Camera::kWrist)));
+    views.push_back(
+        data::to_tensor(source.image(episode, frame, Camera::kWrist)));
   }
   return at::stack(views);
 }
@@ -97,10 +99,10 @@ Sample ImageFrames::collate(std::vector<Sample> samples) const {
 CachedFrames::CachedFrames(const FrameSetConfig& config) : FrameSet(config) {
   const int64_t count = config.source->num_episodes();
   fingerprints_.resize(static_cast<size_t>(count));
-  run_workers(count, 0, [&](int64_t episode) {
-    fingerprints_[static_cast<size_t>(episode)] =
-        sha256_of(fmt::format("{} {}", config_.source->fingerprint(episode),
-                              config_.use_wrist_camera));
+  base::run_workers(count, 0, [&](int64_t episode) {
+    fingerprints_[static_cast<size_t>(episode)] = formats::sha256_of(
+        fmt::format("{} {}", config_.source->fingerprint(episode),
+                    config_.use_wrist_camera));
   });
 }
 
@@ -115,7 +117,7 @@ const std::string& CachedFrames::fingerprint(int64_t episode) const {
 Sample CachedFrames::get(int64_t index, uint64_t /*seed*/) const {
   LOCKSTEP_CHECK(cache_ != nullptr, "the cache of features is not open");
   const Place place = place_of(index);
-  const ViewFeatures views =
+  const atlas::ViewFeatures views =
       cache_->frame(fingerprint(place.episode), place.frame);
   return {views.tokens, or_nothing(views.pose), or_nothing(views.points),
           cache_->sentence(config_.source->sentence(place.episode)),
@@ -132,4 +134,4 @@ Sample CachedFrames::collate(std::vector<Sample> samples) const {
           stacked(samples, kLanguage + 1)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

@@ -11,12 +11,12 @@
 #include "lockstep/datasets/episodes/frame_source.h"
 #include "lockstep/models/atlas/encoders.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 
 // Common to both kinds of frame sets.
 struct FrameSetConfig {
   std::shared_ptr<const FrameSource> source = {};
-  std::shared_ptr<const Encoders> encoders = {};  // For tokenize().
+  std::shared_ptr<const atlas::Encoders> encoders = {};  // For tokenize().
   bool use_wrist_camera = true;
 };
 
@@ -83,4 +83,4 @@ class CachedFrames final : public FrameSet {
   std::vector<std::string> fingerprints_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

@@ -11,7 +11,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/sha256.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,15 +40,16 @@ class EpisodeFiles final : public FrameSource {
   std::string sentence(int64_t episode) const override {
     return at(episode).sentence;
   }
-  Action action(int64_t episode, int64_t frame) const override {
+  formats::Action action(int64_t episode, int64_t frame) const override {
     return at(episode).actions[static_cast<size_t>(frame)];
   }
-  Image image(int64_t episode, int64_t frame, Camera camera) const override {
+  data::Image image(int64_t episode, int64_t frame,
+                    Camera camera) const override {
     return load_view(views(episode, camera)[static_cast<size_t>(frame)],
                      image_size_);
   }
   std::string fingerprint(int64_t episode) const override {
-    Sha256 digest;
+    formats::Sha256 digest;
     digest.add(at(episode).name + "\n");
     for (const Camera camera : {Camera::kWorkspace, Camera::kWrist}) {
       const EpisodeViews& own = views(episode, camera);
@@ -81,18 +82,19 @@ class ReachFrames final : public FrameSource {
   std::string sentence(int64_t episode) const override {
     return task_.sentence(episode);
   }
-  Action action(int64_t episode, int64_t frame) const override {
+  formats::Action action(int64_t episode, int64_t frame) const override {
     return task_.action(episode, frame);
   }
-  Image image(int64_t episode, int64_t frame, Camera camera) const override {
+  data::Image image(int64_t episode, int64_t frame,
+                    Camera camera) const override {
     return camera == Camera::kWorkspace ? task_.workspace(episode, frame)
                                         : task_.wrist(episode, frame);
   }
   std::string fingerprint(int64_t episode) const override {
     const ReachConfig& config = task_.config();
-    return sha256_of(fmt::format("builtin:reach {} {} {} {} {}", config.split,
-                                 config.seed, config.num_frames,
-                                 config.image_size, episode));
+    return formats::sha256_of(
+        fmt::format("builtin:reach {} {} {} {} {}", config.split, config.seed,
+                    config.num_frames, config.image_size, episode));
   }
 
  private:
@@ -113,7 +115,7 @@ FrameSources open_reach(int64_t num_episodes, const FrameConfig& config) {
 
 // The same for an episode whatever others there are.
 bool is_held_back(const Episode& episode, double fraction) {
-  const std::string digits = sha256_of(episode.name).substr(0, 8);
+  const std::string digits = formats::sha256_of(episode.name).substr(0, 8);
   uint32_t number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
   return static_cast<double>(number) < fraction * 4294967296.0;
@@ -165,4 +167,4 @@ FrameSources open_frames(const FrameConfig& config) {
   return open_files(config);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

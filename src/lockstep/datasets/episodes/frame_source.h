@@ -11,7 +11,7 @@
 #include "lockstep/datasets/episodes/episodes.h"
 #include "lockstep/formats/action_csv.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 
 enum class Camera { kWorkspace, kWrist };
 
@@ -23,9 +23,10 @@ class FrameSource {
   virtual int64_t num_episodes() const = 0;
   virtual int64_t num_frames(int64_t episode) const = 0;
   virtual std::string sentence(int64_t episode) const = 0;
-  virtual Action action(int64_t episode, int64_t frame) const = 0;
+  virtual formats::Action action(int64_t episode, int64_t frame) const = 0;
   // RGB, as large as asked for. Throws IoError and FormatError.
-  virtual Image image(int64_t episode, int64_t frame, Camera camera) const = 0;
+  virtual data::Image image(int64_t episode, int64_t frame,
+                            Camera camera) const = 0;
   // Changes with the images of an episode: their names, sizes and times, or
   // what they are drawn from.
   virtual std::string fingerprint(int64_t episode) const = 0;
@@ -51,4 +52,4 @@ struct FrameSources {
 // Throws as read_episodes().
 FrameSources open_frames(const FrameConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

@@ -9,7 +9,7 @@
 #include "lockstep/base/files.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 namespace {
 
 constexpr const char* kPrepareName = "lockstep-prepare";
@@ -42,10 +42,10 @@ void become_prepare_program(const std::vector<std::string>& arguments) {
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   execvp(pointers[0], pointers.data());
-  throw ConfigError("cannot start '" + words[0] + "': " + errno_text() +
+  throw ConfigError("cannot start '" + words[0] + "': " + base::errno_text() +
                     "; it lies beside lockstep-worker after ./lockstep.sh "
                     "build, or name it in " +
                     kVariable);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

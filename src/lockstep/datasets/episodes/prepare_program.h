@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::episodes {
 
 // Whether the arguments of `lockstep prepare atlas` name a data set to convert:
 // there is --from or --input among them.
@@ -18,4 +18,4 @@ bool is_for_prepare_program(const std::vector<std::string>& arguments);
 [[noreturn]] void become_prepare_program(
     const std::vector<std::string>& arguments);
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

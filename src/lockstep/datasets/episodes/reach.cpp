@@ -15,7 +15,7 @@
 #include "lockstep/error.h"
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 namespace {
 
 constexpr std::string_view kReachName = "builtin:reach";
@@ -25,7 +25,7 @@ constexpr double kReach = 0.7;        // A distance that is an action of 1.
 
 struct DiscKind {
   const char* name;
-  Colour colour;
+  datasets::Colour colour;
 };
 
 constexpr std::array<DiscKind, kNumDiscs> kDiscs = {{
@@ -33,8 +33,8 @@ constexpr std::array<DiscKind, kNumDiscs> kDiscs = {{
     {"green", {40, 170, 60}},
     {"blue", {45, 75, 215}},
 }};
-constexpr Colour kTable = {205, 200, 185};
-constexpr Colour kGripper = {95, 95, 95};
+constexpr datasets::Colour kTable = {205, 200, 185};
+constexpr datasets::Colour kGripper = {95, 95, 95};
 
 struct TablePoint {
   double x = 0;
@@ -73,13 +73,13 @@ ReachScene draw_start(uint64_t seed) {
   for (size_t i = 0; i < kNumDiscs; ++i) {
     scene.discs[i].x = (quarters[i] % 2 == 0 ? 0.29 : 0.71);
     scene.discs[i].y = (quarters[i] / 2 == 0 ? 0.29 : 0.71);
-    scene.discs[i].x += draw_between(random, -0.1, 0.1);
-    scene.discs[i].y += draw_between(random, -0.1, 0.1);
+    scene.discs[i].x += datasets::draw_between(random, -0.1, 0.1);
+    scene.discs[i].y += datasets::draw_between(random, -0.1, 0.1);
   }
   scene.target = static_cast<size_t>(random.integer(kNumDiscs));
-  scene.gripper.x = draw_between(random, 0.15, 0.85);
-  scene.gripper.y = draw_between(random, 0.15, 0.85);
-  scene.height = draw_between(random, 0.4, 0.9);
+  scene.gripper.x = datasets::draw_between(random, 0.15, 0.85);
+  scene.gripper.y = datasets::draw_between(random, 0.15, 0.85);
+  scene.height = datasets::draw_between(random, 0.4, 0.9);
   return scene;
 }
 
@@ -94,10 +94,10 @@ ReachScene scene_at(const ReachConfig& config, int64_t episode, int64_t frame) {
   const TablePoint target = scene.discs[scene.target];
   RandomStream random(seed, static_cast<uint64_t>(frame) + 1);
   scene.gripper.x = target.x + (scene.gripper.x - target.x) * left +
-                    draw_between(random, -0.03, 0.03);
+                    datasets::draw_between(random, -0.03, 0.03);
   scene.gripper.y = target.y + (scene.gripper.y - target.y) * left +
-                    draw_between(random, -0.03, 0.03);
-  scene.height = scene.height * left + draw_between(random, 0, 0.1);
+                    datasets::draw_between(random, -0.03, 0.03);
+  scene.height = scene.height * left + datasets::draw_between(random, 0, 0.1);
   scene.noise_seed = mix_bits(seed + static_cast<uint64_t>(frame));
   return scene;
 }
@@ -112,13 +112,14 @@ double pixel_coverage(double pixels_inside) {
   return std::clamp(pixels_inside + 0.5, 0.0, 1.0);
 }
 
-void paint_over(Colour& below, const Colour& colour, double part) {
+void paint_over(datasets::Colour& below, const datasets::Colour& colour,
+                double part) {
   for (size_t i = 0; i < 3; ++i) below[i] += part * (colour[i] - below[i]);
 }
 
-Colour table_colour_at(const ReachScene& scene, TablePoint at,
-                       double pixels_per_side) {
-  Colour colour = kTable;
+datasets::Colour table_colour_at(const ReachScene& scene, TablePoint at,
+                                 double pixels_per_side) {
+  datasets::Colour colour = kTable;
   for (size_t i = 0; i < kNumDiscs; ++i) {
     const double inside = kDiscRadius - distance(at, scene.discs[i]);
     paint_over(colour, kDiscs[i].colour,
@@ -135,9 +136,10 @@ Colour table_colour_at(const ReachScene& scene, TablePoint at,
   return colour;
 }
 
-Image paint_table(const ReachScene& scene, const Window& window, int size) {
+data::Image paint_table(const ReachScene& scene, const Window& window,
+                        int size) {
   constexpr double kNoise = 6.0 / 255;  // Levels to either side, per byte.
-  Image image = make_image(size, size, 3);
+  data::Image image = data::make_image(size, size, 3);
   const double side = 2 * window.half_side;
   uint8_t* to = image.pixels.data();
   uint64_t pixel = 0;
@@ -147,7 +149,7 @@ Image paint_table(const ReachScene& scene, const Window& window, int size) {
           .x = window.centre.x - window.half_side + side * (x + 0.5) / size,
           .y = window.centre.y - window.half_side + side * (y + 0.5) / size};
       const uint64_t noise = mix_bits(scene.noise_seed + pixel);
-      const Colour colour = table_colour_at(scene, at, size / side);
+      const datasets::Colour colour = table_colour_at(scene, at, size / side);
       for (size_t i = 0; i < 3; ++i) {
         const auto byte = static_cast<double>((noise >> (8 * i)) & 255U);
         const double level = colour[i] + kNoise * (2 * byte - 255);
@@ -160,20 +162,22 @@ Image paint_table(const ReachScene& scene, const Window& window, int size) {
 
 void write_episode(const ReachTask& task, int64_t episode,
                    const std::filesystem::path& folder) {
-  make_output_folder(folder / "images");
-  std::vector<Action> actions;
+  base::make_output_folder(folder / "images");
+  std::vector<formats::Action> actions;
   for (int64_t frame = 0; frame < task.config().num_frames; ++frame) {
-    const auto write = [&](const char* camera, const Image& image) {
-      write_new_file(
+    const auto write = [&](const char* camera, const data::Image& image) {
+      base::write_new_file(
           folder / "images" / fmt::format("{}_{:03}.png", camera, frame),
-          encode_png(image));
+          data::encode_png(image));
     };
     write("workspace", task.workspace(episode, frame));
     write("wrist", task.wrist(episode, frame));
     actions.push_back(task.action(episode, frame));
   }
-  write_new_file(folder / "actions.csv", action_csv_text(actions));
-  write_new_file(folder / "language_task.txt", task.sentence(episode) + "\n");
+  base::write_new_file(folder / "actions.csv",
+                       formats::action_csv_text(actions));
+  base::write_new_file(folder / "language_task.txt",
+                       task.sentence(episode) + "\n");
 }
 
 }  // namespace
@@ -184,7 +188,7 @@ std::optional<int64_t> num_reach_episodes(const std::string& data_dir) {
       std::string_view(data_dir).substr(kReachName.size());
   if (rest.empty()) return ReachConfig{}.num_episodes;
   const auto number =
-      rest.front() == ':' ? parse_integer(rest.substr(1)) : std::nullopt;
+      rest.front() == ':' ? base::parse_integer(rest.substr(1)) : std::nullopt;
   if (!number || *number < 1) {
     throw ConfigError(
         fmt::format("data_dir '{}': the built-in episodes are builtin:reach, "
@@ -209,26 +213,26 @@ std::string ReachTask::sentence(int64_t episode) const {
   return fmt::format("reach the {} disc", kDiscs[scene.target].name);
 }
 
-Action ReachTask::action(int64_t episode, int64_t frame) const {
+formats::Action ReachTask::action(int64_t episode, int64_t frame) const {
   const ReachScene scene = scene_at(config_, episode, frame);
   const TablePoint target = scene.discs[scene.target];
   const double x = (target.x - scene.gripper.x) / kReach;
   const double y = (target.y - scene.gripper.y) / kReach;
   const bool is_near = distance(target, scene.gripper) < kDiscRadius;
-  const std::array<double, kActionSize> exact = {
+  const std::array<double, formats::kActionSize> exact = {
       x, y, -scene.height, 0.2 * y, -0.2 * x, 0.1 * (x - y), is_near ? 1. : -1};
-  Action action{};
-  for (size_t i = 0; i < kActionSize; ++i) {
+  formats::Action action{};
+  for (size_t i = 0; i < formats::kActionSize; ++i) {
     action[i] = static_cast<float>(exact[i]);
   }
   return action;
 }
 
-Image ReachTask::workspace(int64_t episode, int64_t frame) const {
+data::Image ReachTask::workspace(int64_t episode, int64_t frame) const {
   return paint_table(scene_at(config_, episode, frame), {}, config_.image_size);
 }
 
-Image ReachTask::wrist(int64_t episode, int64_t frame) const {
+data::Image ReachTask::wrist(int64_t episode, int64_t frame) const {
   ReachScene scene = scene_at(config_, episode, frame);
   scene.noise_seed = mix_bits(scene.noise_seed);  // Another camera's.
   return paint_table(scene, {.centre = scene.gripper, .half_side = 0.25},
@@ -243,4 +247,4 @@ void write_reach(const ReachTask& task, const std::filesystem::path& data_dir) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

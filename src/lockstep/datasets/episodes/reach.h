@@ -17,7 +17,7 @@
 #include "lockstep/data/image.h"
 #include "lockstep/formats/action_csv.h"
 
-namespace lockstep {
+namespace lockstep::episodes {
 
 // The N of "builtin:reach:N", 256 for "builtin:reach"; no value for all else.
 // Throws ConfigError unless N is at least 1.
@@ -43,10 +43,11 @@ class ReachTask {
   const ReachConfig& config() const { return config_; }
 
   std::string sentence(int64_t episode) const;  // "reach the red disc"
-  Action action(int64_t episode, int64_t frame) const;
+  formats::Action action(int64_t episode, int64_t frame) const;
   // RGB.
-  Image workspace(int64_t episode, int64_t frame) const;
-  Image wrist(int64_t episode, int64_t frame) const;  // Around the gripper.
+  data::Image workspace(int64_t episode, int64_t frame) const;
+  data::Image wrist(int64_t episode,
+                    int64_t frame) const;  // Around the gripper.
 
  private:
   ReachConfig config_;
@@ -56,4 +57,4 @@ class ReachTask {
 // that are there are an IoError.
 void write_reach(const ReachTask& task, const std::filesystem::path& data_dir);
 
-}  // namespace lockstep
+}  // namespace lockstep::episodes

@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/pickle_reader.h"
 
-namespace lockstep {
+namespace lockstep::images {
 namespace {
 
 namespace fs = std::filesystem;
@@ -50,10 +50,11 @@ Part read_binary(std::span<const std::byte> bytes) {
 
 // Keys are texts, or bytes where Python 3 saved what it had loaded with
 // encoding="bytes".
-BasicView<TensorRecord> entry_of(const Value& batch, const std::string& key) {
-  const auto* dict = batch.get_if<Value::Dict>();
+BasicView<formats::TensorRecord> entry_of(const formats::Value& batch,
+                                          const std::string& key) {
+  const auto* dict = batch.get_if<formats::Value::Dict>();
   if (dict == nullptr) throw FormatError("it holds no dict");
-  for (const Value::Entry& entry : *dict) {
+  for (const formats::Value::Entry& entry : *dict) {
     const auto* text = entry.key.get_if<std::string>();
     const auto* bytes = entry.key.get_if<Bytes>();
     if ((text != nullptr && *text == key) ||
@@ -66,20 +67,21 @@ BasicView<TensorRecord> entry_of(const Value& batch, const std::string& key) {
 
 // {'data': uint8 [N, 3072], 'labels': [...]}
 Part read_python(std::span<const std::byte> bytes) {
-  ByteReader in(bytes);
-  const Value batch = read_pickle(in);
-  const TensorRecord& data = entry_of(batch, "data").as_tensor();
+  formats::ByteReader in(bytes);
+  const formats::Value batch = formats::read_pickle(in);
+  const formats::TensorRecord& data = entry_of(batch, "data").as_tensor();
   const auto labels = entry_of(batch, "labels");
   const auto count = static_cast<int64_t>(labels.as_list().size());
-  if (data.dtype != DType::kUInt8 ||
+  if (data.dtype != formats::DType::kUInt8 ||
       data.shape != std::vector<int64_t>{count, kPixels}) {
     throw FormatError(fmt::format(
         "'data' is {} for {} labels; expected are bytes of shape [{}, {}]",
-        shape_text(data.shape), count, count, kPixels));
+        base::shape_text(data.shape), count, count, kPixels));
   }
   Part part = make_part(count);
   std::memcpy(part.images.mutable_data_ptr(),
-              packed_elements(data)->bytes().data(), part.images.nbytes());
+              formats::packed_elements(data)->bytes().data(),
+              part.images.nbytes());
   for (int64_t i = 0; i < count; ++i) {
     part.labels[i] = labels.at(i).as_int();
   }
@@ -97,9 +99,9 @@ void check_cifar_labels(const at::Tensor& labels) {
 }
 
 Part read_part(const fs::path& path) {
-  const std::string file = read_file(path);
+  const std::string file = base::read_file(path);
   try {
-    const auto bytes = as_bytes(file);
+    const auto bytes = formats::as_bytes(file);
     Part part =
         path.extension() == ".bin" ? read_binary(bytes) : read_python(bytes);
     check_cifar_labels(part.labels);
@@ -152,4 +154,4 @@ std::shared_ptr<const Dataset> read_cifar10(
       std::vector{at::cat(images), at::cat(labels)});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::images

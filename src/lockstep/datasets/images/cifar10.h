@@ -8,7 +8,7 @@
 
 #include "lockstep/dataset.h"
 
-namespace lockstep {
+namespace lockstep::images {
 
 constexpr int64_t kCifar10Classes = 10;
 constexpr int64_t kCifar10Side = 32;  // Pixels.
@@ -30,4 +30,4 @@ std::optional<Cifar10Files> find_cifar10(const std::filesystem::path& folder);
 std::shared_ptr<const Dataset> read_cifar10(
     const std::vector<std::filesystem::path>& files);
 
-}  // namespace lockstep
+}  // namespace lockstep::images

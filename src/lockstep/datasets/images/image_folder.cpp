@@ -45,16 +45,18 @@ std::vector<fs::path> sub_folders(const fs::path& folder) {
   return found;
 }
 
-Image read_square(const std::string& bytes, const ImageFolderConfig& config) {
+data::Image read_square(const std::string& bytes,
+                        const ImageFolderConfig& config) {
   const int side = config.image_size;
-  ImageRequest request;
+  data::ImageRequest request;
   if (config.fast_decode) request.at_least_short_side = side;
-  const ImageSize full = size_of_image(bytes);
-  Image image = decode_image(bytes, request);
+  const data::ImageSize full = data::size_of_image(bytes);
+  data::Image image = data::decode_image(bytes, request);
   if (config.fit == Fit::kAdmCrop) {
-    return center_crop_adm(std::move(image), full, side);
+    return data::center_crop_adm(std::move(image), full, side);
   }
-  return resize(image, full, {.width = side, .height = side}, Filter::kBicubic);
+  return data::resize(image, full, {.width = side, .height = side},
+                      data::Filter::kBicubic);
 }
 
 }  // namespace
@@ -116,12 +118,12 @@ void ImageFolder::add_class(const fs::path& folder) {
 
 Sample ImageFolder::get(int64_t index, uint64_t seed) const {
   const File& file = files_.at(size_t(index));
-  const std::string bytes = read_file(file.path);
+  const std::string bytes = base::read_file(file.path);
   try {
-    Image image = read_square(bytes, config_);
+    data::Image image = read_square(bytes, config_);
     const bool mirrored = config_.random_flip && (mix_bits(seed) & 1) != 0;
-    if (mirrored) image = flip_horizontal(image);
-    return {to_tensor(image), at::scalar_tensor(file.label, at::kLong)};
+    if (mirrored) image = data::flip_horizontal(image);
+    return {data::to_tensor(image), at::scalar_tensor(file.label, at::kLong)};
   } catch (const FormatError& error) {
     throw FormatError(
         fmt::format("image '{}': {}", file.path.string(), error.what()));

@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/image_folder.h"
 
-namespace lockstep {
+namespace lockstep::images {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,7 +26,7 @@ constexpr const char* kUsable =
 
 // Mirrored at random to train on, as they are to compare with.
 void set_images(std::shared_ptr<const Dataset> images, ImageSets& sets) {
-  sets.train = std::make_shared<RandomFlip>(images);
+  sets.train = std::make_shared<data::RandomFlip>(images);
   sets.reference = std::move(images);
 }
 
@@ -85,9 +85,10 @@ ImageSets open_folder(const fs::path& path, int64_t side) {
         .push_back(i);
   }
   ImageSets sets{.num_classes = static_cast<int64_t>(images->classes().size())};
-  set_images(std::make_shared<Subset>(images, std::move(train)), sets);
+  set_images(std::make_shared<data::Subset>(images, std::move(train)), sets);
   if (!validation.empty()) {
-    sets.validation = std::make_shared<Subset>(images, std::move(validation));
+    sets.validation =
+        std::make_shared<data::Subset>(images, std::move(validation));
   }
   return sets;
 }
@@ -126,4 +127,4 @@ int64_t classes_of(const ImageSets& sets, std::optional<int64_t> asked) {
   return asked.value_or(sets.num_classes);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::images

@@ -8,7 +8,7 @@
 
 #include "lockstep/dataset.h"
 
-namespace lockstep {
+namespace lockstep::images {
 
 struct ImageSets {
   std::shared_ptr<const Dataset> train = {};
@@ -31,4 +31,4 @@ ImageSets open_image_sets(const std::string& path, int64_t side);
 // Throws ConfigError when the sets have more.
 int64_t classes_of(const ImageSets& sets, std::optional<int64_t> asked);
 
-}  // namespace lockstep
+}  // namespace lockstep::images

@@ -10,7 +10,7 @@
 #include "lockstep/datasets/drawing.h"
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::images {
 namespace {
 
 // Points per pixel and direction, so that edges are smooth.
@@ -22,14 +22,14 @@ struct ShapeLook {
   double y = 0;
   double radius = 0.3;
   double tilt = 0;
-  Colour colour = {};
-  Colour top = {};
-  Colour bottom = {};
+  datasets::Colour colour = {};
+  datasets::Colour top = {};
+  datasets::Colour bottom = {};
 };
 
 // hue 0 to 1
-Colour hsv_colour(double hue, double saturation, double value) {
-  Colour colour;
+datasets::Colour hsv_colour(double hue, double saturation, double value) {
+  datasets::Colour colour;
   for (size_t i = 0; i < 3; ++i) {
     const double place =
         std::fmod(6 * hue + 5 - 2 * static_cast<double>(i), 6.0);
@@ -42,7 +42,7 @@ Colour hsv_colour(double hue, double saturation, double value) {
 ShapeLook draw_look(uint64_t seed, int64_t index) {
   RandomStream draw(sample_seed(seed, /*epoch=*/0, index));
   const auto between = [&draw](double low, double high) {
-    return draw_between(draw, low, high);
+    return datasets::draw_between(draw, low, high);
   };
   ShapeLook look{.label = draw.integer(Shapes::kNumClasses)};
   look.radius = between(0.34, 0.42);
@@ -146,4 +146,4 @@ Sample Shapes::get(int64_t index, uint64_t /*seed*/) const {
   return {image, at::scalar_tensor(look.label, at::kLong)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::images

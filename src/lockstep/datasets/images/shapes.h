@@ -7,7 +7,7 @@
 
 #include "lockstep/dataset.h"
 
-namespace lockstep {
+namespace lockstep::images {
 
 struct ShapesConfig {
   int64_t num_samples = 50'000;
@@ -35,4 +35,4 @@ class Shapes final : public Dataset {
   ShapesConfig config_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::images

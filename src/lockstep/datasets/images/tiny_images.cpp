@@ -8,7 +8,7 @@
 
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::images {
 namespace {
 
 // Normals of the bars.
@@ -59,4 +59,4 @@ Sample ImageData::get(int64_t index, uint64_t seed) const {
   return {image, at::scalar_tensor(label, at::kLong)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::images

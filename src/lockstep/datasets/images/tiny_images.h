@@ -5,7 +5,7 @@
 
 #include "lockstep/dataset.h"
 
-namespace lockstep {
+namespace lockstep::images {
 
 struct ImageConfig {
   int64_t num_samples = 1024;
@@ -31,4 +31,4 @@ class ImageData final : public Dataset {
   ImageConfig config_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::images

@@ -16,7 +16,7 @@
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,7 +73,7 @@ std::vector<std::string> residue_types_at(const View& tree) {
   const View view = tree.at(kResidueTypes);
   for (const auto& item : view.as_list()) {
     types.push_back(View(item, kResidueTypes).as_string());
-    require(is_residue_type(types.back()),
+    require(protein::is_residue_type(types.back()),
             fmt::format("residue {} is '{}', none of the 20 amino acids",
                         types.size() - 1, types.back()));
   }
@@ -100,7 +100,7 @@ void derive_fragment_residues(Protein& protein) {
   std::vector<int64_t> expected;
   for (int64_t i = 0; i < protein.num_residues(); ++i) {
     for (const int64_t fragment :
-         fragments_of(protein.residue_types[static_cast<size_t>(i)])) {
+         protein::fragments_of(protein.residue_types[static_cast<size_t>(i)])) {
       expected.push_back(fragment);
       protein.fragment_residues.push_back(i);
     }
@@ -115,7 +115,7 @@ std::vector<int64_t> residues_with_chi1(
     const std::vector<std::string>& residue_types) {
   std::vector<int64_t> residues;
   for (size_t i = 0; i < residue_types.size(); ++i) {
-    if (chi1_atom(residue_types[i]).empty()) continue;
+    if (protein::chi1_atom(residue_types[i]).empty()) continue;
     residues.push_back(static_cast<int64_t>(i));
   }
   return residues;
@@ -147,8 +147,8 @@ Protein protein_of(const Tree& tree) {
           fmt::format("'{}' and '{}' differ in length", kBackboneKey,
                       kResidueTypes));
   check_length(tree.at(kLength), protein.num_residues());
-  require_below(protein.fragments, kNumFragments, kFragments);
-  require_below(protein.torsion_bins, kNumTorsionBins, kTorsions);
+  require_below(protein.fragments, protein::kNumFragments, kFragments);
+  require_below(protein.torsion_bins, protein::kNumTorsionBins, kTorsions);
   if (tree.find(kFragmentResidues) != nullptr) {
     protein.fragment_residues = integers_at(tree.at(kFragmentResidues));
     require_below(protein.fragment_residues, protein.num_residues(),
@@ -166,16 +166,16 @@ Protein protein_of(const Tree& tree) {
   return protein;
 }
 
-int64_t first_size(const BasicView<TensorRecord>& view) {
-  const TensorRecord& tensor = view.as_tensor();
+int64_t first_size(const BasicView<formats::TensorRecord>& view) {
+  const formats::TensorRecord& tensor = view.as_tensor();
   require(!tensor.shape.empty(),
           fmt::format("'{}' is a number, expected a tensor", view.path()));
   return tensor.shape[0];
 }
 
-ProteinFacts protein_facts(const Value& value) {
+ProteinFacts protein_facts(const formats::Value& value) {
   const std::vector<std::string> types =
-      residue_types_at(BasicView<TensorRecord>(value));
+      residue_types_at(BasicView<formats::TensorRecord>(value));
   ProteinFacts facts{.source = value.at(kSource).as_string(),
                      .num_residues = std::ssize(types),
                      .num_fragments = first_size(value.at(kFragments)),
@@ -210,12 +210,13 @@ Protein make_protein(const Structure& structure, const fs::path& source) {
   protein.torsion_residues.emplace();
   for (int64_t i = 0; i < structure.num_residues(); ++i) {
     const auto at = static_cast<size_t>(i);
-    for (const int64_t id : fragments_of(structure.residue_types[at])) {
+    for (const int64_t id :
+         protein::fragments_of(structure.residue_types[at])) {
       protein.fragments.push_back(id);
       protein.fragment_residues.push_back(i);
     }
     if (std::isnan(structure.chi1[at])) continue;
-    protein.torsion_bins.push_back(torsion_bin(structure.chi1[at]));
+    protein.torsion_bins.push_back(protein::torsion_bin(structure.chi1[at]));
     protein.torsion_residues->push_back(i);
   }
   return protein;
@@ -262,7 +263,8 @@ Protein read_protein_file(const fs::path& path) {
 
 ProteinFacts read_protein_facts(const fs::path& path) {
   return read_as_protein(path, [&] {
-    return protein_facts(read_torch_file(path, TorchFileCheck::kStructure));
+    return protein_facts(
+        formats::read_torch_file(path, formats::TorchFileCheck::kStructure));
   });
 }
 
@@ -278,4 +280,4 @@ bool is_made_of(const std::string& source, const fs::path& structure) {
   return fs::path(source).filename() == structure.filename();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

@@ -10,7 +10,7 @@
 
 #include "lockstep/datasets/proteins/structure.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 
 struct Protein {
   std::string source = {};                      // The file of the structure.
@@ -67,4 +67,4 @@ bool is_up_to_date(const std::filesystem::path& file,
 bool is_made_of(const std::string& source,
                 const std::filesystem::path& structure);
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

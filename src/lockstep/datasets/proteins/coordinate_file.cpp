@@ -17,7 +17,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 namespace {
 
 std::string id_of(const gemmi::Residue& residue) {
@@ -253,4 +253,4 @@ FileChain parse_mmcif(const std::string& text) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

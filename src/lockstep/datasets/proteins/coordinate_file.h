@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::proteins {
 
 struct FileAtom {
   std::string name = {};  // "CA"
@@ -36,4 +36,4 @@ struct FileChain {
 FileChain parse_pdb(const std::string& text);
 FileChain parse_mmcif(const std::string& text);
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

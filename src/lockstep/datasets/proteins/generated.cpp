@@ -11,7 +11,7 @@
 #include "lockstep/models/protein/vocabulary.h"
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 namespace {
 
 constexpr double radians(double degrees) {
@@ -72,8 +72,8 @@ std::string draw_residue(const Basin& basin, Draw& draw) {
     if (left < kLikely[i]) return std::string(basin.residues[i]);
     left -= kLikely[i];
   }
-  return std::string(
-      residue_types()[static_cast<size_t>(draw.integer(kNumResidueTypes))]);
+  return std::string(protein::residue_types()[static_cast<size_t>(
+      draw.integer(protein::kNumResidueTypes))]);
 }
 
 // gauche minus, trans, gauche plus, each in the middle of a bin.
@@ -95,22 +95,23 @@ double draw_chi1(std::string_view residue, size_t basin, Draw& draw) {
 }
 
 struct Backbone {
-  Point3 n = {};
-  Point3 ca = {};
-  Point3 c = {};
+  protein::Point3 n = {};
+  protein::Point3 ca = {};
+  protein::Point3 c = {};
 };
 
 // The next residue behind one with this psi.
 Backbone extend(const Backbone& last, double psi, double phi) {
   Backbone next;
-  next.n =
-      place_atom(last.n, last.ca, last.c,
-                 {.length = 1.329, .angle = radians(117.2), .torsion = psi});
-  next.ca = place_atom(
+  next.n = protein::place_atom(
+      last.n, last.ca, last.c,
+      {.length = 1.329, .angle = radians(117.2), .torsion = psi});
+  next.ca = protein::place_atom(
       last.ca, last.c, next.n,
       {.length = 1.458, .angle = radians(121.7), .torsion = std::numbers::pi});
-  next.c = place_atom(last.c, next.n, next.ca,
-                      {.length = 1.525, .angle = radians(111), .torsion = phi});
+  next.c = protein::place_atom(
+      last.c, next.n, next.ca,
+      {.length = 1.525, .angle = radians(111), .torsion = phi});
   return next;
 }
 
@@ -121,10 +122,11 @@ GeneratedResidue add_atoms(const Backbone& bone, const std::string& type,
                                      {.name = "CA", .place = bone.ca},
                                      {.name = "C", .place = bone.c}}};
   // Opposite to the next N.
-  const Point3 o = place_atom(bone.n, bone.ca, bone.c,
-                              {.length = 1.231,
-                               .angle = radians(120.1),
-                               .torsion = psi + std::numbers::pi});
+  const protein::Point3 o =
+      protein::place_atom(bone.n, bone.ca, bone.c,
+                          {.length = 1.231,
+                           .angle = radians(120.1),
+                           .torsion = psi + std::numbers::pi});
   residue.atoms.push_back({.name = "O", .place = o});
   return residue;
 }
@@ -138,17 +140,17 @@ void add_side_chain(const Backbone& bone, size_t basin, Draw& draw,
                     GeneratedResidue& residue) {
   if (residue.type == "GLY") return;
   // Left-handed amino acids: seen so, CB is where natural ones have it.
-  const Point3 cb = place_atom(
+  const protein::Point3 cb = protein::place_atom(
       bone.c, bone.n, bone.ca,
       {.length = 1.53, .angle = radians(110.5), .torsion = radians(-122.6)});
   residue.atoms.push_back({.name = "CB", .place = cb});
-  const std::string_view last = chi1_atom(residue.type);
+  const std::string_view last = protein::chi1_atom(residue.type);
   if (last.empty()) return;
-  const Point3 x =
-      place_atom(bone.n, bone.ca, cb,
-                 {.length = length_to(last),
-                  .angle = radians(112),
-                  .torsion = draw_chi1(residue.type, basin, draw)});
+  const protein::Point3 x =
+      protein::place_atom(bone.n, bone.ca, cb,
+                          {.length = length_to(last),
+                           .angle = radians(112),
+                           .torsion = draw_chi1(residue.type, basin, draw)});
   residue.atoms.push_back({.name = std::string(last), .place = x});
 }
 
@@ -157,8 +159,8 @@ double generated_chi1(const GeneratedResidue& residue) {
   if (residue.atoms.size() < kWithChi1) {
     return std::numeric_limits<double>::quiet_NaN();
   }
-  return dihedral(residue.atoms[0].place, residue.atoms[1].place,
-                  residue.atoms[4].place, residue.atoms[5].place);
+  return protein::dihedral(residue.atoms[0].place, residue.atoms[1].place,
+                           residue.atoms[4].place, residue.atoms[5].place);
 }
 
 }  // namespace
@@ -206,4 +208,4 @@ Structure generated_structure(const GeneratedChainConfig& config,
   return structure;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

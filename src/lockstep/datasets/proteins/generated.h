@@ -8,7 +8,7 @@
 #include "lockstep/datasets/proteins/structure.h"
 #include "lockstep/models/protein/torsion.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 
 struct GeneratedChainConfig {
   int64_t min_residues = 30;
@@ -19,7 +19,7 @@ struct GeneratedChainConfig {
 
 struct GeneratedAtom {
   std::string name = {};  // "CA"
-  Point3 place = {};
+  protein::Point3 place = {};
 };
 
 struct GeneratedResidue {
@@ -38,4 +38,4 @@ std::vector<GeneratedResidue> generated_chain(
 Structure generated_structure(const GeneratedChainConfig& config,
                               int64_t index);
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

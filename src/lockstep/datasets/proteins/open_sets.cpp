@@ -17,7 +17,7 @@
 #include "lockstep/error.h"
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,7 +37,7 @@ std::string remedy(const std::string& folder) {
 
 std::string named(const std::vector<std::string>& names) {
   const size_t shown = std::min(names.size(), kNamed);
-  std::string text = join(std::span(names).first(shown), ", ");
+  std::string text = base::join(std::span(names).first(shown), ", ");
   if (shown < names.size()) {
     text += fmt::format(" and {} more", names.size() - shown);
   }
@@ -99,7 +99,7 @@ class Opening {
     const int64_t count = std::ssize(files_);
     const auto begin = static_cast<int64_t>(
         mix_bits(static_cast<uint64_t>(::getpid())) % uint64_t(count));
-    run_workers(count, config_.num_threads, [&](int64_t i) {
+    base::run_workers(count, config_.num_threads, [&](int64_t i) {
       const auto at = static_cast<size_t>((begin + i) % count);
       entries_[at] = files_[at].extension() == ".pt"
                          ? open_cache_file(files_[at])
@@ -223,8 +223,8 @@ std::optional<std::vector<std::string>> read_list(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
   std::vector<std::string> names;
-  for (const std::string& line : split(read_file(path), '\n')) {
-    const std::string_view name = trim(line);
+  for (const std::string& line : base::split(base::read_file(path), '\n')) {
+    const std::string_view name = base::trim(line);
     if (!name.empty()) names.push_back(structure_name(fs::path(name)));
   }
   return names;
@@ -403,7 +403,7 @@ ProteinSets open_protein_sets(const ProteinDataConfig& config) {
   if (sets.train) return sets;
   throw ConfigError(
       fmt::format("--pdb_path {}: nothing to train on is left. {}",
-                  config.pdb_path, join(sets.notes, ". ")));
+                  config.pdb_path, base::join(sets.notes, ". ")));
 }
 
 std::shared_ptr<const ProteinFiles> open_structures(const fs::path& path) {
@@ -425,4 +425,4 @@ std::shared_ptr<const ProteinFiles> open_structures(const fs::path& path) {
   return std::make_shared<ProteinFiles>(std::move(entries));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

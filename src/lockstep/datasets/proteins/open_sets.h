@@ -9,7 +9,7 @@
 
 #include "lockstep/datasets/proteins/protein_set.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 
 struct ProteinDataConfig {
   // "builtin:protein"; a folder of .pt files; a folder of structures, at any
@@ -52,4 +52,4 @@ std::shared_ptr<const ProteinFiles> open_structures(
 std::vector<std::filesystem::path> list_structures(
     const std::filesystem::path& folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

@@ -12,7 +12,7 @@
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 namespace {
 
 constexpr double kDegrees = 180 / std::numbers::pi;
@@ -68,11 +68,11 @@ std::string summary_of(const std::string& name, const KnownProtein& known,
 void score_torsion(int64_t guess, int64_t truth, int64_t num_bins,
                    Scores& scores) {
   if (truth < 0) return;
-  const int64_t joined = truth * num_bins / kNumTorsionBins;
+  const int64_t joined = truth * num_bins / protein::kNumTorsionBins;
   const int64_t way = std::abs(guess - joined);
   const int64_t off = std::min(way, num_bins - way);
   scores.torsions.add(off == 0);
-  scores.near_torsions.add(off <= kNearTorsionBins);
+  scores.near_torsions.add(off <= protein::kNearTorsionBins);
 }
 
 }  // namespace
@@ -99,14 +99,14 @@ KnownProtein read_known_protein(const std::filesystem::path& path) {
     if (bins[i] < 0) continue;
     const auto residue =
         static_cast<size_t>(known.protein.fragment_residues[i]);
-    known.chi1.at(residue) = bin_centre(bins[i], kNumTorsionBins);
+    known.chi1.at(residue) = bin_centre(bins[i], protein::kNumTorsionBins);
   }
   return known;
 }
 
 std::vector<OutputFile> prediction_files(const std::string& name,
                                          const KnownProtein& known,
-                                         const FragmentGuess& guess,
+                                         const protein::FragmentGuess& guess,
                                          int64_t num_bins) {
   const Protein& protein = known.protein;
   const std::vector<int64_t> targets = torsion_targets(protein);
@@ -122,13 +122,13 @@ std::vector<OutputFile> prediction_files(const std::string& name,
     const auto row = static_cast<size_t>(residue);
     const bool is_first = i == 0 || protein.fragment_residues[i - 1] != residue;
     const bool has_chi1 =
-        is_first && !chi1_atom(protein.residue_types[row]).empty();
+        is_first && !protein::chi1_atom(protein.residue_types[row]).empty();
     scores.fragments.add(fragments[i] == protein.fragments[i]);
     score_torsion(bins[i], targets[i], num_bins, scores);
     table += fmt::format(
         "{}\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{}\n", known.residue_ids[row],
-        protein.residue_types[row], i, fragment_name(fragments[i]), chances[i],
-        fragment_name(protein.fragments[i]),
+        protein.residue_types[row], i, protein::fragment_name(fragments[i]),
+        chances[i], protein::fragment_name(protein.fragments[i]),
         has_chi1 ? angle_text(bin_centre(bins[i], num_bins)) : "",
         has_chi1 ? angle_text(known.chi1[row]) : "");
   }
@@ -136,4 +136,4 @@ std::vector<OutputFile> prediction_files(const std::string& name,
           {.name = name + ".json", .bytes = summary_of(name, known, scores)}};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

@@ -10,7 +10,7 @@
 #include "lockstep/models/protein/inference.h"
 #include "lockstep/output_file.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 
 struct KnownProtein {
   Protein protein = {};
@@ -27,7 +27,7 @@ KnownProtein read_known_protein(const std::filesystem::path& path);
 // torsions.
 std::vector<OutputFile> prediction_files(const std::string& name,
                                          const KnownProtein& known,
-                                         const FragmentGuess& guess,
+                                         const protein::FragmentGuess& guess,
                                          int64_t num_bins);
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

@@ -38,7 +38,7 @@ struct ProteinPrepareConfig {
   int64_t seed = 42;
   bool use_mmcif = false;
   bool no_filter = false;
-  QualityFilter filter = {};
+  proteins::QualityFilter filter = {};
 };
 
 void describe_protein_flags(Options& options, ProteinPrepareConfig& config) {
@@ -117,13 +117,13 @@ class Preparation {
  public:
   explicit Preparation(const ProteinPrepareConfig& config) : config_(config) {}
 
-  void run(const ShowProgress& progress);
+  void run(const base::ShowProgress& progress);
   std::string summary() const;
 
  private:
   void find_structures();
   Outcome prepare_one(const fs::path& path) const;
-  Outcome judge(const Protein& protein) const;
+  Outcome judge(const proteins::Protein& protein) const;
   void write_lists() const;
 
   const ProteinPrepareConfig& config_;
@@ -133,7 +133,7 @@ class Preparation {
 };
 
 void Preparation::find_structures() {
-  files_ = list_structures(config_.pdb_dir);
+  files_ = proteins::list_structures(config_.pdb_dir);
   if (config_.use_mmcif) {
     std::erase_if(files_,
                   [](const fs::path& path) { return !is_mmcif_name(path); });
@@ -147,33 +147,35 @@ void Preparation::find_structures() {
           : "structures (.pdb, .ent, .cif, .mmcif, with or without .gz)"));
 }
 
-Outcome Preparation::judge(const Protein& protein) const {
+Outcome Preparation::judge(const proteins::Protein& protein) const {
   Outcome outcome{.has_resolution = protein.resolution.value_or(0) > 0};
   if (protein.fragments.empty()) {
     outcome.rejection = "no side chain to predict";
   } else if (!config_.no_filter) {
-    outcome.rejection =
-        reason_against(protein, config_.filter).value_or(std::string());
+    outcome.rejection = proteins::reason_against(protein, config_.filter)
+                            .value_or(std::string());
   }
   return outcome;
 }
 
 Outcome Preparation::prepare_one(const fs::path& path) const {
   const fs::path file =
-      fs::path(config_.output_dir) / (structure_name(path) + ".pt");
-  if (is_up_to_date(file, path)) {
+      fs::path(config_.output_dir) / (proteins::structure_name(path) + ".pt");
+  if (proteins::is_up_to_date(file, path)) {
     try {
-      const Protein old = read_protein_file(file);
-      if (is_made_of(old.source, path) && old.resolution) return judge(old);
+      const proteins::Protein old = proteins::read_protein_file(file);
+      if (proteins::is_made_of(old.source, path) && old.resolution)
+        return judge(old);
     } catch (const FormatError&) {
       // Damaged: it is made anew.
     }
   }
   try {
-    const Protein protein = make_protein(read_structure(path), path);
+    const proteins::Protein protein =
+        proteins::make_protein(proteins::read_structure(path), path);
     Outcome outcome = judge(protein);
     if (outcome.rejection.empty()) {
-      write_protein_file(file, protein);
+      proteins::write_protein_file(file, protein);
       outcome.is_new = true;
     }
     return outcome;
@@ -182,7 +184,7 @@ Outcome Preparation::prepare_one(const fs::path& path) const {
   }
 }
 
-void Preparation::run(const ShowProgress& progress) {
+void Preparation::run(const base::ShowProgress& progress) {
   const auto begin = std::chrono::steady_clock::now();
   find_structures();
   std::error_code error;
@@ -191,21 +193,21 @@ void Preparation::run(const ShowProgress& progress) {
     throw IoError(fmt::format("--output_dir {}: cannot be made: {}",
                               config_.output_dir, error.message()));
   }
-  remove_leftovers(config_.output_dir);
+  base::remove_leftovers(config_.output_dir);
   std::map<std::string, fs::path> first;
   for (const fs::path& path : files_) {
-    first.emplace(structure_name(path), path);
+    first.emplace(proteins::structure_name(path), path);
   }
   outcomes_.resize(files_.size());
   const auto prepare = [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
-    const fs::path& owner = first.at(structure_name(files_[at]));
+    const fs::path& owner = first.at(proteins::structure_name(files_[at]));
     outcomes_[at] =
         owner == files_[at]
             ? prepare_one(files_[at])
             : Outcome{.rejection = "has the same name as " + owner.string()};
   };
-  run_workers(std::ssize(files_), config_.num_workers, prepare, progress);
+  base::run_workers(std::ssize(files_), config_.num_workers, prepare, progress);
   write_lists();
   seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
@@ -223,7 +225,7 @@ void Preparation::write_lists() const {
   std::vector<std::string> names;
   std::string rejected;
   for (size_t i = 0; i < files_.size(); ++i) {
-    const std::string name = structure_name(files_[i]);
+    const std::string name = proteins::structure_name(files_[i]);
     if (outcomes_[i].rejection.empty()) {
       names.push_back(name);
     } else {
@@ -232,7 +234,7 @@ void Preparation::write_lists() const {
     }
   }
   const fs::path folder = config_.output_dir;
-  write_file_atomically(folder / "rejected.txt", rejected);
+  base::write_file_atomically(folder / "rejected.txt", rejected);
   if (names.empty()) {
     throw ConfigError(fmt::format(
         "none of the {} structures of {} can be used; the reasons are in {}; "
@@ -250,8 +252,8 @@ void Preparation::write_lists() const {
   const size_t test = std::min(left, part_of(names.size(), config_.test_ratio));
   const std::span all(names);
   const auto write = [&](const char* list, std::span<const std::string> part) {
-    write_file_atomically(folder / list,
-                          part.empty() ? "" : join(part, "\n") + "\n");
+    base::write_file_atomically(
+        folder / list, part.empty() ? "" : base::join(part, "\n") + "\n");
   };
   write("train.txt", all.subspan(validation + test));
   write("val.txt", all.first(validation));
@@ -277,7 +279,7 @@ std::string Preparation::summary() const {
   std::string text = fmt::format(
       "{} structures in {} ({:.1f} structures/s): {} used ({} written, {} were "
       "up to date), {} rejected\n",
-      files_.size(), duration_text(seconds_),
+      files_.size(), base::duration_text(seconds_),
       static_cast<double>(files_.size()) / std::max(seconds_, 1e-9), used,
       written, used - written, rejected.size());
   if (!config_.no_filter && without_resolution > 0) {
@@ -301,8 +303,8 @@ std::string Preparation::summary() const {
 
 }  // namespace
 
-std::optional<std::string> reason_against(const Protein& protein,
-                                          const QualityFilter& filter) {
+std::optional<std::string> proteins::reason_against(
+    const proteins::Protein& protein, const proteins::QualityFilter& filter) {
   const double resolution = protein.resolution.value_or(0);
   if (resolution > filter.max_resolution) {
     return fmt::format("resolution {:.2f} A is above {:.2f} A", resolution,
@@ -314,7 +316,7 @@ std::optional<std::string> reason_against(const Protein& protein,
                        filter.min_residues, filter.max_residues);
   }
   const int64_t breaks =
-      count_chain_breaks(protein.backbone, filter.max_ca_distance);
+      proteins::count_chain_breaks(protein.backbone, filter.max_ca_distance);
   if (breaks > filter.max_breaks) {
     return fmt::format(
         "{} breaks of the chain (CA to CA above {:.2f} A), at "
@@ -324,14 +326,15 @@ std::optional<std::string> reason_against(const Protein& protein,
   return {};
 }
 
-std::string prepare_protein(const std::vector<std::string>& arguments,
-                            const ShowProgress& progress) {
+std::string proteins::prepare_protein(const std::vector<std::string>& arguments,
+                                      const base::ShowProgress& progress) {
   ProteinPrepareConfig config;
   Options options;
   describe_protein_flags(options, config);
-  const ParsedCommand command = parse_command(options, arguments);
-  if (command.help) return help_text(options, kUsage);
-  if (command.print_config) return to_yaml(options);
+  const config::ParsedCommand command =
+      config::parse_command(options, arguments);
+  if (command.help) return config::help_text(options, kUsage);
+  if (command.print_config) return config::to_yaml(options);
   check_config(config, command.positionals);
   Preparation preparation(config);
   preparation.run(progress);

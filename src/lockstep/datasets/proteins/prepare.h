@@ -9,7 +9,7 @@
 #include "lockstep/base/workers.h"
 #include "lockstep/datasets/proteins/cache_file.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 
 // Which structures are good enough to learn from.
 struct QualityFilter {
@@ -32,6 +32,6 @@ std::optional<std::string> reason_against(const Protein& protein,
 // ConfigError for wrong flags and when no structure is left, IoError when files
 // cannot be written.
 std::string prepare_protein(const std::vector<std::string>& arguments,
-                            const ShowProgress& progress = {});
+                            const base::ShowProgress& progress = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

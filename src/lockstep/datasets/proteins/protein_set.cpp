@@ -11,7 +11,7 @@
 
 #include "lockstep/models/protein/vocabulary.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 namespace {
 
 int64_t length_of(const Protein& protein) {
@@ -55,7 +55,7 @@ Sample ProteinSet::collate(std::vector<Sample> samples) const {
   std::vector<at::Tensor> lengths;
   for (const Sample& sample : samples) lengths.push_back(sample.at(1));
   return {padded(samples, 0, 0), at::stack(lengths),
-          padded(samples, 2, static_cast<double>(kPadFragment)),
+          padded(samples, 2, static_cast<double>(protein::kPadFragment)),
           padded(samples, 3, -1), padded(samples, 4, -1)};
 }
 
@@ -90,4 +90,4 @@ std::vector<int64_t> GeneratedProteins::lengths() const {
   return lengths;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

@@ -11,7 +11,7 @@
 #include "lockstep/datasets/proteins/cache_file.h"
 #include "lockstep/datasets/proteins/generated.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 
 // L residues with M fragments make a sample of five tensors: float32 [L, 4, 3]
 // backbone (N, CA, C, O in Angstrom); int64 L; int64 [M] fragment ids; int64
@@ -77,4 +77,4 @@ class GeneratedProteins final : public ProteinSet {
   int64_t size_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

@@ -19,7 +19,7 @@
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"
 
-namespace lockstep {
+namespace lockstep::proteins {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,9 +42,9 @@ void check_atom_line(std::string_view line, int64_t number) {
     throw FormatError(fmt::format("line {} is cut short", number));
   }
   for (size_t i = 0; i < 3; ++i) {
-    const auto text = trim(
+    const auto text = base::trim(
         line.substr(kCoordinates + i * kCoordinateWidth, kCoordinateWidth));
-    const std::optional<double> value = parse_number(text);
+    const std::optional<double> value = base::parse_number(text);
     if (!value || !std::isfinite(*value)) {
       throw FormatError(fmt::format(
           "line {}: the coordinate '{}' is not a finite number", number, text));
@@ -68,8 +68,9 @@ std::string needed_lines(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     ++number;
-    if (has_atoms && (line.starts_with("ENDMDL") ||
-                      line.starts_with("MODEL ") || trim(line) == "END")) {
+    if (has_atoms &&
+        (line.starts_with("ENDMDL") || line.starts_with("MODEL ") ||
+         base::trim(line) == "END")) {
       break;
     }
     if (is_atom(line)) {
@@ -91,7 +92,7 @@ std::string needed_lines(std::string_view text) {
 bool is_mmcif(std::string_view text) {
   while (!text.empty()) {
     const size_t end = text.find('\n');
-    const std::string_view line = trim(text.substr(0, end));
+    const std::string_view line = base::trim(text.substr(0, end));
     if (!line.empty() && line.front() != '#') {
       return lower(std::string(line.substr(0, 5))) == "data_";
     }
@@ -117,7 +118,7 @@ const FileAtom* find_atom(const FileResidue& residue, std::string_view name) {
 }
 
 double measured_chi1(const FileResidue& residue) {
-  const std::string_view last = chi1_atom(residue.name);
+  const std::string_view last = protein::chi1_atom(residue.name);
   const FileAtom* n = find_atom(residue, "N");
   const FileAtom* ca = find_atom(residue, "CA");
   const FileAtom* cb = find_atom(residue, "CB");
@@ -125,7 +126,8 @@ double measured_chi1(const FileResidue& residue) {
   if (cb == nullptr || x == nullptr) {
     return std::numeric_limits<double>::quiet_NaN();
   }
-  const double angle = dihedral(n->place, ca->place, cb->place, x->place);
+  const double angle =
+      protein::dihedral(n->place, ca->place, cb->place, x->place);
   if (!std::isfinite(angle)) {
     throw FormatError(
         fmt::format("a coordinate of the side chain of residue {} {} is not a "
@@ -137,7 +139,7 @@ double measured_chi1(const FileResidue& residue) {
 
 // False: it does not count.
 bool add_residue(const FileResidue& residue, Structure& structure) {
-  if (!is_residue_type(residue.name)) return false;
+  if (!protein::is_residue_type(residue.name)) return false;
   std::array<const FileAtom*, kBackboneAtoms.size()> atoms{};
   for (size_t i = 0; i < atoms.size(); ++i) {
     atoms[i] = find_atom(residue, kBackboneAtoms[i]);
@@ -185,7 +187,7 @@ std::string some_of(const std::set<std::string>& names) {
   constexpr size_t kShown = 4;
   std::vector<std::string> shown(names.begin(), names.end());
   shown.resize(std::min(shown.size(), kShown));
-  std::string text = join(shown, ", ");
+  std::string text = base::join(shown, ", ");
   if (names.size() > kShown) {
     text += fmt::format(" and {} more", names.size() - kShown);
   }
@@ -198,7 +200,7 @@ std::string missing_text(const FileChain& chain) {
   std::set<std::string> others;
   int64_t num_amino_acids = 0;
   for (const FileResidue& residue : chain.residues) {
-    if (!is_residue_type(residue.name)) {
+    if (!protein::is_residue_type(residue.name)) {
       others.insert(residue.name);
       continue;
     }
@@ -241,7 +243,8 @@ uint64_t max_unzipped(uint64_t zipped) {
 
 Structure read_structure(std::string bytes, const fs::path& path) {
   try {
-    if (is_gzip(bytes)) bytes = gunzip(bytes, max_unzipped(bytes.size()));
+    if (formats::is_gzip(bytes))
+      bytes = formats::gunzip(bytes, max_unzipped(bytes.size()));
     return make_structure(parse(bytes), path);
   } catch (const IoError&) {
     throw;
@@ -252,7 +255,7 @@ Structure read_structure(std::string bytes, const fs::path& path) {
 }
 
 Structure read_structure(const fs::path& path) {
-  return read_structure(read_file(path), path);
+  return read_structure(base::read_file(path), path);
 }
 
 bool is_structure_name(const fs::path& path) {
@@ -274,13 +277,14 @@ int64_t count_chain_breaks(const std::vector<float>& backbone, double limit) {
   constexpr size_t kResidue = 12;  // Numbers.
   const auto ca = [&backbone](size_t residue) {
     const size_t first = residue * kResidue + 3;
-    return Point3{backbone[first], backbone[first + 1], backbone[first + 2]};
+    return protein::Point3{backbone[first], backbone[first + 1],
+                           backbone[first + 2]};
   };
   int64_t breaks = 0;
   for (size_t i = 1; i < backbone.size() / kResidue; ++i) {
-    if (distance(ca(i - 1), ca(i)) > limit) ++breaks;
+    if (protein::distance(ca(i - 1), ca(i)) > limit) ++breaks;
   }
   return breaks;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

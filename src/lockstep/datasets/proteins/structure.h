@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::proteins {
 
 // A protein chain of the first model, the first one by name ("A" before "B"):
 // those of its residues that are among the 20 amino acids and have N, CA, C and
@@ -50,4 +50,4 @@ std::string structure_name(const std::filesystem::path& path);
 // Steps along the chain that are longer than `limit` from CA to CA.
 int64_t count_chain_breaks(const std::vector<float>& backbone, double limit);
 
-}  // namespace lockstep
+}  // namespace lockstep::proteins

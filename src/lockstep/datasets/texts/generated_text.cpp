@@ -5,7 +5,7 @@
 
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::texts {
 namespace {
 
 using Words = std::array<std::string_view, 12>;
@@ -78,4 +78,4 @@ std::string generated_text(const GeneratedTextConfig& config, int64_t index) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::texts

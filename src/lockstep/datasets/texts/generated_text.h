@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::texts {
 
 struct GeneratedTextConfig {
   // Bytes that a text may take. It stops at the last sentence that fits, but
@@ -17,4 +17,4 @@ struct GeneratedTextConfig {
 // where and when.
 std::string generated_text(const GeneratedTextConfig& config, int64_t index);
 
-}  // namespace lockstep
+}  // namespace lockstep::texts

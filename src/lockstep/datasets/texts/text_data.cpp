@@ -10,7 +10,7 @@
 #include "lockstep/datasets/texts/generated_text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::texts {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,15 +26,16 @@ constexpr const char* kSystem =
 
 class FileTexts final : public TextSource {
  public:
-  explicit FileTexts(std::vector<TextItem> items) : items_(std::move(items)) {}
+  explicit FileTexts(std::vector<text::TextItem> items)
+      : items_(std::move(items)) {}
 
   int64_t size() const override { return static_cast<int64_t>(items_.size()); }
-  TextItem item(int64_t index) const override {
+  text::TextItem item(int64_t index) const override {
     return items_.at(static_cast<size_t>(index));
   }
 
  private:
-  std::vector<TextItem> items_;
+  std::vector<text::TextItem> items_;
 };
 
 // With conditions the first sentence is the prompt of the whole text.
@@ -45,8 +46,8 @@ class GeneratedTexts final : public TextSource {
       : config_(config), shape_(shape), size_(size) {}
 
   int64_t size() const override { return size_; }
-  TextItem item(int64_t index) const override {
-    TextItem item{.text = generated_text(config_, index)};
+  text::TextItem item(int64_t index) const override {
+    text::TextItem item{.text = generated_text(config_, index)};
     if (shape_.is_conditional) {
       GeneratedTextConfig first = config_;
       first.max_bytes = 1;
@@ -63,10 +64,10 @@ class GeneratedTexts final : public TextSource {
 
 std::shared_ptr<const TextSource> read_texts(const fs::path& path,
                                              const TextShape& shape) {
-  std::vector<TextItem> items = read_text_files(path);
+  std::vector<text::TextItem> items = text::read_text_files(path);
   const auto without = std::find_if(
       items.begin(), items.end(),
-      [](const TextItem& item) { return !item.prompt.has_value(); });
+      [](const text::TextItem& item) { return !item.prompt.has_value(); });
   if (shape.is_conditional && without != items.end()) {
     throw ConfigError(fmt::format(
         "--enable_condition needs a prompt and an answer in every item, but "
@@ -86,7 +87,7 @@ fs::path validation_folder(fs::path path) {
   if (!name.starts_with(kTrain)) return {};
   const fs::path beside =
       path.parent_path() / ("val" + name.substr(kTrain.size()));
-  return holds_texts(beside) ? beside : fs::path();
+  return text::holds_texts(beside) ? beside : fs::path();
 }
 
 // What samplings take from the texts `indices`.
@@ -109,9 +110,9 @@ TextSets held_back(const std::shared_ptr<const TextDataset>& all) {
   }
   TextSets sets;
   show_texts(*all, validation.empty() ? train : validation, sets);
-  sets.train = std::make_shared<Subset>(all, std::move(train));
+  sets.train = std::make_shared<data::Subset>(all, std::move(train));
   if (validation.empty()) return sets;
-  sets.validation = std::make_shared<Subset>(all, std::move(validation));
+  sets.validation = std::make_shared<data::Subset>(all, std::move(validation));
   return sets;
 }
 
@@ -126,23 +127,23 @@ std::string prompt_text(const std::string& prompt, const TextShape& shape) {
   return shape.is_conditional ? prompt : prompt + "\n";
 }
 
-std::string target_text(const TextItem& item, const TextShape& shape) {
+std::string target_text(const text::TextItem& item, const TextShape& shape) {
   if (shape.is_conditional || !item.prompt) return item.text;
   return prompt_text(*item.prompt, shape) + item.text +
          (shape.uses_chat_template ? "<|im_end|>\n" : "");
 }
 
 TextDataset::TextDataset(std::shared_ptr<const TextSource> source,
-                         std::shared_ptr<const TextPixels> pixels,
+                         std::shared_ptr<const jit::TextPixels> pixels,
                          const TextShape& shape)
     : source_(std::move(source)), pixels_(std::move(pixels)), shape_(shape) {}
 
 Sample TextDataset::get(int64_t index, uint64_t /*seed*/) const {
-  const TextItem item = source_->item(index);
-  const TextImage target =
+  const text::TextItem item = source_->item(index);
+  const jit::TextImage target =
       pixels_->draw(pixels_->encode(target_text(item, shape_)));
   if (!shape_.is_conditional) return {target.pixels, target.mask};
-  const TextImage condition =
+  const jit::TextImage condition =
       pixels_->draw(pixels_->encode(prompt_text(item.prompt.value(), shape_)));
   return {target.pixels, target.mask, condition.pixels};
 }
@@ -152,7 +153,7 @@ int64_t TextDataset::num_tokens(int64_t index) const {
 }
 
 TextSets open_text_sets(const std::string& path,
-                        const std::shared_ptr<const TextPixels>& pixels,
+                        const std::shared_ptr<const jit::TextPixels>& pixels,
                         const TextShape& shape) {
   const auto data_of = [&](const std::shared_ptr<const TextSource>& source) {
     return std::make_shared<TextDataset>(source, pixels, shape);
@@ -187,4 +188,4 @@ TextSets open_text_sets(const std::string& path,
   return sets;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::texts

@@ -11,7 +11,7 @@
 #include "lockstep/models/jit/text_pixels.h"
 #include "lockstep/text/text_files.h"
 
-namespace lockstep {
+namespace lockstep::texts {
 
 // How a prompt and its answer become texts.
 struct TextShape {
@@ -25,14 +25,14 @@ std::string prompt_text(const std::string& prompt, const TextShape& shape);
 
 // What it shall write: the answer alone when there is a condition. A prompt and
 // its answer are otherwise lines of one text.
-std::string target_text(const TextItem& item, const TextShape& shape);
+std::string target_text(const text::TextItem& item, const TextShape& shape);
 
 // Numbered texts; safe to use from several threads at once.
 class TextSource {
  public:
   virtual ~TextSource() = default;
   virtual int64_t size() const = 0;
-  virtual TextItem item(int64_t index) const = 0;
+  virtual text::TextItem item(int64_t index) const = 0;
 };
 
 // Sample i is {uint8 [3, S, S], mask uint8 [S, S]}, and with conditions the
@@ -40,7 +40,8 @@ class TextSource {
 class TextDataset final : public Dataset {
  public:
   TextDataset(std::shared_ptr<const TextSource> source,
-              std::shared_ptr<const TextPixels> pixels, const TextShape& shape);
+              std::shared_ptr<const jit::TextPixels> pixels,
+              const TextShape& shape);
 
   int64_t size() const override { return source_->size(); }
   Sample get(int64_t index, uint64_t seed) const override;
@@ -51,7 +52,7 @@ class TextDataset final : public Dataset {
 
  private:
   std::shared_ptr<const TextSource> source_;
-  std::shared_ptr<const TextPixels> pixels_;
+  std::shared_ptr<const jit::TextPixels> pixels_;
   TextShape shape_;
 };
 
@@ -72,7 +73,7 @@ constexpr int64_t kMaxShownPrompts = 64;
 // every 100th text. Throws ConfigError for any other path and for texts without
 // a prompt where conditions are asked for.
 TextSets open_text_sets(const std::string& path,
-                        const std::shared_ptr<const TextPixels>& pixels,
+                        const std::shared_ptr<const jit::TextPixels>& pixels,
                         const TextShape& shape);
 
-}  // namespace lockstep
+}  // namespace lockstep::texts

@@ -8,7 +8,7 @@
 #include "lockstep/error.h"
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 namespace {
 
 // Where the crop begins along one side. An image that is too small has its
@@ -60,7 +60,7 @@ AugmentDraws draw_augmentation(const AugmentConfig& config, uint64_t seed) {
   return draws;
 }
 
-Augmentation::Augmentation(ImageSize size, int64_t side,
+Augmentation::Augmentation(data::ImageSize size, int64_t side,
                            const AugmentDraws& draws)
     : draws_(draws), side_(static_cast<int>(side)) {
   constexpr int64_t kLargestSide = 1 << 14;
@@ -69,8 +69,8 @@ Augmentation::Augmentation(ImageSize size, int64_t side,
         fmt::format("a crop of {0}x{0} pixels: the side must be 1 to {1}", side,
                     kLargestSide));
   }
-  scaling_ = scaling_by(size, draws.scale);
-  const ImageSize scaled = scaling_.to;
+  scaling_ = data::scaling_by(size, draws.scale);
+  const data::ImageSize scaled = scaling_.to;
   if (draws.degrees) rotation_.emplace(scaled, *draws.degrees);
   left_ = crop_begin(scaled.width, side_, draws.across);
   top_ = crop_begin(scaled.height, side_, draws.down);
@@ -86,11 +86,11 @@ Augmentation::Augmentation(ImageSize size, int64_t side,
 }
 
 std::vector<int32_t> Augmentation::find_pixels() const {
-  const std::vector<int> columns = nearest_columns(scaling_);
-  const std::vector<int> rows = nearest_rows(scaling_);
+  const std::vector<int> columns = data::nearest_columns(scaling_);
+  const std::vector<int> rows = data::nearest_rows(scaling_);
   const auto source = [&](int x, int y) -> int32_t {
     if (rotation_) {
-      const Rotation::Place at = rotation_->nearest(x, y);
+      const data::Rotation::Place at = rotation_->nearest(x, y);
       x = at.x;
       y = at.y;
       if (x < 0 || y < 0 || x >= scaling_.to.width || y >= scaling_.to.height) {
@@ -112,14 +112,14 @@ std::vector<int32_t> Augmentation::find_pixels() const {
   return pixels;
 }
 
-at::Tensor Augmentation::image(const Image& image) const {
+at::Tensor Augmentation::image(const data::Image& image) const {
   LOCKSTEP_CHECK(image.channels == 3, "an image has three channels");
-  const Box blurred =
-      draws_.is_blurred ? grown(window_, 2, scaling_.to) : window_;
-  const Box needed = rotation_ ? rotation_->source_of(blurred) : blurred;
-  Tile tile = scale_linear(image, scaling_, needed);
+  const data::Box blurred =
+      draws_.is_blurred ? data::grown(window_, 2, scaling_.to) : window_;
+  const data::Box needed = rotation_ ? rotation_->source_of(blurred) : blurred;
+  data::Tile tile = data::scale_linear(image, scaling_, needed);
   if (rotation_) tile = rotation_->linear(tile, blurred, kPaddingColour);
-  if (draws_.is_blurred) tile = blur_5x5(tile, window_);
+  if (draws_.is_blurred) tile = data::blur_5x5(tile, window_);
   const int64_t plane = int64_t{side_} * side_;
   at::Tensor out = at::empty({3, side_, side_}, at::kByte);
   auto* levels = out.mutable_data_ptr<uint8_t>();
@@ -140,7 +140,7 @@ at::Tensor Augmentation::image(const Image& image) const {
   return out;
 }
 
-at::Tensor Augmentation::map(const Image& map) const {
+at::Tensor Augmentation::map(const data::Image& map) const {
   LOCKSTEP_CHECK(map.channels == 1 && map.width == scaling_.from.width &&
                      map.height == scaling_.from.height,
                  "a map has one channel and the size of its image");
@@ -153,4 +153,4 @@ at::Tensor Augmentation::map(const Image& map) const {
   return out;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

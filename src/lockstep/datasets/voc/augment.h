@@ -15,7 +15,7 @@
 #include "lockstep/data/opencv_ops.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 
 struct AugmentConfig {
   int64_t side = 465;  // Side of the crop.
@@ -51,27 +51,27 @@ constexpr uint8_t kPaddingLevel = 255;
 class Augmentation {
  public:
   // For images of this size. Throws ConfigError for a side below 1.
-  Augmentation(ImageSize size, int64_t side, const AugmentDraws& draws);
+  Augmentation(data::ImageSize size, int64_t side, const AugmentDraws& draws);
 
   // uint8 [3, side, side] of an image with three channels.
-  at::Tensor image(const Image& image) const;
+  at::Tensor image(const data::Image& image) const;
   // uint8 [side, side] of a map of the same size, with one.
-  at::Tensor map(const Image& map) const;
+  at::Tensor map(const data::Image& map) const;
 
  private:
   std::vector<int32_t> find_pixels() const;
 
   AugmentDraws draws_;
   int side_ = 0;
-  Scaling scaling_;
-  std::optional<Rotation> rotation_;
+  data::Scaling scaling_;
+  std::optional<data::Rotation> rotation_;
   // Where the crop begins in the scaled image, after mirroring; negative
   // where padding comes first.
   int left_ = 0;
   int top_ = 0;
-  Box window_;  // The crop in the scaled image, before mirroring.
+  data::Box window_;  // The crop in the scaled image, before mirroring.
   // For each pixel of the crop the number of that of the map; -1 for padding.
   std::vector<int32_t> pixels_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

@@ -5,13 +5,13 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 namespace {
 
-bool is_object(uint8_t label) { return label != 0 && label != kNoLabel; }
+bool is_object(uint8_t label) { return label != 0 && label != data::kNoLabel; }
 
 // The distance in each column alone, `far` where it has no pixel of the mask.
-std::vector<int32_t> column_distances(const Image& mask, int32_t far) {
+std::vector<int32_t> column_distances(const data::Image& mask, int32_t far) {
   const auto width = static_cast<size_t>(mask.width);
   std::vector<int32_t> distances(mask.pixels.size());
   for (size_t x = 0; x < width; ++x) {
@@ -80,13 +80,13 @@ class RowPass {
   std::vector<Parabola> stack_;
 };
 
-void check_is_map(const Image& map) {
+void check_is_map(const data::Image& map) {
   LOCKSTEP_CHECK(map.channels == 1 && !map.pixels.empty(),
                  "a map has one channel");
 }
 
 // min(255, sqrt(lambda) * distance), rounded down.
-std::vector<uint8_t> levels(const Image& mask, double lambda) {
+std::vector<uint8_t> levels(const data::Image& mask, double lambda) {
   const double factor = std::sqrt(lambda);
   std::vector<uint8_t> out(mask.pixels.size(), 255);
   const std::vector<int64_t> squares = squared_distances(mask);
@@ -99,8 +99,8 @@ std::vector<uint8_t> levels(const Image& mask, double lambda) {
 }
 
 // 1 on the outline of the foreground, 0 elsewhere.
-Image outline_of(const Image& labels) {
-  Image outline = make_image(labels.width, labels.height, 1);
+data::Image outline_of(const data::Image& labels) {
+  data::Image outline = data::make_image(labels.width, labels.height, 1);
   // A frame of background, so that every pixel has four neighbours.
   const auto stride = static_cast<size_t>(labels.width) + 2;
   std::vector<uint8_t> objects(stride *
@@ -126,7 +126,7 @@ Image outline_of(const Image& labels) {
 
 }  // namespace
 
-std::vector<int64_t> squared_distances(const Image& mask) {
+std::vector<int64_t> squared_distances(const data::Image& mask) {
   check_is_map(mask);
   std::vector<int64_t> squares(mask.pixels.size(), -1);
   const auto is_set = [](uint8_t value) { return value != 0; };
@@ -143,20 +143,20 @@ std::vector<int64_t> squared_distances(const Image& mask) {
   return squares;
 }
 
-Image scribble_distance_map(const Image& scribbles, double lambda) {
+data::Image scribble_distance_map(const data::Image& scribbles, double lambda) {
   check_is_map(scribbles);
-  Image map = scribbles;
+  data::Image map = scribbles;
   for (uint8_t& label : map.pixels) label = is_object(label) ? 1 : 0;
   map.pixels = levels(map, lambda);
   for (uint8_t& level : map.pixels) level = static_cast<uint8_t>(255 - level);
   return map;
 }
 
-Image outline_distance_map(const Image& labels, double lambda) {
+data::Image outline_distance_map(const data::Image& labels, double lambda) {
   check_is_map(labels);
-  Image map = outline_of(labels);
+  data::Image map = outline_of(labels);
   map.pixels = levels(map, lambda);
   return map;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

@@ -12,7 +12,7 @@
 #include "lockstep/datasets/voc/distance_map.h"
 #include "lockstep/random.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 namespace {
 
 constexpr double kTurn = 2 * std::numbers::pi;
@@ -31,16 +31,16 @@ struct Thing {
   double radius = 10;
   double cosine = 1;  // Cosine of its tilt.
   double sine = 0;
-  Colour light = {};
-  Colour dark = {};
+  datasets::Colour light = {};
+  datasets::Colour dark = {};
 };
 
 struct GeneratedScene {
-  ImageSize size = {};
+  data::ImageSize size = {};
   uint64_t seed = 0;
   std::vector<Thing> things = {};  // Later ones hide earlier ones.
-  Colour ground = {};
-  Colour ground_spots = {};
+  datasets::Colour ground = {};
+  datasets::Colour ground_spots = {};
 };
 
 // 0 to 1 by place: noise that does not depend on the order of pixels.
@@ -66,8 +66,8 @@ double smooth_noise(uint64_t seed, ImagePoint at, double grain) {
 }
 
 // hue 0 to 1
-Colour cosine_colour(double hue, double saturation, double value) {
-  Colour colour;
+datasets::Colour cosine_colour(double hue, double saturation, double value) {
+  datasets::Colour colour;
   for (size_t i = 0; i < 3; ++i) {
     const double angle = kTurn * (hue - static_cast<double>(i) / 3);
     const double part = 0.5 + 0.5 * std::cos(angle);
@@ -117,20 +117,24 @@ const Thing* thing_at(const GeneratedScene& scene, ImagePoint at) {
   return found == scene.things.rend() ? nullptr : &*found;
 }
 
-Thing draw_thing(RandomStream& random, ImageSize size) {
+Thing draw_thing(RandomStream& random, data::ImageSize size) {
   Thing thing{.label =
                   1 + static_cast<int>(random.integer(kGeneratedClasses - 1))};
-  thing.radius = draw_between(random, 13, 21);
-  thing.centre = {.x = draw_between(random, 0.6 * thing.radius,
-                                    size.width - 0.6 * thing.radius),
-                  .y = draw_between(random, 0.6 * thing.radius,
-                                    size.height - 0.6 * thing.radius)};
-  const double tilt = draw_between(random, -0.5, 0.5);
+  thing.radius = datasets::draw_between(random, 13, 21);
+  thing.centre = {
+      .x = datasets::draw_between(random, 0.6 * thing.radius,
+                                  size.width - 0.6 * thing.radius),
+      .y = datasets::draw_between(random, 0.6 * thing.radius,
+                                  size.height - 0.6 * thing.radius)};
+  const double tilt = datasets::draw_between(random, -0.5, 0.5);
   thing.cosine = std::cos(tilt);
   thing.sine = std::sin(tilt);
-  const double hue = 0.2 * thing.label + draw_between(random, -0.04, 0.04);
-  thing.light = cosine_colour(hue, 0.75, draw_between(random, 0.85, 1));
-  thing.dark = cosine_colour(hue, 0.9, draw_between(random, 0.5, 0.65));
+  const double hue =
+      0.2 * thing.label + datasets::draw_between(random, -0.04, 0.04);
+  thing.light =
+      cosine_colour(hue, 0.75, datasets::draw_between(random, 0.85, 1));
+  thing.dark =
+      cosine_colour(hue, 0.9, datasets::draw_between(random, 0.5, 0.65));
   return thing;
 }
 
@@ -141,7 +145,7 @@ GeneratedScene draw_scene(uint64_t seed) {
                .height = 72 + static_cast<int>(random.integer(17))},
       .seed = seed};
   const double hue = random.uniform();
-  const double value = draw_between(random, 0.25, 0.8);
+  const double value = datasets::draw_between(random, 0.25, 0.8);
   scene.ground = cosine_colour(hue, 0.2, value);
   scene.ground_spots = cosine_colour(hue + 0.1, 0.25, value + 0.2);
   const int64_t num_things = 1 + random.integer(3);
@@ -151,22 +155,23 @@ GeneratedScene draw_scene(uint64_t seed) {
   return scene;
 }
 
-Colour colour_at(const GeneratedScene& scene, ImagePoint at) {
+datasets::Colour colour_at(const GeneratedScene& scene, ImagePoint at) {
   const Thing* thing = thing_at(scene, at);
   const double light =
       thing != nullptr ? pattern(*thing, at) : smooth_noise(scene.seed, at, 6);
-  const Colour& low = thing != nullptr ? thing->dark : scene.ground;
-  const Colour& high = thing != nullptr ? thing->light : scene.ground_spots;
-  Colour colour;
+  const datasets::Colour& low = thing != nullptr ? thing->dark : scene.ground;
+  const datasets::Colour& high =
+      thing != nullptr ? thing->light : scene.ground_spots;
+  datasets::Colour colour;
   for (size_t i = 0; i < 3; ++i) {
     colour[i] = std::lerp(low[i], high[i], light);
   }
   return colour;
 }
 
-Image paint(const GeneratedScene& scene) {
+data::Image paint(const GeneratedScene& scene) {
   constexpr double kGrain = 24;  // Levels of noise.
-  Image image = make_image(scene.size.width, scene.size.height, 3);
+  data::Image image = data::make_image(scene.size.width, scene.size.height, 3);
   uint8_t* to = image.pixels.data();
   for (int y = 0; y < image.height; ++y) {
     for (int x = 0; x < image.width; ++x) {
@@ -181,8 +186,8 @@ Image paint(const GeneratedScene& scene) {
 }
 
 // Every pixel takes the label at its place, or `away` pixels or less from it.
-Image labels_of(const GeneratedScene& scene, double away) {
-  Image labels = make_image(scene.size.width, scene.size.height, 1);
+data::Image labels_of(const GeneratedScene& scene, double away) {
+  data::Image labels = data::make_image(scene.size.width, scene.size.height, 1);
   for (int y = 0; y < labels.height; ++y) {
     for (int x = 0; x < labels.width; ++x) {
       ImagePoint at{.x = x + 0.5, .y = y + 0.5};
@@ -210,7 +215,7 @@ struct Stroke {
 
 // A curve two pixels wide that stays on its thing.
 void draw_stroke(const GeneratedScene& scene, const Stroke& stroke,
-                 Image& scribbles) {
+                 data::Image& scribbles) {
   const uint8_t label =
       stroke.thing != nullptr ? static_cast<uint8_t>(stroke.thing->label) : 0;
   const double cosine = std::cos(stroke.direction);
@@ -234,24 +239,25 @@ void draw_stroke(const GeneratedScene& scene, const Stroke& stroke,
   }
 }
 
-Image scribbles_of(const GeneratedScene& scene) {
+data::Image scribbles_of(const GeneratedScene& scene) {
   RandomStream random(scene.seed, 1);
-  Image scribbles = make_image(scene.size.width, scene.size.height, 1);
-  std::fill(scribbles.pixels.begin(), scribbles.pixels.end(), kNoLabel);
+  data::Image scribbles =
+      data::make_image(scene.size.width, scene.size.height, 1);
+  std::fill(scribbles.pixels.begin(), scribbles.pixels.end(), data::kNoLabel);
   for (const Thing& thing : scene.things) {
     const bool is_marked = &thing == &scene.things.back() || random.chance(0.8);
     Stroke stroke{.thing = &thing, .middle = thing.centre};
-    stroke.direction = draw_between(random, 0, kTurn);
-    stroke.length = thing.radius * draw_between(random, 0.9, 1.4);
-    stroke.bend = draw_between(random, -2, 2);
+    stroke.direction = datasets::draw_between(random, 0, kTurn);
+    stroke.length = thing.radius * datasets::draw_between(random, 0.9, 1.4);
+    stroke.bend = datasets::draw_between(random, -2, 2);
     if (is_marked) draw_stroke(scene, stroke, scribbles);
   }
   for (int i = 0; i < 2; ++i) {
     Stroke stroke{.middle = {.x = scene.size.width * random.uniform(),
                              .y = scene.size.height * random.uniform()}};
-    stroke.direction = draw_between(random, 0, kTurn);
-    stroke.length = draw_between(random, 40, 70);
-    stroke.bend = draw_between(random, -8, 8);
+    stroke.direction = datasets::draw_between(random, 0, kTurn);
+    stroke.length = datasets::draw_between(random, 40, 70);
+    stroke.bend = datasets::draw_between(random, -8, 8);
     draw_stroke(scene, stroke, scribbles);
   }
   return scribbles;
@@ -270,7 +276,7 @@ class GeneratedScribbles final : public ImageSource {
     constexpr double kMistake = 4;  // Pixels.
     const GeneratedScene scene = draw_scene(sample_seed(kTrainSeed, 0, index));
     LabelledImage item{.image = paint(scene)};
-    Image pseudo = labels_of(scene, kMistake);
+    data::Image pseudo = labels_of(scene, kMistake);
     item.labels = has_scribbles(mode_) ? scribbles_of(scene) : pseudo;
     if (has_scribble_distances(mode_)) {
       item.scribble_distances =
@@ -312,4 +318,4 @@ std::shared_ptr<const ImageSource> generated_truths() {
   return std::make_shared<GeneratedTruths>();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

@@ -7,7 +7,7 @@
 #include "lockstep/datasets/voc/samples.h"
 #include "lockstep/datasets/voc/voc_set.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 
 // Objects of five kinds, each with its own outline, colours and pattern, on a
 // patterned background (0), about 96 x 80 pixels. An image depends on its
@@ -23,4 +23,4 @@ std::shared_ptr<const ImageSource> generated_scribbles(ScribbleMode mode);
 // Other images, with their truths as labels.
 std::shared_ptr<const ImageSource> generated_truths();
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

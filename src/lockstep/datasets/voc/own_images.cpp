@@ -5,7 +5,7 @@
 #include "lockstep/error.h"
 #include "lockstep/image_folder.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 
 namespace fs = std::filesystem;
 
@@ -26,16 +26,16 @@ OwnImages::OwnImages(const fs::path& path) {
   for (const fs::path& one : paths_) {
     names_.push_back(one.lexically_relative(root).replace_extension().string());
   }
-  number_equal_names(names_);
+  base::number_equal_names(names_);
 }
 
-Image OwnImages::read(int64_t index) const {
-  return read_image(paths_.at(static_cast<size_t>(index)));
+data::Image OwnImages::read(int64_t index) const {
+  return data::read_image(paths_.at(static_cast<size_t>(index)));
 }
 
-Image coloured(const Image& classes) {
-  const auto palette = voc_palette();
-  Image image = make_image(classes.width, classes.height, 3);
+data::Image coloured(const data::Image& classes) {
+  const auto palette = data::voc_palette();
+  data::Image image = data::make_image(classes.width, classes.height, 3);
   for (size_t i = 0; i < classes.pixels.size(); ++i) {
     for (size_t c = 0; c < 3; ++c) {
       image.pixels[3 * i + c] = palette[3 * size_t{classes.pixels[i]} + c];
@@ -45,16 +45,16 @@ Image coloured(const Image& classes) {
 }
 
 std::vector<OutputFile> segmentation_files(const std::string& name,
-                                           const Image& image,
-                                           const Image& classes) {
-  Image overlay = coloured(classes);
+                                           const data::Image& image,
+                                           const data::Image& classes) {
+  data::Image overlay = coloured(classes);
   for (size_t i = 0; i < overlay.pixels.size(); ++i) {
     overlay.pixels[i] =
         static_cast<uint8_t>((overlay.pixels[i] + image.pixels[i] + 1) / 2);
   }
   return {{.name = name + ".png",
-           .bytes = encode_palette_png(classes, voc_palette())},
-          {.name = name + "_overlay.png", .bytes = encode_png(overlay)}};
+           .bytes = data::encode_palette_png(classes, data::voc_palette())},
+          {.name = name + "_overlay.png", .bytes = data::encode_png(overlay)}};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

@@ -8,7 +8,7 @@
 #include "lockstep/data/image.h"
 #include "lockstep/output_file.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 
 // Images of a folder, and of those in it, or one file.
 class OwnImages {
@@ -18,7 +18,7 @@ class OwnImages {
   explicit OwnImages(const std::filesystem::path& path);
 
   int64_t size() const { return static_cast<int64_t>(paths_.size()); }
-  Image read(int64_t index) const;
+  data::Image read(int64_t index) const;
   // Below the folder, without extension; repeated names get a number.
   const std::string& name(int64_t index) const {
     return names_.at(static_cast<size_t>(index));
@@ -32,10 +32,10 @@ class OwnImages {
 // NAME.png, the classes in VOC's colours, and NAME_overlay.png, the image
 // with them over it.
 std::vector<OutputFile> segmentation_files(const std::string& name,
-                                           const Image& image,
-                                           const Image& classes);
+                                           const data::Image& image,
+                                           const data::Image& classes);
 
 // Three channels.
-Image coloured(const Image& classes);
+data::Image coloured(const data::Image& classes);
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

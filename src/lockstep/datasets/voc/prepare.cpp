@@ -20,7 +20,7 @@
 #include "lockstep/formats/png.h"
 #include "lockstep/options.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,7 +60,7 @@ void describe_voc_flags(Options& options, VocPrepareConfig& config) {
 struct MapKind {
   FilesOfNames labels = {};
   FilesOfNames maps = {};
-  Image (*make)(const Image& labels, double lambda) = nullptr;
+  data::Image (*make)(const data::Image& labels, double lambda) = nullptr;
   double lambda = 1;
 };
 
@@ -100,8 +100,8 @@ std::vector<MapJob> open_jobs(const std::vector<MapKind>& kinds,
   std::vector<MapJob> jobs;
   for (const MapKind& kind : kinds) {
     check_files_exist(kind.labels, names);
-    make_output_folder(kind.maps.folder);
-    remove_leftovers(kind.maps.folder);
+    base::make_output_folder(kind.maps.folder);
+    base::remove_leftovers(kind.maps.folder);
     for (const std::string& name : names) {
       std::error_code problem;
       if (!config.overwrite && fs::exists(kind.maps.path(name), problem)) {
@@ -114,26 +114,29 @@ std::vector<MapJob> open_jobs(const std::vector<MapKind>& kinds,
 }
 
 void make_map(const MapJob& job) {
-  const Image labels = read_label_map(job.kind->labels.path(job.name));
-  const Image map = job.kind->make(labels, job.kind->lambda);
-  write_file_atomically(job.kind->maps.path(job.name),
-                        encode_png(PngPixels{.width = map.width,
-                                             .height = map.height,
-                                             .channels = 1,
-                                             .pixels = map.pixels,
-                                             .content = PngContent::kDrawing}));
+  const data::Image labels =
+      data::read_label_map(job.kind->labels.path(job.name));
+  const data::Image map = job.kind->make(labels, job.kind->lambda);
+  base::write_file_atomically(job.kind->maps.path(job.name),
+                              formats::encode_png(formats::PngPixels{
+                                  .width = map.width,
+                                  .height = map.height,
+                                  .channels = 1,
+                                  .pixels = map.pixels,
+                                  .content = formats::PngContent::kDrawing}));
 }
 
 }  // namespace
 
 std::string prepare_scribble(const std::vector<std::string>& arguments,
-                             const ShowProgress& progress) {
+                             const base::ShowProgress& progress) {
   VocPrepareConfig config;
   Options options;
   describe_voc_flags(options, config);
-  const ParsedCommand parsed = parse_command(options, arguments);
+  const config::ParsedCommand parsed =
+      config::parse_command(options, arguments);
   if (parsed.help) {
-    return help_text(options, "lockstep prepare scribble [flags]");
+    return config::help_text(options, "lockstep prepare scribble [flags]");
   }
   if (!parsed.positionals.empty()) {
     throw ConfigError(fmt::format(
@@ -148,17 +151,17 @@ std::string prepare_scribble(const std::vector<std::string>& arguments,
   const auto names = read_voc_names(voc_list(folder, "train"));
   const std::vector<MapKind> kinds = kinds_of(config, folder);
   const std::vector<MapJob> jobs = open_jobs(kinds, names, config);
-  const int64_t begin = monotonic_ns();
-  run_workers(
+  const int64_t begin = base::monotonic_ns();
+  base::run_workers(
       std::ssize(jobs), config.workers,
       [&](int64_t i) { make_map(jobs[static_cast<size_t>(i)]); }, progress);
-  const double seconds = seconds_between(begin, monotonic_ns());
+  const double seconds = base::seconds_between(begin, base::monotonic_ns());
   std::string text = fmt::format(
       "Made {} maps of distances in {} ({:.0f} maps/s, {} threads); {} were "
       "there already (--overwrite makes them anew).\n",
-      jobs.size(), duration_text(seconds),
+      jobs.size(), base::duration_text(seconds),
       static_cast<double>(jobs.size()) / std::max(seconds, 1e-9),
-      num_workers(std::ssize(jobs), config.workers),
+      base::num_workers(std::ssize(jobs), config.workers),
       kinds.size() * names.size() - jobs.size());
   for (const MapKind& kind : kinds) {
     text += fmt::format("  {}\n", kind.maps.folder.string());
@@ -166,4 +169,4 @@ std::string prepare_scribble(const std::vector<std::string>& arguments,
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

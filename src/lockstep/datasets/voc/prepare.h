@@ -6,7 +6,7 @@
 
 #include "lockstep/base/workers.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 
 // For every image of train.txt the map of distances from its scribbles and
 // that from the outlines of its pseudo labels, with several threads. Maps that
@@ -14,6 +14,6 @@ namespace lockstep {
 // on. Returns what it did, or the help that --help asks for. Throws ConfigError
 // for flags and missing files, FormatError and IoError with a file's path.
 std::string prepare_scribble(const std::vector<std::string>& arguments,
-                             const ShowProgress& progress = {});
+                             const base::ShowProgress& progress = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

@@ -10,15 +10,15 @@
 #include "lockstep/data/image_ops.h"
 #include "lockstep/datasets/voc/distance_map.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 namespace {
 
-ImageSize size_of(const Image& image) {
+data::ImageSize size_of(const data::Image& image) {
   return {.width = image.width, .height = image.height};
 }
 
 // Every pixel has the level `absent` when there is no such map.
-at::Tensor map_or(const Augmentation& augmentation, const Image& map,
+at::Tensor map_or(const Augmentation& augmentation, const data::Image& map,
                   int64_t side, uint8_t absent) {
   if (!map.pixels.empty()) return augmentation.map(map);
   return at::full({side, side}, absent, at::kByte);
@@ -36,7 +36,7 @@ Sample ScribbleSamples::get(int64_t index, uint64_t seed) const {
   const Augmentation augmentation(size_of(item.image), side,
                                   draw_augmentation(config_, seed));
   return {augmentation.image(item.image), augmentation.map(item.labels),
-          map_or(augmentation, item.pseudo, side, kNoLabel),
+          map_or(augmentation, item.pseudo, side, data::kNoLabel),
           map_or(augmentation, item.scribble_distances, side, 0),
           map_or(augmentation, item.outline_distances, side, 0)};
 }
@@ -58,7 +58,8 @@ Sample WholeSamples::get(int64_t index, uint64_t /*seed*/) const {
   const LabelledImage item = source_->read(index);
   const at::Tensor size =
       at::tensor({int64_t{item.image.height}, int64_t{item.image.width}});
-  return {to_tensor(item.image), to_tensor(item.labels).squeeze(0), size};
+  return {data::to_tensor(item.image), data::to_tensor(item.labels).squeeze(0),
+          size};
 }
 
 Sample WholeSamples::collate(std::vector<Sample> samples) const {
@@ -73,7 +74,7 @@ Sample WholeSamples::collate(std::vector<Sample> samples) const {
   const auto count = static_cast<int64_t>(samples.size());
   const at::Tensor images = at::zeros({count, 3, height, width}, at::kByte);
   const at::Tensor truths =
-      at::full({count, height, width}, kNoLabel, at::kByte);
+      at::full({count, height, width}, data::kNoLabel, at::kByte);
   for (int64_t i = 0; i < count; ++i) {
     const Sample& sample = samples[static_cast<size_t>(i)];
     const int64_t rows = sample[0].size(1);
@@ -84,4 +85,4 @@ Sample WholeSamples::collate(std::vector<Sample> samples) const {
   return {images, truths, at::stack(sizes)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

@@ -9,15 +9,15 @@
 #include "lockstep/dataset.h"
 #include "lockstep/datasets/voc/augment.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 
 // All of one size. What is not there has no pixels.
 struct LabelledImage {
-  Image image = {};   // Three channels; the others have one.
-  Image labels = {};  // Scribbles, or the truth; kNoLabel: none.
-  Image pseudo = {};
-  Image scribble_distances = {};
-  Image outline_distances = {};
+  data::Image image = {};   // Three channels; the others have one.
+  data::Image labels = {};  // Scribbles, or the truth; kNoLabel: none.
+  data::Image pseudo = {};
+  data::Image scribble_distances = {};
+  data::Image outline_distances = {};
 };
 
 // Numbered images; safe to use from several threads at once.
@@ -76,4 +76,4 @@ class WholeSamples final : public Dataset {
   std::shared_ptr<const ImageSource> source_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

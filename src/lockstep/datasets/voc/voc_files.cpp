@@ -8,7 +8,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,7 +36,7 @@ std::string name_in_line(std::string_view line) {
 
 fs::path find_voc_folder(const std::string& path) {
   for (const fs::path& folder : {fs::path(path), fs::path(path) / "VOC2012"}) {
-    if (is_folder(folder / "ImageSets")) return folder;
+    if (base::is_folder(folder / "ImageSets")) return folder;
   }
   throw ConfigError(fmt::format(
       "--dataset_path '{}' holds no ImageSets, and no VOC2012 with it; it "
@@ -50,10 +50,10 @@ fs::path voc_list(const fs::path& folder, const std::string& name) {
 }
 
 std::vector<std::string> read_voc_names(const fs::path& list) {
-  const std::string text = read_file(list);
+  const std::string text = base::read_file(list);
   std::vector<std::string> names;
-  for (const std::string& part : split(text, '\n')) {
-    const std::string_view line = trim(part);
+  for (const std::string& part : base::split(text, '\n')) {
+    const std::string_view line = base::trim(part);
     if (!line.empty()) names.push_back(name_in_line(line));
   }
   if (names.empty()) {
@@ -66,7 +66,7 @@ std::vector<std::string> read_voc_names(const fs::path& list) {
 void check_files_exist(const FilesOfNames& files,
                        const std::vector<std::string>& names) {
   const std::string folder = files.folder.string();
-  if (!is_folder(files.folder)) {
+  if (!base::is_folder(files.folder)) {
     throw ConfigError(fmt::format("there is no folder '{}' with {}. {}", folder,
                                   files.what, files.remedy));
   }
@@ -83,4 +83,4 @@ void check_files_exist(const FilesOfNames& files,
       names.size(), files.what, folder, first, files.remedy));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

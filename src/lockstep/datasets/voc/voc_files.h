@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::voc {
 
 // The folder with ImageSets: `path` itself or VOC2012 in it. Throws ConfigError
 // when neither is one.
@@ -39,4 +39,4 @@ struct FilesOfNames {
 void check_files_exist(const FilesOfNames& files,
                        const std::vector<std::string>& names);
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

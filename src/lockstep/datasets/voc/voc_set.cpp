@@ -16,7 +16,7 @@
 #include "lockstep/datasets/voc/voc_files.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,10 +40,10 @@ struct VocFiles {
   std::optional<FilesOfNames> outline_distances = {};
 };
 
-void check_voc_labels(const Image& labels, const fs::path& path,
+void check_voc_labels(const data::Image& labels, const fs::path& path,
                       int64_t num_classes) {
   const auto is_wrong = [num_classes](uint8_t label) {
-    return label >= num_classes && label != kNoLabel;
+    return label >= num_classes && label != data::kNoLabel;
   };
   const auto wrong =
       std::find_if(labels.pixels.begin(), labels.pixels.end(), is_wrong);
@@ -51,7 +51,7 @@ void check_voc_labels(const Image& labels, const fs::path& path,
   throw FormatError(fmt::format(
       "label map '{}' has the label {}; there are {} classes, 0 to {} "
       "(--numclasses), and {} for none",
-      path.string(), *wrong, num_classes, num_classes - 1, kNoLabel));
+      path.string(), *wrong, num_classes, num_classes - 1, data::kNoLabel));
 }
 
 class VocImages final : public ImageSource {
@@ -76,7 +76,7 @@ class VocImages final : public ImageSource {
   LabelledImage read(int64_t index) const override {
     const std::string& name = names_.at(static_cast<size_t>(index));
     LabelledImage item;
-    item.image = read_image(files_.images.path(name));
+    item.image = data::read_image(files_.images.path(name));
     item.labels = read_labels(files_.labels, name, item.image);
     if (files_.pseudo) {
       item.pseudo = read_labels(*files_.pseudo, name, item.image);
@@ -93,9 +93,9 @@ class VocImages final : public ImageSource {
   }
 
  private:
-  Image read_map(const FilesOfNames& files, const std::string& name,
-                 const Image& image) const {
-    Image map = read_label_map(files.path(name));
+  data::Image read_map(const FilesOfNames& files, const std::string& name,
+                       const data::Image& image) const {
+    data::Image map = data::read_label_map(files.path(name));
     if (map.width != image.width || map.height != image.height) {
       throw FormatError(fmt::format(
           "label map '{}' has {} x {} pixels, its image '{}' {} x {}; make "
@@ -106,9 +106,9 @@ class VocImages final : public ImageSource {
     return map;
   }
 
-  Image read_labels(const FilesOfNames& files, const std::string& name,
-                    const Image& image) const {
-    Image labels = read_map(files, name, image);
+  data::Image read_labels(const FilesOfNames& files, const std::string& name,
+                          const data::Image& image) const {
+    data::Image labels = read_map(files, name, image);
     check_voc_labels(labels, files.path(name), num_classes_);
     return labels;
   }
@@ -201,10 +201,10 @@ void check_classes(const ScribbleDataConfig& config) {
     throw ConfigError(fmt::format("--numclasses {}: generated images have {}",
                                   config.num_classes, kGeneratedClasses));
   }
-  if (config.num_classes >= 2 && config.num_classes <= kNoLabel) return;
+  if (config.num_classes >= 2 && config.num_classes <= data::kNoLabel) return;
   throw ConfigError(
       fmt::format("--numclasses {}: 2 to {} classes have a number in a map",
-                  config.num_classes, kNoLabel));
+                  config.num_classes, data::kNoLabel));
 }
 
 }  // namespace
@@ -214,7 +214,7 @@ ScribbleMode scribble_mode(const std::string& word) {
     if (word == name) return mode;
   }
   throw ConfigError(fmt::format("--dataset {}: expected one of {}", word,
-                                join(scribble_mode_words(), ", ")));
+                                base::join(scribble_mode_words(), ", ")));
 }
 
 std::vector<std::string> scribble_mode_words() {
@@ -281,4 +281,4 @@ std::shared_ptr<const WholeSamples> open_whole_images(
   return std::make_shared<WholeSamples>(truths);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

@@ -11,7 +11,7 @@
 #include "lockstep/datasets/voc/augment.h"
 #include "lockstep/datasets/voc/samples.h"
 
-namespace lockstep {
+namespace lockstep::voc {
 
 // What there is to learn from.
 enum class ScribbleMode {
@@ -68,4 +68,4 @@ ScribbleSets open_scribble_sets(const ScribbleDataConfig& config);
 std::shared_ptr<const WholeSamples> open_whole_images(
     const ScribbleDataConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::voc

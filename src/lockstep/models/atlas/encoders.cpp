@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/sha256.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 namespace {
 
 constexpr double kMaxHalf = 65'504;
@@ -79,7 +79,7 @@ void Encoders::move_to(at::Device device) { open(device); }
 
 ViewFeatures Encoders::see(const at::Tensor& images) {
   const at::Tensor scaled = images.to(at::kFloat).div_(255);
-  const VggtGeometry seen =
+  const vggt::VggtGeometry seen =
       trained_vision_ != nullptr
           ? trained_vision_->forward(scaled, {.points = settings_.use_pointnet,
                                               .pose = settings_.use_pose})
@@ -105,7 +105,7 @@ at::Tensor Encoders::read(const at::Tensor& ids, const at::Tensor& mask) {
 }
 
 std::string Encoders::image_key() const {
-  return sha256_of(fmt::format(
+  return formats::sha256_of(fmt::format(
       "{}\n{}\n{}\n{} {} {}\n{} {}\n", kImageVersion, vision_->weights_hash(),
       c10::toString(vision_type(settings_, device_)), settings_.image_size,
       settings_.point_stride, settings_.point_precision, settings_.use_pointnet,
@@ -113,7 +113,7 @@ std::string Encoders::image_key() const {
 }
 
 std::string Encoders::sentence_key() const {
-  return sha256_of(
+  return formats::sha256_of(
       fmt::format("{}\n{}\n", kSentenceVersion, language_->hash()));
 }
 
@@ -143,4 +143,4 @@ std::shared_ptr<torch::nn::Module> Encoders::trained_language() {
   return trained_language_;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

@@ -15,7 +15,7 @@
 #include "lockstep/models/atlas/vision.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 
 struct EncoderSettings {
   std::string vggt_checkpoint = "facebook/VGGT-1B";
@@ -80,8 +80,8 @@ class Encoders {
   at::Device device_ = at::kCPU;
   std::unique_ptr<VisionEncoder> vision_;
   std::unique_ptr<LanguageEncoder> language_;
-  std::shared_ptr<Vggt> trained_vision_;
-  std::shared_ptr<Llama> trained_language_;
+  std::shared_ptr<vggt::Vggt> trained_vision_;
+  std::shared_ptr<llama::Llama> trained_language_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

@@ -5,7 +5,7 @@
 #include "lockstep/nn/decoder_layer.h"
 #include "lockstep/nn/norm.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 namespace {
 
 constexpr int64_t kFeedForwardRatio = 4;
@@ -14,7 +14,7 @@ constexpr int64_t kFeedForwardRatio = 4;
 torch::nn::Sequential make_projection(int64_t inputs,
                                       const FusionConfig& config) {
   return torch::nn::Sequential(torch::nn::Linear(inputs, config.width),
-                               LayerNorm(config.width),
+                               nn::LayerNorm(config.width),
                                torch::nn::Dropout(config.dropout));
 }
 
@@ -27,16 +27,16 @@ MultimodalFusion::MultimodalFusion(const FusionConfig& config) {
                                make_projection(config.geometry_size, config));
   layers_ = register_module("cross_attn_layers", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.num_layers; ++i) {
-    layers_->push_back(std::make_shared<DecoderLayer>(
-        DecoderLayerConfig{.width = config.width,
-                           .num_heads = config.num_heads,
-                           .feed_forward = kFeedForwardRatio * config.width,
-                           .dropout = config.dropout,
-                           .norm = NormPlace::kPreNorm}));
+    layers_->push_back(std::make_shared<nn::DecoderLayer>(
+        nn::DecoderLayerConfig{.width = config.width,
+                               .num_heads = config.num_heads,
+                               .feed_forward = kFeedForwardRatio * config.width,
+                               .dropout = config.dropout,
+                               .norm = nn::NormPlace::kPreNorm}));
   }
-  output_norm_ = register_module("output_norm", LayerNorm(config.width));
+  output_norm_ = register_module("output_norm", nn::LayerNorm(config.width));
   output_proj_ =
-      register_module("output_proj", Linear(config.width, config.width));
+      register_module("output_proj", nn::Linear(config.width, config.width));
 }
 
 at::Tensor MultimodalFusion::forward(const at::Tensor& language,
@@ -46,11 +46,11 @@ at::Tensor MultimodalFusion::forward(const at::Tensor& language,
   const at::Tensor seen = geom_proj_->forward(geometry);
   const at::Tensor keys = mask.unsqueeze(1).unsqueeze(1);
   for (const auto& layer : *layers_) {
-    x = layer->as<DecoderLayer>()->forward(x, seen, {.self = keys});
+    x = layer->as<nn::DecoderLayer>()->forward(x, seen, {.self = keys});
   }
   const at::Tensor count = mask.sum(1, /*keepdim=*/true);
   x = x.masked_fill(mask.logical_not().unsqueeze(-1), 0).sum(1) / count;
   return output_proj_->forward(output_norm_->forward(x));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

@@ -11,7 +11,7 @@
 #include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 
 struct FusionConfig {
   int64_t language_size = 4096;
@@ -37,8 +37,8 @@ class MultimodalFusion : public torch::nn::Module {
   torch::nn::Sequential lang_proj_{nullptr};
   torch::nn::Sequential geom_proj_{nullptr};
   torch::nn::ModuleList layers_{nullptr};
-  LayerNorm output_norm_{nullptr};
-  Linear output_proj_{nullptr};
+  nn::LayerNorm output_norm_{nullptr};
+  nn::Linear output_proj_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

@@ -6,7 +6,7 @@
 
 #include "lockstep/nn/norm.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 namespace {
 
 constexpr int64_t kViewPoseSize = 9;
@@ -18,7 +18,7 @@ torch::nn::Conv1d conv1x1(int64_t inputs, int64_t outputs) {
 // libtorch's Linear: its separate addition of the bias is part of the results.
 torch::nn::Sequential make_perceptron(int64_t inputs, int64_t outputs) {
   return torch::nn::Sequential(torch::nn::Linear(inputs, outputs),
-                               LayerNorm(outputs), torch::nn::GELU());
+                               nn::LayerNorm(outputs), torch::nn::GELU());
 }
 
 // A convolution of one point is a linear layer, and rows of points lie as the
@@ -66,7 +66,8 @@ GeometryEncoder::GeometryEncoder(const GeometryConfig& config)
   // As in the original: parts that already have the output's width stay as they
   // are, for example tokens and points without the pose.
   if (width != config.outputs) {
-    final_proj_ = register_module("final_proj", Linear(width, config.outputs));
+    final_proj_ =
+        register_module("final_proj", nn::Linear(width, config.outputs));
   }
 }
 
@@ -87,4 +88,4 @@ at::Tensor GeometryEncoder::forward(const ViewFeatures& views) {
   return final_proj_.is_empty() ? joined : final_proj_->forward(joined);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

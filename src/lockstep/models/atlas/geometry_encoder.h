@@ -13,7 +13,7 @@
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 
 // Of B observations with S views of P points.
 struct ViewFeatures {
@@ -62,7 +62,7 @@ class GeometryEncoder : public torch::nn::Module {
   torch::nn::Sequential token_pooler_{nullptr};
   std::shared_ptr<PointNet> pointnet_;
   torch::nn::Sequential pose_encoder_{nullptr};
-  Linear final_proj_{nullptr};  // Empty: the widths are equal.
+  nn::Linear final_proj_{nullptr};  // Empty: the widths are equal.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

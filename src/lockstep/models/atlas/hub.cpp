@@ -9,7 +9,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,33 +25,33 @@ bool is_hub_part(std::string_view part) {
 
 // {"owner", "name"}, or nothing for what no name of the hub can be.
 std::vector<std::string> hub_parts(const std::string& name) {
-  std::vector<std::string> parts = split(name, '/');
+  std::vector<std::string> parts = base::split(name, '/');
   if (parts.size() != 2 || !is_hub_part(parts[0]) || !is_hub_part(parts[1])) {
     return {};
   }
   return parts;
 }
 
-fs::path cache_folder(const Environment& environment) {
+fs::path cache_folder(const base::Environment& environment) {
   for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
-    if (const auto folder = find(environment, name)) return *folder;
+    if (const auto folder = base::find(environment, name)) return *folder;
   }
-  if (const auto home = find(environment, "HF_HOME")) {
+  if (const auto home = base::find(environment, "HF_HOME")) {
     return fs::path(*home) / "hub";
   }
-  if (const auto cache = find(environment, "XDG_CACHE_HOME")) {
+  if (const auto cache = base::find(environment, "XDG_CACHE_HOME")) {
     return fs::path(*cache) / "huggingface" / "hub";
   }
-  const fs::path home = find(environment, "HOME").value_or("/");
+  const fs::path home = base::find(environment, "HOME").value_or("/");
   return home / ".cache" / "huggingface" / "hub";
 }
 
 // The commit that `main` names; else the only one there is.
 std::optional<fs::path> find_snapshot(const fs::path& model) {
   std::error_code ignored;
-  if (const auto commit = try_read_file(model / "refs" / "main")) {
-    const fs::path named = model / "snapshots" / trim(*commit);
-    if (!trim(*commit).empty() && fs::is_directory(named, ignored)) {
+  if (const auto commit = base::try_read_file(model / "refs" / "main")) {
+    const fs::path named = model / "snapshots" / base::trim(*commit);
+    if (!base::trim(*commit).empty() && fs::is_directory(named, ignored)) {
       return named;
     }
   }
@@ -67,7 +67,7 @@ std::optional<fs::path> find_snapshot(const fs::path& model) {
 }  // namespace
 
 fs::path find_model(const std::string& name, std::string_view setting,
-                    const Environment& environment) {
+                    const base::Environment& environment) {
   std::error_code ignored;
   if (!name.empty() && fs::exists(name, ignored)) return name;
   const std::vector<std::string> parts = hub_parts(name);
@@ -87,4 +87,4 @@ fs::path find_model(const std::string& name, std::string_view setting,
       setting, name, model.string(), name));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 
 // `name`: a file or folder, or a name of the hub, "owner/name", whose files lie
 // in the local cache: $HF_HUB_CACHE, $HF_HOME/hub or
@@ -17,6 +17,6 @@ namespace lockstep {
 // that downloads it.
 std::filesystem::path find_model(
     const std::string& name, std::string_view setting,
-    const Environment& environment = process_environment());
+    const base::Environment& environment = base::process_environment());
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

@@ -14,7 +14,7 @@
 #include "lockstep/text/bpe_tokenizer.h"
 #include "lockstep/text/byte_tokenizer.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 namespace {
 
 namespace fs = std::filesystem;
@@ -24,8 +24,10 @@ constexpr uint64_t kTinyLlamaSeed = 20'240'418;
 constexpr const char* kPrefix = "model.";
 
 // Published files are of the model with its head, or of the model alone.
-FillConfig fill_config(const WeightFiles& files, const LanguageConfig& config) {
-  FillConfig fill{.device = config.device, .dtype = config.precision};
+checkpoint::FillConfig fill_config(const checkpoint::WeightFiles& files,
+                                   const LanguageConfig& config) {
+  checkpoint::FillConfig fill{.device = config.device,
+                              .dtype = config.precision};
   fill.ignored_prefixes = {"lm_head."};
   const auto names = files.names();
   const bool has_prefix = std::ranges::any_of(
@@ -39,7 +41,8 @@ FillConfig fill_config(const WeightFiles& files, const LanguageConfig& config) {
 }
 
 // Early files keep a table that follows from the config.
-void ignore_tables(FillConfig& fill, const WeightFiles& files) {
+void ignore_tables(checkpoint::FillConfig& fill,
+                   const checkpoint::WeightFiles& files) {
   for (const std::string& name : files.names()) {
     if (name.ends_with(".rotary_emb.inv_freq")) {
       fill.ignored_prefixes.push_back(name);
@@ -59,14 +62,14 @@ void check_file(const fs::path& folder, const char* name,
 }  // namespace
 
 LanguageEncoder::LanguageEncoder(const LanguageConfig& config,
-                                 const Environment& environment)
+                                 const base::Environment& environment)
     : config_(config) {
   if (config.model == kTinyLlama) {
     open_tiny();
   } else {
     open_folder(environment);
   }
-  const TextFrame frame = tokenizer_->frame();
+  const text::TextFrame frame = tokenizer_->frame();
   const auto around =
       static_cast<int64_t>(frame.before.size() + frame.after.size());
   if (config.max_tokens <= around) {
@@ -90,27 +93,28 @@ LanguageEncoder::LanguageEncoder(const LanguageConfig& config,
 LanguageEncoder::~LanguageEncoder() = default;
 
 void LanguageEncoder::open_tiny() {
-  model_ = std::make_shared<Llama>(llama_preset(kTinyLlama));
-  tokenizer_ = std::make_shared<ByteTokenizer>();
+  model_ = std::make_shared<llama::Llama>(llama::llama_preset(kTinyLlama));
+  tokenizer_ = std::make_shared<text::ByteTokenizer>();
   tokenizer_files_ = "bytes";
 }
 
-void LanguageEncoder::open_folder(const Environment& environment) {
+void LanguageEncoder::open_folder(const base::Environment& environment) {
   const fs::path folder =
       find_model(config_.model, config_.setting, environment);
   check_file(folder, "config.json", config_);
   check_file(folder, "tokenizer.json", config_);
-  model_ = std::make_shared<Llama>(read_llama_config(folder / "config.json"));
-  tokenizer_ = open_tokenizer(folder);
+  model_ = std::make_shared<llama::Llama>(
+      llama::read_llama_config(folder / "config.json"));
+  tokenizer_ = text::open_tokenizer(folder);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
-    tokenizer_files_ += try_read_file(folder / name).value_or("") + "\n";
+    tokenizer_files_ += base::try_read_file(folder / name).value_or("") + "\n";
   }
-  files_ = std::make_unique<WeightFiles>(folder);
+  files_ = std::make_unique<checkpoint::WeightFiles>(folder);
 }
 
 std::vector<int64_t> LanguageEncoder::tokenize(
     std::string_view sentence) const {
-  const TextFrame frame = tokenizer_->frame();
+  const text::TextFrame frame = tokenizer_->frame();
   std::vector<int64_t> text = tokenizer_->encode(sentence);
   const size_t room = static_cast<size_t>(config_.max_tokens) -
                       frame.before.size() - frame.after.size();
@@ -144,24 +148,25 @@ at::Tensor LanguageEncoder::encode(const at::Tensor& ids,
   return model().forward(ids, mask);
 }
 
-Llama& LanguageEncoder::model() {
+llama::Llama& LanguageEncoder::model() {
   if (is_loaded_) return *model_;
   // Weights outlive the pass, which may be one in inference mode.
   const c10::InferenceMode with_gradients(false);
   if (files_ == nullptr) {
-    materialize(*model_, at::TensorOptions(config_.device)
-                             .dtype(config_.precision.value_or(at::kFloat)));
-    fill_randomly(*model_, kTinyLlamaSeed);
+    nn::materialize(*model_,
+                    at::TensorOptions(config_.device)
+                        .dtype(config_.precision.value_or(at::kFloat)));
+    nn::fill_randomly(*model_, kTinyLlamaSeed);
   } else {
-    FillConfig fill = fill_config(*files_, config_);
+    checkpoint::FillConfig fill = fill_config(*files_, config_);
     ignore_tables(fill, *files_);
-    fill_module(*model_, *files_, fill);
+    checkpoint::fill_module(*model_, *files_, fill);
   }
   is_loaded_ = true;
   return *model_;
 }
 
-const std::shared_ptr<Llama>& LanguageEncoder::shared_model() {
+const std::shared_ptr<llama::Llama>& LanguageEncoder::shared_model() {
   model();
   return model_;
 }
@@ -170,11 +175,11 @@ std::string LanguageEncoder::hash() const {
   const std::string weights = files_ == nullptr
                                   ? fmt::format("random {}", kTinyLlamaSeed)
                                   : files_->content_hash(config_.notes);
-  return sha256_of(fmt::format(
-      "{}\n{}\n{}\n{}\n{}\n", describe(model_->config()), weights,
-      sha256_of(tokenizer_files_),
+  return formats::sha256_of(fmt::format(
+      "{}\n{}\n{}\n{}\n{}\n", llama::describe(model_->config()), weights,
+      formats::sha256_of(tokenizer_files_),
       config_.precision ? c10::toString(*config_.precision) : "as in the file",
       config_.max_tokens));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

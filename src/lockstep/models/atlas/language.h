@@ -14,9 +14,11 @@
 #include "lockstep/tensor/tensor.h"
 #include "lockstep/text/tokenizer.h"
 
-namespace lockstep {
-
+namespace lockstep::checkpoint {
 class WeightFiles;
+}  // namespace lockstep::checkpoint
+
+namespace lockstep::atlas {
 
 struct LanguageConfig {
   // "llama_tiny": a small model of fixed random weights, whose tokens are
@@ -46,7 +48,7 @@ class LanguageEncoder {
   // needs them first. Throws ConfigError, FormatError and IoError.
   explicit LanguageEncoder(
       const LanguageConfig& config,
-      const Environment& environment = process_environment());
+      const base::Environment& environment = base::process_environment());
   ~LanguageEncoder();
 
   // With what the published tokenizer puts around a text, such as the token
@@ -64,8 +66,8 @@ class LanguageEncoder {
   at::Tensor encode(const at::Tensor& ids, const at::Tensor& mask);
 
   // With its weights.
-  Llama& model();
-  const std::shared_ptr<Llama>& shared_model();
+  llama::Llama& model();
+  const std::shared_ptr<llama::Llama>& shared_model();
 
   // Changes with all that the hidden states depend on: weights, sizes,
   // tokenizer, precision, longest text.
@@ -73,14 +75,14 @@ class LanguageEncoder {
 
  private:
   void open_tiny();
-  void open_folder(const Environment& environment);
+  void open_folder(const base::Environment& environment);
 
   LanguageConfig config_;
-  std::shared_ptr<Llama> model_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  std::string tokenizer_files_;         // Their bytes.
-  std::unique_ptr<WeightFiles> files_;  // Null for llama_tiny.
+  std::shared_ptr<llama::Llama> model_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::string tokenizer_files_;                     // Their bytes.
+  std::unique_ptr<checkpoint::WeightFiles> files_;  // Null for llama_tiny.
   bool is_loaded_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

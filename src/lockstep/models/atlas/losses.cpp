@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace lockstep {
+namespace lockstep::atlas {
 namespace {
 
 constexpr int64_t kActionPoseSize = 6;
@@ -67,4 +67,4 @@ AtlasErrors atlas_errors(const AtlasOutput& output, const at::Tensor& actions,
           .gripper_is_right = ours.gt(middle).eq(gripper.gt(middle))};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

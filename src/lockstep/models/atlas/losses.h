@@ -6,7 +6,7 @@
 #include "lockstep/models/atlas/model.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 
 struct AtlasLossConfig {
   double pose_weight = 1;
@@ -36,4 +36,4 @@ struct AtlasErrors {
 AtlasErrors atlas_errors(const AtlasOutput& output, const at::Tensor& actions,
                          GripperRange range);
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

@@ -7,7 +7,7 @@
 #include "lockstep/nn/linear.h"
 #include "lockstep/nn/norm.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 namespace {
 
 constexpr int64_t kPoseSize = 6;
@@ -15,8 +15,8 @@ constexpr int64_t kHidden = 512;
 constexpr int64_t kNarrow = 256;
 
 torch::nn::Sequential make_end(int64_t outputs) {
-  return torch::nn::Sequential(Linear(kNarrow, kNarrow), torch::nn::ReLU(),
-                               Linear(kNarrow, outputs));
+  return torch::nn::Sequential(nn::Linear(kNarrow, kNarrow), torch::nn::ReLU(),
+                               nn::Linear(kNarrow, outputs));
 }
 
 }  // namespace
@@ -34,10 +34,10 @@ ActionHead::ActionHead(int64_t width, double dropout, GripperRange range)
     : range_(range) {
   shared_layers_ = register_module(
       "shared_layers",
-      torch::nn::Sequential(Linear(width, kHidden), LayerNorm(kHidden),
+      torch::nn::Sequential(nn::Linear(width, kHidden), nn::LayerNorm(kHidden),
                             torch::nn::GELU(), torch::nn::Dropout(dropout),
-                            Linear(kHidden, kNarrow), LayerNorm(kNarrow),
-                            torch::nn::GELU()));
+                            nn::Linear(kHidden, kNarrow),
+                            nn::LayerNorm(kNarrow), torch::nn::GELU()));
   pose_head_ = register_module("pose_head", make_end(kPoseSize));
   gripper_head_ = register_module("gripper_head", make_end(1));
 }
@@ -70,4 +70,4 @@ AtlasOutput AtlasModel::forward(const AtlasInput& input) {
       fusion_->forward(input.language, input.mask, geometry));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

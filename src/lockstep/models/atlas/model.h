@@ -14,7 +14,7 @@
 #include "lockstep/models/atlas/geometry_encoder.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 
 // Which numbers the gripper takes in the data.
 enum class GripperRange { kZeroOne, kMinusOneOne };
@@ -69,4 +69,4 @@ class AtlasModel : public torch::nn::Module {
   std::shared_ptr<ActionHead> action_head_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

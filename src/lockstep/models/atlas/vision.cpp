@@ -11,7 +11,7 @@
 #include "lockstep/models/vggt/frozen.h"
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::atlas {
 namespace {
 
 constexpr const char* kTinyVggt = "vggt_tiny";
@@ -22,7 +22,7 @@ constexpr const char* kTrackHead = "track_head.";
 // Reads shapes by name and remembers what is missing.
 class KnownShapes {
  public:
-  explicit KnownShapes(const WeightFiles& files) : files_(files) {}
+  explicit KnownShapes(const checkpoint::WeightFiles& files) : files_(files) {}
 
   int64_t side(const std::string& name, size_t dimension) const {
     if (!files_.has(name)) refuse(name);
@@ -48,12 +48,12 @@ class KnownShapes {
                     files_.path().string(), name));
   }
 
-  const WeightFiles& files_;
+  const checkpoint::WeightFiles& files_;
 };
 
 // The four layers that the map heads look at, at the same parts of the depth.
 std::array<int64_t, 4> dpt_layers_of(int64_t depth) {
-  const VggtConfig published;
+  const vggt::VggtConfig published;
   std::array<int64_t, 4> layers{};
   for (size_t i = 0; i < layers.size(); ++i) {
     const double part = static_cast<double>(published.dpt_layers[i] + 1) /
@@ -65,8 +65,8 @@ std::array<int64_t, 4> dpt_layers_of(int64_t depth) {
 }
 
 // One part of the model in its precision; the rest stays as it is.
-void fill_part(Vggt& model, const WeightFiles& files, FillConfig fill,
-               bool is_aggregator) {
+void fill_part(vggt::Vggt& model, const checkpoint::WeightFiles& files,
+               checkpoint::FillConfig fill, bool is_aggregator) {
   const auto belongs = [is_aggregator](const std::string& name) {
     return name.starts_with(kAggregator) == is_aggregator;
   };
@@ -79,15 +79,15 @@ void fill_part(Vggt& model, const WeightFiles& files, FillConfig fill,
     if (!belongs(name)) fill.ignored_prefixes.push_back(name);
   }
   fill.ignored_prefixes.push_back(kTrackHead);
-  fill_module(model, files, fill);
+  checkpoint::fill_module(model, files, fill);
 }
 
 }  // namespace
 
-VggtConfig vggt_config_of(const WeightFiles& files) {
+vggt::VggtConfig vggt_config_of(const checkpoint::WeightFiles& files) {
   const KnownShapes shapes(files);
   const std::string vit = "aggregator.patch_embed.";
-  VggtConfig config;
+  vggt::VggtConfig config;
   config.width = shapes.side(vit + "cls_token", 2);
   config.patch = shapes.side(vit + "patch_embed.proj.weight", 2);
   const auto positions =
@@ -108,19 +108,19 @@ VggtConfig vggt_config_of(const WeightFiles& files) {
   config.dpt_hidden =
       shapes.side("point_head.scratch.output_conv2.0.weight", 0);
   config.dpt_layers = dpt_layers_of(config.depth);
-  check_vggt_config(config);
+  vggt::check_vggt_config(config);
   return config;
 }
 
 VisionEncoder::VisionEncoder(const VisionConfig& config,
-                             const Environment& environment)
+                             const base::Environment& environment)
     : config_(config) {
   if (config.model == kTinyVggt) {
-    model_ = std::make_shared<Vggt>(vggt_preset(kTinyVggt));
+    model_ = std::make_shared<vggt::Vggt>(vggt::vggt_preset(kTinyVggt));
   } else {
-    files_ = std::make_unique<WeightFiles>(
+    files_ = std::make_unique<checkpoint::WeightFiles>(
         find_model(config.model, config.setting, environment));
-    model_ = std::make_shared<Vggt>(vggt_config_of(*files_));
+    model_ = std::make_shared<vggt::Vggt>(vggt_config_of(*files_));
   }
   model_->eval();
 }
@@ -132,11 +132,13 @@ void VisionEncoder::load() {
   // Weights outlive the pass, which may be one in inference mode.
   const c10::InferenceMode with_gradients(false);
   if (files_ == nullptr) {
-    materialize(*model_, at::TensorOptions(config_.device).dtype(at::kFloat));
-    fill_randomly(*model_, kTinyVggtSeed);
+    nn::materialize(*model_,
+                    at::TensorOptions(config_.device).dtype(at::kFloat));
+    nn::fill_randomly(*model_, kTinyVggtSeed);
     model_->aggregator()->to(config_.precision);
   } else {
-    FillConfig fill{.device = config_.device, .dtype = config_.precision};
+    checkpoint::FillConfig fill{.device = config_.device,
+                                .dtype = config_.precision};
     fill_part(*model_, *files_, fill, /*is_aggregator=*/true);
     fill.dtype = at::kFloat;
     fill_part(*model_, *files_, fill, /*is_aggregator=*/false);
@@ -144,15 +146,15 @@ void VisionEncoder::load() {
   is_loaded_ = true;
 }
 
-std::shared_ptr<Vggt> VisionEncoder::model() {
+std::shared_ptr<vggt::Vggt> VisionEncoder::model() {
   load();
   return model_;
 }
 
-VggtGeometry VisionEncoder::encode(const at::Tensor& images) {
+vggt::VggtGeometry VisionEncoder::encode(const at::Tensor& images) {
   load();
   if (frozen_ == nullptr) {
-    frozen_ = std::make_unique<FrozenVggt>(model_, config_.wants);
+    frozen_ = std::make_unique<vggt::FrozenVggt>(model_, config_.wants);
   }
   return frozen_->forward(images);
 }
@@ -162,4 +164,4 @@ std::string VisionEncoder::weights_hash() const {
                            : files_->content_hash(config_.notes);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

@@ -10,10 +10,15 @@
 #include "lockstep/models/vggt/vggt.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
-
-class FrozenVggt;
+namespace lockstep::checkpoint {
 class WeightFiles;
+}  // namespace lockstep::checkpoint
+
+namespace lockstep::vggt {
+class FrozenVggt;
+}  // namespace lockstep::vggt
+
+namespace lockstep::atlas {
 
 struct VisionConfig {
   // "vggt_tiny": a small model of fixed random weights; or a file or folder
@@ -23,14 +28,14 @@ struct VisionConfig {
   at::Device device = at::kCPU;
   // Of the aggregator; heads are always float32.
   at::ScalarType precision = at::kFloat;
-  VggtWants wants = {};
+  vggt::VggtWants wants = {};
   // Where the hash of large files is remembered; empty: nowhere.
   std::filesystem::path notes = {};
 };
 
 // The sizes of a model from the shapes of its weights. Throws ConfigError when
 // they are not of a VGGT.
-VggtConfig vggt_config_of(const WeightFiles& files);
+vggt::VggtConfig vggt_config_of(const checkpoint::WeightFiles& files);
 
 // Not safe for use by several threads at once.
 class VisionEncoder {
@@ -39,17 +44,17 @@ class VisionEncoder {
   // ConfigError, FormatError and IoError.
   explicit VisionEncoder(
       const VisionConfig& config,
-      const Environment& environment = process_environment());
+      const base::Environment& environment = base::process_environment());
   ~VisionEncoder();
 
-  const VggtConfig& sizes() const { return model_->config(); }
+  const vggt::VggtConfig& sizes() const { return model_->config(); }
   int64_t token_size() const { return 2 * sizes().width; }
 
   // The model with its weights, for training.
-  std::shared_ptr<Vggt> model();
+  std::shared_ptr<vggt::Vggt> model();
 
   // images [B, S, 3, H, W], 0 .. 1. Without gradients.
-  VggtGeometry encode(const at::Tensor& images);
+  vggt::VggtGeometry encode(const at::Tensor& images);
 
   // Of the weights alone, in any precision.
   std::string weights_hash() const;
@@ -58,10 +63,10 @@ class VisionEncoder {
   void load();
 
   VisionConfig config_;
-  std::shared_ptr<Vggt> model_;
-  std::unique_ptr<WeightFiles> files_;  // Null for presets.
-  std::unique_ptr<FrozenVggt> frozen_;  // Made by encode().
+  std::shared_ptr<vggt::Vggt> model_;
+  std::unique_ptr<checkpoint::WeightFiles> files_;  // Null for presets.
+  std::unique_ptr<vggt::FrozenVggt> frozen_;        // Made by encode().
   bool is_loaded_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::atlas

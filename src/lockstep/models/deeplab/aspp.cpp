@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-namespace lockstep {
+namespace lockstep::deeplab {
 namespace {
 
 using at::Tensor;
@@ -86,4 +86,4 @@ Tensor Aspp::forward(const Tensor& x) {
                   : bn1_->forward(conv1_->forward(all));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

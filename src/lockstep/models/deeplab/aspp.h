@@ -14,7 +14,7 @@
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 
 enum class AsppEnd {
   kLogits,    // `conv1`, `bn1`
@@ -48,4 +48,4 @@ class Aspp : public torch::nn::Module {
   torch::nn::Sequential project_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::deeplab {
 
 at::Tensor confusion_matrix(const at::Tensor& truth,
                             const at::Tensor& prediction, int64_t num_classes) {
@@ -42,4 +42,4 @@ SegmentationScores segmentation_scores(const at::Tensor& confusion) {
   return scores;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

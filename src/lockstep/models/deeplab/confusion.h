@@ -6,7 +6,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 
 // int64 [C, C]: truth by rows, prediction by columns. Both maps are of any
 // whole-number type and of one shape; pixels whose truth is no class (255)
@@ -24,4 +24,4 @@ struct SegmentationScores {
 // `confusion` is on the CPU.
 SegmentationScores segmentation_scores(const at::Tensor& confusion);
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

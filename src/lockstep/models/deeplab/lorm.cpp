@@ -9,7 +9,7 @@
 
 #include "lockstep/tensor/autocast.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 namespace {
 
 using at::Tensor;
@@ -145,7 +145,7 @@ struct Residual : torch::autograd::Function<Residual> {
                                const Tensor& query, const Tensor& key,
                                const Tensor& gamma,
                                const c10::intrusive_ptr<Foreground>& front) {
-    const Autocast off(x.device().type(), at::kFloat);
+    const tensor::Autocast off(x.device().type(), at::kFloat);
     const auto type = at::promoteTypes(x.scalar_type(), at::kFloat);
     Tensor sum = at::zeros({}, x.options().dtype(type));
     Tensor count = at::zeros({}, x.options().dtype(at::kLong));
@@ -193,8 +193,9 @@ struct Residual : torch::autograd::Function<Residual> {
 
 // bool [B, P]
 Tensor foreground_mask(const Tensor& classes, const Tensor& features) {
-  const Tensor ids =
-      classes.masked_fill(classes.eq(kNoLabel), 0).to(at::kFloat).unsqueeze(1);
+  const Tensor ids = classes.masked_fill(classes.eq(data::kNoLabel), 0)
+                         .to(at::kFloat)
+                         .unsqueeze(1);
   return resize_maps(ids, features.size(2), features.size(3)).gt(0).flatten(1);
 }
 
@@ -240,4 +241,4 @@ LossSum Lorm::forward(const Tensor& features, const Tensor& classes) {
   return {.sum = terms[0], .normaliser = terms[1]};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

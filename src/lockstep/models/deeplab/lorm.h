@@ -14,7 +14,7 @@
 #include "lockstep/models/deeplab/losses.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 
 struct LormConfig {
   int64_t width = 2048;
@@ -43,4 +43,4 @@ class Lorm : public torch::nn::Module {
   torch::nn::Conv2d key_conv_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

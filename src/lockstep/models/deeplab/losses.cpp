@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-namespace lockstep {
+namespace lockstep::deeplab {
 namespace {
 
 using at::Tensor;
@@ -44,8 +44,8 @@ LossSum cross_entropy(const Tensor& log_probabilities, const Tensor& labels,
                       double label_smoothing) {
   const Tensor target = labels.to(at::kLong);
   Tensor sum = at::nll_loss_nd(log_probabilities, target, /*weight=*/{},
-                               at::Reduction::Sum, kNoLabel);
-  const Tensor is_labelled = labels.ne(kNoLabel);
+                               at::Reduction::Sum, data::kNoLabel);
+  const Tensor is_labelled = labels.ne(data::kNoLabel);
   if (label_smoothing > 0) {
     const Tensor even = -(log_probabilities.mean(1) * is_labelled).sum();
     sum = (1 - label_smoothing) * sum + label_smoothing * even;
@@ -63,4 +63,4 @@ LossSum weighted_entropy(const Tensor& entropy, const Tensor& distances) {
           .normaliser = at::count_nonzero(products).to(at::kDouble)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

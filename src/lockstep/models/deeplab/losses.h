@@ -7,7 +7,7 @@
 #include "lockstep/data/label_map.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 
 // Scalars on the device, the normaliser an exact count in float64. Where it is
 // 0 nothing was counted.
@@ -37,4 +37,4 @@ at::Tensor pixel_entropy(const at::Tensor& log_probabilities);
 LossSum weighted_entropy(const at::Tensor& entropy,
                          const at::Tensor& distances);
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/models/deeplab/lorm.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 namespace {
 
 using at::Tensor;
@@ -37,7 +37,7 @@ const Type& type_of(const ScribbleModelConfig& config) {
   }
   throw ConfigError(fmt::format("--model_type '{}' is unknown: give one of {}",
                                 config.type,
-                                join(scribble_model_types(), ", ")));
+                                base::join(scribble_model_types(), ", ")));
 }
 
 AsppConfig aspp_config(const ScribbleModelConfig& config) {
@@ -83,7 +83,7 @@ bool has_lorm(const ScribbleModelConfig& config) {
 void check_scribble_config(const ScribbleModelConfig& config) {
   type_of(config);
   trunk_widths(config.layers);
-  if (config.num_classes < 2 || config.num_classes > kNoLabel) {
+  if (config.num_classes < 2 || config.num_classes > data::kNoLabel) {
     throw ConfigError(fmt::format(
         "--numclasses {} is out of range: labels are bytes, 255 stands for "
         "none, so give 2 to 255",
@@ -168,4 +168,4 @@ LossSum ScribbleNet::lorm_loss(const Tensor& features, const Tensor& classes) {
   return lorm_->forward(features, classes);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

@@ -15,7 +15,7 @@
 #include "lockstep/models/deeplab/resnet.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 
 struct ScribbleModelConfig {
   // res50_ASPP_lorm (of any depth), deeplabv2, deeplabv3p, deeplabv3p_lorm
@@ -68,4 +68,4 @@ class ScribbleNet : public DilatedResNet {
   torch::nn::Conv2d classifier_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

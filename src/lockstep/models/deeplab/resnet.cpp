@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 namespace {
 
 using at::Tensor;
@@ -209,4 +209,4 @@ TrunkFeatures DilatedResNet::trunk(const Tensor& images) {
   return features;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

@@ -16,7 +16,7 @@
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 
 // Channels of the first and of the last layer's features.
 struct TrunkWidths {
@@ -59,4 +59,4 @@ class DilatedResNet : public torch::nn::Module {
   torch::nn::Sequential layer4_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/models/deeplab/model.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 namespace {
 
 using Tensors = std::map<std::string, at::Tensor, std::less<>>;
@@ -103,4 +103,4 @@ void make_channels_last(ScribbleNet& net) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

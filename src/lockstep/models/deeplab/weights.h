@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::deeplab {
 
 class ScribbleNet;
 
@@ -22,4 +22,4 @@ std::string load_scribble_weights(ScribbleNet& model,
 // gradients will have.
 void make_channels_last(ScribbleNet& net);
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

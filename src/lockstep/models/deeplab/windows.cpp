@@ -7,7 +7,7 @@
 
 #include "lockstep/base/divide.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 namespace {
 
 namespace F = torch::nn::functional;
@@ -70,7 +70,7 @@ at::Tensor at_one_scale(const at::Tensor& image, const Segment& segment,
 }  // namespace
 
 std::vector<int64_t> window_positions(int64_t length, int64_t window) {
-  const int64_t stride = divide_up(2 * window, 3);
+  const int64_t stride = base::divide_up(2 * window, 3);
   std::vector<int64_t> positions;
   for (int64_t position = 0; position + window < length; position += stride) {
     positions.push_back(position);
@@ -109,4 +109,4 @@ at::Tensor segment_by_windows(const at::Tensor& image, const Segment& segment,
   return sum / static_cast<double>(config.scales.size());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

@@ -7,7 +7,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::deeplab {
 
 struct WindowsConfig {
   int64_t window = 465;     // Pixels of a window's side.
@@ -31,4 +31,4 @@ at::Tensor segment_by_windows(const at::Tensor& image, const Segment& segment,
 // two thirds of a window apart; the last one ends with the length.
 std::vector<int64_t> window_positions(int64_t length, int64_t window);
 
-}  // namespace lockstep
+}  // namespace lockstep::deeplab

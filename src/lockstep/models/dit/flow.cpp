@@ -6,7 +6,7 @@
 #include "lockstep/diffusion/ode.h"
 #include "lockstep/diffusion/pixels.h"
 
-namespace lockstep {
+namespace lockstep::dit {
 at::Tensor flow_losses(Dit& model, const at::Tensor& images,
                        const FlowDraws& draws) {
   const at::Tensor t = draws.times.view({-1, 1, 1, 1});
@@ -31,7 +31,7 @@ std::vector<int64_t> frame_steps(const FlowSteps& steps) {
 at::Tensor sample_flow(Dit& model, const FlowStart& start,
                        const FlowSteps& steps) {
   const auto count = static_cast<double>(steps.count);
-  const Velocity guided = guided_velocity(
+  const diffusion::Velocity guided = diffusion::guided_velocity(
       [&model](const at::Tensor& z, const at::Tensor& times,
                const at::Tensor& labels) {
         return model.forward(z, times, labels);
@@ -41,10 +41,10 @@ at::Tensor sample_flow(Dit& model, const FlowStart& start,
        .weights = start.guidance});
   // The way of one whole step, divided by the count instead of multiplied with
   // its rounded inverse.
-  const Velocity per_step = [&](const at::Tensor& z, double t) {
+  const diffusion::Velocity per_step = [&](const at::Tensor& z, double t) {
     return guided(z, t) / -count;
   };
-  std::vector<EulerStep> euler;
+  std::vector<diffusion::EulerStep> euler;
   for (int64_t step = 0; step < steps.count; ++step) {
     // linspace(0, 1, count) from its end: both 1 and 0 are evaluated.
     const double t =
@@ -53,15 +53,15 @@ at::Tensor sample_flow(Dit& model, const FlowStart& start,
             : static_cast<double>(steps.count - 1 - step) / (count - 1);
     euler.push_back({.time = t, .length = 1});
   }
-  std::vector<at::Tensor> frames = {as_bytes(start.noise)};
+  std::vector<at::Tensor> frames = {diffusion::as_bytes(start.noise)};
   const std::vector<int64_t> taken = frame_steps(steps);
-  follow_euler(per_step, start.noise, euler,
-               [&](int64_t done, const at::Tensor& z) {
-                 if (done == taken[frames.size()]) {
-                   frames.push_back(as_bytes(z));
-                 }
-               });
+  diffusion::follow_euler(per_step, start.noise, euler,
+                          [&](int64_t done, const at::Tensor& z) {
+                            if (done == taken[frames.size()]) {
+                              frames.push_back(diffusion::as_bytes(z));
+                            }
+                          });
   return torch::stack(frames, 1);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::dit

@@ -11,7 +11,7 @@
 #include "lockstep/models/dit/model.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::dit {
 
 // One row per image.
 struct FlowDraws {
@@ -48,4 +48,4 @@ std::vector<int64_t> frame_steps(const FlowSteps& steps);
 at::Tensor sample_flow(Dit& model, const FlowStart& start,
                        const FlowSteps& steps);
 
-}  // namespace lockstep
+}  // namespace lockstep::dit

@@ -10,7 +10,7 @@
 #include "lockstep/nn/patches.h"
 #include "lockstep/nn/sinusoidal_embedding.h"
 
-namespace lockstep {
+namespace lockstep::dit {
 namespace {
 
 constexpr int64_t kTimeWidth = 256;
@@ -18,19 +18,19 @@ constexpr double kMaxPeriod = 10;
 constexpr int64_t kMlpRatio = 4;
 
 // eps keeps vectors shorter than about 1e-12 short.
-RmsNormConfig norm_config(const DitConfig& config) {
+nn::RmsNormConfig norm_config(const DitConfig& config) {
   constexpr double kMinLength = 1e-12;
   return {.size = config.width,
           .eps = kMinLength * kMinLength / static_cast<double>(config.width),
           .has_scalar_weight = true};
 }
 
-AdaLnBlockConfig block_config(const DitConfig& config) {
+nn::AdaLnBlockConfig block_config(const DitConfig& config) {
   return {.norm = norm_config(config),
           .attention = {.width = config.width, .num_heads = config.num_heads},
           .mlp = {.width = config.width,
                   .hidden = kMlpRatio * config.width,
-                  .activation = Activation::kGeluTanh}};
+                  .activation = nn::Activation::kGeluTanh}};
 }
 
 }  // namespace
@@ -38,7 +38,8 @@ AdaLnBlockConfig block_config(const DitConfig& config) {
 class Dit::PatchEmbedder : public torch::nn::Module {
  public:
   explicit PatchEmbedder(const DitConfig& config) {
-    proj_ = register_module("proj", Conv2d(ConvConfig{.in = config.channels,
+    proj_ = register_module("proj",
+                            nn::Conv2d(nn::ConvConfig{.in = config.channels,
                                                       .out = config.width,
                                                       .kernel = config.patch,
                                                       .stride = config.patch}));
@@ -52,7 +53,7 @@ class Dit::PatchEmbedder : public torch::nn::Module {
   }
 
  private:
-  Conv2d proj_{nullptr};
+  nn::Conv2d proj_{nullptr};
 };
 
 void check_dit_config(const DitConfig& config) {
@@ -99,29 +100,30 @@ Dit::Dit(const DitConfig& config) : config_(config) {
   register_tokens_ = register_parameter(
       "register_tokens", torch::randn({config.num_registers, config.width}));
   pos_embed_ = register_parameter(
-      "pos_embed", grid_position_embedding(side, config.width).unsqueeze(0),
+      "pos_embed", nn::grid_position_embedding(side, config.width).unsqueeze(0),
       /*requires_grad=*/false);
   x_embedder_ =
       register_module("x_embedder", std::make_shared<PatchEmbedder>(config));
   t_embedder_ = register_module(
       "t_embedder",
-      std::make_shared<TimeEmbedder>(TimeEmbedderConfig{
+      std::make_shared<nn::TimeEmbedder>(nn::TimeEmbedderConfig{
           .waves = {.width = kTimeWidth, .max_period = kMaxPeriod},
           .width = config.width}));
   y_embedder_ = register_module(
-      "y_embedder", std::make_shared<LabelEmbedder>(
-                        LabelEmbedderConfig{.name = "embedding",
-                                            .num_classes = config.num_classes,
-                                            .width = config.width}));
+      "y_embedder", std::make_shared<nn::LabelEmbedder>(nn::LabelEmbedderConfig{
+                        .name = "embedding",
+                        .num_classes = config.num_classes,
+                        .width = config.width}));
   blocks_ = register_module("blocks", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.depth; ++i) {
-    blocks_->push_back(std::make_shared<AdaLnBlock>(block_config(config)));
+    blocks_->push_back(std::make_shared<nn::AdaLnBlock>(block_config(config)));
   }
   final_layer_ = register_module(
-      "final_layer", std::make_shared<AdaLnFinalLayer>(AdaLnFinalLayerConfig{
-                         .norm = norm_config(config),
-                         .out = config.patch * config.patch * config.channels,
-                         .order = ModulationOrder::kScaleShift}));
+      "final_layer",
+      std::make_shared<nn::AdaLnFinalLayer>(nn::AdaLnFinalLayerConfig{
+          .norm = norm_config(config),
+          .out = config.patch * config.patch * config.channels,
+          .order = nn::ModulationOrder::kScaleShift}));
 }
 
 at::Tensor Dit::forward(const at::Tensor& images, const at::Tensor& times,
@@ -135,11 +137,12 @@ at::Tensor Dit::forward(const at::Tensor& images, const at::Tensor& times,
                                           {patches.size(0), -1, -1})},
                             1);
   for (const auto& block : *blocks_) {
-    x = block->as<AdaLnBlock>()->forward(x, condition);
+    x = block->as<nn::AdaLnBlock>()->forward(x, condition);
   }
   x = x.slice(1, 0, num_patches);
-  return join_patches(final_layer_->forward(x, condition),
-                      {.patch = config_.patch, .channels = config_.channels});
+  return nn::join_patches(
+      final_layer_->forward(x, condition),
+      {.patch = config_.patch, .channels = config_.channels});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::dit

@@ -16,7 +16,13 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::nn {
+class AdaLnFinalLayer;
+class LabelEmbedder;
+class TimeEmbedder;
+}  // namespace lockstep::nn
+
+namespace lockstep::dit {
 
 struct DitConfig {
   int64_t image_size = 32;
@@ -35,10 +41,6 @@ void check_dit_config(const DitConfig& config);
 
 // Multiplications and additions of one forward pass of one image.
 double dit_forward_flops(const DitConfig& config);
-
-class AdaLnFinalLayer;
-class LabelEmbedder;
-class TimeEmbedder;
 
 class Dit : public torch::nn::Module {
  public:
@@ -59,10 +61,10 @@ class Dit : public torch::nn::Module {
   at::Tensor register_tokens_;
   at::Tensor pos_embed_;
   std::shared_ptr<PatchEmbedder> x_embedder_;
-  std::shared_ptr<TimeEmbedder> t_embedder_;
-  std::shared_ptr<LabelEmbedder> y_embedder_;
+  std::shared_ptr<nn::TimeEmbedder> t_embedder_;
+  std::shared_ptr<nn::LabelEmbedder> y_embedder_;
   torch::nn::ModuleList blocks_{nullptr};
-  std::shared_ptr<AdaLnFinalLayer> final_layer_;
+  std::shared_ptr<nn::AdaLnFinalLayer> final_layer_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::dit

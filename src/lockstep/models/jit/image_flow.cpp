@@ -4,7 +4,7 @@
 
 #include "lockstep/diffusion/ode.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 namespace {
 
 at::Tensor per_image(const at::Tensor& values) {
@@ -32,23 +32,25 @@ at::Tensor jit_image_losses(JitImage& model, const at::Tensor& images,
 
 at::Tensor sample_jit_images(JitImage& model, const JitImageStart& start,
                              const JitSampling& sampling) {
-  const LabelledVelocity velocity = [&](const at::Tensor& z,
-                                        const at::Tensor& times,
-                                        const at::Tensor& labels) {
+  const diffusion::LabelledVelocity velocity = [&](const at::Tensor& z,
+                                                   const at::Tensor& times,
+                                                   const at::Tensor& labels) {
     const at::Tensor predicted =
         model.forward(z, times, labels).to(z.scalar_type());
     return (predicted - z) / per_image(time_left(times, sampling.objective));
   };
-  const Velocity guided =
-      guided_velocity(velocity, {.labels = start.labels,
-                                 .no_label = model.config().num_classes,
-                                 .weights = start.guidance,
-                                 .interval = sampling.interval});
-  const std::vector<double> times = even_times(0, 1, sampling.num_steps);
+  const diffusion::Velocity guided = diffusion::guided_velocity(
+      velocity, {.labels = start.labels,
+                 .no_label = model.config().num_classes,
+                 .weights = start.guidance,
+                 .interval = sampling.interval});
+  const std::vector<double> times =
+      diffusion::even_times(0, 1, sampling.num_steps);
   const at::Tensor z = start.noise * sampling.objective.noise_scale;
   return sampling.method == OdeMethod::kHeun
-             ? follow_heun(guided, z, times)
-             : follow_euler(guided, z, euler_steps(times));
+             ? diffusion::follow_heun(guided, z, times)
+             : diffusion::follow_euler(guided, z,
+                                       diffusion::euler_steps(times));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

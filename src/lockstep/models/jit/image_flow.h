@@ -11,7 +11,7 @@
 #include "lockstep/models/jit/image_model.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 
 struct JitObjective {
   double noise_scale = 1;
@@ -39,7 +39,7 @@ struct JitSampling {
   JitObjective objective = {};
   OdeMethod method = OdeMethod::kHeun;
   int64_t num_steps = 50;
-  GuidanceInterval interval = {};
+  diffusion::GuidanceInterval interval = {};
 };
 
 struct JitImageStart {
@@ -52,4 +52,4 @@ struct JitImageStart {
 at::Tensor sample_jit_images(JitImage& model, const JitImageStart& start,
                              const JitSampling& sampling);
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

@@ -11,7 +11,7 @@
 #include "lockstep/nn/rope_tables.h"
 #include "lockstep/nn/sinusoidal_embedding.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 namespace {
 
 constexpr int64_t kTimeWidth = 256;
@@ -20,20 +20,21 @@ constexpr int64_t kTimeWidth = 256;
 int64_t hidden_width(int64_t width) { return 8 * width / 3; }
 
 // Dropout is in the middle half of the blocks only.
-AdaLnBlockConfig block_config(const JitImageConfig& config, int64_t number) {
+nn::AdaLnBlockConfig block_config(const JitImageConfig& config,
+                                  int64_t number) {
   const int64_t quarter = config.depth / 4;
   const bool is_middle = number >= quarter && number < 3 * quarter;
   const double proj_dropout = is_middle ? config.proj_dropout : 0;
   return {.norm = {.size = config.width},
           .attention = {.width = config.width,
                         .num_heads = config.num_heads,
-                        .names = AttentionNames::kJit,
-                        .qk_norm = QkNorm::kRms,
+                        .names = nn::AttentionNames::kJit,
+                        .qk_norm = nn::QkNorm::kRms,
                         .attn_dropout = is_middle ? config.attn_dropout : 0,
                         .proj_dropout = proj_dropout},
           .mlp = {.width = config.width,
                   .hidden = hidden_width(config.width),
-                  .activation = Activation::kSwiGlu,
+                  .activation = nn::Activation::kSwiGlu,
                   .dropout = proj_dropout,
                   .names = {.first = "w12", .last = "w3"}}};
 }
@@ -43,14 +44,15 @@ AdaLnBlockConfig block_config(const JitImageConfig& config, int64_t number) {
 class JitImage::PatchEmbedder : public torch::nn::Module {
  public:
   explicit PatchEmbedder(const JitImageConfig& config) {
-    proj1_ =
-        register_module("proj1", Conv2d(ConvConfig{.in = config.channels,
-                                                   .out = config.bottleneck,
-                                                   .kernel = config.patch,
-                                                   .stride = config.patch,
-                                                   .bias = Bias::kNo}));
-    proj2_ = register_module("proj2", Conv2d(ConvConfig{.in = config.bottleneck,
-                                                        .out = config.width}));
+    proj1_ = register_module("proj1",
+                             nn::Conv2d(nn::ConvConfig{.in = config.channels,
+                                                       .out = config.bottleneck,
+                                                       .kernel = config.patch,
+                                                       .stride = config.patch,
+                                                       .bias = nn::Bias::kNo}));
+    proj2_ = register_module("proj2",
+                             nn::Conv2d(nn::ConvConfig{.in = config.bottleneck,
+                                                       .out = config.width}));
     torch::nn::init::xavier_uniform_(proj1_->weight.flatten(1));
     torch::nn::init::xavier_uniform_(proj2_->weight.flatten(1));
     torch::nn::init::zeros_(proj2_->bias);
@@ -66,8 +68,8 @@ class JitImage::PatchEmbedder : public torch::nn::Module {
   }
 
  private:
-  Conv2d proj1_{nullptr};
-  Conv2d proj2_{nullptr};
+  nn::Conv2d proj1_{nullptr};
+  nn::Conv2d proj2_{nullptr};
 };
 
 class JitImage::Transformer : public torch::nn::Module {
@@ -76,28 +78,30 @@ class JitImage::Transformer : public torch::nn::Module {
     const int64_t width = config.width;
     const int64_t side = config.image_size / config.patch;
     pos_embed_ = register_parameter(
-        "pos_embed", grid_position_embedding(side, width).unsqueeze(0),
+        "pos_embed", nn::grid_position_embedding(side, width).unsqueeze(0),
         /*requires_grad=*/false);
     context_positions_ =
         register_parameter("in_context_posemb",
                            0.02 * torch::randn({1, config.num_context, width}));
     t_embedder_ = register_module(
-        "t_embedder", std::make_shared<TimeEmbedder>(TimeEmbedderConfig{
+        "t_embedder", std::make_shared<nn::TimeEmbedder>(nn::TimeEmbedderConfig{
                           .waves = {.width = kTimeWidth}, .width = width}));
     y_embedder_ = register_module(
-        "y_embedder", std::make_shared<LabelEmbedder>(
-                          LabelEmbedderConfig{.name = "embedding_table",
-                                              .num_classes = config.num_classes,
-                                              .width = config.width}));
+        "y_embedder",
+        std::make_shared<nn::LabelEmbedder>(
+            nn::LabelEmbedderConfig{.name = "embedding_table",
+                                    .num_classes = config.num_classes,
+                                    .width = config.width}));
     x_embedder_ =
         register_module("x_embedder", std::make_shared<PatchEmbedder>(config));
     blocks_ = register_module("blocks", torch::nn::ModuleList());
     for (int64_t i = 0; i < config.depth; ++i) {
-      blocks_->push_back(std::make_shared<AdaLnBlock>(block_config(config, i)));
+      blocks_->push_back(
+          std::make_shared<nn::AdaLnBlock>(block_config(config, i)));
     }
     final_layer_ = register_module(
         "final_layer",
-        std::make_shared<AdaLnFinalLayer>(AdaLnFinalLayerConfig{
+        std::make_shared<nn::AdaLnFinalLayer>(nn::AdaLnFinalLayerConfig{
             .norm = {.size = width},
             .out = config.patch * config.patch * config.channels}));
   }
@@ -107,20 +111,21 @@ class JitImage::Transformer : public torch::nn::Module {
     const at::Tensor label = y_embedder_->forward(labels);
     const at::Tensor condition = t_embedder_->forward(times) + label;
     at::Tensor x = x_embedder_->forward(images) + pos_embed_;
-    const RopeTable& whole_rope = rope_on(x.device());
-    const RopeTable patch_rope = slice_positions(
+    const kernels::RopeTable& whole_rope = rope_on(x.device());
+    const kernels::RopeTable patch_rope = kernels::slice_positions(
         whole_rope, config_.num_context, whole_rope.complex.size(0));
-    const RopeTable* rope = &patch_rope;
+    const kernels::RopeTable* rope = &patch_rope;
     for (size_t i = 0; i < blocks_->size(); ++i) {
       if (static_cast<int64_t>(i) == config_.context_start) {
         x = torch::cat({label.unsqueeze(1) + context_positions_, x}, 1);
         rope = &whole_rope;
       }
-      x = blocks_[i]->as<AdaLnBlock>()->forward(x, condition, rope);
+      x = blocks_[i]->as<nn::AdaLnBlock>()->forward(x, condition, rope);
     }
     x = x.slice(1, config_.num_context);
-    return join_patches(final_layer_->forward(x, condition),
-                        {.patch = config_.patch, .channels = config_.channels});
+    return nn::join_patches(
+        final_layer_->forward(x, condition),
+        {.patch = config_.patch, .channels = config_.channels});
   }
 
   at::ScalarType dtype() const { return pos_embed_.scalar_type(); }
@@ -128,30 +133,30 @@ class JitImage::Transformer : public torch::nn::Module {
  private:
   // Neither a parameter nor a buffer: state dicts do not hold it. Made when the
   // model is first used on a device, in its precision.
-  const RopeTable& rope_on(at::Device device) {
+  const kernels::RopeTable& rope_on(at::Device device) {
     const at::Tensor& table = rope_.complex;
     if (!table.defined() || table.device() != device ||
         table.scalar_type() != c10::toComplexType(dtype())) {
       const int64_t side = config_.image_size / config_.patch;
-      rope_ = moved_to(
-          grid_rope_table({.rows = side,
-                           .columns = side,
-                           .head_size = config_.width / config_.num_heads,
-                           .num_context = config_.num_context}),
+      rope_ = kernels::moved_to(
+          nn::grid_rope_table({.rows = side,
+                               .columns = side,
+                               .head_size = config_.width / config_.num_heads,
+                               .num_context = config_.num_context}),
           at::TensorOptions(device).dtype(dtype()));
     }
     return rope_;
   }
 
   JitImageConfig config_;
-  RopeTable rope_;
+  kernels::RopeTable rope_;
   at::Tensor pos_embed_;
   at::Tensor context_positions_;
-  std::shared_ptr<TimeEmbedder> t_embedder_;
-  std::shared_ptr<LabelEmbedder> y_embedder_;
+  std::shared_ptr<nn::TimeEmbedder> t_embedder_;
+  std::shared_ptr<nn::LabelEmbedder> y_embedder_;
   std::shared_ptr<PatchEmbedder> x_embedder_;
   torch::nn::ModuleList blocks_{nullptr};
-  std::shared_ptr<AdaLnFinalLayer> final_layer_;
+  std::shared_ptr<nn::AdaLnFinalLayer> final_layer_;
 };
 
 JitImageConfig jit_image_config(const JitVariant& variant, int64_t image_size,
@@ -218,4 +223,4 @@ at::Tensor JitImage::forward(const at::Tensor& images, const at::Tensor& times,
 
 at::ScalarType JitImage::dtype() const { return transformer_->dtype(); }
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

@@ -15,7 +15,7 @@
 #include "lockstep/models/jit/variant.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 
 struct JitImageConfig {
   int64_t image_size = 256;
@@ -65,4 +65,4 @@ class JitImage : public torch::nn::Module {
   std::shared_ptr<Transformer> transformer_;  // "net" in checkpoints.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-namespace lockstep {
+namespace lockstep::jit {
 
 at::Tensor padded_mask(const at::Tensor& mask, int64_t longest,
                        double probability, SampleRandom& random) {
@@ -30,4 +30,4 @@ at::Tensor sampled_mask(const at::Tensor& known, const SampledLength& length) {
   return (places < counts.clamp_max(length.limit)).view(known.sizes());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

@@ -6,7 +6,7 @@
 #include "lockstep/random.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 
 // Each mask, with `probability`, longer by a drawn number of places: padding,
 // up to `longest` tokens.
@@ -22,4 +22,4 @@ struct SampledLength {
 // Where a sampled text is. `known`: the masks of the prompts.
 at::Tensor sampled_mask(const at::Tensor& known, const SampledLength& length);
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

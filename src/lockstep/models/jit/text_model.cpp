@@ -10,7 +10,7 @@
 #include "lockstep/nn/mlp.h"
 #include "lockstep/nn/norm.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 namespace {
 
 constexpr int64_t kChannels = 3;
@@ -88,14 +88,14 @@ class JitText::AdaLn : public torch::nn::Module {
   }
 
   static at::Tensor apply(const at::Tensor& x, const Factors& factors) {
-    const at::Tensor normed = rms_norm(x, /*weight=*/{}, kNormEps);
+    const at::Tensor normed = nn::rms_norm(x, /*weight=*/{}, kNormEps);
     return torch::addcmul(factors.shift.to(x.scalar_type()), normed,
                           factors.gain.to(x.scalar_type()));
   }
 
  private:
   static torch::nn::Sequential make_mlp(int64_t width) {
-    return torch::nn::Sequential(torch::nn::SiLU(), Linear(width, width));
+    return torch::nn::Sequential(torch::nn::SiLU(), nn::Linear(width, width));
   }
 
   at::Tensor weight_;
@@ -106,15 +106,16 @@ class JitText::AdaLn : public torch::nn::Module {
 class JitText::Block : public torch::nn::Module {
  public:
   explicit Block(const JitTextConfig& config) {
-    attn_ = register_module("attn", std::make_shared<Attention>(AttentionConfig{
-                                        .width = config.width,
+    attn_ = register_module(
+        "attn", std::make_shared<nn::Attention>(
+                    nn::AttentionConfig{.width = config.width,
                                         .num_heads = config.num_heads,
-                                        .qkv_bias = Bias::kNo}));
+                                        .qkv_bias = nn::Bias::kNo}));
     // The original is a Sequential whose layers 1 and 2 have no parameters.
-    mlp_ = register_module("mlp", std::make_shared<Mlp>(MlpConfig{
+    mlp_ = register_module("mlp", std::make_shared<nn::Mlp>(nn::MlpConfig{
                                       .width = config.width,
                                       .hidden = config.mlp_ratio * config.width,
-                                      .activation = Activation::kSwiGlu,
+                                      .activation = nn::Activation::kSwiGlu,
                                       .names = {.first = "0", .last = "3"}}));
     ada_ln_ = register_module("adaLN", std::make_shared<AdaLn>(config.width));
   }
@@ -128,8 +129,8 @@ class JitText::Block : public torch::nn::Module {
   }
 
  private:
-  std::shared_ptr<Attention> attn_;
-  std::shared_ptr<Mlp> mlp_;
+  std::shared_ptr<nn::Attention> attn_;
+  std::shared_ptr<nn::Mlp> mlp_;
   std::shared_ptr<AdaLn> ada_ln_;
 };
 
@@ -203,20 +204,21 @@ JitText::JitText(const JitTextConfig& config) : config_(config) {
   pos_embed_w_ = table("pos_embed_w");
   cond_pos_embed_h_ = table("cond_pos_embed_h");
   cond_pos_embed_w_ = table("cond_pos_embed_w");
-  patch_embed_ =
-      register_module("patch_embed", Linear(values, config.width, Bias::kNo));
+  patch_embed_ = register_module(
+      "patch_embed", nn::Linear(values, config.width, nn::Bias::kNo));
   time_embed_ = register_module("time_embed",
                                 std::make_shared<TimeEmbedding>(config.width));
-  condition_embed_ = register_module("condition_embed",
-                                     Linear(values, config.width, Bias::kNo));
+  condition_embed_ = register_module(
+      "condition_embed", nn::Linear(values, config.width, nn::Bias::kNo));
   blocks_ = register_module("blocks", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.depth; ++i) {
     blocks_->push_back(std::make_shared<Block>(config));
   }
-  output_proj_ = register_module("output_proj", Linear(config.width, values));
+  output_proj_ =
+      register_module("output_proj", nn::Linear(config.width, values));
   // The original cuts these at 2, a hundred deviations.
   for (const auto& module : modules(/*include_self=*/false)) {
-    if (auto* linear = module->as<Linear>()) {
+    if (auto* linear = module->as<nn::Linear>()) {
       torch::nn::init::normal_(linear->weight, 0, 0.02);
       if (linear->bias.defined()) torch::nn::init::zeros_(linear->bias);
     }
@@ -255,4 +257,4 @@ at::Tensor JitText::forward(const JitTextInput& input) {
   return unpatchify(clean, config_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

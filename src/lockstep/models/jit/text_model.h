@@ -16,7 +16,7 @@
 #include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 
 struct JitTextConfig {
   int64_t image_size = 64;
@@ -73,11 +73,11 @@ class JitText : public torch::nn::Module {
   at::Tensor pos_embed_w_;
   at::Tensor cond_pos_embed_h_;
   at::Tensor cond_pos_embed_w_;
-  Linear patch_embed_{nullptr};
+  nn::Linear patch_embed_{nullptr};
   std::shared_ptr<TimeEmbedding> time_embed_;
-  Linear condition_embed_{nullptr};
+  nn::Linear condition_embed_{nullptr};
   torch::nn::ModuleList blocks_{nullptr};
-  Linear output_proj_{nullptr};
+  nn::Linear output_proj_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

@@ -7,14 +7,14 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 namespace {
 
 constexpr int64_t kWhite = 0xffffff;
 
 }  // namespace
 
-TextPixels::TextPixels(std::shared_ptr<const Tokenizer> tokenizer,
+TextPixels::TextPixels(std::shared_ptr<const text::Tokenizer> tokenizer,
                        const TextPixelsConfig& config)
     : tokenizer_(std::move(tokenizer)),
       side_(config.image_size),
@@ -71,4 +71,4 @@ std::vector<int64_t> TextPixels::ids_of(const at::Tensor& pixels) const {
   return ids;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

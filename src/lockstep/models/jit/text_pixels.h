@@ -14,7 +14,7 @@
 #include "lockstep/tensor/tensor.h"
 #include "lockstep/text/tokenizer.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 
 struct TextPixelsConfig {
   int64_t image_size = 64;
@@ -30,10 +30,10 @@ struct TextImage {
 class TextPixels {
  public:
   // Throws ConfigError when max_tokens does not fit into the image.
-  TextPixels(std::shared_ptr<const Tokenizer> tokenizer,
+  TextPixels(std::shared_ptr<const text::Tokenizer> tokenizer,
              const TextPixelsConfig& config);
 
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   int64_t limit() const { return limit_; }  // Tokens of an image at most.
 
   // The text's tokens and the one that ends it; of a text that is too long the
@@ -49,9 +49,9 @@ class TextPixels {
   std::vector<int64_t> ids_of(const at::Tensor& pixels) const;
 
  private:
-  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
   int64_t side_;
   int64_t limit_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

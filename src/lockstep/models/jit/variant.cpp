@@ -8,7 +8,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::jit {
 namespace {
 
 constexpr std::string_view kPrefix = "JiT-";
@@ -42,4 +42,4 @@ JitVariant parse_jit_variant(const std::string& name) {
       name));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::jit {
 
 struct JitVariant {
   char size = 'B';
@@ -17,4 +17,4 @@ struct JitVariant {
 // Sizes B, L and H with any patch. Throws ConfigError for another name.
 JitVariant parse_jit_variant(const std::string& name);
 
-}  // namespace lockstep
+}  // namespace lockstep::jit

@@ -10,15 +10,15 @@
 #include "lockstep/nn/rope_tables.h"
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::llama {
 
 using at::Tensor;
 
 namespace {
 
-RmsNorm make_norm(const LlamaConfig& config) {
-  return RmsNorm(
-      RmsNormConfig{.size = config.hidden_size, .eps = config.norm_eps});
+nn::RmsNorm make_norm(const LlamaConfig& config) {
+  return nn::RmsNorm(
+      nn::RmsNormConfig{.size = config.hidden_size, .eps = config.norm_eps});
 }
 
 // Added to the scores, [B, 1, T, T]. Masked scores get a number so low that
@@ -63,19 +63,19 @@ class LlamaLayer : public torch::nn::Module {
  public:
   explicit LlamaLayer(const LlamaConfig& config) {
     attention_ = register_module(
-        "self_attn", std::make_shared<Attention>(
-                         AttentionConfig{.width = config.hidden_size,
-                                         .num_heads = config.num_heads,
-                                         .num_kv_heads = config.num_kv_heads,
-                                         .head_size = config.head_size,
-                                         .names = AttentionNames::kLlama,
-                                         .qkv_bias = Bias::kNo,
-                                         .proj_bias = Bias::kNo}));
-    mlp_ = register_module("mlp", std::make_shared<Mlp>(MlpConfig{
+        "self_attn", std::make_shared<nn::Attention>(nn::AttentionConfig{
+                         .width = config.hidden_size,
+                         .num_heads = config.num_heads,
+                         .num_kv_heads = config.num_kv_heads,
+                         .head_size = config.head_size,
+                         .names = nn::AttentionNames::kLlama,
+                         .qkv_bias = nn::Bias::kNo,
+                         .proj_bias = nn::Bias::kNo}));
+    mlp_ = register_module("mlp", std::make_shared<nn::Mlp>(nn::MlpConfig{
                                       .width = config.hidden_size,
                                       .hidden = config.mlp_size,
-                                      .activation = Activation::kSwiGlu,
-                                      .bias = Bias::kNo,
+                                      .activation = nn::Activation::kSwiGlu,
+                                      .bias = nn::Bias::kNo,
                                       .names = {.first = "gate_proj",
                                                 .last = "down_proj",
                                                 .up = "up_proj"}}));
@@ -83,22 +83,22 @@ class LlamaLayer : public torch::nn::Module {
     mlp_norm_ = register_module("post_attention_layernorm", make_norm(config));
   }
 
-  Tensor forward(const Tensor& x, const AttentionInput& input) {
+  Tensor forward(const Tensor& x, const nn::AttentionInput& input) {
     const Tensor y = x + attention_->forward(input_norm_->forward(x), input);
     return y + mlp_->forward(mlp_norm_->forward(y));
   }
 
  private:
-  std::shared_ptr<Attention> attention_;
-  std::shared_ptr<Mlp> mlp_;
-  RmsNorm input_norm_{nullptr};
-  RmsNorm mlp_norm_{nullptr};
+  std::shared_ptr<nn::Attention> attention_;
+  std::shared_ptr<nn::Mlp> mlp_;
+  nn::RmsNorm input_norm_{nullptr};
+  nn::RmsNorm mlp_norm_{nullptr};
 };
 
 Llama::Llama(const LlamaConfig& config) : config_(config) {
-  const UninitialisedWeights weights_come_later;
+  const nn::UninitialisedWeights weights_come_later;
   embed_tokens_ = register_module(
-      "embed_tokens", Embedding(config.vocab_size, config.hidden_size));
+      "embed_tokens", nn::Embedding(config.vocab_size, config.hidden_size));
   // Only a prefix of names.
   const auto layers =
       register_module("layers", std::make_shared<torch::nn::Module>());
@@ -110,7 +110,7 @@ Llama::Llama(const LlamaConfig& config) : config_(config) {
 }
 
 // The table grows by doubling, so that it is made a few times only.
-const RopeTable& Llama::rope_of(const Tensor& hidden) {
+const kernels::RopeTable& Llama::rope_of(const Tensor& hidden) {
   constexpr int64_t kFewest = 128;
   const int64_t count = hidden.size(1);
   if (rope_.cos.defined() && rope_.cos.size(0) >= count &&
@@ -122,19 +122,20 @@ const RopeTable& Llama::rope_of(const Tensor& hidden) {
   const c10::InferenceMode with_gradients(false);
   int64_t positions = kFewest;
   while (positions < count) positions *= 2;
-  rope_ =
-      moved_to(sequence_rope_table(rope_frequencies(config_), positions),
-               at::TensorOptions(hidden.device()).dtype(hidden.scalar_type()));
+  rope_ = kernels::moved_to(
+      nn::sequence_rope_table(rope_frequencies(config_), positions),
+      at::TensorOptions(hidden.device()).dtype(hidden.scalar_type()));
   return rope_;
 }
 
 Tensor Llama::forward(const Tensor& ids, const Tensor& mask) {
   Tensor hidden = embed_tokens_->forward(ids);
-  const RopeTable rope = slice_positions(rope_of(hidden), 0, ids.size(1));
-  AttentionInput input{.rope = &rope, .is_causal = !mask.defined()};
+  const kernels::RopeTable rope =
+      kernels::slice_positions(rope_of(hidden), 0, ids.size(1));
+  nn::AttentionInput input{.rope = &rope, .is_causal = !mask.defined()};
   if (mask.defined()) input.mask = make_causal_mask(mask, hidden.options());
   for (const auto& layer : layers_) hidden = layer->forward(hidden, input);
   return norm_->forward(hidden);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::llama

@@ -13,7 +13,7 @@
 #include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::llama {
 
 class LlamaLayer;
 
@@ -34,13 +34,13 @@ class Llama : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& ids, const at::Tensor& mask = {});
 
  private:
-  const RopeTable& rope_of(const at::Tensor& hidden);
+  const kernels::RopeTable& rope_of(const at::Tensor& hidden);
 
   LlamaConfig config_;
-  Embedding embed_tokens_{nullptr};
+  nn::Embedding embed_tokens_{nullptr};
   std::vector<std::shared_ptr<LlamaLayer>> layers_;
-  RmsNorm norm_{nullptr};
-  RopeTable rope_;  // Grows to the longest text.
+  nn::RmsNorm norm_{nullptr};
+  kernels::RopeTable rope_;  // Grows to the longest text.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::llama

@@ -8,7 +8,7 @@
 #include "lockstep/base/utf8.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::llama {
 namespace {
 
 using Json = nlohmann::json;
@@ -25,7 +25,8 @@ const Json& part(const Json& object, const char* key) {
 }
 
 std::string text_of(const Json& value) {
-  return as_utf8(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return base::as_utf8(
+      value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 int64_t size_of(const Json& object, const char* key,
@@ -145,12 +146,12 @@ LlamaConfig parse_llama_config(std::string_view json) {
   try {
     return parse(Json::parse(json));
   } catch (const Json::exception& error) {
-    throw FormatError(as_utf8(error.what()));
+    throw FormatError(base::as_utf8(error.what()));
   }
 }
 
 LlamaConfig read_llama_config(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
+  const std::string text = base::read_file(path);
   try {
     return parse_llama_config(text);
   } catch (const FormatError& error) {
@@ -174,4 +175,4 @@ std::string describe(const LlamaConfig& config) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::llama

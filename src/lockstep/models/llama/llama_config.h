@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::llama {
 
 // Longer contexts by lower rope frequencies, as in LLaMA 3.1: pairs that rotate
 // less than low_factor times within the old context rotate `factor` times
@@ -48,4 +48,4 @@ LlamaConfig parse_llama_config(std::string_view json);
 // All that the result depends on, in one line.
 std::string describe(const LlamaConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::llama

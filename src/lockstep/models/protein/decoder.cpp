@@ -8,7 +8,7 @@
 #include "lockstep/nn/init.h"
 #include "lockstep/nn/norm.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 namespace {
 
 constexpr int64_t kNumStoredPositions = 1000;
@@ -56,18 +56,19 @@ class FragmentDecoder::Layers : public torch::nn::Module {
   explicit Layers(const FragmentDecoderConfig& config) {
     layers_ = register_module("layers", torch::nn::ModuleList());
     for (int64_t i = 0; i < config.depth; ++i) {
-      layers_->push_back(std::make_shared<DecoderLayer>(
-          DecoderLayerConfig{.width = config.width,
-                             .num_heads = config.num_heads,
-                             .feed_forward = kFeedForwardRatio * config.width,
-                             .dropout = config.dropout}));
+      layers_->push_back(
+          std::make_shared<nn::DecoderLayer>(nn::DecoderLayerConfig{
+              .width = config.width,
+              .num_heads = config.num_heads,
+              .feed_forward = kFeedForwardRatio * config.width,
+              .dropout = config.dropout}));
     }
   }
 
   at::Tensor forward(at::Tensor x, const at::Tensor& residues,
                      const DecoderMasks& masks) {
     for (const auto& layer : *layers_) {
-      x = layer->as<DecoderLayer>()->forward(
+      x = layer->as<nn::DecoderLayer>()->forward(
           x, residues, {.self = masks.is_fragment, .cross = masks.is_residue});
     }
     return x;
@@ -82,9 +83,9 @@ class FragmentDecoder::Head : public torch::nn::Module {
  public:
   Head(const FragmentDecoderConfig& config, int64_t num_outputs)
       : dropout_(config.dropout) {
-    norm_ = register_module("0", LayerNorm(config.width));
-    first_ = register_module("1", Linear(config.width, config.width));
-    last_ = register_module("4", Linear(config.width, num_outputs));
+    norm_ = register_module("0", nn::LayerNorm(config.width));
+    first_ = register_module("1", nn::Linear(config.width, config.width));
+    last_ = register_module("4", nn::Linear(config.width, num_outputs));
   }
 
   at::Tensor forward(const at::Tensor& x) {
@@ -95,27 +96,27 @@ class FragmentDecoder::Head : public torch::nn::Module {
 
  private:
   double dropout_;
-  LayerNorm norm_{nullptr};
-  Linear first_{nullptr};
-  Linear last_{nullptr};
+  nn::LayerNorm norm_{nullptr};
+  nn::Linear first_{nullptr};
+  nn::Linear last_{nullptr};
 };
 
 FragmentDecoder::FragmentDecoder(const FragmentDecoderConfig& config)
     : config_(config) {
   embedding_ = register_module("fragment_embedding",
-                               Embedding(config.vocabulary, config.width));
+                               nn::Embedding(config.vocabulary, config.width));
   torch::nn::init::normal_(embedding_->weight, 0, 0.02);
   positions_ =
       register_module("pos_encoder", std::make_shared<Positions>(config.width));
   layers_ =
       register_module("transformer_layers", std::make_shared<Layers>(config));
   encoder_proj_ =
-      register_module("encoder_proj", Linear(config.width, config.width));
+      register_module("encoder_proj", nn::Linear(config.width, config.width));
   type_head_ = register_module(
       "type_head", std::make_shared<Head>(config, config.vocabulary));
   torsion_head_ = register_module(
       "torsion_head", std::make_shared<Head>(config, config.num_torsion_bins));
-  reset_linear_layers(*this);
+  nn::reset_linear_layers(*this);
 }
 
 FragmentLogits FragmentDecoder::forward(const at::Tensor& fragments,
@@ -134,4 +135,4 @@ FragmentLogits FragmentDecoder::forward(const at::Tensor& fragments,
           .torsions = torsion_head_->forward(x)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -15,7 +15,7 @@
 #include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 
 struct FragmentDecoderConfig {
   int64_t width = 256;
@@ -51,12 +51,12 @@ class FragmentDecoder : public torch::nn::Module {
   class Head;
 
   FragmentDecoderConfig config_;
-  Embedding embedding_{nullptr};
+  nn::Embedding embedding_{nullptr};
   std::shared_ptr<Positions> positions_;
   std::shared_ptr<Layers> layers_;
-  Linear encoder_proj_{nullptr};
+  nn::Linear encoder_proj_{nullptr};
   std::shared_ptr<Head> type_head_;
   std::shared_ptr<Head> torsion_head_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

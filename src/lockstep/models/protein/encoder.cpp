@@ -5,7 +5,7 @@
 #include "lockstep/nn/linear.h"
 #include "lockstep/nn/norm.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 namespace {
 
 constexpr int64_t kNumAngleParts = 6;
@@ -20,9 +20,9 @@ class Perceptron : public torch::nn::Module {
  public:
   Perceptron(int64_t inputs, int64_t width, double dropout)
       : dropout_(dropout) {
-    first = register_module("0", Linear(inputs, width));
-    norm_ = register_module("1", LayerNorm(width));
-    last = register_module("4", Linear(width, width));
+    first = register_module("0", nn::Linear(inputs, width));
+    norm_ = register_module("1", nn::LayerNorm(width));
+    last = register_module("4", nn::Linear(width, width));
   }
 
   // What is between the linear layers.
@@ -32,12 +32,12 @@ class Perceptron : public torch::nn::Module {
     return y;
   }
 
-  Linear first{nullptr};
-  Linear last{nullptr};
+  nn::Linear first{nullptr};
+  nn::Linear last{nullptr};
 
  private:
   double dropout_;
-  LayerNorm norm_{nullptr};
+  nn::LayerNorm norm_{nullptr};
 };
 
 }  // namespace
@@ -45,7 +45,7 @@ class Perceptron : public torch::nn::Module {
 class BackboneEncoder::AngleEncoder : public torch::nn::Module {
  public:
   AngleEncoder() {
-    proj_ = register_module("proj", Linear(kNumAngleParts, kAngleWidth));
+    proj_ = register_module("proj", nn::Linear(kNumAngleParts, kAngleWidth));
   }
 
   at::Tensor forward(const at::Tensor& angles) {
@@ -53,7 +53,7 @@ class BackboneEncoder::AngleEncoder : public torch::nn::Module {
   }
 
  private:
-  Linear proj_{nullptr};
+  nn::Linear proj_{nullptr};
 };
 
 class BackboneEncoder::DistanceEncoder : public torch::nn::Module {
@@ -116,7 +116,7 @@ class BackboneEncoder::GraphLayer : public torch::nn::Module {
         sum_incoming(messages_->activate(inner.view({-1, width})), graph);
     const at::Tensor num_incoming =
         graph.offsets.slice(0, 0, graph.num_nodes() + 1).diff().unsqueeze(1);
-    const Linear& last = messages_->last;
+    const nn::Linear& last = messages_->last;
     return (at::linear(sums, last->weight) + num_incoming * last->bias)
         .view(nodes.sizes());
   }
@@ -131,12 +131,13 @@ BackboneEncoder::BackboneEncoder(const BackboneEncoderConfig& config)
       register_module("dihedral_encoder", std::make_shared<AngleEncoder>());
   distances_ =
       register_module("rbf_encoder", std::make_shared<DistanceEncoder>());
-  node_proj_ = register_module("node_proj", Linear(kAngleWidth, config.width));
+  node_proj_ =
+      register_module("node_proj", nn::Linear(kAngleWidth, config.width));
   layers_ = register_module("gnn_layers", torch::nn::ModuleList());
   norms_ = register_module("layer_norms", torch::nn::ModuleList());
   for (int64_t i = 0; i < config.depth; ++i) {
     layers_->push_back(std::make_shared<GraphLayer>(config));
-    norms_->push_back(LayerNorm(config.width));
+    norms_->push_back(nn::LayerNorm(config.width));
   }
 }
 
@@ -151,9 +152,9 @@ at::Tensor BackboneEncoder::forward(const at::Tensor& coords,
   for (size_t i = 0; i < layers_->size(); ++i) {
     const at::Tensor more =
         layers_->ptr<GraphLayer>(i)->forward(nodes, edges, graph);
-    nodes = norms_->ptr<LayerNormImpl>(i)->forward(more + nodes);
+    nodes = norms_->ptr<nn::LayerNormImpl>(i)->forward(more + nodes);
   }
   return nodes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -13,7 +13,7 @@
 #include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 
 struct BackboneEncoderConfig {
   int64_t width = 256;
@@ -38,9 +38,9 @@ class BackboneEncoder : public torch::nn::Module {
   BackboneEncoderConfig config_;
   std::shared_ptr<AngleEncoder> angles_;
   std::shared_ptr<DistanceEncoder> distances_;
-  Linear node_proj_{nullptr};
+  nn::Linear node_proj_{nullptr};
   torch::nn::ModuleList layers_{nullptr};
   torch::nn::ModuleList norms_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::protein {
 namespace {
 
 constexpr int kAtomN = 0;
@@ -191,4 +191,4 @@ at::Tensor sum_incoming(const at::Tensor& values, const ProteinGraph& graph) {
   return SumIncoming::apply(values, graph);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -10,7 +10,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 
 // Sine of phi, psi, omega, then their cosines: [B, L, 6]. An angle that lacks a
 // neighbour in the chain is 0. coords [B, L, 4, 3] holds N, CA, C, O; lengths
@@ -44,4 +44,4 @@ ProteinGraph nearest_residues(const at::Tensor& coords,
 // edges, added in the order of edges. Has a gradient.
 at::Tensor sum_incoming(const at::Tensor& values, const ProteinGraph& graph);
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

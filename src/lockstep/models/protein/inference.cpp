@@ -6,7 +6,7 @@
 
 #include "lockstep/models/protein/vocabulary.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 
 FragmentGuess guess_fragments(ProteinModel& model, const ProteinInput& input,
                               int64_t num_iterations) {
@@ -51,4 +51,4 @@ FragmentGuess guess_fragments(ProteinModel& model, const ProteinInput& input,
   return guess;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -6,7 +6,7 @@
 #include "lockstep/models/protein/model.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 
 // What has no meaning in padding is 0 there, torsions -1.
 struct FragmentGuess {
@@ -24,4 +24,4 @@ struct FragmentGuess {
 FragmentGuess guess_fragments(ProteinModel& model, const ProteinInput& input,
                               int64_t num_iterations);
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

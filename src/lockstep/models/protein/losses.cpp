@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace lockstep {
+namespace lockstep::protein {
 namespace {
 
 constexpr int64_t kNotScored = -1;
@@ -41,4 +41,4 @@ ProteinHits protein_hits(const FragmentLogits& logits,
           .near_torsions = (off.le(kNearTorsionBins) & is_scored).sum(1)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -6,7 +6,7 @@
 #include "lockstep/models/protein/decoder.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 
 // A torsion that many bins off is near.
 constexpr int64_t kNearTorsionBins = 2;
@@ -36,4 +36,4 @@ struct ProteinHits {
 ProteinHits protein_hits(const FragmentLogits& logits,
                          const ProteinTargets& targets);
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

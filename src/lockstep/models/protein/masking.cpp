@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::protein {
 namespace {
 
 constexpr int64_t kNumBlocks = 3;
@@ -46,4 +46,4 @@ at::Tensor draw_hidden(const at::Tensor& is_fragment,
              : hide_at_random(is_fragment, config.ratio, random);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

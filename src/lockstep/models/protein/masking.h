@@ -7,7 +7,7 @@
 #include "lockstep/random.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 
 struct MaskingConfig {
   // "random": a part of the fragments, at least one. "block": three runs of
@@ -22,4 +22,4 @@ struct MaskingConfig {
 at::Tensor draw_hidden(const at::Tensor& is_fragment,
                        const MaskingConfig& config, SampleRandom& random);
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

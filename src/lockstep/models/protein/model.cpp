@@ -7,7 +7,7 @@
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 
 void check_protein_config(const ProteinConfig& config) {
   if (config.width % config.num_heads != 0) {
@@ -71,4 +71,4 @@ FragmentLogits ProteinModel::decode(const ProteinInput& input,
   return decoder_->forward(input.fragments, residues, masks);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -11,7 +11,7 @@
 #include "lockstep/models/protein/encoder.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 
 struct ProteinConfig {
   int64_t width = 256;
@@ -52,4 +52,4 @@ class ProteinModel : public torch::nn::Module {
   std::shared_ptr<FragmentDecoder> decoder_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 namespace {
 
 constexpr double kPi = std::numbers::pi;
@@ -75,4 +75,4 @@ double bin_angle(int64_t bin) {
   return -kPi + (static_cast<double>(bin) + 0.5) * kBinWidth;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::protein {
 
 using Point3 = std::array<double, 3>;
 
@@ -34,4 +34,4 @@ int64_t torsion_bin(double angle);
 // The middle of a bin, in radians.
 double bin_angle(int64_t bin);
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::protein {
 namespace {
 
 constexpr std::array<std::string_view, kNumFragments> kNames = {
@@ -85,4 +85,4 @@ std::string_view chi1_atom(std::string_view residue) {
   return type == nullptr ? std::string_view() : type->chi1;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::protein {
 
 constexpr int64_t kPadFragment = 0;
 constexpr int64_t kMaskFragment = 1;
@@ -32,4 +32,4 @@ std::span<const int64_t> fragments_of(std::string_view residue);
 // has no chi1.
 std::string_view chi1_atom(std::string_view residue);
 
-}  // namespace lockstep
+}  // namespace lockstep::protein

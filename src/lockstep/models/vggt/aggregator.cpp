@@ -5,7 +5,7 @@
 #include "lockstep/nn/rope_tables.h"
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 namespace {
 
 // ImageNet's, in the precision that weights were trained with.
@@ -34,9 +34,9 @@ at::Tensor of_images(const at::Tensor& token, int64_t batch,
 VggtAggregator::VggtAggregator(const VggtConfig& config) : config_(config) {
   const int64_t width = config.width;
   camera_token_ =
-      register_parameter("camera_token", new_weight({1, 2, 1, width}));
+      register_parameter("camera_token", nn::new_weight({1, 2, 1, width}));
   register_token_ = register_parameter(
-      "register_token", new_weight({1, 2, config.num_registers, width}));
+      "register_token", nn::new_weight({1, 2, config.num_registers, width}));
   patch_embed_ =
       register_module("patch_embed", std::make_shared<VggtVit>(config));
   const VggtBlockConfig block{
@@ -70,23 +70,24 @@ at::ScalarType VggtAggregator::wide_type() const {
   return at::promote_types(camera_token_.scalar_type(), at::kFloat);
 }
 
-const RopeTable& VggtAggregator::rope_of(const GridSize& grid) {
+const kernels::RopeTable& VggtAggregator::rope_of(const GridSize& grid) {
   return ropes_.get(
       {.size = grid, .dtype = wide_type(), .device = camera_token_.device()},
       [&] {
-        return grid_rope_table({.rows = grid.height,
-                                .columns = grid.width,
-                                .head_size = config_.width / config_.num_heads,
-                                .num_context = num_special_tokens(config_),
-                                .first_position = 1,
-                                .theta = config_.rope_frequency,
-                                .pairs = RopePairs::kAxialHalves});
+        return nn::grid_rope_table(
+            {.rows = grid.height,
+             .columns = grid.width,
+             .head_size = config_.width / config_.num_heads,
+             .num_context = num_special_tokens(config_),
+             .first_position = 1,
+             .theta = config_.rope_frequency,
+             .pairs = kernels::RopePairs::kAxialHalves});
       });
 }
 
 std::map<int64_t, VggtLayer> VggtAggregator::forward(
     const at::Tensor& images, const std::set<int64_t>& wanted) {
-  const RopeTable& rope =
+  const kernels::RopeTable& rope =
       rope_of({images.size(3) / config_.patch, images.size(4) / config_.patch});
   at::Tensor tokens = first_tokens(images);
   const int64_t num_tokens = tokens.size(1);
@@ -108,4 +109,4 @@ std::map<int64_t, VggtLayer> VggtAggregator::forward(
   return layers;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

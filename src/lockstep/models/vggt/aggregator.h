@@ -16,7 +16,7 @@
 #include "lockstep/models/vggt/vit.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 
 // Tokens [B, S, P, width] after the two blocks of a layer: the camera's, the
 // registers, the patches. Heads see both, concatenated.
@@ -49,7 +49,7 @@ class VggtAggregator : public torch::nn::Module {
   }
 
   at::Tensor first_tokens(const at::Tensor& images);
-  const RopeTable& rope_of(const GridSize& grid);
+  const kernels::RopeTable& rope_of(const GridSize& grid);
   at::ScalarType wide_type() const;
 
   VggtConfig config_;
@@ -58,8 +58,8 @@ class VggtAggregator : public torch::nn::Module {
   std::shared_ptr<VggtVit> patch_embed_;
   std::vector<std::shared_ptr<VggtBlock>> frame_blocks_;
   std::vector<std::shared_ptr<VggtBlock>> global_blocks_;
-  TablePerSize<RopeTable> ropes_;
+  TablePerSize<kernels::RopeTable> ropes_;
   TablePerSize<Colours> colours_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

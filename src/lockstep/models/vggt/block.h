@@ -13,7 +13,7 @@
 #include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 
 struct VggtBlockConfig {
   int64_t width = 1024;
@@ -29,15 +29,16 @@ class VggtBlock : public torch::nn::Module {
  public:
   explicit VggtBlock(const VggtBlockConfig& config);
 
-  at::Tensor forward(const at::Tensor& tokens, const RopeTable* rope = nullptr);
+  at::Tensor forward(const at::Tensor& tokens,
+                     const kernels::RopeTable* rope = nullptr);
 
  private:
   class LayerScale;
-  LayerNorm norm1_{nullptr};
-  std::shared_ptr<Attention> attn_;
+  nn::LayerNorm norm1_{nullptr};
+  std::shared_ptr<nn::Attention> attn_;
   std::shared_ptr<LayerScale> ls1_;
-  LayerNorm norm2_{nullptr};
-  std::shared_ptr<Mlp> mlp_;
+  nn::LayerNorm norm2_{nullptr};
+  std::shared_ptr<nn::Mlp> mlp_;
   std::shared_ptr<LayerScale> ls2_;
 };
 
@@ -46,4 +47,4 @@ std::vector<std::shared_ptr<VggtBlock>> register_blocks(
     torch::nn::Module& module, const std::string& name, int64_t count,
     const VggtBlockConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

@@ -4,7 +4,7 @@
 
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 namespace {
 
 constexpr int64_t kPoseSize = 9;
@@ -15,21 +15,21 @@ constexpr double kPlainNormEps = 1e-6;
 
 VggtCameraHead::VggtCameraHead(const VggtConfig& config) : config_(config) {
   const int64_t width = 2 * config.width;
-  empty_pose_tokens_ =
-      register_parameter("empty_pose_tokens", new_weight({1, 1, kPoseSize}));
+  empty_pose_tokens_ = register_parameter("empty_pose_tokens",
+                                          nn::new_weight({1, 1, kPoseSize}));
   trunk_ = register_blocks(*this, "trunk", config.camera_depth,
                            {.width = width, .num_heads = config.num_heads});
-  token_norm_ = register_module("token_norm", LayerNorm(width));
-  trunk_norm_ = register_module("trunk_norm", LayerNorm(width));
-  embed_pose_ = register_module("embed_pose", Linear(kPoseSize, width));
+  token_norm_ = register_module("token_norm", nn::LayerNorm(width));
+  trunk_norm_ = register_module("trunk_norm", nn::LayerNorm(width));
+  embed_pose_ = register_module("embed_pose", nn::Linear(kPoseSize, width));
   // Checkpoints number it after its activation.
   modulation_ = register_module("poseLN_modulation",
                                 std::make_shared<torch::nn::Module>())
-                    ->register_module("1", Linear(width, 3 * width));
+                    ->register_module("1", nn::Linear(width, 3 * width));
   pose_branch_ = register_module(
       "pose_branch",
-      std::make_shared<Mlp>(
-          MlpConfig{.width = width, .hidden = width / 2, .out = kPoseSize}));
+      std::make_shared<nn::Mlp>(nn::MlpConfig{
+          .width = width, .hidden = width / 2, .out = kPoseSize}));
 }
 
 at::Tensor VggtCameraHead::correction(const at::Tensor& tokens,
@@ -63,4 +63,4 @@ at::Tensor VggtCameraHead::forward(const at::Tensor& tokens) {
       2);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

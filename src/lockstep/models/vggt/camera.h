@@ -10,7 +10,7 @@
 #include "lockstep/models/vggt/config.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 
 class VggtCameraHead : public torch::nn::Module {
  public:
@@ -28,11 +28,11 @@ class VggtCameraHead : public torch::nn::Module {
   VggtConfig config_;
   at::Tensor empty_pose_tokens_;
   std::vector<std::shared_ptr<VggtBlock>> trunk_;
-  LayerNorm token_norm_{nullptr};
-  LayerNorm trunk_norm_{nullptr};
-  Linear embed_pose_{nullptr};
-  Linear modulation_{nullptr};
-  std::shared_ptr<Mlp> pose_branch_;
+  nn::LayerNorm token_norm_{nullptr};
+  nn::LayerNorm trunk_norm_{nullptr};
+  nn::Linear embed_pose_{nullptr};
+  nn::Linear modulation_{nullptr};
+  std::shared_ptr<nn::Mlp> pose_branch_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

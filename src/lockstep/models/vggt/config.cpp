@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 namespace {
 
 VggtConfig tiny_vggt() {
@@ -72,4 +72,4 @@ int64_t num_special_tokens(const VggtConfig& config) {
   return 1 + config.num_registers;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::vggt {
 
 struct VggtConfig {
   // Side of the images that position embeddings were learnt for. Others work
@@ -37,4 +37,4 @@ void check_vggt_config(const VggtConfig& config);
 // Tokens of an image before its patches: the camera's and the registers.
 int64_t num_special_tokens(const VggtConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

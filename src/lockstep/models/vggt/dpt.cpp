@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::vggt {
 namespace {
 
 constexpr int64_t kImagesAtOnce = 8;
 
-ConvConfig conv3x3(int64_t in, int64_t out) {
+nn::ConvConfig conv3x3(int64_t in, int64_t out) {
   return {.in = in, .out = out, .kernel = 3, .padding = 1};
 }
 
@@ -23,9 +23,9 @@ GridSize size_of(const at::Tensor& maps) {
   return {maps.size(2), maps.size(3)};
 }
 
-Conv2d add_conv(torch::nn::Module& module, const std::string& name,
-                const ConvConfig& config) {
-  return module.register_module(name, Conv2d(config));
+nn::Conv2d add_conv(torch::nn::Module& module, const std::string& name,
+                    const nn::ConvConfig& config) {
+  return module.register_module(name, nn::Conv2d(config));
 }
 
 std::shared_ptr<torch::nn::Module> add_group(torch::nn::Module& module,
@@ -49,8 +49,8 @@ class VggtDptHead::ResidualUnit : public torch::nn::Module {
   }
 
  private:
-  Conv2d conv1_;
-  Conv2d conv2_;
+  nn::Conv2d conv1_;
+  nn::Conv2d conv2_;
 };
 
 class VggtDptHead::FusionBlock : public torch::nn::Module {
@@ -78,14 +78,14 @@ class VggtDptHead::FusionBlock : public torch::nn::Module {
   }
 
  private:
-  Conv2d out_conv_{nullptr};
+  nn::Conv2d out_conv_{nullptr};
   std::shared_ptr<ResidualUnit> unit1_;
   std::shared_ptr<ResidualUnit> unit2_;
 };
 
 VggtDptHead::VggtDptHead(const VggtConfig& config, DptValues kind)
     : config_(config), kind_(kind) {
-  norm_ = register_module("norm", LayerNorm(2 * config.width));
+  norm_ = register_module("norm", nn::LayerNorm(2 * config.width));
   const auto projects = add_group(*this, "projects");
   for (size_t i = 0; i < projects_.size(); ++i) {
     projects_[i] =
@@ -95,10 +95,10 @@ VggtDptHead::VggtDptHead(const VggtConfig& config, DptValues kind)
   const auto resize = add_group(*this, "resize_layers");
   const auto& outs = config.dpt_outs;
   enlarge4_ = resize->register_module(
-      "0", ConvTranspose2d(ConvConfig{
+      "0", nn::ConvTranspose2d(nn::ConvConfig{
                .in = outs[0], .out = outs[0], .kernel = 4, .stride = 4}));
   enlarge2_ = resize->register_module(
-      "1", ConvTranspose2d(ConvConfig{
+      "1", nn::ConvTranspose2d(nn::ConvConfig{
                .in = outs[1], .out = outs[1], .kernel = 2, .stride = 2}));
   halve_ = add_conv(
       *resize, "3",
@@ -110,8 +110,8 @@ void VggtDptHead::register_scratch() {
   const int64_t features = config_.dpt_features;
   const auto scratch = add_group(*this, "scratch");
   for (size_t i = 0; i < narrow_.size(); ++i) {
-    ConvConfig conv = conv3x3(config_.dpt_outs[i], features);
-    conv.bias = Bias::kNo;
+    nn::ConvConfig conv = conv3x3(config_.dpt_outs[i], features);
+    conv.bias = nn::Bias::kNo;
     narrow_[i] =
         add_conv(*scratch, "layer" + std::to_string(i + 1) + "_rn", conv);
   }
@@ -214,4 +214,4 @@ DptMaps VggtDptHead::forward(const std::array<VggtLayer, 4>& layers,
           .confidence = maps.select(4, -1).exp().add(1)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

@@ -16,7 +16,7 @@
 #include "lockstep/nn/norm.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 
 enum class DptValues {
   kPoints,  // 3 numbers, sign(y) * (exp(|y|) - 1)
@@ -53,18 +53,18 @@ class VggtDptHead : public torch::nn::Module {
 
   VggtConfig config_;
   DptValues kind_;
-  LayerNorm norm_{nullptr};
-  std::array<Conv2d, 4> projects_ = {nullptr, nullptr, nullptr, nullptr};
+  nn::LayerNorm norm_{nullptr};
+  std::array<nn::Conv2d, 4> projects_ = {nullptr, nullptr, nullptr, nullptr};
   // Four times and twice as large, as it is, half as large.
-  ConvTranspose2d enlarge4_{nullptr};
-  ConvTranspose2d enlarge2_{nullptr};
-  Conv2d halve_{nullptr};
-  std::array<Conv2d, 4> narrow_ = {nullptr, nullptr, nullptr, nullptr};
+  nn::ConvTranspose2d enlarge4_{nullptr};
+  nn::ConvTranspose2d enlarge2_{nullptr};
+  nn::Conv2d halve_{nullptr};
+  std::array<nn::Conv2d, 4> narrow_ = {nullptr, nullptr, nullptr, nullptr};
   std::array<std::shared_ptr<FusionBlock>, 4> fusion_;
-  Conv2d output1_{nullptr};
-  Conv2d output2_{nullptr};
-  Conv2d output3_{nullptr};
+  nn::Conv2d output1_{nullptr};
+  nn::Conv2d output2_{nullptr};
+  nn::Conv2d output3_{nullptr};
   TablePerSize<MapWaves> waves_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

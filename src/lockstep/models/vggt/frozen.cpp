@@ -4,7 +4,7 @@
 
 #include "lockstep/tensor/tf32.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 namespace {
 
 std::vector<at::Tensor> as_list(const VggtGeometry& geometry) {
@@ -50,8 +50,8 @@ FrozenVggt::FrozenVggt(std::shared_ptr<Vggt> model, const VggtWants& wants)
 
 VggtGeometry FrozenVggt::forward(const at::Tensor& images) {
   const at::NoGradGuard no_grad;
-  const Tf32Convolutions as_in_the_original;
+  const tensor::Tf32Convolutions as_in_the_original;
   return from_list(graphs_(images));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

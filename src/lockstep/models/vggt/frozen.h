@@ -7,7 +7,7 @@
 #include "lockstep/tensor/cuda_graph_cache.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 
 class FrozenVggt {
  public:
@@ -23,11 +23,11 @@ class FrozenVggt {
   VggtGeometry forward(const at::Tensor& images);
 
   const Vggt& model() const { return *model_; }
-  const CudaGraphCache& graphs() const { return graphs_; }
+  const tensor::CudaGraphCache& graphs() const { return graphs_; }
 
  private:
   std::shared_ptr<Vggt> model_;
-  CudaGraphCache graphs_;
+  tensor::CudaGraphCache graphs_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

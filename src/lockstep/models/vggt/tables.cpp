@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::vggt {
 namespace {
 
 constexpr double kWaveStrength = 0.1;
@@ -48,4 +48,4 @@ MapWaves moved_to(const MapWaves& waves, const at::TensorOptions& options) {
           .of_row = waves.of_row.to(options)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

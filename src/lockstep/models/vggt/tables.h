@@ -12,7 +12,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 
 struct GridSize {
   int64_t height = 0;
@@ -66,4 +66,4 @@ class TablePerSize {
   std::vector<std::pair<Key, std::unique_ptr<Table>>> tables_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

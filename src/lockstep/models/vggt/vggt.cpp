@@ -8,7 +8,7 @@
 #include "lockstep/nn/weights.h"
 #include "lockstep/tensor/autocast.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 namespace {
 
 const VggtConfig& checked(const VggtConfig& config) {
@@ -28,7 +28,7 @@ at::Tensor mean_token(const VggtLayer& layer) {
 }  // namespace
 
 Vggt::Vggt(const VggtConfig& config) : config_(checked(config)) {
-  const UninitialisedWeights weights_come_later;
+  const nn::UninitialisedWeights weights_come_later;
   aggregator_ =
       register_module("aggregator", std::make_shared<VggtAggregator>(config));
   camera_head_ =
@@ -59,7 +59,7 @@ void Vggt::check_images(const at::Tensor& images) const {
 
 VggtGeometry Vggt::forward(const at::Tensor& images, const VggtWants& wants) {
   check_images(images);
-  const Autocast off(images.device().type(), at::kFloat);
+  const tensor::Autocast off(images.device().type(), at::kFloat);
   const int64_t last = config_.depth - 1;
   std::set<int64_t> wanted = {last - 1, last};
   if (wants.points || wants.depth) {
@@ -94,4 +94,4 @@ VggtGeometry Vggt::forward(const at::Tensor& images, const VggtWants& wants) {
   return out;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

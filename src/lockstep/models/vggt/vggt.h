@@ -15,7 +15,7 @@
 #include "lockstep/models/vggt/dpt.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 
 // What is not wanted is not computed.
 struct VggtWants {
@@ -60,4 +60,4 @@ class Vggt : public torch::nn::Module {
   std::shared_ptr<VggtDptHead> depth_head_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

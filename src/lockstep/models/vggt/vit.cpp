@@ -5,7 +5,7 @@
 #include "lockstep/nn/conv.h"
 #include "lockstep/nn/weights.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 namespace {
 
 constexpr double kNormEps = 1e-6;
@@ -15,11 +15,11 @@ constexpr double kNormEps = 1e-6;
 class VggtVit::PatchEmbed : public torch::nn::Module {
  public:
   explicit PatchEmbed(const VggtConfig& config)
-      : proj_(register_module("proj",
-                              Conv2d(ConvConfig{.in = 3,
-                                                .out = config.width,
-                                                .kernel = config.patch,
-                                                .stride = config.patch}))) {}
+      : proj_(register_module(
+            "proj", nn::Conv2d(nn::ConvConfig{.in = 3,
+                                              .out = config.width,
+                                              .kernel = config.patch,
+                                              .stride = config.patch}))) {}
 
   // [F, width, height, width of the grid]
   at::Tensor forward(const at::Tensor& images) {
@@ -27,25 +27,25 @@ class VggtVit::PatchEmbed : public torch::nn::Module {
   }
 
  private:
-  Conv2d proj_;
+  nn::Conv2d proj_;
 };
 
 VggtVit::VggtVit(const VggtConfig& config) : config_(config) {
   const int64_t width = config.width;
   const int64_t side = config.image_size / config.patch;
-  cls_token_ = register_parameter("cls_token", new_weight({1, 1, width}));
-  pos_embed_ =
-      register_parameter("pos_embed", new_weight({1, 1 + side * side, width}));
+  cls_token_ = register_parameter("cls_token", nn::new_weight({1, 1, width}));
+  pos_embed_ = register_parameter("pos_embed",
+                                  nn::new_weight({1, 1 + side * side, width}));
   register_tokens_ = register_parameter(
-      "register_tokens", new_weight({1, config.num_registers, width}));
+      "register_tokens", nn::new_weight({1, config.num_registers, width}));
   // For training with masks; in checkpoints, but not used here.
-  register_parameter("mask_token", new_weight({1, width}));
+  register_parameter("mask_token", nn::new_weight({1, width}));
   patch_embed_ =
       register_module("patch_embed", std::make_shared<PatchEmbed>(config));
   blocks_ = register_blocks(
       *this, "blocks", config.vit_depth,
       {.width = width, .num_heads = config.num_heads, .norm_eps = kNormEps});
-  norm_ = register_module("norm", LayerNorm(width, kNormEps));
+  norm_ = register_module("norm", nn::LayerNorm(width, kNormEps));
 }
 
 at::Tensor VggtVit::positions_of(const GridSize& grid) const {
@@ -81,10 +81,10 @@ at::Tensor VggtVit::forward(const at::Tensor& images) {
                for_all(register_tokens_).to(wide), patches},
               1);
   for (const auto& block : blocks_) x = block->forward(x);
-  const TokenNorm& norm = norm_->norm();
+  const kernels::TokenNorm& norm = norm_->norm();
   return at::layer_norm(x, norm.weight.sizes(), norm.weight.to(wide),
                         norm.bias.to(wide), norm.eps)
       .slice(1, 1 + config_.num_registers);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

@@ -12,7 +12,7 @@
 #include "lockstep/models/vggt/tables.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::vggt {
 
 class VggtVit : public torch::nn::Module {
  public:
@@ -34,7 +34,7 @@ class VggtVit : public torch::nn::Module {
   at::Tensor register_tokens_;
   std::shared_ptr<PatchEmbed> patch_embed_;
   std::vector<std::shared_ptr<VggtBlock>> blocks_;
-  LayerNorm norm_{nullptr};
+  nn::LayerNorm norm_{nullptr};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::vggt

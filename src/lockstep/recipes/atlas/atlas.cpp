@@ -9,10 +9,10 @@
 #include "lockstep/error.h"
 #include "lockstep/recipes/atlas/atlas_task.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
-constexpr size_t kGripper = kActionSize - 1;
+constexpr size_t kGripper = formats::kActionSize - 1;
 
 bool is_generated(const std::string& data_dir) {
   return data_dir.starts_with("builtin:");
@@ -30,9 +30,9 @@ bool is_generated(const std::string& data_dir) {
       settings.file.hf_dataset_name, settings.frames.data_dir));
 }
 
-FrameSources open_frame_sources(const AtlasSettings& settings) {
+episodes::FrameSources open_frame_sources(const AtlasSettings& settings) {
   try {
-    return open_frames(settings.frames);
+    return episodes::open_frames(settings.frames);
   } catch (const ConfigError& error) {
     if (!settings.file.use_huggingface ||
         is_generated(settings.frames.data_dir)) {
@@ -43,7 +43,8 @@ FrameSources open_frame_sources(const AtlasSettings& settings) {
 }
 
 // "auto" becomes the range of the data.
-std::string gripper_range(const std::string& asked, const FrameSource& source) {
+std::string gripper_range(const std::string& asked,
+                          const episodes::FrameSource& source) {
   if (asked != "auto") return asked;
   for (int64_t i = 0; i < source.num_episodes(); ++i) {
     for (int64_t frame = 0; frame < source.num_frames(i); ++frame) {
@@ -54,21 +55,22 @@ std::string gripper_range(const std::string& asked, const FrameSource& source) {
 }
 
 // Their construction must not change what the model is initialised with.
-std::shared_ptr<Encoders> open_encoders(const EncoderSettings& settings) {
+std::shared_ptr<atlas::Encoders> open_encoders(
+    const atlas::EncoderSettings& settings) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const at::Tensor state = generator.get_state();
-  auto encoders = std::make_shared<Encoders>(settings);
+  auto encoders = std::make_shared<atlas::Encoders>(settings);
   generator.set_state(state);
   return encoders;
 }
 
 // With the validation data of `lockstep eval`.
-FrameSources open_eval_sources(AtlasSettings& settings) {
+episodes::FrameSources open_eval_sources(AtlasSettings& settings) {
   const bool is_train = settings.split == settings.frames.train_split;
   if (!is_train && settings.split != "val") {
     settings.frames.val_split = settings.split;
   }
-  FrameSources sources = open_frame_sources(settings);
+  episodes::FrameSources sources = open_frame_sources(settings);
   if (is_train) sources.validation = sources.train;
   return sources;
 }
@@ -92,7 +94,7 @@ std::unique_ptr<Task> AtlasRecipe::build(const Settings& settings,
                                          Purpose purpose) {
   AtlasSettings own = settings_;
   own.frames.data_dir = settings.common.data_path;
-  FrameSources sources;
+  episodes::FrameSources sources;
   // Before the large networks: what is wrong with the data shows at once.
   if (purpose == Purpose::kSample) {
     require_observation(own);
@@ -104,22 +106,22 @@ std::unique_ptr<Task> AtlasRecipe::build(const Settings& settings,
     settings_.gripper_range = own.gripper_range;
   }
   own.model.gripper = own.gripper_range == "minus_one_one"
-                          ? GripperRange::kMinusOneOne
-                          : GripperRange::kZeroOne;
+                          ? atlas::GripperRange::kMinusOneOne
+                          : atlas::GripperRange::kZeroOne;
   const auto encoders = open_encoders(own.encoders);
   own.model.geometry.token_size = encoders->token_size();
   own.model.fusion.language_size = encoders->language_size();
-  check_atlas_config(own.model);
+  atlas::check_atlas_config(own.model);
   return std::make_unique<AtlasTask>(own, encoders, sources, purpose);
 }
 
 bool AtlasRecipe::takes(const Arguments& arguments) const {
-  return is_for_prepare_program(arguments);
+  return episodes::is_for_prepare_program(arguments);
 }
 
 std::string AtlasRecipe::prepare(const Arguments& arguments,
                                  const Progress& /*progress*/) {
-  become_prepare_program(arguments);
+  episodes::become_prepare_program(arguments);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -13,7 +13,7 @@
 #include "lockstep/preparation.h"
 #include "lockstep/recipe.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 // Keys of the original's files that are accepted, and partly checked.
 struct AtlasFileSettings {
@@ -29,10 +29,10 @@ struct AtlasFileSettings {
 };
 
 struct AtlasSettings {
-  EncoderSettings encoders = {};
-  FrameConfig frames = {};
-  AtlasModelConfig model = {};
-  AtlasLossConfig loss = {};
+  atlas::EncoderSettings encoders = {};
+  episodes::FrameConfig frames = {};
+  atlas::AtlasModelConfig model = {};
+  atlas::AtlasLossConfig loss = {};
   AtlasFileSettings file = {};
   std::string gripper_range = "auto";
   bool cache_features = true;
@@ -74,4 +74,4 @@ class AtlasRecipe final : public Recipe, public Preparation {
   std::string log_name_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -8,7 +8,7 @@
 #include "lockstep/error.h"
 #include "lockstep/recipes/atlas/atlas.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,7 +38,7 @@ void set_atlas_defaults(TrainConfig& common) {
 // "train_20260301_091502.log"
 std::string log_name() {
   std::string name = "train_";
-  for (const char letter : local_timestamp(unix_seconds())) {
+  for (const char letter : base::local_timestamp(base::unix_seconds())) {
     if (letter != '-' && letter != ':') name += letter;
   }
   return name + ".log";
@@ -104,8 +104,8 @@ void AtlasRecipe::describe(Settings& settings) {
 }
 
 void AtlasRecipe::describe_model(Options& options) {
-  EncoderSettings& encoders = settings_.encoders;
-  AtlasModelConfig& model = settings_.model;
+  atlas::EncoderSettings& encoders = settings_.encoders;
+  atlas::AtlasModelConfig& model = settings_.model;
   const auto details = [](const std::string& name, OptionDetails more = {}) {
     more.key = "model." + name;
     more.group = "Atlas: model";
@@ -163,7 +163,7 @@ void AtlasRecipe::describe_model(Options& options) {
 }
 
 void AtlasRecipe::describe_data(Options& options) {
-  FrameConfig& frames = settings_.frames;
+  episodes::FrameConfig& frames = settings_.frames;
   const auto details = [](const std::string& name, OptionDetails more = {}) {
     more.key = "data." + name;
     more.group = "Atlas: data";
@@ -196,7 +196,7 @@ void AtlasRecipe::describe_data(Options& options) {
 }
 
 void AtlasRecipe::describe_training(Options& options) {
-  AtlasLossConfig& loss = settings_.loss;
+  atlas::AtlasLossConfig& loss = settings_.loss;
   const auto details = [](const std::string& name, OptionDetails more = {}) {
     more.key = "training.loss." + name;
     more.group = "Atlas: loss";
@@ -288,7 +288,7 @@ void AtlasRecipe::resolve(Settings& settings) {
   }
   if (settings_.encoders.vggt_checkpoint == "vggt_tiny") {
     settings.set_default("image_size", settings_.encoders.image_size,
-                         vggt_preset("vggt_tiny").image_size);
+                         vggt::vggt_preset("vggt_tiny").image_size);
   }
   settings_.model.head_dropout = settings_.model.fusion.dropout;
   settings_.model.geometry.use_pointnet = settings_.encoders.use_pointnet;
@@ -305,4 +305,4 @@ void AtlasRecipe::resolve(Settings& settings) {
       settings_.save_to_file ? fs::absolute(log).string() : "train.log";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -8,7 +8,7 @@
 #include "lockstep/data/image_ops.h"
 #include "lockstep/models/atlas/losses.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 const at::Tensor& actions_of(const Batch& batch) {
@@ -18,12 +18,12 @@ const at::Tensor& actions_of(const Batch& batch) {
 }  // namespace
 
 AtlasTask::AtlasTask(const AtlasSettings& settings,
-                     std::shared_ptr<Encoders> encoders,
-                     const FrameSources& sources, Purpose purpose)
+                     std::shared_ptr<atlas::Encoders> encoders,
+                     const episodes::FrameSources& sources, Purpose purpose)
     : settings_(settings),
       encoders_(std::move(encoders)),
       frozen_(encoders_->frozen()),
-      model_(std::make_shared<AtlasModel>(settings.model)) {
+      model_(std::make_shared<atlas::AtlasModel>(settings.model)) {
   if (const auto vision = encoders_->trained_vision()) {
     model_->register_module("vggt", vision);
   }
@@ -53,17 +53,18 @@ bool AtlasTask::uses_cache() const {
 }
 
 std::shared_ptr<const Dataset> AtlasTask::make_set(
-    std::shared_ptr<const FrameSource> source) {
-  const FrameSetConfig config{
+    std::shared_ptr<const episodes::FrameSource> source) {
+  const episodes::FrameSetConfig config{
       .source = std::move(source),
       .encoders = encoders_,
       .use_wrist_camera = settings_.frames.use_wrist_camera};
-  if (!uses_cache()) return std::make_shared<ImageFrames>(config);
-  cached_.push_back(std::make_shared<CachedFrames>(config));
+  if (!uses_cache()) return std::make_shared<episodes::ImageFrames>(config);
+  cached_.push_back(std::make_shared<episodes::CachedFrames>(config));
   return cached_.back();
 }
 
-void AtlasTask::open_sets(const FrameSources& sources, Purpose purpose) {
+void AtlasTask::open_sets(const episodes::FrameSources& sources,
+                          Purpose purpose) {
   sets_.train = make_set(sources.train);
   if (sources.validation == sources.train) {
     sets_.validation = sets_.train;
@@ -96,33 +97,35 @@ CacheProgress AtlasTask::fill_cache(const Shard& shard) {
   if (cached_.empty()) return {};
   if (work_ != nullptr) return work_->step();
   move_encoders();
-  const auto cache = std::make_shared<FeatureCache>(
-      settings_.cache_dir, FeatureKeys{.images = encoders_->image_key(),
-                                       .sentences = encoders_->sentence_key()});
+  const auto cache = std::make_shared<episodes::FeatureCache>(
+      settings_.cache_dir,
+      episodes::FeatureKeys{.images = encoders_->image_key(),
+                            .sentences = encoders_->sentence_key()});
   for (const auto& set : cached_) set->use(cache);
-  work_ = std::make_unique<FeatureWork>(
-      FeatureWorkConfig{.encoders = encoders_,
-                        .cache = cache,
-                        .sets = cached_,
-                        .device = device(),
-                        .batch_size = settings_.cache_batch_size},
+  work_ = std::make_unique<episodes::FeatureWork>(
+      episodes::FeatureWorkConfig{.encoders = encoders_,
+                                  .cache = cache,
+                                  .sets = cached_,
+                                  .device = device(),
+                                  .batch_size = settings_.cache_batch_size},
       shard);
   return work_->step();
 }
 
-AtlasInput AtlasTask::input_of(const Batch& batch) {
-  AtlasInput input;
-  if (batch.tensors.size() == kNumFeatureParts) {
-    input.views = {.tokens = batch[kTokens],
-                   .pose = batch[kPose],
-                   .points = batch[kPoints]};
-    input.language = batch[kLanguage];
-    input.mask = batch[kLanguageMask];
+atlas::AtlasInput AtlasTask::input_of(const Batch& batch) {
+  atlas::AtlasInput input;
+  if (batch.tensors.size() == episodes::kNumFeatureParts) {
+    input.views = {.tokens = batch[episodes::kTokens],
+                   .pose = batch[episodes::kPose],
+                   .points = batch[episodes::kPoints]};
+    input.language = batch[episodes::kLanguage];
+    input.mask = batch[episodes::kLanguageMask];
   } else {
     move_encoders();
-    input.views = encoders_->see(batch[kImages]);
-    input.language = encoders_->read(batch[kIds], batch[kIdMask]);
-    input.mask = batch[kIdMask];
+    input.views = encoders_->see(batch[episodes::kImages]);
+    input.language =
+        encoders_->read(batch[episodes::kIds], batch[episodes::kIdMask]);
+    input.mask = batch[episodes::kIdMask];
   }
   // Features may have fewer bits than the weights, and no autocast.
   const auto type = model_->parameters().front().scalar_type();
@@ -134,8 +137,8 @@ AtlasInput AtlasTask::input_of(const Batch& batch) {
 }
 
 Loss AtlasTask::loss(const Batch& batch, SampleRandom& /*random*/) {
-  const AtlasOutput output = model_->forward(input_of(batch));
-  const AtlasLosses losses = atlas_losses(
+  const atlas::AtlasOutput output = model_->forward(input_of(batch));
+  const atlas::AtlasLosses losses = atlas::atlas_losses(
       output, actions_of(batch), settings_.loss, settings_.model.gripper);
   const at::Tensor pose = losses.pose.sum();
   const at::Tensor gripper = losses.gripper.sum();
@@ -146,12 +149,12 @@ Loss AtlasTask::loss(const Batch& batch, SampleRandom& /*random*/) {
 
 void AtlasTask::evaluate(const Batch& batch, SampleRandom& /*random*/,
                          MetricSums& sums) {
-  const AtlasOutput output = model_->forward(input_of(batch));
+  const atlas::AtlasOutput output = model_->forward(input_of(batch));
   const at::Tensor& actions = actions_of(batch);
-  const AtlasLosses losses =
-      atlas_losses(output, actions, settings_.loss, settings_.model.gripper);
-  const AtlasErrors errors =
-      atlas_errors(output, actions, settings_.model.gripper);
+  const atlas::AtlasLosses losses = atlas::atlas_losses(
+      output, actions, settings_.loss, settings_.model.gripper);
+  const atlas::AtlasErrors errors =
+      atlas::atlas_errors(output, actions, settings_.model.gripper);
   const auto add = [&](const char* name, const at::Tensor& values) {
     sums.add(name, values, static_cast<double>(batch.size()));
   };
@@ -168,9 +171,10 @@ void AtlasTask::evaluate(const Batch& batch, SampleRandom& /*random*/,
 std::vector<OutputFile> AtlasTask::predict(int64_t /*input*/) {
   const int side = settings_.frames.image_size;
   std::vector<at::Tensor> views = {
-      to_tensor(load_view(settings_.workspace, side))};
+      data::to_tensor(episodes::load_view(settings_.workspace, side))};
   if (settings_.frames.use_wrist_camera) {
-    views.push_back(to_tensor(load_view(settings_.wrist, side)));
+    views.push_back(
+        data::to_tensor(episodes::load_view(settings_.wrist, side)));
   }
   const auto ids = encoders_->tokenize(settings_.instruction);
   Batch batch{.tensors = {at::stack(views).unsqueeze(0).to(device()),
@@ -178,17 +182,18 @@ std::vector<OutputFile> AtlasTask::predict(int64_t /*input*/) {
                           {},
                           {}},
               .indices = {0}};
-  batch.tensors[kIdMask] = at::ones_like(batch[kIds], at::kBool);
-  const AtlasOutput output = model_->forward(input_of(batch));
+  batch.tensors[episodes::kIdMask] =
+      at::ones_like(batch[episodes::kIds], at::kBool);
+  const atlas::AtlasOutput output = model_->forward(input_of(batch));
   const at::Tensor action =
       at::cat({output.pose, output.gripper}, 1).to(at::kFloat).cpu();
   nlohmann::ordered_json json;
-  for (size_t i = 0; i < kActionSize; ++i) {
-    json[std::string(kActionNames[i])] =
+  for (size_t i = 0; i < formats::kActionSize; ++i) {
+    json[std::string(formats::kActionNames[i])] =
         action[0][static_cast<int64_t>(i)].item<float>();
   }
   return {
       {.name = "action.json", .bytes = json.dump() + "\n", .is_shown = true}};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -15,13 +15,14 @@
 #include "lockstep/prediction.h"
 #include "lockstep/recipes/atlas/atlas.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 class AtlasTask final : public Task, public Prediction, public FeatureCaching {
  public:
   // Without sources it predicts the action for the settings' observation.
-  AtlasTask(const AtlasSettings& settings, std::shared_ptr<Encoders> encoders,
-            const FrameSources& sources, Purpose purpose);
+  AtlasTask(const AtlasSettings& settings,
+            std::shared_ptr<atlas::Encoders> encoders,
+            const episodes::FrameSources& sources, Purpose purpose);
 
   TaskInfo info() const override;
   DataSets data() const override { return sets_; }
@@ -37,24 +38,25 @@ class AtlasTask final : public Task, public Prediction, public FeatureCaching {
 
  private:
   bool uses_cache() const;
-  void open_sets(const FrameSources& sources, Purpose purpose);
+  void open_sets(const episodes::FrameSources& sources, Purpose purpose);
   std::shared_ptr<const Dataset> make_set(
-      std::shared_ptr<const FrameSource> source);
+      std::shared_ptr<const episodes::FrameSource> source);
   at::Device device() const;
   // To the model's device, once.
   void move_encoders();
-  AtlasInput input_of(const Batch& batch);
+  atlas::AtlasInput input_of(const Batch& batch);
 
   AtlasSettings settings_;
-  std::shared_ptr<Encoders> encoders_;
+  std::shared_ptr<atlas::Encoders> encoders_;
   // Their hashes, computed once: that reads all weights.
   std::vector<std::pair<std::string, std::string>> frozen_;
-  std::shared_ptr<AtlasModel> model_;
+  std::shared_ptr<atlas::AtlasModel> model_;
   DataSets sets_;
   std::string data_text_;
-  std::vector<std::shared_ptr<CachedFrames>> cached_;
-  std::unique_ptr<FeatureWork> work_;  // Set by the first fill_cache().
+  std::vector<std::shared_ptr<episodes::CachedFrames>> cached_;
+  std::unique_ptr<episodes::FeatureWork>
+      work_;  // Set by the first fill_cache().
   bool are_encoders_moved_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -4,7 +4,7 @@
 #include "lockstep/image_scoring.h"
 #include "lockstep/recipes/dit/dit_task.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 void set_dit_defaults(TrainConfig& common) {
@@ -38,7 +38,7 @@ void DitRecipe::describe(Settings& settings) {
                          .averages = {"ema"},
                          .average_layout = AverageLayout::kDotless};
   Options& options = settings.options;
-  DitConfig& model = settings_.model;
+  dit::DitConfig& model = settings_.model;
   const OptionDetails size = {.minimum = 1, .group = "DiT"};
   options.add("num_register_tokens", model.num_registers,
               "learned tokens beside the patches",
@@ -70,13 +70,13 @@ void DitRecipe::describe(Settings& settings) {
 
 std::unique_ptr<Task> DitRecipe::build(const Settings& settings,
                                        Purpose purpose) {
-  check_dit_config(settings_.model);
-  ImageSets sets;
+  dit::check_dit_config(settings_.model);
+  images::ImageSets sets;
   if (purpose != Purpose::kSample || !settings_.num_classes) {
-    sets =
-        open_image_sets(settings.common.data_path, settings_.model.image_size);
+    sets = images::open_image_sets(settings.common.data_path,
+                                   settings_.model.image_size);
     // The run's settings keep it: sampling then needs no data.
-    settings_.num_classes = classes_of(sets, settings_.num_classes);
+    settings_.num_classes = images::classes_of(sets, settings_.num_classes);
   }
   settings_.model.num_classes = *settings_.num_classes;
   check_image_sampling(settings_.sampling, settings_.model.num_classes);
@@ -84,4 +84,4 @@ std::unique_ptr<Task> DitRecipe::build(const Settings& settings,
                                    settings.common.score.num_images);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -10,10 +10,10 @@
 #include "lockstep/recipe.h"
 #include "lockstep/recipes/images/sampling.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 struct DitSettings {
-  DitConfig model = {};
+  dit::DitConfig model = {};
   // How often an image is shown without its class, for guidance.
   double class_dropout = 0.1;
   std::vector<double> cfg_scales = {1.0, 2.5, 5.0};
@@ -40,4 +40,4 @@ class DitRecipe final : public Recipe {
   DitSettings settings_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -6,20 +6,20 @@
 #include "lockstep/diffusion/pixels.h"
 #include "lockstep/recipes/images/grid.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
-DitTask::DitTask(const DitSettings& settings, ImageSets sets,
+DitTask::DitTask(const DitSettings& settings, images::ImageSets sets,
                  int64_t num_scored)
     : settings_(settings),
       sets_(std::move(sets)),
       num_scored_(num_scored),
-      model_(std::make_shared<Dit>(settings.model)) {}
+      model_(std::make_shared<dit::Dit>(settings.model)) {}
 
 TaskInfo DitTask::info() const {
   return {.subject = fmt::format("DiT on images of {} classes",
                                  settings_.model.num_classes),
           .memory_remedies = {"--batch_size 64", "--num_register_tokens 0"},
-          .flops_per_sample = 3 * dit_forward_flops(settings_.model)};
+          .flops_per_sample = 3 * dit::dit_forward_flops(settings_.model)};
 }
 
 DataSets DitTask::data() const {
@@ -36,19 +36,19 @@ int64_t DitTask::num_items() const {
 
 Loss DitTask::loss(const Batch& batch, SampleRandom& random) {
   const auto dtype = model_->dtype();
-  const at::Tensor images = as_levels(batch[0], dtype);
+  const at::Tensor images = diffusion::as_levels(batch[0], dtype);
   const at::Tensor is_dropped = random.uniform({}) < settings_.class_dropout;
-  const FlowDraws draws = {
+  const dit::FlowDraws draws = {
       .times = random.normal({}, dtype).sigmoid(),
       .noise = random.normal(images.sizes().slice(1), dtype),
       .labels = batch[1].masked_fill(is_dropped, settings_.model.num_classes)};
-  return {.sum = flow_losses(*model_, images, draws).sum()};
+  return {.sum = dit::flow_losses(*model_, images, draws).sum()};
 }
 
-FlowStart DitTask::start_of(const std::vector<int64_t>& classes,
-                            const std::vector<double>& scales,
-                            SampleRandom& random) const {
-  const DitConfig& config = settings_.model;
+dit::FlowStart DitTask::start_of(const std::vector<int64_t>& classes,
+                                 const std::vector<double>& scales,
+                                 SampleRandom& random) const {
+  const dit::DitConfig& config = settings_.model;
   const at::Tensor noise = random.normal(
       {config.channels, config.image_size, config.image_size}, model_->dtype());
   return {.noise = noise,
@@ -68,8 +68,8 @@ at::Tensor DitTask::sample(std::span<const int64_t> items,
         item / items_per_scale() %
         static_cast<int64_t>(settings_.cfg_scales.size()))]);
   }
-  return sample_flow(*model_, start_of(classes, scales, random),
-                     {.count = settings_.sample_steps});
+  return dit::sample_flow(*model_, start_of(classes, scales, random),
+                          {.count = settings_.sample_steps});
 }
 
 at::Tensor DitTask::generate(std::span<const int64_t> items,
@@ -79,8 +79,8 @@ at::Tensor DitTask::generate(std::span<const int64_t> items,
     classes.push_back(item % settings_.model.num_classes);
   }
   const std::vector<double> scales(items.size(), settings_.fid_cfg_scale);
-  return sample_flow(*model_, start_of(classes, scales, random),
-                     {.count = settings_.fid_steps, .max_frames = 2})
+  return dit::sample_flow(*model_, start_of(classes, scales, random),
+                          {.count = settings_.fid_steps, .max_frames = 2})
       .select(1, 1);
 }
 
@@ -99,4 +99,4 @@ std::vector<OutputFile> DitTask::render(const at::Tensor& items) {
   return files;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

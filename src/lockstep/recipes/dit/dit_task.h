@@ -12,12 +12,13 @@
 #include "lockstep/sampling.h"
 #include "lockstep/task.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 class DitTask final : public Task, public Sampling, public ImageScoring {
  public:
   // Without sets it can only sample.
-  DitTask(const DitSettings& settings, ImageSets sets, int64_t num_scored);
+  DitTask(const DitSettings& settings, images::ImageSets sets,
+          int64_t num_scored);
 
   TaskInfo info() const override;
   DataSets data() const override;
@@ -39,14 +40,14 @@ class DitTask final : public Task, public Sampling, public ImageScoring {
 
  private:
   int64_t items_per_scale() const;
-  FlowStart start_of(const std::vector<int64_t>& classes,
-                     const std::vector<double>& scales,
-                     SampleRandom& random) const;
+  dit::FlowStart start_of(const std::vector<int64_t>& classes,
+                          const std::vector<double>& scales,
+                          SampleRandom& random) const;
 
   DitSettings settings_;
-  ImageSets sets_;
+  images::ImageSets sets_;
   int64_t num_scored_;
-  std::shared_ptr<Dit> model_;
+  std::shared_ptr<dit::Dit> model_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -6,7 +6,7 @@
 #include "lockstep/formats/gif.h"
 #include "lockstep/formats/png.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 int side(const at::Tensor& frames, int64_t dimension) {
@@ -37,16 +37,16 @@ Grid make_grid(const at::Tensor& trajectories, const GridLayout& layout) {
 
 std::string last_image(const Grid& grid) {
   const at::Tensor last = grid.frames[-1];
-  return encode_png({.width = side(grid.frames, 2),
-                     .height = side(grid.frames, 1),
-                     .pixels = bytes_of(last)});
+  return formats::encode_png({.width = side(grid.frames, 2),
+                              .height = side(grid.frames, 1),
+                              .pixels = bytes_of(last)});
 }
 
 std::string animation(const Grid& grid) {
-  return encode_gif({.width = side(grid.frames, 2),
-                     .height = side(grid.frames, 1),
-                     .num_frames = side(grid.frames, 0),
-                     .pixels = bytes_of(grid.frames)});
+  return formats::encode_gif({.width = side(grid.frames, 2),
+                              .height = side(grid.frames, 1),
+                              .num_frames = side(grid.frames, 0),
+                              .pixels = bytes_of(grid.frames)});
 }
 
 std::string scale_text(double scale) {
@@ -55,4 +55,4 @@ std::string scale_text(double scale) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -6,7 +6,7 @@
 
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 // uint8 [frames, height, width, 3].
 struct Grid {
@@ -28,4 +28,4 @@ std::string animation(const Grid& grid);   // GIF
 // "1.0", "2.5", "0.125"
 std::string scale_text(double scale);
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

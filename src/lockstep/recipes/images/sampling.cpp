@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/recipes/images/grid.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 constexpr int64_t kMaxRows = 10;
@@ -86,4 +86,4 @@ std::vector<OutputFile> image_files(const NamedTrajectories& named,
   return files;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

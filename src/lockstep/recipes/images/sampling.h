@@ -9,7 +9,7 @@
 #include "lockstep/output_file.h"
 #include "lockstep/tensor/tensor.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 struct ImageSampling {
   std::vector<int64_t> classes = {};  // Empty: the first ten there are.
@@ -45,4 +45,4 @@ std::vector<OutputFile> image_files(const NamedTrajectories& named,
                                     const ImageSampling& sampling,
                                     int64_t num_classes);
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -6,14 +6,14 @@
 #include "lockstep/diffusion/pixels.h"
 #include "lockstep/recipes/images/grid.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 constexpr int64_t kImageSteps = 50;  // From noise to a sample.
 
-JitImageConfig image_model_config(const JitSettings& settings,
-                                  int64_t num_classes) {
-  JitImageConfig config = jit_image_config(
+jit::JitImageConfig image_model_config(const JitSettings& settings,
+                                       int64_t num_classes) {
+  jit::JitImageConfig config = jit::jit_image_config(
       jit_variant(settings.shared), settings.shared.image_size, num_classes);
   config.attn_dropout = settings.images.attn_dropout;
   config.proj_dropout = settings.images.proj_dropout;
@@ -22,14 +22,14 @@ JitImageConfig image_model_config(const JitSettings& settings,
 
 }  // namespace
 
-JitImageTask::JitImageTask(const JitSettings& settings, ImageSets sets,
+JitImageTask::JitImageTask(const JitSettings& settings, images::ImageSets sets,
                            int64_t num_scored)
     : shared_(settings.shared),
       settings_(settings.images),
       sets_(std::move(sets)),
       num_scored_(num_scored),
       num_classes_(settings.images.num_classes.value()),
-      model_(std::make_shared<JitImage>(
+      model_(std::make_shared<jit::JitImage>(
           image_model_config(settings, num_classes_))) {}
 
 TaskInfo JitImageTask::info() const {
@@ -37,7 +37,7 @@ TaskInfo JitImageTask::info() const {
       .subject = fmt::format("{} on images of {} classes", shared_.model,
                              num_classes_),
       .memory_remedies = {"--batch_size 16", "--gradient_accumulation_steps 2"},
-      .flops_per_sample = 3 * jit_image_forward_flops(model_->config())};
+      .flops_per_sample = 3 * jit::jit_image_forward_flops(model_->config())};
 }
 
 DataSets JitImageTask::data() const {
@@ -50,33 +50,33 @@ int64_t JitImageTask::num_items() const {
 
 Loss JitImageTask::loss(const Batch& batch, SampleRandom& random) {
   const auto dtype = model_->dtype();
-  const at::Tensor images = as_levels(batch[0], dtype);
+  const at::Tensor images = diffusion::as_levels(batch[0], dtype);
   // In the paper's order: label, time, noise.
   const at::Tensor is_dropped = random.uniform({}) < settings_.label_drop_prob;
   const at::Tensor normal = random.normal({}, dtype);
-  const JitImageDraws draws = {
+  const jit::JitImageDraws draws = {
       .times = (settings_.p_mean + settings_.p_std * normal).sigmoid(),
       .noise = random.normal(images.sizes().slice(1), dtype),
       .labels = batch[1].masked_fill(is_dropped, num_classes_)};
-  return {
-      .sum =
-          jit_image_losses(*model_, images, draws, settings_.objective).sum()};
+  return {.sum =
+              jit::jit_image_losses(*model_, images, draws, settings_.objective)
+                  .sum()};
 }
 
 at::Tensor JitImageTask::make_images(const std::vector<int64_t>& classes,
                                      SampleRandom& random) {
-  const JitImageConfig& config = model_->config();
+  const jit::JitImageConfig& config = model_->config();
   const at::Tensor noise = random.normal(
       {config.channels, config.image_size, config.image_size}, model_->dtype());
-  JitSampling sampling = {
+  jit::JitSampling sampling = {
       .objective = settings_.objective,
-      .method = settings_.sampling_method == "heun" ? OdeMethod::kHeun
-                                                    : OdeMethod::kEuler,
+      .method = settings_.sampling_method == "heun" ? jit::OdeMethod::kHeun
+                                                    : jit::OdeMethod::kEuler,
       .num_steps = shared_.sample_steps.value_or(kImageSteps),
       .interval = settings_.interval};
   // At no time: half of the work is saved.
   if (settings_.cfg == 1) sampling.interval.high = 0;
-  return as_bytes(sample_jit_images(
+  return diffusion::as_bytes(jit::sample_jit_images(
       *model_,
       {.noise = noise,
        .labels = torch::tensor(classes, torch::kLong).to(noise.device()),
@@ -114,17 +114,18 @@ std::unique_ptr<Task> build_jit_images(const TrainConfig& common,
                                        Purpose purpose, JitSettings& settings) {
   JitImageSettings& own = settings.images;
   // Before the data: what is wrong with the model shows at once.
-  check_jit_image_config(
+  jit::check_jit_image_config(
       image_model_config(settings, own.num_classes.value_or(10)));
-  ImageSets sets;
+  images::ImageSets sets;
   if (purpose != Purpose::kSample || !own.num_classes) {
-    sets = open_image_sets(common.data_path, settings.shared.image_size);
+    sets =
+        images::open_image_sets(common.data_path, settings.shared.image_size);
     // The run's settings keep it: sampling then needs no data.
-    own.num_classes = classes_of(sets, own.num_classes);
+    own.num_classes = images::classes_of(sets, own.num_classes);
   }
   check_image_sampling(own.sampling, *own.num_classes);
   return std::make_unique<JitImageTask>(settings, std::move(sets),
                                         common.score.num_images);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

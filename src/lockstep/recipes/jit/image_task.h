@@ -12,12 +12,13 @@
 #include "lockstep/recipes/jit/jit_settings.h"
 #include "lockstep/sampling.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 class JitImageTask final : public Task, public Sampling, public ImageScoring {
  public:
   // Without sets it can only sample. settings.images.num_classes is set.
-  JitImageTask(const JitSettings& settings, ImageSets sets, int64_t num_scored);
+  JitImageTask(const JitSettings& settings, images::ImageSets sets,
+               int64_t num_scored);
 
   TaskInfo info() const override;
   DataSets data() const override;
@@ -43,14 +44,14 @@ class JitImageTask final : public Task, public Sampling, public ImageScoring {
 
   JitShared shared_;
   JitImageSettings settings_;
-  ImageSets sets_;
+  images::ImageSets sets_;
   int64_t num_scored_;
   int64_t num_classes_;
-  std::shared_ptr<JitImage> model_;
+  std::shared_ptr<jit::JitImage> model_;
 };
 
 // Fills in the number of classes. Throws ConfigError.
 std::unique_ptr<Task> build_jit_images(const TrainConfig& common,
                                        Purpose purpose, JitSettings& settings);
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -8,7 +8,7 @@
 #include "lockstep/recipes/jit/image_task.h"
 #include "lockstep/recipes/jit/text_task.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 void require_data(const std::string& path) {
@@ -35,4 +35,4 @@ std::unique_ptr<Task> JitRecipe::build(const Settings& settings,
   return build_jit_text(settings.common, purpose, settings_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -8,7 +8,7 @@
 #include "lockstep/recipe.h"
 #include "lockstep/recipes/jit/jit_settings.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 class JitRecipe final : public Recipe {
  public:
@@ -27,4 +27,4 @@ class JitRecipe final : public Recipe {
   JitSettings settings_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

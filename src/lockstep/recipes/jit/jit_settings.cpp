@@ -6,7 +6,7 @@
 #include "lockstep/image_scoring.h"
 #include "lockstep/text/text_files.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,8 +33,8 @@ std::string kind_of_data(const std::string& path) {
   }
   std::error_code error;
   if (!fs::is_directory(path, error)) return kText;
-  const bool is_text =
-      holds_texts(path) && !has_folders(path) && !find_cifar10(path);
+  const bool is_text = text::holds_texts(path) && !has_folders(path) &&
+                       !images::find_cifar10(path);
   return is_text ? kText : kImages;
 }
 
@@ -229,12 +229,12 @@ void describe_jit(Settings& settings, JitSettings& own) {
   });
 }
 
-JitVariant jit_variant(const JitShared& shared) {
-  JitVariant variant = parse_jit_variant(shared.model);
+jit::JitVariant jit_variant(const JitShared& shared) {
+  jit::JitVariant variant = jit::parse_jit_variant(shared.model);
   variant.width = shared.width.value_or(variant.width);
   variant.depth = shared.depth.value_or(variant.depth);
   variant.num_heads = shared.num_heads.value_or(variant.num_heads);
   return variant;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -10,7 +10,7 @@
 #include "lockstep/recipes/images/sampling.h"
 #include "lockstep/settings.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 // Settings that both kinds of data use.
 struct JitShared {
@@ -30,12 +30,12 @@ struct JitImageSettings {
   // Times are sigmoid(p_mean + p_std * n), n from N(0, 1).
   double p_mean = -0.8;
   double p_std = 0.8;
-  JitObjective objective = {};
+  jit::JitObjective objective = {};
   // How often an image is shown without its class, for guidance.
   double label_drop_prob = 0.1;
   std::string sampling_method = "heun";
   double cfg = 2.9;
-  GuidanceInterval interval = {.low = 0.1, .high = 1};
+  diffusion::GuidanceInterval interval = {.low = 0.1, .high = 1};
   ImageSampling sampling = {};
   // Unset: as many as the data have.
   std::optional<int64_t> num_classes = {};
@@ -68,6 +68,6 @@ struct JitSettings {
 void describe_jit(Settings& settings, JitSettings& own);
 
 // The size that --model names, as the other flags change it.
-JitVariant jit_variant(const JitShared& shared);
+jit::JitVariant jit_variant(const JitShared& shared);
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -13,7 +13,7 @@
 #include "lockstep/text/bpe_tokenizer.h"
 #include "lockstep/text/byte_tokenizer.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 constexpr int64_t kTextSteps = 20;  // From noise to a sample.
@@ -25,21 +25,21 @@ at::Tensor unit_to_bytes(const at::Tensor& images) {
 
 // a of every sample, [B, 1, 1, 1].
 at::Tensor clean_parts(const at::Tensor& times, at::ScalarType dtype) {
-  return (1 - times.to(dtype) / static_cast<double>(kDiffusionTimes))
+  return (1 - times.to(dtype) / static_cast<double>(diffusion::kDiffusionTimes))
       .view({-1, 1, 1, 1});
 }
 
 // Blue comes first in images of text, red in files.
 std::string png_of(const at::Tensor& pixels) {
   const at::Tensor rows = pixels.flip(0).permute({1, 2, 0}).contiguous();
-  return encode_png(
+  return formats::encode_png(
       {.width = static_cast<int>(rows.size(1)),
        .height = static_cast<int>(rows.size(0)),
        .pixels = {rows.const_data_ptr<uint8_t>(), rows.nbytes()}});
 }
 
-JitTextConfig text_model_config(const JitShared& shared) {
-  const JitVariant variant = jit_variant(shared);
+jit::JitTextConfig text_model_config(const JitShared& shared) {
+  const jit::JitVariant variant = jit_variant(shared);
   return {.image_size = shared.image_size,
           .patch = variant.patch,
           .width = variant.width,
@@ -47,14 +47,14 @@ JitTextConfig text_model_config(const JitShared& shared) {
           .num_heads = variant.num_heads};
 }
 
-TextShape text_shape(const JitTextSettings& settings) {
+texts::TextShape text_shape(const JitTextSettings& settings) {
   return {.is_conditional = settings.enable_condition,
           .uses_chat_template = settings.use_chat_template};
 }
 
 void check_text_settings(const JitShared& shared,
                          const JitTextSettings& settings) {
-  check_jit_text_config(text_model_config(shared));
+  jit::check_jit_text_config(text_model_config(shared));
   if (settings.cond_img_size.value_or(shared.image_size) != shared.image_size) {
     throw ConfigError(fmt::format(
         "--cond_img_size {} must equal --img_size {}: prompts and texts have "
@@ -67,27 +67,28 @@ void check_text_settings(const JitShared& shared,
   }
 }
 
-std::shared_ptr<const TextPixels> open_text_pixels(
+std::shared_ptr<const jit::TextPixels> open_text_pixels(
     const JitShared& shared, const JitTextSettings& settings) {
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
   if (settings.tokenizer_path) {
-    tokenizer = open_tokenizer(*settings.tokenizer_path);
+    tokenizer = text::open_tokenizer(*settings.tokenizer_path);
   } else {
-    tokenizer = std::make_shared<ByteTokenizer>();
+    tokenizer = std::make_shared<text::ByteTokenizer>();
   }
-  return std::make_shared<TextPixels>(
-      tokenizer, TextPixelsConfig{.image_size = shared.image_size,
-                                  .max_tokens = settings.max_tokens});
+  return std::make_shared<jit::TextPixels>(
+      tokenizer, jit::TextPixelsConfig{.image_size = shared.image_size,
+                                       .max_tokens = settings.max_tokens});
 }
 
 // As a condition with the end, as in training; to be continued without.
-TextImage prompt_image(const TextPixels& pixels, const TextShape& shape,
-                       const std::string& prompt) {
+jit::TextImage prompt_image(const jit::TextPixels& pixels,
+                            const texts::TextShape& shape,
+                            const std::string& prompt) {
   if (shape.is_conditional) {
-    return pixels.draw(pixels.encode(prompt_text(prompt, shape)));
+    return pixels.draw(pixels.encode(texts::prompt_text(prompt, shape)));
   }
   const std::string beginning =
-      shape.uses_chat_template ? prompt_text(prompt, shape) : prompt;
+      shape.uses_chat_template ? texts::prompt_text(prompt, shape) : prompt;
   const auto ids = pixels.tokenizer().encode(beginning);
   if (std::ssize(ids) >= pixels.limit()) {
     throw ConfigError(
@@ -100,21 +101,22 @@ TextImage prompt_image(const TextPixels& pixels, const TextShape& shape,
 }  // namespace
 
 JitTextTask::JitTextTask(const JitSettings& settings,
-                         std::shared_ptr<const TextPixels> pixels,
-                         TextSets sets)
+                         std::shared_ptr<const jit::TextPixels> pixels,
+                         texts::TextSets sets)
     : shared_(settings.shared),
       settings_(settings.text),
       shape_(text_shape(settings.text)),
       pixels_(std::move(pixels)),
       sets_(std::move(sets)),
       config_(text_model_config(settings.shared)),
-      model_(std::make_shared<JitText>(config_)) {
+      model_(std::make_shared<jit::JitText>(config_)) {
   if (!settings_.enable_condition) model_->freeze_conditions();
 }
 
 TaskInfo JitTextTask::info() const {
-  const auto condition = settings_.enable_condition ? TextCondition::kPrompt
-                                                    : TextCondition::kNone;
+  const auto condition = settings_.enable_condition
+                             ? jit::TextCondition::kPrompt
+                             : jit::TextCondition::kNone;
   const int64_t num_pixels = shared_.image_size * shared_.image_size;
   return {
       .subject =
@@ -125,7 +127,7 @@ TaskInfo JitTextTask::info() const {
       // Texts fill half of it, about.
       .normaliser_per_sample =
           0.5 * static_cast<double>(settings_.max_tokens.value_or(num_pixels)),
-      .flops_per_sample = 3 * jit_text_forward_flops(config_, condition)};
+      .flops_per_sample = 3 * jit::jit_text_forward_flops(config_, condition)};
 }
 
 DataSets JitTextTask::data() const {
@@ -140,7 +142,7 @@ std::vector<ParameterGroup> JitTextTask::parameter_groups() const {
 
 // A batch with noise, and what its prediction is compared with.
 struct JitTextTask::Noisy {
-  JitTextInput input = {};
+  jit::JitTextInput input = {};
   at::Tensor clean = {};  // [B, 3, S, S], 0 to 1.
   at::Tensor mask = {};   // [B, S, S].
 };
@@ -165,12 +167,12 @@ int64_t JitTextTask::num_sample_tokens() const {
 }
 
 Loss JitTextTask::loss(const Batch& batch, SampleRandom& random) {
-  const at::Tensor times = random.integers(kDiffusionTimes, {});
+  const at::Tensor times = random.integers(diffusion::kDiffusionTimes, {});
   const at::Tensor noise =
       random.normal(batch[0].sizes().slice(1), model_->dtype());
   Batch shown = batch;
-  shown.tensors[1] = padded_mask(batch[1], num_sample_tokens(),
-                                 settings_.show_padding, random);
+  shown.tensors[1] = jit::padded_mask(batch[1], num_sample_tokens(),
+                                      settings_.show_padding, random);
   const Noisy made = noisy(shown, times, noise);
   const at::Tensor error =
       model_->forward(made.input).to(made.clean.scalar_type()) - made.clean;
@@ -180,7 +182,7 @@ Loss JitTextTask::loss(const Batch& batch, SampleRandom& random) {
 
 void JitTextTask::evaluate(const Batch& batch, SampleRandom& random,
                            MetricSums& sums) {
-  const at::Tensor times = random.integers(kDiffusionTimes, {});
+  const at::Tensor times = random.integers(diffusion::kDiffusionTimes, {});
   const at::Tensor noise =
       random.normal(batch[0].sizes().slice(1), model_->dtype());
   const auto predict = [&](const Noisy& made) {
@@ -213,35 +215,36 @@ at::Tensor JitTextTask::sample(std::span<const int64_t> items,
   std::vector<at::Tensor> masks;
   for (const int64_t item : items) {
     const auto prompt = prompt_of(item);
-    const TextImage image =
+    const jit::TextImage image =
         prompt ? prompt_image(*pixels_, shape_, *prompt) : pixels_->draw({});
     images.push_back(image.pixels);
     masks.push_back(image.mask);
   }
   const at::Tensor prompts = torch::stack(images).to(noise.options()) / 255;
-  JitTextInput input;
+  jit::JitTextInput input;
   if (settings_.enable_condition) input.condition = prompts;
   const at::Tensor known = torch::stack(masks).to(noise.device());
-  input.mask =
-      sampled_mask(known, {.num_tokens = num_sample_tokens(),
-                           .limit = pixels_->limit(),
-                           .continues_prompt = !settings_.enable_condition});
-  const Denoiser denoise = [&](const at::Tensor& x, int64_t time) {
+  input.mask = jit::sampled_mask(
+      known, {.num_tokens = num_sample_tokens(),
+              .limit = pixels_->limit(),
+              .continues_prompt = !settings_.enable_condition});
+  const diffusion::Denoiser denoise = [&](const at::Tensor& x, int64_t time) {
     input.images = x;
     input.times = torch::full({x.size(0)}, time, x.options().dtype(at::kLong));
     return model_->forward(input);
   };
-  DdimConfig config{.num_steps = shared_.sample_steps.value_or(kTextSteps)};
+  diffusion::DdimConfig config{.num_steps =
+                                   shared_.sample_steps.value_or(kTextSteps)};
   if (settings_.enable_condition) {
-    return unit_to_bytes(sample_ddim(denoise, noise, config));
+    return unit_to_bytes(diffusion::sample_ddim(denoise, noise, config));
   }
   const at::Tensor is_known = known.ne(0).unsqueeze(1);
   // What is known lies on its own line from noise.
   config.correct = [&](const at::Tensor& x, int64_t time) {
-    const double a = clean_part(time);
+    const double a = diffusion::clean_part(time);
     return torch::where(is_known, a * prompts + (1 - a) * noise, x);
   };
-  const at::Tensor made = sample_ddim(denoise, noise, config);
+  const at::Tensor made = diffusion::sample_ddim(denoise, noise, config);
   return unit_to_bytes(torch::where(is_known, prompts, made));
 }
 
@@ -289,18 +292,18 @@ std::unique_ptr<Task> build_jit_text(const TrainConfig& common, Purpose purpose,
                                      JitSettings& settings) {
   JitTextSettings& own = settings.text;
   check_text_settings(settings.shared, own);
-  const TextShape shape = text_shape(own);
+  const texts::TextShape shape = text_shape(own);
   const auto pixels = open_text_pixels(settings.shared, own);
   // A prompt that leaves no room shows now.
   if (own.prompt) prompt_image(*pixels, shape, *own.prompt);
-  TextSets sets;
+  texts::TextSets sets;
   // Sampling needs data for prompts alone.
   if (purpose != Purpose::kSample || (own.enable_condition && !own.prompt)) {
-    sets = open_text_sets(common.data_path, pixels, shape);
+    sets = texts::open_text_sets(common.data_path, pixels, shape);
     // The run's settings keep it.
     if (!own.sample_tokens) own.sample_tokens = sets.num_tokens;
   }
   return std::make_unique<JitTextTask>(settings, pixels, std::move(sets));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -12,13 +12,14 @@
 #include "lockstep/recipes/jit/jit_settings.h"
 #include "lockstep/sampling.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 class JitTextTask final : public Task, public Sampling {
  public:
   // Without sets it can only sample.
   JitTextTask(const JitSettings& settings,
-              std::shared_ptr<const TextPixels> pixels, TextSets sets);
+              std::shared_ptr<const jit::TextPixels> pixels,
+              texts::TextSets sets);
 
   TaskInfo info() const override;
   DataSets data() const override;
@@ -44,15 +45,15 @@ class JitTextTask final : public Task, public Sampling {
 
   JitShared shared_;
   JitTextSettings settings_;
-  TextShape shape_;
-  std::shared_ptr<const TextPixels> pixels_;
-  TextSets sets_;
-  JitTextConfig config_;
-  std::shared_ptr<JitText> model_;
+  texts::TextShape shape_;
+  std::shared_ptr<const jit::TextPixels> pixels_;
+  texts::TextSets sets_;
+  jit::JitTextConfig config_;
+  std::shared_ptr<jit::JitText> model_;
 };
 
 // Fills in the number of tokens to sample. Throws ConfigError.
 std::unique_ptr<Task> build_jit_text(const TrainConfig& common, Purpose purpose,
                                      JitSettings& settings);
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

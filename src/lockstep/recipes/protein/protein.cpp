@@ -7,7 +7,7 @@
 #include "lockstep/error.h"
 #include "lockstep/recipes/protein/protein_task.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 void set_protein_defaults(TrainConfig& common) {
@@ -28,12 +28,12 @@ void set_protein_defaults(TrainConfig& common) {
 ProteinTaskData open_protein_data(const TrainConfig& common,
                                   const ProteinSettings& settings,
                                   Purpose purpose) {
-  const ProteinSets sets =
-      open_protein_sets({.pdb_path = common.data_path,
-                         .cache_dir = settings.cache_dir,
-                         .val_split = settings.val_split,
-                         .seed = static_cast<uint64_t>(common.seed),
-                         .max_residues = settings.max_residues});
+  const proteins::ProteinSets sets =
+      proteins::open_protein_sets({.pdb_path = common.data_path,
+                                   .cache_dir = settings.cache_dir,
+                                   .val_split = settings.val_split,
+                                   .seed = static_cast<uint64_t>(common.seed),
+                                   .max_residues = settings.max_residues});
   ProteinTaskData data{
       .sets = {.train = sets.train, .validation = sets.validation},
       .text = fmt::format(": {} to train, {} to validate", sets.train->size(),
@@ -56,7 +56,7 @@ ProteinTaskData open_protein_inputs(const ProteinSettings& settings) {
         "--pdb is missing: the structure, or the folder of them, whose side "
         "chains to predict");
   }
-  return {.inputs = open_structures(*settings.pdb)};
+  return {.inputs = proteins::open_structures(*settings.pdb)};
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void ProteinRecipe::describe(Settings& settings) {
   options.show_default("data_path", "none: it must be given");
   const std::string group = "Protein";
   const OptionDetails size = {.minimum = 1, .group = group};
-  ProteinConfig& model = settings_.model;
+  protein::ProteinConfig& model = settings_.model;
   options.add("cache_dir", settings_.cache_dir,
               "folder that keeps structures as .pt files once they were read; "
               "the same as pdb_path: its .pt files are the data",
@@ -120,7 +120,7 @@ void ProteinRecipe::describe(Settings& settings) {
 
 std::unique_ptr<Task> ProteinRecipe::build(const Settings& settings,
                                            Purpose purpose) {
-  check_protein_config(settings_.model);
+  protein::check_protein_config(settings_.model);
   return std::make_unique<ProteinTask>(
       settings_, purpose == Purpose::kSample
                      ? open_protein_inputs(settings_)
@@ -129,7 +129,7 @@ std::unique_ptr<Task> ProteinRecipe::build(const Settings& settings,
 
 std::string ProteinRecipe::prepare(const Arguments& arguments,
                                    const Progress& progress) {
-  return prepare_protein(arguments, progress);
+  return proteins::prepare_protein(arguments, progress);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

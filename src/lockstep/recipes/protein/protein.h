@@ -11,11 +11,11 @@
 #include "lockstep/preparation.h"
 #include "lockstep/recipe.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 struct ProteinSettings {
-  ProteinConfig model = {};
-  MaskingConfig masking = {};
+  protein::ProteinConfig model = {};
+  protein::MaskingConfig masking = {};
   std::string cache_dir = {};
   double val_split = 0.1;
   int64_t max_residues = 2048;
@@ -40,4 +40,4 @@ class ProteinRecipe final : public Recipe, public Preparation {
   ProteinSettings settings_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -10,16 +10,16 @@
 #include "lockstep/models/protein/torsion.h"
 #include "lockstep/models/protein/vocabulary.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 ProteinTask::ProteinTask(const ProteinSettings& settings, ProteinTaskData data)
     : settings_(settings),
       data_(std::move(data)),
-      model_(std::make_shared<ProteinModel>(settings.model)) {
+      model_(std::make_shared<protein::ProteinModel>(settings.model)) {
   for (int64_t i = 0; i < num_inputs(); ++i) {
     input_names_.push_back(data_.inputs->name(i));
   }
-  number_equal_names(input_names_);
+  base::number_equal_names(input_names_);
 }
 
 TaskInfo ProteinTask::info() const {
@@ -35,40 +35,42 @@ int64_t ProteinTask::num_inputs() const {
 
 // The data have 72 bins; fewer are made by joining neighbours.
 at::Tensor ProteinTask::scored_bins(const at::Tensor& bins) const {
-  if (settings_.model.num_torsion_bins == kNumTorsionBins) return bins;
+  if (settings_.model.num_torsion_bins == protein::kNumTorsionBins) return bins;
   // Towards minus infinity: what is not scored stays -1.
-  return bins.div(kNumTorsionBins / settings_.model.num_torsion_bins, "floor");
+  return bins.div(protein::kNumTorsionBins / settings_.model.num_torsion_bins,
+                  "floor");
 }
 
 // A batch with hidden fragments, and what the model makes of it.
 struct ProteinTask::Guess {
-  FragmentLogits logits = {};
-  ProteinTargets targets = {};
+  protein::FragmentLogits logits = {};
+  protein::ProteinTargets targets = {};
   at::Tensor num_hidden = {};
   at::Tensor num_torsions = {};
 };
 
 ProteinTask::Guess ProteinTask::guess(const Batch& batch,
                                       SampleRandom& random) {
-  ProteinInput input = {.coords = batch[0].to(model_->dtype()),
-                        .lengths = batch[1],
-                        .fragments = batch[2]};
-  Guess made = {
-      .targets = {.fragments = input.fragments,
-                  .is_hidden = draw_hidden(input.fragments.ne(kPadFragment),
-                                           settings_.masking, random),
-                  .torsions = scored_bins(batch[3])}};
+  protein::ProteinInput input = {.coords = batch[0].to(model_->dtype()),
+                                 .lengths = batch[1],
+                                 .fragments = batch[2]};
+  Guess made = {.targets = {.fragments = input.fragments,
+                            .is_hidden = protein::draw_hidden(
+                                input.fragments.ne(protein::kPadFragment),
+                                settings_.masking, random),
+                            .torsions = scored_bins(batch[3])}};
   made.num_hidden = made.targets.is_hidden.sum();
   made.num_torsions = made.targets.torsions.ge(0).sum();
-  input.fragments =
-      input.fragments.masked_fill(made.targets.is_hidden, kMaskFragment);
+  input.fragments = input.fragments.masked_fill(made.targets.is_hidden,
+                                                protein::kMaskFragment);
   made.logits = model_->forward(input);
   return made;
 }
 
 Loss ProteinTask::loss(const Batch& batch, SampleRandom& random) {
   const Guess made = guess(batch, random);
-  const ProteinLosses losses = protein_losses(made.logits, made.targets);
+  const protein::ProteinLosses losses =
+      protein::protein_losses(made.logits, made.targets);
   return {.terms = {{.name = "fragment_loss",
                      .sum = losses.fragments.sum(),
                      .normaliser = made.num_hidden},
@@ -80,14 +82,16 @@ Loss ProteinTask::loss(const Batch& batch, SampleRandom& random) {
 void ProteinTask::evaluate(const Batch& batch, SampleRandom& random,
                            MetricSums& sums) {
   const Guess made = guess(batch, random);
-  const ProteinLosses losses = protein_losses(made.logits, made.targets);
+  const protein::ProteinLosses losses =
+      protein::protein_losses(made.logits, made.targets);
   sums.add_term({.name = "fragment_loss",
                  .sum = losses.fragments,
                  .normaliser = made.num_hidden});
   sums.add_term({.name = "torsion_loss",
                  .sum = losses.torsions,
                  .normaliser = made.num_torsions});
-  const ProteinHits hits = protein_hits(made.logits, made.targets);
+  const protein::ProteinHits hits =
+      protein::protein_hits(made.logits, made.targets);
   sums.add("recovery", hits.fragments, made.num_hidden);
   sums.add("torsion_acc", hits.torsions, made.num_torsions);
   sums.add("torsion_near", hits.near_torsions, made.num_torsions);
@@ -104,20 +108,23 @@ std::vector<OutputFile> ProteinTask::report(const Metrics& metrics,
 
 std::vector<OutputFile> ProteinTask::predict(int64_t input) {
   const torch::NoGradGuard no_grad;
-  const KnownProtein known = read_known_protein(data_.inputs->path(input));
-  const Sample batch = data_.inputs->collate({protein_sample(known.protein)});
+  const proteins::KnownProtein known =
+      proteins::read_known_protein(data_.inputs->path(input));
+  const Sample batch =
+      data_.inputs->collate({proteins::protein_sample(known.protein)});
   const auto device = model_->parameters().front().device();
-  const FragmentGuess guess =
-      guess_fragments(*model_,
-                      {.coords = batch[0].to(device, model_->dtype()),
-                       .lengths = batch[1].to(device),
-                       .fragments = batch[2].to(device)},
-                      settings_.num_iterations);
-  return prediction_files(input_names_.at(static_cast<size_t>(input)), known,
-                          {.fragments = guess.fragments[0].cpu(),
-                           .probabilities = guess.probabilities[0].cpu(),
-                           .torsions = guess.torsions[0].cpu()},
-                          settings_.model.num_torsion_bins);
+  const protein::FragmentGuess guess =
+      protein::guess_fragments(*model_,
+                               {.coords = batch[0].to(device, model_->dtype()),
+                                .lengths = batch[1].to(device),
+                                .fragments = batch[2].to(device)},
+                               settings_.num_iterations);
+  return proteins::prediction_files(
+      input_names_.at(static_cast<size_t>(input)), known,
+      {.fragments = guess.fragments[0].cpu(),
+       .probabilities = guess.probabilities[0].cpu(),
+       .torsions = guess.torsions[0].cpu()},
+      settings_.model.num_torsion_bins);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -13,15 +13,17 @@
 #include "lockstep/reporting.h"
 #include "lockstep/task.h"
 
-namespace lockstep {
-
+namespace lockstep::proteins {
 class ProteinFiles;
+}  // namespace lockstep::proteins
+
+namespace lockstep::recipes {
 
 // Either sets or inputs.
 struct ProteinTaskData {
   DataSets sets = {};
   std::string text = {};  // About the sets, for the start of a run.
-  std::shared_ptr<const ProteinFiles> inputs = {};  // To predict.
+  std::shared_ptr<const proteins::ProteinFiles> inputs = {};  // To predict.
 };
 
 class ProteinTask final : public Task, public Prediction, public Reporting {
@@ -50,7 +52,7 @@ class ProteinTask final : public Task, public Prediction, public Reporting {
   ProteinSettings settings_;
   ProteinTaskData data_;
   std::vector<std::string> input_names_;  // Each once.
-  std::shared_ptr<ProteinModel> model_;
+  std::shared_ptr<protein::ProteinModel> model_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

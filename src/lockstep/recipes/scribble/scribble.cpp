@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/recipes/scribble/scribble_task.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 // The generated images are small.
@@ -49,7 +49,7 @@ void name_common_settings(Options& options) {
 
 // A weight on data that the mode does not have would silently teach nothing.
 void check_weights(const ScribbleSettings& settings) {
-  const ScribbleMode mode = settings.data.mode;
+  const voc::ScribbleMode mode = settings.data.mode;
   const ScribbleWeights& weights = settings.weights;
   const auto require = [&](bool is_there, double weight, const char* flag) {
     if (is_there || weight == 0) return;
@@ -58,22 +58,22 @@ void check_weights(const ScribbleSettings& settings) {
         "choose another mode, such as ScribblePseudoDsDc",
         flag, weight, settings.mode));
   };
-  if (mode == ScribbleMode::kPseudoOnly && pseudo_weight(weights) > 0) {
+  if (mode == voc::ScribbleMode::kPseudoOnly && pseudo_weight(weights) > 0) {
     throw ConfigError(
         "--dataset PseudoOnly scores pseudo labels as labels, by --l_segs: "
         "leave --l_pesudo and --label_smooth out");
   }
-  require(has_pseudo(mode), pseudo_weight(weights),
+  require(voc::has_pseudo(mode), pseudo_weight(weights),
           weights.l_pesudo ? "l_pesudo" : "label_smooth, with a weight of");
-  require(has_pseudo(mode), weights.l_lorm, "l_lorm");
-  require(has_scribble_distances(mode), weights.l_ds, "l_ds");
-  require(has_outline_distances(mode), weights.l_dc, "l_dc");
+  require(voc::has_pseudo(mode), weights.l_lorm, "l_lorm");
+  require(voc::has_scribble_distances(mode), weights.l_ds, "l_ds");
+  require(voc::has_outline_distances(mode), weights.l_dc, "l_dc");
   if (weights.l_segs + pseudo_weight(weights) + weights.l_lorm + weights.l_ds +
           weights.l_dc ==
       0) {
     throw ConfigError("all weights of the loss are 0: --l_segs 1 is usual");
   }
-  if (weights.l_lorm > 0 && !has_lorm(settings.model)) {
+  if (weights.l_lorm > 0 && !deeplab::has_lorm(settings.model)) {
     throw ConfigError("--l_lorm: the model " + settings.model.type +
                       " has no LoRM; use res50_ASPP_lorm or deeplabv3p_lorm");
   }
@@ -94,7 +94,7 @@ std::optional<std::string> first_weights(const std::string& path) {
 ScribbleTaskData open_training(const ScribbleSettings& settings) {
   check_weights(settings);
   ScribbleTaskData data{.first_weights = first_weights(settings.model_path)};
-  const ScribbleSets sets = open_scribble_sets(settings.data);
+  const voc::ScribbleSets sets = voc::open_scribble_sets(settings.data);
   data.sets = {.train = sets.train, .validation = sets.validation};
   data.shown = sets.validation;
   data.text = fmt::format(
@@ -106,8 +106,8 @@ ScribbleTaskData open_training(const ScribbleSettings& settings) {
 }
 
 ScribbleTaskData open_evaluation(const ScribbleSettings& settings) {
-  if (!settings.save_path.empty()) make_output_folder(settings.save_path);
-  ScribbleTaskData data{.whole = open_whole_images(settings.data)};
+  if (!settings.save_path.empty()) base::make_output_folder(settings.save_path);
+  ScribbleTaskData data{.whole = voc::open_whole_images(settings.data)};
   data.sets.validation = data.whole;
   return data;
 }
@@ -117,7 +117,7 @@ ScribbleTaskData open_own_images(const ScribbleSettings& settings) {
     throw ConfigError(
         "nothing to segment: --images gives an image or a folder of them");
   }
-  return {.own_images = OwnImages(settings.images)};
+  return {.own_images = voc::OwnImages(settings.images)};
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ void ScribbleRecipe::describe(Settings& settings) {
   Options& options = settings.options;
   const std::string group = "Scribble";
   options.add("model_type", settings_.model.type, "network",
-              {.choices = scribble_model_types(), .group = group});
+              {.choices = deeplab::scribble_model_types(), .group = group});
   options.add("layers", settings_.model.layers,
               "of the trunk: 18, 34, 50, 101 or 152", {.group = group});
   options.add("numclasses", settings_.model.num_classes,
@@ -160,7 +160,7 @@ void ScribbleRecipe::describe(Settings& settings) {
   describe_loss(options);
   describe_evaluation(options);
   settings.add_rule([this, &settings] {
-    if (settings.common.data_path != kBuiltinScribble) return;
+    if (settings.common.data_path != voc::kBuiltinScribble) return;
     settings.set_default("crop_size", settings_.data.augment.side,
                          kGeneratedSide);
     settings.set_default("eval_base_size", settings_.windows.base_side,
@@ -171,9 +171,9 @@ void ScribbleRecipe::describe(Settings& settings) {
 void ScribbleRecipe::describe_data(Options& options) {
   const std::string group = "Scribble, data";
   const OptionDetails details = {.group = group};
-  ScribbleDataConfig& data = settings_.data;
+  voc::ScribbleDataConfig& data = settings_.data;
   options.add("dataset", settings_.mode, "what there is to learn from",
-              {.choices = scribble_mode_words(), .group = group});
+              {.choices = voc::scribble_mode_words(), .group = group});
   options.add("train_path", data.train_path, "folder of scribbles", details);
   options.add("pesudo_path", data.pesudo_path, "folder of pseudo labels",
               details);
@@ -224,10 +224,10 @@ void ScribbleRecipe::describe_evaluation(Options& options) {
 std::unique_ptr<Task> ScribbleRecipe::build(const Settings& settings,
                                             Purpose purpose) {
   ScribbleSettings own = settings_;
-  check_scribble_config(own.model);
+  deeplab::check_scribble_config(own.model);
   own.data.num_classes = own.model.num_classes;
   own.data.dataset_path = settings.common.data_path;
-  own.data.mode = scribble_mode(own.mode);
+  own.data.mode = voc::scribble_mode(own.mode);
   own.windows.num_classes = own.model.num_classes;
   own.windows.window = own.data.augment.side;
   std::string& folder = own.save_path;
@@ -243,7 +243,7 @@ std::unique_ptr<Task> ScribbleRecipe::build(const Settings& settings,
 
 std::string ScribbleRecipe::prepare(const Arguments& arguments,
                                     const Progress& progress) {
-  return prepare_scribble(arguments, progress);
+  return voc::prepare_scribble(arguments, progress);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -12,7 +12,7 @@
 #include "lockstep/preparation.h"
 #include "lockstep/recipe.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 // The weights of the loss, by the original's names.
 struct ScribbleWeights {
@@ -29,12 +29,12 @@ struct ScribbleWeights {
 double pseudo_weight(const ScribbleWeights& weights);
 
 struct ScribbleSettings {
-  ScribbleModelConfig model = {};
-  ScribbleDataConfig data = {};
+  deeplab::ScribbleModelConfig model = {};
+  voc::ScribbleDataConfig data = {};
   std::string mode = "SBD_pesudo_distancemap";
   std::string model_path = "None";
   ScribbleWeights weights = {};
-  WindowsConfig windows = {};
+  deeplab::WindowsConfig windows = {};
   std::string save_path = {};  // For evaluated images.
   std::string images = {};     // The user's own.
 };
@@ -59,4 +59,4 @@ class ScribbleRecipe final : public Recipe, public Preparation {
   ScribbleSettings settings_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -15,7 +15,7 @@
 #include "lockstep/models/deeplab/weights.h"
 #include "lockstep/recipes/images/grid.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,16 +23,16 @@ namespace fs = std::filesystem;
 constexpr int64_t kShownImages = 4;
 
 // `classes`: uint8 [H, W] on any device.
-Image as_image(const at::Tensor& classes) {
+data::Image as_image(const at::Tensor& classes) {
   const at::Tensor bytes = classes.to(at::kCPU).contiguous();
-  Image image = make_image(static_cast<int>(bytes.size(1)),
-                           static_cast<int>(bytes.size(0)), 1);
+  data::Image image = data::make_image(static_cast<int>(bytes.size(1)),
+                                       static_cast<int>(bytes.size(0)), 1);
   const auto* begin = bytes.const_data_ptr<uint8_t>();
   image.pixels.assign(begin, begin + bytes.numel());
   return image;
 }
 
-LossTerm term(const char* name, double weight, const LossSum& loss) {
+LossTerm term(const char* name, double weight, const deeplab::LossSum& loss) {
   return {.name = name,
           .weight = weight,
           .sum = loss.sum,
@@ -45,9 +45,10 @@ ScribbleTask::ScribbleTask(const ScribbleSettings& settings,
                            ScribbleTaskData data)
     : settings_(settings),
       data_(std::move(data)),
-      model_(std::make_shared<ScribbleNet>(settings.model)) {
-  if (data_.first_weights) load_scribble_weights(*model_, *data_.first_weights);
-  make_channels_last(*model_);
+      model_(std::make_shared<deeplab::ScribbleNet>(settings.model)) {
+  if (data_.first_weights)
+    deeplab::load_scribble_weights(*model_, *data_.first_weights);
+  deeplab::make_channels_last(*model_);
 }
 
 TaskInfo ScribbleTask::info() const {
@@ -57,13 +58,13 @@ TaskInfo ScribbleTask::info() const {
           .best_metric = "iou",
           .better = Better::kHigher,
           .memory_remedies = {"--batchsize 4", "--crop_size 321"},
-          .has_unused_parameters =
-              has_lorm(settings_.model) && settings_.weights.l_lorm == 0,
+          .has_unused_parameters = deeplab::has_lorm(settings_.model) &&
+                                   settings_.weights.l_lorm == 0,
           .shapes = BatchShapes::kStatic,
           .sync_batch_norm = true,
           .flops_per_sample =
-              3 * scribble_forward_flops(settings_.model,
-                                         settings_.data.augment.side)};
+              3 * deeplab::scribble_forward_flops(settings_.model,
+                                                  settings_.data.augment.side)};
 }
 
 // uint8 [B, 3, H, W] -> ImageNet's mean 0 and deviation 1.
@@ -84,30 +85,30 @@ at::Tensor ScribbleTask::normalised(const at::Tensor& images) {
 Loss ScribbleTask::loss(const Batch& batch, SampleRandom& /*random*/) {
   const ScribbleWeights& weights = settings_.weights;
   const double pseudo = pseudo_weight(weights);
-  const ScribbleOutput output = model_->forward(normalised(batch[0]));
-  const at::Tensor found =
-      log_probabilities(output.logits, batch[0].size(2), batch[0].size(3));
+  const deeplab::ScribbleOutput output = model_->forward(normalised(batch[0]));
+  const at::Tensor found = deeplab::log_probabilities(
+      output.logits, batch[0].size(2), batch[0].size(3));
   const at::Tensor& pseudo_labels =
-      batch[settings_.data.mode == ScribbleMode::kPseudoOnly ? 1 : 2];
+      batch[settings_.data.mode == voc::ScribbleMode::kPseudoOnly ? 1 : 2];
   Loss loss;
   if (weights.l_segs > 0) {
-    loss.terms.push_back(
-        term("seg_loss", weights.l_segs, cross_entropy(found, batch[1])));
+    loss.terms.push_back(term("seg_loss", weights.l_segs,
+                              deeplab::cross_entropy(found, batch[1])));
   }
   if (pseudo > 0) {
     loss.terms.push_back(
         term("pesudolabel_loss", pseudo,
-             cross_entropy(found, batch[2], weights.label_smooth)));
+             deeplab::cross_entropy(found, batch[2], weights.label_smooth)));
   }
   if (weights.l_ds > 0 || weights.l_dc > 0) {
-    const at::Tensor entropy = pixel_entropy(found);
+    const at::Tensor entropy = deeplab::pixel_entropy(found);
     if (weights.l_ds > 0) {
-      loss.terms.push_back(
-          term("l_ds", weights.l_ds, weighted_entropy(entropy, batch[3])));
+      loss.terms.push_back(term("l_ds", weights.l_ds,
+                                deeplab::weighted_entropy(entropy, batch[3])));
     }
     if (weights.l_dc > 0) {
-      loss.terms.push_back(
-          term("l_dc", weights.l_dc, weighted_entropy(entropy, batch[4])));
+      loss.terms.push_back(term("l_dc", weights.l_dc,
+                                deeplab::weighted_entropy(entropy, batch[4])));
     }
   }
   if (weights.l_lorm > 0) {
@@ -119,22 +120,23 @@ Loss ScribbleTask::loss(const Batch& batch, SampleRandom& /*random*/) {
 }
 
 void ScribbleTask::evaluate_centres(const Batch& batch, MetricSums& sums) {
-  const ScribbleOutput output = model_->forward(normalised(batch[0]));
-  const at::Tensor found =
-      log_probabilities(output.logits, batch[0].size(2), batch[0].size(3));
-  const LossSum loss = cross_entropy(found, batch[1]);
+  const deeplab::ScribbleOutput output = model_->forward(normalised(batch[0]));
+  const at::Tensor found = deeplab::log_probabilities(
+      output.logits, batch[0].size(2), batch[0].size(3));
+  const deeplab::LossSum loss = deeplab::cross_entropy(found, batch[1]);
   sums.add("loss", loss.sum, loss.normaliser);
-  sums.add_counts("confusion", confusion_matrix(batch[1], found.argmax(1),
-                                                settings_.model.num_classes));
+  sums.add_counts("confusion",
+                  deeplab::confusion_matrix(batch[1], found.argmax(1),
+                                            settings_.model.num_classes));
 }
 
 at::Tensor ScribbleTask::segment(const at::Tensor& image) {
-  const Segment by_model = [&](const at::Tensor& windows) {
-    return resize_maps(model_->forward(windows).logits, windows.size(2),
-                       windows.size(3));
+  const deeplab::Segment by_model = [&](const at::Tensor& windows) {
+    return deeplab::resize_maps(model_->forward(windows).logits,
+                                windows.size(2), windows.size(3));
   };
-  return segment_by_windows(normalised(image.unsqueeze(0)).squeeze(0), by_model,
-                            settings_.windows)
+  return deeplab::segment_by_windows(normalised(image.unsqueeze(0)).squeeze(0),
+                                     by_model, settings_.windows)
       .argmax(0)
       .to(at::kByte);
 }
@@ -149,29 +151,32 @@ void ScribbleTask::evaluate(const Batch& batch, SampleRandom& /*random*/,
       return map.slice(-2, 0, height).slice(-1, 0, width);
     };
     const at::Tensor classes = segment(cut(batch[0][i]));
-    sums.add_counts("confusion", confusion_matrix(cut(batch[1][i]), classes,
-                                                  settings_.model.num_classes));
+    sums.add_counts("confusion",
+                    deeplab::confusion_matrix(cut(batch[1][i]), classes,
+                                              settings_.model.num_classes));
     if (settings_.save_path.empty()) continue;
     const fs::path path =
         fs::path(settings_.save_path) /
         (data_.whole->name(batch.indices[static_cast<size_t>(i)]) + ".png");
-    make_output_folder(path.parent_path());
-    write_file_atomically(path,
-                          encode_palette_png(as_image(classes), voc_palette()));
+    base::make_output_folder(path.parent_path());
+    base::write_file_atomically(
+        path, data::encode_palette_png(as_image(classes), data::voc_palette()));
   }
 }
 
 Metrics ScribbleTask::derive(const MetricCounts& counts) const {
   const auto confusion = counts.find("confusion");
   if (confusion == counts.end()) return {};
-  const SegmentationScores scores = segmentation_scores(confusion->second);
+  const deeplab::SegmentationScores scores =
+      deeplab::segmentation_scores(confusion->second);
   return {{"iou", scores.iou}, {"acc", scores.accuracy}};
 }
 
 std::vector<OutputFile> ScribbleTask::report(const Metrics& /*metrics*/,
                                              const MetricCounts& counts) {
   if (settings_.save_path.empty()) return {};
-  const SegmentationScores scores = segmentation_scores(counts.at("confusion"));
+  const deeplab::SegmentationScores scores =
+      deeplab::segmentation_scores(counts.at("confusion"));
   std::string text = fmt::format("IOU_All: {:.6f}\nIOU_Ind:", scores.iou);
   for (const double iou : scores.iou_of_class) {
     text += fmt::format(" {:.6f}", iou);
@@ -179,7 +184,7 @@ std::vector<OutputFile> ScribbleTask::report(const Metrics& /*metrics*/,
   text += fmt::format("\nACC_Pix: {:.6f}\n", scores.accuracy);
   const fs::path path = fs::absolute(settings_.save_path).string() + ".txt";
   std::error_code error;
-  if (fs::exists(path, error)) text = read_file(path) + text;
+  if (fs::exists(path, error)) text = base::read_file(path) + text;
   return {{.name = path.string(), .bytes = text}};
 }
 
@@ -196,15 +201,15 @@ at::Tensor ScribbleTask::sample(std::span<const int64_t> items,
     const Sample shown = data_.shown->get(item % data_.shown->size(), 0);
     const at::Tensor image =
         shown[0].to(model_->parameters()[0].device()).unsqueeze(0);
-    const ScribbleOutput output = model_->forward(normalised(image));
+    const deeplab::ScribbleOutput output = model_->forward(normalised(image));
     const at::Tensor classes =
-        resize_maps(output.logits, image.size(2), image.size(3))
+        deeplab::resize_maps(output.logits, image.size(2), image.size(3))
             .argmax(1)
             .squeeze(0)
             .to(at::kByte);
-    rows.push_back(
-        torch::stack({shown[0], to_tensor(coloured(as_image(shown[1]))),
-                      to_tensor(coloured(as_image(classes)))}));
+    rows.push_back(torch::stack(
+        {shown[0], data::to_tensor(voc::coloured(as_image(shown[1]))),
+         data::to_tensor(voc::coloured(as_image(classes)))}));
   }
   return torch::stack(rows).to(model_->parameters()[0].device());
 }
@@ -217,11 +222,11 @@ std::vector<OutputFile> ScribbleTask::render(const at::Tensor& items) {
 }
 
 std::vector<OutputFile> ScribbleTask::predict(int64_t input) {
-  const Image image = data_.own_images.read(input);
+  const data::Image image = data_.own_images.read(input);
   const at::Tensor classes =
-      segment(to_tensor(image).to(model_->parameters()[0].device()));
-  return segmentation_files(data_.own_images.name(input), image,
-                            as_image(classes));
+      segment(data::to_tensor(image).to(model_->parameters()[0].device()));
+  return voc::segmentation_files(data_.own_images.name(input), image,
+                                 as_image(classes));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

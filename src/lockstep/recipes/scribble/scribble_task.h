@@ -15,7 +15,7 @@
 #include "lockstep/sampling.h"
 #include "lockstep/task.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 // What a task has depends on its purpose.
 struct ScribbleTaskData {
@@ -24,8 +24,8 @@ struct ScribbleTaskData {
   // What the model starts from; none: random weights.
   std::optional<std::string> first_weights = {};
   std::shared_ptr<const Dataset> shown = {};  // Images that samplings show.
-  std::shared_ptr<const WholeSamples> whole = {};  // To evaluate.
-  OwnImages own_images = {};                       // To segment.
+  std::shared_ptr<const voc::WholeSamples> whole = {};  // To evaluate.
+  voc::OwnImages own_images = {};                       // To segment.
 };
 
 class ScribbleTask final : public Task,
@@ -62,9 +62,9 @@ class ScribbleTask final : public Task,
 
   ScribbleSettings settings_;
   ScribbleTaskData data_;
-  std::shared_ptr<ScribbleNet> model_;
+  std::shared_ptr<deeplab::ScribbleNet> model_;
   at::Tensor mean_;  // Copied to the model's device when first used.
   at::Tensor scale_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

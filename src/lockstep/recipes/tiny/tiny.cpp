@@ -7,7 +7,7 @@
 #include "lockstep/error.h"
 #include "lockstep/sampling.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 namespace {
 
 constexpr int64_t kPixels = 16;
@@ -27,7 +27,7 @@ class TinyNet : public torch::nn::Module {
                       torch::nn::Conv2dOptions(width, width, 3).padding(1)));
     dropout = register_module("dropout", torch::nn::Dropout(settings.dropout));
     last = register_module(
-        "last", torch::nn::Linear(width * 16, ImageData::kNumClasses));
+        "last", torch::nn::Linear(width * 16, images::ImageData::kNumClasses));
   }
 
   at::Tensor forward(at::Tensor x) {
@@ -44,13 +44,13 @@ class TinyNet : public torch::nn::Module {
 
 DataSets open_tiny_sets(const TinySettings& settings) {
   DataSets data;
-  data.train = std::make_shared<ImageData>(
-      ImageConfig{.num_samples = settings.train_samples,
-                  .size = kPixels,
-                  .seed = 1,
-                  .augment = settings.augment});
+  data.train = std::make_shared<images::ImageData>(
+      images::ImageConfig{.num_samples = settings.train_samples,
+                          .size = kPixels,
+                          .seed = 1,
+                          .augment = settings.augment});
   if (settings.val_samples > 0) {
-    data.validation = std::make_shared<ImageData>(ImageConfig{
+    data.validation = std::make_shared<images::ImageData>(images::ImageConfig{
         .num_samples = settings.val_samples, .size = kPixels, .seed = 2});
   }
   return data;
@@ -75,7 +75,7 @@ class TinyTask final : public Task, public Sampling {
                 MetricSums& sums) override;
 
   int64_t num_items() const override {
-    return kSamplesPerClass * ImageData::kNumClasses;
+    return kSamplesPerClass * images::ImageData::kNumClasses;
   }
   at::Tensor sample(std::span<const int64_t> items,
                     SampleRandom& random) override;
@@ -116,7 +116,7 @@ at::Tensor TinyTask::sample(std::span<const int64_t> items,
                             SampleRandom& random) {
   std::vector<int64_t> classes;
   for (const int64_t item : items) {
-    classes.push_back(item % ImageData::kNumClasses);
+    classes.push_back(item % images::ImageData::kNumClasses);
   }
   const auto weights = net_->first->weight;
   const at::Tensor labels =
@@ -140,24 +140,27 @@ at::Tensor TinyTask::sample(std::span<const int64_t> items,
 
 // One row per class.
 std::vector<OutputFile> TinyTask::render(const at::Tensor& items) {
-  const int64_t columns = items.size(0) / ImageData::kNumClasses;
+  const int64_t columns = items.size(0) / images::ImageData::kNumClasses;
   if (columns == 0) return {};
-  const at::Tensor used = items.slice(0, 0, columns * ImageData::kNumClasses);
+  const at::Tensor used =
+      items.slice(0, 0, columns * images::ImageData::kNumClasses);
   const at::Tensor low = used.amin({1, 2, 3}, true);
   const at::Tensor high = used.amax({1, 2, 3}, true);
   const at::Tensor grid =
       ((used - low) / (high - low + 1e-8) * 255)
           .round()
           .to(torch::kByte)
-          .view({columns, ImageData::kNumClasses, kPixels, kPixels})
+          .view({columns, images::ImageData::kNumClasses, kPixels, kPixels})
           .permute({1, 2, 0, 3})
           .contiguous();
-  Image image{.width = static_cast<int>(columns * kPixels),
-              .height = static_cast<int>(ImageData::kNumClasses * kPixels),
-              .channels = 1};
+  data::Image image{
+      .width = static_cast<int>(columns * kPixels),
+      .height = static_cast<int>(images::ImageData::kNumClasses * kPixels),
+      .channels = 1};
   const auto* begin = grid.const_data_ptr<uint8_t>();
   image.pixels.assign(begin, begin + grid.numel());
-  return {{.name = "samples/step_{step}.png", .bytes = encode_png(image)}};
+  return {
+      {.name = "samples/step_{step}.png", .bytes = data::encode_png(image)}};
 }
 
 }  // namespace
@@ -195,4 +198,4 @@ std::unique_ptr<Task> TinyRecipe::build(const Settings& settings,
   return std::make_unique<TinyTask>(settings_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -8,7 +8,7 @@
 
 #include "lockstep/recipe.h"
 
-namespace lockstep {
+namespace lockstep::recipes {
 
 struct TinySettings {
   int64_t width = 8;
@@ -33,4 +33,4 @@ class TinyRecipe final : public Recipe {
   TinySettings settings_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::recipes

@@ -95,7 +95,7 @@ LOCKSTEP_EXPORT void lockstep_cuda_make_nccl_backend(
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = request.timeout;
   options->group_name = "nccl";
-  backend = c10::make_intrusive<lockstep::RecordedNccl>(
+  backend = c10::make_intrusive<lockstep::comm::RecordedNccl>(
       request.status,
       c10::make_intrusive<c10d::PrefixStore>("nccl", request.store),
       request.place.rank, request.place.world_size, std::move(options));

@@ -10,6 +10,9 @@ if(LOCKSTEP_WITH_CUDA)
   install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
+# Files that programs look for in ../share/lockstep.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/lockstep DESTINATION ${CMAKE_INSTALL_DATAROOTDIR})
+
 # The font inside liblockstep comes with its terms.
 if(EXISTS /usr/share/doc/fonts-dejavu-core/copyright)
   install(FILES /usr/share/doc/fonts-dejavu-core/copyright

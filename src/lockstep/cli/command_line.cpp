@@ -42,6 +42,14 @@ const char* name_of(Purpose purpose) {
   return "";
 }
 
+// Where files are installed with the programs: ../share/lockstep.
+fs::path shipped_folder() {
+  std::error_code problem;
+  const fs::path program = fs::read_symlink("/proc/self/exe", problem);
+  if (problem) return {};
+  return program.parent_path().parent_path() / "share" / "lockstep";
+}
+
 }  // namespace
 
 CommandLine::CommandLine(Purpose purpose, Recipe& recipe)
@@ -66,7 +74,8 @@ std::optional<std::string> CommandLine::parse(
     const std::vector<std::string>& arguments,
     const base::Environment& environment) {
   const config::ParsedCommand parsed =
-      config::parse_command(settings_.options, arguments);
+      config::parse_command(settings_.options, arguments, shipped_folder());
+  shipped_files_ = parsed.shipped_files;
   if (parsed.help) {
     return config::help_text(
         settings_.options,

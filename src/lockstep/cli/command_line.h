@@ -39,6 +39,10 @@ class CommandLine {
   bool owns_folder() const { return owns_folder_; }
   // The file whose settings a resumed run has taken over; else empty.
   const std::string& settings_source() const { return settings_source_; }
+  // Files of --config that the working folder lacks and Lockstep ships.
+  const std::vector<std::filesystem::path>& shipped_files() const {
+    return shipped_files_;
+  }
   // Why these are not the settings in the run folder's config, for a warning.
   const std::string& settings_note() const { return settings_note_; }
 
@@ -60,6 +64,7 @@ class CommandLine {
   std::string job_line_;
   std::string settings_source_;
   std::string settings_note_;
+  std::vector<std::filesystem::path> shipped_files_;
   bool owns_folder_ = false;
   std::string checkpoint_;
   std::optional<int64_t> average_;

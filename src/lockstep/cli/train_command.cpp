@@ -292,6 +292,10 @@ void log_settings_source(const CommandLine& line, Session& session) {
   if (!line.settings_note().empty() && session.world().is_main()) {
     session.console().warn(line.settings_note());
   }
+  for (const std::filesystem::path& path : line.shipped_files()) {
+    session.console().info("--config: taken from " + path.string() +
+                           "; copy it to change it");
+  }
   if (!line.settings_source().empty()) {
     session.console().info("settings are those of " + line.settings_source() +
                            ", with the flags of this command over them");

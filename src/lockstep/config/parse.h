@@ -23,12 +23,16 @@ struct ParsedCommand {
   bool help = false;  // Nothing was applied, and errors were not looked for.
   bool print_config = false;
   std::vector<std::string> positionals = {};  // Words that belong to no flag.
+  // Files of --config that were found in the shipped folder.
+  std::vector<std::filesystem::path> shipped_files = {};
 };
 
 // Files of --config FILE (several allowed, in order) are applied first, then
-// flags over them.
+// flags over them. A relative FILE that does not exist is looked for below
+// `shipped`, the folder of files that are installed with the programs.
 ParsedCommand parse_command(Options& options,
-                            const std::vector<std::string>& arguments);
+                            const std::vector<std::string>& arguments,
+                            const std::filesystem::path& shipped = {});
 
 // Over what was given before. The file is at most 10 MB of UTF-8.
 void apply_yaml_file(Options& options, const std::filesystem::path& path);

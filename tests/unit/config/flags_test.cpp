@@ -308,5 +308,26 @@ TEST_F(FlagsAndFiles, NothingAppliesWhenEitherFails) {
   expect_flag_error({"--config", good, "--cfg", "x"}, {"--cfg"});
 }
 
+// A shipped file is found from any folder, and no path leaves the folder of
+// shipped files.
+TEST_F(FlagsAndFiles, AFileMayBeShippedWithThePrograms) {
+  std::filesystem::create_directories(folder_ / "share" / "atlas");
+  write("share/atlas/train.yaml", "warmup_steps: 7\n");
+  const std::string outside = write("outside.yaml", "warmup_steps: 9\n");
+  Sample sample;
+  const auto parse = [&](const std::string& file) {
+    return config::parse_command(sample.options, {"--config", file},
+                                 folder_ / "share");
+  };
+  const auto shipped = parse("atlas/train.yaml").shipped_files;
+  ASSERT_EQ(shipped.size(), 1U);
+  EXPECT_EQ(shipped[0], folder_ / "share" / "atlas" / "train.yaml");
+  EXPECT_EQ(sample.values.warmup_steps, 7);
+  EXPECT_THROW(parse("../outside.yaml"), ConfigError);
+  EXPECT_THROW(parse("atlas/other.yaml"), ConfigError);
+  EXPECT_TRUE(parse(outside).shipped_files.empty());
+  EXPECT_EQ(sample.values.warmup_steps, 9);
+}
+
 }  // namespace
 }  // namespace lockstep

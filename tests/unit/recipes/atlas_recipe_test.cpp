@@ -68,7 +68,7 @@ TEST(AtlasRecipe, HasTheDefaultsOfTheGuide) {
 }
 
 const std::string kShippedFile =
-    SOURCE_FOLDER "/atlas/configs/train_config.yaml";
+    SOURCE_FOLDER "/share/lockstep/atlas/configs/train_config.yaml";
 
 // On eight processes, as the guide starts it; more steps on fewer.
 TEST(AtlasConfig, AsShippedTheBuiltinTaskReachesItsLearningRate) {

@@ -237,7 +237,7 @@ run::CheckpointsConfig checkpoints_config(const Session& session,
   return {.folder = config.save_dir,
           .recipe = session.recipe(),
           .names = line.settings().files,
-          .keys = line.settings().checkpoint,
+          .layout = line.settings().checkpoint,
           .keep_last = config.keep_last,
           .global_batch = session.batch().effective(),
           .base_lr = base_lr,
@@ -283,7 +283,7 @@ Start start_training(Session& session, const TrainConfig& config,
     start.state =
         run::restore(*checkpoint, *start.learner, files, world, console);
   } else if (config.init_from) {
-    run::init_weights(config, files.keys, *start.learner, world, console);
+    run::init_weights(config, files.layout, *start.learner, world, console);
   }
   return start;
 }

@@ -69,10 +69,10 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
     : task_(task),
       world_(world),
       config_(config),
-      facts_(task.info()),
+      info_(task.info()),
       model_(task.model()) {
   model_->to(world.device(), config.precision.dtype);
-  if (facts_.sync_batch_norm) connect_sync_batch_norms(*model_, world);
+  if (info_.sync_batch_norm) connect_sync_batch_norms(*model_, world);
   optim::train_except_frozen(*model_);
   auto groups = task.parameter_groups();
   parameters_ = all_parameters(groups);
@@ -81,7 +81,7 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
   }
   ddp_ = std::make_unique<DdpEngine>(
       model_, world,
-      DdpConfig{.find_unused_parameters = facts_.has_unused_parameters,
+      DdpConfig{.find_unused_parameters = info_.has_unused_parameters,
                 .bucket_layout = fitting(config.bucket_layout, *model_)});
   optimizer_ = make_optimizer(config.optimization.optimizer, std::move(groups),
                               optimizer_config(config.optimization));
@@ -164,7 +164,7 @@ at::Tensor Learner::loss_row(const Loss& loss, const Batch& batch) {
 // replaces by the true one.
 double Learner::expected_normaliser() const {
   const auto samples = static_cast<double>(step_samples_);
-  return has_own_normaliser_ ? samples * facts_.normaliser_per_sample : samples;
+  return has_own_normaliser_ ? samples * info_.normaliser_per_sample : samples;
 }
 
 void Learner::forward(const Batch& batch) {

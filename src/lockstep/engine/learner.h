@@ -85,7 +85,7 @@ class Learner {
   // Inputs in the model's type.
   Batch prepared(Batch batch) const;
 
-  const TaskInfo& facts() const { return facts_; }
+  const TaskInfo& info() const { return info_; }
   torch::nn::Module& model() { return *model_; }
   Optimizer& optimizer() { return *optimizer_; }
   std::vector<Ema>& averages() { return averages_; }
@@ -109,7 +109,7 @@ class Learner {
   Task& task_;
   World world_;
   LearnerConfig config_;
-  TaskInfo facts_;
+  TaskInfo info_;
   std::shared_ptr<torch::nn::Module> model_;
   std::unique_ptr<DdpEngine> ddp_;
   std::vector<at::Tensor> parameters_;

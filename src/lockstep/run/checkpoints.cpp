@@ -216,11 +216,11 @@ int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
   const Tree tree = load_checkpoint(path);
   check_frozen(tree, target.frozen);
   load_module_state(target.model,
-                    find_weights(tree, target.keys, path.string()));
+                    find_weights(tree, target.layout, path.string()));
   if (average) {
     load_module_state(
         target.model,
-        find_average(tree, target.keys, *average, target.averaged),
+        find_average(tree, target.layout, *average, target.averaged),
         Strictness::kWhatFits);
   }
   const auto own = TreeView(tree).find("lockstep");
@@ -238,10 +238,10 @@ engine::TrainState restore(const Tree& checkpoint, engine::Learner& learner,
                            const CheckpointsConfig& config, const World& world,
                            track::Console& console) {
   const TreeView own = checkpoint.at("lockstep");
-  check_frozen(checkpoint, learner.facts().frozen);
+  check_frozen(checkpoint, learner.info().frozen);
   load_module_state(learner.model(),
-                    find_weights(checkpoint, config.keys, "the checkpoint"));
-  const std::string& optimizer = config.keys.optimizer;
+                    find_weights(checkpoint, config.layout, "the checkpoint"));
+  const std::string& optimizer = config.layout.optimizer;
   load_optimizer(learner.optimizer(), optimizer.empty()
                                           ? own.at("optimizer")
                                           : checkpoint.at(optimizer));
@@ -296,7 +296,7 @@ Tree Checkpoints::own_tree(const engine::TrainState& state) {
   own["num_samples"] = config_.num_samples;
   own["config"] = config_.config_yaml;
   Tree frozen = Tree::dict();
-  for (const auto& [name, hash] : learner_.facts().frozen) frozen[name] = hash;
+  for (const auto& [name, hash] : learner_.info().frozen) frozen[name] = hash;
   own["frozen"] = std::move(frozen);
   own["bucket_layout"] = bucket_layout_tree(learner_.bucket_layout());
   own["generators"] = generators_tree(world_);
@@ -313,28 +313,28 @@ Tree Checkpoints::own_tree(const engine::TrainState& state) {
 }
 
 Tree Checkpoints::make_tree(const engine::TrainState& state) {
-  const CheckpointLayout& keys = config_.keys;
+  const CheckpointLayout& layout = config_.layout;
   Tree own = own_tree(state);
   Tree tree = Tree::dict();
-  put_progress(tree, state, keys);
-  put_model(tree, learner_.model(), keys);
-  put_averages(tree, learner_, keys);
+  put_progress(tree, state, layout);
+  put_model(tree, learner_.model(), layout);
+  put_averages(tree, learner_, layout);
   Tree optimizer = optimizer_tree(learner_.optimizer());
-  if (keys.optimizer.empty()) {
+  if (layout.optimizer.empty()) {
     own["optimizer"] = std::move(optimizer);
   } else {
-    tree[keys.optimizer] = std::move(optimizer);
+    tree[layout.optimizer] = std::move(optimizer);
   }
-  if (!keys.scheduler.empty()) {
-    tree[keys.scheduler] =
+  if (!layout.scheduler.empty()) {
+    tree[layout.scheduler] =
         scheduler_tree(learner_.optimizer(), state, config_.base_lr);
   }
-  if (!keys.scaler.empty()) {
-    tree[keys.scaler] = learner_.scaler() != nullptr
-                            ? scaler_tree(*learner_.scaler())
-                            : Tree::dict();
+  if (!layout.scaler.empty()) {
+    tree[layout.scaler] = learner_.scaler() != nullptr
+                              ? scaler_tree(*learner_.scaler())
+                              : Tree::dict();
   }
-  if (!keys.settings.empty()) tree[keys.settings] = config_.settings;
+  if (!layout.settings.empty()) tree[layout.settings] = config_.settings;
   tree["lockstep"] = std::move(own);
   return tree;
 }

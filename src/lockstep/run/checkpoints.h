@@ -22,7 +22,7 @@ struct CheckpointsConfig {
   std::filesystem::path folder = {};
   std::string recipe = {};
   FileNames names = {};
-  CheckpointLayout keys = {};
+  CheckpointLayout layout = {};
   int64_t keep_last = 3;
   int64_t global_batch = 1;
   double base_lr = 0;
@@ -48,7 +48,7 @@ using FrozenNets = std::vector<std::pair<std::string, std::string>>;
 
 struct WeightsTarget {
   torch::nn::Module& model;
-  CheckpointLayout keys = {};
+  CheckpointLayout layout = {};
   std::vector<std::string> averaged = {};  // Names; buffers have no average.
   FrozenNets frozen = {};                  // TaskInfo::frozen.
 };

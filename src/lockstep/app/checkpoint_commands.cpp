@@ -39,7 +39,7 @@ constexpr const char* kExportUsage =
 
 struct Listing {
   std::string text;
-  std::string long_texts;  // Such as a run's config, behind the list.
+  std::string long_texts;  // Such as a run's config; printed after the list.
   int64_t num_tensors = 0;
   int64_t num_bytes = 0;
 };
@@ -81,8 +81,8 @@ std::optional<std::string> number_text(const Tree& value) {
   return std::nullopt;
 }
 
-// "[0.9, 0.999]" or "[750 numbers: 1.2, 0.9, ..., 0.01]"; no value when there
-// is something else in the list.
+// "[0.9, 0.999]" or "[750 numbers: 1.2, 0.9, ..., 0.01]"; no value if the list
+// has other items.
 std::optional<std::string> numbers_text(const Tree::List& items) {
   std::vector<std::string> numbers;
   for (const Tree& item : items) {
@@ -134,8 +134,8 @@ void list(const std::string& path, const Tree& value, Listing& listing) {
   }
 }
 
-// The weights of a recipe that keeps the parts of its model under keys of their
-// own, by the model's names. No value: the file has no such keys.
+// The weights, by the model's names, of a recipe that stores parts of its model
+// under separate keys. No value if the file has no such keys.
 std::optional<Tree> joined_parts(const Tree& tree, const std::string& path) {
   for (const RecipeEntry& entry : all_recipes()) {
     Settings settings;
@@ -188,7 +188,7 @@ std::string left_out_text(const Tree::Entry& entry) {
                      reason);
 }
 
-// Files of other programs hold numbers and texts beside the weights.
+// Files of other programs contain numbers and texts besides weights.
 Exported tensors_of(const Tree& weights, const std::string& path) {
   Exported exported;
   std::vector<std::pair<std::string, at::Tensor>> found;

@@ -1,5 +1,4 @@
-// `lockstep inspect` and `lockstep export`: looking into checkpoint files and
-// turning them into others.
+// `lockstep inspect` and `lockstep export`: list and convert checkpoint files.
 #pragma once
 
 #include <string>
@@ -7,13 +6,13 @@
 
 namespace lockstep::app {
 
-// inspect FILE...: what each holds, one line per value, tensor or list of
+// inspect FILE...: lists the contents, one line per value, tensor or list of
 // numbers.
 std::string inspect_checkpoint(const std::vector<std::string>& arguments);
 
-// export FROM TO [--key NAME]: the weights alone, as .safetensors or torch file
-// by the name of TO, without the prefixes of wrappers (wrapper_prefix()).
-// Returns what was done and what was left out.
+// export FROM TO [--key NAME]: writes only the weights, as .safetensors or
+// torch file depending on the name of TO, without the prefixes of wrappers
+// (wrapper_prefix()). Returns what was done and what was left out.
 //
 // Both return their usage when they are asked for --help.
 std::string export_checkpoint(const std::vector<std::string>& arguments);

@@ -1,4 +1,4 @@
-// docs/reference/flags.md, from the recipes' own descriptions.
+// Generates docs/reference/flags.md from the settings of the recipes.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// `lockstep`: the program users type. It links no libtorch.
+// `lockstep`: the command-line program. It does not link libtorch.
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -37,7 +37,8 @@ int run(const std::string&, const Arguments& arguments) {
       launch::make_plan(options, environment, launch::this_machine()));
 }
 
-// The worker in place of this process, with the settings a launched one gets.
+// Replaces this process with the worker, with the environment of a launched
+// one.
 [[noreturn]] void become_sole_worker(const std::string& worker,
                                      const Arguments& arguments) {
   for (const std::string& note : base::apply_library_settings()) {
@@ -46,7 +47,7 @@ int run(const std::string&, const Arguments& arguments) {
   launch::become_worker(worker, arguments);
 }
 
-// train, eval, sample: one worker per process, watched.
+// train, eval, sample: launches and watches one worker per process.
 int run_recipe(const std::string& name, const Arguments& arguments) {
   const launch::WorkerCommand command =
       launch::split_worker_command(name, arguments);

@@ -1,5 +1,6 @@
-// `lockstep-prepare`: brings data sets into the form a recipe reads. A program
-// of its own, so that no other links HDF5 or Arrow; it links no libtorch.
+// `lockstep-prepare`: converts data sets to the format that a recipe reads. A
+// separate program, so that no other links HDF5 or Arrow; it does not link
+// libtorch.
 #include <unistd.h>
 
 #include <cstdio>
@@ -27,8 +28,7 @@ constexpr const char* kUsage =
 
 void print(std::string_view text) { base::write_all(STDOUT_FILENO, text); }
 
-// The exit code: that of a file that cannot be read when something was left
-// out.
+// Returns the exit code: that of FormatError if something was skipped.
 int prepare(const Arguments& arguments) {
   track::Console console({},
                          track::standard_streams(base::process_environment()));

@@ -21,8 +21,8 @@ void tell(const std::string& kind, const std::string& text) {
                base::printable_text(text).c_str());
 }
 
-// Errors of libtorch come from anywhere, backward() above all; the program's
-// own are left as they are.
+// Errors of libtorch may come from anywhere, such as backward(); other errors
+// are not changed.
 void explain_errors_of_libraries(const std::function<void()>& body) {
   try {
     body();

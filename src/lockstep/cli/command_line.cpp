@@ -19,8 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Settings that say the same in two ways: one that is typed beats the others of
-// a run that goes on.
+// Alternative settings: a flag replaces the others in a resumed run's settings.
 constexpr std::array<std::array<std::string_view, 3>, 8> kRivals = {{
     {"n_steps", "epochs"},
     {"val_every", "val_every_epochs"},
@@ -118,9 +117,9 @@ void CommandLine::shorten_for_dry_run() {
   if (settings_.common.score.every) settings_.common.score.every = 1;
 }
 
-// What a recipe counts in steps by default is counted in epochs when these are
-// given. A warm-up has one length: a flag replaces the other unit's value of a
-// file or of the recipe, and a file that of the recipe.
+// A default in steps is dropped when the setting in epochs is given. Warm-up
+// has one length: a flag replaces the other unit's value from a file or the
+// recipe, and a file that of the recipe.
 void CommandLine::drop_beaten_settings() {
   const auto drop = [this](std::string_view steps, std::string_view epochs,
                            std::optional<int64_t>& value) {
@@ -142,9 +141,9 @@ std::string CommandLine::config_text() const {
          config::to_yaml(settings_.options);
 }
 
-// A launcher that restarts a training wants it to go on, not to begin anew. A
-// run that another job has left in the folder is not what it goes on with, and
-// before the first checkpoint the command's own --resume still counts.
+// After a restart by the launcher training resumes instead of starting over. A
+// run that another job left in the folder is not resumed, and before the first
+// checkpoint the command's own --resume still applies.
 void CommandLine::resume_after_restart(const base::Environment& environment) {
   const auto restarts =
       base::find_integer(environment, "TORCHELASTIC_RESTART_COUNT");
@@ -160,9 +159,8 @@ void CommandLine::resume_after_restart(const base::Environment& environment) {
   }
 }
 
-// A run goes on with its own settings, also when they are not typed again, and
-// its weights are used with them. Those of the command line win, as they do
-// over any file.
+// A resumed run keeps its settings, and eval and sample use them. Flags
+// override them, as they override any file.
 void CommandLine::take_over_settings(
     const std::vector<std::string>& arguments) {
   const bool is_resumed = is_training();
@@ -187,7 +185,7 @@ void CommandLine::take_over_settings(
   if (!apply_saved_settings(from, typed_folder)) return;
   config::parse_command(settings_.options, arguments);
   for (const std::string_view name : beaten) settings_.options.reset(name);
-  // Where the run is now, not where it was when it began.
+  // The run folder may have moved since the run began.
   const bool is_latest = is_resumed && from == "latest";
   settings_.common.save_dir = is_folder_typed || is_latest
                                   ? typed_folder
@@ -197,8 +195,8 @@ void CommandLine::take_over_settings(
   settings_.common.overwrite = false;
 }
 
-// False: there are none. Unless a file was asked for, the checkpoints of the
-// folder stand in for a config that is missing or damaged.
+// False if there are none. Unless a file was requested, the folder's
+// checkpoints replace a config that is missing or damaged.
 bool CommandLine::apply_saved_settings(const std::string& from,
                                        const fs::path& folder) {
   const run::SettingsQuery query{.resume = from,

@@ -1,4 +1,4 @@
-// The command line of a recipe: common settings, its own, and their texts.
+// The command line of a recipe: common settings and its own.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace lockstep::cli {
 
-// Settings point into this object: it stays where it is.
+// Options point into this object: it must not move.
 class CommandLine {
  public:
   // Lets the recipe describe its settings.
@@ -19,8 +19,8 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // Reads flags and files and checks them. A text to print instead of working
-  // (--help, --print-config), or nothing. Throws ConfigError.
+  // Reads and checks flags and files. Returns a text to print instead of
+  // running (--help, --print-config), or no value. Throws ConfigError.
   std::optional<std::string> parse(const std::vector<std::string>& arguments,
                                    const base::Environment& environment);
 
@@ -29,21 +29,21 @@ class CommandLine {
   const Settings& settings() const { return settings_; }
   const TrainConfig& config() const { return settings_.common; }
   const Options& options() const { return settings_.options; }
-  // What the run folder keeps: all settings as YAML, and whose run it is.
+  // The config file of the run folder: job, recipe and all settings as YAML.
   std::string config_text() const;
   // For eval and sample.
   const std::string& checkpoint() const { return checkpoint_; }
   std::optional<int64_t> average() const { return average_; }
   bool scores() const { return scores_; }  // For eval.
-  // A restart of the job that made the run folder.
+  // Whether this is a restart of the job that created the run folder.
   bool owns_folder() const { return owns_folder_; }
-  // The file whose settings a resumed run has taken over; else empty.
+  // The file that a resumed run's settings were read from; else empty.
   const std::string& settings_source() const { return settings_source_; }
   // Files of --config that the working folder lacks and Lockstep ships.
   const std::vector<std::filesystem::path>& shipped_files() const {
     return shipped_files_;
   }
-  // Why these are not the settings in the run folder's config, for a warning.
+  // Why the run folder's config was not used, for a warning.
   const std::string& settings_note() const { return settings_note_; }
 
  private:

@@ -16,8 +16,8 @@ struct CommandContext {
   base::Environment environment = {};
 };
 
-// Each takes what stands behind the recipe's name and returns the exit code.
-// Throw Error; nothing is written before the whole input was checked.
+// Each takes the arguments after the recipe's name and returns the exit code.
+// They throw Error; nothing is written before all input was checked.
 int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
                   const CommandContext& context);
 int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,

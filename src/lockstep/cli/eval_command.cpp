@@ -83,7 +83,7 @@ int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
   if (!validates && !line.scores()) {
     throw ConfigError("there is no validation data to evaluate on");
   }
-  // Before the validation: a wrong file shows at once.
+  // Before validation, so that a wrong file fails early.
   const auto score =
       line.scores() ? make_score(session, line.config()) : nullptr;
   const auto learner = session.make_learner();

@@ -18,9 +18,9 @@ engine::GoOn shown_as(const char* label, track::Console& console) {
 int64_t load_checkpoint(engine::Learner& learner, const CommandLine& line) {
   return run::load_weights(line.checkpoint(), line.average(),
                            {.model = learner.model(),
-                            .keys = line.settings().checkpoint,
+                            .layout = line.settings().checkpoint,
                             .averaged = learner.parameter_names(),
-                            .frozen = learner.facts().frozen});
+                            .frozen = learner.info().frozen});
 }
 
 void write_output(const std::filesystem::path& path, const std::string& bytes) {

@@ -1,4 +1,4 @@
-// What eval and sample share.
+// Functions shared by eval and sample.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace lockstep::cli {
 // Shows progress; a signal ends the process as usual.
 engine::GoOn shown_as(const char* label, track::Console& console);
 
-// Loads the weights of --checkpoint, or the average of --ema. Returns the step
-// of the run.
+// Loads the weights of --checkpoint, or the average of --ema. Returns the
+// checkpoint's step.
 int64_t load_checkpoint(engine::Learner& learner, const CommandLine& line);
 
-// Makes the folder.
+// Creates the folder.
 void write_output(const std::filesystem::path& path, const std::string& bytes);
 
-// Writes the files and lists their paths.
+// Writes the files and logs their paths.
 void write_files(const std::vector<OutputFile>& files, int64_t step,
                  const std::filesystem::path& folder, track::Console& console);
 

@@ -19,7 +19,7 @@ bool same_host(const std::string& left, const std::string& right) {
   return plain(left) == plain(right);
 }
 
-// Where the ranks meet is settled before a rank can read its flags.
+// The master address is fixed before a rank can read its flags.
 std::string meeting_remedy(const char* flag, const std::string& word) {
   return fmt::format(
       "the launcher has chosen it already: give it to the launcher (lockstep "
@@ -63,7 +63,7 @@ bool starts_with_any(const std::string& text,
   return false;
 }
 
-// Alone, the words can only describe a world of one.
+// Without a launcher the flags can only describe a world of one.
 void must_be_alone(const LaunchWords& words) {
   if (words.world_size && *words.world_size > 1) {
     throw ConfigError(

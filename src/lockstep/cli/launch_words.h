@@ -6,8 +6,8 @@
 
 namespace lockstep::cli {
 
-// A launched world is as the environment says; flags that say otherwise are an
-// error. Without an environment the flags give a world of one.
+// Throws ConfigError if flags contradict the launcher's environment, or,
+// without a launcher, describe more than one process.
 void check_launch_words(const LaunchWords& words, const base::Environment& env);
 
 }  // namespace lockstep::cli

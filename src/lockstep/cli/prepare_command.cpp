@@ -1,4 +1,4 @@
-// lockstep prepare: data made ready once, before training.
+// lockstep prepare: prepares data once, before training.
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/session.h"
 #include "lockstep/comm/place.h"

@@ -15,14 +15,14 @@
 namespace lockstep::cli {
 namespace {
 
-// Not where training puts its own.
+// A folder separate from the samples of training.
 std::filesystem::path sample_folder(const CommandLine& line) {
   std::string name = fmt::format("sampled_seed_{}", line.config().seed);
   if (line.average()) name += fmt::format("_ema_{}", *line.average());
   return std::filesystem::path(line.config().save_dir) / name;
 }
 
-// With --skip_bad_samples one that cannot be read becomes a line of `problems`.
+// With --skip_bad_samples an unreadable input becomes a line of `problems`.
 std::vector<OutputFile> predict_one(Prediction& prediction, int64_t input,
                                     std::string& problems,
                                     const TrainConfig& config) {
@@ -38,7 +38,7 @@ std::vector<OutputFile> predict_one(Prediction& prediction, int64_t input,
   }
 }
 
-// Every rank takes its share of the user's inputs and writes their files.
+// Every rank processes its part of the user's inputs and writes their files.
 void predict_inputs(Prediction& prediction, engine::Learner& learner,
                     Session& session, const CommandLine& line) {
   const World& world = session.world();

@@ -59,7 +59,7 @@ Sampler::Sampler(std::unique_ptr<Recipe> recipe,
   impl_->step =
       run::load_weights(checkpoint, impl_->line.average(),
                         {.model = *model,
-                         .keys = impl_->line.settings().checkpoint,
+                         .layout = impl_->line.settings().checkpoint,
                          .averaged = engine::trained_names(*impl_->task)});
 }
 

@@ -18,7 +18,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr size_t kMaxShown = 5;  // Messages of bad samples.
+constexpr size_t kMaxShown = 5;  // Messages about bad samples.
 
 WorldConfig world_config(const TrainConfig& config) {
   WorldConfig world{.device = engine::parse_device_choice(config.device)};
@@ -29,7 +29,7 @@ WorldConfig world_config(const TrainConfig& config) {
   return world;
 }
 
-// Ranks that were started with other flags would train something else.
+// Ranks with different flags would train different things.
 void require_equal_settings(const World& world, const Options& options) {
   const auto texts = world.gather_texts(
       config::to_yaml(options) + "\nresume: " + options.value_text("resume"));
@@ -122,7 +122,7 @@ void Session::report_bad_samples() {
     has_more |= bad.count > static_cast<int64_t>(bad.messages.size());
     for (const std::string& message : bad.messages) own += message + '\0';
   }
-  // Ranks meet the same samples in several epochs, and so do the data sets.
+  // Ranks and data sets report the same samples in several epochs.
   std::set<std::string> distinct;
   for (const std::string& text : world_.gather_texts(own)) {
     for (const auto& message : base::split(text, '\0'))

@@ -1,4 +1,4 @@
-// What every command on a recipe needs before the first batch.
+// Setup shared by all commands on a recipe.
 #pragma once
 
 #include <functional>
@@ -31,10 +31,9 @@ class Session {
   const std::string& recipe() const { return recipe_; }  // Its name.
   Task& task() const { return *task_; }
   const TaskInfo& info() const { return info_; }
-  // The task's data. With --skip_bad_samples they replace samples that cannot
-  // be read.
+  // The task's data. With --skip_bad_samples unreadable samples are replaced.
   const DataSets& data() const { return data_; }
-  // What generated images are scored against, likewise; null: none.
+  // The real images for scores, likewise; null if there are none.
   const std::shared_ptr<const Dataset>& reference() const { return reference_; }
   const base::Environment& environment() const { return environment_; }
 
@@ -45,8 +44,8 @@ class Session {
   std::unique_ptr<engine::Learner> make_learner(
       std::optional<BucketLayout> bucket_layout = {});
 
-  // Lets the ranks fill the task's feature cache, if it has one; a collective.
-  // The learner is made before.
+  // Fills the task's feature cache, if it has one, on all ranks; a collective.
+  // Call it after the learner was created.
   void fill_cache();
 
   // Runs `work`; when memory runs out, throws DeviceError with numbers and the

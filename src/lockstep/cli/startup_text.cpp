@@ -13,10 +13,11 @@
 namespace lockstep::cli {
 namespace {
 
-// A first look at the project, made to train anywhere.
+// The demo recipe, expected to run on a CPU.
 constexpr std::string_view kRecipeForCpus = "tiny";
 
-// "tried to allocate 20.00 MiB, " of the allocator's text; empty without one.
+// "tried to allocate 20.00 MiB, " from the allocator's message; empty without
+// it.
 std::string attempt_text(std::string_view error) {
   for (const std::string_view words :
        {"Tried to allocate ", "you tried to allocate "}) {
@@ -30,7 +31,7 @@ std::string attempt_text(std::string_view error) {
   return "";
 }
 
-// Limits below the machine's memory, where there are any.
+// Memory limits below the machine's memory, if any.
 std::string host_limits_text() {
   std::string text;
   if (const auto limit = base::MemoryCgroup().limit_bytes()) {

@@ -83,7 +83,7 @@ void check_folder(const World& world, const CommandLine& line,
   });
 }
 
-// What a run holds until its end, on the rank that writes.
+// Lock and records of a run, on the rank that writes.
 struct OpenRun {
   base::FileDescriptor lock = {};
   std::unique_ptr<run::RunRecords> records = {};
@@ -101,7 +101,7 @@ void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
     }
     run.lock = run::lock_run_folder(folder);
     run::open_run_folder(folder, config, names, line.config_text());
-    // A recipe may keep its logs in a folder of their own.
+    // A recipe may keep its logs in a separate folder.
     const auto log = folder / names.log;
     base::make_output_folder(log.parent_path());
     session.console().open_log(log);
@@ -141,7 +141,7 @@ int finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
   return 0;
 }
 
-// What came after the checkpoint that a run goes on from is not lost.
+// Moves checkpoints newer than the resumed one aside.
 void leave_newer_behind(Session& session, const run::CheckpointsConfig& files,
                         const engine::TrainState& state) {
   session.world().run_on_rank0_and_broadcast([&] {
@@ -154,8 +154,8 @@ void leave_newer_behind(Session& session, const run::CheckpointsConfig& files,
   });
 }
 
-// The best model of a run that goes on may have been left behind, or lie in
-// another folder. Where it is not to be had the next validation begins anew.
+// The best model of a resumed run may have been moved aside or be in another
+// folder. If it cannot be found, the next validation counts as the best.
 void settle_best(Session& session, const run::CheckpointsConfig& files,
                  const std::string& resume, engine::TrainState& state) {
   const bool is_there =
@@ -170,7 +170,7 @@ void settle_best(Session& session, const run::CheckpointsConfig& files,
   state.best = {};
 }
 
-// Without `records` on a rank that writes none.
+// `records` is null on ranks that do not write.
 engine::LoopConfig loop_config(const TrainConfig& config,
                                const LearningRatePlan& plan,
                                const base::TrainingStatusWriter& status,
@@ -209,7 +209,7 @@ run::RunRecordsConfig records_config(const Session& session,
           .environment = session.environment()};
 }
 
-// A checkpoint is written before the score of its step.
+// Saving comes before scoring of the same step.
 track::KeptRecords kept_records(const engine::TrainState& state,
                                 const std::string& score) {
   track::KeptRecords kept{.last_step = state.step};
@@ -237,7 +237,7 @@ run::CheckpointsConfig checkpoints_config(const Session& session,
   return {.folder = config.save_dir,
           .recipe = session.recipe(),
           .names = line.settings().files,
-          .keys = line.settings().checkpoint,
+          .layout = line.settings().checkpoint,
           .keep_last = config.keep_last,
           .global_batch = session.batch().effective(),
           .base_lr = base_lr,
@@ -251,7 +251,7 @@ run::CheckpointsConfig checkpoints_config(const Session& session,
               session.environment())};
 }
 
-// From here on the launcher waits for a checkpoint after Ctrl-C.
+// From now on the launcher waits for a checkpoint after Ctrl-C.
 void announce_training(const run::CheckpointsConfig& files, int64_t step,
                        std::optional<int64_t> saved_step) {
   if (files.is_dry_run) return;
@@ -259,8 +259,8 @@ void announce_training(const run::CheckpointsConfig& files, int64_t step,
   status.start(step, saved_step);
 }
 
-// What a training begins with: a checkpoint, the weights of --init_from, or
-// nothing.
+// Start of a training: from a checkpoint, the weights of --init_from, or random
+// weights.
 struct Start {
   std::unique_ptr<engine::Learner> learner = {};
   engine::TrainState state = {};
@@ -283,7 +283,7 @@ Start start_training(Session& session, const TrainConfig& config,
     start.state =
         run::restore(*checkpoint, *start.learner, files, world, console);
   } else if (config.init_from) {
-    run::init_weights(config, files.keys, *start.learner, world, console);
+    run::init_weights(config, files.layout, *start.learner, world, console);
   }
   return start;
 }
@@ -348,7 +348,7 @@ int train(Session& session, const CommandLine& line, run::StopSignals& signals,
       loop_config(config, plan, files.status, run.records.get()));
   const run::StopRequest stopped_for =
       run_loop(session, loop, state, callbacks, saving);
-  // What it says of the samples it writes comes before the run's last line.
+  // So that its messages come before the run's last line.
   if (run.records) run.records->wait();
   session.report_bad_samples();
   return finish(stopped_for, checkpoints, console, config);

@@ -41,7 +41,7 @@ ScheduleConfig schedule_of(const TrainConfig& config, const StepLoader& loader,
     schedule.warmup_updates = std::llround(optimization.warmup_epochs *
                                            static_cast<double>(per_epoch));
   }
-  // A training that ends in its warm-up has no decay after it.
+  // A training that ends during warm-up has no decay.
   schedule.total_updates =
       std::max(schedule.total_updates, schedule.warmup_updates + 1);
   check_schedule(schedule);
@@ -59,7 +59,7 @@ double base_lr_of(const Session& session, const TrainConfig& config) {
                           session.world().size());
 }
 
-// By the key of a checkpoint that lists them; empty: there is none.
+// The checkpoint key that lists losses; empty if there is none.
 engine::LossHistory::Keep kept_losses(const std::string& key) {
   return key.empty() ? engine::LossHistory::Keep::kLast
                      : engine::LossHistory::Keep::kAll;
@@ -118,7 +118,7 @@ std::optional<optim::PlateauConfig> plateau_config(const TrainConfig& config,
                                                    double base_lr) {
   const OptimizationConfig& optimization = config.optimization;
   if (optimization.lr_schedule != kPlateau) return std::nullopt;
-  // As factors of the base rate: a resumed training may have another one.
+  // Factors of the base rate, which may change on resume.
   const double base = base_lr > 0 ? base_lr : 1;
   return optim::PlateauConfig{.factor = optimization.lr_gamma,
                               .patience = optimization.plateau_patience,

@@ -23,13 +23,13 @@ StepLoader make_step_loader(const Session& session, const TrainConfig& config);
 
 struct LearningRatePlan {
   double base_lr = 0;  // Scaled for the number of processes.
-  // Whole training: with another batch size than before, the steps that are
-  // left differ.
+  // Of the whole training. A different batch size than before changes the
+  // number of remaining steps.
   int64_t total_steps = 0;
   ScheduleConfig schedule = {};
 };
 
-// For a training that stands at `state`. Throws ConfigError.
+// For a training that continues from `state`. Throws ConfigError.
 LearningRatePlan plan_learning_rate(const Session& session,
                                     const TrainConfig& config,
                                     const StepLoader& loader,
@@ -42,10 +42,10 @@ std::string lr_text(const Session& session, const TrainConfig& config,
 run::SavingConfig saving_config(const Settings& settings,
                                 const base::TrainingStatusWriter& status);
 
-// What a training does between its steps, besides saving.
+// The callbacks of a training, except saving.
 class TrainCallbacks {
  public:
-  // Throws ConfigError, IoError or FormatError for files of scores that cannot
+  // Throws ConfigError, IoError or FormatError if the files of --fid_... cannot
   // be used. A collective.
   TrainCallbacks(const Session& session, const Settings& settings,
                  const LearningRatePlan& plan);
@@ -53,7 +53,7 @@ class TrainCallbacks {
   // In the order in which the loop calls them.
   std::vector<engine::Callback*> with(run::SavingCallback& saving);
 
-  // The metric of scores; empty when there are none.
+  // The metric of image scores; empty without them.
   std::string score_metric() const {
     return scoring_ ? scoring_->metric() : "";
   }
@@ -61,7 +61,7 @@ class TrainCallbacks {
  private:
   engine::LoggingCallback logging_;
   engine::ValidationCallback validation_;
-  // What the task can do.
+  // Set if the task has the ability.
   std::optional<engine::SamplingCallback> sampling_;
   std::optional<fid::ImageScoringCallback> scoring_;
   std::optional<engine::PlateauCallback> plateau_;

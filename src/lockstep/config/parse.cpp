@@ -9,37 +9,37 @@
 namespace lockstep::config {
 namespace {
 
+namespace fs = std::filesystem;
+
 void append(std::vector<Assignment>& all, std::vector<Assignment> more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()),
              std::make_move_iterator(more.end()));
 }
 
 // Empty: the file is where its name says, or nowhere.
-std::filesystem::path find_shipped(const std::filesystem::path& file,
-                                   const std::filesystem::path& shipped) {
+fs::path find_shipped(const fs::path& file, const fs::path& shipped) {
   std::error_code ignored;
   if (shipped.empty() || file.is_absolute()) return {};
-  if (std::filesystem::exists(file, ignored)) return {};
+  if (fs::exists(file, ignored)) return {};
   const auto path = (shipped / file).lexically_normal();
   const auto inside = path.lexically_relative(shipped.lexically_normal());
   if (inside.empty() || *inside.begin() == "..") return {};
-  return std::filesystem::is_regular_file(path, ignored)
-             ? path
-             : std::filesystem::path();
+  return fs::is_regular_file(path, ignored) ? path : fs::path();
 }
 
 }  // namespace
 
 ParsedCommand parse_command(Options& options,
                             const std::vector<std::string>& arguments,
-                            const std::filesystem::path& shipped) {
+                            const fs::path& shipped) {
   ReadFlags flags = read_flags(options, arguments);
   if (flags.help) return {.help = true};
   std::vector<Assignment> assignments;
-  std::vector<std::filesystem::path> shipped_files;
+  std::vector<fs::path> shipped_files;
   for (const std::string& file : flags.config_files) {
-    const std::filesystem::path found = find_shipped(file, shipped);
-    append(assignments, read_yaml_file(options, found.empty() ? file : found));
+    const fs::path found = find_shipped(file, shipped);
+    append(assignments,
+           read_yaml_file(options, found.empty() ? fs::path(file) : found));
     if (!found.empty()) shipped_files.push_back(found);
   }
   append(assignments, std::move(flags.assignments));
@@ -49,7 +49,7 @@ ParsedCommand parse_command(Options& options,
           .shipped_files = std::move(shipped_files)};
 }
 
-void apply_yaml_file(Options& options, const std::filesystem::path& path) {
+void apply_yaml_file(Options& options, const fs::path& path) {
   options.assign(read_yaml_file(options, path));
 }
 

@@ -14,7 +14,7 @@ namespace lockstep::diffusion {
 
 constexpr int64_t kDiffusionTimes = 1000;
 
-// a of a time.
+// The coefficient a at time t.
 double clean_part(int64_t t);
 
 // From 999 down to 0 in num_steps steps, as even as whole numbers allow: at
@@ -24,18 +24,16 @@ std::vector<int64_t> ddim_times(int64_t num_steps);
 // x_t and its time -> the clean image.
 using Denoiser = std::function<at::Tensor(const at::Tensor&, int64_t)>;
 
-// Called with x_t and its time before each prediction; returns what x_t shall
-// be instead.
+// Called with x_t and its time before each prediction; returns its replacement.
 using Correction = std::function<at::Tensor(const at::Tensor&, int64_t)>;
 
 struct DdimConfig {
   int64_t num_steps = 20;
-  Correction correct = {};  // Unset: x_t stays.
+  Correction correct = {};  // Unset: none.
 };
 
-// From noise to an image: each step goes to a' x + (1 - a') n, with x the
-// prediction and n the noise that x_t then contains. The last step gives the
-// prediction itself.
+// Denoises an image: each step computes a' x + (1 - a') n from the prediction x
+// and the noise n that it implies in x_t. The last step returns the prediction.
 at::Tensor sample_ddim(const Denoiser& denoise, const at::Tensor& noise,
                        const DdimConfig& config);
 

@@ -1,4 +1,4 @@
-// Classifier-free guidance: further away from what no label would give.
+// Classifier-free guidance.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 namespace lockstep::diffusion {
 
 // The velocity of every row: z [B, ...], times [B] of z's type, labels int64
-// [B] -> shaped as z. May answer in fewer bits.
+// [B] -> shaped as z. The result may have a narrower type.
 using LabelledVelocity = std::function<at::Tensor(
     const at::Tensor& z, const at::Tensor& times, const at::Tensor& labels)>;
 
-// The times of guidance; at others the labels alone are followed. Default: all.
+// Times with guidance; at others its weight is 1. Default: all.
 struct GuidanceInterval {
-  double low = 0;  // 0: no limit, 0 itself belongs to it.
+  double low = 0;  // 0: no limit, includes time 0.
   double high = std::numeric_limits<double>::infinity();
 };
 
@@ -27,14 +27,13 @@ bool is_guided(const GuidanceInterval& interval, double t);
 struct GuidanceConfig {
   at::Tensor labels = {};  // int64 [B].
   int64_t no_label = 0;
-  // 1 follows the label alone, 0 none, more than 1 exaggerates. [B], z's type.
+  // Weight, [B], in z's type: 1 is conditional only, 0 unconditional.
   at::Tensor weights = {};
   GuidanceInterval interval = {};
 };
 
-// uncond + weight * (cond - uncond), both from one batch of twice the size. At
-// times outside the interval the weight is 1, which cond is up to rounding:
-// only that half is computed there.
+// uncond + weight * (cond - uncond), both from one batch of twice the size.
+// Outside the interval the weight is 1, so only cond is computed.
 Velocity guided_velocity(LabelledVelocity velocity,
                          const GuidanceConfig& config);
 

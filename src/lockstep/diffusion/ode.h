@@ -1,5 +1,5 @@
 // Sampling as an ordinary differential equation: dz / dt = velocity(z, t),
-// followed from noise to a sample in steps.
+// integrated from noise to a sample.
 //
 // Times may rise or fall. Nothing here waits for the device.
 #pragma once
@@ -27,7 +27,7 @@ struct EulerStep {
 // count + 1 times from `begin` to `end`, evenly spaced.
 std::vector<double> even_times(double begin, double end, int64_t count);
 
-// From each time to the next one, by the velocity at its begin.
+// One step per pair of consecutive times.
 std::vector<EulerStep> euler_steps(std::span<const double> times);
 
 // First order, one evaluation per step.

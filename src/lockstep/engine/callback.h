@@ -1,4 +1,4 @@
-// Callbacks: all that a training does besides its optimizer steps.
+// Callbacks: everything that a training does between optimizer steps.
 #pragma once
 
 #include <string>
@@ -11,43 +11,43 @@ namespace lockstep::engine {
 
 class TrainLoop;
 
-// The number that a training is judged by: it decides the best model, early
-// stopping and the plateau schedule. Equal on all ranks.
+// The metric for best model, early stopping and plateau schedule. Equal on all
+// ranks.
 struct Observation {
   double value = 0;
   std::string name = {};
   Better better = Better::kLower;
-  Metrics metrics = {};  // All that was measured with it.
+  Metrics metrics = {};  // All metrics of the same evaluation.
 };
 
-// The loop calls every function on all ranks alike, in the order of its
-// callbacks, so each may contain collectives. What has to survive an
-// interruption belongs into TrainLoop::state(), which checkpoints hold.
+// The loop calls every function on all ranks, in the order of its callbacks, so
+// each may contain collectives. State that must survive an interruption belongs
+// in TrainLoop::state(), which is saved in checkpoints.
 class Callback {
  public:
   virtual ~Callback() = default;
 
   virtual void begin(TrainLoop& loop);
 
-  // After each step and before any run(): sets what became due in
-  // TrainLoop::state().due, which is empty.
+  // Called after each step and before any run(): adds work that became due to
+  // TrainLoop::state().due, which starts empty.
   virtual void after_step(TrainLoop& loop, const Step& step);
 
-  // Whether there is work now. Asked between two steps, also before the first:
-  // a resumed training does what was left due.
+  // Whether there is work now. Called between steps, and before the first one:
+  // a resumed training does work that was still due.
   virtual bool due(const TrainLoop& loop) const;
 
-  // Does the work. False when a poll ended it: then it stays due, and the
+  // Does the work. False if a poll ended it: the work stays due, and the
   // training stops.
   virtual bool run(TrainLoop& loop);
 
   virtual void observe(TrainLoop& loop, const Observation& observation);
 
-  // Between two steps, and between two batches of the work of any callback.
-  // False stops the training here.
+  // Called between steps, and between batches of any callback's work. False
+  // stops the training.
   virtual bool poll(TrainLoop& loop);
 
-  // After the last step, in reverse order of the callbacks.
+  // Called after the last step, in reverse order of the callbacks.
   virtual void finish(TrainLoop& loop);
 };
 

@@ -12,7 +12,7 @@ namespace lockstep::engine {
 // Binds every common setting.
 void describe_common(Options& options, TrainConfig& config);
 
-// Contradictions between settings. Throws ConfigError.
+// Throws ConfigError for settings that contradict each other.
 void check_config(const TrainConfig& config, const Options& options);
 
 // The flag that sets the warm-up of this run: "--warmup_steps" or

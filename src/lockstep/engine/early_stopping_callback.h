@@ -1,4 +1,4 @@
-// Ends a training that makes no progress any more.
+// Ends a training that no longer makes progress.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace lockstep::engine {
 
 struct EarlyStoppingConfig {
-  // Observations without progress that end the training; unset: none do.
+  // Observations without progress before training ends; unset: no limit.
   std::optional<int64_t> patience = {};
   double min_delta = 0;  // Smaller improvements are not progress.
 };

@@ -14,10 +14,10 @@
 namespace lockstep::engine {
 namespace {
 
-// No epoch of training has this number: draws of samplings are their own.
+// Not the number of any training epoch: sampling has its own draws.
 constexpr int64_t kSamplingEpoch = -2;
 
-// Batches of the rank that has the most: all ranks count alike.
+// The largest number of batches of any rank, equal on all ranks.
 int64_t most_batches(const Dataset& data, const World& world,
                      const EvaluationConfig& config) {
   const int64_t all = base::divide_up(

@@ -11,15 +11,15 @@
 
 namespace lockstep::engine {
 
-// Between two batches, equally often on every rank, with the number of batches
-// done and of all: false ends the work.
+// Called between batches, equally often on every rank, with the number of
+// batches done and the total. Returns false to end the work.
 using GoOn = std::function<bool(int64_t done, int64_t total)>;
 
 struct EvaluationConfig {
   int64_t batch_size = 1;
   int workers = 0;
   uint64_t seed = 0;
-  // Batches per process; below 1 a part of them. Unset: all.
+  // Batches per process; below 1: a fraction of them. Unset: all.
   std::optional<double> limit_batches = {};
 };
 
@@ -29,15 +29,15 @@ struct Evaluation {
   MetricCounts counts = {};
 };
 
-// Every sample once, with the same draws each time. No value when `go_on` ended
-// it. A collective.
+// Evaluates every sample once, with the same draws each time. No value if
+// `go_on` returned false. A collective.
 std::optional<Evaluation> evaluate(Task& task, Learner& learner,
                                    const std::shared_ptr<const Dataset>& data,
                                    const World& world,
                                    const EvaluationConfig& config,
                                    const GoOn& go_on);
 
-// The draws of numbered items: the same ones whoever makes an item.
+// Random draws of numbered items, independent of the rank that makes them.
 SampleRandom item_draws(const std::vector<int64_t>& items, uint64_t seed,
                         c10::Device device);
 
@@ -45,28 +45,27 @@ struct SamplingConfig {
   int64_t num_items = 1;
   int64_t batch_size = 1;
   uint64_t seed = 0;
-  // Sample with this average in place of the weights. Between two batches the
-  // weights are their own, so that `go_on` may save them.
+  // Moving average to sample with instead of the weights. The weights are
+  // restored between batches, so that `go_on` may save them.
   const Ema* average = nullptr;
 };
 
-// Makes this rank's part of the items, a batch at a time: every rank equally
-// many, so that the last ones of some are beyond num_items. False when `go_on`
-// ended it.
+// Makes this rank's items, a batch at a time. Every rank makes equally many, so
+// the last numbers may be beyond num_items. False if `go_on` returned false.
 using MakeItems =
     std::function<void(const std::vector<int64_t>&, SampleRandom&)>;
 bool make_own_items(const World& world, const SamplingConfig& config,
                     const MakeItems& make, const GoOn& go_on);
 
 // All items in order, on rank 0; an undefined tensor on the others. Each rank
-// makes its part. No value when `go_on` ended it. A collective.
+// makes its part. No value if `go_on` returned false. A collective.
 std::optional<at::Tensor> sample_items(Sampling& sampling, Learner& learner,
                                        const World& world,
                                        const SamplingConfig& config,
                                        const GoOn& go_on);
 
-// The files of a sampling with the weights, or with the moving average of this
-// number, counted from 0.
+// File names of samples drawn with the weights, or with the moving average of
+// this index.
 std::vector<OutputFile> render_items(Sampling& sampling,
                                      const at::Tensor& items,
                                      std::optional<int64_t> average);

@@ -1,4 +1,4 @@
-// Names of a run's files, in which "{step}" and "{epoch}" stand for numbers.
+// Names of a run's files, with "{step}" and "{epoch}" as placeholders.
 #pragma once
 
 #include <cstdint>

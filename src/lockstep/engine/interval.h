@@ -14,7 +14,7 @@ struct Interval {
 
   bool is_set() const { return steps || epochs > 0; }
 
-  // Whether it is over with `step`, the `num_steps`-th of the training.
+  // Whether an interval ends with `step`, the `num_steps`-th of the training.
   bool ends_with(const Step& step, int64_t num_steps) const {
     if (steps) return num_steps % *steps == 0;
     return step.ends_epoch() && epochs > 0 &&

@@ -41,14 +41,14 @@ std::vector<std::string> names_of(const std::vector<at::Tensor>& parameters,
     for (const auto& item : named) {
       if (!item.value().is_same(parameter)) continue;
       names.push_back(item.key());
-      break;  // A tied parameter has more names; one is enough.
+      break;  // A tied parameter has several names; one is enough.
     }
   }
   return names;
 }
 
-// A layout saved while other parameters were trained does not fit: settings
-// such as jit's --enable_condition decide which are.
+// A layout saved with a different set of trained parameters is not used.
+// Settings such as jit's --enable_condition change that set.
 std::optional<BucketLayout> fitting(std::optional<BucketLayout> layout,
                                     const torch::nn::Module& model) {
   if (!layout) return {};
@@ -69,10 +69,10 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
     : task_(task),
       world_(world),
       config_(config),
-      facts_(task.info()),
+      info_(task.info()),
       model_(task.model()) {
   model_->to(world.device(), config.precision.dtype);
-  if (facts_.sync_batch_norm) connect_sync_batch_norms(*model_, world);
+  if (info_.sync_batch_norm) connect_sync_batch_norms(*model_, world);
   optim::train_except_frozen(*model_);
   auto groups = task.parameter_groups();
   parameters_ = all_parameters(groups);
@@ -81,7 +81,7 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
   }
   ddp_ = std::make_unique<DdpEngine>(
       model_, world,
-      DdpConfig{.find_unused_parameters = facts_.has_unused_parameters,
+      DdpConfig{.find_unused_parameters = info_.has_unused_parameters,
                 .bucket_layout = fitting(config.bucket_layout, *model_)});
   optimizer_ = make_optimizer(config.optimization.optimizer, std::move(groups),
                               optimizer_config(config.optimization));
@@ -117,7 +117,8 @@ Batch Learner::prepared(Batch batch) const {
   return batch;
 }
 
-// As sums over samples, whose mean is the sum of all terms.
+// Converts terms to a sum over samples whose mean is the weighted sum of all
+// terms.
 Loss Learner::joined(const std::vector<LossTerm>& terms,
                      const Batch& batch) const {
   std::vector<at::Tensor> counts;
@@ -143,8 +144,8 @@ Loss Learner::joined(const std::vector<LossTerm>& terms,
   return loss;
 }
 
-// Loss, its parts and the normaliser, in doubles so that long sums stay exact
-// enough.
+// Loss, its parts and the normaliser, in double so that long sums stay
+// accurate.
 at::Tensor Learner::loss_row(const Loss& loss, const Batch& batch) {
   std::vector<at::Tensor> row = {loss.sum.detach()};
   part_names_.clear();
@@ -159,12 +160,12 @@ at::Tensor Learner::loss_row(const Loss& loss, const Batch& batch) {
   return torch::stack(row).to(at::kDouble);
 }
 
-// The number of samples is exact. A normaliser of the task's own is known only
-// after all micro-batches: until then an estimate is used, which correction()
-// replaces by the true one.
+// The number of samples is exact. A task's own normaliser is known only after
+// all micro-batches: until then an estimate is used, which correction()
+// replaces with the true value.
 double Learner::expected_normaliser() const {
   const auto samples = static_cast<double>(step_samples_);
-  return has_own_normaliser_ ? samples * facts_.normaliser_per_sample : samples;
+  return has_own_normaliser_ ? samples * info_.normaliser_per_sample : samples;
 }
 
 void Learner::forward(const Batch& batch) {
@@ -181,7 +182,7 @@ void Learner::forward(const Batch& batch) {
   }
   if (!loss.terms.empty()) loss = joined(loss.terms, batch);
   has_own_normaliser_ = loss.normaliser.defined();
-  // DDP averages over ranks; the sums of all ranks belong to one step.
+  // DDP averages over ranks; a step needs the sum over ranks.
   const double factor =
       batch.is_filler ? 0 : world_.size() / expected_normaliser();
   scaled_loss_ = loss.sum * factor;
@@ -204,7 +205,7 @@ std::optional<at::Tensor> Learner::correction() {
   if (!has_own_normaliser_) return inverse;
   at::Tensor total = step_sums_[-1].clone();
   world_.all_reduce(total);
-  // A step without anything to score has no gradient.
+  // A step with normaliser 0 has no gradient.
   const at::Tensor factor =
       torch::where(total > 0, expected_normaliser() / total,
                    torch::zeros_like(total))
@@ -229,7 +230,7 @@ void Learner::update(double lr) {
   count_step(report.found_inf);
 }
 
-// The loss of a skipped step does not count.
+// The loss of a skipped step is not counted.
 void Learner::count_step(const at::Tensor& found_inf) {
   skipped_.add_(found_inf);
   skipped_in_a_row_.add_(1).mul_(found_inf);
@@ -248,7 +249,7 @@ Progress Learner::take_progress() {
   world_.all_reduce(total_sums_);
   const at::Tensor scale =
       scaler_ ? scaler_->scale_tensor() : torch::ones_like(skipped_);
-  // One read for everything.
+  // One device-to-host copy for everything.
   const at::Tensor values =
       torch::cat({total_sums_, torch::stack({gradient_norm_, skipped_,
                                              skipped_in_a_row_, scale})
@@ -295,8 +296,8 @@ Learner::Inference::Inference(Learner& learner)
           .autocast = tensor::Autocast(learner.world_.device().type(),
                                        learner.config_.precision.autocast)}) {
   learner_.model_->eval();
-  // Running statistics are each rank's own since the last forward; those of
-  // rank 0 are the model's.
+  // Running statistics differ between ranks since the last forward; rank 0's
+  // are saved and evaluated.
   for (at::Tensor& buffer : learner_.model_->buffers()) {
     learner_.world_.broadcast(buffer);
   }

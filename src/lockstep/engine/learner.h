@@ -1,4 +1,4 @@
-// Model, optimizer and what belongs to them: how one optimizer step is made.
+// Model, optimizer, loss scaling and moving averages: runs one optimizer step.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ struct LearnerConfig {
 
 // Sums since the last take_progress(), equal on every rank.
 struct Progress {
-  double loss = 0;         // Mean of the steps that counted; NaN when none did.
-  double loss_weight = 0;  // The sum of the normalisers.
+  double loss = 0;  // Mean over steps not skipped; NaN when there is none.
+  double loss_weight = 0;  // Sum of the normalisers.
   std::vector<std::pair<std::string, double>> parts = {};
   double gradient_norm = 0;      // In the last step.
   int64_t skipped_steps = 0;     // Gradient not finite: weights unchanged.
-  int64_t skipped_in_a_row = 0;  // Up to the last step.
+  int64_t skipped_in_a_row = 0;  // Ending with the last step.
   double loss_scale = 1;
 };
 
@@ -62,13 +62,13 @@ class Learner {
   // A collective that waits for the device.
   Progress take_progress();
 
-  // What take_progress() will report, on this rank alone: for checkpoints, so
-  // that a resumed run logs the same numbers.
+  // What take_progress() will report, for this rank only. Saved in checkpoints,
+  // so that a resumed run logs the same numbers.
   at::Tensor running_sums() const;
   void set_running_sums(const at::Tensor& sums);
 
-  // Model in eval mode, no gradients, autocast, rank 0's buffers: what
-  // evaluation and sampling run in. Back to training at its end. A collective.
+  // Scope for evaluation and sampling: eval mode, no gradients, autocast, rank
+  // 0's buffers. Its end restores training mode. A collective.
   class Inference {
    public:
     explicit Inference(Learner& learner);
@@ -82,14 +82,14 @@ class Learner {
     std::unique_ptr<Guards> guards_;
   };
 
-  // Inputs in the model's type.
+  // Converts inputs to the model's type.
   Batch prepared(Batch batch) const;
 
-  const TaskInfo& facts() const { return facts_; }
+  const TaskInfo& info() const { return info_; }
   torch::nn::Module& model() { return *model_; }
   Optimizer& optimizer() { return *optimizer_; }
   std::vector<Ema>& averages() { return averages_; }
-  // After the weights were set from outside.
+  // Call it after weights were set from outside.
   void restart_averages();
   // Names of the tensors in each average.
   std::vector<std::string> parameter_names() const;
@@ -109,7 +109,7 @@ class Learner {
   Task& task_;
   World world_;
   LearnerConfig config_;
-  TaskInfo facts_;
+  TaskInfo info_;
   std::shared_ptr<torch::nn::Module> model_;
   std::unique_ptr<DdpEngine> ddp_;
   std::vector<at::Tensor> parameters_;
@@ -117,12 +117,12 @@ class Learner {
   std::optional<optim::GradScaler> scaler_;
   std::vector<Ema> averages_;
 
-  at::Tensor scaled_loss_;    // Between forward and backward.
+  at::Tensor scaled_loss_;    // Set between forward and backward.
   int64_t step_samples_ = 0;  // Samples of this step, over all ranks.
   bool has_own_normaliser_ = false;
   std::vector<std::string> part_names_;
   at::Tensor step_sums_;   // Loss, parts and normaliser of this step.
-  at::Tensor total_sums_;  // The same of all steps since take_progress().
+  at::Tensor total_sums_;  // The same over all steps since take_progress().
   at::Tensor skipped_;
   at::Tensor skipped_in_a_row_;
   at::Tensor gradient_norm_;

@@ -60,7 +60,7 @@ void LoggingCallback::log(TrainLoop& loop) {
   const int64_t begin = base::monotonic_ns();
   const Progress progress = loop.learner().take_progress();
   const int64_t waited_ns =
-      base::monotonic_ns() - begin;  // For the last steps.
+      base::monotonic_ns() - begin;  // Covers the last steps.
   const StepTotals totals = loop.take_totals();
   add_times(times_, totals.times);
   TrainState& state = loop.state();

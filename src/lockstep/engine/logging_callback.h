@@ -20,11 +20,11 @@ struct LoggingConfig {
   int64_t max_skipped_steps = 25;
   std::string warmup_flag = "--warmup_steps";  // For messages.
   LossHistory::Keep keep_losses = LossHistory::Keep::kLast;
-  // Without validation data the training loss of each epoch is observed.
+  // Observe the training loss of each epoch; used without validation data.
   bool observes_loss = false;
 };
 
-// run() throws Error when too many steps in a row had no finite gradient.
+// run() throws Error after too many steps in a row with a non-finite gradient.
 class LoggingCallback final : public Callback {
  public:
   explicit LoggingCallback(LoggingConfig config);

@@ -22,7 +22,7 @@ TrainLoop::TrainLoop(Learner& learner, StepLoader loader, const World& world,
 void TrainLoop::run(TrainState state, std::vector<Callback*> callbacks) {
   state_ = std::move(state);
   callbacks_ = std::move(callbacks);
-  // In place: Batches do not move.
+  // Constructed in place: Batches cannot be moved.
   batches_.reset(new Batches(loader_.batches(state_.position)));
   for (Callback* callback : callbacks_) callback->begin(*this);
   if (is_finished()) say_nothing_to_train();

@@ -20,7 +20,7 @@
 namespace lockstep::engine {
 
 struct LoopConfig {
-  // Where the training ends: after so many steps, or else epochs.
+  // End of the training: this many steps if set, else epochs.
   std::optional<int64_t> num_steps = {};
   int64_t num_epochs = 1;
   ScheduleConfig schedule = {};
@@ -30,7 +30,7 @@ struct LoopConfig {
   std::function<void(track::Record)> record = {};
 };
 
-// Steps since the last look.
+// Totals over the steps since the last call.
 struct StepTotals {
   int64_t num_samples = 0;  // Over all ranks.
   int64_t busy_ns = 0;
@@ -48,7 +48,7 @@ class TrainLoop {
   // callbacks are called in this order.
   void run(TrainState state, std::vector<Callback*> callbacks);
 
-  // The rest is for callbacks.
+  // The following functions are for callbacks.
   Learner& learner() { return learner_; }
   const World& world() const { return world_; }
   track::Console& console() { return console_; }
@@ -60,7 +60,8 @@ class TrainLoop {
   void observe(const Observation& observation);
   void record(Metrics metrics);
   void record(track::Record record);
-  // Polls between two batches of a callback's work, which is shown as `label`.
+  // Returns a function that polls between batches of a callback's work and
+  // shows its progress as `label`.
   GoOn go_on(const char* label, base::Activity activity);
   // Waits for the device.
   StepTotals take_totals();

@@ -26,14 +26,14 @@ std::vector<double> to_host(const std::vector<at::Tensor>& tensors) {
   return {begin, begin + all.numel()};
 }
 
-// A column of all ranks.
+// Values of one metric from all ranks.
 struct Total {
   std::vector<double> values = {};
   std::vector<double> counts = {};
   std::optional<double> weight = {};
 };
 
-// Bit patterns: a text form must not round, and JSON knows no NaN.
+// As bit patterns: text must not round, and JSON has no NaN.
 std::vector<uint64_t> to_bits(const std::vector<double>& values) {
   std::vector<uint64_t> bits;
   bits.reserve(values.size());
@@ -60,7 +60,7 @@ const double* find_metric(const Metrics& metrics, std::string_view name) {
 
 // Shewchuk's partial sums: they never overlap, so nothing is lost.
 double exact_sum(const std::vector<double>& values) {
-  // Infinities and NaN have no digits to lose.
+  // Infinities and NaN are added as they are.
   const double plain = std::accumulate(values.begin(), values.end(), 0.0);
   if (!std::isfinite(plain)) return plain;
   std::vector<double> partials;
@@ -76,8 +76,8 @@ double exact_sum(const std::vector<double>& values) {
     partials.resize(kept);
     partials.push_back(x);
   }
-  // From the largest down; a rest that lies exactly between two numbers is
-  // rounded by the sign of what follows.
+  // From the largest down; a remainder exactly halfway between two numbers is
+  // rounded by the sign of the next partial sum.
   double sum = 0;
   while (!partials.empty()) {
     const double x = sum;
@@ -124,7 +124,7 @@ void MetricSums::add_counts(const std::string& name, const at::Tensor& counts) {
   if (!is_new) place->second = place->second + counts;
 }
 
-// Ranks without a batch know no names: so texts, which may differ in length.
+// Exchanged as text because ranks without a batch do not know the names.
 MetricCounts MetricSums::counts(const World& world) const {
   Json own = Json::object();
   for (const auto& [name, counts] : counts_) {
@@ -161,7 +161,7 @@ Metrics MetricSums::result(const World& world) const {
                    {"counts", to_bits(counts)}});
     if (entry.weight) own.back()["weight"] = *entry.weight;
   }
-  // A rank without a batch knows no name.
+  // A rank without a batch does not know the names.
   std::vector<std::string> names;
   std::map<std::string, Total> all;
   for (const std::string& text : world.gather_texts(own.dump())) {

@@ -11,7 +11,7 @@ namespace lockstep::engine {
 // rate.
 class PlateauCallback final : public Callback {
  public:
-  // Each observation decides `config.mode`. Throws ConfigError.
+  // `config.mode` comes from each observation. Throws ConfigError.
   explicit PlateauCallback(optim::PlateauConfig config);
 
   void observe(TrainLoop& loop, const Observation& observation) override;

@@ -74,7 +74,7 @@ void seed_dropout(int64_t seed, int rank) {
 }
 
 void require_determinism() {
-  // cuBLAS reads it when it makes its handle, after this.
+  // cuBLAS reads it later, when it creates its handle.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   at::globalContext().setDeterministicCuDNN(true);

@@ -10,7 +10,8 @@
 namespace lockstep::engine {
 
 struct SamplingCallbackConfig {
-  std::optional<int64_t> every = {};  // Steps; the last one too. Unset: never.
+  std::optional<int64_t> every =
+      {};  // Steps; also after the last. Unset: never.
   int64_t batch_size = 1;
   uint64_t seed = 0;
   bool is_dry_run = false;  // One item per rank; nothing is recorded.

@@ -18,7 +18,7 @@ double seconds(int64_t from_ns, int64_t to_ns) {
 
 }  // namespace
 
-// Events on the device's stream, of the current or last step.
+// Events of the current or last step on the device's stream.
 class StepTimer::DeviceMarks {
  public:
   explicit DeviceMarks(c10::Device device)
@@ -29,18 +29,18 @@ class StepTimer::DeviceMarks {
     exchanges_.clear();
   }
   void mark() { marks_.push_back(record()); }
-  // The last gradients of a micro-batch start on their way.
+  // The exchange of a micro-batch's last gradients begins.
   void mark_exchange() { exchange_begin_ = record(); }
   void end_forward() {
     mark();
-    exchange_begin_.reset();  // A vote or buffers: no gradients.
+    exchange_begin_.reset();  // A vote or a buffer broadcast, not gradients.
   }
   void end_backward() {
     mark();
     exchanges_.push_back(std::exchange(exchange_begin_, {}));
   }
 
-  // Scales the one step's times to all steps since the last call.
+  // Scales the times of one step to all steps since the last call.
   void add_to(track::StepTimes& times) {
     // Per micro-batch: data, forward and backward end; then the step's end.
     if (!exchanges_.empty() && marks_.size() == 3 * exchanges_.size() + 1) {
@@ -128,7 +128,7 @@ void StepTimer::backward_end() {
     device_->end_backward();
     return;
   }
-  // Collectives before this backward are no part of it.
+  // Excludes collectives before this backward.
   const int64_t sent = status_.last_collective_ns();
   const double exchange = sent > begin ? seconds(sent, last_ns_) : 0;
   times_.exchange += exchange;

@@ -1,4 +1,4 @@
-// Where a training stands: all that a checkpoint holds besides tensors.
+// State of a training: everything in a checkpoint except tensors.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace lockstep::engine {
 
-// Work that is due after a step. A training that is stopped in the middle of it
-// does the rest when it is resumed.
+// Work that is due after a step. If training stops in the middle of it, the
+// rest is done after resuming.
 struct DueWork {
   bool validation = false;
   bool sampling = false;
@@ -27,14 +27,14 @@ struct Best {
   Metrics metrics = {};
 };
 
-// Losses so far: all of them where checkpoints list them, else only the last,
-// so that memory and checkpoints do not grow with the training.
+// Losses so far: all of them if the checkpoint layout lists them, else only the
+// last one, so that memory and checkpoints do not grow.
 struct LossHistory {
   enum class Keep { kAll, kLast };
   void add(double loss, Keep keep);
 
   std::vector<double> values = {};
-  int64_t count = 0;  // How many were added.
+  int64_t count = 0;  // Number of losses added.
 };
 
 struct TrainState {

@@ -12,8 +12,8 @@
 namespace lockstep::engine {
 
 struct ValidationConfig {
-  std::shared_ptr<const Dataset> data = {};  // Null: never.
-  Interval every = {};  // The last step validates too, unless never.
+  std::shared_ptr<const Dataset> data = {};  // Null: no validation.
+  Interval every = {};  // Also after the last step, unless 0.
   EvaluationConfig evaluation = {};
   // The metric that is observed.
   std::string metric = "loss";

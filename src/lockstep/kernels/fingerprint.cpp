@@ -15,8 +15,8 @@ constexpr int64_t kWordBytes = 4;
 constexpr int64_t kWordsPerTask = 1 << 15;
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
 
-// The words' hashes are added, so that threads and GPU blocks may take them in
-// any order.
+// Hashes of words are added, so threads and GPU blocks may process them in any
+// order.
 uint64_t hash_words(const std::byte* bytes, int64_t num_bytes) {
   const int64_t num_words = (num_bytes + kWordBytes - 1) / kWordBytes;
   std::atomic<uint64_t> total{0};

@@ -22,7 +22,7 @@ using lockstep::kernels::sum_of_warp;
 constexpr int kHeadsPerBlock = 8;
 constexpr int kPairsPerLane = lockstep::kernels::kMaxRopeHeadSize / 2 / kWarp;
 
-// A warp takes a head of a token's query or key; a lane has both channels of
+// One warp per head of a token's query or key; a lane holds both channels of
 // the pairs that it rotates.
 template <typename Half>
 __global__ void norm_and_rotate(QkNormRopeRequest request) {
@@ -82,7 +82,7 @@ __global__ void norm_and_rotate(QkNormRopeRequest request) {
 
 }  // namespace
 
-// Queues it on a stream of the current device.
+// Launches the kernel on a stream of the current device.
 extern "C" LOCKSTEP_EXPORT void lockstep_cuda_qk_norm_rope(
     const QkNormRopeRequest* request, void* stream) {
   const int64_t count = request->num_tokens * 2 * request->num_heads;

@@ -1,5 +1,5 @@
-// What qk_norm_rope.cpp asks of qk_norm_rope.cu. No torch header: both sides
-// include it.
+// Arguments that qk_norm_rope.cpp passes to qk_norm_rope.cu. No torch header:
+// both sides include it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct QkNormRopeRequest {
   int64_t num_positions = 0;
   int num_heads = 0;
   int size = 0;  // A multiple of 4, at most kMaxRopeHeadSize.
-  HalfType type = HalfType::kBfloat16;  // Of qkv, weights and biases.
+  HalfType type = HalfType::kBfloat16;  // qkv, weights, biases.
 };
 
 }  // namespace lockstep::kernels

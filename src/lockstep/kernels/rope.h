@@ -24,8 +24,9 @@ struct RopeTable {
   RopePairs pairs = RopePairs::kHalves;
   at::Tensor cos = {};  // [P, 1, size]
   at::Tensor sin = {};  // [P, 1, size], negative for the first of each pair.
-  // kInterleaved has this alone: cos + i sin of each pair, complex
-  // [P, 1, size / 2]. One product rotates, and backward keeps the table only.
+  // Only for kInterleaved, instead of the above: cos + i sin of each pair,
+  // complex [P, 1, size / 2]. One product rotates, and autograd saves only the
+  // table.
   at::Tensor complex = {};
 };
 
@@ -35,7 +36,7 @@ at::Tensor apply_rope(const at::Tensor& x, const RopeTable& table);
 // Positions begin to end - 1.
 RopeTable slice_positions(const RopeTable& table, int64_t begin, int64_t end);
 
-// dtype: of the channels that will be rotated.
+// dtype: type of the tensors to rotate.
 RopeTable moved_to(const RopeTable& table, const at::TensorOptions& options);
 
 }  // namespace lockstep::kernels

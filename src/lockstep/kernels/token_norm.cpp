@@ -11,7 +11,7 @@
 namespace lockstep::kernels {
 namespace {
 
-// What the kernel reads at once.
+// Bytes per vectorised load.
 constexpr uintptr_t kAlignment = 16;
 
 bool is_packed(const at::Tensor& tensor) {

@@ -26,8 +26,8 @@ struct alignas(8) FourHalves {
   Half v[4];
 };
 
-// A warp takes a row. It reads the row three times, the last two from its
-// cache: mean and variance of rows far from zero need two passes.
+// One warp per row. It reads the row three times, the last two from cache: mean
+// and variance of rows far from zero need two passes.
 template <typename Half>
 __global__ void norm_rows(TokenNormRequest request) {
   const int lane = threadIdx.x % kWarp;
@@ -72,7 +72,7 @@ __global__ void norm_rows(TokenNormRequest request) {
 
 }  // namespace
 
-// Queues the norm on a stream of the current device.
+// Launches the kernel on a stream of the current device.
 extern "C" LOCKSTEP_EXPORT void lockstep_cuda_norm_tokens(
     const TokenNormRequest* request, void* stream) {
   const auto grid = static_cast<unsigned>(

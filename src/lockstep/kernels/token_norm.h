@@ -1,4 +1,4 @@
-// LayerNorm of tokens that have more bits than its weights.
+// LayerNorm of tokens whose type is wider than that of its weights.
 #pragma once
 
 #include "lockstep/tensor/tensor.h"
@@ -11,12 +11,12 @@ struct TokenNorm {
   double eps = 1e-5;
 };
 
-// LayerNorm over the last dimension of x, [..., D]. Computed in x's type when
-// it has more bits than the weights, answered in theirs: on a GPU in one pass
-// when no gradient is asked for.
+// LayerNorm over the last dimension of x, [..., D]. When x's type is wider than
+// that of the weights, computes in x's type and returns theirs; on a GPU in one
+// kernel when no gradient is needed.
 at::Tensor norm_tokens(const at::Tensor& x, const TokenNorm& norm);
 
-// True when autograd would have to know an operation on these.
+// True when autograd must record an operation on these.
 bool any_takes_gradient(at::TensorList tensors);
 
 }  // namespace lockstep::kernels

@@ -1,5 +1,5 @@
-// What token_norm.cpp asks of token_norm.cu. No torch header: both sides
-// include it.
+// Arguments that token_norm.cpp passes to token_norm.cu. No torch header: both
+// sides include it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct TokenNormRequest {
   int64_t num_rows = 0;
   int64_t size = 0;  // A multiple of 4.
   float eps = 0;
-  HalfType type = HalfType::kBfloat16;  // Of all but x.
+  HalfType type = HalfType::kBfloat16;  // All except x.
 };
 
 }  // namespace lockstep::kernels

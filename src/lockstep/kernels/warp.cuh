@@ -1,11 +1,11 @@
-// What the 32 threads of a warp do together.
+// Warp-level reductions.
 #pragma once
 
 namespace lockstep::kernels {
 
 constexpr int kWarp = 32;
 
-// Every thread of the warp gets the sum; all must call it.
+// Returns the sum to every thread of the warp; all must call it.
 __device__ inline float sum_of_warp(float value) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
     value += __shfl_xor_sync(0xffffffffu, value, offset);

@@ -15,7 +15,7 @@
 
 namespace lockstep::nn {
 
-// Of every token of a sample, [B, D] each.
+// Modulation of all tokens of a sample, [B, D] each.
 struct Modulation {
   at::Tensor shift = {};
   at::Tensor scale = {};
@@ -30,8 +30,8 @@ struct AdaLnBlockConfig {
   MlpConfig mlp = {};
 };
 
-// Parameters: norm1, attn, norm2, mlp, adaLN_modulation.1. Linear layers begin
-// with Xavier uniform weights, the modulation with zero: a new block is the
+// Parameters: norm1, attn, norm2, mlp, adaLN_modulation.1. Linear layers are
+// initialised Xavier uniform, the modulation with zeros: a new block is the
 // identity.
 class AdaLnBlock : public torch::nn::Module {
  public:
@@ -49,7 +49,7 @@ class AdaLnBlock : public torch::nn::Module {
   torch::nn::Sequential modulation_{nullptr};
 };
 
-// What the halves of the modulation's output are, in this order.
+// Order of the two halves of the modulation's output.
 enum class ModulationOrder { kShiftScale, kScaleShift };
 
 struct AdaLnFinalLayerConfig {
@@ -58,8 +58,8 @@ struct AdaLnFinalLayerConfig {
   ModulationOrder order = ModulationOrder::kShiftScale;
 };
 
-// Parameters: norm_final, linear, adaLN_modulation.1; linear layers begin as
-// zero.
+// Parameters: norm_final, linear, adaLN_modulation.1; linear layers are
+// initialised with zeros.
 class AdaLnFinalLayer : public torch::nn::Module {
  public:
   explicit AdaLnFinalLayer(const AdaLnFinalLayerConfig& config);

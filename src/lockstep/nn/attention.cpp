@@ -14,7 +14,7 @@ struct Attention::Heads {
   at::Tensor keys = {};
   at::Tensor values = {};
   // [B, N, 3, heads, size]. Set instead of queries and keys for QkNorm::kLayer,
-  // whose kernel takes all in one.
+  // whose kernel takes the packed tensor.
   at::Tensor packed = {};
 };
 
@@ -154,8 +154,8 @@ void Attention::norm_and_rotate(Heads& heads, const kernels::RopeTable* rope) {
 }
 
 at::Tensor Attention::attend(const Heads& heads, const AttentionInput& input) {
-  // Scores are summed in float32 also under bf16 autocast. Heads stay where
-  // they lie: the fast kernels take any strides but the last.
+  // Scores are summed in float32 under bf16 autocast, too. Heads are not
+  // copied: the fused kernels take any strides except the last.
   const at::Tensor mixed = at::scaled_dot_product_attention(
       all_heads(heads.queries), all_heads(heads.keys), all_heads(heads.values),
       input.mask, is_training() ? config_.attn_dropout : 0, input.is_causal);

@@ -22,7 +22,7 @@ enum class AttentionNames {
   kLlama,  // q_proj, k_proj, v_proj, o_proj
 };
 
-// Normalisation of queries and keys, each head by itself.
+// Normalisation of queries and keys, per head.
 enum class QkNorm {
   kNone,
   kRms,
@@ -34,16 +34,16 @@ enum class QkNorm {
 struct AttentionConfig {
   int64_t width = 384;
   int64_t num_heads = 6;
-  // Unset: as many as heads. Fewer: neighbouring heads share keys and values.
-  // For AttentionNames::kLlama only.
+  // Unset: num_heads. Fewer: grouped-query attention. For
+  // AttentionNames::kLlama only.
   std::optional<int64_t> num_kv_heads = {};
   std::optional<int64_t> head_size = {};  // Unset: width / num_heads.
   AttentionNames names = AttentionNames::kTimm;
   Bias qkv_bias = Bias::kYes;
   Bias proj_bias = Bias::kYes;
   QkNorm qk_norm = QkNorm::kNone;
-  double attn_dropout = 0;  // Of attention weights.
-  double proj_dropout = 0;  // Of the output.
+  double attn_dropout = 0;  // Dropout of attention weights.
+  double proj_dropout = 0;  // Dropout of the output.
 };
 
 struct AttentionInput {

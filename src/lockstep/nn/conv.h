@@ -1,4 +1,4 @@
-// Convolutions of images.
+// 2-D convolutions.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -20,7 +20,7 @@ struct ConvConfig {
   Bias bias = Bias::kYes;
 };
 
-// torch::nn::Conv2d whose weights may come later (weights.h).
+// torch::nn::Conv2d whose weights may be loaded later (weights.h).
 class Conv2dImpl : public torch::nn::Module {
  public:
   explicit Conv2dImpl(const ConvConfig& config);

@@ -15,7 +15,7 @@ DecoderLayer::DecoderLayer(const DecoderLayerConfig& config) : config_(config) {
       register_module("self_attn", std::make_shared<Attention>(attention));
   cross_attn_ =
       register_module("multihead_attn", std::make_shared<Attention>(attention));
-  // Checkpoints have the two layers beside the norms: no Mlp of their own.
+  // In checkpoints both layers are direct children, not in an Mlp module.
   linear1_ = register_module("linear1", Linear(width, config.feed_forward));
   linear2_ = register_module("linear2", Linear(config.feed_forward, width));
   norm1_ = register_module("norm1", LayerNorm(width));

@@ -16,8 +16,8 @@
 namespace lockstep::nn {
 
 enum class NormPlace {
-  kPreNorm,   // norm_first: of the input of each part.
-  kPostNorm,  // Of the sum with the output of each part.
+  kPreNorm,   // norm_first: normalises the input of each part.
+  kPostNorm,  // Normalises the residual sum of each part.
 };
 
 struct DecoderLayerConfig {
@@ -28,8 +28,8 @@ struct DecoderLayerConfig {
   NormPlace norm = NormPlace::kPostNorm;
 };
 
-// bool [B, 1, 1, keys], true where a key is attended to; unset: all are. Each
-// row must have one.
+// bool [B, 1, 1, keys], true where a key is attended to; unset: all. Each row
+// needs at least one.
 struct DecoderLayerMasks {
   std::optional<at::Tensor> self = {};
   std::optional<at::Tensor> cross = {};

@@ -1,4 +1,4 @@
-// Vectors for tokens, for class labels and for times.
+// Embeddings of tokens, class labels and times.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -14,7 +14,7 @@
 
 namespace lockstep::nn {
 
-// torch::nn::Embedding whose weights may come later (weights.h).
+// torch::nn::Embedding whose weights may be loaded later (weights.h).
 class EmbeddingImpl : public torch::nn::Module {
  public:
   EmbeddingImpl(int64_t num_embeddings, int64_t width);
@@ -27,12 +27,12 @@ class EmbeddingImpl : public torch::nn::Module {
 TORCH_MODULE(Embedding);
 
 struct LabelEmbedderConfig {
-  std::string name = "embedding";  // Of the table.
-  int64_t num_classes = 10;        // One more stands for "no class".
+  std::string name = "embedding";  // Name of the table in checkpoints.
+  int64_t num_classes = 10;        // Without the extra "no class" label.
   int64_t width = 384;
 };
 
-// A vector for every label, int64 [B] -> [B, width]; from N(0, 0.02^2).
+// Embeds labels, int64 [B] -> [B, width]; initialised from N(0, 0.02^2).
 class LabelEmbedder : public torch::nn::Module {
  public:
   explicit LabelEmbedder(const LabelEmbedderConfig& config);
@@ -48,8 +48,8 @@ struct TimeEmbedderConfig {
   int64_t width = 384;
 };
 
-// Sines and cosines through two layers with a SiLU between them: t [B] ->
-// [B, width]. Parameters: mlp.0, mlp.2, from N(0, 0.02^2).
+// Sinusoidal embedding, then Linear, SiLU, Linear: t [B] -> [B, width].
+// Parameters: mlp.0, mlp.2, initialised from N(0, 0.02^2).
 class TimeEmbedder : public torch::nn::Module {
  public:
   explicit TimeEmbedder(const TimeEmbedderConfig& config);

@@ -1,4 +1,4 @@
-// Linear layers, applied in one pass.
+// Linear layers with a fused bias.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -13,8 +13,8 @@ namespace lockstep::nn {
 enum class Bias { kNo, kYes };
 
 // torch::nn::Linear, with the same names and initial weights. forward() of
-// libtorch's C++ adds the bias in a second pass unless x has two dimensions;
-// here the product adds it, as in Python.
+// libtorch's C++ layer adds the bias in a second kernel unless x has two
+// dimensions; here the matrix product adds it, as in Python.
 class LinearImpl : public torch::nn::Module {
  public:
   LinearImpl(int64_t in, int64_t out, Bias has_bias = Bias::kYes);

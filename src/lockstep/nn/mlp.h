@@ -1,4 +1,4 @@
-// Feed-forward layers of transformers.
+// Feed-forward block of a transformer.
 #pragma once
 
 #include <torch/nn/module.h>

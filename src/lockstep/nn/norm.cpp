@@ -21,14 +21,14 @@ at::Tensor LayerNormImpl::forward(const at::Tensor& x) {
   if (at::promote_types(x.scalar_type(), type) == x.scalar_type()) {
     return kernels::norm_tokens(x, norm_);
   }
-  // x has fewer bits under autocast alone, which then decides the type.
+  // x is narrower only under autocast, which then chooses the type.
   return at::layer_norm(x, {x.size(-1)}, norm_.weight, norm_.bias, norm_.eps);
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   const int64_t size = x.size(-1);
   if (!weight.defined()) return at::rms_norm(x, size, /*weight=*/{}, eps);
-  // The fused kernel takes one type for both.
+  // The fused kernel needs both in the same type.
   const at::ScalarType type =
       at::promote_types(x.scalar_type(), weight.scalar_type());
   const at::Tensor scale = weight.to(type);

@@ -11,7 +11,7 @@
 
 namespace lockstep::nn {
 
-// torch::nn::LayerNorm. x may have more bits than the weights: see
+// torch::nn::LayerNorm. x may have a wider type than the weights: see
 // norm_tokens().
 class LayerNormImpl : public torch::nn::Module {
  public:
@@ -26,7 +26,7 @@ class LayerNormImpl : public torch::nn::Module {
 };
 TORCH_MODULE(LayerNorm);
 
-// x / sqrt(mean(x^2) + eps) * weight, computed and answered in the wider type
+// x / sqrt(mean(x^2) + eps) * weight, computed and returned in the wider type
 // of x and weight. weight: one number per channel, a single number, or
 // undefined for 1.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);

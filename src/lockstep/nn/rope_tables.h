@@ -13,7 +13,7 @@ struct GridRopeConfig {
   int64_t columns = 16;
   int64_t head_size = 64;      // A multiple of 4.
   int64_t num_context = 0;     // Tokens before the patches: not rotated.
-  int64_t first_position = 0;  // Of the first row and column.
+  int64_t first_position = 0;  // Position of the first row and column.
   double theta = 10000;
   kernels::RopePairs pairs =
       kernels::RopePairs::kInterleaved;  // Or kAxialHalves.
@@ -21,8 +21,8 @@ struct GridRopeConfig {
 
 // For num_context tokens and the patches row by row; in double, on the CPU. The
 // first half of a head rotates by the row, the second by the column, pair i of
-// h by position * theta^(-i / h). Throws ConfigError for a head_size that 4
-// does not divide.
+// h by position * theta^(-i / h). Throws ConfigError if head_size is not a
+// multiple of 4.
 kernels::RopeTable grid_rope_table(const GridRopeConfig& config);
 
 // kHalves for positions 0 to count - 1: pair i rotates by

@@ -6,9 +6,8 @@
 namespace lockstep::nn {
 
 // [side * side, width], row by row: the first half of a vector encodes the
-// column, the second the row, each as sines and then cosines of
-// position / 10000^(i / (width / 4)). Throws ConfigError unless 4 divides
-// width.
+// column, the second the row, each as sines and then cosines of position /
+// 10000^(i / (width / 4)). Throws ConfigError if width is not a multiple of 4.
 at::Tensor grid_position_embedding(int64_t side, int64_t width);
 
 struct TimeEmbeddingConfig {

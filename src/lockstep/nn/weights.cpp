@@ -52,7 +52,7 @@ at::Tensor new_weight(at::IntArrayRef shape) {
 void materialize(torch::nn::Module& module, const at::TensorOptions& options) {
   const at::NoGradGuard no_grad;
   const auto allocate = [&](at::Tensor tensor) {
-    // A single number has memory from the start, but of the default dtype.
+    // A scalar has memory from the start, but in the default dtype.
     if (has_no_memory(tensor) || tensor.numel() == 1) {
       tensor.set_data(at::empty(tensor.sizes(), options));
     }

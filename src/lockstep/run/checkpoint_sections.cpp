@@ -18,8 +18,8 @@ std::string without_dots(const std::string& name) {
   return base::replace_all(name, ".", "");
 }
 
-// The tensors of one part, with `prefix` before their names and without what
-// Python's wrappers add.
+// The tensors of one part, with `prefix` added to their names and the prefixes
+// of Python's wrappers removed.
 void take_part(const Tree& part, const std::string& prefix, Tree& weights) {
   const auto* dict = part.get_if<Tree::Dict>();
   if (dict == nullptr) return;
@@ -101,7 +101,7 @@ void put_averages(Tree& checkpoint, engine::Learner& learner,
       tree["num_updates"] =
           torch::tensor(static_cast<int32_t>(ema.num_updates()));
     }
-    // Where parameters have their own names, readers expect all of them.
+    // With full names, readers expect all parameters.
     if (!is_dotless) {
       for (const auto& item : learner.model().named_parameters()) {
         tree[item.key()] = item.value().detach();

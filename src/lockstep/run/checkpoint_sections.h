@@ -1,4 +1,4 @@
-// Files in the layout of a recipe's original project, written and read.
+// Reads and writes checkpoints in the layout of a recipe's original project.
 #pragma once
 
 #include "lockstep/checkpoint.h"
@@ -14,8 +14,8 @@ namespace lockstep::run {
 void put_model(Tree& checkpoint, const torch::nn::Module& model,
                const CheckpointLayout& layout);
 
-// The same for moving averages, whose tensors the checkpoint also has
-// elsewhere: a file holds shared memory once.
+// The same for moving averages. The checkpoint also refers to their tensors
+// elsewhere; shared storage is written once.
 void put_averages(Tree& checkpoint, engine::Learner& learner,
                   const CheckpointLayout& layout);
 

@@ -69,8 +69,8 @@ void require_resumable(const std::string& resume, const fs::path& folder) {
       resume, folder.string()));
 }
 
-// A second name of the same file, put in place at once: nothing is written
-// twice. Why it could not be; no value when it could.
+// Atomically gives a file a second name by a hard link, so nothing is written
+// twice. Returns the error, or no value.
 std::optional<std::string> link_file(const fs::path& file,
                                      const fs::path& name) {
   const fs::path temporary = name.string() + ".partial.linked";
@@ -78,7 +78,7 @@ std::optional<std::string> link_file(const fs::path& file,
   fs::remove(temporary, error);
   fs::create_hard_link(file, temporary, error);
   if (error)
-    fs::copy_file(file, temporary, error);  // Not every disk has links.
+    fs::copy_file(file, temporary, error);  // Not every file system has links.
   if (!error) fs::rename(temporary, name, error);
   if (!error) return std::nullopt;
   std::error_code ignored;
@@ -86,7 +86,7 @@ std::optional<std::string> link_file(const fs::path& file,
   return error.message();
 }
 
-// Throws unless the checkpoint was trained on the frozen nets that are there.
+// Throws unless the checkpoint was trained with the same frozen networks.
 void check_frozen(const Tree& checkpoint, const FrozenNets& frozen) {
   const auto own = TreeView(checkpoint).find("lockstep");
   const auto saved = own ? own->find("frozen") : std::nullopt;
@@ -102,7 +102,7 @@ void check_frozen(const Tree& checkpoint, const FrozenNets& frozen) {
   }
 }
 
-// The pattern of the name of a checkpoint at `state`.
+// The file name pattern for a checkpoint at `state`.
 const std::string& name_of(const engine::TrainState& state,
                            const FileNames& names) {
   const bool is_epoch = state.position.sample == 0 && state.position.epoch > 0;
@@ -216,11 +216,11 @@ int64_t load_weights(const fs::path& path, std::optional<int64_t> average,
   const Tree tree = load_checkpoint(path);
   check_frozen(tree, target.frozen);
   load_module_state(target.model,
-                    find_weights(tree, target.keys, path.string()));
+                    find_weights(tree, target.layout, path.string()));
   if (average) {
     load_module_state(
         target.model,
-        find_average(tree, target.keys, *average, target.averaged),
+        find_average(tree, target.layout, *average, target.averaged),
         Strictness::kWhatFits);
   }
   const auto own = TreeView(tree).find("lockstep");
@@ -238,10 +238,10 @@ engine::TrainState restore(const Tree& checkpoint, engine::Learner& learner,
                            const CheckpointsConfig& config, const World& world,
                            track::Console& console) {
   const TreeView own = checkpoint.at("lockstep");
-  check_frozen(checkpoint, learner.facts().frozen);
+  check_frozen(checkpoint, learner.info().frozen);
   load_module_state(learner.model(),
-                    find_weights(checkpoint, config.keys, "the checkpoint"));
-  const std::string& optimizer = config.keys.optimizer;
+                    find_weights(checkpoint, config.layout, "the checkpoint"));
+  const std::string& optimizer = config.layout.optimizer;
   load_optimizer(learner.optimizer(), optimizer.empty()
                                           ? own.at("optimizer")
                                           : checkpoint.at(optimizer));
@@ -283,7 +283,7 @@ Checkpoints::Checkpoints(CheckpointsConfig config, engine::Learner& learner,
                     note_failed(path, error);
                   }}) {}
 
-// Beside what the original project writes: all that an exact resume needs.
+// Everything an exact resume needs beyond the original project's layout.
 Tree Checkpoints::own_tree(const engine::TrainState& state) {
   Tree own = Tree::dict();
   own["version"] = 1;
@@ -296,7 +296,7 @@ Tree Checkpoints::own_tree(const engine::TrainState& state) {
   own["num_samples"] = config_.num_samples;
   own["config"] = config_.config_yaml;
   Tree frozen = Tree::dict();
-  for (const auto& [name, hash] : learner_.facts().frozen) frozen[name] = hash;
+  for (const auto& [name, hash] : learner_.info().frozen) frozen[name] = hash;
   own["frozen"] = std::move(frozen);
   own["bucket_layout"] = bucket_layout_tree(learner_.bucket_layout());
   own["generators"] = generators_tree(world_);
@@ -313,28 +313,28 @@ Tree Checkpoints::own_tree(const engine::TrainState& state) {
 }
 
 Tree Checkpoints::make_tree(const engine::TrainState& state) {
-  const CheckpointLayout& keys = config_.keys;
+  const CheckpointLayout& layout = config_.layout;
   Tree own = own_tree(state);
   Tree tree = Tree::dict();
-  put_progress(tree, state, keys);
-  put_model(tree, learner_.model(), keys);
-  put_averages(tree, learner_, keys);
+  put_progress(tree, state, layout);
+  put_model(tree, learner_.model(), layout);
+  put_averages(tree, learner_, layout);
   Tree optimizer = optimizer_tree(learner_.optimizer());
-  if (keys.optimizer.empty()) {
+  if (layout.optimizer.empty()) {
     own["optimizer"] = std::move(optimizer);
   } else {
-    tree[keys.optimizer] = std::move(optimizer);
+    tree[layout.optimizer] = std::move(optimizer);
   }
-  if (!keys.scheduler.empty()) {
-    tree[keys.scheduler] =
+  if (!layout.scheduler.empty()) {
+    tree[layout.scheduler] =
         scheduler_tree(learner_.optimizer(), state, config_.base_lr);
   }
-  if (!keys.scaler.empty()) {
-    tree[keys.scaler] = learner_.scaler() != nullptr
-                            ? scaler_tree(*learner_.scaler())
-                            : Tree::dict();
+  if (!layout.scaler.empty()) {
+    tree[layout.scaler] = learner_.scaler() != nullptr
+                              ? scaler_tree(*learner_.scaler())
+                              : Tree::dict();
   }
-  if (!keys.settings.empty()) tree[keys.settings] = config_.settings;
+  if (!layout.settings.empty()) tree[layout.settings] = config_.settings;
   tree["lockstep"] = std::move(own);
   return tree;
 }
@@ -360,18 +360,19 @@ void Checkpoints::write(const engine::TrainState& state,
           ? engine::file_name(name_of(state, config_.names), state.step,
                               state.position.epoch)
           : config_.names.best;
-  saver_.wait();  // Its thread reads the request before.
+  saver_.wait();  // The writing thread still reads the previous request.
   request_ = request;
   step_ = state.step;
   saver_.save(config_.folder / name, tree);
-  // What ends here must be whole, and after a failed save the next one decides
-  // whether to go on; else training goes on beside the writing.
+  // The last file must be complete, and after a failed save the result of the
+  // next one decides whether to continue. Otherwise training continues during
+  // the write.
   if (request.is_last || (config_.save_required && failures_.in_a_row() > 0)) {
     saver_.wait();
   }
 }
 
-// The following run on the writing thread: training does not wait for them.
+// The following functions run on the writing thread; training does not wait.
 void Checkpoints::note_saved(const fs::path& path) {
   config_.status.note_saved(step_);
   const auto link = [&](const std::string& name) {
@@ -403,7 +404,7 @@ bool Checkpoints::has_any() const {
   try {
     return has_checkpoints(config_.folder, config_.names);
   } catch (const fs::filesystem_error&) {
-    return false;  // What cannot be looked at cannot be resumed either.
+    return false;  // A folder that cannot be read cannot be resumed either.
   }
 }
 
@@ -421,7 +422,7 @@ void Checkpoints::remove_old_files(const fs::path& saved) {
 
 bool Checkpoints::has_lost_best() {
   return world_.run_on_rank0_and_broadcast([&] {
-    // Whether a best model that is being written will be lost, nobody knows.
+    // The result of a write in progress is not known yet.
     if (request_.as_best) saver_.wait();
     return has_lost_best_ ? 1 : 0;
   }) != 0;

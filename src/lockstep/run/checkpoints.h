@@ -1,5 +1,4 @@
-// A run's checkpoints: what is in them, when they are written, how a run goes
-// on from one.
+// A run's checkpoints: their contents, saving and resuming.
 #pragma once
 
 #include <atomic>
@@ -22,7 +21,7 @@ struct CheckpointsConfig {
   std::filesystem::path folder = {};
   std::string recipe = {};
   FileNames names = {};
-  CheckpointLayout keys = {};
+  CheckpointLayout layout = {};
   int64_t keep_last = 3;
   int64_t global_batch = 1;
   double base_lr = 0;
@@ -35,10 +34,10 @@ struct CheckpointsConfig {
   base::TrainingStatusWriter status = {};  // For the launcher.
 };
 
-// The file that --resume means; no value when 'latest' finds none. Rank 0
-// chooses, and every rank reads the file once, comparing its checksums. A
-// collective. Throws ConfigError for a
-// file that does not exist, FormatError for one that is damaged.
+// The checkpoint that --resume names; no value if 'latest' finds none. Rank 0
+// chooses; every rank reads the file once and verifies its checksums. A
+// collective. Throws ConfigError if the file does not exist, FormatError if it
+// is damaged.
 std::optional<Tree> find_checkpoint(const std::string& resume,
                                     const CheckpointsConfig& config,
                                     const World& world,
@@ -48,58 +47,58 @@ using FrozenNets = std::vector<std::pair<std::string, std::string>>;
 
 struct WeightsTarget {
   torch::nn::Module& model;
-  CheckpointLayout keys = {};
+  CheckpointLayout layout = {};
   std::vector<std::string> averaged = {};  // Names; buffers have no average.
   FrozenNets frozen = {};                  // TaskInfo::frozen.
 };
 
-// The weights alone, or a moving average of them (--ema), for eval and sample.
-// Every rank reads the file. Returns the step of the run.
+// Loads the weights or a moving average of them (--ema), for eval and sample.
+// Every rank reads the file. Returns the checkpoint's step.
 int64_t load_weights(const std::filesystem::path& path,
                      std::optional<int64_t> average,
                      const WeightsTarget& target);
 
-// The checkpoints of the folder with a step beyond `step`.
+// The folder's checkpoints of steps after `step`.
 std::vector<std::filesystem::path> newer_checkpoints(
     const CheckpointsConfig& config, int64_t step);
 
-// Makes the folder's best model that of `step`, from a checkpoint of that step
-// in the folder or the file that --resume names. False when there is none.
+// Makes the checkpoint of `step` the folder's best model. It is looked for in
+// the folder and in the file that --resume names. False if there is none.
 bool keep_best(const CheckpointsConfig& config, const std::string& resume,
                int64_t step);
 
-// The bucket layout of a checkpoint of as many ranks, else none.
+// The checkpoint's bucket layout if it was saved with the same number of ranks.
 std::optional<BucketLayout> layout_of(const Tree& checkpoint,
                                       const World& world);
 
-// Puts everything back and returns where the run stands. Says what cannot be
-// exact: another number of processes or threads.
+// Restores learner and generators and returns the training state. Warns when
+// the result cannot be exact, such as with a different number of processes.
 engine::TrainState restore(const Tree& checkpoint, engine::Learner& learner,
                            const CheckpointsConfig& config, const World& world,
                            track::Console& console);
 
-// What a state is saved as; one file may have both names.
+// How a state is saved; one file may have both names.
 struct SaveRequest {
   bool as_checkpoint = true;
   bool as_best = false;
-  bool is_last = false;  // The training ends: the file must be complete before.
+  bool is_last = false;  // Training ends: wait until the file is complete.
 };
 
-// Rank 0 writes, on a thread beside training; a write that fails is said and
-// training goes on, unless CheckpointsConfig::save_required. All calls are
+// Rank 0 writes, on a background thread. A failed write is logged and training
+// continues, unless CheckpointsConfig::save_required. All calls are
 // collectives.
 class Checkpoints {
  public:
   Checkpoints(CheckpointsConfig config, engine::Learner& learner,
               const World& world, track::Console& console);
 
-  // With save_required throws IoError, on all ranks, once too many saves in a
-  // row have failed.
+  // With save_required throws IoError on all ranks after too many failed saves
+  // in a row.
   void save(const engine::TrainState& state, const SaveRequest& request);
   // Whether the last best model could not be written; the same on all ranks.
   bool has_lost_best();
-  // Waits for the last write. What could not be written, in words; empty when
-  // all was.
+  // Waits for the last write. Returns what could not be written, as text; empty
+  // if nothing failed.
   std::string finish();
   // Whether the folder holds any checkpoint to resume from.
   bool has_any() const;
@@ -117,7 +116,7 @@ class Checkpoints {
   engine::Learner& learner_;
   World world_;
   track::Console& console_;
-  // About the file that is being written: set before, read by its thread.
+  // For the file being written: set before the write, read by its thread.
   SaveRequest request_;
   int64_t step_ = 0;
   SaveFailures failures_;

@@ -12,7 +12,7 @@
 namespace lockstep::run {
 namespace {
 
-// Files may hold thousands of tensors that are not the model's.
+// Files may hold thousands of tensors that the model does not have.
 constexpr size_t kMaxUnexpected = 10;
 
 // A name per line.

@@ -1,4 +1,4 @@
-// --init_from: a new training that begins with the weights of a file.
+// --init_from: starts a new training with the weights of a file.
 #pragma once
 
 #include "lockstep/checkpoint_layout.h"
@@ -9,11 +9,10 @@
 
 namespace lockstep::run {
 
-// Copies the weights of config.init_from into the model; moving averages begin
-// with them. Every rank reads the file; rank 0 logs how many tensors were
-// loaded and warns with the names of those that were not. Throws ConfigError
-// when nothing fits, and when shapes differ unless
-// config.ignore_mismatched_sizes.
+// Copies the weights of config.init_from into the model; moving averages start
+// from them. Every rank reads the file; rank 0 logs how many tensors were
+// loaded and warns with the names of those that were not. Throws ConfigError if
+// nothing fits, or if shapes differ without config.ignore_mismatched_sizes.
 void init_weights(const TrainConfig& config, const CheckpointLayout& layout,
                   engine::Learner& learner, const World& world,
                   track::Console& console);

@@ -31,7 +31,7 @@ track::WandbConfig wandb_config(const RunRecordsConfig& config) {
   return track::with_environment(std::move(wandb), config.environment);
 }
 
-// Null: there shall be none.
+// Null if disabled.
 std::unique_ptr<track::Tracker> make_wandb(const RunRecordsConfig& config,
                                            track::Console& console) {
   const track::WandbConfig wandb = wandb_config(config);
@@ -70,13 +70,14 @@ Trackers make_trackers(const RunRecordsConfig& config,
     try {
       if (auto tracker = make()) trackers.push_back(std::move(tracker));
     } catch (const IoError& error) {
-      // A run that goes on is worth more than its records.
+      // Training continues without this tracker.
       if (!config.resumed) throw;
       console.error(fmt::format("{}; training goes on without this record",
                                 error.what()));
     }
   };
-  // The first: the others begin with what it keeps of an earlier part.
+  // Created first: the others start from the records it keeps of an earlier
+  // part.
   add([&] {
     return std::make_unique<track::MetricsFile>(
         metrics, config.resumed.value_or(track::KeptRecords{}));

@@ -1,4 +1,4 @@
-// The records of a run: which trackers there are, and what they begin with.
+// The records of a run: creates its trackers, new or resumed.
 #pragma once
 
 #include <filesystem>
@@ -25,12 +25,12 @@ struct RunRecordsConfig {
   std::optional<track::KeptRecords> resumed = {};  // Unset: a new run.
 };
 
-// Before anything is written. Throws ConfigError for settings or variables of
-// the environment that cannot be honoured.
+// Call it before anything is written. Throws ConfigError for settings or
+// environment variables that cannot be honoured.
 void check_records(const RunRecordsConfig& config);
 
-// For the rank that writes. Hears the console until its end, which must come
-// before the console's.
+// For the rank that writes. Receives the console's messages; the console must
+// outlive it.
 class RunRecords {
  public:
   // Throws IoError.

@@ -30,7 +30,7 @@ fs::path existing_part(fs::path path) {
   return path.empty() ? fs::path(".") : path;
 }
 
-// Only files that a run has made: what else lies there is the user's.
+// Only files that a run has written; other files belong to the user.
 std::vector<fs::path> checkpoint_files(const fs::path& folder,
                                        const FileNames& names) {
   std::vector<fs::path> files;
@@ -65,8 +65,8 @@ void remove_checkpoints(const fs::path& folder, const FileNames& names) {
   }
 }
 
-// Who holds the lock. It writes its name just after it got the lock, and cannot
-// on a full disk.
+// The process that holds the lock. It writes its name just after locking, which
+// fails on a full disk.
 std::string holder_of(const fs::path& lock_file) {
   constexpr int kTries = 20;
   for (int i = 0; i < kTries; ++i) {
@@ -86,7 +86,7 @@ bool lies_in(const fs::path& file, const fs::path& folder) {
 
 constexpr std::string_view kRecipeMark = "# recipe: ";
 
-// Behind the comments at the beginning.
+// The text after the leading comments.
 std::string_view settings_part(std::string_view text) {
   while (text.starts_with("#")) {
     const size_t end = text.find('\n');
@@ -95,8 +95,8 @@ std::string_view settings_part(std::string_view text) {
   return text;
 }
 
-// Why the text of a run's config cannot be used; empty: it can. A checkpoint's
-// settings show where a file was cut off at the end of a line.
+// Why the text of a run's config cannot be used; empty if it can. Comparing it
+// with a checkpoint's settings detects a file truncated at a line end.
 std::string config_problem(const std::optional<std::string>& text,
                            const std::optional<SavedSettings>& in_checkpoint) {
   if (!text) return "is missing";
@@ -130,13 +130,13 @@ std::optional<SavedSettings> settings_of_folder(const SettingsQuery& query) {
   return SavedSettings{.text = *text, .source = file.string()};
 }
 
-// No value: the file is none of ours. Throws ConfigError when it is of another
-// recipe.
+// No value if Lockstep did not write the file. Throws ConfigError if it belongs
+// to another recipe.
 std::optional<SavedSettings> settings_of_checkpoint(const fs::path& path,
                                                     const std::string& recipe) {
   if (formats::is_safetensors_file(formats::open_source(path)))
     return std::nullopt;
-  // The texts alone: tensors are read, and checked, with the weights.
+  // Only the structure: tensors are read and verified with the weights.
   const formats::Value checkpoint =
       formats::read_torch_file(path, formats::TorchFileCheck::kStructure);
   const auto own =
@@ -158,7 +158,7 @@ std::string job_line(const base::Environment& environment) {
   if (const auto job = base::find(environment, "LOCKSTEP_JOB")) {
     return fmt::format("# job {}\n", *job);
   }
-  // torchrun: the process that restarts the workers stays the same.
+  // Under torchrun the process that restarts the workers stays the same.
   if (const auto run = base::find(environment, "TORCHELASTIC_RUN_ID")) {
     return fmt::format("# job {} of process {}\n", *run, getppid());
   }
@@ -187,7 +187,7 @@ void check_folder_place(const fs::path& path) {
   }
 }
 
-// Held by the kernel until the process ends, however it does.
+// The kernel holds the lock until the process ends in any way.
 base::FileDescriptor lock_run_folder(const fs::path& path) {
   const fs::path file = path / kLockFile;
   base::FileDescriptor lock(
@@ -206,7 +206,7 @@ base::FileDescriptor lock_run_folder(const fs::path& path) {
   gethostname(host.data(), host.size() - 1);
   const std::string name = fmt::format("process {} on {}\n", getpid(),
                                        std::string_view(host.data()));
-  // Shortened last: who reads it meanwhile does not find it empty.
+  // Truncated last, so that concurrent readers never find it empty.
   const bool is_written = base::write_all(lock.get(), name);
   [[maybe_unused]] const int result =
       ftruncate(lock.get(), static_cast<off_t>(is_written ? name.size() : 0));

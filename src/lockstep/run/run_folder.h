@@ -1,4 +1,4 @@
-// The folder of a run: what may be written where, and never over another run.
+// The run folder: creates and locks it, and protects existing runs.
 #pragma once
 
 #include <filesystem>
@@ -17,35 +17,37 @@ constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kMetricsTable = "metrics.csv";
 constexpr const char* kTensorBoardFolder = "tensorboard";
 constexpr const char* kLockFile = ".lock";
-// Which run of Weights & Biases this one is.
+// The id of the run in Weights & Biases.
 constexpr const char* kWandbFile = "wandb.json";
 
-// The first line of a run's config: which job of a launcher wrote it. Empty
+// The first line of a run's config: the launcher job that wrote it. Empty
 // without a launcher.
 std::string job_line(const base::Environment& environment);
 
-// Before anything is written. Throws ConfigError when no folder can be made
-// there or written to.
+// Call it before anything is written. Throws ConfigError if the folder cannot
+// be created or written to.
 void check_folder_place(const std::filesystem::path& path);
 
-// Why no folder can be made there or written to; no value when it can.
+// Why the folder cannot be created or written to; no value if it can.
 std::optional<std::string> folder_problem(const std::filesystem::path& path);
 
-// Throws ConfigError when it holds a run that neither --resume goes on with nor
-// --overwrite throws away, and when --resume names a file that is not there.
+// Throws ConfigError if the folder holds a run that is neither resumed by
+// --resume nor deleted by --overwrite, or if --resume names a file that does
+// not exist.
 void check_folder_is_free(const std::filesystem::path& path,
                           const TrainConfig& config, const FileNames& names);
 
-// Only one training at a time writes to a run folder: it is locked as long as
-// the descriptor lives. Throws ConfigError, saying who has it, and IoError.
+// Locks the folder until the descriptor is closed: only one training at a time
+// writes to it. Throws IoError, and ConfigError that names the process holding
+// the lock.
 base::FileDescriptor lock_run_folder(const std::filesystem::path& path);
 
-// Throws ConfigError when it cannot be made.
+// Throws ConfigError if it cannot be created.
 void make_folder(const std::filesystem::path& path);
 
-// Makes the folder and writes the run's config into it. With --overwrite the
-// old run's checkpoints and log go; what killed writers left half-done goes in
-// any case. Throws ConfigError and IoError.
+// Creates the folder and writes the run's config. --overwrite deletes the old
+// run's checkpoints and log; temporary files of killed writers are always
+// deleted. Throws ConfigError and IoError.
 void open_run_folder(const std::filesystem::path& path,
                      const TrainConfig& config, const FileNames& names,
                      const std::string& config_yaml);
@@ -53,9 +55,9 @@ void open_run_folder(const std::filesystem::path& path,
 bool has_checkpoints(const std::filesystem::path& folder,
                      const FileNames& names);
 
-// A run that goes on from an older checkpoint leaves what came after it: the
-// `newer` checkpoints and a copy of the metrics go to a folder of their own
-// below, whose path is returned; empty when there are none.
+// For a run resumed from an older checkpoint: moves the `newer` checkpoints and
+// a copy of the metrics to a subfolder. Returns its path; empty if there are
+// none.
 std::filesystem::path set_aside(
     const std::filesystem::path& folder,
     const std::vector<std::filesystem::path>& newer);
@@ -63,9 +65,9 @@ std::filesystem::path set_aside(
 // The settings that a run was started with.
 struct SavedSettings {
   std::string text = {};    // YAML.
-  std::string source = {};  // The file that they are from.
-  // Why they are not from the folder's config; empty: they are, or the config
-  // was not asked for.
+  std::string source = {};  // The file they were read from.
+  // Why the folder's config was not used; empty if it was, or if another file
+  // was requested.
   std::string problem = {};
 };
 
@@ -79,13 +81,12 @@ struct SettingsQuery {
   std::string recipe = {};
 };
 
-// For 'latest' those of the folder's config, or of its newest checkpoint when
-// the config is missing or visibly damaged; else those in the checkpoint. No
-// value when there are none. Throws ConfigError when they are of another
-// recipe.
+// For 'latest': from the folder's config, or from its newest checkpoint if the
+// config is missing or damaged. Otherwise from the given checkpoint. No value
+// if there are none. Throws ConfigError if they belong to another recipe.
 std::optional<SavedSettings> saved_settings(const SettingsQuery& query);
 
-// Those of the folder's newest checkpoint that has any.
+// From the folder's newest checkpoint that has settings.
 std::optional<SavedSettings> newest_checkpoint_settings(
     const SettingsQuery& query);
 

@@ -1,4 +1,4 @@
-// Saves of a run that failed: how many in a row, and what to say of them.
+// Counts failed saves in a row and words their messages.
 #pragma once
 
 #include <atomic>
@@ -15,17 +15,17 @@ struct FailedSave {
   bool has_older = false;  // The folder holds checkpoints to resume from.
 };
 
-// The notes belong to one thread at a time; the others may be called by any.
+// note_...() are called by one thread at a time; the other functions by any.
 class SaveFailures {
  public:
   static constexpr int64_t kTooMany = 3;
 
   void note_saved(int64_t step);
-  // What to tell the user; from kTooMany in a row on it cannot be overlooked.
+  // Returns the message to log; prominent after kTooMany in a row.
   std::string note_failed(const FailedSave& save);
 
   int64_t in_a_row() const { return in_a_row_; }
-  // Throws IoError when kTooMany or more in a row have failed.
+  // Throws IoError after kTooMany or more failures in a row.
   void require_saves(const std::filesystem::path& folder) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace lockstep::run {
 namespace {
 
-// The end of the training saves everything, but a score before it takes long.
+// The end of training saves everything, but a score before it takes long.
 bool saves_checkpoint(const engine::TrainLoop& loop) {
   const engine::DueWork& due = loop.state().due;
   return due.saving || (loop.is_finished() && due.scoring);
@@ -50,7 +50,7 @@ bool SavingCallback::run(engine::TrainLoop& loop) {
 void SavingCallback::observe(engine::TrainLoop& loop,
                              const engine::Observation& observation) {
   engine::TrainState& state = loop.state();
-  // A best model that was not written does not count: the one before does.
+  // If the best model was not written, the previous one remains the best.
   if (checkpoints_.has_lost_best()) state.best = best_before_;
   const double sign = observation.better == Better::kLower ? 1 : -1;
   const bool is_better =

@@ -1,5 +1,5 @@
-// Saves a training: when it is due, when a model is the best so far, on signals
-// and at the end.
+// Saves checkpoints: at intervals, for the best model, on signals and at the
+// end.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,13 @@ namespace lockstep::run {
 
 struct SavingConfig {
   engine::Interval every = {};
-  // Epochs between files with a name of their own, besides; 0: none.
+  // Epochs between additional checkpoints named by epoch; 0: none.
   int64_t every_named_epochs = 0;
   bool is_dry_run = false;                 // Nothing is written.
   base::TrainingStatusWriter status = {};  // For the launcher.
 };
 
-// Comes before callbacks that take long: nothing is lost when these fail.
+// Runs before slow callbacks, so that nothing is lost if they fail.
 class SavingCallback final : public engine::Callback {
  public:
   SavingCallback(SavingConfig config, Checkpoints& checkpoints,
@@ -48,7 +48,7 @@ class SavingCallback final : public engine::Callback {
   std::unique_ptr<AgreedStop> agreed_stop_;
   StopRequest stopped_for_ = StopRequest::kNone;
   bool has_just_saved_ = false;
-  bool is_new_best_ = false;  // And not saved yet.
+  bool is_new_best_ = false;  // Not saved yet.
   engine::Best best_before_;
 };
 

@@ -116,7 +116,7 @@ Tree scheduler_tree(const Optimizer& optimizer, const engine::TrainState& state,
                     double base_lr) {
   Tree base_lrs = Tree::list();
   Tree last_lrs = Tree::list();
-  Tree functions = Tree::list();  // Python's own, which no file holds.
+  Tree functions = Tree::list();  // Python functions, which are not saved.
   for (const ParameterGroup& group : optimizer.groups()) {
     base_lrs.push_back(base_lr * group.lr_scale);
     last_lrs.push_back(optimizer.lr() * group.lr_scale);

@@ -1,5 +1,5 @@
-// The parts of a training as trees for checkpoints, in the layout of Python's
-// state_dict() where Python has the thing too.
+// Converts the parts of a training to checkpoint trees, in the layout of
+// Python's state_dict() where there is one.
 #pragma once
 
 #include "lockstep/checkpoint.h"
@@ -25,8 +25,8 @@ Tree ema_tree(const Ema& ema, const std::vector<std::string>& names);
 void load_ema(Ema& ema, const std::vector<std::string>& names,
               const TreeView& tree);
 
-// torch.optim.lr_scheduler's: what LambdaLR and its kin, and ReduceLROnPlateau
-// where that is what decides, read back.
+// torch.optim.lr_scheduler's layout: readable by LambdaLR and similar
+// schedulers, or by ReduceLROnPlateau for the plateau schedule.
 Tree scheduler_tree(const Optimizer& optimizer, const engine::TrainState& state,
                     double base_lr);
 
@@ -38,12 +38,12 @@ engine::TrainState read_train_state(const TreeView& tree);
 Tree bucket_layout_tree(const BucketLayout& layout);
 BucketLayout read_bucket_layout(const TreeView& tree);
 
-// One tensor of every rank, in rank order, on the CPU. A collective.
+// Gathers one tensor per rank, in rank order, on the CPU. A collective.
 Tree gathered_tree(const at::Tensor& tensor, const World& world);
 
 // The states of torch's generators on every rank, in rank order. A collective.
 Tree generators_tree(const World& world);
-// This rank's; the tree must be of as many ranks.
+// Restores this rank's state; the tree must come from the same number of ranks.
 void load_generators(const World& world, const TreeView& tree);
 
 }  // namespace lockstep::run

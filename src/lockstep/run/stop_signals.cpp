@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array kStopSignals = {SIGTERM, SIGHUP, SIGINT};
 
-// A signal handler has no other way to reach anything.
+// A signal handler can only reach globals.
 std::atomic<const base::StatusWriter*> handler_status{nullptr};
 std::atomic<int64_t> strongest_stop{0};
 std::atomic<bool> save_wanted{false};
@@ -49,7 +49,7 @@ void install(int signal, void (*handler)(int)) {
 void install_for_stops(void (*handler)(int)) {
   for (const int signal : kStopSignals) {
     struct sigaction before{};
-    // A job under nohup goes on when the terminal closes.
+    // A job under nohup continues when the terminal closes.
     if (signal == SIGHUP && sigaction(signal, nullptr, &before) == 0 &&
         before.sa_handler == SIG_IGN) {
       continue;
@@ -58,7 +58,7 @@ void install_for_stops(void (*handler)(int)) {
   }
 }
 
-// lockstep train starts its worker with USR1 held back, so that one that comes
+// lockstep train starts its worker with USR1 blocked, so that one that arrives
 // while libraries are loaded does not kill it.
 void let_user_signal_in() {
   sigset_t set;
@@ -69,8 +69,8 @@ void let_user_signal_in() {
 
 constexpr double kSlowSeconds = 1;  // A vote takes about a millisecond.
 
-// One number, of which the largest counts: the request comes first. The pace is
-// that of a rank with this request, the same one for all who read it.
+// One number; ranks take the maximum, so the request decides first. The pace is
+// that of a rank with this request, equal for all ranks.
 int64_t opinion_of(StopRequest request, Pace pace) {
   return 2 * static_cast<int64_t>(request) + static_cast<int64_t>(pace);
 }
@@ -137,7 +137,7 @@ Pace pace_of(double seconds) {
 StopRequest AgreedStop::next(Pace own_pace) {
   auto agreed = vote_.read();
   vote_.post(opinion_of(signals_.take(), own_pace));
-  // Nothing is pending after a boundary at which it was read at once.
+  // Nothing is pending if the last vote was read at once.
   const Pace pace = agreed ? pace_in(*agreed) : agreed_pace_;
   if (pace == Pace::kSlow &&
       request_in(agreed.value_or(0)) == StopRequest::kNone) {

@@ -9,10 +9,10 @@
 
 namespace lockstep::run {
 
-// What signals ask of the whole training; the strongest of all ranks counts.
+// Request of a signal to the whole training; the strongest over all ranks wins.
 enum class StopRequest : int64_t {
   kNone,
-  kSave,       // USR1: save and go on.
+  kSave,       // USR1: save and continue.
   kHangUp,     // HUP: save and end, exit code 129.
   kInterrupt,  // The first Ctrl-C: save and end, 130.
   kTerminate,  // TERM: save and end, 143.
@@ -23,11 +23,11 @@ bool is_stop(StopRequest request);
 int exit_code_of(StopRequest request);
 const char* signal_text(StopRequest request);
 
-// One at a time in a process. From its making on a USR1 is remembered; the stop
-// signals end the process as usual until arm(): before the first step there is
-// nothing to save. From then on a second Ctrl-C ends the process at once, and
-// so does TERM when the launcher ends the job because another rank has failed:
-// nobody is left to agree with.
+// At most one per process. USR1 is recorded from construction on; stop signals
+// end the process as usual until arm(), as there is nothing to save before the
+// first step. After arm() a second Ctrl-C ends the process at once, and so does
+// a TERM from a launcher that ends the job because another rank failed: ranks
+// can no longer agree.
 class StopSignals {
  public:
   StopSignals();
@@ -36,24 +36,24 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // The strongest signal so far; a USR1 is given once.
+  // The strongest signal so far; a USR1 is returned once.
   StopRequest take();
 };
 
-// How long the work between two boundaries takes.
+// Whether the work between two boundaries takes long.
 enum class Pace : int64_t { kQuick, kSlow };
 Pace pace_of(double seconds);
 
-// The request of all ranks. While work is quick it is posted at one boundary
-// and read at the next, so that nobody waits; while it is slow on some rank it
-// is read at once, so that a signal costs no further step. Every rank must call
-// it equally often.
+// Agrees on a request over all ranks. While work is fast, a vote is posted at
+// one boundary and read at the next, so that no rank waits; while it is slow on
+// some rank, it is read at once, so that a signal costs no extra step. Every
+// rank must call it equally often.
 class AgreedStop {
  public:
   AgreedStop(const World& world, StopSignals& signals)
       : signals_(signals), vote_(world.make_vote()) {}
 
-  // What all ranks agreed on: at the previous call, or at this one.
+  // The agreed request, of the previous call or of this one.
   StopRequest next(Pace own_pace);
   // After the last next(): leaves no vote in flight.
   void finish() { vote_.read(); }
@@ -61,7 +61,7 @@ class AgreedStop {
  private:
   StopSignals& signals_;
   comm::Vote vote_;
-  Pace agreed_pace_ = Pace::kSlow;  // Until a boundary shows another one.
+  Pace agreed_pace_ = Pace::kSlow;  // Until the first boundary.
 };
 
 }  // namespace lockstep::run

@@ -27,8 +27,8 @@ std::vector<std::string> names_in(const Tree& weights) {
 }
 
 std::vector<std::string> found_in(const Tree& file,
-                                  const CheckpointLayout& keys = {}) {
-  return names_in(run::find_weights(file, keys, "a.pt"));
+                                  const CheckpointLayout& layout = {}) {
+  return names_in(run::find_weights(file, layout, "a.pt"));
 }
 
 TEST(CheckpointLayout, WeightsAreFoundUnderTheRecipesKeysFirst) {
@@ -36,10 +36,10 @@ TEST(CheckpointLayout, WeightsAreFoundUnderTheRecipesKeysFirst) {
   file["state_dict"] = tensors({"other"});
   file["encoder"] = tensors({"module._orig_mod.w"});
   file["decoder"] = tensors({"w"});
-  const CheckpointLayout keys{
+  const CheckpointLayout layout{
       .model = {{.key = "encoder", .prefix = "encoder."},
                 {.key = "decoder", .prefix = "decoder."}}};
-  EXPECT_EQ(found_in(file, keys),
+  EXPECT_EQ(found_in(file, layout),
             (std::vector<std::string>{"encoder.w", "decoder.w"}));
   EXPECT_EQ(found_in(file), std::vector<std::string>{"other"});
 }
@@ -65,30 +65,30 @@ TEST(CheckpointLayout, AFileWithoutWeightsIsRefusedWithWhatItHolds) {
 }
 
 TEST(CheckpointLayout, AveragesAreFoundWithAndWithoutDots) {
-  const CheckpointLayout keys{.averages = {"ema"}};
+  const CheckpointLayout layout{.averages = {"ema"}};
   const std::vector<std::string> names = {"first.weight", "last.weight"};
   for (const auto& saved :
        {std::vector<std::string>{"first.weight", "last.weight", "decay"},
         std::vector<std::string>{"firstweight", "lastweight", "num_updates"}}) {
     Tree file = Tree::dict();
     file["ema"] = tensors(saved);
-    EXPECT_EQ(names_in(run::find_average(file, keys, 0, names)), names);
+    EXPECT_EQ(names_in(run::find_average(file, layout, 0, names)), names);
   }
 }
 
 TEST(CheckpointLayout, AnAverageOfAnotherModelIsRefused) {
-  const CheckpointLayout keys{.averages = {"ema"}};
+  const CheckpointLayout layout{.averages = {"ema"}};
   Tree file = Tree::dict();
   file["ema"] = tensors({"firstweight"});
   const std::string missing = config_error([&] {
-    run::find_average(file, keys, 0, {"first.weight", "last.weight"});
+    run::find_average(file, layout, 0, {"first.weight", "last.weight"});
   });
   EXPECT_TRUE(contains(missing,
                        "'ema' in the checkpoint has no average of "
                        "last.weight"))
       << missing;
-  const std::string none =
-      config_error([&] { run::find_average(file, keys, 1, {"first.weight"}); });
+  const std::string none = config_error(
+      [&] { run::find_average(file, layout, 1, {"first.weight"}); });
   EXPECT_TRUE(contains(none, "holds 0 moving averages")) << none;
 }
 

@@ -1,4 +1,4 @@
-// What a loader gives.
+// A batch, and the position in the data.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,8 +8,7 @@
 
 namespace lockstep {
 
-// Where in the data a training stands: enough to continue with the very next
-// batch.
+// Position in the data: enough to continue with the next batch.
 struct DataPosition {
   int64_t epoch = 0;
   // Samples of this epoch already used: by all ranks together (StepLoader), or
@@ -38,8 +37,8 @@ struct Batch {
   // Where to resume after this batch. Within a step of several micro-batches
   // this is the step's beginning: its gradients are not in a checkpoint.
   DataPosition next = {};
-  // Keeps this rank in step with the others although it has no samples left:
-  // to be computed, but its loss counts nothing.
+  // A batch for a rank that has no samples left, to keep ranks in step: compute
+  // it, but multiply its loss by 0.
   bool is_filler = false;
   // The optimizer step and this batch's number in it, from 0. Set by StepLoader
   // only.

@@ -44,10 +44,10 @@ using TreeView = BasicView<at::Tensor>;
 LOCKSTEP_EXPORT void save_checkpoint(const std::filesystem::path& path,
                                      const Tree& tree);
 
-// Reads a file of torch.save (zip or old format) or a .safetensors file, told
-// apart by content. Checksums and structure are checked before anything is
-// returned; nothing in the file is executed. Objects of unknown classes become
-// Opaque. All tensors are on the CPU. Throws IoError and FormatError.
+// Reads a file of torch.save (zip or old format) or a .safetensors file,
+// distinguished by content. Checksums and structure are checked before anything
+// is returned; nothing in the file is executed. Objects of unknown classes
+// become Opaque. All tensors are on the CPU. Throws IoError and FormatError.
 LOCKSTEP_EXPORT Tree load_checkpoint(const std::filesystem::path& path);
 
 // Writes a dict of tensors, such as module_state() gives, as .safetensors,
@@ -63,20 +63,19 @@ struct BackgroundSaverConfig {
       on_error = {};
 };
 
-// Copies what it is given and writes the copy on a thread of its own, one file
-// at a time. The memory of the copy stays for the next one. All functions
-// belong to one thread.
+// Copies a tree and writes the copy on a background thread, one file at a time.
+// The memory of the copy is reused. Call all functions from one thread.
 class LOCKSTEP_EXPORT BackgroundSaver {
  public:
   explicit BackgroundSaver(BackgroundSaverConfig config = {});
-  ~BackgroundSaver();  // As wait().
+  ~BackgroundSaver();  // Calls wait().
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
-  // Waits for the file before, copies all tensors to host memory (pinned, from
-  // a GPU) and returns: from then on the caller may change them. Writes as
+  // Waits for the previous file, copies all tensors to host memory (pinned,
+  // from a GPU) and returns: the caller may then change them. Writes like
   // save_checkpoint(). Throws ConfigError for tensors that cannot be saved;
-  // errors of writing are kept.
+  // write errors are kept.
   void save(const std::filesystem::path& path, const Tree& tree);
 
   // Blocks until nothing is being written.
@@ -92,16 +91,16 @@ class LOCKSTEP_EXPORT BackgroundSaver {
 
 using NamedWeights = std::vector<std::pair<std::string, at::Tensor>>;
 
-// All parameters and buffers that there are, sharing the module's memory.
+// All defined parameters and buffers, sharing the module's memory.
 LOCKSTEP_EXPORT NamedWeights named_tensors(const torch::nn::Module& module);
 
 // A dict of all parameters and buffers. They share the module's memory: use
-// host_copy() or BackgroundSaver for a state that stays as it is.
+// host_copy() or BackgroundSaver for a snapshot.
 LOCKSTEP_EXPORT Tree module_state(const torch::nn::Module& module);
 
 enum class Strictness {
   kStrict,    // Every name and shape must fit, or nothing is loaded.
-  kWhatFits,  // What does not fit is only reported.
+  kWhatFits,  // Mismatches are only reported.
 };
 
 struct LOCKSTEP_EXPORT LoadReport {
@@ -124,23 +123,22 @@ struct LOCKSTEP_EXPORT LoadReport {
   std::string text() const;
 };
 
-// The weights in a file of any program: what lies under the first of the keys
-// that programs commonly use (model_state_dict, state_dict, model, ...) and
-// holds tensors; else the file itself.
+// The weights in a file of any program: the value of the first common key
+// (model_state_dict, state_dict, model, ...) that holds tensors; else the file
+// itself.
 LOCKSTEP_EXPORT const Tree& find_state_dict(const Tree& file);
 
-// What Python's wrappers put before the names of all weights: "module."
+// The prefix that Python's wrappers add to all names: "module."
 // (DistributedDataParallel), "_orig_mod." (torch.compile), or several of them
-// ("module._orig_mod."). Empty when not all names begin with the same.
+// ("module._orig_mod."). Empty unless all names share it.
 LOCKSTEP_EXPORT std::string wrapper_prefix(
     const std::vector<std::string>& names);
 
 // Copies the state's tensors into the module, to its devices and types. The
-// wrapper_prefix() of the state is taken off, unless a name of the module
-// begins with such a word itself. Entries that are no tensors are unexpected;
-// unknown objects are skipped. Throws
-// FormatError when the state is no dict, ConfigError in strict mode with at
-// most 10 names.
+// wrapper_prefix() of the state is removed, unless a name of the module begins
+// with such a prefix itself. Entries that are not tensors are unexpected;
+// unknown objects are skipped. Throws FormatError if the state is not a dict,
+// ConfigError in strict mode with at most 10 names.
 LOCKSTEP_EXPORT LoadReport
 load_module_state(torch::nn::Module& module, const TreeView& state,
                   Strictness strictness = Strictness::kStrict);

@@ -1,4 +1,4 @@
-// How the files of a run are named, and where a checkpoint keeps what.
+// File names of a run and keys of its checkpoints.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace lockstep {
 
-// "{step}" and "{epoch}" stand for numbers.
+// "{step}" and "{epoch}" are placeholders.
 struct FileNames {
   std::string checkpoint = "checkpoint_step_{step}.pt";
-  // The checkpoint at the end of an epoch; empty: named as any other.
+  // The checkpoint at the end of an epoch; empty: named like the others.
   std::string epoch_checkpoint = {};
   std::string best = "best_model.pt";
   std::string log = "train.log";
@@ -19,20 +19,20 @@ struct FileNames {
 
 struct ModelPart {
   std::string key = {};
-  // Holds the parameters whose names begin so, without it: "encoder.".
+  // Prefix of the parameters in this part, removed in the file: "encoder.".
   std::string prefix = {};
 };
 
 enum class AverageLayout {
   kStateDict,  // {name: tensor}
-  // Names without their dots, beside "decay" and "num_updates": what LitEma of
-  // many diffusion projects saves.
+  // Names without dots, next to "decay" and "num_updates": the format of LitEma
+  // in many diffusion projects.
   kDotless,
 };
 
-// The keys of a checkpoint file. A recipe takes those of its original project,
-// so that the programs of both read the files of both. An empty key: the files
-// do not have it. All else that a run needs is saved under "lockstep".
+// The keys of a checkpoint file. A recipe uses those of its original project,
+// so that each project reads the files of the other. An empty key is not
+// written. Everything else that a run needs is saved under "lockstep".
 struct CheckpointLayout {
   std::vector<ModelPart> model = {{.key = "model_state_dict"}};
   std::string epoch = "epoch";  // Whole epochs done.

@@ -12,8 +12,7 @@ namespace lockstep {
 
 using Sample = std::vector<at::Tensor>;
 
-// One data set serves all worker threads: get() must be safe to call from
-// several at once.
+// All worker threads share one data set: get() must be thread-safe.
 class LOCKSTEP_EXPORT Dataset {
  public:
   virtual ~Dataset() = default;
@@ -28,8 +27,8 @@ class LOCKSTEP_EXPORT Dataset {
   // Makes a batch of samples. Default: stacks the k-th tensors of all samples.
   virtual Sample collate(std::vector<Sample> samples) const;
 
-  // How long the samples are, in any measure, when that differs much: training
-  // then takes samples of similar length together. Default: none.
+  // Lengths of the samples, in any unit, if they differ much: training then
+  // batches samples of similar length. Default: none.
   virtual std::vector<int64_t> lengths() const { return {}; }
 };
 

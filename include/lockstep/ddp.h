@@ -40,27 +40,28 @@ struct Future;
 
 namespace lockstep {
 
-// Per bucket the positions of its parameters among those that take part, in the
-// order of their gradients. Part of a run's numeric state: from three ranks on,
-// another layout adds in another order and changes the last bits.
+// Per bucket, the indices of its parameters among those that are synchronised,
+// in the order of their gradients. Part of a run's numeric state: with three or
+// more ranks a different layout changes the order of summation and the last
+// bits.
 using BucketLayout = std::vector<std::vector<size_t>>;
 
-// Gets a bucket of this rank's gradients, not divided yet, and returns a future
-// of the averaged tensor (or list of one). Runs on the thread of the backward
-// pass; must start the same collectives on every rank. Include
-// <torch/csrc/distributed/c10d/comm.hpp> to write one.
+// A communication hook. Gets a bucket of this rank's gradients, not divided
+// yet, and returns a future of the averaged tensor (or a list of one). Runs on
+// the thread of the backward pass; must start the same collectives on every
+// rank. Include <torch/csrc/distributed/c10d/comm.hpp> to write one.
 using GradientFuture = c10::intrusive_ptr<c10::ivalue::Future>;
 using GradientHook = std::function<GradientFuture(c10d::GradBucket&)>;
 
-// How gradients travel.
+// Data type in which gradients are exchanged.
 enum class Compression { kNone, kFp16, kBf16 };
 
 struct DdpConfig {
   // Rank 0's buffers (running statistics) are copied to all ranks before each
   // forward.
   bool broadcast_buffers = true;
-  // Search the graph for parameters that take no part in a step. Costs time;
-  // needed when the set of used parameters changes between steps or ranks.
+  // Search the graph for parameters that are unused in a step. Costs time;
+  // needed if the set of used parameters changes between steps or ranks.
   bool find_unused_parameters = false;
   // Promise that every step uses the same parameters in the same way. Not with
   // no_sync().
@@ -69,12 +70,12 @@ struct DdpConfig {
   bool gradient_as_bucket_view = true;
   // Unset: buckets of 25 MiB, the first of 1 MiB.
   std::optional<double> bucket_cap_mb = {};
-  // Full names of parameters and buffers that are left alone on every rank.
+  // Full names of parameters and buffers that are not synchronised.
   std::set<std::string, std::less<>> ignored = {};
   Compression compression = Compression::kNone;
-  // An own way to average a bucket, instead of `compression`.
+  // Custom communication hook, instead of `compression`.
   GradientHook gradient_hook = {};
-  // From bucket_layout() of the run that this one continues.
+  // From bucket_layout() of the resumed run.
   std::optional<BucketLayout> bucket_layout = {};
 };
 
@@ -82,8 +83,8 @@ struct JoinConfig {
   // Divide by the number of ranks at the start, or by those that still have
   // inputs.
   bool divide_by_initial_world_size = true;
-  // Throw on every rank as soon as one has no more inputs, instead of going on
-  // without it.
+  // Throw on every rank as soon as one has no more inputs, instead of
+  // continuing without it.
   bool throw_on_early_end = false;
 };
 
@@ -92,8 +93,8 @@ struct JoinConfig {
 class LOCKSTEP_EXPORT DdpEngine {
  public:
   // Checks that all ranks hold the same parameters and gives them rank 0's
-  // values. Throws ConfigError for a module that cannot be trained so, or when
-  // ranks hold different ones.
+  // values. Throws ConfigError for a module that DDP cannot train, or if
+  // parameters differ in number or shape between ranks.
   DdpEngine(std::shared_ptr<torch::nn::Module> module, World world,
             DdpConfig config);
   ~DdpEngine();
@@ -109,8 +110,8 @@ class LOCKSTEP_EXPORT DdpEngine {
   void set_gradient_sync(bool enabled);
   bool gradient_sync() const;
 
-  // Runs `steps`; then stands in for this rank until every rank has finished
-  // its own steps.
+  // Runs `steps`, then joins the other ranks' collectives until every rank has
+  // finished.
   void join(const std::function<void()>& steps, const JoinConfig& config);
 
   // A collective: every rank must call it. Valid between steps.
@@ -123,7 +124,7 @@ class LOCKSTEP_EXPORT DdpEngine {
   std::unique_ptr<Impl> impl_;
 };
 
-// While it lives, gradients are summed on this rank alone; the first backward
+// Within its scope gradients are summed on this rank only; the first backward
 // of a forward after it averages the sum. For gradient accumulation.
 class [[nodiscard]] NoSync {
  public:
@@ -194,7 +195,7 @@ class DistributedDataParallel {
     engine_->join(steps, config);
   }
 
-  // Which parameters travel together; every rank must call it. Keep it in
+  // Which parameters share a bucket; every rank must call it. Save it in
   // checkpoints and pass it as DdpConfig::bucket_layout to resume with the same
   // bits.
   BucketLayout bucket_layout() { return engine_->bucket_layout(); }

@@ -1,7 +1,7 @@
 // Which samples each rank reads, and in what order.
 //
 // A sampler is a pure function of (number of samples, seed, epoch, rank): ranks
-// that agree on the first three agree on the whole split without a word.
+// that agree on the first three agree on the whole split without communication.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class LOCKSTEP_EXPORT DistributedSampler {
   // This rank's sample indices in reading order.
   std::vector<int64_t> indices(int64_t epoch) const;
 
-  // How many indices() gives.
+  // Length of indices().
   int64_t size() const;
 
  private:

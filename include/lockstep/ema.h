@@ -13,9 +13,9 @@ namespace lockstep {
 struct EmaConfig {
   double decay = 0.9999;
   // The decay of update n = 1, 2, ... is min(decay, (1+n) / (10+n)), so that
-  // the start is soon forgotten (what LitEma does).
+  // initial values decay quickly (as LitEma does).
   bool warmup = false;
-  // The first so many updates copy the parameters instead of averaging.
+  // Number of first updates that copy the parameters instead of averaging.
   int64_t update_after = 0;
 };
 
@@ -24,15 +24,15 @@ struct EmaState {
   int64_t num_updates = 0;
 };
 
-// Starts with the values that the parameters have when it is made. Several may
-// follow the same parameters. Equal to Python's AveragedModel with
-// get_ema_multi_avg_fn, bit for bit. Tensors of integers (counters of buffers)
-// are copied, not averaged. Not thread-safe; never waits for the device.
+// Starts with the parameters' current values. Several may average the same
+// parameters. Equal to Python's AveragedModel with get_ema_multi_avg_fn, bit
+// for bit. Tensors of integers (counters of buffers) are copied, not averaged.
+// Not thread-safe; never waits for the device.
 class LOCKSTEP_EXPORT Ema {
  public:
   explicit Ema(std::vector<at::Tensor> parameters, EmaConfig config = {});
 
-  // Once after each step of the optimizer.
+  // Call it once after each optimizer step.
   void update();
 
   // In the order of the parameters, with their devices and types.
@@ -43,7 +43,7 @@ class LOCKSTEP_EXPORT Ema {
 
   // The tensors are the object's own: copy them before the next update.
   EmaState state() const;
-  // Copies. Throws ConfigError when the state is of other parameters; then
+  // Copies. Throws ConfigError if the state belongs to other parameters; then
   // nothing has changed.
   void load(const EmaState& state);
 
@@ -62,10 +62,10 @@ class LOCKSTEP_EXPORT Ema {
   int64_t num_updates_ = 0;
 };
 
-// While it lives the parameters hold the averages; at its end they have their
-// own bits again. Values are copied and storage stays, so that modules,
-// optimizers and DDP keep what they refer to; it needs memory for one more copy
-// of the parameters. Scopes nest. Neither step nor update inside.
+// Within its scope the parameters hold the averages; its end restores their
+// exact values. Values are copied in place, so modules, optimizers and DDP keep
+// their references; it needs memory for another copy of the parameters. Scopes
+// nest. Do not call step() or update() inside.
 class LOCKSTEP_EXPORT EmaScope {
  public:
   explicit EmaScope(const Ema& ema);

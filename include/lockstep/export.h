@@ -1,4 +1,4 @@
-// Which names the shared library shows. Everything else is hidden.
+// Symbols exported from the shared library. All others are hidden.
 #pragma once
 
 // A public function or class. Error types and classes with virtual functions

@@ -1,5 +1,5 @@
-// The ability to compute features of the data once and keep them on disk: those
-// of frozen networks, say.
+// The ability to compute features of the data once and cache them on disk, such
+// as those of frozen networks.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace lockstep {
 
-// How much of a rank's part is done.
+// Progress of a rank's part.
 struct CacheProgress {
   int64_t done = 0;
   int64_t total = 0;
 };
 
-// A task implements it beside Task. Ranks share the work, and later runs find
-// it done.
+// A task implements it in addition to Task. Ranks share the work; later runs
+// reuse the cache.
 class LOCKSTEP_EXPORT FeatureCaching {
  public:
   virtual ~FeatureCaching() = default;

@@ -1,7 +1,7 @@
 // A 64-bit fingerprint of tensors: equal bits, equal number, on the CPU and on
 // CUDA.
 //
-// It shows cheaply that ranks are still in lockstep: equal fingerprints of the
+// A cheap check that ranks are still in lockstep: equal fingerprints of the
 // parameters mean equal parameters (two different sets collide with probability
 // 2^-64).
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-// Depends on the order of the tensors, their bytes, shapes excluded. Waits for
-// the device.
+// Depends on the tensors' order and bytes, not on their shapes. Waits for the
+// device.
 LOCKSTEP_EXPORT uint64_t fingerprint(const std::vector<at::Tensor>& tensors);
 
 }  // namespace lockstep

@@ -15,19 +15,19 @@ namespace lockstep {
 LOCKSTEP_EXPORT std::vector<std::filesystem::path> images_below(
     const std::filesystem::path& folder);
 
-// How a image of any size becomes a square.
+// How an image of any size becomes a square.
 enum class Fit {
   kAdmCrop,  // The centre square; see center_crop_adm().
-  kStretch,  // All of it, by Filter::kBicubic; proportions change.
+  kStretch,  // The whole image, by Filter::kBicubic; changes the aspect ratio.
 };
 
 struct ImageFolderConfig {
   int image_size = 256;  // Width and height of a sample.
   Fit fit = Fit::kAdmCrop;
   bool random_flip = false;  // Mirrors every second sample, left to right.
-  // Lets libjpeg shrink while it decodes, as long as the image stays at least
-  // as large as image_size. Up to twice as fast; levels differ by about 3 of
-  // 255 on average, as between two good filters. Off: Pillow's pixels.
+  // Lets libjpeg downscale while decoding, to no less than image_size. Up to
+  // twice as fast; pixels differ by about 3 of 255 on average. Off: equal to
+  // Pillow.
   bool fast_decode = true;
 };
 
@@ -40,9 +40,9 @@ struct ImageFolderConfig {
 // to use from several threads.
 class LOCKSTEP_EXPORT ImageFolder final : public Dataset {
  public:
-  // Reads the names of all files. Throws ConfigError when the path is no
-  // folder, or it or a class is without images; IoError when a folder cannot
-  // be read.
+  // Reads the names of all files. Throws ConfigError if the path is not a
+  // folder, or if it or a class has no images; IoError if a folder cannot be
+  // read.
   explicit ImageFolder(const std::filesystem::path& folder,
                        ImageFolderConfig config = {});
 

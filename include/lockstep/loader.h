@@ -1,4 +1,4 @@
-// Loader: batches for one rank, prepared by threads ahead of the training.
+// Loader: batches for one rank, prefetched by threads.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -32,11 +32,11 @@ struct LoaderConfig {
   uint64_t seed = 0;             // Order and augmentation; equal on every rank.
   bool shuffle = true;
   Uneven uneven = Uneven::kPad;
-  bool drop_last_batch = false;  // Leave out a last batch that is not full.
+  bool drop_last_batch = false;  // Drop the last batch if it is not full.
 };
 
-// The batches of an epoch or of a whole training, in order. Each batch is given
-// once. Leaving a loop early is fine: its threads end with it.
+// The batches of an epoch or of a whole training, in order, each once. A loop
+// may be left early: the destructor ends the threads.
 class LOCKSTEP_EXPORT Batches {
  public:
   explicit Batches(std::unique_ptr<data::BatchStream> stream);
@@ -44,8 +44,8 @@ class LOCKSTEP_EXPORT Batches {
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
 
-  // No value at the end. Rethrows what a data set threw, with the sample's
-  // index; the call after that goes on with the next batch.
+  // No value at the end. Rethrows errors of the data set, with the sample's
+  // index; the following call continues with the next batch.
   std::optional<Batch> next();
 
   class Iterator {
@@ -83,7 +83,7 @@ class LOCKSTEP_EXPORT Loader {
   // Throws ConfigError for a bad config or an empty data set.
   Loader(std::shared_ptr<const Dataset> dataset, const World& world,
          LoaderConfig config);
-  // Without a world: shard and device by hand.
+  // Without a world: explicit shard and device.
   Loader(std::shared_ptr<const Dataset> dataset, Shard shard,
          c10::Device device, LoaderConfig config);
 

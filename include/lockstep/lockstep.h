@@ -1,4 +1,4 @@
-// What a training loop of your own needs, in one include; lockstep/train.h is
+// Everything for a custom training loop, in one include; lockstep/train.h is
 // for recipes.
 #pragma once
 

@@ -19,7 +19,7 @@ class World;
 
 using Metrics = std::vector<std::pair<std::string, double>>;
 
-// Whole numbers by name, each a tensor of int64 on the CPU.
+// Counts by name, int64 tensors on the CPU.
 using MetricCounts = std::map<std::string, at::Tensor>;
 
 // Null when there is no such metric.
@@ -29,20 +29,20 @@ LOCKSTEP_EXPORT const double* find_metric(const Metrics& metrics,
 // Collects values on the device; nothing is read back before result().
 class LOCKSTEP_EXPORT MetricSums {
  public:
-  // `values`: one per sample or a sum, of any shape; `count`: what their total
-  // is divided by. Values per sample give a result that does not depend
-  // on how the samples were spread over ranks and batches.
+  // `values`: one per sample or a sum, of any shape; `count`: divisor of their
+  // total. Values per sample give a result that does not depend on how the
+  // samples were spread over ranks and batches.
   void add(const std::string& name, const at::Tensor& values, double count);
   // The same with a count that is known on the device only.
   void add(const std::string& name, const at::Tensor& values,
            const at::Tensor& count);
 
   // A term of a loss under its name. All terms together, weighted, are "loss";
-  // one that has nothing to score counts 0 there.
+  // a term without scored values counts as 0.
   void add_term(const LossTerm& term);
 
-  // Counts of any shape, int64, that are added up element by element: a
-  // confusion matrix, say.
+  // Counts of any shape, int64, summed element by element, such as a confusion
+  // matrix.
   void add_counts(const std::string& name, const at::Tensor& counts);
 
   // Sum of all values of all ranks, rounded once (so the order does not

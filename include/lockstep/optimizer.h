@@ -25,7 +25,7 @@ struct ParameterGroup {
   std::string name = {};
   std::vector<at::Tensor> parameters = {};
   double lr_scale = 1;                      // times the optimizer's lr
-  std::optional<double> weight_decay = {};  // none: the optimizer's own
+  std::optional<double> weight_decay = {};  // unset: the optimizer's own
 };
 
 // What a checkpoint keeps. It maps to Python's optimizer.state_dict() so:
@@ -54,7 +54,7 @@ class LOCKSTEP_EXPORT Optimizer {
   // float32) equal to 1 on the device, parameters, state and step counters stay
   // as they are. Throws ConfigError for sparse gradients.
   void step(const std::optional<at::Tensor>& found_inf = {});
-  // Makes every .grad undefined. Also right for gradients that are views into
+  // Makes every .grad undefined. Also works for gradients that are views into
   // buckets of DistributedDataParallel.
   void clear_gradients();
   void step_and_clear(const std::optional<at::Tensor>& found_inf = {});
@@ -68,13 +68,13 @@ class LOCKSTEP_EXPORT Optimizer {
 
   // The tensors are the optimizer's own: copy them before the next step.
   OptimizerState state() const;
-  // Copies tensors and lr; all other settings stay those of this object.
-  // Throws ConfigError when the state is of other parameters or another kind;
-  // then nothing has changed.
+  // Copies tensors and lr; all other settings stay those of this object. Throws
+  // ConfigError if the state belongs to other parameters or another kind; then
+  // nothing has changed.
   void load(const OptimizerState& state);
 
  protected:
-  // What one kernel can update: parameters of one group, device and type.
+  // Parameters that one kernel updates: same group, device and type.
   struct Slice {
     double lr = 0;
     double weight_decay = 0;

@@ -1,4 +1,4 @@
-// One description of settings that feeds flags, YAML, help and documents.
+// Describes settings once, for flags, YAML, help and documents.
 //
 // Not thread-safe. A mistake in the description itself (a name used twice, a
 // default outside its own limits) is a bug and throws InternalError.
@@ -20,9 +20,9 @@
 
 namespace lockstep {
 
-// What a setting may hold. All code between the user's text and the variable
-// works on one form, a list of scalars: a plain variable has one, an optional
-// none or one, a vector any number.
+// Types of a setting. All code between the user's text and the variable works
+// on a list of scalars: a plain variable has one, an optional none or one, a
+// vector any number.
 enum class ScalarKind { kBool, kInteger, kNumber, kText };
 using SettingScalar = std::variant<bool, int64_t, double, std::string>;
 using SettingValue = std::vector<SettingScalar>;
@@ -112,19 +112,19 @@ struct OptionDetails {
   std::string key = {};
   // Allowed values of a text or integer (or of each item of a list).
   std::vector<std::string> choices = {};
-  std::optional<double> minimum = {};  // Of a number.
+  std::optional<double> minimum = {};  // For numbers.
   std::optional<double> maximum = {};
   std::string group = {};  // Heading in help and docs.
   // Text for help when the default is computed ("all GPUs").
   std::string shown_default = {};
-  // Belongs to one start of the program: to_yaml() leaves it out.
+  // Applies to one start of the program only: to_yaml() omits it.
   bool once = false;
-  // While that other setting has a value and this one was not given, this one
-  // follows from it: to_yaml() leaves it out.
+  // Name of a setting that determines this one if it has a value and this one
+  // was not given: to_yaml() then omits this one.
   std::string follows = {};
 };
 
-// Where a setting has its value from.
+// Source of a setting's value.
 enum class Source { kDefault, kFile, kFlag };
 
 struct LOCKSTEP_EXPORT Setting {
@@ -139,7 +139,7 @@ struct LOCKSTEP_EXPORT Setting {
   const std::string& key() const;
 };
 
-// A checked value that is about to go into the variable of a setting.
+// A checked value to assign to the variable of a setting.
 struct Assignment {
   size_t setting = 0;  // Index into Options::settings().
   SettingValue value = {};
@@ -162,8 +162,8 @@ class LOCKSTEP_EXPORT Options {
                  .binding = bind_value(target)});
   }
 
-  // The following three take the name or an alias of an added setting.
-  // A recipe's own word for a common setting; one it already has is fine.
+  // The following three take the name or an alias of an added setting. Adds a
+  // recipe's own name for a common setting; an existing one is accepted.
   void add_alias(const std::string& name, const std::string& alias);
   // The YAML path: "data.batch_size".
   void set_key(const std::string& name, const std::string& key);

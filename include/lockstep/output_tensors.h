@@ -1,8 +1,8 @@
 // Finds the tensors inside whatever a module's forward returns.
 //
-// Known: a tensor, and optionals, vectors, arrays, pairs, tuples, maps of known
-// things. A struct of your own joins in with a function beside it, found by
-// argument-dependent lookup:
+// Supported: tensors, and optionals, vectors, arrays, pairs, tuples and maps of
+// supported types. For other structs define a function next to the type, found
+// by argument-dependent lookup:
 //   template <typename Visit> void visit_tensors(MyOutput& out, Visit&& visit)
 //   {
 //     lockstep::visit_output(out.logits, visit);

@@ -9,17 +9,17 @@
 
 namespace lockstep {
 
-// A task implements it beside Task.
+// A task implements it in addition to Task.
 class LOCKSTEP_EXPORT Prediction {
  public:
   virtual ~Prediction() = default;
 
-  // The user's images or other inputs; 0: none, the task samples instead.
+  // Number of the user's inputs; 0: none, the task samples instead.
   virtual int64_t num_inputs() const = 0;
 
-  // The files made from one input. Ranks share the inputs, and each writes the
-  // files of its own. The model is in eval mode, without gradients. Throws
-  // FormatError or IoError for an input that cannot be read.
+  // The files made from one input. Ranks split the inputs; each writes its own
+  // files. The model is in eval mode, without gradients. Throws FormatError or
+  // IoError for an input that cannot be read.
   virtual std::vector<OutputFile> predict(int64_t input) = 0;
 };
 

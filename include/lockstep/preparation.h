@@ -1,4 +1,4 @@
-// The ability to make data ready once, before training: `lockstep prepare`.
+// The ability to prepare data once, before training: `lockstep prepare`.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace lockstep {
 
-// A recipe implements it beside Recipe: it needs no settings, data or model.
+// A recipe implements it in addition to Recipe: it needs no settings, data or
+// model.
 class LOCKSTEP_EXPORT Preparation {
  public:
   using Arguments = std::vector<std::string>;
@@ -18,8 +19,9 @@ class LOCKSTEP_EXPORT Preparation {
 
   virtual ~Preparation() = default;
 
-  // Whether prepare() takes these arguments. If not they are settings: a task
-  // is built for Purpose::kPrepare and fills its feature cache. Default: yes.
+  // Whether prepare() handles these arguments. If not, they are settings: a
+  // task is built for Purpose::kPrepare and fills its feature cache. Default:
+  // yes.
   virtual bool takes(const Arguments& /*arguments*/) const { return true; }
 
   // Called in one process. Returns a report for the console.

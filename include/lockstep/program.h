@@ -10,8 +10,8 @@ namespace lockstep {
 
 class Recipe;
 
-// Runs `body`. On an error: writes its text to stderr with the rank in front,
-// tells the launcher (error file), and returns the exit code of base/error.h;
+// Runs `body`. On an error: writes its message to stderr, prefixed with the
+// rank, writes the launcher's error file, and returns the exit code of error.h;
 // else 0. A crash leaves its stack for the launcher's report, or on stderr.
 //
 //   int main() { return lockstep::run_program([] { ... }); }
@@ -19,8 +19,8 @@ LOCKSTEP_EXPORT int run_program(const std::function<void()>& body);
 
 // The whole main() of a program that is one recipe: the flags of lockstep
 // train, and its exit codes. A first word "train", "eval", "sample" or
-// "prepare", with or without the recipe's name behind it, chooses the command;
-// so the program may also stand in for lockstep-worker.
+// "prepare", with or without the recipe's name after it, chooses the command;
+// so the program can also replace lockstep-worker.
 //
 //   int main(int count, char** values) {
 //     MyRecipe recipe;

@@ -1,4 +1,4 @@
-// Random draws as pure functions of a sample's place: equal for every number
+// Random draws as pure functions of a sample's position: equal for every number
 // of processes and threads, on every device.
 #pragma once
 

@@ -1,8 +1,8 @@
 // A recipe: a training written for one process.
 //
 // It describes its settings and builds a task from them: data, model, loss and
-// metrics. Processes, collectives, files, signals and records are the trainer's
-// work. docs/tutorial/adding-a-recipe.md writes one.
+// metrics. Processes, collectives, files, signals and records are handled by
+// the trainer. Tutorial: docs/tutorial/adding-a-recipe.md.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace lockstep {
 // What a task is built for: the commands of `lockstep`.
 enum class Purpose {
   kTrain,
-  kEval,    // Its validation data may be others than in training.
+  kEval,    // Validation data may differ from those in training.
   kSample,  // Sampling or Prediction: training data need not be opened.
   kPrepare,
 };
@@ -29,15 +29,15 @@ class LOCKSTEP_EXPORT Recipe {
   virtual std::string name() const = 0;
   virtual std::string summary() const = 0;  // One line for help.
 
-  // Adds its own settings, which are variables of the recipe; sets defaults of
-  // the common ones, file names and the layout of checkpoints. Called once,
-  // before the command line is read.
+  // Adds its own settings, bound to members of the recipe; sets defaults of
+  // common settings, file names and the checkpoint layout. Called once, before
+  // the command line is read.
   virtual void describe(Settings& settings) = 0;
 
   // Called once, after the command line was read and torch's generator was
-  // seeded: the model is initialised from it. A setting that the data decide,
-  // such as the number of classes, may be filled in: the run's files keep it.
-  // Throws ConfigError for a path that does not hold the data.
+  // seeded: the model is initialised from it. It may set a setting that depends
+  // on the data, such as the number of classes: it is saved with the run.
+  // Throws ConfigError for a path without usable data.
   virtual std::unique_ptr<Task> build(const Settings& settings,
                                       Purpose purpose) = 0;
 };

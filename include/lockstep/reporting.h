@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// A task implements it beside Task.
+// A task implements it in addition to Task.
 class LOCKSTEP_EXPORT Reporting {
  public:
   virtual ~Reporting() = default;

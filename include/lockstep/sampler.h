@@ -1,4 +1,4 @@
-// Draws samples from a checkpoint inside a program of your own, such as
+// Draws samples from a checkpoint inside another program, such as
 // examples/05_sample_from_cpp.
 #pragma once
 
@@ -27,14 +27,13 @@ class LOCKSTEP_EXPORT Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  // Items of one sampling, as `lockstep sample` draws them; numbers may go on
-  // beyond.
+  // Items per sampling of `lockstep sample`; larger numbers are valid, too.
   int64_t num_items() const;
 
-  uint64_t seed() const;  // The one of the flags.
+  uint64_t seed() const;  // Set by the flags.
 
-  // One row per item, on the CPU, as Sampling::sample(). An item depends on
-  // its number and the seed alone.
+  // One row per item, on the CPU, as Sampling::sample(). An item depends only
+  // on its number and the seed.
   at::Tensor sample(std::span<const int64_t> items, uint64_t seed);
 
   // All items of one sampling, in order, as files.

@@ -1,4 +1,4 @@
-// The ability to draw samples: images or texts, while training and by
+// The ability to draw samples, such as images or texts: during training and by
 // `lockstep sample`.
 #pragma once
 
@@ -12,25 +12,25 @@
 
 namespace lockstep {
 
-// A task implements it beside Task. Items are numbered; each depends on its
-// number and its draws alone, so ranks can share them.
+// A task implements it in addition to Task. Items are numbered; each depends
+// only on its number and its draws, so ranks can split the work.
 class LOCKSTEP_EXPORT Sampling {
  public:
   virtual ~Sampling() = default;
 
-  // Items of one sampling; 0: this task has nothing to show.
+  // Items per sampling; 0: nothing to sample.
   virtual int64_t num_items() const = 0;
 
   // One row per item. The model is in eval mode, without gradients. Numbers
-  // beyond num_items() occur where ranks do not divide it; their rows are
-  // dropped.
+  // beyond num_items() occur if it is not a multiple of the number of ranks;
+  // their rows are dropped.
   virtual at::Tensor sample(std::span<const int64_t> items,
                             SampleRandom& random) = 0;
 
-  // The files that show all items of a sampling, given in order on the CPU.
+  // Renders all items of a sampling, in order and on the CPU, to files.
   virtual std::vector<OutputFile> render(const at::Tensor& items) = 0;
 
-  // Whether trainings sample with every moving average of the weights, too.
+  // Whether training also samples with each moving average of the weights.
   virtual bool samples_averages() const { return false; }
 };
 

@@ -14,11 +14,11 @@ struct ScheduleConfig {
   int64_t warmup_updates = 0;     // linear, up to the base learning rate
   int64_t total_updates = 0;      // linear and cosine end here, at min_lr
   double min_lr = 0;              // absolute
-  int64_t step_updates = 0;       // step: times gamma after each so many
+  int64_t step_updates = 0;       // step: multiply by gamma every so many
   double gamma = 0.1;
 };
 
-// Throws ConfigError for settings that make no sense.
+// Throws ConfigError for invalid settings.
 LOCKSTEP_EXPORT void check_schedule(const ScheduleConfig& config);
 
 // The learning rate of update k = 1, 2, ... With W = warmup_updates, s = k-1-W

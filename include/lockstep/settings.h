@@ -1,5 +1,5 @@
-// The settings of a run: those that all recipes share, the recipe's own, and
-// how its files look.
+// The settings of a run: common settings, the recipe's own, file names and
+// checkpoint layout.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Options point into this object: it stays where it is.
+// Options point into this object: it must not move.
 struct LOCKSTEP_EXPORT Settings {
   // With the common settings as options.
   Settings();
@@ -23,8 +23,9 @@ struct LOCKSTEP_EXPORT Settings {
 
   // Registers a rule for defaults that depend on other settings, or for checks.
   // Rules run in the order of registration once the command line was read,
-  // possibly again after a resumed run's settings were loaded. What was given
-  // stays: see set_default(). A rule may throw ConfigError.
+  // possibly again after a resumed run's settings were loaded. Settings that
+  // were given are not changed: see set_default(). A rule may throw
+  // ConfigError.
   void add_rule(std::function<void()> rule);
 
   // For rules: a default, unless a flag or a file gave the setting.

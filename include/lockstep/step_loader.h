@@ -42,8 +42,8 @@ struct StepLoaderConfig {
   int64_t prefetch_batches = 2;   // Finished batches kept ahead, at least 1.
   uint64_t seed = 0;  // Order and augmentation; equal on every rank.
   bool shuffle = true;
-  bool drop_last = false;  // Leave out an epoch's last step if it is not full.
-  // Use only so many steps of each epoch; unset: all.
+  bool drop_last = false;  // Drop an epoch's last step if it is not full.
+  // Maximum steps per epoch; unset: all.
   std::optional<int64_t> max_steps_per_epoch = {};
   // Every epoch repeats the samples of the first.
   bool repeat_first_epoch = false;
@@ -57,7 +57,7 @@ class LOCKSTEP_EXPORT StepLoader {
   // processes, or an epoch without a step.
   StepLoader(std::shared_ptr<const Dataset> dataset, const World& world,
              StepLoaderConfig config);
-  // Without a world: shard and device by hand.
+  // Without a world: explicit shard and device.
   StepLoader(std::shared_ptr<const Dataset> dataset, Shard shard,
              c10::Device device, StepLoaderConfig config);
 

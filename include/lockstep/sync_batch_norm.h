@@ -4,11 +4,11 @@
 //     lockstep::SyncBatchNorm norm{64};
 //     ...
 //   };
-//   connect_sync_batch_norms(*net, world);  // before DDP takes the net
+//   connect_sync_batch_norms(*net, world);  // before DDP wraps it
 //
-// Members of C++ modules are typed, so that a tree of plain BatchNorms cannot
-// be turned into this one as Python does: write lockstep::SyncBatchNorm from
-// the start. Until its tree is converted it is a plain BatchNorm.
+// Members of C++ modules are typed, so plain BatchNorms cannot be converted as
+// in Python: use lockstep::SyncBatchNorm from the start. Until it is connected
+// it behaves as a plain BatchNorm.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -44,7 +44,7 @@ class LOCKSTEP_EXPORT SyncBatchNormImpl
   // have less than two values per channel.
   at::Tensor forward(const at::Tensor& x);
 
-  // From now on statistics are those of all ranks of the world.
+  // From now on statistics are computed over all ranks of the world.
   void connect(const World& world);
   bool is_connected() const { return world_.has_value(); }
 

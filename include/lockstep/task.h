@@ -21,7 +21,7 @@ class Module;
 namespace lockstep {
 
 struct DataSets {
-  std::shared_ptr<const Dataset> train = {};       // Null: not to train on.
+  std::shared_ptr<const Dataset> train = {};       // Null: cannot train.
   std::shared_ptr<const Dataset> validation = {};  // Null: none.
 };
 
@@ -30,37 +30,37 @@ enum class Better { kLower, kHigher };
 // The shapes of a training's batches.
 enum class BatchShapes {
   kDefault,
-  kStatic,   // cuDNN may try which of its kernels are fast for them.
-  kDynamic,  // Nothing is compiled for a shape, as cuDNN's attention would be.
+  kStatic,   // Enables cuDNN benchmark mode.
+  kDynamic,  // Avoids kernels compiled per shape.
 };
 
 struct TaskInfo {
-  // What is trained on what, for the start of a run: "JiT-B/4 on text".
+  // Model and data, logged at the start of a run: "JiT-B/4 on text".
   std::string subject = {};
-  // The metric that chooses the best model, and which way.
+  // The metric that selects the best model, and its direction.
   std::string best_metric = "loss";
   Better better = Better::kLower;
-  // What to try when memory runs out, as flags, best first.
+  // Flags to suggest when memory runs out, best first.
   std::vector<std::string> memory_remedies = {};
-  // Frozen networks that the model builds on and no checkpoint holds: the name
-  // ("vggt") and the hash of its weights. A checkpoint with others is refused.
+  // Frozen networks that checkpoints do not contain: name ("vggt") and hash of
+  // the weights. A checkpoint with different hashes is refused.
   std::vector<std::pair<std::string, std::string>> frozen = {};
-  // Some parameters take no part in some steps.
+  // Some parameters are unused in some steps.
   bool has_unused_parameters = false;
   BatchShapes shapes = BatchShapes::kDefault;
   // Its SyncBatchNorms compute statistics over all ranks.
   bool sync_batch_norm = false;
-  // The normaliser of one sample, about: 1 where samples are counted.
+  // Approximate normaliser of one sample; 1 if it counts samples.
   double normaliser_per_sample = 1;
   // Forward and backward together; 0: not known.
   double flops_per_sample = 0;
 };
 
-// Complete when it exists: no function has to be called before another, and
-// what info(), data() and model() give never changes. A task knows no rank,
-// calls no collective and writes no file. What only some tasks can do are
-// interfaces of their own: Sampling, Prediction, ImageScoring, FeatureCaching,
-// Reporting. Used by one thread.
+// Complete after construction: functions may be called in any order, and the
+// results of info(), data() and model() never change. A task does not know its
+// rank, call collectives or write files. Optional abilities are separate
+// interfaces: Sampling, Prediction, ImageScoring, FeatureCaching, Reporting.
+// Used by one thread.
 class LOCKSTEP_EXPORT Task {
  public:
   virtual ~Task() = default;
@@ -72,11 +72,11 @@ class LOCKSTEP_EXPORT Task {
   // Made on the CPU; the caller moves it to its device.
   virtual std::shared_ptr<torch::nn::Module> model() const = 0;
 
-  // Default: one group of all parameters that take a gradient.
+  // Default: one group of all parameters that require a gradient.
   virtual std::vector<ParameterGroup> parameter_groups() const;
 
-  // The training loss of a batch. Draws that belong to a sample come from
-  // `random` alone.
+  // The training loss of a batch. Random draws for samples must come from
+  // `random` only.
   virtual Loss loss(const Batch& batch, SampleRandom& random) = 0;
 
   // Adds the batch's metrics. Default: its loss, as "loss".

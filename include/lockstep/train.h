@@ -1,4 +1,4 @@
-// All that a recipe of your own needs, in one include.
+// Everything for a custom recipe, in one include.
 #pragma once
 
 #include "lockstep/dataset.h"

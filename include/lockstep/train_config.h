@@ -37,7 +37,7 @@ struct OptimizationConfig {
 struct RecordsConfig {
   bool tensorboard = true;
   bool use_wandb = false;
-  // Without a value the environment decides (WANDB_PROJECT, ...).
+  // Unset: taken from the environment (WANDB_PROJECT, ...).
   std::optional<std::string> wandb_project = {};
   std::optional<std::string> wandb_name = {};
   std::optional<std::string> wandb_entity = {};

@@ -1,7 +1,7 @@
 // What a checkpoint holds: a tree of dicts, lists, numbers, texts and tensors.
 //
-// BasicValue<Tensor> is the tree, BasicView<Tensor> a place in one that knows
-// its path, for reading with errors that name it:
+// BasicValue<Tensor> is the tree, BasicView<Tensor> a position in it with its
+// path, for reading with errors that name the path:
 //
 //   Tree value;
 //   value["epoch"] = 3;
@@ -27,7 +27,7 @@
 
 namespace lockstep {
 
-// A whole number that 64 bits with a sign cannot hold.
+// An integer that does not fit into int64_t.
 struct BigInt {
   std::string decimal;  // "-18446744073709551616"
   bool operator==(const BigInt&) const = default;
@@ -44,9 +44,8 @@ struct Opaque {
   bool operator==(const Opaque&) const = default;
 };
 
-// A value on the heap that is copied as the value itself would be: for large
-// alternatives of a variant, whose size is that of the largest one.
-// Never empty, unless it was moved from.
+// A heap value with value semantics, for large alternatives of a variant. Never
+// empty, unless moved from.
 template <typename T>
 class Boxed {
  public:
@@ -83,7 +82,8 @@ class BasicValue {
   };
   struct Entry;
   using Dict = std::vector<Entry>;  // in the order of insertion, no key twice
-  // Files may hold millions of numbers, which take no more than a text does.
+  // Files may hold millions of numbers; each takes no more memory than a
+  // string.
   using Slot = std::conditional_t<(sizeof(Tensor) > sizeof(std::string)),
                                   Boxed<Tensor>, Tensor>;
   template <typename T>
@@ -123,7 +123,7 @@ class BasicValue {
     return std::holds_alternative<Stored<T>>(data_);
   }
   bool is_null() const { return is<std::monostate>(); }
-  // Null when it is something else.
+  // Null for other kinds.
   template <typename T>
   const T* get_if() const {
     const auto* stored = std::get_if<Stored<T>>(&data_);
@@ -134,13 +134,13 @@ class BasicValue {
     }
   }
 
-  // The value of a key; null when there is none or this is no dict.
+  // The value of a key; null if it is missing or this is not a dict.
   const BasicValue* find(std::string_view key) const {
     return find_key<std::string>(key);
   }
   const BasicValue* find(int64_t key) const { return find_key<int64_t>(key); }
 
-  // The value of a key, made when it is missing. A null value becomes a dict;
+  // The value of a key, created if missing. A null value becomes a dict;
   // InternalError for any other kind.
   BasicValue& operator[](std::string_view key) { return make_key(key); }
   BasicValue& operator[](int64_t key) { return make_key(key); }
@@ -180,7 +180,7 @@ class BasicView {
   const std::string& path() const { return path_; }
 
   BasicView at(std::string_view key) const;
-  BasicView at(int64_t key) const;  // of a dict, or an index of a list or tuple
+  BasicView at(int64_t key) const;  // dict key, or index of a list or tuple
   std::optional<BasicView> find(std::string_view key) const;
   std::optional<BasicView> find(int64_t key) const;
 
@@ -192,7 +192,7 @@ class BasicView {
   const typename Node::Dict& as_dict() const {
     return get<typename Node::Dict>("a dict");
   }
-  // Of a list or a tuple.
+  // For a list or a tuple.
   const typename Node::List& as_list() const;
 
  private:

@@ -1,4 +1,4 @@
-// World: who this process is among its peers, and how they talk.
+// World: rank of this process and communication with its peers.
 //
 // Tensors travel over NCCL (CUDA) or Gloo (CPU); small values, votes and
 // barriers over a second Gloo group on the CPU, so that they work while a GPU
@@ -50,21 +50,20 @@ enum class ReduceOp { kSum, kMean, kMin, kMax };
 
 // A handle: copies share one world. Collectives must be called by all ranks in
 // one order, from one thread. They throw PeerError when another rank is gone,
-// TimeoutError when one does not come; the world is unusable after that.
+// TimeoutError when one does not arrive; the world is unusable after that.
 class LOCKSTEP_EXPORT World {
  public:
-  // Reads torchrun's variables; one process when there are none. Takes the
+  // Reads torchrun's variables; one process when there are none. Selects the
   // device, connects to all ranks and checks that they agree, so that errors
-  // show here and not in a step.
-  // Call it once per process, before anything of CUDA; keep the World and copy
-  // it.
+  // are found here and not in a step. Call it once per process, before any use
+  // of CUDA; copy the World where it is needed.
   static World from_environment(const WorldConfig& config = {});
   // The same with these variables in place of the process's.
   static World from_environment(
       const WorldConfig& config,
       const std::map<std::string, std::string, std::less<>>& environment);
 
-  // No moves: a World that was moved from would be none.
+  // Not movable: a moved-from World would be invalid.
   World(const World&) = default;
   World& operator=(const World&) = default;
 
@@ -99,24 +98,24 @@ class LOCKSTEP_EXPORT World {
   std::string broadcast_text(const std::string& text, int from = 0) const;
 
   // Runs `action` on rank 0 only and gives its result (text, a number or
-  // nothing) to every rank. When it throws, every rank throws: nobody waits for
-  // a result that never comes.
+  // nothing) to every rank. If it throws, every rank throws, so no rank waits
+  // forever.
   template <typename Action>
   auto run_on_rank0_and_broadcast(Action action) const;
 
   // Every rank waits for every other, at most `limit` (default: the world's
-  // timeout); the error names the ranks that did not come. Work queued on a GPU
-  // is not awaited.
+  // timeout); the error names the missing ranks. Does not wait for work queued
+  // on a GPU.
   void barrier(std::optional<std::chrono::milliseconds> limit = {}) const;
 
-  // Leaves the group in good order: waits a short while for the others, then
-  // closes. Called by the last handle's destructor too (unless an error is
-  // being thrown).
+  // Leaves the group cleanly: waits a short while for the others, then closes.
+  // Called by the last handle's destructor too (unless an error is being
+  // thrown).
   void close() const;
 
   // For the layers above: c10d's group of all ranks, this rank's status page
-  // (base/status.h), and a decision that all ranks share (comm/vote.h), of
-  // which every rank must make the same.
+  // (base/status.h), and votes (comm/vote.h), which all ranks must create in
+  // the same order.
   const c10::intrusive_ptr<c10d::ProcessGroup>& group() const;
   base::StatusWriter& status() const;
   comm::Vote make_vote() const;

@@ -37,8 +37,8 @@ int run(const std::string&, const Arguments& arguments) {
       launch::make_plan(options, environment, launch::this_machine()));
 }
 
-// Replaces this process with the worker, with the environment of a launched
-// one.
+// Replaces this process with the worker, with the library settings of a
+// launched one.
 [[noreturn]] void become_sole_worker(const std::string& worker,
                                      const Arguments& arguments) {
   for (const std::string& note : base::apply_library_settings()) {

@@ -209,7 +209,7 @@ run::RunRecordsConfig records_config(const Session& session,
           .environment = session.environment()};
 }
 
-// Saving comes before scoring of the same step.
+// A checkpoint is saved before its step is scored.
 track::KeptRecords kept_records(const engine::TrainState& state,
                                 const std::string& score) {
   track::KeptRecords kept{.last_step = state.step};

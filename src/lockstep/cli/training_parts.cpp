@@ -59,7 +59,7 @@ double base_lr_of(const Session& session, const TrainConfig& config) {
                           session.world().size());
 }
 
-// The checkpoint key that lists losses; empty if there is none.
+// `key`: the checkpoint key that lists the losses; empty if there is none.
 engine::LossHistory::Keep kept_losses(const std::string& key) {
   return key.empty() ? engine::LossHistory::Keep::kLast
                      : engine::LossHistory::Keep::kAll;

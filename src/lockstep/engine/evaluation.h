@@ -64,7 +64,7 @@ std::optional<at::Tensor> sample_items(Sampling& sampling, Learner& learner,
                                        const SamplingConfig& config,
                                        const GoOn& go_on);
 
-// File names of samples drawn with the weights, or with the moving average of
+// Renders items to files, named for the weights or for the moving average of
 // this index.
 std::vector<OutputFile> render_items(Sampling& sampling,
                                      const at::Tensor& items,

@@ -70,7 +70,7 @@ Trackers make_trackers(const RunRecordsConfig& config,
     try {
       if (auto tracker = make()) trackers.push_back(std::move(tracker));
     } catch (const IoError& error) {
-      // Training continues without this tracker.
+      // A failing tracker must not end a resumed run.
       if (!config.resumed) throw;
       console.error(fmt::format("{}; training goes on without this record",
                                 error.what()));

@@ -13,7 +13,7 @@ namespace lockstep::atlas {
 namespace {
 
 constexpr double kMaxHalf = 65'504;
-// Another way of making features from the same weights: another number.
+// Increment when the same weights give different features.
 constexpr int kImageVersion = 2;
 constexpr int kSentenceVersion = 1;
 
@@ -25,7 +25,7 @@ std::optional<at::ScalarType> type_of(const std::string& precision) {
 }
 
 at::ScalarType vision_type(const EncoderSettings& settings, at::Device device) {
-  // What is trained keeps all its bits.
+  // A trained encoder stays in float32.
   if (!settings.freeze_vggt) return at::kFloat;
   return type_of(settings.encoder_precision)
       .value_or(device.is_cuda() ? at::kBFloat16 : at::kFloat);

@@ -1,5 +1,4 @@
-// The two giants that atlas builds on: VGGT for images, LLaMA for sentences.
-// What they say of an observation, and what that depends on.
+// The pretrained encoders of atlas: VGGT for images, LLaMA for sentences.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +19,11 @@ namespace lockstep::atlas {
 struct EncoderSettings {
   std::string vggt_checkpoint = "facebook/VGGT-1B";
   std::string lang_encoder_name = "meta-llama/Meta-Llama-3-8B";
-  // auto: VGGT in bf16 on a GPU and fp32 else, LLaMA as in its file.
+  // auto: VGGT in bf16 on a GPU, else fp32; LLaMA as in its file.
   std::string encoder_precision = "auto";
-  // In which points, the bulk of a cache, are kept and used.
+  // Precision of points, the bulk of a feature cache.
   std::string point_precision = "fp32";
-  // Every n-th row and column of the map of points.
+  // Uses every n-th row and column of the point map.
   int64_t point_stride = 1;
   int64_t image_size = 518;
   int64_t max_tokens = 128;
@@ -32,19 +31,19 @@ struct EncoderSettings {
   bool use_pose = true;
   bool freeze_vggt = true;
   bool freeze_lang_encoder = true;
-  std::filesystem::path notes = {};  // Where hashes of files are remembered.
+  std::filesystem::path notes = {};  // Where hashes of files are cached.
 };
 
-// Throws ConfigError, in the words of the settings.
+// Throws ConfigError, which names the settings.
 void check_encoder_settings(const EncoderSettings& settings);
 
-// Not safe for use by several threads at once, but for tokenize().
+// Not thread-safe, except tokenize().
 class Encoders {
  public:
-  // Opens both, on the CPU; weights are loaded by what needs them first.
+  // Opens both, on the CPU; weights are loaded on first use.
   explicit Encoders(const EncoderSettings& settings);
 
-  // Before the first use of weights.
+  // Call it before the first use of weights.
   void move_to(at::Device device);
 
   int64_t token_size() const { return vision_->token_size(); }
@@ -54,22 +53,22 @@ class Encoders {
     return language_->tokenize(sentence);
   }
 
-  // images uint8 [B, S, 3, H, W], on the device. With gradients where VGGT is
+  // images uint8 [B, S, 3, H, W], on the device. With gradients if VGGT is
   // trained.
   ViewFeatures see(const at::Tensor& images);
 
   // ids int64 [B, T], mask bool [B, T] -> [B, T, language size]
   at::Tensor read(const at::Tensor& ids, const at::Tensor& mask);
 
-  // All that features of an image, and of a sentence, depend on besides the
-  // image or the sentence itself; known after move_to().
+  // Cache keys: everything that features of an image or a sentence depend on
+  // besides the input itself. Valid after move_to().
   std::string image_key() const;
   std::string sentence_key() const;
 
   // Hashes of the weights that are not trained, by name.
   std::vector<std::pair<std::string, std::string>> frozen() const;
 
-  // Those that are trained, with their weights; null where frozen.
+  // The trained encoders, with their weights; null if frozen.
   std::shared_ptr<torch::nn::Module> trained_vision();
   std::shared_ptr<torch::nn::Module> trained_language();
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kFeedForwardRatio = 4;
 
-// libtorch's Linear: its separate addition of the bias is part of the results.
+// libtorch's Linear: adding the bias separately affects the last bits.
 torch::nn::Sequential make_projection(int64_t inputs,
                                       const FusionConfig& config) {
   return torch::nn::Sequential(torch::nn::Linear(inputs, config.width),

@@ -22,8 +22,8 @@ struct FusionConfig {
   double dropout = 0.1;
 };
 
-// Padding is masked in attention and in the mean, so that a result does not
-// depend on the other sentences of its batch.
+// Padding is masked in attention and in the mean, so results do not depend on
+// the other sentences of the batch.
 class MultimodalFusion : public torch::nn::Module {
  public:
   explicit MultimodalFusion(const FusionConfig& config);

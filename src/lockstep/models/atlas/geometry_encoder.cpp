@@ -15,14 +15,14 @@ torch::nn::Conv1d conv1x1(int64_t inputs, int64_t outputs) {
   return torch::nn::Conv1d(torch::nn::Conv1dOptions(inputs, outputs, 1));
 }
 
-// libtorch's Linear: its separate addition of the bias is part of the results.
+// libtorch's Linear: adding the bias separately affects the last bits.
 torch::nn::Sequential make_perceptron(int64_t inputs, int64_t outputs) {
   return torch::nn::Sequential(torch::nn::Linear(inputs, outputs),
                                nn::LayerNorm(outputs), torch::nn::GELU());
 }
 
-// A convolution of one point is a linear layer, and rows of points lie as the
-// norms behind it like them.
+// A 1 x 1 convolution is a linear layer, and rows of points have the layout
+// that the following norms need.
 at::Tensor on_points(const torch::nn::Conv1d& conv, const at::Tensor& rows) {
   return at::linear(rows, conv->weight.squeeze(-1), conv->bias);
 }
@@ -63,8 +63,8 @@ GeometryEncoder::GeometryEncoder(const GeometryConfig& config)
                                     make_perceptron(kViewPoseSize, quarter));
     width += quarter;
   }
-  // As in the original: parts that already have the output's width stay as they
-  // are, for example tokens and points without the pose.
+  // As in the original: parts that together have the output width are not
+  // projected, for example tokens and points without the pose.
   if (width != config.outputs) {
     final_proj_ =
         register_module("final_proj", nn::Linear(width, config.outputs));
@@ -78,7 +78,7 @@ at::Tensor GeometryEncoder::forward(const ViewFeatures& views) {
                         .unflatten(0, {views.points.size(0), -1}));
   }
   if (config_.use_pose) parts.push_back(pose_encoder_->forward(views.pose));
-  // Parts may leave norms in float32 and others in fewer bits.
+  // Some parts leave norms in float32, others in a narrower type.
   at::ScalarType type = parts[0].scalar_type();
   for (const auto& part : parts) {
     type = at::promoteTypes(type, part.scalar_type());

@@ -1,5 +1,4 @@
-// VGGT's geometry of a view as one vector: its tokens, its point cloud and the
-// camera's pose.
+// Encodes VGGT's tokens, point cloud and camera pose of a view as one vector.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -15,7 +14,7 @@
 
 namespace lockstep::atlas {
 
-// Of B observations with S views of P points.
+// Features of B observations with S views of P points.
 struct ViewFeatures {
   at::Tensor tokens = {};  // [B, S, token size]: the mean of a view's tokens.
   at::Tensor pose = {};    // [B, S, 9]
@@ -31,8 +30,8 @@ struct GeometryConfig {
   bool use_pose = true;
 };
 
-// Every point by itself through three layers, then the largest values over all
-// of a cloud. Parameters are those of 1 x 1 convolutions.
+// PointNet: three layers per point, then the maximum over a cloud. Parameters
+// are those of 1 x 1 convolutions.
 class PointNet : public torch::nn::Module {
  public:
   explicit PointNet(int64_t outputs);
@@ -49,7 +48,7 @@ class PointNet : public torch::nn::Module {
   SyncBatchNorm bn3_{nullptr};
 };
 
-// The original's parameter token_query is registered and takes no part.
+// The original's parameter token_query is registered but not used.
 class GeometryEncoder : public torch::nn::Module {
  public:
   explicit GeometryEncoder(const GeometryConfig& config);
@@ -62,7 +61,7 @@ class GeometryEncoder : public torch::nn::Module {
   torch::nn::Sequential token_pooler_{nullptr};
   std::shared_ptr<PointNet> pointnet_;
   torch::nn::Sequential pose_encoder_{nullptr};
-  nn::Linear final_proj_{nullptr};  // Empty: the widths are equal.
+  nn::Linear final_proj_{nullptr};  // Empty if the widths are equal.
 };
 
 }  // namespace lockstep::atlas

@@ -23,7 +23,7 @@ bool is_hub_part(std::string_view part) {
          kOthers.find(part.front()) == std::string_view::npos;
 }
 
-// {"owner", "name"}, or nothing for what no name of the hub can be.
+// {"owner", "name"}, or no value if it cannot be a hub name.
 std::vector<std::string> hub_parts(const std::string& name) {
   std::vector<std::string> parts = base::split(name, '/');
   if (parts.size() != 2 || !is_hub_part(parts[0]) || !is_hub_part(parts[1])) {

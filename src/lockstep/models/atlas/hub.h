@@ -1,4 +1,4 @@
-// Models of the Hugging Face hub that were downloaded to this machine.
+// Finds models in the local Hugging Face cache.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,11 @@
 
 namespace lockstep::atlas {
 
-// `name`: a file or folder, or a name of the hub, "owner/name", whose files lie
-// in the local cache: $HF_HUB_CACHE, $HF_HOME/hub or
-// ~/.cache/huggingface/hub. Gives a path that exists; of the cache it is the
-// folder of the commit that `main` was last. Nothing is downloaded. Throws
-// ConfigError that names `setting`, where it was looked for and the command
-// that downloads it.
+// `name`: a file or folder, or a hub name, "owner/name", in the local cache:
+// $HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub. Returns an existing
+// path; in the cache, the snapshot folder of `main`. Nothing is downloaded.
+// Throws ConfigError with `setting`, the places searched and the download
+// command.
 std::filesystem::path find_model(
     const std::string& name, std::string_view setting,
     const base::Environment& environment = base::process_environment());

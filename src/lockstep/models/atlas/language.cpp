@@ -23,7 +23,7 @@ constexpr const char* kTinyLlama = "llama_tiny";
 constexpr uint64_t kTinyLlamaSeed = 20'240'418;
 constexpr const char* kPrefix = "model.";
 
-// Published files are of the model with its head, or of the model alone.
+// Published files hold the model with or without its head.
 checkpoint::FillConfig fill_config(const checkpoint::WeightFiles& files,
                                    const LanguageConfig& config) {
   checkpoint::FillConfig fill{.device = config.device,
@@ -40,7 +40,7 @@ checkpoint::FillConfig fill_config(const checkpoint::WeightFiles& files,
   return fill;
 }
 
-// Early files keep a table that follows from the config.
+// Early files contain a table that is computed from the config.
 void ignore_tables(checkpoint::FillConfig& fill,
                    const checkpoint::WeightFiles& files) {
   for (const std::string& name : files.names()) {
@@ -150,7 +150,7 @@ at::Tensor LanguageEncoder::encode(const at::Tensor& ids,
 
 llama::Llama& LanguageEncoder::model() {
   if (is_loaded_) return *model_;
-  // Weights outlive the pass, which may be one in inference mode.
+  // Weights outlive this pass, which may run in inference mode.
   const c10::InferenceMode with_gradients(false);
   if (files_ == nullptr) {
     nn::materialize(*model_,

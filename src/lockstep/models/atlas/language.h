@@ -1,4 +1,4 @@
-// Sentences as numbers that a LLaMA model makes of them.
+// Features of sentences, by LLaMA.
 #pragma once
 
 #include <filesystem>
@@ -22,15 +22,15 @@ namespace lockstep::atlas {
 
 struct LanguageConfig {
   // "llama_tiny": a small model of fixed random weights, whose tokens are
-  // bytes; or a folder with config.json, tokenizer.json and weights; or a name
-  // of the hub (hub.h).
+  // bytes; or a folder with config.json, tokenizer.json and weights; or a
+  // Hugging Face hub name (hub.h).
   std::string model = "llama_tiny";
-  std::string setting = "lang_encoder_name";  // Of messages.
+  std::string setting = "lang_encoder_name";  // Setting to name in errors.
   at::Device device = at::kCPU;
   // Unset: as in the file; float32 for llama_tiny.
   std::optional<at::ScalarType> precision = {};
   int64_t max_tokens = 128;
-  // Where the hash of large files is remembered; empty: nowhere.
+  // Where hashes of large files are cached; empty: nowhere.
   std::filesystem::path notes = {};
 };
 
@@ -39,24 +39,23 @@ struct TokenBatch {
   at::Tensor mask;  // bool [B, T], true where a token is
 };
 
-// The tokenizer and the model as one. Its parameters take no gradient and it is
-// in eval mode; who trains it changes both by model(). Not safe for use by
-// several threads at once, but for tokenize().
+// Tokenizer and model. Parameters do not require gradients and the model is in
+// eval mode; to train it, change both through model(). Not thread-safe, except
+// tokenize().
 class LanguageEncoder {
  public:
-  // Reads and checks all but the weights' numbers: those are loaded by what
-  // needs them first. Throws ConfigError, FormatError and IoError.
+  // Reads and checks everything except the weights, which are loaded on first
+  // use. Throws ConfigError, FormatError and IoError.
   explicit LanguageEncoder(
       const LanguageConfig& config,
       const base::Environment& environment = base::process_environment());
   ~LanguageEncoder();
 
-  // With what the published tokenizer puts around a text, such as the token
-  // that begins it; a longer one is cut to max_tokens.
+  // Adds the published tokenizer's special tokens, such as BOS, and truncates
+  // to max_tokens.
   std::vector<int64_t> tokenize(std::string_view sentence) const;
 
-  // On the model's device, as long as the longest; padding is the token that
-  // ends a text.
+  // On the model's device, padded with EOS to the longest.
   TokenBatch batch(std::span<const std::vector<int64_t>> sentences) const;
 
   int64_t hidden_size() const { return model_->config().hidden_size; }
@@ -65,12 +64,12 @@ class LanguageEncoder {
   // The last hidden state, [B, T, hidden_size], in the model's precision.
   at::Tensor encode(const at::Tensor& ids, const at::Tensor& mask);
 
-  // With its weights.
+  // Loads the weights if needed.
   llama::Llama& model();
   const std::shared_ptr<llama::Llama>& shared_model();
 
-  // Changes with all that the hidden states depend on: weights, sizes,
-  // tokenizer, precision, longest text.
+  // Hash of everything the hidden states depend on: weights, sizes, tokenizer,
+  // precision, max_tokens.
   std::string hash() const;
 
  private:

@@ -35,7 +35,7 @@ at::Tensor pose_losses(const at::Tensor& ours, const at::Tensor& shown,
 
 AtlasLosses atlas_losses(const AtlasOutput& output, const at::Tensor& actions,
                          const AtlasLossConfig& config, GripperRange range) {
-  // Losses are small numbers: not in half precision.
+  // Losses are computed in float32 or wider.
   const auto type = at::promoteTypes(output.pose.scalar_type(), at::kFloat);
   const at::Tensor shown = actions.to(type);
   AtlasLosses losses;

@@ -1,4 +1,4 @@
-// How far an action is from the one that was shown.
+// Losses and errors of predicted actions.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct AtlasLossConfig {
   std::string gripper_loss_type = "l1";      // l1, bce
 };
 
-// One number per sample each, [B]: the mean over the parts of an action.
+// One number per sample, [B]: the mean over the components of an action.
 struct AtlasLosses {
   at::Tensor pose = {};
   at::Tensor gripper = {};
@@ -30,7 +30,7 @@ struct AtlasErrors {
   at::Tensor pose_l2 = {};
   at::Tensor pose_l1 = {};
   at::Tensor gripper = {};
-  at::Tensor gripper_is_right = {};  // On the same side of the range's middle.
+  at::Tensor gripper_is_right = {};  // On the same side of the midpoint.
 };
 
 AtlasErrors atlas_errors(const AtlasOutput& output, const at::Tensor& actions,

@@ -16,7 +16,7 @@
 
 namespace lockstep::atlas {
 
-// Which numbers the gripper takes in the data.
+// Range of gripper values in the data.
 enum class GripperRange { kZeroOne, kMinusOneOne };
 
 struct AtlasModelConfig {
@@ -26,7 +26,7 @@ struct AtlasModelConfig {
   GripperRange gripper = GripperRange::kZeroOne;
 };
 
-// Throws ConfigError, in the words of the recipe's settings.
+// Throws ConfigError, which names the recipe's settings.
 void check_atlas_config(const AtlasModelConfig& config);
 
 struct AtlasInput {

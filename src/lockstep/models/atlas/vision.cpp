@@ -51,7 +51,7 @@ class KnownShapes {
   const checkpoint::WeightFiles& files_;
 };
 
-// The four layers that the map heads look at, at the same parts of the depth.
+// The four layers used by the dense heads, at the same fractions of the depth.
 std::array<int64_t, 4> dpt_layers_of(int64_t depth) {
   const vggt::VggtConfig published;
   std::array<int64_t, 4> layers{};
@@ -64,7 +64,7 @@ std::array<int64_t, 4> dpt_layers_of(int64_t depth) {
   return layers;
 }
 
-// One part of the model in its precision; the rest stays as it is.
+// Converts one part of the model; the rest is unchanged.
 void fill_part(vggt::Vggt& model, const checkpoint::WeightFiles& files,
                checkpoint::FillConfig fill, bool is_aggregator) {
   const auto belongs = [is_aggregator](const std::string& name) {
@@ -129,7 +129,7 @@ VisionEncoder::~VisionEncoder() = default;
 
 void VisionEncoder::load() {
   if (is_loaded_) return;
-  // Weights outlive the pass, which may be one in inference mode.
+  // Weights outlive this pass, which may run in inference mode.
   const c10::InferenceMode with_gradients(false);
   if (files_ == nullptr) {
     nn::materialize(*model_,

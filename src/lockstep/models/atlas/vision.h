@@ -21,27 +21,27 @@ class FrozenVggt;
 namespace lockstep::atlas {
 
 struct VisionConfig {
-  // "vggt_tiny": a small model of fixed random weights; or a file or folder
-  // of weights, whose shapes give the sizes; or a name of the hub.
+  // "vggt_tiny": a small model of fixed random weights; or a file or folder of
+  // weights, whose shapes give the sizes; or a Hugging Face hub name.
   std::string model = "vggt_tiny";
-  std::string setting = "vggt_checkpoint";  // Of messages.
+  std::string setting = "vggt_checkpoint";  // Setting to name in errors.
   at::Device device = at::kCPU;
-  // Of the aggregator; heads are always float32.
+  // Precision of the aggregator; heads are always float32.
   at::ScalarType precision = at::kFloat;
   vggt::VggtWants wants = {};
-  // Where the hash of large files is remembered; empty: nowhere.
+  // Where hashes of large files are cached; empty: nowhere.
   std::filesystem::path notes = {};
 };
 
-// The sizes of a model from the shapes of its weights. Throws ConfigError when
-// they are not of a VGGT.
+// The sizes of a model from the shapes of its weights. Throws ConfigError if
+// they are not those of a VGGT.
 vggt::VggtConfig vggt_config_of(const checkpoint::WeightFiles& files);
 
-// Not safe for use by several threads at once.
+// Not thread-safe.
 class VisionEncoder {
  public:
-  // Reads sizes only: weights are loaded by what needs them first. Throws
-  // ConfigError, FormatError and IoError.
+  // Reads sizes only; weights are loaded on first use. Throws ConfigError,
+  // FormatError and IoError.
   explicit VisionEncoder(
       const VisionConfig& config,
       const base::Environment& environment = base::process_environment());
@@ -56,7 +56,7 @@ class VisionEncoder {
   // images [B, S, 3, H, W], 0 .. 1. Without gradients.
   vggt::VggtGeometry encode(const at::Tensor& images);
 
-  // Of the weights alone, in any precision.
+  // Hash of the weights, independent of precision.
   std::string weights_hash() const;
 
  private:
@@ -65,7 +65,7 @@ class VisionEncoder {
   VisionConfig config_;
   std::shared_ptr<vggt::Vggt> model_;
   std::unique_ptr<checkpoint::WeightFiles> files_;  // Null for presets.
-  std::unique_ptr<vggt::FrozenVggt> frozen_;        // Made by encode().
+  std::unique_ptr<vggt::FrozenVggt> frozen_;        // Created by encode().
   bool is_loaded_ = false;
 };
 

@@ -77,8 +77,8 @@ Aspp::Aspp(const AsppConfig& config) {
 Tensor Aspp::forward(const Tensor& x) {
   std::vector<Tensor> views;
   for (const auto& branch : branches_) views.push_back(branch->forward(x));
-  // Bilinear growth of one pixel is that pixel everywhere. Its own memory
-  // format is unclear to cat(), which would leave channels-last for it.
+  // Bilinear upsampling of one pixel repeats it. The memory format of 1 x 1
+  // maps is ambiguous: cat() would not keep channels-last.
   const Tensor whole = global_->forward(x).expand_as(views[0]);
   views.push_back(whole.contiguous(views[0].suggest_memory_format()));
   const Tensor all = at::cat(views, 1);

@@ -1,5 +1,4 @@
-// Atrous spatial pyramid pooling: one feature map seen at four dilations and as
-// a whole.
+// Atrous spatial pyramid pooling: four dilated convolutions and global pooling.
 #pragma once
 
 #include <torch/nn/module.h>

@@ -9,7 +9,7 @@ namespace lockstep::deeplab {
 at::Tensor confusion_matrix(const at::Tensor& truth,
                             const at::Tensor& prediction, int64_t num_classes) {
   const at::Tensor wide = truth.to(at::kLong).flatten();
-  // What does not count goes to a row of its own: no size depends on the data.
+  // Ignored pixels go to an extra row, so that no size depends on the data.
   const at::Tensor row = torch::where(wide < num_classes, wide,
                                       torch::full_like(wide, num_classes));
   const at::Tensor place =

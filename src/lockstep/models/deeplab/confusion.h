@@ -1,4 +1,4 @@
-// How well labels were found, from counts of (truth, prediction).
+// Segmentation metrics from a confusion matrix.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,15 @@
 
 namespace lockstep::deeplab {
 
-// int64 [C, C]: truth by rows, prediction by columns. Both maps are of any
-// whole-number type and of one shape; pixels whose truth is no class (255)
-// count nothing.
+// int64 [C, C]: truth by rows, prediction by columns. Both maps have the same
+// shape and any integer type; pixels without a class (255) are ignored.
 at::Tensor confusion_matrix(const at::Tensor& truth,
                             const at::Tensor& prediction, int64_t num_classes);
 
 struct SegmentationScores {
-  double iou = 0;       // Mean over the classes that are there.
+  double iou = 0;       // Mean over the classes present.
   double accuracy = 0;  // Over labelled pixels.
-  // Per class; NaN for one that neither truth nor prediction has.
+  // Per class; NaN for a class in neither truth nor prediction.
   std::vector<double> iou_of_class = {};
 };
 

@@ -16,8 +16,8 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Foreground pixels: `pixels` [R] are positions within their image, image
-// after image, `counts` of each.
+// Foreground pixels: `pixels` [R] are positions within each image, image by
+// image; `counts` are their numbers per image.
 struct Foreground final : torch::CustomClassHolder {
   Tensor pixels;
   std::vector<int64_t> counts;
@@ -37,7 +37,7 @@ struct UnitRows {
     rows = (given / lengths).to(given.scalar_type());
   }
 
-  // The gradient of the given rows, of one of `rows`.
+  // The gradient with respect to the rows, given that of the unit rows.
   Tensor backward(const Tensor& slope) const {
     const Tensor along = (slope * rows).sum(-1, /*keepdim=*/true);
     return (slope - rows * along).div_(lengths);
@@ -81,7 +81,7 @@ struct Block {
         pixels(of.pixels.slice(0, first, first + of.block_rows)),
         begin(first) {
     const auto type = at::promoteTypes(of.x.scalar_type(), at::kFloat);
-    // Cosines are small numbers; the kernel sums their exponents in float.
+    // Cosines are at most 1, and the kernel sums exponentials in float32.
     attention = at::softmax(at::mm(query.rows, of.keys.rows.t()), -1);
     explained = at::mm(attention, of.values).to(type);
     residual = of.x.index_select(0, pixels).to(type) - gamma * explained;
@@ -95,7 +95,7 @@ void for_each_block(const ImageRows& image, const Tensor& gamma, Visit visit) {
   }
 }
 
-// Gradients of one image without the factor of the loss.
+// Gradients of one image, not yet scaled by the gradient of the loss.
 struct ImageGradients {
   Tensor x;      // [P, C]
   Tensor query;  // [rows, C]
@@ -231,7 +231,7 @@ LossSum Lorm::forward(const Tensor& features, const Tensor& classes) {
                        counts.data_ptr<int64_t>() + counts.numel());
   front->block_entries = config_.block_entries;
   const Tensor x = pixel_rows(features);
-  // Only foreground pixels ask.
+  // Only foreground pixels have queries.
   const Tensor asking =
       x.reshape({-1, config_.width}).index_select(0, positions);
   const Tensor query =

@@ -18,7 +18,7 @@ namespace lockstep::deeplab {
 
 struct LormConfig {
   int64_t width = 2048;
-  // Entries of the attention matrix that exist at a time.
+  // Entries of the attention matrix in memory at a time.
   int64_t block_entries = int64_t{1} << 22;
 };
 

@@ -1,5 +1,5 @@
-// The terms of the scribble loss, each as a sum and what it is divided by, so
-// that a step over many ranks divides once.
+// The terms of the scribble loss, each as a sum and a normaliser, so that a
+// step over many ranks divides once.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace lockstep::deeplab {
 
-// Scalars on the device, the normaliser an exact count in float64. Where it is
-// 0 nothing was counted.
+// Scalars on the device, the normaliser an exact count in float64. 0 if nothing
+// was counted.
 struct LossSum {
   at::Tensor sum;
   at::Tensor normaliser;
 };
 
-// Maps [B, C, h, w] at another size: bilinear, corners on corners.
+// Resizes maps [B, C, h, w]: bilinear, align_corners.
 at::Tensor resize_maps(const at::Tensor& maps, int64_t height, int64_t width);
 
-// Log-probabilities [B, C, S, S] of logits [B, C, s, s] grown to S, at least in
-// float32. All terms but LoRM's share them.
+// Log-probabilities [B, C, S, S] of logits [B, C, s, s] upsampled to S, at
+// least in float32. All terms but LoRM's share them.
 at::Tensor log_probabilities(const at::Tensor& logits, int64_t height,
                              int64_t width);
 
@@ -29,7 +29,7 @@ at::Tensor log_probabilities(const at::Tensor& logits, int64_t height,
 LossSum cross_entropy(const at::Tensor& log_probabilities,
                       const at::Tensor& labels, double label_smoothing = 0);
 
-// Entropy [B, S, S] of each pixel. Keeps nothing but its input for backward.
+// Entropy [B, S, S] of each pixel. Saves only its input for backward.
 at::Tensor pixel_entropy(const at::Tensor& log_probabilities);
 
 // Entropies weighted by distances uint8 [B, S, S] / 255, and the number of

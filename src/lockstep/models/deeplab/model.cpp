@@ -143,7 +143,7 @@ void ScribbleNet::reset_weights() {
     const auto fan_out = static_cast<double>(
         layer->weight.size(0) * layer->weight.size(2) * layer->weight.size(3));
     layer->weight.normal_(0, std::sqrt(2 / fan_out));
-    // LoRM begins without biases, the classifier with libtorch's.
+    // LoRM's biases start at 0; other layers keep libtorch's initial biases.
     const bool is_lorm =
         item.key().ends_with("query_conv") || item.key().ends_with("key_conv");
     if (is_lorm) layer->bias.zero_();

@@ -2,7 +2,7 @@
 // DeepLab v2 and v3+, with and without LoRM.
 //
 // Parameters have the names and shapes of the original project, whose state
-// dicts it reads and writes; the trunk lies at the root, as in torchvision.
+// dicts it reads and writes; the backbone is at the root, as in torchvision.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct ScribbleModelConfig {
 std::vector<std::string> scribble_model_types();
 bool has_lorm(const ScribbleModelConfig& config);
 
-// Throws ConfigError, in the words of the recipe's flags.
+// Throws ConfigError, which names the recipe's flags.
 void check_scribble_config(const ScribbleModelConfig& config);
 
 // Multiplications and additions of one forward pass of one square image, with
@@ -46,7 +46,7 @@ class ScribbleNet : public DilatedResNet {
  public:
   explicit ScribbleNet(const ScribbleModelConfig& config);
 
-  // images [B, 3, H, W], normalised. Grow the logits with resize_maps() or
+  // images [B, 3, H, W], normalised. Upsample the logits with resize_maps() or
   // log_probabilities().
   ScribbleOutput forward(const at::Tensor& images);
 

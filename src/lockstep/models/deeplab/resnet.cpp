@@ -139,8 +139,8 @@ torch::nn::Sequential make_layer(const std::vector<BlockConfig>& blocks) {
   return layer;
 }
 
-// A block strides with its first convolution, so that all of it works on the
-// small side.
+// The first convolution of a block has the stride, so all of it runs at the
+// smaller size.
 double block_products(const BlockConfig& block, double pixels) {
   const auto inputs = static_cast<double>(block.inputs);
   const auto width = static_cast<double>(block.width);

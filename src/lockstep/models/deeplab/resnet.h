@@ -1,10 +1,10 @@
-// The trunk of the recipe scribble: a ResNet for segmentation (arXiv
+// The backbone of the recipe scribble: a ResNet for segmentation (arXiv
 // 1512.03385, dilated as in DeepLab).
 //
 // Names of parameters are those of torchvision's ResNet, at the root of the
-// module. It differs from that one where the published recipe does: the stride
-// of a bottleneck lies on its first 1x1 convolution (as in Caffe), the last two
-// layers dilate instead of striding, and the pooling rounds sizes up.
+// module. It differs from torchvision where the published recipe does: the
+// stride of a bottleneck lies on its first 1x1 convolution (as in Caffe), the
+// last two layers dilate instead of striding, and the pooling rounds sizes up.
 #pragma once
 
 #include <torch/nn/module.h>

@@ -52,8 +52,8 @@ bool is_of_trunk(std::string_view name) {
           name[5] <= '4' && name[6] == '.');
 }
 
-// What a file of ImageNet weights need not have: the heads, and counters that
-// files of old versions lack.
+// Tensors that ImageNet weights may lack: the heads, and counters that old
+// files do not have.
 bool may_be_missing(std::string_view name) {
   return !is_of_trunk(name) || name.ends_with("num_batches_tracked");
 }

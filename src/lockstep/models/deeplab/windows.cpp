@@ -12,7 +12,7 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-// Both sides so that the longer one has `long_side` pixels.
+// Scales both sides so that the longer one has `long_side` pixels.
 std::vector<int64_t> scaled_size(int64_t height, int64_t width,
                                  int64_t long_side) {
   const auto shorter = [&](int64_t other, int64_t longest) {
@@ -33,7 +33,7 @@ at::Tensor resized(const at::Tensor& maps, const std::vector<int64_t>& size) {
                                   .align_corners(false));
 }
 
-// Averaged over the windows that show a pixel: [C, h, w].
+// Averaged over the windows that contain a pixel: [C, h, w].
 at::Tensor at_one_scale(const at::Tensor& image, const Segment& segment,
                         const WindowsConfig& config) {
   const int64_t side = config.window;

@@ -39,14 +39,14 @@ at::Tensor sample_flow(Dit& model, const FlowStart& start,
       {.labels = start.labels,
        .no_label = model.config().num_classes,
        .weights = start.guidance});
-  // The way of one whole step, divided by the count instead of multiplied with
-  // its rounded inverse.
+  // The velocity of one step, divided by the count instead of multiplied by its
+  // rounded inverse.
   const diffusion::Velocity per_step = [&](const at::Tensor& z, double t) {
     return guided(z, t) / -count;
   };
   std::vector<diffusion::EulerStep> euler;
   for (int64_t step = 0; step < steps.count; ++step) {
-    // linspace(0, 1, count) from its end: both 1 and 0 are evaluated.
+    // linspace(0, 1, count), reversed: both 1 and 0 are evaluated.
     const double t =
         steps.count == 1
             ? 0

@@ -1,8 +1,8 @@
-// Rectified flow: straight lines from images to noise, and the way back.
+// Rectified flow: loss and sampling.
 //
 // The point z_t = (1 - t) x + t z lies on the line from an image x at t = 0 to
-// noise z at t = 1. The model learns the velocity z - x; sampling walks against
-// it from noise to an image.
+// noise z at t = 1. The model learns the velocity z - x; sampling integrates
+// backwards from noise to an image.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,7 @@ at::Tensor flow_losses(Dit& model, const at::Tensor& images,
 struct FlowStart {
   at::Tensor noise = {};   // [B, C, S, S].
   at::Tensor labels = {};  // int64 [B].
-  // Weight of classifier-free guidance, [B]: 1 follows the class alone, more
-  // goes further away from what no class would give.
+  // Weight of classifier-free guidance, [B]: 1 is conditional only.
   at::Tensor guidance = {};
 };
 
@@ -38,13 +37,12 @@ struct FlowSteps {
   int64_t max_frames = 26;  // At least 2.
 };
 
-// The numbers of the steps after which a frame is taken: 0 (the noise) first,
-// `count` (the image) last, evenly spaced but for the last, at most
-// max_frames.
+// Steps after which a frame is taken: from 0 (the noise) to `count` (the
+// image), evenly spaced except the last, at most max_frames.
 std::vector<int64_t> frame_steps(const FlowSteps& steps);
 
-// Euler's method. The course as frames [B, frames, C, S, S], uint8, the last
-// one the image.
+// Samples by Euler's method. Returns trajectories [B, frames, C, S, S], uint8;
+// the last frame is the image.
 at::Tensor sample_flow(Dit& model, const FlowStart& start,
                        const FlowSteps& steps);
 

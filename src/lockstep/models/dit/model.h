@@ -4,8 +4,7 @@
 // Parameters have the names and shapes of the Python project Just-a-DiT, whose
 // state dicts it reads and writes. Peculiarities of that project are part of
 // the model: RMSNorm with one scalar gain, times from 0 to 1 with a longest
-// period of 10, and a last layer whose shift and scale stand in the other
-// order.
+// period of 10, and a final layer with shift and scale swapped.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -35,8 +34,7 @@ struct DitConfig {
   int64_t num_registers = 0;
 };
 
-// Throws ConfigError, in the words of the recipe's flags, for sizes that do not
-// fit together.
+// Throws ConfigError, which names the recipe's flags, for incompatible sizes.
 void check_dit_config(const DitConfig& config);
 
 // Multiplications and additions of one forward pass of one image.

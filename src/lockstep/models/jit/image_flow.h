@@ -1,8 +1,8 @@
 // The flow of JiT: straight lines from noise to images.
 //
-// The point z_t = t x + (1 - t) e lies on the line from noise e at t = 0 to a
-// image x at t = 1. The model predicts x; the loss compares velocities,
-// (x - z_t) / (1 - t), and sampling follows them.
+// The point z_t = t x + (1 - t) e lies on the line from noise e at t = 0 to an
+// image x at t = 1. The model predicts x; the loss compares velocities, (x -
+// z_t) / (1 - t), and sampling follows them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@ namespace lockstep::jit {
 
 struct JitObjective {
   double noise_scale = 1;
-  // Velocities are divided by no less: near t = 1 errors would count without
-  // bound.
+  // Lower bound of 1 - t as a divisor: near t = 1 errors would be unbounded.
   double t_eps = 0.05;
 };
 

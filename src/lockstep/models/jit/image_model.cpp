@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kTimeWidth = 256;
 
-// Two thirds of four times the width, rounded down.
+// 4 * width * 2 / 3, rounded down.
 int64_t hidden_width(int64_t width) { return 8 * width / 3; }
 
 // Dropout is in the middle half of the blocks only.

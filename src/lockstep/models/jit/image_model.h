@@ -4,7 +4,7 @@
 // Parameters have the names, shapes and order of the paper's code, whose state
 // dicts it reads and writes. It has a bottleneck in the patch embedding, fixed
 // and rotary position embeddings, QK-norm, and class tokens that join the
-// patches on the way.
+// patches at a later block.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -34,12 +34,11 @@ struct JitImageConfig {
   double proj_dropout = 0;
 };
 
-// What the size's name says; the rest is the paper's.
+// Sizes by name; the rest is as in the paper.
 JitImageConfig jit_image_config(const JitVariant& variant, int64_t image_size,
                                 int64_t num_classes);
 
-// Throws ConfigError, in the words of the recipe's flags, for sizes that do not
-// fit together.
+// Throws ConfigError, which names the recipe's flags, for incompatible sizes.
 void check_jit_image_config(const JitImageConfig& config);
 
 // Multiplications and additions of one forward pass of one image.

@@ -8,18 +8,18 @@
 
 namespace lockstep::jit {
 
-// Each mask, with `probability`, longer by a drawn number of places: padding,
-// up to `longest` tokens.
+// Extends each mask, with `probability`, by a random number of padding tokens,
+// up to `longest` in total.
 at::Tensor padded_mask(const at::Tensor& mask, int64_t longest,
                        double probability, SampleRandom& random);
 
 struct SampledLength {
-  int64_t num_tokens = 1;  // Behind a prompt that is continued, too.
-  int64_t limit = 1;       // Tokens of an image.
+  int64_t num_tokens = 1;  // In total; after the prompt if that is as long.
+  int64_t limit = 1;       // Maximum tokens per image.
   bool continues_prompt = false;
 };
 
-// Where a sampled text is. `known`: the masks of the prompts.
+// Masks of sampled texts. `known`: the masks of the prompts.
 at::Tensor sampled_mask(const at::Tensor& known, const SampledLength& length);
 
 }  // namespace lockstep::jit

@@ -41,13 +41,13 @@ at::Tensor grid_of(const at::Tensor& rows, const at::Tensor& columns) {
   return (rows.unsqueeze(2) + columns.unsqueeze(1)).flatten(1, 2);
 }
 
-// bool [B, N] of the patches that count.
+// bool [B, N]: patches with a token.
 at::Tensor valid_patches(const at::Tensor& mask, int64_t patch) {
   return patchify(mask.unsqueeze(1).ne(0), patch).any(2);
 }
 
-// bool [B, 1, 1, keys], true where a key is attended to. Where no patch counts
-// all are attended to: a softmax over nothing is NaN.
+// bool [B, 1, 1, keys], true where a key is attended to. If no patch has a
+// token, all are attended to: a softmax over nothing is NaN.
 at::Tensor key_mask(const at::Tensor& valid, int64_t num_conditions) {
   at::Tensor keys = valid;
   if (num_conditions > 0) {
@@ -67,7 +67,7 @@ at::Tensor key_mask(const at::Tensor& valid, int64_t num_conditions) {
 // bounded.
 class JitText::AdaLn : public torch::nn::Module {
  public:
-  // Of every token of a sample, [B, 1, D] each.
+  // Modulation of all tokens of a sample, [B, 1, D] each.
   struct Factors {
     at::Tensor gain;
     at::Tensor shift;
@@ -216,7 +216,7 @@ JitText::JitText(const JitTextConfig& config) : config_(config) {
   }
   output_proj_ =
       register_module("output_proj", nn::Linear(config.width, values));
-  // The original cuts these at 2, a hundred deviations.
+  // The original truncates these at 2, which is 100 standard deviations.
   for (const auto& module : modules(/*include_self=*/false)) {
     if (auto* linear = module->as<nn::Linear>()) {
       torch::nn::init::normal_(linear->weight, 0, 0.02);

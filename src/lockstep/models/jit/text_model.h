@@ -4,7 +4,7 @@
 // Parameters have the names and shapes of the Python project PixelDLM, whose
 // state dicts it reads and writes. Peculiarities of that project are part of
 // the model: one modulation for both halves of a block, without gates; learned
-// tables of rows and columns; times from 0 to 999 without layers of their own.
+// tables of rows and columns; times from 0 to 999 without an MLP.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -27,8 +27,7 @@ struct JitTextConfig {
   int64_t mlp_ratio = 4;
 };
 
-// Throws ConfigError, in the words of the recipe's flags, for sizes that do not
-// fit together.
+// Throws ConfigError, which names the recipe's flags, for incompatible sizes.
 void check_jit_text_config(const JitTextConfig& config);
 
 enum class TextCondition { kNone, kPrompt };
@@ -41,8 +40,8 @@ struct JitTextInput {
   at::Tensor images = {};     // [B, 3, S, S], with noise.
   at::Tensor times = {};      // [B], 0 to 999.
   at::Tensor condition = {};  // [B, 3, S, S] of the prompts; unset: none.
-  // [B, S, S], not 0 where a token is; unset: everywhere. A patch counts when
-  // any of its pixels does: others are not seen by any, and give 0.
+  // [B, S, S], not 0 where a token is; unset: everywhere. A patch is used if
+  // any of its pixels is; others are masked and give 0.
   at::Tensor mask = {};
 };
 
@@ -51,8 +50,8 @@ class JitText : public torch::nn::Module {
   explicit JitText(const JitTextConfig& config);
 
   // -> clean images [B, 3, S, S]. Without conditions only the patches of the
-  // image are computed, which is exact: nothing would attend to the others. The
-  // parameters of conditions get no gradient then.
+  // image are computed, with the same result: nothing would attend to the
+  // others. Parameters of conditions then get no gradient.
   at::Tensor forward(const JitTextInput& input);
 
   // For a training without conditions, before DistributedDataParallel takes the

@@ -63,7 +63,7 @@ std::vector<int64_t> TextPixels::ids_of(const at::Tensor& pixels) const {
   for (int64_t i = 0; i < limit_; ++i) {
     const int64_t id = int64_t{blue[i]} << 16 | int64_t{blue[plane + i]} << 8 |
                        int64_t{blue[2 * plane + i]};
-    // First: these two may lie above the vocabulary.
+    // Checked first: these two may be beyond the vocabulary.
     if (id == tokenizer_->eos()) break;
     if (id == tokenizer_->pad()) continue;
     if (id < tokenizer_->vocab_size()) ids.push_back(id);

@@ -26,7 +26,7 @@ struct TextImage {
   at::Tensor mask = {};    // uint8 [S, S]: 1 where a token is.
 };
 
-// Safe to use from several threads at once.
+// Thread-safe.
 class TextPixels {
  public:
   // Throws ConfigError when max_tokens does not fit into the image.
@@ -34,18 +34,18 @@ class TextPixels {
              const TextPixelsConfig& config);
 
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
-  int64_t limit() const { return limit_; }  // Tokens of an image at most.
+  int64_t limit() const { return limit_; }  // Maximum tokens per image.
 
-  // The text's tokens and the one that ends it; of a text that is too long the
-  // first ones, the last of which becomes the end.
+  // The text's tokens and EOS. A text that is too long is truncated, and its
+  // last token becomes EOS.
   std::vector<int64_t> encode(std::string_view text) const;
 
-  // Pixels without a token have the colour of the one that pads, or white.
+  // Pixels without a token have the colour of the padding token, or white.
   // Throws ConfigError for more tokens than the limit.
   TextImage draw(std::span<const int64_t> ids) const;
 
-  // Tokens of uint8 [3, S, S] on the host, until the end. What pads and what is
-  // no token is left out.
+  // Tokens of uint8 [3, S, S] on the host, up to EOS. Padding and pixels that
+  // are not tokens are skipped.
   std::vector<int64_t> ids_of(const at::Tensor& pixels) const;
 
  private:

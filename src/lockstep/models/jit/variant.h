@@ -14,7 +14,7 @@ struct JitVariant {
   int64_t num_heads = 12;
 };
 
-// Sizes B, L and H with any patch. Throws ConfigError for another name.
+// Sizes B, L and H with any patch. Throws ConfigError for other names.
 JitVariant parse_jit_variant(const std::string& name);
 
 }  // namespace lockstep::jit

@@ -21,10 +21,9 @@ nn::RmsNorm make_norm(const LlamaConfig& config) {
       nn::RmsNormConfig{.size = config.hidden_size, .eps = config.norm_eps});
 }
 
-// Added to the scores, [B, 1, T, T]. Masked scores get a number so low that
-// nothing is left of them, but a finite one: a token that sees nothing would
-// become NaN, and all after it. Made once for all layers, with rows aligned for
-// the kernels.
+// Added to the scores, [B, 1, T, T]. Masked scores get a very low finite
+// number: with minus infinity a fully masked row would become NaN. Built once
+// for all layers, with rows aligned for the kernels.
 Tensor make_causal_mask(const Tensor& mask, const at::TensorOptions& options) {
   constexpr int64_t kAlignment = 8;
   const int64_t count = mask.size(1);
@@ -99,7 +98,7 @@ Llama::Llama(const LlamaConfig& config) : config_(config) {
   const nn::UninitialisedWeights weights_come_later;
   embed_tokens_ = register_module(
       "embed_tokens", nn::Embedding(config.vocab_size, config.hidden_size));
-  // Only a prefix of names.
+  // Only adds a prefix to names.
   const auto layers =
       register_module("layers", std::make_shared<torch::nn::Module>());
   for (int64_t i = 0; i < config.num_layers; ++i) {
@@ -109,7 +108,7 @@ Llama::Llama(const LlamaConfig& config) : config_(config) {
   norm_ = register_module("norm", make_norm(config));
 }
 
-// The table grows by doubling, so that it is made a few times only.
+// The table grows by doubling, so it is rarely rebuilt.
 const kernels::RopeTable& Llama::rope_of(const Tensor& hidden) {
   constexpr int64_t kFewest = 128;
   const int64_t count = hidden.size(1);
@@ -118,7 +117,7 @@ const kernels::RopeTable& Llama::rope_of(const Tensor& hidden) {
       rope_.cos.scalar_type() == hidden.scalar_type()) {
     return rope_;
   }
-  // It outlives the pass, which may be one in inference mode.
+  // The table outlives this pass, which may run in inference mode.
   const c10::InferenceMode with_gradients(false);
   int64_t positions = kFewest;
   while (positions < count) positions *= 2;

@@ -1,5 +1,4 @@
-// The language model LLaMA without its last layer: hidden states of a text, no
-// logits.
+// The language model LLaMA without its output layer: hidden states, not logits.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -17,10 +16,9 @@ namespace lockstep::llama {
 
 class LlamaLayer;
 
-// Parameters are named as published, without the prefix "model.". They have
-// no memory until they are loaded (nn/weights.h). It computes in their type;
-// means of norms and angles are float32, as in transformers. Not safe for use
-// by several threads at once.
+// Parameters are named as published, without the prefix "model.". They have no
+// memory until they are loaded (nn/weights.h). It computes in their type; means
+// of norms and angles are float32, as in transformers. Not thread-safe.
 class Llama : public torch::nn::Module {
  public:
   explicit Llama(const LlamaConfig& config);
@@ -28,9 +26,8 @@ class Llama : public torch::nn::Module {
   const LlamaConfig& config() const { return config_; }
 
   // ids: int64 [B, T]. mask: bool [B, T], true where a token is; undefined: all
-  // are. A token sees itself and the tokens before it. Gives the hidden state
-  // after the last norm, [B, T, hidden_size]; values at padding are
-  // arbitrary.
+  // are. Attention is causal. Returns the hidden state after the last norm, [B,
+  // T, hidden_size]; values at padding are arbitrary.
   at::Tensor forward(const at::Tensor& ids, const at::Tensor& mask = {});
 
  private:

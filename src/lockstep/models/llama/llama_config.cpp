@@ -13,11 +13,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// More is a damaged file, and would take memory before that shows.
+// Larger values mean a damaged file, and would allocate too much memory.
 constexpr int64_t kLargestSize = int64_t{1} << 24;
 constexpr int64_t kMostLayers = 10'000;
 
-// A null where there is none.
+// Null if the key is missing.
 const Json& part(const Json& object, const char* key) {
   static const Json kNull;
   const auto found = object.find(key);
@@ -52,7 +52,7 @@ double number_of(const Json& object, const char* key,
   return value.get<double>();
 }
 
-// What would be computed in another way than here.
+// Rejects settings that this implementation does not compute.
 void check_kind(const Json& file) {
   const auto expect = [&](const char* key, const Json& known,
                           const Json& otherwise) {

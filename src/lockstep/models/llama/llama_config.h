@@ -34,18 +34,18 @@ struct LlamaConfig {
 };
 
 // "llama3_8b", or "llama_tiny" for tests and trainings without files (tokens
-// are bytes). Throws ConfigError for another name.
+// are bytes). Throws ConfigError for other names.
 LlamaConfig llama_preset(const std::string& name);
 
 // config.json of Hugging Face, as published and as transformers 5 writes it.
-// Throws IoError, and FormatError with the path for a file that is damaged or
-// of a model that is computed in another way.
+// Throws IoError, and FormatError with the path for a damaged file or an
+// unsupported model.
 LlamaConfig read_llama_config(const std::filesystem::path& path);
 
-// The same of its text; the errors name no path.
+// The same from its text; errors do not name a path.
 LlamaConfig parse_llama_config(std::string_view json);
 
-// All that the result depends on, in one line.
+// Everything that the result depends on, in one line.
 std::string describe(const LlamaConfig& config);
 
 }  // namespace lockstep::llama

@@ -36,7 +36,7 @@ class FragmentDecoder::Positions : public torch::nn::Module {
     table_ = register_buffer("pe", wave_table(kNumStoredPositions, width));
   }
 
-  // The table of a checkpoint has 1000 positions; more are made when needed.
+  // The table in checkpoints has 1000 positions; more are computed when needed.
   at::Tensor first(int64_t count) {
     if (count <= table_.size(1)) return table_.slice(1, 0, count);
     if (!longer_.defined() || longer_.size(1) < count ||

@@ -1,8 +1,8 @@
 // A transformer over fragments of side chains with cross-attention to residues:
-// which fragment belongs to a position, and its torsion.
+// predicts the fragment of each position and its torsion.
 //
 // Parameters have the names and shapes of the Python project protein_mdm, whose
-// layers are torch's nn.TransformerDecoderLayer. Attention goes both ways.
+// layers are torch's nn.TransformerDecoderLayer. Attention is not causal.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -31,7 +31,7 @@ struct FragmentLogits {
   at::Tensor torsions = {};   // [B, M, bins].
 };
 
-// Bool [B, N]: which of them count. At least one of a row must.
+// Bool [B, N]: true where attended to. At least one per row.
 struct DecoderMasks {
   at::Tensor is_fragment = {};
   at::Tensor is_residue = {};

@@ -25,7 +25,7 @@ class Perceptron : public torch::nn::Module {
     last = register_module("4", nn::Linear(width, width));
   }
 
-  // What is between the linear layers.
+  // The layers between the linear layers.
   at::Tensor activate(const at::Tensor& x) {
     at::Tensor y = norm_->forward(x).relu_();
     if (dropout_ > 0) y = at::dropout(y, dropout_, is_training());
@@ -65,7 +65,7 @@ class BackboneEncoder::DistanceEncoder : public torch::nn::Module {
         "width", torch::tensor(kLongest / kNumDistances, torch::kFloat));
   }
 
-  // [...] -> [..., 32]: how near each of the centers is.
+  // [...] -> [..., 32]: radial basis functions.
   at::Tensor forward(const at::Tensor& distances) {
     return (distances.unsqueeze(-1) - centers_)
         .div_(width_)
@@ -102,8 +102,8 @@ class BackboneEncoder::GraphLayer : public torch::nn::Module {
 
  private:
   // The sum of first.weight * [node of the sender, edge] over incoming edges,
-  // computed with less work than that: a sender's part is the same for all of
-  // its edges, and the last layer is linear, so that it follows the sum.
+  // with less work: a sender's part is computed once for all of its edges, and
+  // the last layer is linear, so it is applied after the sum.
   at::Tensor messages(const at::Tensor& nodes, const at::Tensor& edges,
                       const ProteinGraph& graph) {
     const int64_t width = nodes.size(2);

@@ -1,4 +1,4 @@
-// A graph network over residues: from a backbone to one vector per residue.
+// A graph network over residues: encodes a backbone as one vector per residue.
 //
 // Parameters have the names and shapes of the Python project protein_mdm.
 #pragma once
@@ -27,7 +27,7 @@ class BackboneEncoder : public torch::nn::Module {
   explicit BackboneEncoder(const BackboneEncoderConfig& config);
 
   // coords [B, L, 4, 3], lengths int64 [B] -> [B, L, width]. Rows of padding
-  // mean nothing.
+  // are arbitrary.
   at::Tensor forward(const at::Tensor& coords, const at::Tensor& lengths);
 
  private:

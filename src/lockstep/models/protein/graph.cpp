@@ -19,9 +19,8 @@ struct AngleParts {
   at::Tensor cosine = {};
 };
 
-// Of points [..., 3]. Sine and cosine come from the lengths themselves: an
-// inverse cosine would lose half of the digits near 180 degrees, where omega
-// is.
+// The dihedral angle of points [..., 3]. By atan2: an inverse cosine would lose
+// half of the digits near 180 degrees, where omega lies.
 AngleParts dihedral(const at::Tensor& a, const at::Tensor& b,
                     const at::Tensor& c, const at::Tensor& d) {
   const at::Tensor v1 = b - a;
@@ -35,7 +34,8 @@ AngleParts dihedral(const at::Tensor& a, const at::Tensor& b,
   return {.sine = angle.sin(), .cosine = angle.cos()};
 }
 
-// The next (or, with -1, the previous) row; what has none gets any.
+// The next (or, with -1, the previous) row; at the ends the values are
+// arbitrary.
 at::Tensor shifted(const at::Tensor& rows, int64_t by) {
   return at::roll(rows, {-by}, {1});
 }
@@ -44,9 +44,9 @@ at::Tensor positions_of(const at::Tensor& coords) {
   return at::arange(coords.size(1), coords.options().dtype(at::kLong));
 }
 
-// A distance's bits in the upper half order like the distance, the position in
-// the lower half decides between equals: no two keys are equal, so that every
-// selection algorithm finds the same.
+// The upper half holds the distance's bits, which sort like the distance; the
+// lower half holds the position, which breaks ties. Keys are unique, so every
+// selection algorithm gives the same result.
 at::Tensor distance_keys(const at::Tensor& ca, const at::Tensor& lengths) {
   const at::Tensor positions = positions_of(ca);
   at::Tensor squared;
@@ -63,7 +63,7 @@ at::Tensor distance_keys(const at::Tensor& ca, const at::Tensor& lengths) {
   return keys.masked_fill_(is_none, std::numeric_limits<int64_t>::max());
 }
 
-// Edges of one receiver lie together, in their own order.
+// Sorts edges by receiver, stably.
 void sort_by_receiver(ProteinGraph& graph) {
   const int64_t num_nodes = graph.num_nodes();
   const int64_t length = graph.neighbours.size(1);
@@ -101,8 +101,8 @@ void add_rows(const at::Tensor& values, const ProteinGraph& graph,
   });
 }
 
-// On CUDA a bag of an embedding is one node's sum, without atomic adds, whose
-// order would change from run to run. Its last bag takes all that is left.
+// On CUDA an embedding bag computes one node's sum without atomic adds, whose
+// order would change from run to run. The last bag takes the unused slots.
 at::Tensor summed(const at::Tensor& values, const ProteinGraph& graph) {
   const int64_t num_nodes = graph.num_nodes();
   if (values.is_cuda()) {
@@ -130,7 +130,7 @@ struct SumIncoming : torch::autograd::Function<SumIncoming> {
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list gradients) {
     const at::Tensor receivers = context->get_saved_variables()[0];
-    // Zeros for slots that are no edges.
+    // Zeros for unused slots.
     const at::Tensor of_nodes =
         at::constant_pad_nd(gradients[0], {0, 0, 0, gradients[0].size(0)});
     return {of_nodes.index_select(0, receivers), at::Tensor()};

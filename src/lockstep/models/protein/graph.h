@@ -1,9 +1,7 @@
-// What the encoder sees of a backbone: angles of its residues and a graph of
-// which residues are near.
+// Input of the encoder: angles of residues and a graph of nearest neighbours.
 //
-// All of a batch at once and on its device; nothing is read back. Residues
-// beyond a protein's own number take no part, so a protein's result does not
-// depend on what it is batched with.
+// Computed for a whole batch on its device, without synchronisation. Padding is
+// ignored, so a protein's result does not depend on its batch.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +22,12 @@ struct ProteinGraph {
   at::Tensor is_edge = {};     // bool [B, L, K].
   at::Tensor distances = {};   // [B, L, K].
   at::Tensor directions = {};  // [B, L, K, 3], of length 1, from i outwards.
-  // For sums over what comes in. Nodes are numbered b * L + i, edges
-  // (b * L + i) * K + k. An unused slot is received by a node that does not
-  // exist, num_nodes() + its own: spread like this, no sum is long.
+  // For sums over incoming edges. Nodes are numbered b * L + i, edges (b * L +
+  // i) * K + k. The receiver of an unused slot is a node that does not exist,
+  // num_nodes() + its own number, so that no sum is long.
   at::Tensor receivers = {};  // int64 [edges].
   at::Tensor order = {};      // int64 [edges]: edges by receiver.
-  // int64 [2 * num_nodes() + 1]: where those of a receiver begin.
+  // int64 [2 * num_nodes() + 1]: where a receiver's edges begin.
   at::Tensor offsets = {};
 
   int64_t num_nodes() const { return neighbours.size(0) * neighbours.size(1); }
@@ -40,8 +38,8 @@ ProteinGraph nearest_residues(const at::Tensor& coords,
                               const at::Tensor& lengths,
                               int64_t num_neighbours);
 
-// values [edges, D] -> [nodes, D]: of each node the sum over its incoming
-// edges, added in the order of edges. Has a gradient.
+// values [edges, D] -> [nodes, D]: per node the sum over its incoming edges, in
+// the order of edges. Differentiable.
 at::Tensor sum_incoming(const at::Tensor& values, const ProteinGraph& graph);
 
 }  // namespace lockstep::protein

@@ -35,7 +35,7 @@ FragmentGuess guess_fragments(ProteinModel& model, const ProteinInput& input,
     const at::Tensor ids =
         at::where(is_open, choice + kFirstChemicalFragment, shown.fragments);
     guess.probabilities = at::where(is_open, best, guess.probabilities);
-    // What is kept comes first, padding last.
+    // Kept positions sort first, padding last.
     const at::Tensor rank = at::where(is_open, best, 2 * is_fragment.to(best));
     const at::Tensor order = std::get<1>(at::sort(
         rank, std::optional<bool>(true), /*dim=*/1, /*descending=*/true));

@@ -1,4 +1,4 @@
-// How wrong a guess of fragments and torsions is.
+// Losses and accuracy of predicted fragments and torsions.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace lockstep::protein {
 
-// A torsion that many bins off is near.
+// A torsion at most this many bins off counts as near.
 constexpr int64_t kNearTorsionBins = 2;
 
 struct ProteinTargets {
@@ -17,7 +17,7 @@ struct ProteinTargets {
   at::Tensor torsions = {};   // int64 [B, M]: bins; -1: not scored.
 };
 
-// The cross entropies of what is scored, added up per protein: [B].
+// Cross entropies, summed per protein: [B].
 struct ProteinLosses {
   at::Tensor fragments = {};
   at::Tensor torsions = {};
@@ -26,10 +26,10 @@ struct ProteinLosses {
 ProteinLosses protein_losses(const FragmentLogits& logits,
                              const ProteinTargets& targets);
 
-// How many of the scored ones are right, per protein: int64 [B].
+// Number of correct predictions per protein: int64 [B].
 struct ProteinHits {
   at::Tensor fragments = {};
-  at::Tensor torsions = {};       // In the very bin.
+  at::Tensor torsions = {};       // In the same bin.
   at::Tensor near_torsions = {};  // At most two bins off, around the circle.
 };
 

@@ -1,4 +1,4 @@
-// Which fragments are hidden, to be guessed.
+// Chooses the fragments to mask.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ FragmentLogits ProteinModel::decode(const ProteinInput& input,
     return at::arange(of.size(1), of.options().dtype(at::kLong));
   };
   // A protein without fragments keeps its first position, so that attention has
-  // a key; nothing there is scored.
+  // a key; it is not scored.
   const DecoderMasks masks = {
       .is_fragment =
           input.fragments.ne(kPadFragment) | positions(input.fragments).eq(0),

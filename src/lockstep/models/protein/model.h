@@ -1,5 +1,5 @@
-// Side chains of a protein from its backbone: which fragments they consist of
-// and their torsions. The model of the recipe protein.
+// The model of the recipe protein: predicts fragments and torsions of side
+// chains from the backbone.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -23,8 +23,7 @@ struct ProteinConfig {
   double dropout = 0.1;
 };
 
-// Throws ConfigError, in the words of the recipe's flags, for sizes that do not
-// fit together.
+// Throws ConfigError, which names the recipe's flags, for incompatible sizes.
 void check_protein_config(const ProteinConfig& config);
 
 struct ProteinInput {
@@ -41,7 +40,8 @@ class ProteinModel : public torch::nn::Module {
   // coords have the type of the weights, dtype().
   FragmentLogits forward(const ProteinInput& input);
 
-  // The two halves of forward(): one backbone serves many guesses.
+  // The two halves of forward(): a backbone is encoded once for many
+  // predictions.
   at::Tensor encode(const ProteinInput& input);
   FragmentLogits decode(const ProteinInput& input, const at::Tensor& residues);
 

@@ -1,4 +1,4 @@
-// Angles of torsion, and the bins they are predicted in.
+// Torsion angles and their bins.
 #pragma once
 
 #include <array>

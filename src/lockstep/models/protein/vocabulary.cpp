@@ -23,7 +23,7 @@ struct ResidueType {
   std::string_view chi1;
 };
 
-// Serine, cysteine and isoleucine as in the original, whose files hold them so.
+// Serine, cysteine and isoleucine are as in the original project's files.
 constexpr std::array<ResidueType, kNumResidueTypes> kTypes = {{
     {"ALA", {4}, ""},
     {"ARG", {5, 5, 5, 11}, "CG"},

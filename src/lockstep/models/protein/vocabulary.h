@@ -10,7 +10,7 @@ namespace lockstep::protein {
 
 constexpr int64_t kPadFragment = 0;
 constexpr int64_t kMaskFragment = 1;
-// Those from here on are chemical; the four before are marks.
+// Ids from here on are chemical fragments; the four before are special tokens.
 constexpr int64_t kFirstChemicalFragment = 4;
 constexpr int64_t kNumFragments = 16;
 
@@ -24,8 +24,8 @@ const std::array<std::string_view, kNumResidueTypes>& residue_types();
 
 bool is_residue_type(std::string_view residue);
 
-// In order, from the backbone outwards; none for glycine and for any other name
-// that is no residue type.
+// In order, from the backbone outwards; none for glycine and for names that are
+// not residue types.
 std::span<const int64_t> fragments_of(std::string_view residue);
 
 // The atom X of the torsion N-CA-CB-X, chi1: "CG", "OG1". Empty: the residue

@@ -46,7 +46,7 @@ VggtAggregator::VggtAggregator(const VggtConfig& config) : config_(config) {
 }
 
 at::Tensor VggtAggregator::patch_tokens(const at::Tensor& images) {
-  // Colours are centred before bits are dropped.
+  // Colours are centred before conversion to a narrower type.
   const Colours& colours =
       colours_.get({.dtype = wide_type(), .device = images.device()}, [] {
         return Colours{.mean = per_channel(kColourMean),

@@ -1,5 +1,5 @@
-// VGGT's trunk: attention within each image of a scene alternates with
-// attention over all its images.
+// VGGT's aggregator: alternates attention within each image and attention over
+// all images of a scene.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -29,7 +29,7 @@ class VggtAggregator : public torch::nn::Module {
  public:
   explicit VggtAggregator(const VggtConfig& config);
 
-  // images [B, S, 3, H, W], 0 .. 1. Only the layers that are wanted are kept.
+  // images [B, S, 3, H, W], 0 .. 1. Only the requested layers are kept.
   // Computes in the type of the weights; tokens are float32, or more.
   std::map<int64_t, VggtLayer> forward(const at::Tensor& images,
                                        const std::set<int64_t>& wanted);

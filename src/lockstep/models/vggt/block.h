@@ -42,7 +42,7 @@ class VggtBlock : public torch::nn::Module {
   std::shared_ptr<LayerScale> ls2_;
 };
 
-// `count` of them in a list called `name` of the module.
+// Registers `count` blocks as a list `name` of the module.
 std::vector<std::shared_ptr<VggtBlock>> register_blocks(
     torch::nn::Module& module, const std::string& name, int64_t count,
     const VggtBlockConfig& config);

@@ -8,7 +8,7 @@ namespace lockstep::vggt {
 namespace {
 
 constexpr int64_t kPoseSize = 9;
-constexpr int64_t kFieldOfView = 7;  // Where it begins.
+constexpr int64_t kFieldOfView = 7;  // First index of the field of view.
 constexpr double kPlainNormEps = 1e-6;
 
 }  // namespace
@@ -53,11 +53,11 @@ at::Tensor VggtCameraHead::forward(const at::Tensor& tokens) {
       correction(normed, embed_pose_->forward(empty_pose_tokens_.expand(
                              {normed.size(0), normed.size(1), kPoseSize})));
   for (int64_t i = 1; i < config_.camera_iterations; ++i) {
-    // Gradients flow through the last correction alone.
+    // Gradients flow through the last correction only.
     pose = pose.detach();
     pose = pose + correction(normed, embed_pose_->forward(pose));
   }
-  // Only the result is rectified; corrections see the guess as it is.
+  // Only the result is rectified, not the input of corrections.
   return at::cat(
       {pose.slice(2, 0, kFieldOfView), at::relu(pose.slice(2, kFieldOfView))},
       2);

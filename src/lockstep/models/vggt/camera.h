@@ -22,7 +22,7 @@ class VggtCameraHead : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& tokens);
 
  private:
-  // What one iteration adds to the pose that was embedded.
+  // The correction of one iteration.
   at::Tensor correction(const at::Tensor& tokens, const at::Tensor& embedded);
 
   VggtConfig config_;

@@ -45,7 +45,7 @@ VggtConfig vggt_preset(const std::string& name) {
 void check_vggt_config(const VggtConfig& config) {
   require_at_least("num_heads", config.num_heads, 1);
   require_at_least("vit_depth", config.vit_depth, 1);
-  // The mean token is taken of the last two.
+  // The mean token is taken over the last two.
   require_at_least("depth", config.depth, 2);
   require_at_least("num_registers", config.num_registers, 0);
   require_at_least("camera_depth", config.camera_depth, 1);

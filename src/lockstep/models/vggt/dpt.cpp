@@ -67,13 +67,13 @@ class VggtDptHead::FusionBlock : public torch::nn::Module {
                              std::make_shared<ResidualUnit>(features));
   }
 
-  // coarser: of the block before, none for the coarsest.
+  // coarser: output of the previous block; undefined for the coarsest.
   at::Tensor forward(const at::Tensor& maps, const at::Tensor& coarser,
                      const GridSize& size) {
     const at::Tensor joined =
         unit1_ ? unit1_->forward(maps).add_(coarser) : maps;
-    // A 1 x 1 convolution and an interpolation may change places; this way
-    // around it sees fewer pixels.
+    // A 1 x 1 convolution and an interpolation commute; in this order the
+    // convolution processes fewer pixels.
     return enlarged(out_conv_->forward(unit2_->forward(joined)), size);
   }
 
@@ -149,8 +149,8 @@ void VggtDptHead::add_waves(const at::Tensor& maps, const GridSize& image) {
 
 at::Tensor VggtDptHead::layer_maps(size_t index, const at::Tensor& tokens,
                                    const GridSize& image) {
-  // Tokens row by row are maps whose channels lie together, the layout that
-  // convolutions are fastest with.
+  // Tokens in row order are channels-last maps, the fastest layout for
+  // convolutions.
   const at::Tensor maps =
       norm_->forward(tokens)
           .view({tokens.size(0), image.height / config_.patch,

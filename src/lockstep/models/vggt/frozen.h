@@ -11,8 +11,8 @@ namespace lockstep::vggt {
 
 class FrozenVggt {
  public:
-  // The model has its weights, on their device; parameters require no gradient
-  // from here on and must not be moved. Weights of convolutions become
+  // The model has its weights on their device. Its parameters no longer require
+  // gradients and must not be moved. Weights of convolutions become
   // channels-last; names, shapes and values stay.
   FrozenVggt(std::shared_ptr<Vggt> model, const VggtWants& wants);
 

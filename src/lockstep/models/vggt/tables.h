@@ -36,14 +36,13 @@ void add_map_waves(const at::Tensor& maps, const MapWaves& waves);
 
 MapWaves moved_to(const MapWaves& waves, const at::TensorOptions& options);
 
-// A table for every size, type and device that was asked for; made once. Not
-// thread-safe.
+// Caches a table per size, type and device. Not thread-safe.
 template <typename Table>
 class TablePerSize {
  public:
   struct Key {
     GridSize size = {};
-    // Where the table depends on them.
+    // Set if the table depends on them.
     int64_t channels = 0;
     GridSize aspect = {};
     c10::ScalarType dtype = c10::ScalarType::Float;
@@ -62,7 +61,7 @@ class TablePerSize {
   }
 
  private:
-  // Pointers, so that what was given out stays where it is.
+  // Pointers, so that returned references stay valid.
   std::vector<std::pair<Key, std::unique_ptr<Table>>> tables_;
 };
 

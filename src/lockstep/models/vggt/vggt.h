@@ -17,7 +17,7 @@
 
 namespace lockstep::vggt {
 
-// What is not wanted is not computed.
+// Outputs to compute.
 struct VggtWants {
   bool points = true;
   bool pose = true;
@@ -36,7 +36,7 @@ struct VggtGeometry {
 
 // Each part computes in the type of its own weights: the aggregator in any, the
 // heads are meant for float32. A surrounding autocast is switched off. Not
-// thread-safe: tables are made at the first use of a size.
+// thread-safe: tables are cached at the first use of a size.
 class Vggt : public torch::nn::Module {
  public:
   explicit Vggt(const VggtConfig& config);

@@ -269,7 +269,7 @@ TEST_P(StructureOf, EveryBeginningIsReadOrRefused) {
   for (size_t size = 0; size <= text.size(); ++size) {
     const std::string part = text.substr(0, size);
     const std::string error = structure_refusal(part);
-    if (error.empty()) continue;
+    if (error == "accepted") continue;
     ASSERT_NE(error.find("1abc"), std::string::npos) << size;
   }
   const std::string zipped = testing::gzipped(text);

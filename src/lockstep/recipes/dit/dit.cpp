@@ -75,7 +75,7 @@ std::unique_ptr<Task> DitRecipe::build(const Settings& settings,
   if (purpose != Purpose::kSample || !settings_.num_classes) {
     sets = images::open_image_sets(settings.common.data_path,
                                    settings_.model.image_size);
-    // The run's settings keep it: sampling then needs no data.
+    // Saved in the run's settings, so that sampling needs no data.
     settings_.num_classes = images::classes_of(sets, settings_.num_classes);
   }
   settings_.model.num_classes = *settings_.num_classes;

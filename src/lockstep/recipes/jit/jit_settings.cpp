@@ -25,8 +25,8 @@ bool has_folders(const fs::path& path) {
 }
 
 // Folders of classes, and those of CIFAR-10, may have a list of the classes
-// beside them. A path that is not there counts as text: opening it says what is
-// wrong.
+// beside them. A path that does not exist counts as text: opening it gives the
+// error.
 std::string kind_of_data(const std::string& path) {
   if (path.starts_with("builtin:")) {
     return path == "builtin:text" ? kText : kImages;
@@ -53,7 +53,7 @@ void set_jit_defaults(TrainConfig& common) {
   common.records.wandb_project = "jit-diffusion";
 }
 
-// Those of text are set_jit_defaults(), those of images use_image_defaults().
+// set_jit_defaults() sets those of text, use_image_defaults() those of images.
 void show_defaults_by_kind(Options& options) {
   options.show_default("lr_schedule", "cosine; images: constant");
   options.show_default("beta2", "0.999; images: 0.95");

@@ -83,11 +83,11 @@ void describe_optimizer(Options& options, OptimizationConfig& config) {
               {.choices = {"adamw", "adam", "sgd"}, .group = group});
   options.add("weight_decay", config.weight_decay, "weight decay",
               {.minimum = 0, .group = group});
-  options.add("beta1", config.beta1, "of Adam and AdamW",
+  options.add("beta1", config.beta1, "for Adam and AdamW",
               {.minimum = 0, .maximum = 1, .group = group});
-  options.add("beta2", config.beta2, "of Adam and AdamW",
+  options.add("beta2", config.beta2, "for Adam and AdamW",
               {.minimum = 0, .maximum = 1, .group = group});
-  options.add("eps", config.eps, "of Adam and AdamW",
+  options.add("eps", config.eps, "for Adam and AdamW",
               {.minimum = 0, .group = group});
   options.add("momentum", config.momentum, "of SGD",
               {.minimum = 0, .group = group});

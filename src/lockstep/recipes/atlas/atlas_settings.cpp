@@ -202,10 +202,10 @@ void AtlasRecipe::describe_training(Options& options) {
     more.group = "Atlas: loss";
     return more;
   };
-  options.add("pose_weight", loss.pose_weight, "of the pose in the loss",
+  options.add("pose_weight", loss.pose_weight, "weight of the pose in the loss",
               details("pose_weight", {.minimum = 0}));
   options.add("gripper_weight", loss.gripper_weight,
-              "of the gripper in the loss",
+              "weight of the gripper in the loss",
               details("gripper_weight", {.minimum = 0}));
   options.add(
       "pose_loss_type", loss.pose_loss_type, "loss of the pose",

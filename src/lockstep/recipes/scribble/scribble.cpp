@@ -145,7 +145,7 @@ void ScribbleRecipe::describe(Settings& settings) {
   options.add("model_type", settings_.model.type, "network",
               {.choices = deeplab::scribble_model_types(), .group = group});
   options.add("layers", settings_.model.layers,
-              "of the trunk: 18, 34, 50, 101 or 152", {.group = group});
+              "depth of the ResNet: 18, 34, 50, 101 or 152", {.group = group});
   options.add("numclasses", settings_.model.num_classes,
               "classes, the background among them",
               {.aliases = {"num_classes"},

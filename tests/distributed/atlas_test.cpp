@@ -281,7 +281,7 @@ TEST_F(AtlasCommands, OtherFrozenNetsAreRefused) {
       run_command({"eval", "atlas", "--checkpoint", checkpoint(),
                    "--encoder_precision", "bf16"});
   EXPECT_NE(result.exit_code, 0);
-  expect_in(result.err, "trained on other weights of lang_encoder");
+  expect_in(result.err, "trained with other weights of lang_encoder");
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ TEST_F(TrainContinue, ALargerBatchLeavesFewerStepsButAllEpochs) {
   EXPECT_EQ(last_step("run"), 24 + 2 * 2);
   const ProcessResult done = run(again("run", {"--resume=latest"}));
   EXPECT_EQ(done.exit_code, 0);
-  expect_in(done.out, "nothing to train: the run stands at step 28");
+  expect_in(done.out, "nothing to train: the run ended at step 28");
 }
 
 TEST_F(TrainContinue, TypedFlagsBeatTheRivalsOfTheRun) {

@@ -102,7 +102,7 @@ class TrainResume : public ::testing::Test {
     const ProcessResult result = stop_in_pause(stop);
     ASSERT_EQ(result.exit_code, 128 + stop.signal) << result.err << result.out;
     expect_in(result.out, "saving, then ending");
-    expect_in(result.out, "go on with --resume latest");
+    expect_in(result.out, "resume with --resume latest");
     const auto before = metric_lines(temp_.path() / "stopped");
     ASSERT_LT(before.size(), metric_lines(temp_.path() / "whole").size());
     expect_stopped_inside(stop.phase);

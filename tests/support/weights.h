@@ -19,7 +19,7 @@ inline int64_t num_trainable(const torch::nn::Module& model) {
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;
 
-// Of the parameters, by name.
+// Shapes of the parameters by name.
 inline Shapes shapes_of(const torch::nn::Module& model) {
   Shapes shapes;
   for (const auto& item : model.named_parameters()) {

@@ -86,10 +86,8 @@ std::optional<std::string> CommandLine::parse(
         parsed.positionals[0], name_of(purpose_), recipe_name_));
   }
   if (!is_training() && checkpoint_.empty()) {
-    throw ConfigError(
-        fmt::format("--checkpoint FILE is missing: which weights "
-                    "shall {} use?",
-                    name_of(purpose_)));
+    throw ConfigError(fmt::format(
+        "--checkpoint FILE is missing: the weights for {}", name_of(purpose_)));
   }
   if (!is_training()) run::require_file("--checkpoint", checkpoint_);
   arguments_ = arguments;

@@ -84,7 +84,7 @@ void check_launch_words(const LaunchWords& words,
   if (!starts_with_any(words.dist_url, {"env://", "tcp://", "file://"})) {
     throw ConfigError(fmt::format(
         "--dist_url '{}' is none of env://, tcp://HOST:PORT and file://PATH; "
-        "leave it out: the launcher tells every process where to meet",
+        "omit it: the launcher sets the master address and port",
         words.dist_url));
   }
   if (!base::find(env, "WORLD_SIZE")) {

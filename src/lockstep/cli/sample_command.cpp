@@ -66,9 +66,8 @@ void predict_inputs(Prediction& prediction, engine::Learner& learner,
   if (!skipped.empty()) {
     session.console().info("--skip_bad_samples left these out:\n" + skipped);
   }
-  session.console().info(
-      fmt::format("{} inputs; what was made of them is in {}", num_inputs,
-                  folder.string()));
+  session.console().info(fmt::format("{} inputs; the results are in {}",
+                                     num_inputs, folder.string()));
 }
 
 void draw_samples(Sampling& sampling, engine::Learner& learner,

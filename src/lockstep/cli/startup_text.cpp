@@ -77,7 +77,7 @@ std::string cpu_text(c10::Device device, const std::string& choice,
     return "";
   return fmt::format(
       "No usable GPU: {} trains on the CPU, which is much slower; --device cpu "
-      "says that this is meant",
+      "silences this warning",
       recipe);
 }
 

@@ -121,7 +121,7 @@ int finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
   }
   if (stopped_for != run::StopRequest::kNone) {
     console.info(fmt::format(
-        "stopped by {}; {}go on with --resume latest --save_dir {}",
+        "stopped by {}; {}resume with --resume latest --save_dir {}",
         run::signal_text(stopped_for),
         lost.empty()
             ? ""
@@ -149,7 +149,7 @@ void leave_newer_behind(Session& session, const run::CheckpointsConfig& files,
         run::set_aside(files.folder, run::newer_checkpoints(files, state.step));
     if (aside.empty()) return;
     session.console().info(fmt::format(
-        "checkpoints behind step {} and the metrics so far are kept in {}",
+        "checkpoints after step {} and a copy of the metrics are now in {}",
         state.step, aside.string()));
   });
 }

@@ -23,7 +23,7 @@ StepLoader make_step_loader(const Session& session, const TrainConfig& config);
 
 struct LearningRatePlan {
   double base_lr = 0;  // Scaled for the number of processes.
-  // Of the whole training. A different batch size than before changes the
+  // Over the whole training. A different batch size than before changes the
   // number of remaining steps.
   int64_t total_steps = 0;
   ScheduleConfig schedule = {};

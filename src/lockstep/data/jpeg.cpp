@@ -124,7 +124,7 @@ bool JpegDecoder::finish() {
   return true;
 }
 
-// Adobe stores inks inverted: 255 is no ink. Rounded as Pillow does it.
+// Adobe stores inks inverted: 255 means no ink. Rounded as Pillow does it.
 Image cmyk_to_rgb(const Image& cmyk) {
   Image rgb = make_image(cmyk.width, cmyk.height, 3);
   const uint8_t* in = cmyk.pixels.data();

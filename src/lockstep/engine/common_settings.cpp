@@ -16,30 +16,29 @@ void describe_run(Options& options, TrainConfig& config) {
               "the run folder: log, config, records and checkpoints",
               {.aliases = {"output_dir"}, .group = group});
   options.add("resume", config.resume,
-              "a checkpoint to go on from, or 'latest' of the run folder; its "
-              "settings are taken over, flags and --config change them",
+              "a checkpoint to resume from, or 'latest' of the run folder; its "
+              "settings are used unless flags or --config change them",
               {.group = group, .once = true});
   options.add("init_from", config.init_from,
-              "take the weights of this file (.pt, .pth, .safetensors), and "
-              "nothing else, to begin with",
+              "start with the weights of this file (.pt, .pth, .safetensors)",
               {.group = group});
   options.add("ignore_mismatched_sizes", config.ignore_mismatched_sizes,
               "with init_from: tensors of another shape keep their initial "
               "values, with a warning that names them; else they are an error",
               {.group = group});
   options.add("overwrite", config.overwrite,
-              "start anew in a run folder that already holds a run",
+              "start over in a run folder that already holds a run",
               {.group = group, .once = true});
   options.add("seed", config.seed, "decides data order and all random draws",
               {.minimum = 0, .group = group});
   options.add("deterministic", config.deterministic,
-              "only kernels that give the same bits again", {.group = group});
+              "use deterministic kernels only", {.group = group});
   options.add("device", config.device, "where to compute",
               {.choices = {"auto", "cpu", "cuda"}, .group = group});
   options.add(
       "precision", config.precision,
       "arithmetic: auto is bf16 on a GPU and fp32 on the CPU, auto16 fp16 on a "
-      "GPU; fp16 uses loss scaling; fp64 is for proofs",
+      "GPU; fp16 uses loss scaling; fp64 is for testing",
       {.choices = {"auto", "auto16", "fp32", "tf32", "bf16", "fp16", "fp64"},
        .group = group,
        .follows = "use_amp"});
@@ -84,11 +83,11 @@ void describe_optimizer(Options& options, OptimizationConfig& config) {
               {.choices = {"adamw", "adam", "sgd"}, .group = group});
   options.add("weight_decay", config.weight_decay, "weight decay",
               {.minimum = 0, .group = group});
-  options.add("beta1", config.beta1, "of Adam and AdamW",
+  options.add("beta1", config.beta1, "for Adam and AdamW",
               {.minimum = 0, .maximum = 1, .group = group});
-  options.add("beta2", config.beta2, "of Adam and AdamW",
+  options.add("beta2", config.beta2, "for Adam and AdamW",
               {.minimum = 0, .maximum = 1, .group = group});
-  options.add("eps", config.eps, "of Adam and AdamW",
+  options.add("eps", config.eps, "for Adam and AdamW",
               {.minimum = 0, .group = group});
   options.add("momentum", config.momentum, "of SGD",
               {.minimum = 0, .group = group});
@@ -114,10 +113,10 @@ void describe_learning_rate(Options& options, OptimizationConfig& config) {
   options.add("lr", config.lr, "learning rate of one process",
               {.aliases = {"learning_rate"}, .minimum = 0, .group = group});
   options.add("lr_scaling", config.lr_scaling,
-              "how it grows with the number of processes",
+              "how the learning rate scales with the number of processes",
               {.choices = {"none", "linear", "sqrt"}, .group = group});
   options.add("lr_schedule", config.lr_schedule,
-              "its course; plateau watches the validation metric",
+              "learning rate schedule; plateau watches the validation metric",
               {.choices = {"constant", "linear", "cosine", "step", "plateau"},
                .group = group});
   options.add("warmup_steps", config.warmup_steps,
@@ -127,7 +126,7 @@ void describe_learning_rate(Options& options, OptimizationConfig& config) {
               "the same in epochs; giving one of the two replaces a default of "
               "the other",
               {.minimum = 0, .group = group});
-  options.add("min_lr", config.min_lr, "where the course ends",
+  options.add("min_lr", config.min_lr, "final learning rate of the schedule",
               {.minimum = 0, .group = group});
   options.add("lr_step_epochs", config.lr_step_epochs,
               "epochs between two drops of the step schedule",
@@ -164,7 +163,7 @@ void describe_intervals(Options& options, TrainConfig& config) {
               {.minimum = 0, .group = group});
   options.add("save_required", config.save_required,
               "end with an error when 3 checkpoints in a row cannot be "
-              "written; without it the run goes on and says so",
+              "written; otherwise the run continues and logs an error",
               {.group = group});
   options.add("early_stopping_patience", config.early_stopping_patience,
               "stop after this many validations without progress",
@@ -294,8 +293,7 @@ void check_config(const TrainConfig& config, const Options& options) {
   }
   if (config.resume && config.overwrite) {
     throw ConfigError(
-        "--resume goes on with a run and --overwrite throws it away: leave one "
-        "out");
+        "--resume continues a run and --overwrite deletes it: leave one out");
   }
   if (config.resume && *config.resume != "latest" &&
       options.source("init_from") == Source::kFlag) {

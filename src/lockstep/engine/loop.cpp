@@ -116,13 +116,12 @@ StepTotals TrainLoop::take_totals() {
 }
 
 void TrainLoop::say_nothing_to_train() const {
-  const std::string why =
-      state_.stopped_early
-          ? "it was stopped early; a larger --early_stopping_patience goes on"
-          : "a larger --epochs or --n_steps goes on";
+  const std::string why = state_.stopped_early
+                              ? "it was stopped early; a larger "
+                                "--early_stopping_patience continues it"
+                              : "a larger --epochs or --n_steps continues it";
   console_.info(
-      fmt::format("nothing to train: the run stands at step {}, "
-                  "epoch {}, which is its end ({})",
+      fmt::format("nothing to train: the run ended at step {}, epoch {} ({})",
                   state_.step, state_.position.epoch, why));
 }
 

@@ -42,7 +42,7 @@ void describe_score(Settings& settings) {
               {.aliases = {"num_images"}, .minimum = 2, .group = group});
   options.add("fid_weights", score.weights,
               "Inception's weights, the file that pytorch-fid uses; without it "
-              "the score is fd_builtin, by a small net of our own",
+              "the score is fd_builtin, by a small built-in network",
               {.group = group});
   options.add("fid_convention", score.convention,
               "how images become Inception's input",
@@ -56,7 +56,7 @@ void describe_score(Settings& settings) {
 std::string fid::score_note(const ScoreConfig& score) {
   if (!score.weights.empty()) return "";
   return "no --fid_weights: generated images are scored as fd_builtin, by a "
-         "small net of our own; it is no FID";
+         "small built-in network; it is not comparable to FID";
 }
 
 fid::ImageScore::ImageScore(const World& world, fid::ImageScoreConfig config)

@@ -19,12 +19,12 @@ using FindStorage = std::function<std::shared_ptr<const ByteStorage>(
 
 // Reads one pickle (protocols 2 to 5) and leaves `in` behind it.
 //
-// Of the functions and classes that a pickle may name, only those are known
-// that rebuild tensors, parameters, arrays of numpy (as tensors; row by row, of
-// numbers), dicts, sets, sizes and bytes; an object of any other becomes
-// Opaque, with all that belongs to it. Throws FormatError for damaged bytes,
-// for cycles, for trees deeper than 200, and when the objects would take more
-// memory than 64 MiB and 16 times what `in` has left.
+// Supports the functions and classes that rebuild tensors, parameters, numpy
+// arrays of numbers (as tensors, in row-major order), dicts, sets, sizes and
+// bytes; an object of any other class becomes Opaque, with everything in it.
+// Throws FormatError for damaged bytes, for cycles, for trees deeper than 200,
+// and when the objects would take more memory than 64 MiB and 16 times what
+// `in` has left.
 Value read_pickle(ByteReader& in, const FindStorage& find_storage);
 
 // The same of a pickle that takes `file_bytes` in a file, where it may be

@@ -180,8 +180,8 @@ Tree find_average(const TreeView& file, const CheckpointLayout& layout,
         if (tensor == nullptr) tensor = found->value().find(without_dots(name));
         if (tensor == nullptr) {
           throw ConfigError(fmt::format(
-              "--ema {}: '{}' in the checkpoint has no average of {}; is it of "
-              "another model or another configuration?",
+              "--ema {}: '{}' in the checkpoint has no average of {}; was it "
+              "saved by a different model or configuration?",
               index, layout.averages[number], name));
         }
         average[name] = *tensor;

@@ -47,10 +47,10 @@ std::optional<checkpoint::LoadedCheckpoint> find_latest(
         console.warn(fmt::format("{} is left out: {}", path.string(), reason));
       });
   if (!latest && num_damaged > 0) {
-    throw FormatError(fmt::format(
-        "--resume latest: no checkpoint of {} is whole; --overwrite starts "
-        "anew, or resume from a file elsewhere",
-        config.folder.string()));
+    throw FormatError(
+        fmt::format("--resume latest: every checkpoint in {} is damaged; "
+                    "--overwrite starts over, or resume from a file elsewhere",
+                    config.folder.string()));
   }
   return latest;
 }
@@ -94,11 +94,11 @@ void check_frozen(const Tree& checkpoint, const FrozenNets& frozen) {
   for (const auto& [name, hash] : frozen) {
     const auto other = saved->find(name);
     if (!other || other->as_string() == hash) continue;
-    throw ConfigError(fmt::format(
-        "the checkpoint was trained on other weights of {} than those that are "
-        "there now (hash {:.12} then, {:.12} now): take those, or train anew "
-        "with --init_from",
-        name, other->as_string(), hash));
+    throw ConfigError(
+        fmt::format("the checkpoint was trained with other weights of {} (hash "
+                    "{:.12} then, {:.12} now): use the same weights, or start "
+                    "a new run with --init_from",
+                    name, other->as_string(), hash));
   }
 }
 
@@ -155,16 +155,16 @@ std::optional<Tree> find_checkpoint(const std::string& resume,
     return resume;
   });
   if (path.empty()) {
-    console.info(fmt::format("{} holds no checkpoint: starting from nothing",
+    console.info(fmt::format("{} holds no checkpoint: starting from scratch",
                              config.folder.string()));
     return std::nullopt;
   }
   Tree tree = latest ? std::move(latest->tree) : load_checkpoint(path);
   if (tree.find("lockstep") == nullptr) {
-    throw ConfigError(fmt::format(
-        "--resume {}: the file holds weights but not where a run of Lockstep "
-        "stood; --init_from takes the weights for a new run",
-        path));
+    throw ConfigError(
+        fmt::format("--resume {}: the file holds weights but no training state "
+                    "of Lockstep; use --init_from to start a new run with them",
+                    path));
   }
   const std::string& recipe = tree.at("lockstep").at("recipe").as_string();
   if (recipe != config.recipe) {

@@ -225,8 +225,8 @@ void check_folder_is_free(const fs::path& path, const TrainConfig& config,
   if (!fs::exists(path / kConfigFile)) {
     if (!config.resume && !config.overwrite && has_checkpoints(path, names)) {
       throw ConfigError(fmt::format(
-          "--save_dir {} holds checkpoints of a run: go on with it by --resume "
-          "latest, throw it away by --overwrite, or choose another --save_dir",
+          "--save_dir {} holds checkpoints of a run: resume it with --resume "
+          "latest, delete it with --overwrite, or choose another --save_dir",
           path.string()));
     }
     return;
@@ -234,15 +234,15 @@ void check_folder_is_free(const fs::path& path, const TrainConfig& config,
   const bool is_own = config.resume && (*config.resume == "latest" ||
                                         lies_in(*config.resume, path));
   if (config.resume && !is_own) {
-    throw ConfigError(fmt::format(
-        "--save_dir {} holds another run than the one of --resume {}: choose "
-        "another --save_dir for what follows from it",
-        path.string(), *config.resume));
+    throw ConfigError(
+        fmt::format("--save_dir {} holds another run than the one of --resume "
+                    "{}: choose another --save_dir for the resumed run",
+                    path.string(), *config.resume));
   }
   if (!is_own && !config.overwrite && !config.fast_dev_run) {
     throw ConfigError(fmt::format(
-        "--save_dir {} already holds a run: go on with it by --resume latest, "
-        "throw it away by --overwrite, or choose another --save_dir",
+        "--save_dir {} already holds a run: resume it with --resume latest, "
+        "delete it with --overwrite, or choose another --save_dir",
         path.string()));
   }
 }
@@ -251,9 +251,9 @@ void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (!error) return;
-  throw ConfigError(
-      fmt::format("--save_dir {} cannot be made: {}; choose another --save_dir",
-                  path.string(), error.message()));
+  throw ConfigError(fmt::format(
+      "--save_dir {} cannot be created: {}; choose another --save_dir",
+      path.string(), error.message()));
 }
 
 void open_run_folder(const fs::path& path, const TrainConfig& config,

@@ -32,9 +32,10 @@ std::string SaveFailures::note_failed(const FailedSave& save) {
       "Make room on the disk of {}, or repair it, then send SIGUSR1 to save at "
       "once. With --save_required a run ends here.\n{}",
       text, kRule, in_a_row_.load(),
-      !save.has_older ? "all of it is lost"
-      : saved_step_   ? fmt::format("all behind step {} is lost", *saved_step_)
-                      : "all since it was resumed is lost",
+      !save.has_older ? "all progress is lost"
+      : saved_step_
+          ? fmt::format("all progress after step {} is lost", *saved_step_)
+          : "all progress since it was resumed is lost",
       save.path.parent_path().string(), kRule);
 }
 

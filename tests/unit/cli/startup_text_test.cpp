@@ -10,7 +10,7 @@ const c10::Device kCpu(c10::DeviceType::CPU);
 TEST(StartupText, ARecipeForGpusSaysThatItTrainsOnTheCpu) {
   EXPECT_EQ(cli::cpu_text(kCpu, "auto", "jit", {}),
             "No usable GPU: jit trains on the CPU, which is much slower; "
-            "--device cpu says that this is meant");
+            "--device cpu silences this warning");
   EXPECT_NE(cli::cpu_text(kCpu, "auto", "jit", {{"CUDA_VISIBLE_DEVICES", "0"}}),
             "");
 }

@@ -128,7 +128,7 @@ TEST(SkipBadSamples, DamagedImagesOfAFolderAreSkipped) {
   folder.write("1-garbled.jpg", garbled);
   folder.write("2-half-a-header.jpg", jpeg.substr(0, 100));
   folder.write("3-empty.jpg", "");
-  folder.write("4-text.png", "this is no image");
+  folder.write("4-text.png", "not an image file");
   folder.write("5-grey.jpg", encode_jpeg(image, JpegKind::kGrey));
   folder.write("6-cmyk.jpg", encode_jpeg(image, JpegKind::kCmyk));
   std::filesystem::create_symlink("7-loop.jpg", folder.path() / "7-loop.jpg");

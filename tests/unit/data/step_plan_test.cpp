@@ -155,7 +155,7 @@ std::vector<int64_t> lengths_of(int64_t count) {
   return lengths;
 }
 
-// Of an epoch on one process.
+// Batches of an epoch on one process.
 std::vector<std::vector<int64_t>> batches_of(const data::StepPlanConfig& config,
                                              int64_t epoch) {
   data::StepPlan plan(config, Shard{});

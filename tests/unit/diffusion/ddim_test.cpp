@@ -29,7 +29,7 @@ TEST(Ddim, GivesExactlyWhatAnOracleKnows) {
   }
 }
 
-// Of numbers with mean m and deviation s the best denoiser is known, and the
+// For numbers with mean m and deviation s the best denoiser is known, and the
 // flow of the probability keeps (x_t - a m) / deviation of x_t.
 TEST(Ddim, ConvergesToTheFlowOfAGaussian) {
   const double mean = 0.7;

@@ -144,7 +144,7 @@ TEST(TrainLoop, LogsThatNothingIsLeftToTrain) {
   Training training({.num_steps = 5});
   training.loop.run({.step = 5}, {});
   EXPECT_EQ(training.task.weight(), 1);
-  EXPECT_NE(training.printed.find("nothing to train: the run stands at step 5"),
+  EXPECT_NE(training.printed.find("nothing to train: the run ended at step 5"),
             std::string::npos)
       << training.printed;
 }

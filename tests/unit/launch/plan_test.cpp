@@ -137,8 +137,8 @@ TEST(Plan, ThePortInTheWorkersFlagsIsTaken) {
   const Arguments worker = {"/bin/true", "--master_port", "12356"};
   EXPECT_FALSE(plan_for(worker).master_port);
   launch::RunOptions options = launch::parse_run_options(worker, {});
-  const auto port_of = [](const launch::RunOptions& wishes) {
-    return launch::make_plan(wishes, {{"PATH", "/bin"}},
+  const auto port_of = [](const launch::RunOptions& given) {
+    return launch::make_plan(given, {{"PATH", "/bin"}},
                              {.count_gpus = [] { return 0; },
                               .count_cores = [] { return 8; }})
         .master_port;

@@ -111,7 +111,7 @@ TEST(StopPatience, SaysNothingOfAShortWait) {
   EXPECT_TRUE(patience.take_message(training, kSecond).empty());
   EXPECT_EQ(patience.next_ns(), 6 * kSecond);
   EXPECT_FALSE(patience.take_message(training, 6 * kSecond).empty())
-      << "it is no short one";
+      << "a longer wait has a message";
 }
 
 }  // namespace

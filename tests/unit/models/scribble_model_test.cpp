@@ -256,7 +256,7 @@ TEST(ScribbleWeights, LoadsWholeCheckpointsAlsoWrappedOnes) {
   save_checkpoint(path, file);
   const auto net = make_net("res50_ASPP_lorm", 18);
   EXPECT_EQ(deeplab::load_scribble_weights(*net, path),
-            "weights of the whole net");
+            "weights of the whole model");
   for (const auto& item : source->named_parameters()) {
     EXPECT_TRUE(torch::equal(net->named_parameters()[item.key()], item.value()))
         << item.key();

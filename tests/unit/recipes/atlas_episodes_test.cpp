@@ -88,7 +88,7 @@ TEST_F(Episodes, AreReadInTheOrderOfTheirNames) {
   EXPECT_EQ(episodes[0].folder, folder_.path() / "train/episode_a");
   EXPECT_EQ(episodes[0].sentence, "lift the cup");
   EXPECT_EQ(episodes[0].num_frames(), 3U);
-  EXPECT_EQ(episodes[0].actions.size(), 3U);  // Of 5.
+  EXPECT_EQ(episodes[0].actions.size(), 3U);  // 5 in the file.
   EXPECT_EQ(episodes[0].actions[2], (formats::Action{2, 0, 0, 0, 0, 0, 1}));
   EXPECT_EQ(episodes[0].workspace[1],
             folder_.path() / "train/episode_a/images/workspace_001.png");

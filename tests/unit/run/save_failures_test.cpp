@@ -38,7 +38,7 @@ TEST(SaveFailures, ThreeInARowAreSaidLoudly) {
   }
   const std::string loud = failures.note_failed(failed(false));
   EXPECT_TRUE(contains(loud, "THE LAST 3 SAVES HAVE FAILED")) << loud;
-  EXPECT_TRUE(contains(loud, "all of it is lost")) << loud;
+  EXPECT_TRUE(contains(loud, "all progress is lost")) << loud;
   EXPECT_TRUE(contains(loud, "--save_required")) << loud;
   EXPECT_TRUE(contains(failures.note_failed(failed(false)), "LAST 4 SAVES"));
 }

@@ -29,10 +29,10 @@ struct FileChain {
   std::string method = {};  // "X-RAY DIFFRACTION"
 };
 
-// Of several chains the protein that comes first by name ("A" before "B"),
-// whatever the order in the file: it differs between the PDB and the mmCIF file
-// of an entry. Both throw FormatError, which names no path, for anything else.
-// A coordinate that is not a number becomes 0 in PDB and NaN in mmCIF.
+// Returns the protein chain that is first by name ("A" before "B"): the order
+// in the file differs between the PDB and the mmCIF file of an entry. Both
+// throw FormatError, without a path, for files without such a chain. A
+// coordinate that is not a number becomes 0 in PDB and NaN in mmCIF.
 FileChain parse_pdb(const std::string& text);
 FileChain parse_mmcif(const std::string& text);
 

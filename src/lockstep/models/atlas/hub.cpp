@@ -72,10 +72,10 @@ fs::path find_model(const std::string& name, std::string_view setting,
   if (!name.empty() && fs::exists(name, ignored)) return name;
   const std::vector<std::string> parts = hub_parts(name);
   if (parts.empty()) {
-    throw ConfigError(fmt::format(
-        "{}: there is no file or folder '{}', and it is no name of the Hugging "
-        "Face hub (owner/name)",
-        setting, name));
+    throw ConfigError(
+        fmt::format("{}: there is no file or folder '{}', and it is not a "
+                    "Hugging Face hub name (owner/name)",
+                    setting, name));
   }
   const fs::path model = cache_folder(environment) /
                          fmt::format("models--{}--{}", parts[0], parts[1]);

@@ -86,7 +86,7 @@ std::string load_scribble_weights(ScribbleNet& model,
         model.config().num_classes, error.what()));
   }
   return is_trunk_only ? "ImageNet weights of the trunk"
-                       : "weights of the whole net";
+                       : "weights of the whole model";
 }
 
 void make_channels_last(ScribbleNet& net) {

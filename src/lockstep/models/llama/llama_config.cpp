@@ -36,7 +36,7 @@ int64_t size_of(const Json& object, const char* key,
   if (!value.is_number_unsigned() || value.get<uint64_t>() == 0 ||
       value.get<uint64_t>() > kLargestSize) {
     throw FormatError(
-        fmt::format("\"{}\" is {}, no size", key, text_of(value)));
+        fmt::format("\"{}\" is {}, not a size", key, text_of(value)));
   }
   return value.get<int64_t>();
 }
@@ -47,7 +47,7 @@ double number_of(const Json& object, const char* key,
   if (value.is_null() && otherwise) return *otherwise;
   if (!value.is_number() || !(value.get<double>() > 0)) {
     throw FormatError(
-        fmt::format("\"{}\" is {}, no number above 0", key, text_of(value)));
+        fmt::format("\"{}\" is {}, not a number above 0", key, text_of(value)));
   }
   return value.get<double>();
 }

@@ -18,7 +18,8 @@ bool is_generated(const std::string& data_dir) {
   return data_dir.starts_with("builtin:");
 }
 
-// Splits of a folder come from conversions: the error says how to make them.
+// Splits of a folder come from conversions: the error explains how to create
+// them.
 [[noreturn]] void refuse_missing_data(const AtlasSettings& settings,
                                       const ConfigError& error) {
   throw ConfigError(fmt::format(
@@ -54,7 +55,7 @@ std::string gripper_range(const std::string& asked,
   return "zero_one";
 }
 
-// Their construction must not change what the model is initialised with.
+// Their construction must not change the initial weights of the model.
 std::shared_ptr<atlas::Encoders> open_encoders(
     const atlas::EncoderSettings& settings) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
@@ -95,13 +96,13 @@ std::unique_ptr<Task> AtlasRecipe::build(const Settings& settings,
   AtlasSettings own = settings_;
   own.frames.data_dir = settings.common.data_path;
   episodes::FrameSources sources;
-  // Before the large networks: what is wrong with the data shows at once.
+  // Before the large networks, so that errors in the data are found early.
   if (purpose == Purpose::kSample) {
     require_observation(own);
   } else {
     sources = purpose == Purpose::kEval ? open_eval_sources(own)
                                         : open_frame_sources(own);
-    // The run's settings keep what was found.
+    // Saved in the run's settings.
     own.gripper_range = gripper_range(own.gripper_range, *sources.train);
     settings_.gripper_range = own.gripper_range;
   }

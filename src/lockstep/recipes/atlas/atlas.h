@@ -1,5 +1,6 @@
-// The recipe atlas: actions of a robot from two images and a sentence, learned
-// from demonstrations on top of two large networks, frozen by default.
+// The recipe atlas: predicts actions of a robot from two images and a sentence,
+// trained on demonstrations with features of two large networks, frozen by
+// default.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,7 @@
 
 namespace lockstep::recipes {
 
-// Keys of the original's files that are accepted, and partly checked.
+// Keys of the original's config files that are accepted, and partly checked.
 struct AtlasFileSettings {
   bool use_huggingface = false;
   std::string hf_dataset_name = "physical-intelligence/libero";
@@ -57,7 +58,8 @@ class AtlasRecipe final : public Recipe, public Preparation {
   void describe(Settings& settings) override;
   std::unique_ptr<Task> build(const Settings& settings,
                               Purpose purpose) override;
-  // Data sets to convert; all else is settings and fills the feature cache.
+  // Handles data sets to convert; other arguments are settings and fill the
+  // feature cache.
   bool takes(const Arguments& arguments) const override;
   std::string prepare(const Arguments& arguments,
                       const Progress& progress) override;

@@ -120,15 +120,15 @@ void AtlasRecipe::describe_model(Options& options) {
   options.add("lang_encoder_name", encoders.lang_encoder_name,
               "LLaMA: folder, name of the hub, or llama_tiny",
               details("lang_encoder_name"));
-  options.add("freeze_vggt", encoders.freeze_vggt, "VGGT does not learn",
+  options.add("freeze_vggt", encoders.freeze_vggt, "freeze VGGT",
               details("freeze_vggt"));
   options.add("freeze_lang_encoder", encoders.freeze_lang_encoder,
-              "LLaMA does not learn", details("freeze_lang_encoder"));
+              "freeze LLaMA", details("freeze_lang_encoder"));
   std::vector<std::string> with_auto = kPrecisions;
   with_auto.insert(with_auto.begin(), "auto");
   options.add("encoder_precision", encoders.encoder_precision,
-              "of frozen nets; auto: VGGT in bf16 on a GPU (its heads in fp32 "
-              "always), LLaMA as in its file",
+              "precision of frozen networks; auto: VGGT in bf16 on a GPU (its "
+              "heads in fp32 always), LLaMA as in its file",
               details("encoder_precision", {.choices = with_auto}));
   options.add("geom_output_dim", model.geometry.outputs,
               "width of the geometry features of a view; tokens and points "
@@ -144,16 +144,16 @@ void AtlasRecipe::describe_model(Options& options) {
               details("dropout", {.minimum = 0, .maximum = 0.99}));
   options.add("action_dim", settings_.file.action_dim,
               "numbers of an action: always 7", details("action_dim"));
-  options.add("use_pointnet", encoders.use_pointnet,
-              "look at the cloud of points", details("use_pointnet"));
-  options.add("use_pose", encoders.use_pose, "look at the camera's pose",
+  options.add("use_pointnet", encoders.use_pointnet, "use the point cloud",
+              details("use_pointnet"));
+  options.add("use_pose", encoders.use_pose, "use the camera pose",
               details("use_pose"));
   options.add("point_stride", encoders.point_stride,
               "every n-th row and column of the points: 4 makes a cache of "
               "features 16 times smaller",
               size("point_stride"));
   options.add("point_precision", encoders.point_precision,
-              "in which points are kept and used",
+              "precision of points in the cache and the model",
               details("point_precision", {.choices = kPrecisions}));
   options.add("gripper_range", settings_.gripper_range,
               "numbers that the gripper takes; auto: minus_one_one where the "
@@ -185,8 +185,8 @@ void AtlasRecipe::describe_data(Options& options) {
   options.add("use_wrist_camera", frames.use_wrist_camera,
               "two views: workspace and wrist", details("use_wrist_camera"));
   options.add("cache_features", settings_.cache_features,
-              "compute what frozen nets say of a frame once, for all epochs "
-              "and runs",
+              "cache features of frozen networks: computed once per frame, for "
+              "all epochs and runs",
               details("cache_features"));
   options.add("cache_dir", settings_.cache_dir, "folder of these features",
               details("cache_dir"));
@@ -202,10 +202,10 @@ void AtlasRecipe::describe_training(Options& options) {
     more.group = "Atlas: loss";
     return more;
   };
-  options.add("pose_weight", loss.pose_weight, "of the pose in the loss",
+  options.add("pose_weight", loss.pose_weight, "weight of the pose in the loss",
               details("pose_weight", {.minimum = 0}));
   options.add("gripper_weight", loss.gripper_weight,
-              "of the gripper in the loss",
+              "weight of the gripper in the loss",
               details("gripper_weight", {.minimum = 0}));
   options.add(
       "pose_loss_type", loss.pose_loss_type, "loss of the pose",
@@ -224,13 +224,13 @@ void AtlasRecipe::describe_files(Options& options) {
   };
   options.add("save_to_file", settings_.save_to_file, "write a log file",
               details("logging.save_to_file"));
-  // --log_dir is the launcher's: where it keeps what workers print.
+  // --log_dir is an option of the launcher: the folder of the workers' output.
   options.add("train_log_dir", settings_.log_dir,
               "folder of train_{date}_{time}.log", details("logging.log_dir"));
   options.add("log_file", settings_.log_file, "another name of the log file",
               details("logging.log_file"));
   options.add("console_output", file.console_output,
-              "accepted; the console always speaks",
+              "accepted; console output is always on",
               details("logging.console_output"));
   options.add("use_huggingface", file.use_huggingface,
               "the data are those of hf_dataset_name, as `lockstep prepare "
@@ -252,7 +252,7 @@ void AtlasRecipe::describe_files(Options& options) {
               "accepted; the settings are always saved",
               details("wandb.save_code"));
   options.add("wandb_resume", file.wandb_resume,
-              "accepted; a resumed run goes on with its record",
+              "accepted; a resumed run continues its record",
               details("wandb.resume"));
 }
 
@@ -282,7 +282,7 @@ void AtlasRecipe::resolve(Settings& settings) {
         "gripper)",
         settings_.file.action_dim));
   }
-  // As torch's CosineAnnealingLR of the original, which runs without warm-up.
+  // Like the original's CosineAnnealingLR, without warm-up.
   if (common.optimization.warmup_steps == 0) {
     settings.set_default("min_lr", common.optimization.min_lr, 1e-6);
   }
@@ -297,7 +297,7 @@ void AtlasRecipe::resolve(Settings& settings) {
   settings_.frames.image_size = static_cast<int>(settings_.encoders.image_size);
   settings_.frames.data_dir = common.data_path;
   settings_.encoders.notes = settings_.cache_dir;
-  // Beside the checkpoints, not among them.
+  // Next to the checkpoint folder, not inside it.
   const fs::path log = settings_.log_file
                            ? fs::path(*settings_.log_file)
                            : fs::path(settings_.log_dir) / log_name_;

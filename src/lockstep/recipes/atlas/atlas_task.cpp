@@ -70,7 +70,7 @@ void AtlasTask::open_sets(const episodes::FrameSources& sources,
     sets_.validation = sets_.train;
   } else if (sources.validation) {
     sets_.validation = make_set(sources.validation);
-    // An evaluation needs no features of the frames to train on.
+    // Evaluation does not need features of training frames.
     if (uses_cache() && purpose == Purpose::kEval) {
       cached_.erase(cached_.begin());
     }
@@ -127,7 +127,7 @@ atlas::AtlasInput AtlasTask::input_of(const Batch& batch) {
         encoders_->read(batch[episodes::kIds], batch[episodes::kIdMask]);
     input.mask = batch[episodes::kIdMask];
   }
-  // Features may have fewer bits than the weights, and no autocast.
+  // Features may be narrower than the weights, without autocast.
   const auto type = model_->parameters().front().scalar_type();
   for (at::Tensor* part : {&input.views.tokens, &input.views.pose,
                            &input.views.points, &input.language}) {

@@ -1,4 +1,4 @@
-// What the recipe atlas trains and predicts.
+// The task of the recipe atlas.
 #pragma once
 
 #include <memory>
@@ -42,13 +42,13 @@ class AtlasTask final : public Task, public Prediction, public FeatureCaching {
   std::shared_ptr<const Dataset> make_set(
       std::shared_ptr<const episodes::FrameSource> source);
   at::Device device() const;
-  // To the model's device, once.
+  // Moves the encoders to the model's device, once.
   void move_encoders();
   atlas::AtlasInput input_of(const Batch& batch);
 
   AtlasSettings settings_;
   std::shared_ptr<atlas::Encoders> encoders_;
-  // Their hashes, computed once: that reads all weights.
+  // Hashes of the encoders, computed once because that reads all weights.
   std::vector<std::pair<std::string, std::string>> frozen_;
   std::shared_ptr<atlas::AtlasModel> model_;
   DataSets sets_;

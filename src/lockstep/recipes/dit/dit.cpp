@@ -49,7 +49,7 @@ void DitRecipe::describe(Settings& settings) {
   options.add("patch", model.patch, "pixels of a patch's side", size);
   options.add("img_size", model.image_size, "pixels of an image's side", size);
   options.add("class_dropout", settings_.class_dropout,
-              "how often an image is shown without its class",
+              "probability of dropping the class of an image, for guidance",
               {.minimum = 0, .maximum = 1, .group = "DiT"});
   options.add("cfg_scales", settings_.cfg_scales,
               "weights of guidance; a sampling shows all classes with each",
@@ -75,7 +75,7 @@ std::unique_ptr<Task> DitRecipe::build(const Settings& settings,
   if (purpose != Purpose::kSample || !settings_.num_classes) {
     sets = images::open_image_sets(settings.common.data_path,
                                    settings_.model.image_size);
-    // The run's settings keep it: sampling then needs no data.
+    // Saved in the run's settings, so that sampling needs no data.
     settings_.num_classes = images::classes_of(sets, settings_.num_classes);
   }
   settings_.model.num_classes = *settings_.num_classes;

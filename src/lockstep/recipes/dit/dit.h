@@ -1,4 +1,4 @@
-// The recipe dit: images by class, from noise by a rectified flow.
+// The recipe dit: class-conditional images by a rectified flow.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace lockstep::recipes {
 
 struct DitSettings {
   dit::DitConfig model = {};
-  // How often an image is shown without its class, for guidance.
+  // Probability of dropping the class of an image, for guidance.
   double class_dropout = 0.1;
   std::vector<double> cfg_scales = {1.0, 2.5, 5.0};
   int64_t sample_steps = 50;
@@ -22,7 +22,7 @@ struct DitSettings {
   // For images that are scored.
   double fid_cfg_scale = 5.0;
   int64_t fid_steps = 25;
-  // Unset: as many as the data have.
+  // Unset: that of the data.
   std::optional<int64_t> num_classes = {};
 };
 

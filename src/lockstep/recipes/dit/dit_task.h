@@ -1,4 +1,4 @@
-// What the recipe dit trains and samples.
+// The task of the recipe dit.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace lockstep::recipes {
 
 class DitTask final : public Task, public Sampling, public ImageScoring {
  public:
-  // Without sets it can only sample.
+  // Without data sets it can only sample.
   DitTask(const DitSettings& settings, images::ImageSets sets,
           int64_t num_scored);
 

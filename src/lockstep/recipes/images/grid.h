@@ -1,4 +1,4 @@
-// Sampled images side by side, as files.
+// Grids of sampled images, as files.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct GridLayout {
 };
 
 // `trajectories`: [count, frames, C, S, S], uint8, row by row. Grey images
-// become grey colours. count is a multiple of columns.
+// become RGB. count is a multiple of columns.
 Grid make_grid(const at::Tensor& trajectories, const GridLayout& layout);
 
 std::string last_image(const Grid& grid);  // PNG

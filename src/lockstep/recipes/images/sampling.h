@@ -1,4 +1,4 @@
-// Which images a sampling shows, and as which files.
+// Chooses the images of a sampling and writes them as files.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace lockstep::recipes {
 
 struct ImageSampling {
-  std::vector<int64_t> classes = {};  // Empty: the first ten there are.
+  std::vector<int64_t> classes = {};  // Empty: the first ten.
   int64_t copies = 10;                // Per class: a row of the grid.
   std::string files = "grid";         // Or "single".
 };
@@ -20,21 +20,21 @@ struct ImageSampling {
 void describe_image_sampling(Options& options, const std::string& group,
                              ImageSampling& sampling);
 
-// Throws ConfigError for a class that the data have not.
+// Throws ConfigError for a class that does not exist.
 void check_image_sampling(const ImageSampling& sampling, int64_t num_classes);
 
-// Items of one sampling: all copies of all classes that it shows.
+// Number of items per sampling: classes times copies.
 int64_t items_of_sampling(const ImageSampling& sampling, int64_t num_classes);
 
-// The class of an item of a sampling: class by class, copy by copy, and from
-// the beginning again behind the last.
+// The class of an item of a sampling: class by class, copy by copy; wraps
+// around after the last.
 int64_t class_of_item(const ImageSampling& sampling, int64_t num_classes,
                       int64_t item);
 
 // Trajectories [classes x copies, frames, C, S, S], uint8, as files whose names
 // begin with `name`: one grid, with an animation of its frames when there are
-// several, or an image each: {name}/class{c}_{k}.png. `title` is what trackers
-// call the grid.
+// several, or an image each: {name}/class{c}_{k}.png. `title` is the name of
+// the grid in trackers.
 struct NamedTrajectories {
   std::string name = {};
   std::string title = {};

@@ -74,7 +74,7 @@ at::Tensor JitImageTask::make_images(const std::vector<int64_t>& classes,
                                                     : jit::OdeMethod::kEuler,
       .num_steps = shared_.sample_steps.value_or(kImageSteps),
       .interval = settings_.interval};
-  // At no time: half of the work is saved.
+  // No guidance at any time: half of the work is saved.
   if (settings_.cfg == 1) sampling.interval.high = 0;
   return diffusion::as_bytes(jit::sample_jit_images(
       *model_,
@@ -113,14 +113,14 @@ at::Tensor JitImageTask::generate(std::span<const int64_t> items,
 std::unique_ptr<Task> build_jit_images(const TrainConfig& common,
                                        Purpose purpose, JitSettings& settings) {
   JitImageSettings& own = settings.images;
-  // Before the data: what is wrong with the model shows at once.
+  // Before the data, so that errors in the model are found early.
   jit::check_jit_image_config(
       image_model_config(settings, own.num_classes.value_or(10)));
   images::ImageSets sets;
   if (purpose != Purpose::kSample || !own.num_classes) {
     sets =
         images::open_image_sets(common.data_path, settings.shared.image_size);
-    // The run's settings keep it: sampling then needs no data.
+    // Saved in the run's settings, so that sampling needs no data.
     own.num_classes = images::classes_of(sets, own.num_classes);
   }
   check_image_sampling(own.sampling, *own.num_classes);

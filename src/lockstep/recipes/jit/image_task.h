@@ -1,4 +1,4 @@
-// The recipe jit on images: by class, from noise, as in the paper of JiT.
+// The recipe jit on images: class-conditional generation, as in the paper.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace lockstep::recipes {
 
 class JitImageTask final : public Task, public Sampling, public ImageScoring {
  public:
-  // Without sets it can only sample. settings.images.num_classes is set.
+  // Without data sets it can only sample. settings.images.num_classes is set.
   JitImageTask(const JitSettings& settings, images::ImageSets sets,
                int64_t num_scored);
 

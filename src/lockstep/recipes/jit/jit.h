@@ -1,5 +1,5 @@
-// The recipe jit: Just image Transformers, on images by class or, as a
-// language model whose tokens are pixels, on text.
+// The recipe jit: Just image Transformers, on class-conditional images or, with
+// tokens as pixels, on text.
 #pragma once
 
 #include <memory>

@@ -25,8 +25,8 @@ bool has_folders(const fs::path& path) {
 }
 
 // Folders of classes, and those of CIFAR-10, may have a list of the classes
-// beside them. A path that is not there counts as text: opening it says what is
-// wrong.
+// beside them. A path that does not exist counts as text: opening it gives the
+// error.
 std::string kind_of_data(const std::string& path) {
   if (path.starts_with("builtin:")) {
     return path == "builtin:text" ? kText : kImages;
@@ -53,7 +53,7 @@ void set_jit_defaults(TrainConfig& common) {
   common.records.wandb_project = "jit-diffusion";
 }
 
-// Those of text are set_jit_defaults(), those of images use_image_defaults().
+// set_jit_defaults() sets those of text, use_image_defaults() those of images.
 void show_defaults_by_kind(Options& options) {
   options.show_default("lr_schedule", "cosine; images: constant");
   options.show_default("beta2", "0.999; images: 0.95");
@@ -126,12 +126,12 @@ void describe_shared(Settings& settings, JitSettings& own) {
 void describe_image_model(Options& options, JitImageSettings& own) {
   const OptionDetails share = {.minimum = 0, .maximum = 1, .group = kGroup};
   options.add("attn_dropout", own.attn_dropout,
-              "of the weights of attention, in the middle half of the blocks",
+              "dropout of attention weights, in the middle half of the blocks",
               share);
-  options.add("proj_dropout", own.proj_dropout,
-              "of what attention and MLP give, in the middle half of the "
-              "blocks",
-              share);
+  options.add(
+      "proj_dropout", own.proj_dropout,
+      "dropout of attention and MLP outputs, in the middle half of the blocks",
+      share);
   options.add("num_classes", own.num_classes,
               "classes of images; unset: as many as the data have",
               {.aliases = {"class_num"}, .minimum = 1, .group = kGroup});
@@ -152,7 +152,8 @@ void describe_image_flow(Options& options, JitImageSettings& own) {
               "velocities are divided by no less than this",
               {.minimum = 1e-6, .maximum = 1, .group = kGroup});
   options.add("label_drop_prob", own.label_drop_prob,
-              "how often an image is shown without its class", share);
+              "probability of dropping the class of an image, for guidance",
+              share);
   options.add("sampling_method", own.sampling_method,
               "steps from noise to an image; heun evaluates twice in each",
               {.choices = {"heun", "euler"}, .group = kGroup});
@@ -161,7 +162,7 @@ void describe_image_flow(Options& options, JitImageSettings& own) {
               "2.2 for H",
               number);
   options.add("interval_min", own.interval.low,
-              "guidance begins behind this time; 0: at once", share);
+              "guidance begins after this time; 0: at once", share);
   options.add("interval_max", own.interval.high,
               "guidance ends at this time; 1 is the image", share);
 }

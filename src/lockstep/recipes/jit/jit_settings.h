@@ -31,13 +31,13 @@ struct JitImageSettings {
   double p_mean = -0.8;
   double p_std = 0.8;
   jit::JitObjective objective = {};
-  // How often an image is shown without its class, for guidance.
+  // Probability of dropping the class of an image, for guidance.
   double label_drop_prob = 0.1;
   std::string sampling_method = "heun";
   double cfg = 2.9;
   diffusion::GuidanceInterval interval = {.low = 0.1, .high = 1};
   ImageSampling sampling = {};
-  // Unset: as many as the data have.
+  // Unset: that of the data.
   std::optional<int64_t> num_classes = {};
 };
 
@@ -50,9 +50,9 @@ struct JitTextSettings {
   bool predict_clean = true;
   std::optional<std::string> prompt = {};
   int64_t num_texts = 8;
-  // How often a text is shown with padding behind it.
+  // Probability of padding after a text.
   double show_padding = 0.5;
-  // Unset: as many as the longest of the first texts.
+  // Unset: the length of the longest of the first texts.
   std::optional<int64_t> sample_tokens = {};
 };
 

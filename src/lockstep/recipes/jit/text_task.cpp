@@ -23,7 +23,7 @@ at::Tensor unit_to_bytes(const at::Tensor& images) {
   return (images.clamp(0, 1) * 255).round().to(at::kByte);
 }
 
-// a of every sample, [B, 1, 1, 1].
+// The coefficient a of every sample, [B, 1, 1, 1].
 at::Tensor clean_parts(const at::Tensor& times, at::ScalarType dtype) {
   return (1 - times.to(dtype) / static_cast<double>(diffusion::kDiffusionTimes))
       .view({-1, 1, 1, 1});
@@ -80,7 +80,7 @@ std::shared_ptr<const jit::TextPixels> open_text_pixels(
                                        .max_tokens = settings.max_tokens});
 }
 
-// As a condition with the end, as in training; to be continued without.
+// A condition ends with EOS, as in training; a prompt to continue does not.
 jit::TextImage prompt_image(const jit::TextPixels& pixels,
                             const texts::TextShape& shape,
                             const std::string& prompt) {
@@ -124,7 +124,7 @@ TaskInfo JitTextTask::info() const {
                       settings_.tokenizer_path.value_or("one byte each")),
       .memory_remedies = {"--use_amp", "--batch_size 16",
                           "--gradient_accumulation_steps 2"},
-      // Texts fill half of it, about.
+      // Texts fill about half of it.
       .normaliser_per_sample =
           0.5 * static_cast<double>(settings_.max_tokens.value_or(num_pixels)),
       .flops_per_sample = 3 * jit::jit_text_forward_flops(config_, condition)};
@@ -135,12 +135,12 @@ DataSets JitTextTask::data() const {
 }
 
 // All parameters, as in the original, so that checkpoints with and without
-// conditions have one layout. The optimizer passes over those without gradient.
+// conditions have one layout. The optimizer skips those without a gradient.
 std::vector<ParameterGroup> JitTextTask::parameter_groups() const {
   return {{.name = "all", .parameters = model_->parameters()}};
 }
 
-// A batch with noise, and what its prediction is compared with.
+// A noisy batch and the target of its prediction.
 struct JitTextTask::Noisy {
   jit::JitTextInput input = {};
   at::Tensor clean = {};  // [B, 3, S, S], 0 to 1.
@@ -239,7 +239,7 @@ at::Tensor JitTextTask::sample(std::span<const int64_t> items,
     return unit_to_bytes(diffusion::sample_ddim(denoise, noise, config));
   }
   const at::Tensor is_known = known.ne(0).unsqueeze(1);
-  // What is known lies on its own line from noise.
+  // Known pixels follow their own line from noise.
   config.correct = [&](const at::Tensor& x, int64_t time) {
     const double a = diffusion::clean_part(time);
     return torch::where(is_known, a * prompts + (1 - a) * noise, x);
@@ -294,13 +294,13 @@ std::unique_ptr<Task> build_jit_text(const TrainConfig& common, Purpose purpose,
   check_text_settings(settings.shared, own);
   const texts::TextShape shape = text_shape(own);
   const auto pixels = open_text_pixels(settings.shared, own);
-  // A prompt that leaves no room shows now.
+  // Fails early for a prompt that leaves no room.
   if (own.prompt) prompt_image(*pixels, shape, *own.prompt);
   texts::TextSets sets;
-  // Sampling needs data for prompts alone.
+  // Sampling needs data only for prompts.
   if (purpose != Purpose::kSample || (own.enable_condition && !own.prompt)) {
     sets = texts::open_text_sets(common.data_path, pixels, shape);
-    // The run's settings keep it.
+    // Saved in the run's settings.
     if (!own.sample_tokens) own.sample_tokens = sets.num_tokens;
   }
   return std::make_unique<JitTextTask>(settings, pixels, std::move(sets));

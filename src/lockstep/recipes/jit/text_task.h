@@ -1,4 +1,4 @@
-// The recipe jit on text: tokens as pixels, pixels from noise.
+// The recipe jit on text: generates texts as images with tokens as pixels.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace lockstep::recipes {
 
 class JitTextTask final : public Task, public Sampling {
  public:
-  // Without sets it can only sample.
+  // Without data sets it can only sample.
   JitTextTask(const JitSettings& settings,
               std::shared_ptr<const jit::TextPixels> pixels,
               texts::TextSets sets);

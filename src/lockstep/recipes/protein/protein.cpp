@@ -95,7 +95,7 @@ void ProteinRecipe::describe(Settings& settings) {
               "layers of the transformer", size);
   options.add("num_heads", model.num_heads, "heads of attention", size);
   options.add("k_neighbors", model.num_neighbours,
-              "nearest residues that one talks to", size);
+              "nearest neighbours per residue in the graph", size);
   options.add("num_torsion_bins", model.num_torsion_bins,
               "bins of chi1 around the circle; must divide 72", size);
   options.add("dropout", model.dropout, "dropout of the model",

@@ -1,4 +1,4 @@
-// The recipe protein: side chains from backbones, by hidden fragments.
+// The recipe protein: predicts side chains from backbones by masked fragments.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct ProteinSettings {
   std::string cache_dir = {};
   double val_split = 0.1;
   int64_t max_residues = 2048;
-  std::string split = "val";            // What is evaluated.
-  std::optional<std::string> pdb = {};  // What is predicted.
+  std::string split = "val";            // The split to evaluate.
+  std::optional<std::string> pdb = {};  // The input to predict.
   int64_t num_iterations = 10;
 };
 

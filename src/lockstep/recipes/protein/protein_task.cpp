@@ -33,15 +33,15 @@ int64_t ProteinTask::num_inputs() const {
   return data_.inputs ? data_.inputs->size() : 0;
 }
 
-// The data have 72 bins; fewer are made by joining neighbours.
+// The data have 72 bins; neighbours are merged for fewer.
 at::Tensor ProteinTask::scored_bins(const at::Tensor& bins) const {
   if (settings_.model.num_torsion_bins == protein::kNumTorsionBins) return bins;
-  // Towards minus infinity: what is not scored stays -1.
+  // Rounds towards minus infinity, so that -1 (not scored) stays -1.
   return bins.div(protein::kNumTorsionBins / settings_.model.num_torsion_bins,
                   "floor");
 }
 
-// A batch with hidden fragments, and what the model makes of it.
+// A batch with masked fragments, and the model's prediction.
 struct ProteinTask::Guess {
   protein::FragmentLogits logits = {};
   protein::ProteinTargets targets = {};

@@ -1,4 +1,4 @@
-// What the recipe protein trains, evaluates and predicts.
+// The task of the recipe protein.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ class ProteinFiles;
 
 namespace lockstep::recipes {
 
-// Either sets or inputs.
+// Has either data sets or inputs.
 struct ProteinTaskData {
   DataSets sets = {};
-  std::string text = {};  // About the sets, for the start of a run.
+  std::string text = {};  // Logged at the start of a run.
   std::shared_ptr<const proteins::ProteinFiles> inputs = {};  // To predict.
 };
 
@@ -51,7 +51,7 @@ class ProteinTask final : public Task, public Prediction, public Reporting {
 
   ProteinSettings settings_;
   ProteinTaskData data_;
-  std::vector<std::string> input_names_;  // Each once.
+  std::vector<std::string> input_names_;  // Unique.
   std::shared_ptr<protein::ProteinModel> model_;
 };
 

@@ -47,7 +47,7 @@ void name_common_settings(Options& options) {
   options.add_alias("weight_decay", "wdecay");
 }
 
-// A weight on data that the mode does not have would silently teach nothing.
+// A loss weight for data that the mode does not have would silently do nothing.
 void check_weights(const ScribbleSettings& settings) {
   const voc::ScribbleMode mode = settings.data.mode;
   const ScribbleWeights& weights = settings.weights;
@@ -79,7 +79,7 @@ void check_weights(const ScribbleSettings& settings) {
   }
 }
 
-// The file the model starts from; none: random weights.
+// The file with initial weights; no value: random weights.
 std::optional<std::string> first_weights(const std::string& path) {
   if (path.empty() || path == "None") return std::nullopt;
   std::error_code error;
@@ -145,7 +145,7 @@ void ScribbleRecipe::describe(Settings& settings) {
   options.add("model_type", settings_.model.type, "network",
               {.choices = deeplab::scribble_model_types(), .group = group});
   options.add("layers", settings_.model.layers,
-              "of the trunk: 18, 34, 50, 101 or 152", {.group = group});
+              "depth of the ResNet: 18, 34, 50, 101 or 152", {.group = group});
   options.add("numclasses", settings_.model.num_classes,
               "classes, the background among them",
               {.aliases = {"num_classes"},

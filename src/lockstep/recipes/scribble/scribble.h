@@ -17,7 +17,7 @@ namespace lockstep::recipes {
 // The weights of the loss, by the original's names.
 struct ScribbleWeights {
   double l_segs = 1;
-  // Unset: that of l_segs with label smoothing, else 0, as in the original.
+  // Unset: equal to l_segs with label smoothing, else 0, as in the original.
   std::optional<double> l_pesudo = {};
   double l_lorm = 0;
   double l_ds = 0;
@@ -25,7 +25,7 @@ struct ScribbleWeights {
   double label_smooth = 0;
 };
 
-// Pseudo labels count as much as this.
+// The weight of pseudo labels.
 double pseudo_weight(const ScribbleWeights& weights);
 
 struct ScribbleSettings {

@@ -197,7 +197,7 @@ at::Tensor ScribbleTask::sample(std::span<const int64_t> items,
                                 SampleRandom& /*random*/) {
   std::vector<at::Tensor> rows;
   for (const int64_t item : items) {
-    // Items beyond the last keep ranks in step.
+    // Numbers beyond the last item keep ranks in step.
     const Sample shown = data_.shown->get(item % data_.shown->size(), 0);
     const at::Tensor image =
         shown[0].to(model_->parameters()[0].device()).unsqueeze(0);

@@ -1,4 +1,4 @@
-// What the recipe scribble trains, evaluates and segments.
+// The task of the recipe scribble.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@
 
 namespace lockstep::recipes {
 
-// What a task has depends on its purpose.
+// Members that are set depend on the purpose.
 struct ScribbleTaskData {
   DataSets sets = {};
-  std::string text = {};  // About the sets, for the start of a run.
-  // What the model starts from; none: random weights.
+  std::string text = {};  // Logged at the start of a run.
+  // File with initial weights; unset: random weights.
   std::optional<std::string> first_weights = {};
-  std::shared_ptr<const Dataset> shown = {};  // Images that samplings show.
+  std::shared_ptr<const Dataset> shown = {};  // Images to show in samplings.
   std::shared_ptr<const voc::WholeSamples> whole = {};  // To evaluate.
   voc::OwnImages own_images = {};                       // To segment.
 };

@@ -111,7 +111,7 @@ void TinyTask::evaluate(const Batch& batch, SampleRandom& /*random*/,
   sums.add("accuracy", logits.argmax(1).eq(batch[1]), count);
 }
 
-// What the network takes for each class: noise that climbs its logit.
+// Samples of each class by gradient ascent of its logit from noise.
 at::Tensor TinyTask::sample(std::span<const int64_t> items,
                             SampleRandom& random) {
   std::vector<int64_t> classes;

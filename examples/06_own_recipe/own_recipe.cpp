@@ -66,6 +66,7 @@ class RingRecipe final : public Recipe {
   std::string summary() const override { return "points inside a ring"; }
 
   void describe(Settings& settings) override {
+    settings.common.data_path = "builtin:ring";
     settings.common.save_dir = "runs/ring";
     settings.common.epochs = 10;
     settings.common.optimization.lr = 1e-2;
@@ -73,7 +74,10 @@ class RingRecipe final : public Recipe {
     settings.options.add("noise", noise_, "how far a step moves the points");
   }
 
-  std::unique_ptr<Task> build(const Settings&, Purpose) override {
+  std::unique_ptr<Task> build(const Settings& settings, Purpose) override {
+    if (settings.common.data_path != "builtin:ring") {
+      throw ConfigError("--data_path must be builtin:ring");
+    }
     return std::make_unique<RingTask>(width_, noise_);
   }
 

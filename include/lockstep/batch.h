@@ -37,8 +37,9 @@ struct Batch {
   // Where to resume after this batch. Within a step of several micro-batches
   // this is the step's beginning: its gradients are not in a checkpoint.
   DataPosition next = {};
-  // A batch for a rank that has no samples left, to keep ranks in step: compute
-  // it, but multiply its loss by 0.
+  // A batch for a rank that has no samples left, to keep ranks in step. Tasks
+  // need not look at it: the trainer leaves out what they compute. A training
+  // loop of your own computes it and multiplies its loss by 0.
   bool is_filler = false;
   // The optimizer step and this batch's number in it, from 0. Set by StepLoader
   // only.

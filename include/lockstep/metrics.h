@@ -41,8 +41,9 @@ class LOCKSTEP_EXPORT MetricSums {
   // a term without scored values counts as 0.
   void add_term(const LossTerm& term);
 
-  // Counts of any shape, int64, summed element by element, such as a confusion
-  // matrix.
+  // Counts such as a confusion matrix, summed element by element: int64, the
+  // same shape in every batch, on the model's device. Task::derive() gets the
+  // totals under this name, in this shape, on the CPU.
   void add_counts(const std::string& name, const at::Tensor& counts);
 
   // Sum of all values of all ranks, rounded once (so the order does not

@@ -119,8 +119,9 @@ struct OptionDetails {
   std::string shown_default = {};
   // Applies to one start of the program only: to_yaml() omits it.
   bool once = false;
-  // Name of a setting that determines this one if it has a value and this one
-  // was not given: to_yaml() then omits this one.
+  // The setting that a rule computes this one from. Unless the user gave it,
+  // to_yaml() leaves it out: whoever reads the file computes it again. It is
+  // written while the other one is null or false.
   std::string follows = {};
 };
 
@@ -162,8 +163,8 @@ class LOCKSTEP_EXPORT Options {
                  .binding = bind_value(target)});
   }
 
-  // The following three take the name or an alias of an added setting. Adds a
-  // recipe's own name for a common setting; an existing one is accepted.
+  // The following three take the name or an alias of an added setting.
+  // Adding a name that the setting already has does nothing.
   void add_alias(const std::string& name, const std::string& alias);
   // The YAML path: "data.batch_size".
   void set_key(const std::string& name, const std::string& key);

@@ -17,7 +17,8 @@ namespace lockstep {
 // What a task is built for: the commands of `lockstep`.
 enum class Purpose {
   kTrain,
-  kEval,    // Validation data may differ from those in training.
+  // Only data().validation is read; it may differ from that of the training.
+  kEval,
   kSample,  // Sampling or Prediction: training data need not be opened.
   kPrepare,
 };

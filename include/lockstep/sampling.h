@@ -18,12 +18,13 @@ class LOCKSTEP_EXPORT Sampling {
  public:
   virtual ~Sampling() = default;
 
-  // Items per sampling; 0: nothing to sample.
+  // Items per sampling. 0: nothing to show; `lockstep sample` then says that
+  // the recipe cannot sample.
   virtual int64_t num_items() const = 0;
 
-  // One row per item. The model is in eval mode, without gradients. Numbers
-  // beyond num_items() occur if it is not a multiple of the number of ranks;
-  // their rows are dropped.
+  // One row per item, on the model's device. The model is in eval mode, without
+  // gradients. Numbers beyond num_items() occur if it is not a multiple of the
+  // number of ranks; their rows are dropped.
   virtual at::Tensor sample(std::span<const int64_t> items,
                             SampleRandom& random) = 0;
 

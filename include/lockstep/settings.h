@@ -23,9 +23,9 @@ struct LOCKSTEP_EXPORT Settings {
 
   // Registers a rule for defaults that depend on other settings, or for checks.
   // Rules run in the order of registration once the command line was read,
-  // possibly again after a resumed run's settings were loaded. Settings that
-  // were given are not changed: see set_default(). A rule may throw
-  // ConfigError.
+  // possibly again after a resumed run's settings were loaded. Values that the
+  // user gave are kept: see set_default(). A rule may throw ConfigError.
+  // The rule may capture the recipe and these settings: both outlive it.
   void add_rule(std::function<void()> rule);
 
   // For rules: a default, unless a flag or a file gave the setting.

@@ -21,7 +21,8 @@ class Module;
 namespace lockstep {
 
 struct DataSets {
-  std::shared_ptr<const Dataset> train = {};       // Null: cannot train.
+  // Null: none was opened, as for eval and sample. A training needs it.
+  std::shared_ptr<const Dataset> train = {};
   std::shared_ptr<const Dataset> validation = {};  // Null: none.
 };
 
@@ -37,7 +38,8 @@ enum class BatchShapes {
 struct TaskInfo {
   // Model and data, logged at the start of a run: "JiT-B/4 on text".
   std::string subject = {};
-  // The metric that selects the best model, and its direction.
+  // The metric that selects the best model, a name that evaluate() or derive()
+  // gives, and its direction.
   std::string best_metric = "loss";
   Better better = Better::kLower;
   // Flags to suggest when memory runs out, best first.
@@ -56,7 +58,7 @@ struct TaskInfo {
   double flops_per_sample = 0;
 };
 
-// Complete after construction: functions may be called in any order, and the
+// Ready once constructed: functions may be called in any order, and the
 // results of info(), data() and model() never change. A task does not know its
 // rank, call collectives or write files. Optional abilities are separate
 // interfaces: Sampling, Prediction, ImageScoring, FeatureCaching, Reporting.
@@ -75,11 +77,15 @@ class LOCKSTEP_EXPORT Task {
   // Default: one group of all parameters that require a gradient.
   virtual std::vector<ParameterGroup> parameter_groups() const;
 
-  // The training loss of a batch. Random draws for samples must come from
-  // `random` only.
+  // The training loss of a batch. Batch and model are on the same device;
+  // floating-point tensors of the batch have the model's type with
+  // --precision fp64, else the type that the data set gave them. Random draws
+  // for samples must come from `random` only.
   virtual Loss loss(const Batch& batch, SampleRandom& random) = 0;
 
-  // Adds the batch's metrics. Default: its loss, as "loss".
+  // Adds the batch's metrics. Default: its loss, as "loss"; an override that
+  // wants it too calls Task::evaluate(). The model is in eval mode, without
+  // gradients.
   virtual void evaluate(const Batch& batch, SampleRandom& random,
                         MetricSums& sums);
 

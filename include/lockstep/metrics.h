@@ -42,7 +42,7 @@ class LOCKSTEP_EXPORT MetricSums {
   void add_term(const LossTerm& term);
 
   // Counts of any shape, int64, summed element by element, such as a confusion
-  // matrix.
+  // matrix. Throws Error for another type, or another shape than before.
   void add_counts(const std::string& name, const at::Tensor& counts);
 
   // Sum of all values of all ranks, rounded once (so the order does not

@@ -77,7 +77,7 @@ at::Tensor Sampler::sample(std::span<const int64_t> items, uint64_t seed) {
                                   impl_->precision.autocast);
   SampleRandom random =
       engine::item_draws({items.begin(), items.end()}, seed, impl_->device);
-  return impl_->sampling->sample(items, random).to(at::kCPU);
+  return engine::sample_rows(*impl_->sampling, items, random).to(at::kCPU);
 }
 
 std::vector<OutputFile> Sampler::render(const at::Tensor& items) {

@@ -6,8 +6,8 @@
 namespace lockstep {
 
 struct OutputFile {
-  // Below the run folder. "{step}" stands for a number, "{weights}" for what
-  // made the samples: nothing, "_ema", "_ema2", ...
+  // Below the run folder: relative, without "..". "{step}" stands for a number,
+  // "{weights}" for what made the samples: nothing, "_ema", "_ema2", ...
   std::string name = {};
   std::string bytes = {};
   // The name in trackers, the same at every step; "{weights}" allowed.

@@ -8,6 +8,7 @@
 #include "lockstep/cli/inference.h"
 #include "lockstep/cli/session.h"
 #include "lockstep/engine/evaluation.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/prediction.h"
 #include "lockstep/sampling.h"
@@ -55,6 +56,7 @@ void predict_inputs(Prediction& prediction, engine::Learner& learner,
     if (input >= num_inputs) continue;
     const auto files = predict_one(prediction, input, problems, line.config());
     for (const OutputFile& file : files) {
+      engine::require_below_folder(file.name);
       write_output(folder / file.name, file.bytes);
       if (file.is_shown && num_inputs == 1) {
         session.console().info(std::string(base::trim(file.bytes)));

@@ -84,7 +84,7 @@ std::vector<OutputFile> Sampler::render(const at::Tensor& items) {
   std::vector<OutputFile> files =
       engine::render_items(*impl_->sampling, items, impl_->line.average());
   for (OutputFile& file : files) {
-    file.name = engine::file_name(file.name, impl_->step, 0);
+    file.name = engine::output_name(file.name, impl_->step, 0);
   }
   return files;
 }

@@ -65,7 +65,7 @@ void add_table(MetricCounts& tables, const std::string& name,
                             base::shape_text(counts.sizes()),
                             base::shape_text(sum.sizes())));
   }
-  sum = sum + counts;
+  sum = sum.add(counts);
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ class LOCKSTEP_EXPORT MetricSums {
 
   // Counts such as a confusion matrix, summed element by element: int64, the
   // same shape in every batch, on the model's device. Task::derive() gets the
-  // totals under this name, in this shape, on the CPU.
+  // totals under this name, in this shape, on the CPU. Throws
+  // Error for another type, or another shape than before.
   void add_counts(const std::string& name, const at::Tensor& counts);
 
   // Sum of all values of all ranks, rounded once (so the order does not

@@ -6,9 +6,10 @@
 namespace lockstep {
 
 struct OutputFile {
-  // Below the run folder or, for `lockstep sample`, its folder of samples
-  // (sampled_seed_0). Sampling replaces "{step}" with the optimizer step of the
-  // weights and "{weights}" with "" or their moving average: "_ema", "_ema2",
+  // Relative, without "..": below the run folder or, for `lockstep sample`, its
+  // folder of samples (sampled_seed_0). Sampling replaces "{step}" with the
+  // optimizer step of the weights and "{weights}" with "" or their moving
+  // average: "_ema", "_ema2",
   // ... A name without "{step}" is overwritten by every sampling. Samples of a
   // training also appear in trackers: ".png" as image, ".txt" as text.
   std::string name = {};

@@ -11,8 +11,9 @@ namespace lockstep {
 class Recipe;
 
 // Runs `body`. On an error: writes its message to stderr, prefixed with the
-// rank, writes the launcher's error file, and returns the exit code of error.h;
-// else 0. A crash leaves its stack for the launcher's report, or on stderr.
+// rank, writes the launcher's error file, and returns the exit code of
+// lockstep/error.h; else 0. A crash leaves its stack for the launcher's report,
+// or on stderr.
 //
 //   int main() { return lockstep::run_program([] { ... }); }
 LOCKSTEP_EXPORT int run_program(const std::function<void()>& body);

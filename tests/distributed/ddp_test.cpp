@@ -118,6 +118,8 @@ TEST(Ddp, NamesParametersThatTookNoPart) {
       EXPECT_NE(text.find("right.weight, right.bias"), std::string::npos)
           << text;
       EXPECT_NE(text.find("find_unused_parameters"), std::string::npos);
+      EXPECT_NE(text.find("has_unused_parameters of TaskInfo"),
+                std::string::npos);
     }
   });
 }

@@ -78,7 +78,7 @@ TEST(Rendezvous, MissingPeersAreNamed) {
     // the other one has lost the store, and names them all the same.
     const auto text = error_when_joining<PeerError>(
         {{"WORLD_SIZE", "4"}, {"TORCH_DISTRIBUTED_TIMEOUT", "1.5"}});
-    expect_in(text, "for rank(s) 2, 3 to come");
+    expect_in(text, "for rank(s) 2, 3 to connect to");
     if (rank_from_environment() == 0) {
       expect_in(text, "rank 0 of 4 waited 1.5 s");
       expect_in(text, "--timeout");

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace lockstep {
 namespace {
 
-int dispatch(std::vector<std::string> words, Recipe& recipe) {
+int dispatch(const std::string& program, std::vector<std::string> words,
+             Recipe& recipe) {
   std::string command = "train";
   if (!words.empty() && !words[0].starts_with("-")) {
     command = words[0];
@@ -25,15 +27,20 @@ int dispatch(std::vector<std::string> words, Recipe& recipe) {
                       "'; this program knows train (the default), eval, "
                       "sample and prepare, each with its flags behind it");
   }
-  return run(recipe, words, app::process_context());
+  cli::CommandContext context = app::process_context();
+  context.program = program;
+  return run(recipe, words, context);
 }
 
 }  // namespace
 
 int recipe_main(int count, char** values, Recipe& recipe) {
   int code = 0;
-  const int failed = run_program(
-      [&] { code = dispatch({values + 1, values + count}, recipe); });
+  const int failed = run_program([&] {
+    const std::string program =
+        std::filesystem::path(values[0]).filename().string();
+    code = dispatch(program, {values + 1, values + count}, recipe);
+  });
   return failed != 0 ? failed : code;
 }
 

@@ -51,8 +51,10 @@ fs::path shipped_folder() {
 
 }  // namespace
 
-CommandLine::CommandLine(Purpose purpose, Recipe& recipe)
-    : purpose_(purpose), recipe_name_(recipe.name()) {
+CommandLine::CommandLine(Purpose purpose, Recipe& recipe, std::string program)
+    : purpose_(purpose),
+      recipe_name_(recipe.name()),
+      program_(std::move(program)) {
   Options& options = settings_.options;
   if (!is_training()) {
     options.add("checkpoint", checkpoint_, "the weights: a checkpoint file",
@@ -69,6 +71,12 @@ CommandLine::CommandLine(Purpose purpose, Recipe& recipe)
   options.refresh_defaults();
 }
 
+std::string CommandLine::command() const {
+  return program_.empty()
+             ? fmt::format("lockstep {} {}", name_of(purpose_), recipe_name_)
+             : fmt::format("{} {}", program_, name_of(purpose_));
+}
+
 std::optional<std::string> CommandLine::parse(
     const std::vector<std::string>& arguments,
     const base::Environment& environment) {
@@ -78,12 +86,13 @@ std::optional<std::string> CommandLine::parse(
   if (parsed.help) {
     return config::help_text(
         settings_.options,
-        fmt::format("lockstep {} {} [flags]", name_of(purpose_), recipe_name_));
+        program_.empty() ? command() + " [flags]"
+                         : program_ + " [train|eval|sample|prepare] [flags]");
   }
   if (!parsed.positionals.empty()) {
-    throw ConfigError(fmt::format(
-        "'{}' belongs to no flag; lockstep {} {} --help lists the flags",
-        parsed.positionals[0], name_of(purpose_), recipe_name_));
+    throw ConfigError(
+        fmt::format("'{}' belongs to no flag; {} --help lists the flags",
+                    parsed.positionals[0], command()));
   }
   if (!is_training() && checkpoint_.empty()) {
     throw ConfigError(fmt::format(

@@ -14,8 +14,9 @@ namespace lockstep::cli {
 // Options point into this object: it must not move.
 class CommandLine {
  public:
-  // Lets the recipe describe its settings.
-  CommandLine(Purpose purpose, Recipe& recipe);
+  // Lets the recipe describe its settings. `program`: for the usage, the name
+  // of a program that is this recipe; empty for `lockstep`.
+  CommandLine(Purpose purpose, Recipe& recipe, std::string program = "");
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
@@ -51,6 +52,8 @@ class CommandLine {
   bool is_training() const {
     return purpose_ == Purpose::kTrain || purpose_ == Purpose::kPrepare;
   }
+  // "lockstep train tiny", or "my_program train".
+  std::string command() const;
   void shorten_for_dry_run();
   void drop_beaten_settings();
   void resume_after_restart(const base::Environment& environment);
@@ -60,6 +63,7 @@ class CommandLine {
 
   Purpose purpose_;
   std::string recipe_name_;
+  std::string program_;
   std::vector<std::string> arguments_;
   std::string job_line_;
   std::string settings_source_;

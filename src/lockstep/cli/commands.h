@@ -14,6 +14,8 @@ namespace lockstep::cli {
 struct CommandContext {
   track::ConsoleOutput output = {};
   base::Environment environment = {};
+  // Name of a program that is one recipe; empty for `lockstep`.
+  std::string program = {};
 };
 
 // Each takes the arguments after the recipe's name and returns the exit code.

@@ -31,7 +31,7 @@ void write_output(const std::filesystem::path& path, const std::string& bytes) {
 void write_files(const std::vector<OutputFile>& files, int64_t step,
                  const std::filesystem::path& folder, track::Console& console) {
   for (const OutputFile& file : files) {
-    const auto path = folder / engine::file_name(file.name, step, 0);
+    const auto path = folder / engine::output_name(file.name, step, 0);
     write_output(path, file.bytes);
     console.info(path.string());
   }

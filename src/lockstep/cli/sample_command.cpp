@@ -8,6 +8,7 @@
 #include "lockstep/cli/inference.h"
 #include "lockstep/cli/session.h"
 #include "lockstep/engine/evaluation.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/prediction.h"
 #include "lockstep/sampling.h"
@@ -55,6 +56,7 @@ void predict_inputs(Prediction& prediction, engine::Learner& learner,
     if (input >= num_inputs) continue;
     const auto files = predict_one(prediction, input, problems, line.config());
     for (const OutputFile& file : files) {
+      engine::require_below_folder(file.name);
       write_output(folder / file.name, file.bytes);
       if (file.is_shown && num_inputs == 1) {
         session.console().info(std::string(base::trim(file.bytes)));
@@ -89,7 +91,7 @@ void draw_samples(Sampling& sampling, engine::Learner& learner,
 
 int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
                    const CommandContext& context) {
-  CommandLine line(Purpose::kSample, recipe);
+  CommandLine line(Purpose::kSample, recipe, context.program);
   if (const auto text = line.parse(arguments, context.environment)) {
     context.output.out(*text);
     return 0;

@@ -77,14 +77,14 @@ at::Tensor Sampler::sample(std::span<const int64_t> items, uint64_t seed) {
                                   impl_->precision.autocast);
   SampleRandom random =
       engine::item_draws({items.begin(), items.end()}, seed, impl_->device);
-  return impl_->sampling->sample(items, random).to(at::kCPU);
+  return engine::sample_rows(*impl_->sampling, items, random).to(at::kCPU);
 }
 
 std::vector<OutputFile> Sampler::render(const at::Tensor& items) {
   std::vector<OutputFile> files =
       engine::render_items(*impl_->sampling, items, impl_->line.average());
   for (OutputFile& file : files) {
-    file.name = engine::file_name(file.name, impl_->step, 0);
+    file.name = engine::output_name(file.name, impl_->step, 0);
   }
   return files;
 }

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/divide.h"
 #include "lockstep/engine/common_settings.h"
+#include "lockstep/error.h"
 #include "lockstep/optim/lr_scaling.h"
 
 namespace lockstep::cli {
@@ -131,6 +132,11 @@ std::optional<optim::PlateauConfig> plateau_config(const TrainConfig& config,
 StepLoader make_step_loader(const Session& session, const TrainConfig& config) {
   const engine::BatchSize& batch = session.batch();
   const auto& data = session.data().train;
+  if (data == nullptr) {
+    throw ConfigError("the recipe " + session.recipe() +
+                      " has no training data: data().train is null for "
+                      "Purpose::kTrain");
+  }
   return {data, session.world(),
           StepLoaderConfig{
               .global_batch_size = batch.effective(),

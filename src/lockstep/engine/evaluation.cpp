@@ -1,5 +1,6 @@
 #include "lockstep/engine/evaluation.h"
 
+#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "lockstep/base/divide.h"
 #include "lockstep/base/status.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/loader.h"
 #include "lockstep/random.h"
 
@@ -62,9 +64,15 @@ std::optional<Evaluation> evaluate(Task& task, Learner& learner,
   }
   Evaluation result{.metrics = sums.result(world),
                     .counts = sums.counts(world)};
-  for (auto& metric : task.derive(result.counts)) {
-    result.metrics.push_back(std::move(metric));
+  Metrics derived = task.derive(result.counts);
+  for (const auto& [name, value] : derived) {
+    if (find_metric(result.metrics, name) == nullptr) continue;
+    throw Error(fmt::format(
+        "derive() gives '{}', which evaluate() has added already: choose "
+        "another name",
+        name));
   }
+  for (auto& metric : derived) result.metrics.push_back(std::move(metric));
   return result;
 }
 
@@ -98,6 +106,17 @@ bool make_own_items(const World& world, const SamplingConfig& config,
   return true;
 }
 
+at::Tensor sample_rows(Sampling& sampling, std::span<const int64_t> items,
+                       SampleRandom& random) {
+  at::Tensor rows = sampling.sample(items, random);
+  const int64_t count = rows.defined() && rows.dim() > 0 ? rows.size(0) : 0;
+  if (count != static_cast<int64_t>(items.size())) {
+    throw Error(fmt::format("sample() returned {} rows for {} items", count,
+                            items.size()));
+  }
+  return rows;
+}
+
 std::optional<at::Tensor> sample_items(Sampling& sampling, Learner& learner,
                                        const World& world,
                                        const SamplingConfig& config,
@@ -106,7 +125,7 @@ std::optional<at::Tensor> sample_items(Sampling& sampling, Learner& learner,
   std::vector<at::Tensor> parts;
   const auto make = [&](const std::vector<int64_t>& items,
                         SampleRandom& random) {
-    parts.push_back(sampling.sample(items, random));
+    parts.push_back(sample_rows(sampling, items, random));
   };
   if (!make_own_items(world, config, make, go_on)) return std::nullopt;
   const auto of_ranks = world.all_gather(torch::cat(parts).contiguous());

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "lockstep/engine/learner.h"
 #include "lockstep/sampling.h"
@@ -30,7 +31,8 @@ struct Evaluation {
 };
 
 // Evaluates every sample once, with the same draws each time. No value if
-// `go_on` returned false. A collective.
+// `go_on` returned false. Throws Error if derive() gives a metric that
+// evaluate() has added. A collective.
 std::optional<Evaluation> evaluate(Task& task, Learner& learner,
                                    const std::shared_ptr<const Dataset>& data,
                                    const World& world,
@@ -56,6 +58,10 @@ using MakeItems =
     std::function<void(const std::vector<int64_t>&, SampleRandom&)>;
 bool make_own_items(const World& world, const SamplingConfig& config,
                     const MakeItems& make, const GoOn& go_on);
+
+// Samples one row per item. Throws Error if sample() returns another number.
+at::Tensor sample_rows(Sampling& sampling, std::span<const int64_t> items,
+                       SampleRandom& random);
 
 // All items in order, on rank 0; an undefined tensor on the others. Each rank
 // makes its part. No value if `go_on` returned false. A collective.

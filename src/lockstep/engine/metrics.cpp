@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "lockstep/base/shape_text.h"
 #include "lockstep/error.h"
 #include "lockstep/world.h"
 
@@ -47,6 +48,24 @@ void append(std::vector<double>& values, const Json& bits) {
   for (const Json& bit : bits) {
     values.push_back(std::bit_cast<double>(bit.get<uint64_t>()));
   }
+}
+
+// Throws Error for another type than int64 or another shape than before.
+void add_table(MetricCounts& tables, const std::string& name,
+               const at::Tensor& counts) {
+  if (counts.scalar_type() != at::kLong) {
+    throw Error(fmt::format("add_counts(\"{}\"): counts must be int64, not {}",
+                            name, std::string(counts.dtype().name())));
+  }
+  const auto [place, is_new] = tables.try_emplace(name, counts);
+  if (is_new) return;
+  at::Tensor& sum = place->second;
+  if (sum.sizes() != counts.sizes()) {
+    throw Error(fmt::format("add_counts(\"{}\"): shape {}, but {} before", name,
+                            base::shape_text(counts.sizes()),
+                            base::shape_text(sum.sizes())));
+  }
+  sum = sum.add(counts);
 }
 
 }  // namespace
@@ -120,8 +139,7 @@ void MetricSums::add_term(const LossTerm& term) {
 }
 
 void MetricSums::add_counts(const std::string& name, const at::Tensor& counts) {
-  const auto [place, is_new] = counts_.try_emplace(name, counts);
-  if (!is_new) place->second = place->second + counts;
+  add_table(counts_, name, counts);
 }
 
 // Exchanged as text because ranks without a batch do not know the names.
@@ -141,8 +159,7 @@ MetricCounts MetricSums::counts(const World& world) const {
       const at::Tensor counts =
           at::tensor(values, at::kLong)
               .view(entry.at("shape").get<std::vector<int64_t>>());
-      const auto [place, is_new] = all.try_emplace(name, counts);
-      if (!is_new) place->second += counts;
+      add_table(all, name, counts);
     }
   }
   return all;

@@ -60,7 +60,7 @@ void SamplingCallback::record(TrainLoop& loop,
   track::Record record{.step = state.step};
   for (const OutputFile& file : files) {
     record.files.push_back(
-        {.name = file_name(file.name, state.step, state.position.epoch),
+        {.name = output_name(file.name, state.step, state.position.epoch),
          .bytes = file.bytes});
     const std::filesystem::path name = file.name;
     if (name.extension() == ".png") {

@@ -2,10 +2,23 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/base/strings.h"
 #include "lockstep/engine/loop.h"
 #include "lockstep/error.h"
 
 namespace lockstep::engine {
+namespace {
+
+std::string missing_metric_text(const ValidationConfig& config,
+                                const Metrics& metrics) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics) names.push_back(name);
+  return fmt::format(
+      "best_metric is '{}', but evaluate() and derive() give: {}",
+      config.metric, base::join(names, ", "));
+}
+
+}  // namespace
 
 ValidationCallback::ValidationCallback(Task& task, ValidationConfig config)
     : task_(task), config_(std::move(config)) {}
@@ -38,7 +51,7 @@ bool ValidationCallback::run(TrainLoop& loop) {
   loop.record(std::move(records));
   const double* loss = find_metric(metrics, "loss");
   const double* metric = find_metric(metrics, config_.metric);
-  LOCKSTEP_CHECK(metric != nullptr, "evaluate() gives no " + config_.metric);
+  if (metric == nullptr) throw Error(missing_metric_text(config_, metrics));
   state.val_losses.add(loss != nullptr ? *loss : *metric, config_.keep_losses);
   loop.observe({.value = *metric,
                 .name = config_.metric,

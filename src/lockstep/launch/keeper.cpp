@@ -31,7 +31,7 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr int kConfigExitCode = 2;  // base/error.h
+constexpr int kConfigExitCode = 2;  // lockstep/error.h
 
 using Kind = AttemptResult::Kind;
 

@@ -364,7 +364,7 @@ void DdpEngine::Impl::explain_reducer_error(const std::exception& error) const {
       "on rank {} these parameters took no part in the previous step, so their "
       "gradients were never averaged: {}. Let every output take part in the "
       "loss, freeze the parameters (requires_grad_(false)), or set "
-      "find_unused_parameters",
+      "find_unused_parameters (in a recipe: has_unused_parameters of TaskInfo)",
       world_.rank(),
       unused.empty() ? text : lockstep::base::join(unused, ", ")));
 }

@@ -147,6 +147,20 @@ TEST(CommandLine, WithoutASoundCheckpointTheDamageIsTheError) {
   EXPECT_TRUE(contains(text, "config.yaml")) << text;
 }
 
+TEST(CommandLine, TheUsageNamesTheProgram) {
+  recipes::TinyRecipe recipe;
+  cli::CommandLine shared(Purpose::kEval, recipe);
+  EXPECT_TRUE(shared.parse({"--help"}, {})
+                  ->starts_with("usage: lockstep eval tiny [flags]\n"));
+  recipes::TinyRecipe other;
+  cli::CommandLine own(Purpose::kEval, other, "ring");
+  EXPECT_TRUE(
+      own.parse({"--help"}, {})
+          ->starts_with("usage: ring [train|eval|sample|prepare] [flags]\n"));
+  const std::string text = config_error([&] { own.parse({"word"}, {}); });
+  EXPECT_TRUE(contains(text, "ring eval --help")) << text;
+}
+
 TEST(CommandLine, AConfigFileOfAnotherRecipeIsRefused) {
   const SavedRun run("# recipe: dit\nlr: 0.25\n");
   const std::string text = config_error(

@@ -10,7 +10,7 @@
 namespace lockstep::testing {
 
 // Sample i is (x, y) = (i + 1, 3 (i + 1)); w begins with 1.
-class LineTask final : public Task {
+class LineTask : public Task {
  public:
   explicit LineTask(int64_t num_samples = 8) : line_(make_line()) {
     const at::Tensor x =

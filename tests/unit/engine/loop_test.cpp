@@ -5,6 +5,8 @@
 #include "lockstep/engine/early_stopping_callback.h"
 #include "lockstep/engine/plateau_callback.h"
 #include "lockstep/engine/validation_callback.h"
+#include "lockstep/error.h"
+#include "support/messages.h"
 #include "unit/engine/line_task.h"
 
 namespace lockstep {
@@ -173,6 +175,18 @@ TEST(TrainLoop, ValidationIsRecordedAndObserved) {
                                   }),
             3);
   EXPECT_EQ(training.loop.state().val_losses.count, 3);
+}
+
+TEST(TrainLoop, ABestMetricThatIsNotEvaluatedIsAnError) {
+  Training training({.num_steps = 2});
+  engine::ValidationCallback validation(
+      training.task, {.data = training.task.data().validation,
+                      .every = {.steps = 2},
+                      .evaluation = {.batch_size = 3},
+                      .metric = "F1"});
+  EXPECT_EQ(
+      testing::refusal<Error>([&] { training.loop.run({}, {&validation}); }),
+      "best_metric is 'F1', but evaluate() and derive() give: loss");
 }
 
 // Observes one number after each step.

@@ -8,7 +8,9 @@
 #include <random>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/error.h"
 #include "lockstep/world.h"
+#include "support/messages.h"
 
 namespace lockstep {
 namespace {
@@ -123,6 +125,19 @@ TEST(MetricSums, CountsAreAddedElementByElement) {
   const MetricCounts counts = sums.counts(World::from_environment());
   EXPECT_TRUE(torch::equal(counts.at("confusion"), first * 11));
   EXPECT_TRUE(torch::equal(first, torch::tensor({{1, 2}, {3, 4}})));
+}
+
+TEST(MetricSums, CountsOfAnotherTypeOrShapeAreRefused) {
+  MetricSums sums;
+  const auto refused = [&](const at::Tensor& counts) {
+    return testing::refusal<Error>(
+        [&] { sums.add_counts("confusion", counts); });
+  };
+  EXPECT_EQ(refused(torch::zeros({4})),
+            "add_counts(\"confusion\"): counts must be int64, not float");
+  sums.add_counts("confusion", torch::zeros({4}, torch::kLong));
+  EXPECT_EQ(refused(torch::zeros({3}, torch::kLong)),
+            "add_counts(\"confusion\"): shape [3], but [4] before");
 }
 
 }  // namespace

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "lockstep/engine/evaluation.h"
+#include "lockstep/error.h"
 #include "lockstep/prediction.h"
 #include "lockstep/sampling.h"
 #include "lockstep/world.h"
+#include "support/messages.h"
+#include "unit/engine/line_task.h"
 
 namespace lockstep {
 namespace {
@@ -38,10 +42,20 @@ class SampledTask final : public MinimalTask, public Sampling {
   int64_t num_items() const override { return 3; }
   at::Tensor sample(std::span<const int64_t> /*items*/,
                     SampleRandom& /*random*/) override {
-    return {};
+    return rows;
   }
   std::vector<OutputFile> render(const at::Tensor& /*items*/) override {
     return {};
+  }
+
+  at::Tensor rows = {};
+};
+
+// Derives a metric that evaluate() adds, too.
+class DerivingTask final : public testing::LineTask {
+ public:
+  Metrics derive(const MetricCounts& /*counts*/) const override {
+    return {{"f1", 0.5}, {"loss", 0.25}};
   }
 };
 
@@ -69,6 +83,34 @@ TEST(Task, EvaluatesItsLossPerSampleOrByItsNormaliser) {
   EXPECT_DOUBLE_EQ(evaluated_loss(task), 3);
   task.normaliser = torch::tensor(2.0);
   EXPECT_DOUBLE_EQ(evaluated_loss(task), 4.5);
+}
+
+TEST(Task, AMetricThatIsEvaluatedAndDerivedIsRefused) {
+  const World world =
+      World::from_environment({.device = DeviceChoice::kCpu}, {});
+  DerivingTask task;
+  engine::Learner learner(task, world, {.optimization = {.optimizer = "sgd"}});
+  const auto evaluate = [&] {
+    engine::evaluate(task, learner, task.data().validation, world,
+                     {.batch_size = 4}, [](int64_t, int64_t) { return true; });
+  };
+  EXPECT_EQ(testing::refusal<Error>(evaluate),
+            "derive() gives 'loss', which evaluate() has added already: choose "
+            "another name");
+}
+
+TEST(Task, SamplesOneRowPerItem) {
+  SampledTask task;
+  const std::vector<int64_t> items = {0, 1, 2};
+  SampleRandom random(torch::zeros({3}, torch::kLong));
+  const auto sample = [&] { engine::sample_rows(task, items, random); };
+  EXPECT_EQ(testing::refusal<Error>(sample),
+            "sample() returned 0 rows for 3 items");
+  task.rows = torch::zeros({1, 2});
+  EXPECT_EQ(testing::refusal<Error>(sample),
+            "sample() returned 1 rows for 3 items");
+  task.rows = torch::zeros({3, 2});
+  EXPECT_EQ(testing::refusal<Error>(sample), "accepted");
 }
 
 TEST(Task, HasTheAbilitiesThatItImplements) {

@@ -176,5 +176,15 @@ TEST(RunFolder, FileNamesTakeStepAndEpoch) {
   EXPECT_EQ(engine::file_name("best.pt", 7, 2), "best.pt");
 }
 
+TEST(RunFolder, OutputFilesStayBelowIt) {
+  EXPECT_EQ(engine::output_name("images/a..b_{step}.png", 7, 2),
+            "images/a..b_7.png");
+  for (const char* name : {"/tmp/a.png", "../a.png", "images/../../a.png"}) {
+    const std::string text =
+        config_error([&] { engine::output_name(name, 7, 2); });
+    EXPECT_TRUE(contains(text, std::string("'") + name + "'")) << text;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -190,7 +190,7 @@ void CommandLine::take_over_settings(
     }
   }
   if (!apply_saved_settings(from, typed_folder)) return;
-  config::parse_command(settings_.options, arguments);
+  config::parse_command(settings_.options, arguments, shipped_folder());
   for (const std::string_view name : beaten) settings_.options.reset(name);
   // The run folder may have moved since the run began.
   const bool is_latest = is_resumed && from == "latest";

@@ -136,7 +136,7 @@ TEST_F(BadInput, AFolderWhoseCheckpointsAreAllDamaged) {
   const auto result =
       run(Training{.folder = folder(), .flags = {"--resume=latest"}});
   EXPECT_EQ(result.exit_code, 4);
-  expect_in(result.err, "no checkpoint of");
+  expect_in(result.err, "every checkpoint in");
   expect_in(result.err, "--overwrite starts over");
   const auto other = run(Training{
       .recipe = "probe", .folder = folder(), .flags = {"--resume=latest"}});

@@ -9,6 +9,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const auto& [name, tensor] : content.tensors) {
       num_bytes += lockstep::formats::packed_elements(tensor)->bytes().size();
     }
-    lockstep::fuzz::require(formats::num_bytes <= size);
+    lockstep::fuzz::require(num_bytes <= size);
   });
 }

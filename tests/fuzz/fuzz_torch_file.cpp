@@ -6,8 +6,7 @@
 // which has none.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using lockstep::formats::TorchFileCheck;
-  for (const auto check :
-       {formats::TorchFileCheck::kAll, formats::TorchFileCheck::kStructure}) {
+  for (const auto check : {TorchFileCheck::kAll, TorchFileCheck::kStructure}) {
     lockstep::fuzz::read_or_refuse([&] {
       lockstep::testing::describe(lockstep::formats::read_torch_file(
           lockstep::fuzz::as_file(data, size), check));

@@ -1,4 +1,4 @@
-// Names of a run's files, with "{step}" and "{epoch}" as placeholders.
+// Names of a run's files; "{step}" and "{epoch}" in them stand for numbers.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@ the torch line unless it says TORCH.
 import functools
 import re
 
+from check_layers import Libraries
 from source_tree import CODE_SUFFIXES, files, numbered_lines, run_check
 
 SOURCES = CODE_SUFFIXES + (".py", ".sh", ".cmake", ".in", ".json", "CMakeLists.txt")
@@ -22,8 +23,6 @@ QUOTE = re.compile(r"<!-- text of (\S+) -->\n+```\w*\n(.*?)```", re.DOTALL)
 ELSEWHERE = re.compile(r"^(https?:|mailto:)")
 PAGE = re.compile(r"(?<![\w/])docs/[\w./-]+\.md\b")
 LAYERS = re.compile(r"<!-- layers -->\n+```\n(.*?)```", re.DOTALL)
-LIBRARY = re.compile(r"^lockstep_library\((\w+)([^)]*)\)", re.MULTILINE)
-DEPS = re.compile(r"\bDEPS\b([a-z_\s]*)")
 HEADING = re.compile(r"^#+ +(.*)$")
 README_LINES = 120
 LEFT_FOR_LATER = re.compile(r"\b(TO[D]O|FIX[M]E)\b")
@@ -77,19 +76,19 @@ def quote_problems(root, path):
 
 
 def layer_problems(root, path):
+    libraries = Libraries(root / "src" / "lockstep")
     for drawing in LAYERS.findall(path.read_text(encoding="utf-8")):
         rows, torch_line = {}, 0
         for number, line in enumerate(drawing.splitlines(), start=1):
             if line.startswith("--"):
                 torch_line = number
             rows.update(dict.fromkeys(line.split("|")[0].split(), number))
-        for cmake in files(root, ("CMakeLists.txt",), ("src",)):
-            for name, body in LIBRARY.findall(cmake.read_text(encoding="utf-8")):
-                deps = " ".join(DEPS.findall(body)).split()
-                wrong = [dep for dep in deps if rows.get(dep, 0) >= rows.get(name, 0)]
-                if wrong or (rows.get(name, 0) > torch_line) != ("TORCH" in body.split()):
-                    yield (f"{path.relative_to(root)}: {name} stands wrongly in the drawing of the layers"
-                           f" (DEPS: {' '.join(deps)})")
+        for name in sorted(libraries.folders.values()):
+            deps = libraries.deps[name]
+            wrong = [dep for dep in deps if rows.get(dep, 0) >= rows.get(name, 0)]
+            if wrong or (rows.get(name, 0) > torch_line) != libraries.torch[name]:
+                yield (f"{path.relative_to(root)}: {name} stands wrongly in the drawing of the layers"
+                       f" (DEPS: {' '.join(deps)})")
 
 
 def length_problems(readme):

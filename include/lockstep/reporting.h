@@ -14,7 +14,8 @@ class LOCKSTEP_EXPORT Reporting {
  public:
   virtual ~Reporting() = default;
 
-  // Called once, on rank 0, with the totals of all ranks.
+  // Called once, on rank 0, with the totals of all ranks. Unlike samples, files
+  // of a report may have absolute names, where a setting of the recipe says so.
   virtual std::vector<OutputFile> report(const Metrics& metrics,
                                          const MetricCounts& counts) = 0;
 };

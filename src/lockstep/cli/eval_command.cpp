@@ -1,16 +1,30 @@
 // lockstep eval: metrics of a checkpoint, and the score of its images.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/inference.h"
 #include "lockstep/cli/session.h"
 #include "lockstep/engine/evaluation.h"
+#include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/fid/image_score.h"
 #include "lockstep/reporting.h"
 
 namespace lockstep::cli {
 namespace {
+
+void write_report(const std::vector<OutputFile>& files,
+                  const std::filesystem::path& folder,
+                  track::Console& console) {
+  for (const OutputFile& file : files) {
+    const std::filesystem::path name = file.name;
+    if (name.is_relative()) engine::require_below_folder(file.name);
+    write_output(folder / name, file.bytes);
+    console.info((folder / name).string());
+  }
+}
 
 void validate(engine::Learner& learner, Session& session,
               const TrainConfig& config) {
@@ -32,8 +46,8 @@ void validate(engine::Learner& learner, Session& session,
   auto* reporting = ability<Reporting>(session.task());
   if (reporting == nullptr) return;
   session.world().run_on_rank0_and_broadcast([&] {
-    write_files(reporting->report(result->metrics, result->counts), 0,
-                config.save_dir, session.console());
+    write_report(reporting->report(result->metrics, result->counts),
+                 config.save_dir, session.console());
   });
 }
 

@@ -12,7 +12,10 @@
 namespace lockstep::nn {
 namespace {
 
-thread_local bool is_uninitialised = false;
+// Aligned as the sections after it: mold 1.10 else lays the start of RELRO into
+// an unmapped page when the code ends in the last 7 bytes of one, and the
+// program does not load.
+alignas(16) thread_local bool is_uninitialised = false;
 
 bool has_no_memory(const at::Tensor& tensor) {
   return tensor.numel() > 1 &&

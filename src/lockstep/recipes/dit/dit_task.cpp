@@ -10,9 +10,8 @@ namespace lockstep::recipes {
 
 DitTask::DitTask(const DitSettings& settings, images::ImageSets sets,
                  int64_t num_scored)
-    : settings_(settings),
-      sets_(std::move(sets)),
-      num_scored_(num_scored),
+    : ImageTask(std::move(sets), num_scored),
+      settings_(settings),
       model_(std::make_shared<dit::Dit>(settings.model)) {}
 
 TaskInfo DitTask::info() const {
@@ -20,10 +19,6 @@ TaskInfo DitTask::info() const {
                                  settings_.model.num_classes),
           .memory_remedies = {"--batch_size 64", "--num_register_tokens 0"},
           .flops_per_sample = 3 * dit::dit_forward_flops(settings_.model)};
-}
-
-DataSets DitTask::data() const {
-  return {.train = sets_.train, .validation = sets_.validation};
 }
 
 int64_t DitTask::items_per_scale() const {

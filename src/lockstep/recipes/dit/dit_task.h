@@ -4,24 +4,19 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/datasets/images/image_sets.h"
-#include "lockstep/image_scoring.h"
 #include "lockstep/models/dit/flow.h"
 #include "lockstep/models/dit/model.h"
 #include "lockstep/recipes/dit/dit.h"
-#include "lockstep/sampling.h"
-#include "lockstep/task.h"
+#include "lockstep/recipes/images/image_task.h"
 
 namespace lockstep::recipes {
 
-class DitTask final : public Task, public Sampling, public ImageScoring {
+class DitTask final : public ImageTask {
  public:
-  // Without data sets it can only sample.
   DitTask(const DitSettings& settings, images::ImageSets sets,
           int64_t num_scored);
 
   TaskInfo info() const override;
-  DataSets data() const override;
   std::shared_ptr<torch::nn::Module> model() const override { return model_; }
   Loss loss(const Batch& batch, SampleRandom& random) override;
 
@@ -29,12 +24,6 @@ class DitTask final : public Task, public Sampling, public ImageScoring {
   at::Tensor sample(std::span<const int64_t> items,
                     SampleRandom& random) override;
   std::vector<OutputFile> render(const at::Tensor& items) override;
-  bool samples_averages() const override { return true; }
-
-  int64_t num_images() const override { return num_scored_; }
-  std::shared_ptr<const Dataset> reference() const override {
-    return sets_.reference;
-  }
   at::Tensor generate(std::span<const int64_t> items,
                       SampleRandom& random) override;
 
@@ -45,8 +34,6 @@ class DitTask final : public Task, public Sampling, public ImageScoring {
                           SampleRandom& random) const;
 
   DitSettings settings_;
-  images::ImageSets sets_;
-  int64_t num_scored_;
   std::shared_ptr<dit::Dit> model_;
 };
 

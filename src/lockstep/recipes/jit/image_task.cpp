@@ -24,10 +24,9 @@ jit::JitImageConfig image_model_config(const JitSettings& settings,
 
 JitImageTask::JitImageTask(const JitSettings& settings, images::ImageSets sets,
                            int64_t num_scored)
-    : shared_(settings.shared),
+    : ImageTask(std::move(sets), num_scored),
+      shared_(settings.shared),
       settings_(settings.images),
-      sets_(std::move(sets)),
-      num_scored_(num_scored),
       num_classes_(settings.images.num_classes.value()),
       model_(std::make_shared<jit::JitImage>(
           image_model_config(settings, num_classes_))) {}
@@ -38,10 +37,6 @@ TaskInfo JitImageTask::info() const {
                              num_classes_),
       .memory_remedies = {"--batch_size 16", "--gradient_accumulation_steps 2"},
       .flops_per_sample = 3 * jit::jit_image_forward_flops(model_->config())};
-}
-
-DataSets JitImageTask::data() const {
-  return {.train = sets_.train, .validation = sets_.validation};
 }
 
 int64_t JitImageTask::num_items() const {

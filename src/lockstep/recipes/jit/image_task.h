@@ -5,23 +5,20 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/datasets/images/image_sets.h"
-#include "lockstep/image_scoring.h"
 #include "lockstep/models/jit/image_model.h"
 #include "lockstep/recipe.h"
+#include "lockstep/recipes/images/image_task.h"
 #include "lockstep/recipes/jit/jit_settings.h"
-#include "lockstep/sampling.h"
 
 namespace lockstep::recipes {
 
-class JitImageTask final : public Task, public Sampling, public ImageScoring {
+class JitImageTask final : public ImageTask {
  public:
-  // Without data sets it can only sample. settings.images.num_classes is set.
+  // settings.images.num_classes is set.
   JitImageTask(const JitSettings& settings, images::ImageSets sets,
                int64_t num_scored);
 
   TaskInfo info() const override;
-  DataSets data() const override;
   std::shared_ptr<torch::nn::Module> model() const override { return model_; }
   Loss loss(const Batch& batch, SampleRandom& random) override;
 
@@ -29,12 +26,6 @@ class JitImageTask final : public Task, public Sampling, public ImageScoring {
   at::Tensor sample(std::span<const int64_t> items,
                     SampleRandom& random) override;
   std::vector<OutputFile> render(const at::Tensor& items) override;
-  bool samples_averages() const override { return true; }
-
-  int64_t num_images() const override { return num_scored_; }
-  std::shared_ptr<const Dataset> reference() const override {
-    return sets_.reference;
-  }
   at::Tensor generate(std::span<const int64_t> items,
                       SampleRandom& random) override;
 
@@ -44,8 +35,6 @@ class JitImageTask final : public Task, public Sampling, public ImageScoring {
 
   JitShared shared_;
   JitImageSettings settings_;
-  images::ImageSets sets_;
-  int64_t num_scored_;
   int64_t num_classes_;
   std::shared_ptr<jit::JitImage> model_;
 };

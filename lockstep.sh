@@ -28,7 +28,8 @@ usage: ./lockstep.sh COMMAND
   test [--fast | --all] [ARGS]
                          build and run all tests; ARGS go to ctest, for example -R Sampler
                          --fast leaves out slow tests, GPU tests, GCC, sanitizers and fuzzing
-                         --all adds the whole tree under GCC, ASan/UBSan and TSan (hours)
+                         --all adds the whole tree and all but the slow tests under GCC, ASan/UBSan
+                         and TSan (hours)
   fuzz [SECONDS] [NAME]  feed damaged files and settings to the readers, 300 s each, or to
                          one of them; what is learned stays in build/fuzz-corpus
   build [PRESET] [-D..]  build a preset of CMakePresets.json (release when none is named)
@@ -230,6 +231,8 @@ test_all() {
     CXX=g++ build_as_test gcc-base
   fi
   if [[ $extent == all ]]; then
+    # Slow tests are whole trainings, which take ten times as long here.
+    without='^(gpu|slow)$'
     CXX=g++ build_and_test gcc gcc -j "$jobs" -LE "$without" "$@"
     build_and_test dev dev -j "$jobs" -LE "$without" "$@"
     TSAN_OPTIONS=ignore_noninstrumented_modules=1 build_and_test tsan tsan -j "$jobs" -LE "$without" "$@"

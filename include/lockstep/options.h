@@ -1,7 +1,7 @@
 // Describes settings once, for flags, YAML, help and documents.
 //
 // Not thread-safe. A mistake in the description itself (a name used twice, a
-// default outside its own limits) is a bug and throws InternalError.
+// default outside its own limits) throws ConfigError.
 #pragma once
 
 #include <cstddef>
@@ -182,7 +182,7 @@ class LOCKSTEP_EXPORT Options {
   // file or flag gave keep their default.
   void refresh_defaults();
 
-  // By name or alias; '-' equals '_'. All but has() throw InternalError for a
+  // By name or alias; '-' equals '_'. All but has() throw ConfigError for a
   // name that was never added.
   bool has(std::string_view name) const;
   Source source(std::string_view name) const;

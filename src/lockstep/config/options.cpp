@@ -14,6 +14,12 @@
 namespace lockstep {
 namespace {
 
+// The author of a recipe can break it, a user of its flags cannot.
+void require(bool condition, const std::string& what) {
+  if (condition) return;
+  throw ConfigError("a program describes its settings wrongly: " + what);
+}
+
 bool is_name(std::string_view word) {
   return !word.empty() && word[0] != '-' &&
          std::all_of(word.begin(), word.end(), [](char c) {
@@ -35,9 +41,9 @@ bool is_inside(std::string_view path, const std::string& section) {
 
 void Options::add_setting(Setting setting) {
   const ScalarKind kind = setting.binding.kind;
-  LOCKSTEP_CHECK(setting.details.choices.empty() || kind == ScalarKind::kText ||
-                     kind == ScalarKind::kInteger,
-                 "only texts and integers have choices: " + setting.name);
+  require(setting.details.choices.empty() || kind == ScalarKind::kText ||
+              kind == ScalarKind::kInteger,
+          "only texts and integers have choices: " + setting.name);
   take_default(setting);
   const size_t index = settings_.size();
   settings_.push_back(std::move(setting));
@@ -51,22 +57,18 @@ void Options::add_setting(Setting setting) {
 
 // Every word must mean one thing, also as the "no_..." form of a bool.
 void Options::claim_word(size_t setting, const std::string& word) {
-  LOCKSTEP_CHECK(is_name(word), "a setting cannot be named '" + word + "'");
+  require(is_name(word), "a setting cannot be named '" + word + "'");
   const std::string spelled = config::normalized(word);
-  LOCKSTEP_CHECK(
-      spelled != "config" && spelled != "help" && spelled != "print_config",
-      "this name belongs to the parser: " + word);
-  LOCKSTEP_CHECK(!words_.contains(spelled),
-                 "two settings are named '" + word + "'");
+  require(spelled != "config" && spelled != "help" && spelled != "print_config",
+          "this name belongs to the parser: " + word);
+  require(!words_.contains(spelled), "two settings are named '" + word + "'");
   if (spelled.starts_with("no_")) {
     const auto opposite = words_.find(spelled.substr(3));
-    LOCKSTEP_CHECK(
-        opposite == words_.end() || !is_bool(settings_[opposite->second]),
-        "'" + word + "' already turns a setting off");
+    require(opposite == words_.end() || !is_bool(settings_[opposite->second]),
+            "'" + word + "' already turns a setting off");
   }
-  LOCKSTEP_CHECK(
-      !is_bool(settings_[setting]) || !words_.contains("no_" + spelled),
-      "'no_" + word + "' is a setting of its own");
+  require(!is_bool(settings_[setting]) || !words_.contains("no_" + spelled),
+          "'no_" + word + "' is a setting of its own");
   words_.emplace(spelled, setting);
 }
 
@@ -74,26 +76,25 @@ void Options::claim_word(size_t setting, const std::string& word) {
 void Options::check_key(size_t setting) const {
   const std::string key = config::normalized(settings_[setting].key());
   for (const std::string& part : base::split(key, '.')) {
-    LOCKSTEP_CHECK(is_name(part), "not a YAML path: '" + key + "'");
+    require(is_name(part), "not a YAML path: '" + key + "'");
   }
   for (const Setting& other : settings_) {
     if (&other == &settings_[setting]) continue;
     const std::string taken = config::normalized(other.key());
-    LOCKSTEP_CHECK(taken != key, "two settings have the key " + key);
+    require(taken != key, "two settings have the key " + key);
     const bool nested = is_inside(taken, key) || is_inside(key, taken);
-    LOCKSTEP_CHECK(!nested,
-                   fmt::format("a key cannot be a section as well: {} and {}",
-                               key, taken));
+    require(!nested, fmt::format("a key cannot be a section as well: {} and {}",
+                                 key, taken));
   }
 }
 
 void Options::take_default(Setting& setting) const {
   setting.default_value = setting.binding.read();
   for (const SettingScalar& item : setting.default_value) {
-    LOCKSTEP_CHECK(config::is_allowed(setting, item),
-                   "the default of " + setting.name + " is " +
-                       config::yaml_scalar(item) + ", not " +
-                       config::expectation(setting));
+    require(config::is_allowed(setting, item),
+            "the default of " + setting.name + " is " +
+                config::yaml_scalar(item) + ", not " +
+                config::expectation(setting));
   }
 }
 
@@ -164,8 +165,8 @@ void Options::assign(std::span<const Assignment> assignments) {
 
 size_t Options::index_of(std::string_view name) const {
   const auto found = words_.find(config::normalized(name));
-  LOCKSTEP_CHECK(found != words_.end(),
-                 "no setting is named '" + std::string(name) + "'");
+  require(found != words_.end(),
+          "no setting is named '" + std::string(name) + "'");
   return found->second;
 }
 

@@ -24,8 +24,8 @@ TEST(Options, FoundByNameAndAliasInEitherSpelling) {
 
 TEST(Options, AskingForAnUnknownNameIsABug) {
   const Sample sample;
-  EXPECT_THROW(sample.options.source("nothing"), InternalError);
-  EXPECT_THROW(sample.options.value_text("nothing"), InternalError);
+  EXPECT_THROW(sample.options.source("nothing"), ConfigError);
+  EXPECT_THROW(sample.options.value_text("nothing"), ConfigError);
 }
 
 TEST(Options, ValueTextIsYaml) {
@@ -110,19 +110,19 @@ TEST(Options, AWordThatIsTakenIsABug) {
        {"batch_size", "batch-size", "learning_rate", "config", "help",
         "print-config", "no_use_amp", "", "-x", "a.b", "a b", "a=b"}) {
     Sample sample;
-    EXPECT_THROW(sample.options.add(name, number, ""), InternalError) << name;
-    EXPECT_THROW(sample.options.add_alias("cfg", name), InternalError) << name;
+    EXPECT_THROW(sample.options.add(name, number, ""), ConfigError) << name;
+    EXPECT_THROW(sample.options.add_alias("cfg", name), ConfigError) << name;
   }
   Sample sample;
   sample.options.add("no_cache", number, "");
-  EXPECT_THROW(sample.options.add("cache", truth, ""), InternalError);
+  EXPECT_THROW(sample.options.add("cache", truth, ""), ConfigError);
 }
 
 TEST(Options, AKeyThatIsTakenIsABug) {
   for (const char* key : {"data.batch_size", "data.batch-size", "lr", "data",
                           "lr.x", "data..x", ".", "data.max_tokens.x"}) {
     Sample sample;
-    EXPECT_THROW(sample.options.set_key("cfg", key), InternalError) << key;
+    EXPECT_THROW(sample.options.set_key("cfg", key), ConfigError) << key;
   }
 }
 
@@ -131,10 +131,10 @@ TEST(Options, ADefaultOutsideItsOwnLimitsIsABug) {
   std::string text = "c";
   double fraction = 0;
   Options options;
-  EXPECT_THROW(options.add("a", number, "", {.minimum = 1}), InternalError);
-  EXPECT_THROW(options.add("b", text, "", {.choices = {"x"}}), InternalError);
+  EXPECT_THROW(options.add("a", number, "", {.minimum = 1}), ConfigError);
+  EXPECT_THROW(options.add("b", text, "", {.choices = {"x"}}), ConfigError);
   EXPECT_THROW(options.add("c", fraction, "", {.choices = {"0"}}),
-               InternalError);
+               ConfigError);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ run_tests() {
   shift 2
   step "Testing $title"
   rm -f "$report"
-  ctest --test-dir "$ROOT/build/$preset" --output-on-failure --timeout 300 \
+  ctest --test-dir "$ROOT/build/$preset" --output-on-failure --timeout 600 \
     --output-junit "$report" "$@" || status=$?
   if [[ ! -e "$report" ]]; then
     FAILED=$((FAILED + 1))

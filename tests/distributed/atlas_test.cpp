@@ -57,7 +57,6 @@ ProcessResult run_command(const Words& words) {
   Words command = {LOCKSTEP_PROGRAM};
   command.insert(command.end(), words.begin(), words.end());
   ProcessOptions options = process_options({});
-  options.timeout_seconds = 120;
   return run(command, options);
 }
 
@@ -201,7 +200,6 @@ TEST(AtlasPrepare, KilledGoesOnWhereItWas) {
   for (const auto& file : entries(temp))
     times[file] = fs::last_write_time(file);
   ProcessOptions options = process_options({});
-  options.timeout_seconds = 200;
   const auto again = run(words, options);
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_GE(entries(temp).size(), 378U);  // 300, 75, sentences

@@ -184,7 +184,7 @@ TEST_F(DiskFault, ThatGoesAwayDuringTheRunIsForgiven) {
   const auto is_told = [&] {
     return contains(process.err(), complaint(4, "Read-only file system"));
   };
-  ASSERT_TRUE(wait_for(is_told, 30)) << process.err();
+  ASSERT_TRUE(wait_for(is_told, 120)) << process.err();
   fs::remove(temp_.path() / "faults");
   temp_.write("go", "");
   const ProcessResult result = process.wait();

@@ -41,7 +41,6 @@ void expect_success(const std::string& command, const std::string& folder) {
       {"bash", "-c", "PATH=" PROGRAMS_FOLDER ":$PATH; " + command},
       {.environment = {{"CUDA_VISIBLE_DEVICES", ""}, {"OMP_NUM_THREADS", "1"}},
        .folder = folder,
-       .timeout_seconds = 60,
        .ignored_signals = {}});
   EXPECT_EQ(result.exit_code, 0) << command << "\n" << result.err;
 }

@@ -21,7 +21,6 @@ testing::ProcessResult run_example(const std::string& name, int num_processes,
   command.insert(command.end(), flags.begin(), flags.end());
   return testing::run(command, {.environment = {{"CUDA_VISIBLE_DEVICES", ""}},
                                 .folder = folder,
-                                .timeout_seconds = 60,
                                 .ignored_signals = {}});
 }
 
@@ -112,7 +111,6 @@ TEST(Examples, OwnRecipeStandsInForTheWorker) {
                        {"LOCKSTEP_WORKER",
                         std::string(EXAMPLES_FOLDER) + "/06_own_recipe"}},
        .folder = folder.path().string(),
-       .timeout_seconds = 60,
        .ignored_signals = {}});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("World size: 2"), std::string::npos) << result.out;
@@ -125,7 +123,6 @@ TEST(Demo, LeavesEverythingThatItSays) {
       {SOURCE_FOLDER "/tools/demo", EXAMPLES_FOLDER, "runs/demo"},
       {.environment = {{"CUDA_VISIBLE_DEVICES", ""}, {"DEMO_STEPS", "19"}},
        .folder = folder.path().string(),
-       .timeout_seconds = 100,
        .ignored_signals = {}});
   ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
   for (const char* name :

@@ -16,10 +16,8 @@ testing::ProcessResult train(const std::string& fault, int rank,
       LOCKSTEP_PROGRAM, "run", "--nproc-per-node=3", "--shutdown-timeout=2"};
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), {FAULTS_WORKER, fault, std::to_string(rank)});
-  return testing::run(command, {.environment = {},
-                                .folder = "",
-                                .timeout_seconds = 60,
-                                .ignored_signals = {}});
+  return testing::run(command,
+                      {.environment = {}, .folder = "", .ignored_signals = {}});
 }
 
 TEST(Faults, NoFaultNoReport) {
@@ -56,7 +54,6 @@ TEST(Faults, TheCauseIsNamedAlthoughItsVictimsEndFirst) {
                       FAULTS_WORKER, "none", "0"},
                      {.environment = {{"GLOO_SOCKET_IFNAME", "nope0"}},
                       .folder = "",
-                      .timeout_seconds = 60,
                       .ignored_signals = {}});
     EXPECT_EQ(result.exit_code, 2) << result.err;
     expect_in(result.err.substr(result.err.find("Root Cause")),
@@ -138,10 +135,7 @@ TEST(Faults, ARestartCanSucceed) {
        "--no-python", "/bin/sh", "-c",
        "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then exec " FAULTS_WORKER
        " throw 1; else exec " FAULTS_WORKER " none 0; fi"},
-      {.environment = {},
-       .folder = "",
-       .timeout_seconds = 60,
-       .ignored_signals = {}});
+      {.environment = {}, .folder = "", .ignored_signals = {}});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   expect_in(result.out, "all steps done");
 }
@@ -154,7 +148,6 @@ TEST(Faults, EightJobsAtOnceDoNotMeet) {
                                  FAULTS_WORKER, "none", "0"},
         testing::ProcessOptions{.environment = {{"OMP_NUM_THREADS", "1"}},
                                 .folder = "",
-                                .timeout_seconds = 100,
                                 .ignored_signals = {}}));
   }
   for (const auto& job : jobs) {

@@ -64,7 +64,6 @@ std::map<std::string, std::string> run_commands(
   }
   ProcessOptions options = process_options({});
   options.folder = temp.path().string();
-  options.timeout_seconds = 180;  // Eight processes on two cores.
   options.environment["LOCKSTEP"] = LOCKSTEP_PROGRAM;
   for (const std::string& command : commands) {
     const std::string line = "PATH=" PROGRAMS_FOLDER ":$PATH; " +
@@ -257,7 +256,6 @@ TEST(Guides, TheDebugConfigurationOfScribbleTrains) {
                                                 {"MASTER_ADDR", "localhost"},
                                                 {"MASTER_PORT", "12355"}}));
   for (const auto& [name, value] : variables) options.environment[name] = value;
-  options.timeout_seconds = 180;
   const auto result = run(command + Words{"--fast_dev_run", "--layers=18",
                                           "--crop_size=33", "--batchsize=2"},
                           options);

@@ -48,7 +48,6 @@ TEST(JitTextTraining, EightAnswersOfAnyLengthAreLearnedByHeart) {
                 "--save_every_epochs=0", "--sample_every=3000",
                 "--no_tensorboard"}};
   ProcessOptions options = process_options(training);
-  options.timeout_seconds = 240;
   const auto result = run(command_of(training), options);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto made = nlohmann::json::parse(base::read_file(

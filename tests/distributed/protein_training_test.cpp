@@ -39,7 +39,6 @@ TEST(ProteinTraining, RecoversHiddenFragments) {
                 "--batch_size=4", "--n_steps=1600", "--val_every=1600",
                 "--workers=1", "--no_tensorboard"}};
   ProcessOptions options = process_options(training);
-  options.timeout_seconds = 240;
   const auto result = run(command_of(training), options);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto fragment = metric(temp.path(), "val/fragment_loss");

@@ -22,7 +22,6 @@ testing::ProcessOptions options_for(Variables environment) {
   environment["OMP_NUM_THREADS"] = "1";
   return {.environment = std::move(environment),
           .folder = "",
-          .timeout_seconds = 100,
           .ignored_signals = {}};
 }
 

@@ -128,8 +128,7 @@ TEST_F(TrainContinue, SamplingLeavesTheImagesOfTheTraining) {
   const std::string before = base::read_file(in("run/samples/step_4.png"));
   const ProcessResult result =
       run({WORKER_PROGRAM, "sample", "tiny", "--device=cpu", "--seed=7",
-           "--checkpoint", in("run/checkpoint_step_4.pt")},
-          {.timeout_seconds = 60});
+           "--checkpoint", in("run/checkpoint_step_4.pt")});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(base::read_file(in("run/samples/step_4.png")), before);
   EXPECT_TRUE(fs::exists(in("run/sampled_seed_7/samples/step_4.png")));

@@ -54,7 +54,6 @@ ProcessOptions process_options(const Training& training) {
   if (training.recipe == "probe") {
     options.environment["LOCKSTEP_WORKER"] = PROBE_WORKER;
   }
-  options.timeout_seconds = 60;
   return options;
 }
 

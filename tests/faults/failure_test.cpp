@@ -77,8 +77,7 @@ TEST(Failure, AVictimIsNotTheCause) {
       {"--nproc=2"},
       "[ $RANK = 0 ] && { sleep 0.2; echo '{\"message\": {\"message\": "
       "\"PeerError: gone\"}}' > $TORCHELASTIC_ERROR_FILE; exit 5; };"
-      "trap 'kill -SEGV $$' TERM; while true; do sleep 0.05; done",
-      {.timeout_seconds = 40});
+      "trap 'kill -SEGV $$' TERM; while true; do sleep 0.05; done");
   EXPECT_EQ(result.exit_code, 139) << result.err;
 }
 

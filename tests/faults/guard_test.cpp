@@ -48,8 +48,7 @@ bool is_empty(const TempDir& folder) {
 
 TEST(Guard, AStoppedKeeperIsContinuedByTheSignalThatEndsTheJob) {
   for (const int signal : {SIGINT, SIGTERM}) {
-    Process launcher(shell_job({"--nproc=2"}, kObedient),
-                     {.timeout_seconds = 60});
+    Process launcher(shell_job({"--nproc=2"}, kObedient));
     wait_until_ready(launcher);
     stop(find_keeper(launcher.pid()));
     launcher.send(signal);
@@ -61,8 +60,7 @@ TEST(Guard, AStoppedKeeperIsContinuedByTheSignalThatEndsTheJob) {
 }
 
 TEST(Guard, AStoppedGuardDoesNotKeepTheJobFromEnding) {
-  Process launcher(shell_job({"--nproc=2"}, "echo ready $RANK; sleep 1"),
-                   {.timeout_seconds = 60});
+  Process launcher(shell_job({"--nproc=2"}, "echo ready $RANK; sleep 1"));
   wait_until_ready(launcher);
   stop(find_guard(launcher.pid()));
   EXPECT_EQ(launcher.wait().exit_code, 0);
@@ -72,7 +70,6 @@ TEST(Guard, AStoppedGuardDoesNotKeepTheJobFromEnding) {
 TEST(Guard, AKeeperInADebuggerCannotHoldTheJob) {
   const TempDir folder;
   auto options = with_temp(folder);
-  options.timeout_seconds = 60;
   Process launcher(shell_job({"--nproc=2"}, kFamily), options);
   wait_for_family(launcher);
   const pid_t keeper = find_keeper(launcher.pid());
@@ -94,7 +91,7 @@ TEST(Guard, AKeeperInADebuggerCannotHoldTheJob) {
 }
 
 TEST(Guard, EndsTheJobWhenTheLauncherIsKilledAndTheKeeperIsStopped) {
-  Process launcher(shell_job({"--nproc=2"}, kFamily), {.timeout_seconds = 60});
+  Process launcher(shell_job({"--nproc=2"}, kFamily));
   wait_for_family(launcher);
   stop(find_keeper(launcher.pid()));
   launcher.send(SIGKILL);
@@ -103,7 +100,7 @@ TEST(Guard, EndsTheJobWhenTheLauncherIsKilledAndTheKeeperIsStopped) {
 }
 
 TEST(Guard, EndsTheJobWhenTheLauncherIsKilledAndBothOthersAreStopped) {
-  Process launcher(shell_job({"--nproc=2"}, kFamily), {.timeout_seconds = 60});
+  Process launcher(shell_job({"--nproc=2"}, kFamily));
   wait_for_family(launcher);
   stop(find_keeper(launcher.pid()));
   stop(find_guard(launcher.pid()));
@@ -117,7 +114,6 @@ enum class Part { kFront, kGuard, kKeeper };
 void expect_nothing_left(const std::vector<Part>& killed) {
   const TempDir folder;
   auto options = with_temp(folder);
-  options.timeout_seconds = 60;
   Process launcher(shell_job({"--nproc=2"}, kFamily), options);
   wait_for_family(launcher);
   std::vector<pid_t> pids;

@@ -50,8 +50,8 @@ int count(const std::string& text, const std::string& part) {
 }
 
 void wait_until_ready(const Process& launcher) {
-  ASSERT_TRUE(launcher.wait_for_output("ready 0", 30));
-  ASSERT_TRUE(launcher.wait_for_output("ready 1", 30));
+  ASSERT_TRUE(launcher.wait_for_output("ready 0", 120));
+  ASSERT_TRUE(launcher.wait_for_output("ready 1", 120));
 }
 
 void wait_for_family(const Process& launcher) {

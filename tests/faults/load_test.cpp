@@ -14,8 +14,7 @@ TEST(Load, SixteenRanksLoseNoLineAndKeepTheirOrder) {
   const auto result = run(
       python_job({"--nproc=16"},
                  "import os\nfor i in range(20000): print(os.environ['RANK'], "
-                 "i)\n"),
-      {.timeout_seconds = 110});
+                 "i)\n"));
   EXPECT_EQ(result.exit_code, 0);
   std::map<std::string, int> next;
   for (const std::string& line : base::split(result.out, '\n')) {
@@ -33,8 +32,7 @@ TEST(Load, ASlowReaderOfTheConsoleLosesNothing) {
   const std::string lockstep = LOCKSTEP_PROGRAM;
   const auto result = run({"sh", "-c",
                            lockstep + " run --nproc=4 seq 1 50000 | "
-                                      "(sleep 1; wc -l)"},
-                          {.timeout_seconds = 60});
+                                      "(sleep 1; wc -l)"});
   EXPECT_EQ(base::parse_integer(base::trim(result.out)), 200'000);
 }
 

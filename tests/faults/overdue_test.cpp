@@ -8,8 +8,7 @@ namespace {
 
 TEST(Overdue, TheLauncherEndsTheJob) {
   Process launcher(
-      job({"--nproc=2", "--timeout=1", LOCKSTEP_STATUS_WORKER, "hang"}),
-      {.timeout_seconds = 40});
+      job({"--nproc=2", "--timeout=1", LOCKSTEP_STATUS_WORKER, "hang"}));
   const auto result = launcher.wait();
   EXPECT_EQ(result.exit_code, 6);
   EXPECT_TRUE(contains(result.err, "TimeoutError: all_reduce #2 runs for"));

@@ -34,8 +34,7 @@ TEST(Restart, WithoutAttemptsLeftTheJobFails) {
 }
 
 TEST(Restart, RepeatedQuickFailuresWaitLongerEachTime) {
-  const auto result = run_shell({"--nproc=2", "--max-restarts=3"}, "exit 3",
-                                {.timeout_seconds = 60});
+  const auto result = run_shell({"--nproc=2", "--max-restarts=3"}, "exit 3");
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_TRUE(contains(result.err, "start again (restart 1 of 3)"))
       << result.err;
@@ -47,8 +46,7 @@ TEST(Restart, RepeatedQuickFailuresWaitLongerEachTime) {
 }
 
 TEST(Restart, ASignalEndsTheWait) {
-  Process launcher(shell_job({"--nproc=2", "--max-restarts=100"}, "exit 3"),
-                   {.timeout_seconds = 60});
+  Process launcher(shell_job({"--nproc=2", "--max-restarts=100"}, "exit 3"));
   ASSERT_TRUE(wait_for(
       [&] { return contains(launcher.err(), "start again in 4.0 s"); }, 40));
   launcher.send(SIGTERM);

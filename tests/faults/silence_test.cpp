@@ -12,7 +12,6 @@ namespace {
 TEST(Silence, ATrainingInWhichAllRanksAreStuckEndsWithTheirNames) {
   const TempDir folder;
   auto options = with_temp(folder);
-  options.timeout_seconds = 90;
   Process launcher(
       job({"--nproc=2", "--timeout=2", LOCKSTEP_STATUS_WORKER, "stuck"}),
       options);
@@ -37,8 +36,7 @@ TEST(Silence, ATrainingInWhichAllRanksAreStuckEndsWithTheirNames) {
 
 TEST(Silence, AProgramThatPromisesNothingIsOnlyWarnedAbout) {
   const auto result =
-      run(job({"--nproc=2", "--timeout=1", LOCKSTEP_STATUS_WORKER, "quiet"}),
-          {.timeout_seconds = 90});
+      run(job({"--nproc=2", "--timeout=1", LOCKSTEP_STATUS_WORKER, "quiet"}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count(result.err, "no sign of life from rank 0"), 1) << result.err;
   EXPECT_EQ(count(result.err, "no sign of life from rank 1"), 1);
@@ -47,8 +45,7 @@ TEST(Silence, AProgramThatPromisesNothingIsOnlyWarnedAbout) {
 
 TEST(Silence, StoppedRanksAreNamedAndLeftAlone) {
   Process launcher(
-      job({"--nproc=2", "--timeout=1", LOCKSTEP_STATUS_WORKER, "suspend"}),
-      {.timeout_seconds = 120});
+      job({"--nproc=2", "--timeout=1", LOCKSTEP_STATUS_WORKER, "suspend"}));
   ASSERT_TRUE(wait_for(
       [&] { return count(launcher.err(), "is stopped (SIGSTOP)") == 2; }, 60))
       << launcher.err();

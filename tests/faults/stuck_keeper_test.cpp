@@ -16,9 +16,9 @@ TEST(StuckKeeper, TheLauncherEndsTheJobPolitely) {
                              "trap 'echo $RANK > saved$RANK; exit 0' TERM; "
                              "echo ready $RANK; while true; do sleep 0.05; "
                              "done"),
-                   {.folder = folder.path().string(), .timeout_seconds = 90});
-  ASSERT_TRUE(launcher.wait_for_output("ready 0", 30));
-  ASSERT_TRUE(launcher.wait_for_output("ready 1", 30));
+                   {.folder = folder.path().string()});
+  ASSERT_TRUE(launcher.wait_for_output("ready 0", 120));
+  ASSERT_TRUE(launcher.wait_for_output("ready 1", 120));
   const pid_t keeper = find_keeper(launcher.pid());
   ASSERT_EQ(ptrace(PTRACE_SEIZE, keeper, nullptr, nullptr), 0);
   ASSERT_EQ(ptrace(PTRACE_INTERRUPT, keeper, nullptr, nullptr), 0);

@@ -107,8 +107,7 @@ TEST(GpuFailure, AStoppedRankIsNamedByTheTimeout) {
       run_processes({.size = 2,
                      .expected_exit_code = 6,
                      .launcher_options = {"--share-gpus", "--timeout=8",
-                                          "--shutdown-timeout=3"},
-                     .timeout_seconds = 90},
+                                          "--shutdown-timeout=3"}},
                     [] {});
   expect_in(output, "stopped");
   expect_in(output, "rank 1");

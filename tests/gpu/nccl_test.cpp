@@ -81,8 +81,7 @@ class Nccl : public ::testing::TestWithParam<int> {
   testing::RankOptions options() const {
     return {.size = GetParam(),
             .launcher_options = {"--share-gpus"},
-            .device = DeviceChoice::kCuda,
-            .timeout_seconds = 120};
+            .device = DeviceChoice::kCuda};
   }
 };
 

@@ -39,8 +39,7 @@ TrainingRun train(const std::filesystem::path& folder, int processes,
                        "--save_dir",
                        folder};
   command.insert(command.end(), flags.begin(), flags.end());
-  TrainingRun run{
-      .result = lockstep::testing::run(command, {.timeout_seconds = 240})};
+  TrainingRun run{.result = lockstep::testing::run(command)};
   std::ifstream lines(folder / "metrics.jsonl");
   std::string line;
   while (std::getline(lines, line)) {

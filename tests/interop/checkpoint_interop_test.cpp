@@ -82,10 +82,7 @@ void run_python(const char* command, const testing::TempDir& folder) {
   const auto result =
       testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/checkpoint_files.py",
                     command, folder.path().string()},
-                   {.environment = {},
-                    .folder = "",
-                    .timeout_seconds = 120,
-                    .ignored_signals = {}});
+                   {.environment = {}, .folder = "", .ignored_signals = {}});
   ASSERT_EQ(result.exit_code, 0) << result.err;
 }
 

@@ -18,8 +18,7 @@ TEST(Cifar10Interop, PythonReadsOurBatchesAndWeReadThoseOfItsProtocols) {
       folder.write("batch", testing::cifar10_python(0, kCount));
   const auto python =
       testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/cifar10_batches.py", batch,
-                    std::to_string(kCount), folder.path().string()},
-                   {.environment = {}, .folder = "", .timeout_seconds = 60});
+                    std::to_string(kCount), folder.path().string()});
   ASSERT_EQ(python.exit_code, 0) << python.err;
   const auto files = images::find_cifar10(folder.path());
   ASSERT_TRUE(files);

@@ -30,7 +30,6 @@ class DdpParity : public ::testing::TestWithParam<int> {
     const auto result =
         testing::run(command, {.environment = {{"OMP_NUM_THREADS", "1"}},
                                .folder = "",
-                               .timeout_seconds = 240,
                                .ignored_signals = {}});
     ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
   }

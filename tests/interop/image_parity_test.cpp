@@ -66,8 +66,7 @@ void write_images(const testing::TempDir& folder) {
 std::vector<Case> ask_pillow(const testing::TempDir& folder) {
   const auto python =
       testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/image_reference.py",
-                    folder.path().string()},
-                   {.timeout_seconds = 120});
+                    folder.path().string()});
   EXPECT_EQ(python.exit_code, 0) << python.err;
   std::istringstream lines(python.out);
   std::vector<Case> cases;

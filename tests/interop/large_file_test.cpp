@@ -34,10 +34,7 @@ TEST(LargeFile, IsReadByBothSides) {
        "print(loaded['large'].numel(), loaded['large'][-1].item(),\n"
        "      loaded['behind'].tolist())\n",
        path.string()},
-      {.environment = {},
-       .folder = "",
-       .timeout_seconds = 120,
-       .ignored_signals = {}});
+      {.environment = {}, .folder = "", .ignored_signals = {}});
   EXPECT_EQ(python.out, std::to_string(size) + " 7 [1.0, 2.0]\n") << python.err;
 }
 

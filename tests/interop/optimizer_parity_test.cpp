@@ -136,7 +136,6 @@ TEST(OptimizerParity, EqualsPythonBitForBit) {
                     folder.path().string()},
                    {.environment = {{"OMP_NUM_THREADS", "1"}},
                     .folder = "",
-                    .timeout_seconds = 240,
                     .ignored_signals = {}});
   ASSERT_EQ(python.exit_code, 0) << python.err;
   for (const Case& c : kCases) {

@@ -36,8 +36,7 @@ class OriginalLayouts : public ::testing::TestWithParam<std::string> {
 
   void run_python(const Words& words) const {
     const auto result = testing::run(
-        Words{TORCH_PYTHON, PYTHON_SCRIPTS "/original_layouts.py"} + words,
-        {.timeout_seconds = 120});
+        Words{TORCH_PYTHON, PYTHON_SCRIPTS "/original_layouts.py"} + words);
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   }
 
@@ -75,8 +74,7 @@ TEST_P(OriginalLayouts, FilesOfTheOriginalsAreEvaluatedAndBegunWith) {
   run_python({"same_weights", GetParam(), original, file_of("new")});
   const auto evaluated =
       testing::run({PROBE_WORKER, "eval", "probe", "--layout", GetParam(),
-                    "--checkpoint", original, "--device=cpu"},
-                   {.timeout_seconds = 60});
+                    "--checkpoint", original, "--device=cpu"});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
   testing::expect_in(evaluated.out, "error: ");
 }

@@ -20,9 +20,7 @@ Tree run_reference(const std::string& script, const Tree& cases) {
   save_checkpoint(in, cases);
   const auto python = run(
       {TORCH_PYTHON, PYTHON_SCRIPTS "/" + script, in.string(), out.string()},
-      {.environment = {{"OMP_NUM_THREADS", "1"}},
-       .folder = "",
-       .timeout_seconds = 240});
+      {.environment = {{"OMP_NUM_THREADS", "1"}}, .folder = ""});
   if (python.exit_code != 0) {
     throw std::runtime_error(script + " failed: " + python.err);
   }

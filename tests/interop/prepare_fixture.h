@@ -21,7 +21,7 @@ class PrepareFixture : public ::testing::Test {
 
   // What the script prints.
   void python(const std::string& script, const Words& words,
-              const ProcessOptions& options = {.timeout_seconds = 200}) {
+              const ProcessOptions& options = {}) {
     Words command = {TORCH_PYTHON, std::string(PYTHON_SCRIPTS) + "/" + script};
     command.insert(command.end(), words.begin(), words.end());
     const ProcessResult result = run(command, options);
@@ -35,7 +35,7 @@ class PrepareFixture : public ::testing::Test {
     return words;
   }
   ProcessResult prepare(const Words& more = {}) const {
-    return run(command(more), {.timeout_seconds = 100});
+    return run(command(more));
   }
 
   // Name and reason of each line of rejected.txt.

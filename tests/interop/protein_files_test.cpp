@@ -77,8 +77,7 @@ int64_t num_with_chi1(const proteins::Protein& protein) {
 void run_python(const std::string& task, const testing::TempDir& folder) {
   const auto python =
       testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/protein_files.py", task,
-                    folder.path().string()},
-                   {.environment = {}, .folder = "", .timeout_seconds = 120});
+                    folder.path().string()});
   ASSERT_EQ(python.exit_code, 0) << python.err;
 }
 

@@ -239,9 +239,7 @@ TEST(ProteinParity, GraphLossGradientsAndGuessesEqualThoseOfPython) {
   const auto python =
       testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/protein_reference.py",
                     in.string(), out.string()},
-                   {.environment = {{"OMP_NUM_THREADS", "1"}},
-                    .folder = "",
-                    .timeout_seconds = 240});
+                   {.environment = {{"OMP_NUM_THREADS", "1"}}, .folder = ""});
   ASSERT_EQ(python.exit_code, 0) << python.err;
   const Tree results = load_checkpoint(out);
   for (size_t i = 0; i < kCases.size(); ++i) {

@@ -66,10 +66,7 @@ TEST(SamplerParity, EqualsPythonOnTheWholeGrid) {
       {"/bin/sh", "-c",
        std::string(TORCH_PYTHON " " PYTHON_SCRIPTS "/sampler_reference.py < ") +
            path},
-      {.environment = {},
-       .folder = "",
-       .timeout_seconds = 120,
-       .ignored_signals = {}});
+      {.environment = {}, .folder = "", .ignored_signals = {}});
   ASSERT_EQ(python.exit_code, 0) << python.err;
   std::istringstream lines(python.out);
   std::string line;

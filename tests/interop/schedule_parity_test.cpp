@@ -68,10 +68,7 @@ int compare_plateau(std::istream& in) {
 TEST(ScheduleParity, EqualsPython) {
   const auto python =
       testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/schedule_reference.py"},
-                   {.environment = {},
-                    .folder = "",
-                    .timeout_seconds = 240,
-                    .ignored_signals = {}});
+                   {.environment = {}, .folder = "", .ignored_signals = {}});
   ASSERT_EQ(python.exit_code, 0) << python.err;
   std::istringstream in(python.out);
   int num_schedules = 0;

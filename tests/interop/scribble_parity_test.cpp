@@ -207,8 +207,7 @@ TEST(ScribbleParity, LoadsWeightsOfTorchvisionByName) {
     const auto path = folder.path() / "resnet.pth";
     const auto python =
         testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/torchvision_weights.py",
-                      std::to_string(layers), path.string()},
-                     {.folder = "", .timeout_seconds = 120});
+                      std::to_string(layers), path.string()});
     ASSERT_EQ(python.exit_code, 0) << python.err;
     deeplab::ScribbleNet net({.type = "res50_ASPP_lorm", .layers = layers});
     EXPECT_EQ(deeplab::load_scribble_weights(net, path),

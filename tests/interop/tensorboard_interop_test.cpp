@@ -24,9 +24,8 @@ std::string ask_python(const std::string& script,
   std::vector<std::string> command = {TORCH_PYTHON,
                                       PYTHON_SCRIPTS "/" + script};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  const auto result = testing::run(
-      command,
-      {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}, .timeout_seconds = 140});
+  const auto result =
+      testing::run(command, {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   return result.out;
 }

@@ -29,8 +29,7 @@ TEST(TokenizerInterop, IdsAndTextsEqualThoseOfThePackageTokenizers) {
   const testing::TempDir folder;
   const auto python =
       testing::run({TORCH_PYTHON, PYTHON_SCRIPTS "/tokenizer_reference.py",
-                    folder.path().string()},
-                   {.timeout_seconds = 200});
+                    folder.path().string()});
   ASSERT_EQ(python.exit_code, 0) << python.err;
   for (const char* name :
        {"gpt2", "gpt2_space", "qwen2", "qwen2_space", "qwen2_added",

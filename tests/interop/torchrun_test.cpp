@@ -17,7 +17,6 @@ using testing::ProcessResult;
 ProcessResult run_long(const std::vector<std::string>& command) {
   return testing::run(command, {.environment = {{"OMP_NUM_THREADS", "1"}},
                                 .folder = "",
-                                .timeout_seconds = 150,
                                 .ignored_signals = {}});
 }
 

@@ -13,7 +13,6 @@ testing::ProcessOptions quietly() {
   testing::ProcessOptions options;
   options.environment = {{"OMP_NUM_THREADS", "1"},
                          {"CUDA_VISIBLE_DEVICES", ""}};
-  options.timeout_seconds = 120;
   return options;
 }
 

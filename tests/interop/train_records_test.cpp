@@ -38,8 +38,7 @@ class TrainRecords : public ::testing::Test {
     const ProcessResult read =
         run({TORCH_PYTHON, PYTHON_SCRIPTS "/train_records.py",
              temp_.path() / "run", temp_.path() / "wandb",
-             std::to_string(exit_code), std::to_string(num_images)},
-            {.timeout_seconds = 120});
+             std::to_string(exit_code), std::to_string(num_images)});
     EXPECT_EQ(read.exit_code, 0) << read.out << read.err;
   }
 
@@ -85,7 +84,7 @@ TEST_F(TrainRecords, ASignalIsTheExitCode) {
   ProcessOptions options = process_options(long_run);
   options.folder = temp_.path();
   Process process(command_of(long_run), options);
-  ASSERT_TRUE(process.wait_for_output("step 20/", 30)) << process.err();
+  ASSERT_TRUE(process.wait_for_output("step 20/", 120)) << process.err();
   process.send(SIGTERM);
   EXPECT_EQ(process.wait().exit_code, 128 + SIGTERM);
   expect_read(128 + SIGTERM, 0);

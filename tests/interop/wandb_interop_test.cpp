@@ -76,7 +76,6 @@ std::string run_python(const std::vector<std::string>& arguments) {
   options.environment = {
       {"EXPECTED_ROOT", fs::current_path()},
       {"EXPECTED_EXECUTABLE", fs::read_symlink("/proc/self/exe")}};
-  options.timeout_seconds = 120;
   const auto result = testing::run(command, options);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return result.out;
@@ -112,7 +111,6 @@ std::string inspected_by_wandb(const track::WandbTracker& tracker,
                          {"WANDB_CONFIG_DIR", home.path()},
                          {"WANDB_CACHE_DIR", home.path()},
                          {"WANDB_ERROR_REPORTING", "false"}};
-  options.timeout_seconds = 60;
   const auto program = fs::path(TORCH_PYTHON).parent_path() / "wandb";
   const auto result = testing::run(
       {program, "leet", "inspect", how, "--json", tracker.folder()}, options);

@@ -14,8 +14,8 @@ namespace lockstep::testing {
 struct ProcessOptions {
   // Added to this process's environment, less all variables of a launcher.
   std::map<std::string, std::string> environment = {};
-  std::string folder = {};                // working folder; empty: this one
-  double timeout_seconds = 20;            // then the process is killed
+  std::string folder = {};       // working folder; empty: this one
+  double timeout_seconds = 240;  // then it is killed; for loaded machines
   std::vector<int> ignored_signals = {};  // as under nohup
   int terminal_fd = -1;  // stdout and stderr instead of being captured
 };
@@ -44,7 +44,7 @@ class Process {
   std::string out() const;  // what it wrote until now
   std::string err() const;
   // Waits until stdout contains the text; false when that does not happen.
-  bool wait_for_output(const std::string& text, double seconds = 10) const;
+  bool wait_for_output(const std::string& text, double seconds = 120) const;
 
  private:
   pid_t pid_ = 0;

@@ -16,7 +16,7 @@ struct RankOptions {
   std::map<std::string, std::string> environment = {};
   std::vector<std::string> launcher_options = {};
   DeviceChoice device = DeviceChoice::kCpu;
-  double timeout_seconds = 60;
+  double timeout_seconds = 240;
 };
 
 // In the test itself: starts this test on `size` ranks under `lockstep run`,

@@ -138,10 +138,7 @@ TEST(TaskPlace, TheProcessAboveAllTasksIsFoundThroughWrappers) {
       {"/bin/sh", "-c",
        "export LOCKSTEP_TEST_PRINT_PARENT=1; echo shell $$; PMI_RANK=0 " +
            self + "; PMI_RANK=1 sh -c '" + self + "; true'"},
-      {.environment = {},
-       .folder = "",
-       .timeout_seconds = 60,
-       .ignored_signals = {}});
+      {.environment = {}, .folder = "", .ignored_signals = {}});
   const auto shell = result.out.substr(6, result.out.find('\n') - 6);
   const std::string line = "parent: process " + shell + " ";
   const auto first = result.out.find(line);

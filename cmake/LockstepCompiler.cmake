@@ -32,6 +32,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND _warnings -Wno-attributes)
   # GCC 12 reports false positives of these inside its own std::string.
   list(APPEND _warnings -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-maybe-uninitialized)
+  # A unity build includes sources, which GCC then takes for headers.
+  if(CMAKE_UNITY_BUILD)
+    list(APPEND _warnings -Wno-subobject-linkage)
+  endif()
 endif()
 target_compile_options(lockstep_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${_warnings}>")
 target_compile_definitions(lockstep_options INTERFACE FMT_HEADER_ONLY=1)

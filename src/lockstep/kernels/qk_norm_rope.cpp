@@ -1,10 +1,9 @@
 #include "lockstep/kernels/qk_norm_rope.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "lockstep/kernels/cuda_call.h"
 #include "lockstep/kernels/qk_norm_rope_request.h"
-#include "lockstep/tensor/cuda_library.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -45,10 +44,7 @@ void norm_and_rotate_on_cuda(const at::Tensor& qkv, const QkNorms& norms,
       .size = static_cast<int>(qkv.size(4)),
       .type = qkv.scalar_type() == at::kHalf ? HalfType::kFloat16
                                              : HalfType::kBfloat16};
-  const c10::impl::VirtualGuardImpl cuda(qkv.device().type());
-  tensor::cuda_function<void(const QkNormRopeRequest*, void*)>(
-      "lockstep_cuda_qk_norm_rope")(
-      &request, cuda.getStreamNativeHandle(cuda.getStream(qkv.device())));
+  launch("lockstep_cuda_qk_norm_rope", request, qkv.device());
 }
 
 at::Tensor norm_and_rotate(const at::Tensor& x, const TokenNorm& norm,

@@ -1,23 +1,14 @@
 #include "lockstep/kernels/token_norm.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 
+#include "lockstep/kernels/cuda_call.h"
 #include "lockstep/kernels/token_norm_request.h"
-#include "lockstep/tensor/cuda_library.h"
 
 namespace lockstep::kernels {
 namespace {
-
-// Bytes per vectorised load.
-constexpr uintptr_t kAlignment = 16;
-
-bool is_packed(const at::Tensor& tensor) {
-  return tensor.is_contiguous() &&
-         reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % kAlignment == 0;
-}
 
 bool has_token_norm_kernel(const at::Tensor& x, const TokenNorm& norm) {
   const at::ScalarType type = norm.weight.scalar_type();
@@ -40,10 +31,7 @@ at::Tensor norm_on_cuda(const at::Tensor& x, const TokenNorm& norm) {
       .size = x.size(-1),
       .eps = static_cast<float>(norm.eps),
       .type = type == at::kHalf ? HalfType::kFloat16 : HalfType::kBfloat16};
-  const c10::impl::VirtualGuardImpl cuda(x.device().type());
-  tensor::cuda_function<void(const TokenNormRequest*, void*)>(
-      "lockstep_cuda_norm_tokens")(
-      &request, cuda.getStreamNativeHandle(cuda.getStream(x.device())));
+  launch("lockstep_cuda_norm_tokens", request, x.device());
   return out;
 }
 

@@ -21,9 +21,18 @@ torch::nn::Sequential make_modulation(int64_t width, int64_t num_parts) {
 
 }  // namespace
 
-at::Tensor modulate(const at::Tensor& x, const Modulation& modulation) {
-  return x * (1 + modulation.scale.unsqueeze(1)) +
-         modulation.shift.unsqueeze(1);
+at::Tensor joined(const ResidualStream& stream) {
+  return kernels::add_branch(stream.x, stream.branch);
+}
+
+ResidualStream slice_tokens(const ResidualStream& stream, int64_t begin,
+                            int64_t end) {
+  ResidualStream part = stream;
+  part.x = stream.x.slice(1, begin, end);
+  if (stream.branch.out.defined()) {
+    part.branch.out = stream.branch.out.slice(1, begin, end);
+  }
+  return part;
 }
 
 AdaLnBlock::AdaLnBlock(const AdaLnBlockConfig& config) {
@@ -37,16 +46,23 @@ AdaLnBlock::AdaLnBlock(const AdaLnBlockConfig& config) {
       register_module("adaLN_modulation", make_modulation(config.norm.size, 6));
 }
 
-at::Tensor AdaLnBlock::forward(const at::Tensor& x, const at::Tensor& condition,
-                               const kernels::RopeTable* rope) {
+ResidualStream AdaLnBlock::forward(const ResidualStream& stream,
+                                   const at::Tensor& condition,
+                                   const kernels::RopeTable* rope) {
   const auto part = modulation_->forward(condition).chunk(6, 1);
-  const at::Tensor attended = attn_->forward(
-      modulate(norm1_->forward(x), {.shift = part[0], .scale = part[1]}),
-      {.rope = rope});
-  const at::Tensor y = x + part[2].unsqueeze(1) * attended;
-  const at::Tensor fed_forward = mlp_->forward(
-      modulate(norm2_->forward(y), {.shift = part[3], .scale = part[4]}));
-  return y + part[5].unsqueeze(1) * fed_forward;
+  const kernels::AdaLnResult first =
+      kernels::adaln_residual(stream.x, stream.branch, norm1_->norm(),
+                              {.shift = part[0], .scale = part[1]});
+  kernels::ResidualBranch attended =
+      attn_->forward_to_residual(first.normed, {.rope = rope});
+  attended.gate = part[2];
+  const kernels::AdaLnResult second =
+      kernels::adaln_residual(first.sum, attended, norm2_->norm(),
+                              {.shift = part[3], .scale = part[4]});
+  kernels::ResidualBranch fed_forward =
+      mlp_->forward_to_residual(second.normed);
+  fed_forward.gate = part[5];
+  return {.x = second.sum, .branch = fed_forward};
 }
 
 AdaLnFinalLayer::AdaLnFinalLayer(const AdaLnFinalLayerConfig& config)
@@ -58,13 +74,15 @@ AdaLnFinalLayer::AdaLnFinalLayer(const AdaLnFinalLayerConfig& config)
       register_module("adaLN_modulation", make_modulation(config.norm.size, 2));
 }
 
-at::Tensor AdaLnFinalLayer::forward(const at::Tensor& x,
+at::Tensor AdaLnFinalLayer::forward(const ResidualStream& stream,
                                     const at::Tensor& condition) {
   const auto part = modulation_->forward(condition).chunk(2, 1);
   const bool is_shift_first = order_ == ModulationOrder::kShiftScale;
-  return linear_->forward(
-      modulate(norm_->forward(x), {.shift = part[is_shift_first ? 0 : 1],
-                                   .scale = part[is_shift_first ? 1 : 0]}));
+  const kernels::AdaLnResult result =
+      kernels::adaln_residual(stream.x, stream.branch, norm_->norm(),
+                              {.shift = part[is_shift_first ? 0 : 1],
+                               .scale = part[is_shift_first ? 1 : 0]});
+  return linear_->forward(result.normed);
 }
 
 }  // namespace lockstep::nn

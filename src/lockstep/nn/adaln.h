@@ -15,14 +15,19 @@
 
 namespace lockstep::nn {
 
-// Modulation of all tokens of a sample, [B, D] each.
-struct Modulation {
-  at::Tensor shift = {};
-  at::Tensor scale = {};
+// The residual stream between two norms: x [B, N, D], and the branch that the
+// next norm adds to it.
+struct ResidualStream {
+  at::Tensor x = {};
+  kernels::ResidualBranch branch = {};
 };
 
-// x * (1 + scale) + shift; x [B, N, D]
-at::Tensor modulate(const at::Tensor& x, const Modulation& modulation);
+// x + branch
+at::Tensor joined(const ResidualStream& stream);
+
+// Tokens begin to end - 1.
+ResidualStream slice_tokens(const ResidualStream& stream, int64_t begin,
+                            int64_t end);
 
 struct AdaLnBlockConfig {
   RmsNormConfig norm = {};
@@ -37,9 +42,10 @@ class AdaLnBlock : public torch::nn::Module {
  public:
   explicit AdaLnBlock(const AdaLnBlockConfig& config);
 
-  // x [B, N, D], condition [B, D]
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& condition,
-                     const kernels::RopeTable* rope = nullptr);
+  // condition [B, D]
+  ResidualStream forward(const ResidualStream& stream,
+                         const at::Tensor& condition,
+                         const kernels::RopeTable* rope = nullptr);
 
  private:
   RmsNorm norm1_{nullptr};
@@ -64,8 +70,8 @@ class AdaLnFinalLayer : public torch::nn::Module {
  public:
   explicit AdaLnFinalLayer(const AdaLnFinalLayerConfig& config);
 
-  // x [B, N, D], condition [B, D] -> [B, N, out]
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& condition);
+  // condition [B, D] -> [B, N, out]
+  at::Tensor forward(const ResidualStream& stream, const at::Tensor& condition);
 
  private:
   ModulationOrder order_;

@@ -4,6 +4,7 @@
 #include <torch/nn/init.h>
 
 #include "lockstep/kernels/qk_norm_rope.h"
+#include "lockstep/kernels/qk_rms_rope.h"
 #include "lockstep/nn/weights.h"
 
 namespace lockstep::nn {
@@ -13,8 +14,8 @@ struct Attention::Heads {
   at::Tensor queries = {};
   at::Tensor keys = {};
   at::Tensor values = {};
-  // [B, N, 3, heads, size]. Set instead of queries and keys for QkNorm::kLayer,
-  // whose kernel takes the packed tensor.
+  // [B, N, 3, heads, size]. Set instead of queries and keys with QK-norm, whose
+  // kernel takes the packed tensor.
   at::Tensor packed = {};
 };
 
@@ -96,7 +97,16 @@ at::Tensor Attention::forward(const at::Tensor& x,
                               const AttentionInput& input) {
   Heads heads = project(x);
   norm_and_rotate(heads, input.rope);
-  return attend(heads, input);
+  return project_out(mix(heads, input));
+}
+
+kernels::ResidualBranch Attention::forward_to_residual(
+    const at::Tensor& x, const AttentionInput& input) {
+  Heads heads = project(x);
+  norm_and_rotate(heads, input.rope);
+  const at::Tensor mixed = mix(heads, input);
+  if (config_.proj_dropout != 0) return {.out = project_out(mixed)};
+  return out_->forward_to_residual(mixed);
 }
 
 at::Tensor Attention::cross_attend(const at::Tensor& x,
@@ -108,10 +118,11 @@ at::Tensor Attention::cross_attend(const at::Tensor& x,
   const at::Tensor kv = at::linear(context, qkv_weight_.slice(0, width),
                                    qkv_bias_.slice(0, width))
                             .unflatten(-1, {2, config_.num_heads, head_size_});
-  return attend({.queries = q.unflatten(-1, {config_.num_heads, head_size_}),
-                 .keys = kv.select(2, 0),
-                 .values = kv.select(2, 1)},
-                {.mask = mask});
+  return project_out(
+      mix({.queries = q.unflatten(-1, {config_.num_heads, head_size_}),
+           .keys = kv.select(2, 0),
+           .values = kv.select(2, 1)},
+          {.mask = mask}));
 }
 
 Attention::Heads Attention::project(const at::Tensor& x) {
@@ -129,11 +140,13 @@ Attention::Heads Attention::project(const at::Tensor& x) {
   if (config_.qk_norm == QkNorm::kLayer) {
     return {.values = packed.select(2, 2), .packed = packed};
   }
+  if (config_.qk_norm == QkNorm::kRms) return {.packed = packed};
   const auto parts = packed.unbind(2);
   return {.queries = parts[0], .keys = parts[1], .values = parts[2]};
 }
 
 void Attention::norm_and_rotate(Heads& heads, const kernels::RopeTable* rope) {
+  if (config_.qk_norm == QkNorm::kRms) return rms_norm_and_rotate(heads, rope);
   if (heads.packed.defined()) {
     const kernels::QueriesAndKeys rotated = kernels::qk_norm_rope(
         heads.packed,
@@ -143,23 +156,43 @@ void Attention::norm_and_rotate(Heads& heads, const kernels::RopeTable* rope) {
     heads.keys = rotated.keys;
     return;
   }
-  if (!q_rms_norm_.is_empty()) {
-    heads.queries = q_rms_norm_->forward(heads.queries);
-    heads.keys = k_rms_norm_->forward(heads.keys);
-  }
   if (rope != nullptr) {
     heads.queries = kernels::apply_rope(heads.queries, *rope);
     heads.keys = kernels::apply_rope(heads.keys, *rope);
   }
 }
 
-at::Tensor Attention::attend(const Heads& heads, const AttentionInput& input) {
+void Attention::rms_norm_and_rotate(Heads& heads,
+                                    const kernels::RopeTable* rope) {
+  if (rope != nullptr) {
+    const kernels::QueriesKeysValues rotated =
+        kernels::qk_rms_rope(heads.packed,
+                             {.queries = q_rms_norm_->norm().weight,
+                              .keys = k_rms_norm_->norm().weight,
+                              .eps = q_rms_norm_->norm().eps},
+                             *rope);
+    heads = {.queries = rotated.queries,
+             .keys = rotated.keys,
+             .values = rotated.values};
+    return;
+  }
+  const auto parts = heads.packed.unbind(2);
+  heads = {.queries = q_rms_norm_->forward(parts[0]),
+           .keys = k_rms_norm_->forward(parts[1]),
+           .values = parts[2]};
+}
+
+at::Tensor Attention::mix(const Heads& heads, const AttentionInput& input) {
   // Scores are summed in float32 under bf16 autocast, too. Heads are not
   // copied: the fused kernels take any strides except the last.
   const at::Tensor mixed = at::scaled_dot_product_attention(
       all_heads(heads.queries), all_heads(heads.keys), all_heads(heads.values),
       input.mask, is_training() ? config_.attn_dropout : 0, input.is_causal);
-  const at::Tensor out = out_->forward(mixed.transpose(1, 2).flatten(2));
+  return mixed.transpose(1, 2).flatten(2);
+}
+
+at::Tensor Attention::project_out(const at::Tensor& mixed) {
+  const at::Tensor out = out_->forward(mixed);
   if (config_.proj_dropout == 0) return out;
   return at::dropout(out, config_.proj_dropout, is_training());
 }

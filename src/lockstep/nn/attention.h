@@ -62,6 +62,10 @@ class Attention : public torch::nn::Module {
   // a multiple of P: positions repeat.
   at::Tensor forward(const at::Tensor& x, const AttentionInput& input = {});
 
+  // See LinearImpl.
+  kernels::ResidualBranch forward_to_residual(const at::Tensor& x,
+                                              const AttentionInput& input);
+
   // Queries from x [B, N, width], keys and values from context [B, M, width].
   // For packed projections without norm and rope.
   at::Tensor cross_attend(const at::Tensor& x, const at::Tensor& context,
@@ -77,7 +81,9 @@ class Attention : public torch::nn::Module {
 
   Heads project(const at::Tensor& x);
   void norm_and_rotate(Heads& heads, const kernels::RopeTable* rope);
-  at::Tensor attend(const Heads& heads, const AttentionInput& input);
+  void rms_norm_and_rotate(Heads& heads, const kernels::RopeTable* rope);
+  at::Tensor project_out(const at::Tensor& mixed);
+  at::Tensor mix(const Heads& heads, const AttentionInput& input);
   at::Tensor all_heads(const at::Tensor& x) const;
 
   AttentionConfig config_;

@@ -19,4 +19,9 @@ at::Tensor LinearImpl::forward(const at::Tensor& x) {
   return at::linear(x, weight, bias);
 }
 
+kernels::ResidualBranch LinearImpl::forward_to_residual(const at::Tensor& x) {
+  if (!x.is_cuda()) return {.out = forward(x)};
+  return {.out = at::linear(x, weight), .bias = bias};
+}
+
 }  // namespace lockstep::nn

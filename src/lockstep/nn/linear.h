@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "lockstep/kernels/adaln_residual.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep::nn {
@@ -20,6 +21,10 @@ class LinearImpl : public torch::nn::Module {
   LinearImpl(int64_t in, int64_t out, Bias has_bias = Bias::kYes);
 
   at::Tensor forward(const at::Tensor& x);
+
+  // On a GPU without the bias, which is returned with it: the kernel that takes
+  // the result adds it, and sums its gradient on the way.
+  kernels::ResidualBranch forward_to_residual(const at::Tensor& x);
 
   at::Tensor weight;  // [out, in]
   at::Tensor bias;    // [out], or undefined and not registered.

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "lockstep/kernels/activation.h"
+
 namespace lockstep::nn {
 
 Mlp::Mlp(const MlpConfig& config) : config_(config) {
@@ -22,24 +24,23 @@ Mlp::Mlp(const MlpConfig& config) : config_(config) {
 }
 
 at::Tensor Mlp::forward(const at::Tensor& x) {
-  at::Tensor hidden = activated(x);
-  if (config_.dropout != 0) {
-    hidden = at::dropout(hidden, config_.dropout, is_training());
-  }
-  return last_->forward(hidden);
+  return last_->forward(hidden(x));
+}
+
+kernels::ResidualBranch Mlp::forward_to_residual(const at::Tensor& x) {
+  return last_->forward_to_residual(hidden(x));
+}
+
+at::Tensor Mlp::hidden(const at::Tensor& x) {
+  const at::Tensor values = activated(x);
+  if (config_.dropout == 0) return values;
+  return at::dropout(values, config_.dropout, is_training());
 }
 
 at::Tensor Mlp::activated(const at::Tensor& x) {
-  const at::Tensor first = first_->forward(x);
-  switch (config_.activation) {
-    case Activation::kGelu: return at::gelu(first);
-    case Activation::kGeluTanh: return at::gelu(first, "tanh");
-    case Activation::kSilu: return at::silu(first);
-    case Activation::kSwiGlu: break;
-  }
-  if (!up_.is_empty()) return at::silu(first) * up_->forward(x);
-  const auto halves = first.chunk(2, -1);
-  return at::silu(halves[0]) * halves[1];
+  if (!up_.is_empty()) return at::silu(first_->forward(x)) * up_->forward(x);
+  return kernels::linear_activation(x, first_->weight, first_->bias,
+                                    config_.activation);
 }
 
 }  // namespace lockstep::nn

@@ -7,17 +7,13 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/kernels/activation_request.h"
 #include "lockstep/nn/linear.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep::nn {
 
-enum class Activation {
-  kGelu,
-  kGeluTanh,  // GELU in its tanh approximation.
-  kSilu,
-  kSwiGlu,  // silu(a) * b of two projections a and b.
-};
+using Activation = kernels::ActivationKind;
 
 // Names of the layers in checkpoints.
 struct MlpNames {
@@ -45,7 +41,11 @@ class Mlp : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& x);
 
+  // See LinearImpl.
+  kernels::ResidualBranch forward_to_residual(const at::Tensor& x);
+
  private:
+  at::Tensor hidden(const at::Tensor& x);
   at::Tensor activated(const at::Tensor& x);
 
   MlpConfig config_;

@@ -25,18 +25,6 @@ at::Tensor LayerNormImpl::forward(const at::Tensor& x) {
   return at::layer_norm(x, {x.size(-1)}, norm_.weight, norm_.bias, norm_.eps);
 }
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  const int64_t size = x.size(-1);
-  if (!weight.defined()) return at::rms_norm(x, size, /*weight=*/{}, eps);
-  // The fused kernel needs both in the same type.
-  const at::ScalarType type =
-      at::promote_types(x.scalar_type(), weight.scalar_type());
-  const at::Tensor scale = weight.to(type);
-  return at::rms_norm(x.to(type), size,
-                      scale.numel() == size ? scale : scale.expand({size}),
-                      eps);
-}
-
 RmsNormImpl::RmsNormImpl(const RmsNormConfig& config) : eps_(config.eps) {
   weight_ = config.has_scalar_weight
                 ? register_parameter("g", new_weight({1}))
@@ -47,7 +35,7 @@ RmsNormImpl::RmsNormImpl(const RmsNormConfig& config) : eps_(config.eps) {
 }
 
 at::Tensor RmsNormImpl::forward(const at::Tensor& x) {
-  return rms_norm(x, weight_, eps_);
+  return kernels::rms_norm(x, weight_, eps_);
 }
 
 }  // namespace lockstep::nn

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "lockstep/kernels/adaln_residual.h"
 #include "lockstep/kernels/token_norm.h"
 #include "lockstep/tensor/tensor.h"
 
@@ -26,11 +27,6 @@ class LayerNormImpl : public torch::nn::Module {
 };
 TORCH_MODULE(LayerNorm);
 
-// x / sqrt(mean(x^2) + eps) * weight, computed and returned in the wider type
-// of x and weight. weight: one number per channel, a single number, or
-// undefined for 1.
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
-
 struct RmsNormConfig {
   int64_t size = 384;
   double eps = 1e-6;
@@ -42,6 +38,10 @@ class RmsNormImpl : public torch::nn::Module {
   explicit RmsNormImpl(const RmsNormConfig& config);
 
   at::Tensor forward(const at::Tensor& x);
+
+  kernels::ResidualNorm norm() const {
+    return {.weight = weight_, .eps = eps_};
+  }
 
  private:
   double eps_;

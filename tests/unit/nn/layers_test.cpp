@@ -32,13 +32,13 @@ TEST(RmsNorm, TakesOneWeightForAllChannelsOrNone) {
   norm->named_parameters()["g"].fill_(0.5);
   EXPECT_TRUE(torch::allclose(norm->forward(x).norm(2, -1),
                               torch::full({2, 3}, 0.5 * 4)));
-  EXPECT_TRUE(torch::allclose(nn::rms_norm(x, {}, 1e-6).norm(2, -1),
+  EXPECT_TRUE(torch::allclose(kernels::rms_norm(x, {}, 1e-6).norm(2, -1),
                               torch::full({2, 3}, 4.0F)));
 }
 
 TEST(RmsNorm, OfZerosIsZeroAndHasAFiniteGradient) {
   const auto x = torch::zeros({1, 1, 4}, torch::requires_grad());
-  const auto y = nn::rms_norm(x, torch::ones({4}), 1e-24 / 4);
+  const auto y = kernels::rms_norm(x, torch::ones({4}), 1e-24 / 4);
   y.sum().backward();
   EXPECT_EQ(y.abs().sum().item<float>(), 0);
   EXPECT_TRUE(x.grad().isfinite().all().item<bool>());
@@ -54,8 +54,9 @@ TEST(RmsNorm, ComputesInTheWiderType) {
 
 TEST(Modulate, ScalesAndShiftsAllTokensOfASample) {
   const auto x = torch::ones({2, 3, 1});
-  const auto y = nn::modulate(x, {.shift = torch::tensor({{10.0F}, {20.0F}}),
-                                  .scale = torch::tensor({{1.0F}, {2.0F}})});
+  const auto y =
+      kernels::modulate(x, {.shift = torch::tensor({{10.0F}, {20.0F}}),
+                            .scale = torch::tensor({{1.0F}, {2.0F}})});
   EXPECT_TRUE(torch::equal(
       y.select(2, 0),
       torch::tensor({{12.0F, 12.0F, 12.0F}, {23.0F, 23.0F, 23.0F}})));

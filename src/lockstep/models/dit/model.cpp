@@ -133,15 +133,16 @@ at::Tensor Dit::forward(const at::Tensor& images, const at::Tensor& times,
   const at::Tensor patches = x_embedder_->forward(images) + pos_embed_;
   const int64_t num_patches = patches.size(1);
   // Also without registers: then the empty parameter still has a gradient.
-  at::Tensor x = torch::cat({patches, register_tokens_.unsqueeze(0).expand(
-                                          {patches.size(0), -1, -1})},
-                            1);
+  nn::ResidualStream stream{
+      .x = torch::cat({patches, register_tokens_.unsqueeze(0).expand(
+                                    {patches.size(0), -1, -1})},
+                      1)};
   for (const auto& block : *blocks_) {
-    x = block->as<nn::AdaLnBlock>()->forward(x, condition);
+    stream = block->as<nn::AdaLnBlock>()->forward(stream, condition);
   }
-  x = x.slice(1, 0, num_patches);
+  stream = nn::slice_tokens(stream, 0, num_patches);
   return nn::join_patches(
-      final_layer_->forward(x, condition),
+      final_layer_->forward(stream, condition),
       {.patch = config_.patch, .channels = config_.channels});
 }
 

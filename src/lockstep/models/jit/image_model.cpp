@@ -110,21 +110,24 @@ class JitImage::Transformer : public torch::nn::Module {
                      const at::Tensor& labels) {
     const at::Tensor label = y_embedder_->forward(labels);
     const at::Tensor condition = t_embedder_->forward(times) + label;
-    at::Tensor x = x_embedder_->forward(images) + pos_embed_;
-    const kernels::RopeTable& whole_rope = rope_on(x.device());
+    nn::ResidualStream stream{.x = x_embedder_->forward(images) + pos_embed_};
+    const kernels::RopeTable& whole_rope = rope_on(stream.x.device());
     const kernels::RopeTable patch_rope = kernels::slice_positions(
         whole_rope, config_.num_context, whole_rope.complex.size(0));
     const kernels::RopeTable* rope = &patch_rope;
     for (size_t i = 0; i < blocks_->size(); ++i) {
       if (static_cast<int64_t>(i) == config_.context_start) {
-        x = torch::cat({label.unsqueeze(1) + context_positions_, x}, 1);
+        stream = {.x = torch::cat({label.unsqueeze(1) + context_positions_,
+                                   nn::joined(stream)},
+                                  1)};
         rope = &whole_rope;
       }
-      x = blocks_[i]->as<nn::AdaLnBlock>()->forward(x, condition, rope);
+      stream =
+          blocks_[i]->as<nn::AdaLnBlock>()->forward(stream, condition, rope);
     }
-    x = x.slice(1, config_.num_context);
+    stream = nn::slice_tokens(stream, config_.num_context, stream.x.size(1));
     return nn::join_patches(
-        final_layer_->forward(x, condition),
+        final_layer_->forward(stream, condition),
         {.patch = config_.patch, .channels = config_.channels});
   }
 

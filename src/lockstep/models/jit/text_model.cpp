@@ -88,7 +88,7 @@ class JitText::AdaLn : public torch::nn::Module {
   }
 
   static at::Tensor apply(const at::Tensor& x, const Factors& factors) {
-    const at::Tensor normed = nn::rms_norm(x, /*weight=*/{}, kNormEps);
+    const at::Tensor normed = kernels::rms_norm(x, /*weight=*/{}, kNormEps);
     return torch::addcmul(factors.shift.to(x.scalar_type()), normed,
                           factors.gain.to(x.scalar_type()));
   }

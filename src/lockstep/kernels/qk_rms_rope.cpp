@@ -1,0 +1,133 @@
+#include "lockstep/kernels/qk_rms_rope.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <limits>
+
+#include "lockstep/kernels/adaln_residual.h"
+#include "lockstep/kernels/cuda_call.h"
+#include "lockstep/kernels/qk_rms_rope_request.h"
+
+namespace lockstep::kernels {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+QkRmsArguments arguments_of(const at::Tensor& qkv, const at::Tensor& queries,
+                            const at::Tensor& keys, const at::Tensor& rope,
+                            double eps) {
+  const auto epsilon = static_cast<float>(eps);
+  return {
+      .qkv = qkv.const_data_ptr(),
+      .weight = {queries.const_data_ptr<float>(), keys.const_data_ptr<float>()},
+      .eps = {epsilon, epsilon},
+      .rope = rope.const_data_ptr<float>(),
+      .num_samples = qkv.size(0),
+      .num_tokens = qkv.size(1),
+      .num_heads = static_cast<int>(qkv.size(3)),
+      .size = static_cast<int>(qkv.size(4)),
+      .type = element_type(qkv)};
+}
+
+class QkRmsRopeFunction : public torch::autograd::Function<QkRmsRopeFunction> {
+ public:
+  // rope: real, [N, size / 2, 2]
+  static variable_list forward(AutogradContext* context, const at::Tensor& qkv,
+                               const at::Tensor& queries,
+                               const at::Tensor& keys, const at::Tensor& rope,
+                               double eps) {
+    const at::Tensor q = at::empty(
+        {qkv.size(0), qkv.size(1), qkv.size(3), qkv.size(4)}, qkv.options());
+    const at::Tensor k = at::empty_like(q);
+    const at::Tensor rstd =
+        at::empty({qkv.size(0), qkv.size(1), 2, qkv.size(3)},
+                  qkv.options().dtype(at::kFloat));
+    launch("lockstep_cuda_qk_rms_rope",
+           QkRmsRopeRequest{
+               .arguments = arguments_of(qkv, queries, keys, rope, eps),
+               .out = {q.mutable_data_ptr(), k.mutable_data_ptr()},
+               .rstd = rstd.mutable_data_ptr<float>()},
+           qkv.device());
+    context->save_for_backward({qkv, queries, keys, rope, rstd});
+    context->saved_data["eps"] = eps;
+    return {q, k, qkv.select(2, 2)};
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                const variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& qkv = saved[0];
+    const at::Tensor& rstd = saved[4];
+    const at::Tensor d_qkv = at::empty_like(qkv);
+    const at::Tensor d_queries = at::empty_like(saved[1]);
+    const at::Tensor d_keys = at::empty_like(saved[2]);
+    const int64_t rows = qkv.size(0) * qkv.size(1) * qkv.size(3);
+    const at::Tensor partial_sums =
+        at::empty({2, qk_rms_blocks(rows), qkv.size(4)}, rstd.options());
+    QkRmsRopeBackwardRequest request{
+        .arguments = arguments_of(qkv, saved[1], saved[2], saved[3],
+                                  context->saved_data["eps"].toDouble()),
+        .rstd = rstd.const_data_ptr<float>(),
+        .d_qkv = d_qkv.mutable_data_ptr(),
+        .d_weight = {d_queries.mutable_data_ptr<float>(),
+                     d_keys.mutable_data_ptr<float>()},
+        .partial_sums = partial_sums.mutable_data_ptr<float>()};
+    // Contiguous copies must live until the launch.
+    std::array<at::Tensor, 3> d_out;
+    for (size_t i = 0; i < d_out.size(); ++i) {
+      d_out[i] = is_head_strided(gradients[i]) ? gradients[i]
+                                               : gradients[i].contiguous();
+      request.d_out[i] = d_out[i].const_data_ptr();
+      request.strides[i] = {.sample = d_out[i].stride(0),
+                            .token = d_out[i].stride(1),
+                            .head = d_out[i].stride(2)};
+    }
+    launch("lockstep_cuda_qk_rms_rope_backward", request, qkv.device());
+    return {d_qkv, d_queries, d_keys, {}, {}};
+  }
+
+ private:
+  static bool is_head_strided(const at::Tensor& heads) {
+    constexpr int64_t kAlignment = 16;
+    const int64_t packed = kAlignment / heads.element_size();
+    return heads.stride(3) == 1 && heads.stride(0) % packed == 0 &&
+           heads.stride(1) % packed == 0 && heads.stride(2) % packed == 0 &&
+           reinterpret_cast<uintptr_t>(heads.const_data_ptr()) % kAlignment ==
+               0;
+  }
+};
+
+bool has_qk_rms_rope_kernel(const at::Tensor& qkv, const QkRmsNorms& norms,
+                            const RopeTable& table) {
+  const auto is_weight = [](const at::Tensor& weight) {
+    return weight.scalar_type() == at::kFloat && is_packed(weight);
+  };
+  return qkv.is_cuda() && qkv.numel() > 0 &&
+         qkv.numel() <= std::numeric_limits<int32_t>::max() &&
+         has_element_type(qkv) && is_packed(qkv) &&
+         has_qk_rms_rope(qkv.size(4)) && is_weight(norms.queries) &&
+         is_weight(norms.keys) && table.complex.defined() &&
+         table.complex.scalar_type() == at::kComplexFloat &&
+         table.complex.is_contiguous() && table.complex.size(0) == qkv.size(1);
+}
+
+}  // namespace
+
+QueriesKeysValues qk_rms_rope(const at::Tensor& qkv, const QkRmsNorms& norms,
+                              const RopeTable& table) {
+  if (has_qk_rms_rope_kernel(qkv, norms, table)) {
+    const auto heads =
+        QkRmsRopeFunction::apply(qkv, norms.queries, norms.keys,
+                                 at::view_as_real(table.complex), norms.eps);
+    return {.queries = heads[0], .keys = heads[1], .values = heads[2]};
+  }
+  const auto parts = qkv.unbind(2);
+  return {.queries =
+              apply_rope(rms_norm(parts[0], norms.queries, norms.eps), table),
+          .keys = apply_rope(rms_norm(parts[1], norms.keys, norms.eps), table),
+          .values = parts[2]};
+}
+
+}  // namespace lockstep::kernels

@@ -1,0 +1,61 @@
+// Arguments that qk_rms_rope.cpp passes to qk_rms_rope.cu. No torch header:
+// both sides include it.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/kernels/element_type.h"
+
+namespace lockstep::kernels {
+
+constexpr int kQkRmsChannelsPerThread = 8;
+
+// Channels of a head: threads of a warp share it.
+constexpr bool has_qk_rms_rope(int64_t size) {
+  return size == 32 || size == 64 || size == 128 || size == 256;
+}
+
+// For queries and for keys. T: the type `type`.
+struct QkRmsArguments {
+  const void* qkv = nullptr;    // T [samples, tokens, 3, heads, size]
+  const float* weight[2] = {};  // [size]
+  float eps[2] = {};
+  const float* rope = nullptr;  // [tokens, size / 2, 2]: cos, sin
+  int64_t num_samples = 0;
+  int64_t num_tokens = 0;
+  int num_heads = 0;
+  int size = 0;
+  ElementType type = ElementType::kBfloat16;
+};
+
+struct QkRmsRopeRequest {
+  QkRmsArguments arguments = {};
+  void* out[2] = {};      // T [samples, tokens, heads, size]
+  float* rstd = nullptr;  // [samples, tokens, 2, heads]
+};
+
+// Of a tensor [samples, tokens, heads, size] whose last dimension is packed.
+struct HeadStrides {
+  int64_t sample = 0;
+  int64_t token = 0;
+  int64_t head = 0;
+};
+
+struct QkRmsRopeBackwardRequest {
+  QkRmsArguments arguments = {};
+  const float* rstd = nullptr;
+  // T: gradients of queries, keys and values. Null values: zeros.
+  const void* d_out[3] = {};
+  HeadStrides strides[3] = {};
+  void* d_qkv = nullptr;          // T, as qkv.
+  float* d_weight[2] = {};        // [size]
+  float* partial_sums = nullptr;  // [2, qk_rms_blocks(rows), size]
+};
+
+// Blocks of the backward kernel for rows = samples * tokens * heads, each of
+// which leaves its sums.
+constexpr int64_t qk_rms_blocks(int64_t rows) {
+  return rows < 1024 * 64 ? (rows + 63) / 64 : 1024;
+}
+
+}  // namespace lockstep::kernels

@@ -1,0 +1,231 @@
+// Fused kernels against the composition of ATen operations that they replace,
+// computed on the CPU in double from the same rounded inputs.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+
+#include "lockstep/kernels/activation.h"
+#include "lockstep/kernels/adaln_residual.h"
+#include "lockstep/kernels/qk_rms_rope.h"
+#include "lockstep/tensor/device.h"
+
+namespace lockstep::kernels {
+namespace {
+
+using torch::Tensor;
+using Tensors = std::vector<Tensor>;
+using Operation = std::function<Tensors(const Tensors&)>;
+
+c10::Device gpu() { return tensor::take_device(DeviceChoice::kCuda, 0, {}); }
+
+struct Run {
+  Tensors results;
+  Tensors gradients;  // Of the inputs; undefined for undefined ones.
+};
+
+// Results and gradients for weights of the results that depend on their number
+// and place alone.
+Run run(const Operation& operation, const Tensors& inputs) {
+  Tensors leaves;
+  for (const Tensor& input : inputs) {
+    leaves.push_back(
+        input.defined() ? input.detach().clone().requires_grad_() : Tensor());
+  }
+  Run done{.results = operation(leaves)};
+  Tensor loss;
+  for (const Tensor& result : done.results) {
+    const Tensor wave =
+        torch::arange(result.numel(), torch::kDouble)
+            .mul(0.37 + static_cast<double>(result.dim()))
+            .sin()
+            .view(result.sizes())
+            .to(torch::kBFloat16)  // Exact in every type of the tests.
+            .to(result.device(), result.scalar_type());
+    const Tensor part = (result * wave).sum(torch::kDouble);
+    loss = loss.defined() ? loss + part : part;
+  }
+  loss.backward();
+  for (const Tensor& leaf : leaves) {
+    done.gradients.push_back(leaf.defined() ? leaf.grad() : Tensor());
+  }
+  return done;
+}
+
+Tensors converted(const Tensors& tensors, const torch::TensorOptions& options) {
+  Tensors out;
+  for (const Tensor& tensor : tensors) {
+    out.push_back(tensor.defined() ? tensor.to(options) : Tensor());
+  }
+  return out;
+}
+
+double relative_error(const Tensor& actual, const Tensor& expected) {
+  const Tensor wanted = expected.to(torch::kDouble);
+  const Tensor got = actual.to(torch::kCPU, torch::kDouble);
+  return ((got - wanted).norm() / (wanted.norm() + 1e-30)).item<double>();
+}
+
+double rounding(torch::Dtype type) {
+  if (type == torch::kBFloat16) return 5e-3;
+  return type == torch::kHalf ? 6e-4 : 3e-6;
+}
+
+void expect_equal(const Tensors& actual, const Tensors& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(actual[i].defined(), expected[i].defined()) << i;
+    if (actual[i].defined()) EXPECT_TRUE(actual[i].equal(expected[i])) << i;
+  }
+}
+
+// Near the reference within the rounding of each tensor's type, twice the same
+// bits, and the results in `type`, which only the kernel gives when another
+// input is wider.
+void expect_as_on_cpu(const Operation& operation, const Tensors& inputs,
+                      torch::Dtype type) {
+  const Run on_gpu = run(operation, converted(inputs, gpu()));
+  const Run again = run(operation, converted(inputs, gpu()));
+  const Run reference = run(operation, converted(inputs, torch::kDouble));
+  EXPECT_EQ(on_gpu.results[0].scalar_type(), type);
+  expect_equal(on_gpu.results, again.results);
+  expect_equal(on_gpu.gradients, again.gradients);
+  const auto expect_near = [&](const Tensors& actual, const Tensors& expected,
+                               const char* what) {
+    for (size_t i = 0; i < expected.size(); ++i) {
+      if (!expected[i].defined()) continue;
+      EXPECT_LT(relative_error(actual[i], expected[i]),
+                std::max(rounding(actual[i].scalar_type()), 2e-5))
+          << what << " " << i;
+    }
+  };
+  expect_near(on_gpu.results, reference.results, "result");
+  expect_near(on_gpu.gradients, reference.gradients, "gradient");
+}
+
+constexpr std::array kTypes = {torch::kFloat, torch::kHalf, torch::kBFloat16};
+
+struct AdaLnCase {
+  int64_t batch = 2;
+  int64_t count = 37;
+  int64_t size = 384;
+  NormKind kind = NormKind::kRms;
+  bool has_branch = true;
+  bool has_bias = true;
+  bool has_gate = true;
+  bool has_modulation = true;
+  bool has_scalar_weight = false;
+};
+
+// Gate, shift and scale are parts of wider rows, as in a model.
+void expect_adaln(const AdaLnCase& c, torch::Dtype type) {
+  const auto floats = [](at::IntArrayRef sizes) { return torch::randn(sizes); };
+  const Tensors inputs{
+      floats({c.batch, c.count, c.size}),
+      c.has_branch ? floats({c.batch, c.count, c.size}).to(type) : Tensor(),
+      c.has_branch && c.has_bias ? floats({c.size}) : Tensor(),
+      floats({c.batch, 3 * c.size}).to(type),
+      floats({c.has_scalar_weight ? 1 : c.size}),
+      c.kind == NormKind::kLayer ? floats({c.size}) : Tensor()};
+  const auto operation = [&](const Tensors& in) -> Tensors {
+    const auto part = in[3].chunk(3, 1);
+    const AdaLnResult result = adaln_residual(
+        in[0],
+        {.out = in[1],
+         .bias = in[2],
+         .gate = c.has_branch && c.has_gate ? part[0] : Tensor()},
+        {.kind = c.kind, .weight = in[4], .bias = in[5], .eps = 1e-5},
+        {.shift = c.has_modulation ? part[1] : Tensor(),
+         .scale = c.has_modulation ? part[2] : Tensor()});
+    // The sum of x alone is x.
+    if (!c.has_branch) return {result.normed};
+    return {result.normed, result.sum};
+  };
+  SCOPED_TRACE(::testing::Message()
+               << c.batch << " x " << c.count << " x " << c.size << ", kind "
+               << static_cast<int>(c.kind) << ", branch " << c.has_branch
+               << ", " << type);
+  const bool has_type = c.has_branch || c.has_modulation;
+  expect_as_on_cpu(operation, inputs, has_type ? type : torch::kFloat);
+}
+
+TEST(GpuAdaLnResidual, EqualsTheCompositionInAllSizes) {
+  torch::manual_seed(1);
+  for (const torch::Dtype type : kTypes) {
+    for (const int64_t size : {8, 96, 384, 512, 768, 1024, 1280, 2048, 3072}) {
+      expect_adaln({.size = size}, type);
+    }
+    expect_adaln({.batch = 1, .count = 1}, type);
+    expect_adaln({.batch = 40, .count = 7}, type);
+    expect_adaln({.batch = 3, .count = 260}, type);
+  }
+}
+
+TEST(GpuAdaLnResidual, EveryPartMayBeMissing) {
+  torch::manual_seed(2);
+  for (const torch::Dtype type : kTypes) {
+    for (const NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
+      expect_adaln({.kind = kind, .has_branch = false}, type);
+      expect_adaln({.kind = kind, .has_bias = false}, type);
+      expect_adaln({.kind = kind, .has_gate = false}, type);
+      expect_adaln({.kind = kind, .has_modulation = false}, type);
+      expect_adaln({.kind = kind, .has_scalar_weight = true}, type);
+    }
+  }
+}
+
+TEST(GpuLinearActivation, EqualsTheComposition) {
+  torch::manual_seed(3);
+  for (const torch::Dtype type : kTypes) {
+    for (const ActivationKind kind :
+         {ActivationKind::kGelu, ActivationKind::kGeluTanh,
+          ActivationKind::kSilu, ActivationKind::kSwiGlu}) {
+      for (const int64_t rows : {1, 37, 5000}) {
+        SCOPED_TRACE(::testing::Message() << type << " kind "
+                                          << static_cast<int>(kind) << " rows "
+                                          << rows);
+        // A weight of ones and zeros copies x: products round nothing.
+        const Tensors inputs{torch::randn({rows, 48}).to(type),
+                             torch::eye(48).to(type), torch::randn({48})};
+        expect_as_on_cpu(
+            [kind](const Tensors& in) -> Tensors {
+              return {linear_activation(in[0], in[1], in[2], kind)};
+            },
+            inputs, type);
+      }
+    }
+  }
+}
+
+TEST(GpuQkRmsRope, EqualsTheComposition) {
+  torch::manual_seed(4);
+  struct Case {
+    int64_t batch, count, heads, size;
+  };
+  for (const torch::Dtype type : kTypes) {
+    for (const Case& c : {Case{2, 9, 3, 64}, Case{1, 1, 1, 32},
+                          Case{3, 50, 2, 128}, Case{4, 288, 12, 64}}) {
+      SCOPED_TRACE(::testing::Message() << type << " size " << c.size);
+      const Tensor angles = torch::randn({c.count, 1, c.size / 2});
+      const Tensors inputs{
+          torch::randn({c.batch, c.count, 3, c.heads, c.size}).to(type),
+          torch::randn({c.size}), torch::randn({c.size})};
+      expect_as_on_cpu(
+          [&](const Tensors& in) -> Tensors {
+            const auto real =
+                in[0].is_cuda() ? torch::kFloat : torch::kDouble;
+            const Tensor angle = angles.to(in[0].device(), real);
+            const RopeTable table{
+                .pairs = RopePairs::kInterleaved,
+                .complex = torch::polar(torch::ones_like(angle), angle)};
+            const QueriesKeysValues heads = qk_rms_rope(
+                in[0], {.queries = in[1], .keys = in[2]}, table);
+            return {heads.queries, heads.keys, heads.values};
+          },
+          inputs, type);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::kernels

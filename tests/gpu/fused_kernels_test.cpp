@@ -19,9 +19,15 @@ using Operation = std::function<Tensors(const Tensors&)>;
 
 c10::Device gpu() { return tensor::take_device(DeviceChoice::kCuda, 0, {}); }
 
+// The CUDA library is loaded first: torch asks for it only once.
+void seed(uint64_t number) {
+  gpu();
+  torch::manual_seed(number);
+}
+
 struct Run {
-  Tensors results;
-  Tensors gradients;  // Of the inputs; undefined for undefined ones.
+  Tensors results = {};
+  Tensors gradients = {};  // Of the inputs; undefined for undefined ones.
 };
 
 // Results and gradients for weights of the results that depend on their number
@@ -29,8 +35,8 @@ struct Run {
 Run run(const Operation& operation, const Tensors& inputs) {
   Tensors leaves;
   for (const Tensor& input : inputs) {
-    leaves.push_back(
-        input.defined() ? input.detach().clone().requires_grad_() : Tensor());
+    leaves.push_back(input.defined() ? input.detach().clone().requires_grad_()
+                                     : Tensor());
   }
   Run done{.results = operation(leaves)};
   Tensor loss;
@@ -150,7 +156,7 @@ void expect_adaln(const AdaLnCase& c, torch::Dtype type) {
 }
 
 TEST(GpuAdaLnResidual, EqualsTheCompositionInAllSizes) {
-  torch::manual_seed(1);
+  seed(1);
   for (const torch::Dtype type : kTypes) {
     for (const int64_t size : {8, 96, 384, 512, 768, 1024, 1280, 2048, 3072}) {
       expect_adaln({.size = size}, type);
@@ -162,28 +168,28 @@ TEST(GpuAdaLnResidual, EqualsTheCompositionInAllSizes) {
 }
 
 TEST(GpuAdaLnResidual, EveryPartMayBeMissing) {
-  torch::manual_seed(2);
+  seed(2);
   for (const torch::Dtype type : kTypes) {
     for (const NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
       expect_adaln({.kind = kind, .has_branch = false}, type);
       expect_adaln({.kind = kind, .has_bias = false}, type);
       expect_adaln({.kind = kind, .has_gate = false}, type);
       expect_adaln({.kind = kind, .has_modulation = false}, type);
-      expect_adaln({.kind = kind, .has_scalar_weight = true}, type);
     }
+    expect_adaln({.has_scalar_weight = true}, type);
   }
 }
 
 TEST(GpuLinearActivation, EqualsTheComposition) {
-  torch::manual_seed(3);
+  seed(3);
   for (const torch::Dtype type : kTypes) {
     for (const ActivationKind kind :
          {ActivationKind::kGelu, ActivationKind::kGeluTanh,
           ActivationKind::kSilu, ActivationKind::kSwiGlu}) {
       for (const int64_t rows : {1, 37, 5000}) {
-        SCOPED_TRACE(::testing::Message() << type << " kind "
-                                          << static_cast<int>(kind) << " rows "
-                                          << rows);
+        SCOPED_TRACE(::testing::Message()
+                     << type << " kind " << static_cast<int>(kind) << " rows "
+                     << rows);
         // A weight of ones and zeros copies x: products round nothing.
         const Tensors inputs{torch::randn({rows, 48}).to(type),
                              torch::eye(48).to(type), torch::randn({48})};
@@ -198,7 +204,7 @@ TEST(GpuLinearActivation, EqualsTheComposition) {
 }
 
 TEST(GpuQkRmsRope, EqualsTheComposition) {
-  torch::manual_seed(4);
+  seed(4);
   struct Case {
     int64_t batch, count, heads, size;
   };
@@ -212,14 +218,13 @@ TEST(GpuQkRmsRope, EqualsTheComposition) {
           torch::randn({c.size}), torch::randn({c.size})};
       expect_as_on_cpu(
           [&](const Tensors& in) -> Tensors {
-            const auto real =
-                in[0].is_cuda() ? torch::kFloat : torch::kDouble;
+            const auto real = in[0].is_cuda() ? torch::kFloat : torch::kDouble;
             const Tensor angle = angles.to(in[0].device(), real);
             const RopeTable table{
                 .pairs = RopePairs::kInterleaved,
                 .complex = torch::polar(torch::ones_like(angle), angle)};
-            const QueriesKeysValues heads = qk_rms_rope(
-                in[0], {.queries = in[1], .keys = in[2]}, table);
+            const QueriesKeysValues heads =
+                qk_rms_rope(in[0], {.queries = in[1], .keys = in[2]}, table);
             return {heads.queries, heads.keys, heads.values};
           },
           inputs, type);

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <limits>
+#include <optional>
 
 #include "lockstep/kernels/cuda_call.h"
 
@@ -21,7 +22,9 @@ class ActivationFunction
     : public torch::autograd::Function<ActivationFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
-                            const at::Tensor& bias, int64_t kind) {
+                            const std::optional<at::Tensor>& optional_bias,
+                            int64_t kind) {
+    const at::Tensor bias = optional_bias.value_or(at::Tensor());
     const auto activation = static_cast<ActivationKind>(kind);
     const int64_t size = out_size(input, activation);
     auto sizes = input.sizes().vec();
@@ -107,7 +110,9 @@ at::Tensor linear_activation(const at::Tensor& x, const at::Tensor& weight,
   if (!has_element_type(product) || !is_packed(product)) {
     return activate(bias.defined() ? product + bias : product, kind);
   }
-  return ActivationFunction::apply(product, bias, static_cast<int64_t>(kind));
+  return ActivationFunction::apply(
+      product, bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt,
+      static_cast<int64_t>(kind));
 }
 
 }  // namespace lockstep::kernels

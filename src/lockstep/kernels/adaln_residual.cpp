@@ -3,8 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
-#include <array>
+#include <optional>
 
 #include "lockstep/kernels/cuda_call.h"
 
@@ -13,6 +12,12 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+// Autograd functions take no undefined tensors.
+using Optional = std::optional<at::Tensor>;
+
+Optional optional(const at::Tensor& tensor) {
+  return tensor.defined() ? Optional(tensor) : Optional();
+}
 
 // In the order of the autograd function's arguments.
 struct AdaLnTensors {
@@ -62,17 +67,22 @@ class AdaLnFunction : public torch::autograd::Function<AdaLnFunction> {
  public:
   // Returns normed and, with a branch, sum.
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
-                               const at::Tensor& branch,
-                               const at::Tensor& branch_bias,
-                               const at::Tensor& gate, const at::Tensor& shift,
-                               const at::Tensor& scale,
-                               const at::Tensor& weight, const at::Tensor& bias,
-                               double eps, int64_t kind) {
-    const AdaLnTensors tensors{x,     branch, branch_bias, gate,
-                               shift, scale,  weight,      bias};
+                               const Optional& branch,
+                               const Optional& branch_bias,
+                               const Optional& gate, const Optional& shift,
+                               const Optional& scale, const Optional& weight,
+                               const Optional& bias, double eps, int64_t kind) {
+    const AdaLnTensors tensors{x,
+                               branch.value_or(at::Tensor()),
+                               branch_bias.value_or(at::Tensor()),
+                               gate.value_or(at::Tensor()),
+                               shift.value_or(at::Tensor()),
+                               scale.value_or(at::Tensor()),
+                               weight.value_or(at::Tensor()),
+                               bias.value_or(at::Tensor())};
     const at::ScalarType type = branch_type(tensors);
     const bool is_layer = static_cast<NormKind>(kind) == NormKind::kLayer;
-    const at::Tensor sum = branch.defined() ? at::empty_like(x) : x;
+    const at::Tensor sum = tensors.branch.defined() ? at::empty_like(x) : x;
     const at::Tensor normed = at::empty(x.sizes(), x.options().dtype(type));
     const at::Tensor rstd = at::empty({x.size(0), x.size(1)}, x.options());
     const at::Tensor mean = is_layer ? at::empty_like(rstd) : at::Tensor();
@@ -82,17 +92,19 @@ class AdaLnFunction : public torch::autograd::Function<AdaLnFunction> {
             .arguments = arguments_of(tensors, eps, static_cast<NormKind>(kind),
                                       element_type(normed)),
             .x = x.const_data_ptr<float>(),
-            .sum = branch.defined() ? sum.mutable_data_ptr<float>() : nullptr,
+            .sum = tensors.branch.defined() ? sum.mutable_data_ptr<float>()
+                                            : nullptr,
             .normed = normed.mutable_data_ptr(),
             .mean = mutable_data_or_null<float>(mean),
             .rstd = rstd.mutable_data_ptr<float>()},
         x.device());
-    context->save_for_backward({sum, branch, branch_bias, gate, shift, scale,
-                                weight, bias, mean, rstd});
+    context->save_for_backward({sum, tensors.branch, tensors.branch_bias,
+                                tensors.gate, tensors.shift, tensors.scale,
+                                tensors.weight, tensors.bias, mean, rstd});
     context->saved_data["eps"] = eps;
     context->saved_data["kind"] = kind;
     context->set_materialize_grads(false);
-    if (branch.defined()) return {normed, sum};
+    if (tensors.branch.defined()) return {normed, sum};
     return {normed};
   }
 
@@ -240,9 +252,10 @@ AdaLnResult adaln_residual(const at::Tensor& x, const ResidualBranch& branch,
   if (has_adaln_kernel(tensors)) {
     const auto results = AdaLnFunction::apply(
         x.contiguous(),
-        branch.out.defined() ? branch.out.contiguous() : at::Tensor(),
-        tensors.branch_bias, tensors.gate, tensors.shift, tensors.scale,
-        tensors.weight, tensors.bias, norm.eps,
+        optional(branch.out.defined() ? branch.out.contiguous() : branch.out),
+        optional(tensors.branch_bias), optional(tensors.gate),
+        optional(tensors.shift), optional(tensors.scale),
+        optional(tensors.weight), optional(tensors.bias), norm.eps,
         static_cast<int64_t>(norm.kind));
     return {.sum = results.size() > 1 ? results[1] : x, .normed = results[0]};
   }

@@ -255,6 +255,32 @@ class Docs(SampleTree):
         self.write("README.md", "\n" * 121)
         self.assert_found("README.md: 121 lines, at most 120")
 
+    def translate(self, english, chinese):
+        self.write("a.md", "English | [\u4e2d\u6587](a.zh-CN.md)\n" + english)
+        self.write("a.zh-CN.md", "[English](a.md) | \u4e2d\u6587\n" + chinese)
+
+    def test_accepts_translated_comments_of_commands(self):
+        self.translate("```\nls -l   # all files\n```\n`disk is full`\n",
+                       "```\nls -l   # \u5168\u90e8\n```\n`disk is full`\n")
+        self.assert_fine()
+
+    def test_finds_other_commands_in_the_translation(self):
+        self.translate("```\nls -l\n```\n", "```\nls -a\n```\n")
+        self.assert_found("a.zh-CN.md: code block 1 is not that of the English page: ls -a")
+        self.translate("```\nls -l\n```\n", "\u547d\u4ee4\n")
+        self.assert_found("a.zh-CN.md: 0 code blocks, the English page has 1")
+
+    def test_finds_messages_that_the_translation_lacks(self):
+        self.translate("| `the disk is full` | |\n", "\u78c1\u76d8\n")
+        self.assert_found("a.zh-CN.md: does not mention `the disk is full`")
+
+    def test_finds_pages_without_a_way_to_the_other_language(self):
+        self.write("a.md", "# A\n")
+        self.write("a.zh-CN.md", "# A\n")
+        self.write("b.zh-CN.md", "# B\n")
+        self.assert_found("a.md: the first line is not", "a.zh-CN.md: the first line is not",
+                          "b.zh-CN.md: there is no b.md beside it")
+
     def test_finds_other_letters_in_sources(self):
         self.write("src/a.cpp", "// caf\u00e9\n")
         self.assert_found("src/a.cpp:1: not ASCII")

@@ -1,0 +1,70 @@
+"""Compares X.zh-CN.md with X.md, for tools/check_docs.py.
+
+Both say in their first line where the other one is. Code blocks are the same but for comments, so
+that running the commands of the English page runs those of both. Messages that the English page
+quotes (code of three words or more) are in the Chinese page, too.
+"""
+
+import re
+
+CHINESE = ".zh-CN.md"
+BLOCK = re.compile(r"^(```|~~~)(\w*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"\s+#\s.*$")
+CODE = re.compile(r"`([^`\n]+)`")
+MESSAGE_WORDS = 3
+CHINESE_NAME = "\u4e2d\u6587"
+
+
+def blocks(text):
+    """The lines of each code block; shell comments, which are translated, are left out."""
+    found = []
+    for _, language, code in BLOCK.findall(text):
+        lines = code.splitlines()
+        found.append(lines if language else [COMMENT.sub("", line) for line in lines])
+    return found
+
+
+def messages(text):
+    return [code for code in CODE.findall(BLOCK.sub("", text)) if len(code.split()) >= MESSAGE_WORDS]
+
+
+def switch_problems(english, chinese, english_text, chinese_text):
+    for path, text, line in ((english, english_text, f"English | [{CHINESE_NAME}]({chinese.name})"),
+                             (chinese, chinese_text, f"[English]({english.name}) | {CHINESE_NAME}")):
+        if text.split("\n", 1)[0] != line:
+            yield f"{path}: the first line is not '{line}'"
+
+
+def block_problems(chinese, english_text, chinese_text):
+    ours, theirs = blocks(english_text), blocks(chinese_text)
+    if len(ours) != len(theirs):
+        yield f"{chinese}: {len(theirs)} code blocks, the English page has {len(ours)}"
+        return
+    for number, (english, translated) in enumerate(zip(ours, theirs), start=1):
+        if english != translated:
+            wrong = [line for line in translated if line not in english] or ["a line is missing"]
+            yield f"{chinese}: code block {number} is not that of the English page: {wrong[0]}"
+
+
+def message_problems(chinese, english_text, chinese_text):
+    known = " ".join(chinese_text.split())
+    for message in messages(english_text):
+        if " ".join(message.split()) not in known:
+            yield f"{chinese}: does not mention `{message}`"
+
+
+def problems(root, pages):
+    found = []
+    for path in pages:
+        if not path.name.endswith(CHINESE):
+            continue
+        english = path.with_name(path.name.removesuffix(CHINESE) + ".md")
+        place = path.relative_to(root)
+        if not english.exists():
+            found.append(f"{place}: there is no {english.name} beside it")
+            continue
+        texts = english.read_text(encoding="utf-8"), path.read_text(encoding="utf-8")
+        found += switch_problems(english.relative_to(root), place, *texts)
+        found += block_problems(place, *texts)
+        found += message_problems(place, *texts)
+    return found

@@ -2,7 +2,8 @@
 
 Both say in their first line where the other one is. Code blocks are the same but for comments, so
 that running the commands of the English page runs those of both. Messages that the English page
-quotes (code of three words or more) are in the Chinese page, too.
+quotes (code of three words or more) are in the Chinese page, too. Headings have the same levels in
+the same order.
 """
 
 import re
@@ -10,6 +11,7 @@ import re
 CHINESE = ".zh-CN.md"
 BLOCK = re.compile(r"^(```|~~~)(\w*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"\s+#\s.*$")
+HEADING = re.compile(r"^(#+) +(.*)$", re.MULTILINE)
 CODE = re.compile(r"`([^`\n]+)`")
 MESSAGE_WORDS = 3
 CHINESE_NAME = "\u4e2d\u6587"
@@ -22,6 +24,18 @@ def blocks(text):
         lines = code.splitlines()
         found.append(lines if language else [COMMENT.sub("", line) for line in lines])
     return found
+
+
+def headings(text):
+    """(level, text) of each heading, in order."""
+    return [(len(marks), title) for marks, title in HEADING.findall(BLOCK.sub("", text))]
+
+
+def heading_problems(chinese, english_text, chinese_text):
+    ours, theirs = headings(english_text), headings(chinese_text)
+    if [level for level, _ in ours] != [level for level, _ in theirs]:
+        wrong = next((pair for pair in zip(ours, theirs) if pair[0][0] != pair[1][0]), (ours[-1], theirs[-1]))
+        yield f"{chinese}: headings are not those of the English page, near '{wrong[1][1]}'"
 
 
 def messages(text):
@@ -65,6 +79,7 @@ def problems(root, pages):
             continue
         texts = english.read_text(encoding="utf-8"), path.read_text(encoding="utf-8")
         found += switch_problems(english.relative_to(root), place, *texts)
+        found += heading_problems(place, *texts)
         found += block_problems(place, *texts)
         found += message_problems(place, *texts)
     return found

@@ -270,6 +270,10 @@ class Docs(SampleTree):
         self.translate("```\nls -l\n```\n", "\u547d\u4ee4\n")
         self.assert_found("a.zh-CN.md: 0 code blocks, the English page has 1")
 
+    def test_finds_headings_that_the_translation_lacks(self):
+        self.translate("# A\n## B\n## C\n", "# \u7532\n## \u4e59\n")
+        self.assert_found("a.zh-CN.md: headings are not those of the English page, near '\u4e59'")
+
     def test_finds_messages_that_the_translation_lacks(self):
         self.translate("| `the disk is full` | |\n", "\u78c1\u76d8\n")
         self.assert_found("a.zh-CN.md: does not mention `the disk is full`")

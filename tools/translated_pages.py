@@ -3,7 +3,7 @@
 Both say in their first line where the other one is. Code blocks are the same but for comments, so
 that running the commands of the English page runs those of both. Messages that the English page
 quotes (code of three words or more) are in the Chinese page, too. Headings have the same levels in
-the same order.
+the same order. A paragraph of Chinese is one line: browsers show a line break as a space.
 """
 
 import re
@@ -13,6 +13,7 @@ BLOCK = re.compile(r"^(```|~~~)(\w*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"\s+#\s.*$")
 HEADING = re.compile(r"^(#+) +(.*)$", re.MULTILINE)
 CODE = re.compile(r"`([^`\n]+)`")
+BROKEN_LINE = re.compile("[\u3001-\u9fff\uff01-\uff5e]\n *[\u4e00-\u9fff]")
 MESSAGE_WORDS = 3
 CHINESE_NAME = "\u4e2d\u6587"
 
@@ -67,6 +68,11 @@ def message_problems(chinese, english_text, chinese_text):
             yield f"{chinese}: does not mention `{message}`"
 
 
+def line_problems(chinese, _, chinese_text):
+    for match in BROKEN_LINE.finditer(BLOCK.sub("", chinese_text)):
+        yield f"{chinese}: a line break within Chinese text: {match[0].strip()!r}"
+
+
 def problems(root, pages):
     found = []
     for path in pages:
@@ -80,6 +86,7 @@ def problems(root, pages):
         texts = english.read_text(encoding="utf-8"), path.read_text(encoding="utf-8")
         found += switch_problems(english.relative_to(root), place, *texts)
         found += heading_problems(place, *texts)
+        found += line_problems(place, *texts)
         found += block_problems(place, *texts)
         found += message_problems(place, *texts)
     return found

@@ -24,7 +24,7 @@ SORT_MEMBER_DOCS = NO
 QUIET = YES
 WARN_IF_UNDOCUMENTED = NO
 """
-PRIVATE = ("::detail", "::base", "::comm", "::data")  # Namespaces that a header only mentions.
+PRIVATE = ("::detail", "::internal", "::base", "::comm", "::data")  # Namespaces that a header only mentions.
 INTRODUCTION = """\
 # API reference
 
@@ -119,7 +119,7 @@ def line_of(node):
 def is_shown(member):
     name, arguments = content(member.find("name")), content(member.find("argsstring"))
     is_plumbing = name.startswith(("~", "TORCH_")) or arguments.endswith(("=delete", "=default")) or name == "operator="
-    is_inner = re.search(r"\b(base|comm|data|detail)::", arguments) is not None
+    is_inner = re.search(r"\b(base|comm|data|detail|internal)::", arguments) is not None
     return member.get("prot") in (None, "public") and member.get("kind") != "friend" and not (is_plumbing or is_inner)
 
 

@@ -54,7 +54,7 @@ def text_of(node):
             out.append("```cpp" if is_code else "```")
             if not is_code:
                 out.append("")
-        out.append(line if is_code or "`" in line else re.sub(r"(?<![\w`])([<*_#[])", r"\\\1", line))
+        out.append(line[2:] if is_code else line if "`" in line else re.sub(r"(?<![\w`])([<*_#[])", r"\\\1", line))
     if is_code:
         while not out[-1]:
             out.pop()
@@ -200,6 +200,8 @@ def header_page(xml, header):
     seen = set()
     for member in sorted(functions, key=line_of):
         name, kind = content(member.find("name")), member.get("kind")
+        if name in names and name not in seen:  # A deduction guide.
+            continue
         heading = f"## {name}\n\n" if name not in seen else ""
         seen.add(name)
         names += [name] if heading else []

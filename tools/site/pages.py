@@ -28,6 +28,17 @@ LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".cu": "cpp", ".py": "python", ".sh": "
              ".txt": "cmake"}
 
 
+# Flags and names in tables, which would break after a hyphen; messages may break anywhere.
+SHORT_CODE = re.compile(r"(?<!`)`([^`\n]{1,30})`(?![`{])")
+
+
+def with_unbroken_names(text):
+    parts = FENCE.split(text)
+    for i in range(0, len(parts), 4):
+        parts[i] = re.sub(r"^\|.*$", lambda row: SHORT_CODE.sub(r"`\1`{.name}", row[0]), parts[i], flags=re.MULTILINE)
+    return "".join(parts)
+
+
 class Site:
     """The pages of one repository, written into one folder."""
 
@@ -105,7 +116,7 @@ class Site:
     def write(self, place, text):
         path = self.folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(with_unbroken_names(text), encoding="utf-8")
 
     def write_documents(self):
         pages = [self.root / name for name in TOP_PAGES] + sorted((self.root / "docs").rglob("*.md"))

@@ -14,6 +14,8 @@ namespace lockstep::run {
 namespace {
 
 constexpr const char* kUsualPrefix = "model.";
+constexpr size_t kMaxShown = 5;
+constexpr int kMaxDepth = 8;  // A name of a file may have any number of dots.
 
 using Names = std::set<std::string, std::less<>>;
 
@@ -36,11 +38,12 @@ std::map<std::string, size_t> count_prefixes(const Tree::Dict& weights,
   std::map<std::string, size_t> counts;
   for (const auto& entry : weights) {
     const std::string_view name = name_of(entry);
-    for (size_t dot = name.find('.'); dot != name.npos;
-         dot = name.find('.', dot + 1)) {
+    size_t dot = name.find('.');
+    for (int depth = 0; depth < kMaxDepth && dot != name.npos; ++depth) {
       if (names.contains(name.substr(dot + 1))) {
         ++counts[std::string(name.substr(0, dot + 1))];
       }
+      dot = name.find('.', dot + 1);
     }
   }
   return counts;
@@ -59,13 +62,16 @@ std::string best_prefix(const Tree::Dict& weights, const Names& names,
   }
   if (best.size() <= 1) return best.empty() ? "" : best.front();
   if (std::ranges::find(best, kUsualPrefix) != best.end()) return kUsualPrefix;
-  const std::string first = base::printable_line(best.front());
+  if (best.size() > kMaxShown) {
+    best.resize(kMaxShown);
+    best.push_back("...");
+  }
   throw ConfigError(fmt::format(
       "--init_from {}: it holds the model several times, under {}; make a file "
-      "of one of them, such as: lockstep export {} weights.pt --key "
-      "state_dict.{}",
-      path, base::printable_line(base::join(best, ", ")), path,
-      first.substr(0, first.size() - 1)));
+      "of one of them: lockstep export {} weights.pt --key KEY, where KEY is "
+      "the beginning of its names in lockstep inspect, such as "
+      "state_dict.model",
+      path, base::printable_line(base::join(best, ", ")), path));
 }
 
 }  // namespace

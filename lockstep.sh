@@ -11,6 +11,8 @@ source "$ROOT/tools/setup/steps.sh"
 source "$ROOT/tools/setup/packages.sh"
 # shellcheck source=tools/setup/torch.sh
 source "$ROOT/tools/setup/torch.sh"
+# shellcheck source=tools/setup/docs.sh
+source "$ROOT/tools/setup/docs.sh"
 
 trap 'echo "lockstep.sh: interrupted; start it again to go on" >&2; exit 130' INT
 trap 'exit 143' TERM
@@ -34,15 +36,17 @@ usage: ./lockstep.sh COMMAND
                          one of them; what is learned stays in build/fuzz-corpus
   build [PRESET] [-D..]  build a preset of CMakePresets.json (release when none is named)
   install [PREFIX]       install programs, library, headers and CMake package (~/.local)
+  docs                   make the searchable site of the documents, in both languages, in build/site
   bench [NAME]           run the benchmarks, or one of them
   clean                  remove build/
   help                   this text
 
 demo, test, fuzz, build, install and bench first install what is missing: Debian packages
-(as root or by sudo), torch 2.11.0 and, where there is no CUDA 13, its compiler.
+(as root or by sudo), torch 2.11.0 and, where there is no CUDA 13, its compiler. docs, and test unless
+--fast, install Doxygen, and MkDocs from PyPI.
 
 Environment:
-  LOCKSTEP_CACHE    where torch goes, shared by all clones (~/.cache/lockstep)
+  LOCKSTEP_CACHE    where torch and MkDocs go, shared by all clones (~/.cache/lockstep)
   LOCKSTEP_TORCH    an existing torch 2.11 to use instead: a folder 'torch' of a wheel,
                     a virtual environment, or an unpacked libtorch
   LOCKSTEP_PYTHON   a python3 that imports that torch and Pillow, for the interop tests
@@ -215,6 +219,8 @@ test_all() {
       ;;
   esac
   set_up
+  # Where it cannot be installed, the test of the site says so.
+  [[ $extent == fast ]] || (ensure_site_tools) || note "going on without MkDocs and Doxygen"
   build_and_test release release -j "$jobs" -LE "$without" "$@"
   if [[ $extent != fast ]]; then
     if has_gpu; then
@@ -291,6 +297,17 @@ install_to() {
   note "programs: $prefix/bin   CMake: find_package(Lockstep) with -DCMAKE_PREFIX_PATH=$prefix"
 }
 
+docs() {
+  ensure_site_tools
+  step "Building the site"
+  if ! quietly site "$SITE_VENV/bin/python3" "$ROOT/tools/site/build.py" "$ROOT" "$ROOT/build/site"; then
+    show_log site
+    fail "the site could not be built"
+  fi
+  step "Built: $ROOT/build/site"
+  note "python3 -m http.server --bind 127.0.0.1 -d '$ROOT/build/site' shows it at http://127.0.0.1:8000"
+}
+
 bench() {
   [[ -x "$ROOT/bench/run" ]] || fail "there are no benchmarks in this tree (bench/run is missing)"
   build
@@ -306,6 +323,7 @@ main() {
     fuzz) fuzz "$@" ;;
     build) build "$@" ;;
     install) install_to "$@" ;;
+    docs) docs "$@" ;;
     bench) bench "$@" ;;
     clean) rm -rf "$ROOT/build" ;;
     help | -h | --help) help ;;

@@ -28,6 +28,19 @@ function(_lockstep_find_nvcc)
   set(_why "${_why}" PARENT_SCOPE)
 endfunction()
 
+# The CUDA version that this torch was built for, "12.8"; empty where it does not say.
+function(_lockstep_torch_cuda out)
+  set(_version "")
+  if(EXISTS "${Libtorch_ROOT_DIR}/version.py")
+    file(STRINGS "${Libtorch_ROOT_DIR}/version.py" _line REGEX "^cuda(:[^=]*)? = '")
+    string(REGEX MATCH "[0-9]+\\.[0-9]+" _version "${_line}")
+  elseif(EXISTS "${Libtorch_ROOT_DIR}/build-version")
+    file(STRINGS "${Libtorch_ROOT_DIR}/build-version" _line REGEX "\\+cu[0-9]+")
+    string(REGEX REPLACE ".*\\+cu([0-9]+)([0-9])$" "\\1.\\2" _version "${_line}")
+  endif()
+  set(${out} "${_version}" PARENT_SCOPE)
+endfunction()
+
 # The architectures of the GPUs in this machine, as CMake writes them.
 function(_lockstep_native_architectures out)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
@@ -42,10 +55,13 @@ function(_lockstep_native_architectures out)
   set(${out} "${_caps}" PARENT_SCOPE)
 endfunction()
 
+_lockstep_torch_cuda(_torch_cuda)
 if(LOCKSTEP_CUDA STREQUAL "OFF")
   set(_why "LOCKSTEP_CUDA is OFF")
 elseif(NOT Libtorch_HAS_CUDA)
   set(_why "this libtorch is CPU-only (no libtorch_cuda.so)")
+elseif(_torch_cuda AND NOT _torch_cuda MATCHES "^13\\.")
+  set(_why "this torch is built for CUDA ${_torch_cuda}, the CUDA parts need 13.x: install the cu130 build of torch")
 else()
   _lockstep_find_nvcc()
   if(LOCKSTEP_NVCC)

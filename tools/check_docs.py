@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks texts: links and their anchors lead somewhere, pages named in sources exist,
-quoted programs are those of the examples, drawings of the layers are true, the README is
-short, sources are ASCII, nothing is left for later, and no path or package index of one
+quoted programs are those of the examples, drawings of the layers are true, Chinese pages
+have the commands of the English ones (translated_pages.py), the READMEs are short, sources are ASCII, nothing is left for later, and no path or package index of one
 machine is written down.
 
 <!-- text of PATH --> in front of a code block says that the block is that file without
@@ -13,6 +13,7 @@ the torch line unless it says TORCH.
 import functools
 import re
 
+import translated_pages
 from check_layers import Libraries
 from source_tree import CODE_SUFFIXES, files, numbered_lines, run_check
 
@@ -93,7 +94,7 @@ def layer_problems(root, path):
 
 def length_problems(readme):
     lines = len(numbered_lines(readme)) if readme.exists() else 0
-    return [f"README.md: {lines} lines, at most {README_LINES}"] if lines > README_LINES else []
+    return [f"{readme.name}: {lines} lines, at most {README_LINES}"] if lines > README_LINES else []
 
 
 def check(root):
@@ -111,7 +112,10 @@ def check(root):
                 text = re.sub(LINK, "", text)
             for problem in [*line_problems(path, text), *page_problems(root, line)]:
                 problems.append(f"{path.relative_to(root)}:{number}: {problem}")
-    return problems + length_problems(root / "README.md")
+    problems += translated_pages.problems(root, files(root, (".md",)))
+    for name in ("README.md", "README.zh-CN.md"):
+        problems += length_problems(root / name)
+    return problems
 
 
 if __name__ == "__main__":

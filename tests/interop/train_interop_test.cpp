@@ -43,5 +43,31 @@ TEST(TrainInterop, PythonGoesOnFromACheckpointOfSgd) {
             "lr 0.25\nmomentum 0.5\nglobal_step 6 epoch 2\n");
 }
 
+void run_lightning_script(const std::vector<std::string>& words) {
+  std::vector<std::string> command = {
+      TORCH_PYTHON, PYTHON_SCRIPTS "/lightning_checkpoint.py"};
+  command.insert(command.end(), words.begin(), words.end());
+  const auto result = testing::run(command, quietly());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+// The model is below "model." in a LightningModule, beside a loss and a metric.
+TEST(TrainInterop, ACheckpointOfLightningBeginsARun) {
+  const testing::TempDir temp;
+  const std::string file = temp.path() / "last.ckpt";
+  run_lightning_script({"make", file});
+  const auto trained = testing::run(
+      {WORKER_PROGRAM, "train", "tiny", "--save_dir", temp.path() / "run",
+       "--init_from", file, "--train_samples=24", "--val_samples=4",
+       "--batch_size=8", "--epochs=1", "--lr=0"},
+      quietly());
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.out.find("6 of 6 tensors loaded from below 'model.'; 6 "
+                             "others of the file left out\n"),
+            std::string::npos)
+      << trained.out;
+  run_lightning_script({"same", file, temp.path() / "run/best_model.pt"});
+}
+
 }  // namespace
 }  // namespace lockstep

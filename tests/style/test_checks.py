@@ -1,5 +1,6 @@
 """Each check of tools/ finds what it is there to find, and accepts what is right."""
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -255,6 +256,40 @@ class Docs(SampleTree):
         self.write("README.md", "\n" * 121)
         self.assert_found("README.md: 121 lines, at most 120")
 
+    def translate(self, english, chinese):
+        self.write("a.md", "English | [\u4e2d\u6587](a.zh-CN.md)\n" + english)
+        self.write("a.zh-CN.md", "[English](a.md) | \u4e2d\u6587\n" + chinese)
+
+    def test_accepts_translated_comments_of_commands(self):
+        self.translate("```\nls -l   # all files\n```\n`disk is full`\n",
+                       "```\nls -l   # \u5168\u90e8\n```\n`disk is full`\n")
+        self.assert_fine()
+
+    def test_finds_other_commands_in_the_translation(self):
+        self.translate("```\nls -l\n```\n", "```\nls -a\n```\n")
+        self.assert_found("a.zh-CN.md: code block 1 is not that of the English page: ls -a")
+        self.translate("```\nls -l\n```\n", "\u547d\u4ee4\n")
+        self.assert_found("a.zh-CN.md: 0 code blocks, the English page has 1")
+
+    def test_finds_headings_that_the_translation_lacks(self):
+        self.translate("# A\n## B\n## C\n", "# \u7532\n## \u4e59\n")
+        self.assert_found("a.zh-CN.md: headings are not those of the English page, near '\u4e59'")
+
+    def test_finds_line_breaks_in_chinese(self):
+        self.translate("a\n", "\u7532\n\u4e59\n")
+        self.assert_found("a.zh-CN.md: a line break within Chinese text")
+
+    def test_finds_messages_that_the_translation_lacks(self):
+        self.translate("| `the disk is full` | |\n", "\u78c1\u76d8\n")
+        self.assert_found("a.zh-CN.md: does not mention `the disk is full`")
+
+    def test_finds_pages_without_a_way_to_the_other_language(self):
+        self.write("a.md", "# A\n")
+        self.write("a.zh-CN.md", "# A\n")
+        self.write("b.zh-CN.md", "# B\n")
+        self.assert_found("a.md: the first line is not", "a.zh-CN.md: the first line is not",
+                          "b.zh-CN.md: there is no b.md beside it")
+
     def test_finds_other_letters_in_sources(self):
         self.write("src/a.cpp", "// caf\u00e9\n")
         self.assert_found("src/a.cpp:1: not ASCII")
@@ -266,6 +301,52 @@ class Docs(SampleTree):
     def test_finds_paths_of_one_machine(self):
         self.write("a.sh", "cd /" + "home/me/lockstep\n")
         self.assert_found("a.sh:1: a path")
+
+
+class Site(SampleTree):
+    """tools/site/check_site.py, on a site of two pages."""
+
+    check = "site/check_site.py"
+
+    def setUp(self):
+        super().setUp()
+        words = {"zh/how-to/launching/": "\u7aef\u53e3", "zh/how-to/errors/": "\u663e\u5b58", "api/ddp/": "no_sync",
+                 "zh/tutorial/first-training/": "\u65ad\u70b9\u7eed\u8bad", "how-to/launching/": "--nproc",
+                 "reference/flags/": "--global_batch_size"}
+        self.docs = [{"location": place + "#a", "title": "a", "text": f"<p>\u200b{word}\u200b</p>"}
+                     for place, word in words.items()]
+        self.write_index()
+        self.write("index.html", '<a href="a/">a</a><a href="https://example.org">b</a><img src="a.png">')
+        self.write("a/index.html", '<a href="../#x">up</a>')
+
+    def write_index(self):
+        index = {"config": {"separator": "[\\s\\u200b\\-]+"}, "docs": self.docs}
+        self.write("search/search_index.json", json.dumps(index))
+
+    def assert_fine(self):
+        self.assertEqual(self.run_check()[0], 0, self.run_check()[1])
+
+    def test_accepts_a_site_that_stands_alone(self):
+        self.assert_fine()
+
+    def test_finds_what_is_loaded_from_other_servers(self):
+        for text in ('<script src="https://example.org/a.js"></script>', '<link rel="stylesheet" href="//example.org/a.css">',
+                     '<link rel="preconnect" href="https://fonts.example.org">', '<pre class="mermaid">a</pre>'):
+            with self.subTest(text):
+                self.write("a/index.html", text)
+                self.assert_found("a/index.html: loads ")
+        self.write("a/index.html", "")
+        self.write("a.css", "@font-face { src: url(https://example.org/a.woff2) }")
+        self.assert_found("a.css: loads https://example.org/a.woff2")
+
+    def test_finds_links_that_lead_nowhere(self):
+        self.write("a/index.html", '<a href="../b/">b</a>')
+        self.assert_found("a/index.html: the link to ../b/ leads nowhere")
+
+    def test_finds_words_that_the_search_does_not_find(self):
+        self.docs[0]["text"] = "\u7aef\u53e3\u88ab\u5360\u7528"  # One word, since nothing cuts it.
+        self.write_index()
+        self.assert_found("the search does not find \u7aef\u53e3 in zh/how-to/launching/")
 
 
 del SampleTree  # so that unittest does not run it by itself

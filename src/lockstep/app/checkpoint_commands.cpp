@@ -35,7 +35,9 @@ constexpr const char* kExportUsage =
     "writes the weights of the file FROM, and nothing else, to TO, which ends "
     "in\n.safetensors, .pt or .pth\n\n"
     "  --key NAME  which weights: a path that lockstep inspect shows, such as\n"
-    "              model_state_dict or lockstep.ema.0.state_dict\n";
+    "              model_state_dict, lockstep.ema.0.state_dict or, for a part "
+    "of "
+    "the\n              names, state_dict.model\n";
 
 struct Listing {
   std::string text;
@@ -152,23 +154,48 @@ std::optional<Tree> joined_parts(const Tree& tree, const std::string& path) {
   return std::nullopt;
 }
 
+// The entries of a dict whose names begin with `prefix`, without it.
+Tree entries_below(const Tree& tree, const std::string& prefix) {
+  Tree below = Tree::dict();
+  const auto* dict = tree.get_if<Tree::Dict>();
+  for (const auto& entry : dict != nullptr ? *dict : Tree::Dict()) {
+    const auto* name = entry.key.get_if<std::string>();
+    if (name != nullptr && name->starts_with(prefix)) {
+      below[name->substr(prefix.size())] = entry.value;
+    }
+  }
+  return below;
+}
+
+// What a path of lockstep inspect names. Its end may be the beginning of names
+// in a state dict: "state_dict.model" for "state_dict" with "model.weight".
+Tree value_at(const Tree& tree, const std::string& key) {
+  const std::vector<std::string> parts = base::split(key, '.');
+  const Tree* found = &tree;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto index = base::parse_integer(parts[i]);
+    const Tree* next = found->find(parts[i]);
+    if (next == nullptr && index) {
+      next = found->is<Tree::Dict>() ? found->find(*index)
+                                     : &TreeView(*found).at(*index).value();
+    }
+    if (next == nullptr) {
+      const std::vector<std::string> rest(
+          parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end());
+      Tree below = entries_below(*found, base::join(rest, ".") + ".");
+      if (!below.get_if<Tree::Dict>()->empty()) return below;
+      throw ConfigError("--key " + key +
+                        ": the file has no such entry; lockstep inspect "
+                        "lists them");
+    }
+    found = next;
+  }
+  return *found;
+}
+
 Tree weights_of(const Tree& tree, const std::string& key,
                 const std::string& path) {
-  if (!key.empty()) {
-    const Tree* found = &tree;
-    for (const std::string& part : base::split(key, '.')) {
-      const auto index = base::parse_integer(part);
-      const Tree* next = found->find(part);
-      if (next == nullptr && index) next = &TreeView(*found).at(*index).value();
-      if (next == nullptr) {
-        throw ConfigError("--key " + key +
-                          ": the file has no such entry; lockstep inspect "
-                          "lists them");
-      }
-      found = next;
-    }
-    return *found;
-  }
+  if (!key.empty()) return value_at(tree, key);
   if (auto parts = joined_parts(tree, path)) return *std::move(parts);
   return find_state_dict(tree);
 }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "lockstep/base/printable.h"
 #include "lockstep/checkpoint.h"
 #include "lockstep/error.h"
 #include "lockstep/run/checkpoint_sections.h"
+#include "lockstep/run/inner_weights.h"
 #include "lockstep/run/run_folder.h"
 
 namespace lockstep::run {
@@ -26,9 +28,23 @@ std::string listed(const std::vector<std::string>& names, size_t limit) {
   return lines;
 }
 
-std::string loaded_text(const std::string& file, const LoadReport& report) {
-  return fmt::format("weights of {}: {} of {} tensors loaded", file,
-                     report.num_loaded, report.num_own());
+std::vector<std::string> names_of(const torch::nn::Module& model) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : named_tensors(model)) names.push_back(name);
+  return names;
+}
+
+std::string loaded_text(const std::string& file, const InnerWeights& given,
+                        const LoadReport& report) {
+  std::string text = fmt::format("weights of {}: {} of {} tensors loaded", file,
+                                 report.num_loaded, report.num_own());
+  if (!given.prefix.empty()) {
+    text += fmt::format(" from below '{}'", base::printable_line(given.prefix));
+  }
+  if (given.num_left_out > 0) {
+    text += fmt::format("; {} others of the file left out", given.num_left_out);
+  }
+  return text;
 }
 
 std::string partial_text(const LoadReport& report) {
@@ -74,14 +90,16 @@ void init_weights(const TrainConfig& config, const CheckpointLayout& layout,
   const std::string& file = *config.init_from;
   require_file("--init_from", file);
   const Tree tree = load_checkpoint(file);
-  const LoadReport report = load_module_state(
-      learner.model(), find_weights(tree, layout, file), Strictness::kWhatFits);
+  const InnerWeights given = find_inner_weights(
+      find_weights(tree, layout, file), names_of(learner.model()), file);
+  const LoadReport report =
+      load_module_state(learner.model(), given.weights, Strictness::kWhatFits);
   check_report(config, report);
   learner.restart_averages();
   if (report.is_complete()) {
-    console.info(loaded_text(file, report));
+    console.info(loaded_text(file, given, report));
   } else if (world.is_main()) {
-    console.warn(loaded_text(file, report) + partial_text(report));
+    console.warn(loaded_text(file, given, report) + partial_text(report));
   }
 }
 

@@ -10,9 +10,11 @@
 namespace lockstep::run {
 
 // Copies the weights of config.init_from into the model; moving averages start
-// from them. Every rank reads the file; rank 0 logs how many tensors were
-// loaded and warns with the names of those that were not. Throws ConfigError if
-// nothing fits, or if shapes differ without config.ignore_mismatched_sizes.
+// from them. A file of Lightning may hold the model below an attribute
+// (inner_weights.h). Every rank reads the file; rank 0 logs how many tensors
+// were loaded and warns with the names of those that were not. Throws
+// ConfigError if nothing fits, or if shapes differ without
+// config.ignore_mismatched_sizes.
 void init_weights(const TrainConfig& config, const CheckpointLayout& layout,
                   engine::Learner& learner, const World& world,
                   track::Console& console);

@@ -109,6 +109,23 @@ TEST(Export, PartsOfAModelAreJoinedByItsNames) {
   EXPECT_EQ(names_in(part), std::vector<std::string>{"a.weight"});
 }
 
+// As in a checkpoint of Lightning, whose names begin with attributes.
+TEST(Export, TakesThePartOfAStateDictThatAKeyBegins) {
+  const TempDir folder;
+  Tree tree;
+  tree["state_dict"]["model.0.weight"] = torch::zeros({2});
+  tree["state_dict"]["model.head.bias"] = torch::zeros({2});
+  tree["state_dict"]["models.weight"] = torch::zeros({2});
+  const fs::path from = folder.path() / "last.ckpt";
+  save_checkpoint(from, tree);
+  const fs::path to = folder.path() / "to.pt";
+  app::export_checkpoint({from, to, "--key", "state_dict.model"});
+  EXPECT_EQ(names_in(to), (std::vector<std::string>{"0.weight", "head.bias"}));
+  EXPECT_THROW(app::export_checkpoint({from, folder.path() / "other.pt",
+                                       "--key", "state_dict.mod"}),
+               ConfigError);
+}
+
 TEST(Export, SaysWhatWasLeftOut) {
   const TempDir folder;
   Tree tree;

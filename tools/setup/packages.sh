@@ -40,6 +40,7 @@ clang-format-19     optional  command clang-format-19
 clang-tidy-19       optional  command clang-tidy-19
 mold                optional  command mold
 ccache              optional  command ccache
+groff-base          optional  command groff
 ca-certificates     optional  file    /etc/ssl/certs/ca-certificates.crt
 LIST
 }

@@ -28,7 +28,7 @@ int dispatch(const std::string& program, std::vector<std::string> words,
                       "sample and prepare, each with its flags behind it");
   }
   cli::CommandContext context = app::process_context();
-  context.program = program;
+  context.usage.program = program;
   return run(recipe, words, context);
 }
 

@@ -358,7 +358,7 @@ int train(Session& session, const CommandLine& line, run::StopSignals& signals,
 
 int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
                   const CommandContext& context) {
-  CommandLine line(Purpose::kTrain, recipe, context.program);
+  CommandLine line(Purpose::kTrain, recipe, context.usage);
   if (const auto text = line.parse(arguments, context.environment)) {
     context.output.out(*text);
     return 0;

@@ -226,6 +226,9 @@ ReadFlags read_flags(const Options& options,
   for (const std::string& argument : arguments) {
     if (argument == "--") break;
     if (argument == "--help" || argument == "-h") return {.help = true};
+    if (normalized(argument) == "__help_all") {
+      return {.help = true, .help_all = true};
+    }
   }
   return FlagReader(options, arguments).read();
 }

@@ -150,10 +150,11 @@ TEST(CommandLine, WithoutASoundCheckpointTheDamageIsTheError) {
 TEST(CommandLine, TheUsageNamesTheProgram) {
   recipes::TinyRecipe recipe;
   cli::CommandLine shared(Purpose::kEval, recipe);
-  EXPECT_TRUE(shared.parse({"--help"}, {})
-                  ->starts_with("usage: lockstep eval tiny [flags]\n"));
+  EXPECT_TRUE(
+      shared.parse({"--help"}, {})
+          ->starts_with("usage: lockstep eval tiny [--nproc N] [flags]\n"));
   recipes::TinyRecipe other;
-  cli::CommandLine own(Purpose::kEval, other, "ring");
+  cli::CommandLine own(Purpose::kEval, other, {.program = "ring"});
   EXPECT_TRUE(
       own.parse({"--help"}, {})
           ->starts_with("usage: ring [train|eval|sample|prepare] [flags]\n"));

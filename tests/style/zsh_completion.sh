@@ -11,7 +11,6 @@ complete_line() {
     zpty -w shell "fpath=(${1:h} \$fpath); autoload -Uz compinit; compinit -u -D; unsetopt zle_bracketed_paste beep; print -r -- rea\"\"dy"
     zpty -r -m shell line "*ready*" || exit 1
     zpty -w -n shell "${2}"$'"'"'\t'"'"'
-    sleep 0.1
     zpty -w -n shell $'"'"'\C-a: \C-e\n'"'"'
     zpty -w shell "print -r -- do\"\"ne"
     zpty -r -m shell line "*done*"

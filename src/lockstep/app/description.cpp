@@ -11,6 +11,7 @@
 #include "lockstep/launch/option_table.h"
 #include "lockstep/launch/worker_command.h"
 #include "lockstep/lockstep.h"
+#include "lockstep/preparation.h"
 #include "lockstep/registry.h"
 
 namespace lockstep::app {
@@ -63,7 +64,6 @@ std::optional<Purpose> purpose_of(std::string_view command) {
   if (command == "train") return Purpose::kTrain;
   if (command == "eval") return Purpose::kEval;
   if (command == "sample") return Purpose::kSample;
-  if (command == "prepare") return Purpose::kPrepare;
   return std::nullopt;
 }
 
@@ -97,6 +97,20 @@ std::vector<manual::RecipeFlags> recipe_flags(Purpose purpose) {
   return all;
 }
 
+// A recipe that prepares data has flags of its own for it, which are not
+// settings: its help shows them.
+std::vector<manual::RecipeFlags> preparing_recipes() {
+  std::vector<manual::RecipeFlags> all = recipe_flags(Purpose::kPrepare);
+  for (manual::RecipeFlags& flags : all) {
+    const auto recipe = make_recipe(flags.name);
+    const auto* preparation = ability<Preparation>(*recipe);
+    if (preparation == nullptr || preparation->takes({})) {
+      flags.sections.clear();
+    }
+  }
+  return all;
+}
+
 manual::Section run_section() {
   manual::Section section{.title = "Options"};
   for (const launch::RunOption& option : launch::run_option_table()) {
@@ -117,7 +131,10 @@ manual::Program describe_program() {
   for (const launch::Command& row : launch::commands()) {
     manual::Command command{
         .name = row.name, .usage = row.usage, .summary = row.help};
-    if (const auto purpose = purpose_of(command.name)) {
+    if (command.name == "prepare") {
+      command.sections = {launching_section(), general_flags()};
+      command.recipes = preparing_recipes();
+    } else if (const auto purpose = purpose_of(command.name)) {
       command.sections = common_sections(*purpose);
       command.recipes = recipe_flags(*purpose);
     } else if (command.name == "run") {

@@ -128,7 +128,7 @@ std::optional<std::string> CommandLine::parse(
   }
   if (!parsed.positionals.empty()) {
     throw ConfigError(
-        fmt::format("'{}' belongs to no flag; {} --help lists the flags",
+        fmt::format("'{}' belongs to no flag; {} --help_all lists the flags",
                     parsed.positionals[0], command()));
   }
   if (!is_training() && checkpoint_.empty()) {

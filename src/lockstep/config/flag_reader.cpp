@@ -146,7 +146,7 @@ void FlagReader::unknown_flag(const std::string& written) const {
   throw ConfigError(
       fmt::format("unknown flag {}; {}", written,
                   near ? fmt::format("did you mean --{}?", *near)
-                       : "flags start with two dashes, and --help lists them"));
+                       : "flags start with two dashes, and --help_all lists them"));
 }
 
 void FlagReader::read_setting(const Flag& flag,

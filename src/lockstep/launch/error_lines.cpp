@@ -87,6 +87,22 @@ std::optional<int64_t> ErrorLines::next_release_ns() const {
   return next;
 }
 
+// "PeerError: rank 0 failed: TEXT", where rank 0 says "ConfigError: TEXT".
+bool ErrorLines::is_echo(int rank) const {
+  const std::string_view lines = held_.at(rank).lines;
+  for (const auto& [other, held] : held_) {
+    const std::string begin = fmt::format("PeerError: rank {} failed: ", other);
+    const std::string_view said = held.lines;
+    const size_t kind = kind_of(said).size();
+    if (other != rank && has_failed(other) && kind > 0 &&
+        lines.starts_with(begin) &&
+        lines.substr(begin.size()) == said.substr(kind + 2)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void ErrorLines::release(int64_t now_ns) {
   std::vector<int> late;
   for (const auto& [rank, held] : held_) {
@@ -117,6 +133,12 @@ void ErrorLines::write_failed() {
   std::vector<int> failed;
   for (const auto& [rank, held] : held_) {
     if (has_failed(rank)) failed.push_back(rank);
+  }
+  std::vector<int> echoes = failed;
+  std::erase_if(echoes, [this](int rank) { return !is_echo(rank); });
+  for (const int rank : echoes) {
+    std::erase(failed, rank);
+    held_.erase(rank);
   }
   while (!failed.empty()) {
     const std::string lines = held_[failed.front()].lines;

@@ -16,7 +16,8 @@ namespace lockstep::launch {
 // of PyTorch's own handler do. They are held back while the rank may write
 // more of them or another rank the same, at most for kAgreeNs. Lines that turn
 // out not to be the last of a failed worker are written unchanged, and the
-// lines of a rank keep their order.
+// lines of a rank keep their order. A rank that only repeats another one's
+// error, which rank 0's work sends to all, is left out.
 class ErrorLines {
  public:
   static constexpr int64_t kAliveNs = 1'000'000'000;  // of a rank that runs
@@ -45,6 +46,7 @@ class ErrorLines {
   };
 
   bool has_failed(int rank) const;
+  bool is_echo(int rank) const;
   int64_t release_ns(int rank, const Held& held) const;
   void write_unchanged(int rank);
   void write_failed();

@@ -79,6 +79,17 @@ TEST_F(ErrorLinesTest, DifferentErrorsKeepTheirRanks) {
             "IoError on ranks 0, 2: disk\n[rank1]: PeerError: rank 0 left\n");
 }
 
+TEST_F(ErrorLinesTest, RanksThatRepeatAnothersErrorAreLeftOut) {
+  errors().take(0, "[rank0]: ConfigError: no folder\n", 0);
+  errors().take(1, "[rank1]: PeerError: rank 0 failed: no folder\n", 0);
+  errors().take(2, "[rank2]: PeerError: rank 0 failed: no disk\n", 0);
+  for (int rank = 0; rank < 3; ++rank) errors().set_end(rank, 2);
+  errors().finish();
+  EXPECT_EQ(shown(),
+            "[rank0]: ConfigError: no folder\n"
+            "[rank2]: PeerError: rank 0 failed: no disk\n");
+}
+
 TEST_F(ErrorLinesTest, ATracebackHasNoKindInFront) {
   for (int rank = 0; rank < 3; ++rank) {
     const std::string prefix = "[rank" + std::to_string(rank) + "]: ";

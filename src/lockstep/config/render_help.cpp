@@ -26,9 +26,9 @@ std::string with_notes(const std::string& help,
 std::string right_side(const Setting& setting, HelpDetail detail) {
   const OptionDetails& details = setting.details;
   std::vector<std::string> notes = {"default: " + default_text(setting)};
-  if (detail == HelpDetail::kShort && notes[0] == "default: none") {
-    notes.clear();
-  }
+  const bool is_unset =
+      notes[0] == "default: none" || notes[0] == "default: \"\"";
+  if (detail == HelpDetail::kShort && is_unset) notes.clear();
   if (!details.choices.empty()) {
     notes.push_back("one of " + base::join(details.choices, ", "));
   }

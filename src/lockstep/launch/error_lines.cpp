@@ -41,6 +41,14 @@ std::string_view kind_of(std::string_view lines) {
   return is_name ? kind : std::string_view();
 }
 
+// "PeerError: rank 0 failed: TEXT", where rank 0 says "ConfigError: TEXT".
+bool repeats(std::string_view lines, int rank, std::string_view error) {
+  const std::string begin = fmt::format("PeerError: rank {} failed: ", rank);
+  const size_t kind = kind_of(error).size();
+  return kind > 0 && lines.starts_with(begin) &&
+         lines.substr(begin.size()) == error.substr(kind + 2);
+}
+
 }  // namespace
 
 std::string shared_error_text(std::string_view lines, std::string_view where) {
@@ -87,20 +95,14 @@ std::optional<int64_t> ErrorLines::next_release_ns() const {
   return next;
 }
 
-// "PeerError: rank 0 failed: TEXT", where rank 0 says "ConfigError: TEXT".
 bool ErrorLines::is_echo(int rank) const {
-  const std::string_view lines = held_.at(rank).lines;
+  const std::string& lines = held_.at(rank).lines;
   for (const auto& [other, held] : held_) {
-    const std::string begin = fmt::format("PeerError: rank {} failed: ", other);
-    const std::string_view said = held.lines;
-    const size_t kind = kind_of(said).size();
-    if (other != rank && has_failed(other) && kind > 0 &&
-        lines.starts_with(begin) &&
-        lines.substr(begin.size()) == said.substr(kind + 2)) {
-      return true;
-    }
+    if (has_failed(other) && repeats(lines, other, held.lines)) return true;
   }
-  return false;
+  return std::ranges::any_of(written_, [&](const auto& error) {
+    return repeats(lines, error.first, error.second);
+  });
 }
 
 void ErrorLines::release(int64_t now_ns) {
@@ -146,6 +148,7 @@ void ErrorLines::write_failed() {
     std::erase_if(failed, [&](int rank) {
       if (held_[rank].lines != lines) return false;
       alike.push_back(rank);
+      written_[rank] = lines;
       return true;
     });
     if (alike.size() == 1) {

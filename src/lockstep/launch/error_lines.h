@@ -20,8 +20,8 @@ namespace lockstep::launch {
 // error, which rank 0's work sends to all, is left out.
 class ErrorLines {
  public:
-  static constexpr int64_t kAliveNs = 1'000'000'000;  // of a rank that runs
-  static constexpr int64_t kAgreeNs = 3'000'000'000;  // of one that failed
+  static constexpr int64_t kAliveNs = 1'000'000'000;   // of a rank that runs
+  static constexpr int64_t kAgreeNs = 10'000'000'000;  // of one that failed
 
   // The console must outlive this object.
   ErrorLines(ConsoleStream& console, int num_ranks)
@@ -54,7 +54,8 @@ class ErrorLines {
   ConsoleStream& console_;
   int num_ranks_;
   std::map<int, Held> held_;
-  std::map<int, int> exit_codes_;  // of ranks that ended
+  std::map<int, std::string> written_;  // errors of failed ranks
+  std::map<int, int> exit_codes_;       // of ranks that ended
 };
 
 // "ConfigError on all 8 ranks: ...". `lines` is an error without the prefix of

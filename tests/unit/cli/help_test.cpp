@@ -49,10 +49,9 @@ TEST_P(HelpOfRecipe, EveryDefaultShownIsTheOneThatActs) {
     const std::string row = row_of(text, setting);
     std::string acting = line.options().value_text(setting.name);
     const bool is_unset = acting == "null" || acting == "[]";
+    const std::string& words = setting.details.shown_default;
     if (is_unset) acting = "none";
-    if (is_unset && !setting.details.shown_default.empty()) {
-      acting = setting.details.shown_default;
-    }
+    if ((is_unset || acting == "\"\"") && !words.empty()) acting = words;
     const std::string shown = "(default: " + acting;
     const bool is_shown = contains(row, shown + ")") ||
                           contains(row, shown + ";") ||

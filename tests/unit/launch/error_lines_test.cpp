@@ -90,6 +90,17 @@ TEST_F(ErrorLinesTest, RanksThatRepeatAnothersErrorAreLeftOut) {
             "[rank2]: PeerError: rank 0 failed: no disk\n");
 }
 
+TEST_F(ErrorLinesTest, ALateRepetitionIsLeftOutToo) {
+  errors().take(0, "[rank0]: ConfigError: no folder\n", 0);
+  errors().set_end(0, 2);
+  errors().release(ErrorLines::kAgreeNs);
+  EXPECT_EQ(shown(), "[rank0]: ConfigError: no folder\n");
+  errors().take(1, "[rank1]: PeerError: rank 0 failed: no folder\n", 0);
+  errors().set_end(1, 5);
+  errors().finish();
+  EXPECT_EQ(shown(), "");
+}
+
 TEST_F(ErrorLinesTest, ATracebackHasNoKindInFront) {
   for (int rank = 0; rank < 3; ++rank) {
     const std::string prefix = "[rank" + std::to_string(rank) + "]: ";

@@ -109,7 +109,7 @@ TEST_F(ConsoleTest, TheDisplayCanBeChosen) {
   {
     track::Console console({.progress = track::ProgressDisplay::kLines},
                            output());
-    console.progress(at_step(1));
+    console.progress({.label = "validate", .step = 1});
     console.progress_line(at_step(1));
     EXPECT_EQ(take_out(), track::line_text(at_step(1)) + "\n");
   }

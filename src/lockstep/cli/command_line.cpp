@@ -81,7 +81,10 @@ std::string CommandLine::command() const {
 }
 
 std::string CommandLine::usage() const {
-  if (usage_.program.empty()) return command() + " [--nproc N] [flags]";
+  if (usage_.program.empty()) {
+    return command() + (is_training() ? "" : " --checkpoint FILE") +
+           " [--nproc N] [flags]";
+  }
   return fmt::format(
       "{0} [train|eval|sample|prepare] [flags]\n"
       "       lockstep run --nproc N {0} ...",

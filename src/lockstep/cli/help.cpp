@@ -122,6 +122,7 @@ std::vector<config::SettingGroup> common_groups(const Options& options) {
 
 std::string short_help(const Options& options, const HelpConfig& config) {
   SplitSettings shown = split(options);
+  const size_t num_flags = shown.own.size() + shown.common.size();
   std::erase_if(shown.common, [&](const Setting* setting) {
     return !is_most_used(*setting, config.purpose);
   });
@@ -129,7 +130,7 @@ std::string short_help(const Options& options, const HelpConfig& config) {
          fmt::format(
              "\n{} --help_all shows {} flags in all. A flag may be spelled "
              "with - or _.\n",
-             config.command, options.settings().size());
+             config.command, num_flags);
 }
 
 std::string full_help(const Options& options, const HelpConfig& config) {

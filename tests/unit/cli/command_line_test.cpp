@@ -150,9 +150,9 @@ TEST(CommandLine, WithoutASoundCheckpointTheDamageIsTheError) {
 TEST(CommandLine, TheUsageNamesTheProgram) {
   recipes::TinyRecipe recipe;
   cli::CommandLine shared(Purpose::kEval, recipe);
-  EXPECT_TRUE(
-      shared.parse({"--help"}, {})
-          ->starts_with("usage: lockstep eval tiny [--nproc N] [flags]\n"));
+  EXPECT_TRUE(shared.parse({"--help"}, {})
+                  ->starts_with("usage: lockstep eval tiny --checkpoint FILE "
+                                "[--nproc N] [flags]\n"));
   recipes::TinyRecipe other;
   cli::CommandLine own(Purpose::kEval, other, {.program = "ring"});
   EXPECT_TRUE(

@@ -129,7 +129,10 @@ std::optional<std::string> CommandLine::parse(
   if (parsed.help) {
     return help(parsed.help_all ? HelpLevel::kAll : HelpLevel::kMostUsed);
   }
-  if (!parsed.positionals.empty()) {
+  // `lockstep train --lr 1 ring` with a program that is the recipe ring.
+  const bool is_own_name = !usage_.program.empty() &&
+                           parsed.positionals == std::vector{recipe_name_};
+  if (!parsed.positionals.empty() && !is_own_name) {
     throw ConfigError(
         fmt::format("'{}' belongs to no flag; {} --help_all lists the flags",
                     parsed.positionals[0], command()));

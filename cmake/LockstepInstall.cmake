@@ -13,6 +13,11 @@ endif()
 # Files that programs look for in ../share/lockstep.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/lockstep DESTINATION ${CMAKE_INSTALL_DATAROOTDIR})
 
+# Man pages and completions, where systems look for them.
+foreach(_folder IN ITEMS man bash-completion zsh fish)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/share/${_folder} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR})
+endforeach()
+
 # The font inside liblockstep comes with its terms.
 if(EXISTS /usr/share/doc/fonts-dejavu-core/copyright)
   install(FILES /usr/share/doc/fonts-dejavu-core/copyright

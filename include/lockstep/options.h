@@ -153,7 +153,7 @@ class LOCKSTEP_EXPORT Options {
  public:
   // T: bool, int64_t, double, std::string, std::optional of those,
   // std::vector<int64_t|double|std::string>. Names consist of letters, digits,
-  // '_' and '-'; "config", "help" and "print_config" are taken.
+  // '_' and '-'; "config", "help", "help_all" and "print_config" are taken.
   template <typename T>
   void add(const std::string& name, T& target, const std::string& help,
            const OptionDetails& details = {}) {

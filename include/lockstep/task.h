@@ -39,7 +39,7 @@ struct TaskInfo {
   // Model and data, logged at the start of a run: "JiT-B/4 on text".
   std::string subject = {};
   // The metric that selects the best model, a name that evaluate() or derive()
-  // gives, and its direction.
+  // gives (checked at the first validation), and its direction.
   std::string best_metric = "loss";
   Better better = Better::kLower;
   // Flags to suggest when memory runs out, best first.

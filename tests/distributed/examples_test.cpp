@@ -102,6 +102,15 @@ TEST(Examples, OwnRecipe) {
       << mistyped.err;
 }
 
+TEST(Examples, OwnRecipeIsListedWhereItIsTheWorker) {
+  const auto result = testing::run(
+      {LOCKSTEP_PROGRAM, "recipes"},
+      {.environment = {{"LOCKSTEP_WORKER",
+                        std::string(EXAMPLES_FOLDER) + "/06_own_recipe"}}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(result.out.starts_with("recipes:\n  ring  ")) << result.out;
+}
+
 // A program of one recipe takes the words that lockstep train hands on.
 TEST(Examples, OwnRecipeStandsInForTheWorker) {
   const testing::TempDir folder;

@@ -31,7 +31,6 @@ TEST(Command, MistakesEndWithTwoAndTheNearestWord) {
   const auto option = run(job({"--nproc-per-ndoe=2", "true"}));
   EXPECT_EQ(option.exit_code, 2);
   EXPECT_TRUE(contains(option.err, "did you mean --nproc-per-node"));
-  EXPECT_EQ(run({LOCKSTEP_PROGRAM}).exit_code, 2);
   EXPECT_EQ(run(job({})).exit_code, 2);
 }
 

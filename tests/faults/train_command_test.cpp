@@ -108,6 +108,69 @@ TEST_F(TrainCommand, BadInputIsSaidByTheWorkerAndNotTriedAgain) {
   EXPECT_NE(crashed.err.find("FAILED"), std::string::npos) << crashed.err;
 }
 
+// Each rank prints its error and waits until all have.
+constexpr const char* kFailTogether =
+    "echo \"[rank$RANK]: ConfigError: bad flag\" >&2\n"
+    "echo \"[rank$RANK]:   give another\" >&2\n"
+    "touch $MARKS/$RANK\n"
+    "until [ -e $MARKS/0 ] && [ -e $MARKS/1 ]; do sleep 0.01; done\n"
+    "exit 2\n";
+
+TEST_F(TrainCommand, WhatAllRanksRefuseIsPrintedOnce) {
+  const auto result = start(std::string("#!/bin/sh\n") + kFailTogether,
+                            {"train", "jit", "--bogus", "--nproc", "2"},
+                            {{"CUDA_VISIBLE_DEVICES", ""},
+                             {"OMP_NUM_THREADS", "1"},
+                             {"MARKS", folder_.path().string()}});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "ConfigError on all 2 ranks: bad flag\n  give another\n");
+}
+
+TEST_F(TrainCommand, AProgramsConfigErrorHasNoReport) {
+  const std::string script =
+      "#!/bin/sh\n"
+      "echo '{\"message\": {\"message\": \"ConfigError: bad flag\", "
+      "\"extraInfo\": {}}}' > $TORCHELASTIC_ERROR_FILE\n";
+  const auto result =
+      run(command({"run", "--nproc=2",
+                   folder_.write_script("program", script + kFailTogether)}),
+          {.environment = {{"CUDA_VISIBLE_DEVICES", ""},
+                           {"OMP_NUM_THREADS", "1"},
+                           {"MARKS", folder_.path().string()}}});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "ConfigError on all 2 ranks: bad flag\n  give another\n");
+}
+
+TEST_F(TrainCommand, WithoutACommandTheCommandsAndRecipesAreListed) {
+  for (const Words& words : {Words{}, Words{"help"}}) {
+    const auto result = start(kEcho, words);
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_TRUE(contains(result.out, "\n  train RECIPE [flags] "));
+    EXPECT_TRUE(contains(result.out, "\nrank none of none [recipes]\n"))
+        << result.out;
+  }
+  EXPECT_EQ(start(kEcho, {"recipes"}).out, "rank none of none [recipes]\n");
+}
+
+TEST_F(TrainCommand, CompletionsAreFilesBesideThePrograms) {
+  const std::filesystem::path bin = folder_.path() / "bin";
+  std::filesystem::create_directories(bin);
+  std::filesystem::copy_file(LOCKSTEP_PROGRAM, bin / "lockstep");
+  const auto script = folder_.path() / "share" / "zsh" / "site-functions";
+  std::filesystem::create_directories(script);
+  folder_.write("share/zsh/site-functions/_lockstep", "#compdef lockstep\n");
+  const std::string program = bin / "lockstep";
+  EXPECT_EQ(run({program, "completion", "zsh"}).out, "#compdef lockstep\n");
+  const auto missing = run({program, "completion", "fish"});
+  EXPECT_EQ(missing.exit_code, 3) << missing.err;
+  EXPECT_TRUE(contains(missing.err, "lockstep.fish")) << missing.err;
+  const auto unknown = run({program, "completion", "tcsh"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_TRUE(contains(unknown.err, "completion bash|zsh|fish"));
+}
+
 TEST_F(TrainCommand, ARestartedWorkerKnowsThatItIsOne) {
   const auto result = start(
       "#!/bin/sh\n"
@@ -129,7 +192,8 @@ TEST_F(TrainCommand, ItsHelpIsAboutLaunching) {
 }
 
 TEST_F(TrainCommand, QuestionsAreAnsweredWithoutAJob) {
-  for (const char* question : {"--help", "-h", "--print-config"}) {
+  for (const char* question :
+       {"--help", "-h", "--help-all", "--help_all", "--print-config"}) {
     const auto result = start(kEcho, {"train", "--nproc=8", "jit", question});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.out, std::string("rank none of none [train] [jit] [") +

@@ -41,6 +41,9 @@ clang-tidy-19       optional  command clang-tidy-19
 mold                optional  command mold
 ccache              optional  command ccache
 doxygen             docs      command doxygen
+groff-base          optional  command groff
+zsh                 optional  command zsh
+fish                optional  command fish
 ca-certificates     optional  file    /etc/ssl/certs/ca-certificates.crt
 LIST
 }

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/environment.h"
@@ -11,6 +13,8 @@
 #include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/commands.h"
+#include "lockstep/launch/completion_script.h"
 #include "lockstep/launch/front.h"
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/plan.h"
@@ -47,13 +51,28 @@ int run(const std::string&, const Arguments& arguments) {
   launch::become_worker(worker, arguments);
 }
 
+// Below a help text: what the worker lists, where there is one.
+int list_recipes() {
+  print("\n");
+  std::fflush(stdout);
+  std::string worker;
+  try {
+    worker =
+        launch::find_worker(base::process_environment(), launch::own_folder());
+  } catch (const launch::ProgramError& error) {
+    print(std::string("recipes: ") + error.what() + "\n");
+    return 0;
+  }
+  launch::become_worker(worker, Arguments{"recipes"});
+}
+
 // train, eval, sample: launches and watches one worker per process.
 int run_recipe(const std::string& name, const Arguments& arguments) {
   const launch::WorkerCommand command =
       launch::split_worker_command(name, arguments);
   if (launch::asks_for_launch_help(command)) {
     print(launch::worker_command_help(name));
-    return 0;
+    return list_recipes();
   }
   const base::Environment environment = base::process_environment();
   const std::string worker =
@@ -88,46 +107,46 @@ int print_version(const std::string&, const Arguments&) {
   return 0;
 }
 
-int print_usage(const std::string&, const Arguments&);
-
-struct CommandRow {
-  const char* name;
-  const char* usage;
-  const char* help;
-  int (*function)(const std::string& name, const Arguments& arguments);
-};
-
-constexpr auto kCommands = std::to_array<CommandRow>({
-    {"train", "RECIPE [flags]", "train a recipe, on one GPU or several",
-     run_recipe},
-    {"eval", "RECIPE [flags]", "evaluate a checkpoint", run_recipe},
-    {"sample", "RECIPE [flags]", "draw samples from a checkpoint", run_recipe},
-    {"prepare", "...", "bring data into the form a recipe reads", prepare},
-    {"inspect", "...", "show what a checkpoint holds", hand_on},
-    {"export", "...", "write a checkpoint in another form", hand_on},
-    {"run", "[options] PROGRAM [args...]",
-     "start any program once per GPU or CPU slot", run},
-    {"version", "", "print the version", print_version},
-    {"help", "", "print this text", print_usage},
-});
-
+// The recipes follow where a worker is installed, which lists them.
 int print_usage(const std::string&, const Arguments&) {
-  constexpr size_t kIndent = 36;
-  std::string text = "usage: lockstep COMMAND ...\n\ncommands:\n";
-  for (const CommandRow& row : kCommands) {
-    std::string left = std::string("  ") + row.name + " " + row.usage;
-    left.resize(kIndent, ' ');
-    text += left + row.help + "\n";
-  }
-  print(text +
-        "\nlockstep run --help and lockstep train --help show the options of "
-        "launching,\nlockstep train RECIPE --help the flags of a recipe.\n");
+  print(launch::commands_help());
+  return list_recipes();
+}
+
+int print_recipes(const std::string& name, const Arguments& arguments) {
+  return hand_on(name, arguments);
+}
+
+// The script that was made with the programs.
+int print_completion(const std::string&, const Arguments& arguments) {
+  print(launch::completion_script(arguments, launch::own_folder()));
   return 0;
 }
 
+using CommandFunction = int (*)(const std::string& name,
+                                const Arguments& arguments);
+
+// In the order of launch::commands().
+constexpr auto kFunctions =
+    std::to_array<std::pair<std::string_view, CommandFunction>>({
+        {"train", run_recipe},
+        {"eval", run_recipe},
+        {"sample", run_recipe},
+        {"prepare", prepare},
+        {"recipes", print_recipes},
+        {"inspect", hand_on},
+        {"export", hand_on},
+        {"run", run},
+        {"completion", print_completion},
+        {"version", print_version},
+        {"help", print_usage},
+    });
+
 [[noreturn]] void unknown_command(const std::string& command) {
   Arguments known;
-  for (const CommandRow& row : kCommands) known.push_back(row.name);
+  for (const launch::Command& row : launch::commands()) {
+    known.push_back(row.name);
+  }
   const auto near = base::nearest(command, known);
   throw ConfigError("unknown command '" + command + "'; " +
                     (near ? "did you mean 'lockstep " + *near + "'?"
@@ -135,15 +154,13 @@ int print_usage(const std::string&, const Arguments&) {
 }
 
 int dispatch(const Arguments& arguments) {
-  if (arguments.empty()) {
-    throw ConfigError("a command is missing; see lockstep help");
-  }
+  if (arguments.empty()) return print_usage("help", {});
   std::string name = arguments[0];
   if (name == "--version") name = "version";
   if (name == "--help" || name == "-h") name = "help";
-  for (const CommandRow& row : kCommands) {
-    if (name != row.name) continue;
-    return row.function(name, {arguments.begin() + 1, arguments.end()});
+  for (const auto& [known, function] : kFunctions) {
+    if (name != known) continue;
+    return function(name, {arguments.begin() + 1, arguments.end()});
   }
   unknown_command(name);
 }

@@ -7,6 +7,7 @@
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
 #include "lockstep/base/printable.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/error.h"
 
@@ -17,8 +18,10 @@ void tell(const std::string& kind, const std::string& text) {
   const char* rank = std::getenv("RANK");
   const std::string prefix =
       rank == nullptr ? "" : std::string("[rank") + rank + "]: ";
-  std::fprintf(stderr, "%s%s: %s\n", prefix.c_str(), kind.c_str(),
-               base::printable_text(text).c_str());
+  // On every line, as PyTorch does: the launcher sees where the text ends.
+  const std::string lines = base::replace_all(
+      kind + ": " + base::printable_text(text), "\n", "\n" + prefix);
+  std::fprintf(stderr, "%s%s\n", prefix.c_str(), lines.c_str());
 }
 
 // Errors of libtorch may come from anywhere, such as backward(); other errors

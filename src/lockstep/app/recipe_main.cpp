@@ -21,14 +21,20 @@ int dispatch(const std::string& program, std::vector<std::string> words,
       words.erase(words.begin());
     }
   }
+  cli::CommandContext context = app::process_context();
+  // `lockstep` asks its worker, which this program may be.
+  if (command == "recipes") {
+    context.output.out("recipes:\n  " + recipe.name() + "  " +
+                       recipe.summary() + "\n");
+    return 0;
+  }
   const cli::RecipeCommand run = cli::find_recipe_command(command);
   if (run == nullptr) {
     throw ConfigError("unknown command '" + command +
                       "'; this program knows train (the default), eval, "
                       "sample and prepare, each with its flags behind it");
   }
-  cli::CommandContext context = app::process_context();
-  context.program = program;
+  context.usage.program = program;
   return run(recipe, words, context);
 }
 

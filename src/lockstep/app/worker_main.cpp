@@ -7,15 +7,17 @@
 #include <vector>
 
 #include "lockstep/app/checkpoint_commands.h"
+#include "lockstep/app/description.h"
 #include "lockstep/app/flags_document.h"
+#include "lockstep/app/manual_files.h"
 #include "lockstep/app/process_context.h"
+#include "lockstep/app/recipe_words.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/error.h"
 #include "lockstep/lockstep.h"
-#include "lockstep/registry.h"
 
 namespace lockstep {
 namespace {
@@ -33,29 +35,27 @@ constexpr const char* kUsage =
     "  export FROM TO         take the weights out of a checkpoint\n"
     "  recipes                list the recipes\n"
     "  flags                  print all flags of all recipes as Markdown\n"
+    "  manual FOLDER          write man pages and shell completions there\n"
     "  version                print the version\n"
     "  help                   print this text\n\n"
     "lockstep-worker train RECIPE --help shows a recipe's flags.\n";
 
 void print(std::string_view text) { base::write_all(STDOUT_FILENO, text); }
 
-int list_recipes() {
-  for (const RecipeEntry& entry : all_recipes()) {
-    const auto recipe = entry.make();
-    print(recipe->name() + ": " + recipe->summary() + "\n");
-  }
-  return 0;
+int on_recipe(cli::RecipeCommand command, const Arguments& arguments) {
+  const app::RecipeWords found =
+      app::find_recipe(arguments[0], {arguments.begin() + 1, arguments.end()});
+  cli::CommandContext context = app::process_context();
+  context.usage.launching = app::launching_rows();
+  return command(*found.recipe, found.arguments, context);
 }
 
-int on_recipe(cli::RecipeCommand command, const Arguments& arguments) {
-  if (arguments.size() < 2 || arguments[1].starts_with("-")) {
-    throw ConfigError("lockstep " + arguments[0] +
-                      " needs a recipe: lockstep " + arguments[0] +
-                      " RECIPE [flags]; lockstep-worker recipes lists them");
+int write_manual(const Arguments& arguments) {
+  if (arguments.size() != 2) {
+    throw ConfigError("usage: lockstep-worker manual FOLDER");
   }
-  const auto recipe = make_recipe(arguments[1]);
-  return command(*recipe, {arguments.begin() + 2, arguments.end()},
-                 app::process_context());
+  app::write_manual(arguments[1]);
+  return 0;
 }
 
 int dispatch(const Arguments& arguments) {
@@ -71,7 +71,11 @@ int dispatch(const Arguments& arguments) {
     print(app::export_checkpoint({arguments.begin() + 1, arguments.end()}));
     return 0;
   }
-  if (command == "recipes") return list_recipes();
+  if (command == "recipes") {
+    print(app::recipes_text());
+    return 0;
+  }
+  if (command == "manual") return write_manual(arguments);
   if (command == "flags") {
     print(app::flags_document());
     return 0;
@@ -84,8 +88,9 @@ int dispatch(const Arguments& arguments) {
     print(kUsage);
     return 0;
   }
-  const Arguments known = {"train",  "eval",    "sample", "prepare", "inspect",
-                           "export", "recipes", "flags",  "version", "help"};
+  const Arguments known = {"train",   "eval",    "sample",  "prepare",
+                           "inspect", "export",  "recipes", "flags",
+                           "manual",  "version", "help"};
   const auto near = base::nearest(command, known);
   throw ConfigError("unknown command '" + command + "'; " +
                     (near ? "did you mean 'lockstep-worker " + *near + "'?"

@@ -7,7 +7,9 @@
 #include <filesystem>
 
 #include "lockstep/base/files.h"
+#include "lockstep/cli/help.h"
 #include "lockstep/cli/launch_words.h"
+#include "lockstep/config/groups.h"
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/engine/common_settings.h"
@@ -51,10 +53,11 @@ fs::path shipped_folder() {
 
 }  // namespace
 
-CommandLine::CommandLine(Purpose purpose, Recipe& recipe, std::string program)
+CommandLine::CommandLine(Purpose purpose, Recipe& recipe, UsageConfig usage)
     : purpose_(purpose),
       recipe_name_(recipe.name()),
-      program_(std::move(program)) {
+      recipe_summary_(recipe.summary()),
+      usage_(std::move(usage)) {
   Options& options = settings_.options;
   if (!is_training()) {
     options.add("checkpoint", checkpoint_, "the weights: a checkpoint file",
@@ -72,9 +75,49 @@ CommandLine::CommandLine(Purpose purpose, Recipe& recipe, std::string program)
 }
 
 std::string CommandLine::command() const {
-  return program_.empty()
+  return usage_.program.empty()
              ? fmt::format("lockstep {} {}", name_of(purpose_), recipe_name_)
-             : fmt::format("{} {}", program_, name_of(purpose_));
+             : fmt::format("{} {}", usage_.program, name_of(purpose_));
+}
+
+std::string CommandLine::usage() const {
+  if (usage_.program.empty()) {
+    return command() + (is_training() ? "" : " --checkpoint FILE") +
+           " [--nproc N] [flags]";
+  }
+  return fmt::format(
+      "{0} [train|eval|sample|prepare] [flags]\n"
+      "       lockstep run --nproc N {0} ...",
+      usage_.program);
+}
+
+// Rules change defaults that depend on others: help shows the result. A default
+// "auto" stays, which says that it depends on what is given.
+void CommandLine::show_acting_defaults() {
+  Options& options = settings_.options;
+  std::vector<std::string> automatic;
+  for (const Setting& setting : options.settings()) {
+    if (config::default_text(setting) == "auto")
+      automatic.push_back(setting.name);
+  }
+  try {
+    settings_.resolve();
+  } catch (const ConfigError&) {
+    return;  // Something that has no default must be given.
+  }
+  options.refresh_defaults();
+  for (const std::string& name : automatic) options.show_default(name, "auto");
+}
+
+std::string CommandLine::help(HelpLevel level) {
+  show_acting_defaults();
+  const HelpConfig config{.purpose = purpose_,
+                          .usage = usage(),
+                          .about = recipe_name_ + ": " + recipe_summary_,
+                          .command = command(),
+                          .launching = usage_.launching};
+  return level == HelpLevel::kAll ? full_help(settings_.options, config)
+                                  : short_help(settings_.options, config);
 }
 
 std::optional<std::string> CommandLine::parse(
@@ -84,14 +127,14 @@ std::optional<std::string> CommandLine::parse(
       config::parse_command(settings_.options, arguments, shipped_folder());
   shipped_files_ = parsed.shipped_files;
   if (parsed.help) {
-    return config::help_text(
-        settings_.options,
-        program_.empty() ? command() + " [flags]"
-                         : program_ + " [train|eval|sample|prepare] [flags]");
+    return help(parsed.help_all ? HelpLevel::kAll : HelpLevel::kMostUsed);
   }
-  if (!parsed.positionals.empty()) {
+  // `lockstep train --lr 1 ring` with a program that is the recipe ring.
+  const bool is_own_name = !usage_.program.empty() &&
+                           parsed.positionals == std::vector{recipe_name_};
+  if (!parsed.positionals.empty() && !is_own_name) {
     throw ConfigError(
-        fmt::format("'{}' belongs to no flag; {} --help lists the flags",
+        fmt::format("'{}' belongs to no flag; {} --help_all lists the flags",
                     parsed.positionals[0], command()));
   }
   if (!is_training() && checkpoint_.empty()) {

@@ -7,21 +7,30 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/config/render.h"
 #include "lockstep/recipe.h"
 
 namespace lockstep::cli {
 
+// For usage and help.
+struct UsageConfig {
+  // Name of a program that is one recipe; empty for `lockstep`.
+  std::string program = {};
+  // Flags of the launcher to show; empty: none.
+  std::vector<config::HelpRow> launching = {};
+};
+
 // Options point into this object: it must not move.
 class CommandLine {
  public:
-  // Lets the recipe describe its settings. `program`: for the usage, the name
-  // of a program that is this recipe; empty for `lockstep`.
-  CommandLine(Purpose purpose, Recipe& recipe, std::string program = "");
+  // Lets the recipe describe its settings.
+  CommandLine(Purpose purpose, Recipe& recipe, UsageConfig usage = {});
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
   // Reads and checks flags and files. Returns a text to print instead of
-  // running (--help, --print-config), or no value. Throws ConfigError.
+  // running (--help, --help_all, --print_config), or no value. Throws
+  // ConfigError.
   std::optional<std::string> parse(const std::vector<std::string>& arguments,
                                    const base::Environment& environment);
 
@@ -54,6 +63,10 @@ class CommandLine {
   }
   // "lockstep train tiny", or "my_program train".
   std::string command() const;
+  std::string usage() const;
+  enum class HelpLevel { kMostUsed, kAll };
+  std::string help(HelpLevel level);
+  void show_acting_defaults();
   void shorten_for_dry_run();
   void drop_beaten_settings();
   void resume_after_restart(const base::Environment& environment);
@@ -63,7 +76,8 @@ class CommandLine {
 
   Purpose purpose_;
   std::string recipe_name_;
-  std::string program_;
+  std::string recipe_summary_;
+  UsageConfig usage_;
   std::vector<std::string> arguments_;
   std::string job_line_;
   std::string settings_source_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/cli/command_line.h"
 #include "lockstep/recipe.h"
 #include "lockstep/track/console.h"
 
@@ -14,8 +15,7 @@ namespace lockstep::cli {
 struct CommandContext {
   track::ConsoleOutput output = {};
   base::Environment environment = {};
-  // Name of a program that is one recipe; empty for `lockstep`.
-  std::string program = {};
+  UsageConfig usage = {};
 };
 
 // Each takes the arguments after the recipe's name and returns the exit code.

@@ -87,7 +87,7 @@ void score_images(engine::Learner& learner, Session& session,
 
 int eval_command(Recipe& recipe, const std::vector<std::string>& arguments,
                  const CommandContext& context) {
-  CommandLine line(Purpose::kEval, recipe, context.program);
+  CommandLine line(Purpose::kEval, recipe, context.usage);
   if (const auto text = line.parse(arguments, context.environment)) {
     context.output.out(*text);
     return 0;

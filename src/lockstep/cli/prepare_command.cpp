@@ -10,7 +10,7 @@ namespace {
 
 int fill_cache(Recipe& recipe, const std::vector<std::string>& arguments,
                const CommandContext& context) {
-  CommandLine line(Purpose::kPrepare, recipe, context.program);
+  CommandLine line(Purpose::kPrepare, recipe, context.usage);
   if (const auto text = line.parse(arguments, context.environment)) {
     context.output.out(*text);
     return 0;

@@ -91,7 +91,7 @@ void draw_samples(Sampling& sampling, engine::Learner& learner,
 
 int sample_command(Recipe& recipe, const std::vector<std::string>& arguments,
                    const CommandContext& context) {
-  CommandLine line(Purpose::kSample, recipe, context.program);
+  CommandLine line(Purpose::kSample, recipe, context.usage);
   if (const auto text = line.parse(arguments, context.environment)) {
     context.output.out(*text);
     return 0;

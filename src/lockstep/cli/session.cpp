@@ -154,6 +154,7 @@ std::unique_ptr<engine::Learner> Session::make_learner(
             *task_, world_,
             engine::LearnerConfig{.optimization = config.optimization,
                                   .precision = precision_,
+                                  .recipe = recipe_,
                                   .bucket_layout = std::move(bucket_layout)});
         engine::seed_dropout(config.seed, world_.rank());
       });

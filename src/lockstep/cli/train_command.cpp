@@ -108,26 +108,35 @@ void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
   });
 }
 
-int finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
-           track::Console& console, const TrainConfig& config) {
+// How a training ended, and its closing line.
+struct Ending {
+  int exit_code = 0;
+  std::string line = {};
+  bool is_error = false;
+};
+
+Ending finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
+              const TrainConfig& config) {
   const std::string lost = checkpoints.finish();
   if (stopped_for != run::StopRequest::kNone && !lost.empty() &&
       !checkpoints.has_any()) {
-    console.error(fmt::format(
-        "stopped by {}; the {} was not written and {} holds no other: the run "
-        "cannot be resumed",
-        run::signal_text(stopped_for), lost, config.save_dir));
-    return run::exit_code_of(stopped_for);
+    return {.exit_code = run::exit_code_of(stopped_for),
+            .line = fmt::format(
+                "stopped by {}; the {} was not written and {} holds no other: "
+                "the run cannot be resumed",
+                run::signal_text(stopped_for), lost, config.save_dir),
+            .is_error = true};
   }
   if (stopped_for != run::StopRequest::kNone) {
-    console.info(fmt::format(
-        "stopped by {}; {}resume with --resume latest --save_dir {}",
-        run::signal_text(stopped_for),
-        lost.empty()
-            ? ""
-            : fmt::format("the {} was not written, older ones are: ", lost),
-        config.save_dir));
-    return run::exit_code_of(stopped_for);
+    return {
+        .exit_code = run::exit_code_of(stopped_for),
+        .line = fmt::format(
+            "stopped by {}; {}resume with --resume latest --save_dir {}",
+            run::signal_text(stopped_for),
+            lost.empty()
+                ? ""
+                : fmt::format("the {} was not written, older ones are: ", lost),
+            config.save_dir)};
   }
   if (!lost.empty()) {
     throw IoError(fmt::format(
@@ -135,10 +144,9 @@ int finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
         "above",
         lost));
   }
-  console.info(config.fast_dev_run
-                   ? "fast_dev_run: everything works; nothing was saved"
-                   : "done; everything is in " + config.save_dir);
-  return 0;
+  return {.line = config.fast_dev_run
+                      ? "fast_dev_run: everything works; nothing was saved"
+                      : "done; everything is in " + config.save_dir};
 }
 
 // Moves checkpoints newer than the resumed one aside.
@@ -302,8 +310,8 @@ void log_settings_source(const CommandLine& line, Session& session) {
   }
 }
 
-int train(Session& session, const CommandLine& line, run::StopSignals& signals,
-          OpenRun& run) {
+Ending train(Session& session, const CommandLine& line,
+             run::StopSignals& signals, OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   track::Console& console = session.console();
@@ -348,17 +356,15 @@ int train(Session& session, const CommandLine& line, run::StopSignals& signals,
       loop_config(config, plan, files.status, run.records.get()));
   const run::StopRequest stopped_for =
       run_loop(session, loop, state, callbacks, saving);
-  // So that its messages come before the run's last line.
-  if (run.records) run.records->wait();
   session.report_bad_samples();
-  return finish(stopped_for, checkpoints, console, config);
+  return finish(stopped_for, checkpoints, config);
 }
 
 }  // namespace
 
 int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
                   const CommandContext& context) {
-  CommandLine line(Purpose::kTrain, recipe, context.program);
+  CommandLine line(Purpose::kTrain, recipe, context.usage);
   if (const auto text = line.parse(arguments, context.environment)) {
     context.output.out(*text);
     return 0;
@@ -367,9 +373,13 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
   Session session(recipe, line, context.output, context.environment);
   OpenRun run;
   try {
-    const int code = train(session, line, signals, run);
-    if (run.records) run.records->finish(code);
-    return code;
+    const Ending ending = train(session, line, signals, run);
+    // First, because it may report problems: nothing comes after the closing
+    // line.
+    if (run.records) run.records->finish(ending.exit_code);
+    track::Console& console = session.console();
+    ending.is_error ? console.error(ending.line) : console.info(ending.line);
+    return ending.exit_code;
   } catch (const std::exception& error) {
     session.console().log_error(comm::error_text(error));
     if (run.records) run.records->finish(exit_code(error));

@@ -143,10 +143,10 @@ void FlagReader::unknown_flag(const std::string& written) const {
   for (const Flag& flag : flags_) known.push_back(flag.word);
   std::optional<std::string> near;
   if (word.size() > 1) near = base::nearest(word, known);
-  throw ConfigError(
-      fmt::format("unknown flag {}; {}", written,
-                  near ? fmt::format("did you mean --{}?", *near)
-                       : "flags start with two dashes, and --help lists them"));
+  throw ConfigError(fmt::format(
+      "unknown flag {}; {}", written,
+      near ? fmt::format("did you mean --{}?", *near)
+           : "flags start with two dashes, and --help_all lists them"));
 }
 
 void FlagReader::read_setting(const Flag& flag,
@@ -226,6 +226,9 @@ ReadFlags read_flags(const Options& options,
   for (const std::string& argument : arguments) {
     if (argument == "--") break;
     if (argument == "--help" || argument == "-h") return {.help = true};
+    if (normalized(argument) == "__help_all") {
+      return {.help = true, .help_all = true};
+    }
   }
   return FlagReader(options, arguments).read();
 }

@@ -10,6 +10,7 @@ namespace lockstep::config {
 
 struct ReadFlags {
   bool help = false;
+  bool help_all = false;
   bool print_config = false;
   std::vector<std::string> config_files = {};
   std::vector<std::string> positionals = {};

@@ -7,18 +7,25 @@
 namespace lockstep::config {
 
 std::vector<SettingGroup> groups_of(const Options& options) {
+  std::vector<const Setting*> all;
+  for (const Setting& setting : options.settings()) all.push_back(&setting);
+  return groups_of(all);
+}
+
+std::vector<SettingGroup> groups_of(
+    const std::vector<const Setting*>& settings) {
   std::vector<SettingGroup> groups = {{.title = "Settings"}};
-  for (const Setting& setting : options.settings()) {
-    const std::string& title = setting.details.group.empty()
+  for (const Setting* setting : settings) {
+    const std::string& title = setting->details.group.empty()
                                    ? groups.front().title
-                                   : setting.details.group;
+                                   : setting->details.group;
     auto group =
         std::find_if(groups.begin(), groups.end(),
                      [&](const auto& other) { return other.title == title; });
     if (group == groups.end()) {
       group = groups.insert(group, {.title = title});
     }
-    group->settings.push_back(&setting);
+    group->settings.push_back(setting);
   }
   if (groups.front().settings.empty()) groups.erase(groups.begin());
   return groups;

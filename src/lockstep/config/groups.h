@@ -17,6 +17,10 @@ struct SettingGroup {
 // come first, as "Settings". Valid as long as the options are unchanged.
 std::vector<SettingGroup> groups_of(const Options& options);
 
+// The same for some settings, in their order.
+std::vector<SettingGroup> groups_of(
+    const std::vector<const Setting*>& settings);
+
 // "INT", "NUMBER ...": what stands for the value; empty for a bool.
 std::string value_name(const Setting& setting);
 

@@ -59,7 +59,8 @@ void Options::add_setting(Setting setting) {
 void Options::claim_word(size_t setting, const std::string& word) {
   require(is_name(word), "a setting cannot be named '" + word + "'");
   const std::string spelled = config::normalized(word);
-  require(spelled != "config" && spelled != "help" && spelled != "print_config",
+  require(spelled != "config" && spelled != "help" && spelled != "help_all" &&
+              spelled != "print_config",
           "this name belongs to the parser: " + word);
   require(!words_.contains(spelled), "two settings are named '" + word + "'");
   if (spelled.starts_with("no_")) {

@@ -33,7 +33,7 @@ ParsedCommand parse_command(Options& options,
                             const std::vector<std::string>& arguments,
                             const fs::path& shipped) {
   ReadFlags flags = read_flags(options, arguments);
-  if (flags.help) return {.help = true};
+  if (flags.help) return {.help = true, .help_all = flags.help_all};
   std::vector<Assignment> assignments;
   std::vector<fs::path> shipped_files;
   for (const std::string& file : flags.config_files) {

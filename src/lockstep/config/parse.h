@@ -21,6 +21,7 @@ namespace lockstep::config {
 
 struct ParsedCommand {
   bool help = false;  // Nothing was applied, and errors were not looked for.
+  bool help_all = false;  // Then help is true, too.
   bool print_config = false;
   std::vector<std::string> positionals = {};  // Words that belong to no flag.
   // Files of --config that were found in the shipped folder.

@@ -3,13 +3,38 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "lockstep/config/groups.h"
 #include "lockstep/options.h"
 
 namespace lockstep::config {
 
-// For --help: "usage: <usage>" and then every setting by group, 100 columns
-// wide, with default, choices and aliases.
+// One flag of a help text: "--lr NUMBER" and its meaning.
+struct HelpRow {
+  std::string left = {};
+  std::string right = {};
+};
+
+struct HelpSection {
+  std::string title = {};
+  std::vector<HelpRow> rows = {};
+};
+
+// kShort: meaning, default and choices. kFull: limits and aliases, too.
+enum class HelpDetail { kShort, kFull };
+
+HelpSection help_section(const SettingGroup& group, HelpDetail detail);
+
+// The flags that every command has: --config, --print_config and --help.
+HelpSection general_section();
+
+// "usage: <usage>", the text below it, which may be empty, and the sections,
+// 100 columns wide.
+std::string help_page(std::string_view usage, std::string_view about,
+                      const std::vector<HelpSection>& sections);
+
+// For --help: every setting by group, with default, choices and aliases.
 std::string help_text(const Options& options, std::string_view usage);
 
 // For --print_config: every setting with its current value, less those of one

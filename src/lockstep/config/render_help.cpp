@@ -12,17 +12,27 @@ constexpr size_t kWidth = 100;
 
 std::string left_side(const Setting& setting) {
   if (setting.binding.kind == ScalarKind::kBool) {
-    return "  --[no_]" + setting.name;
+    return "--[no_]" + setting.name;
   }
-  return fmt::format("  --{} {}", setting.name, value_name(setting));
+  return fmt::format("--{} {}", setting.name, value_name(setting));
 }
 
-std::string right_side(const Setting& setting) {
+std::string with_notes(const std::string& help,
+                       const std::vector<std::string>& notes) {
+  if (notes.empty()) return help;
+  return fmt::format("{} ({})", help, base::join(notes, "; "));
+}
+
+std::string right_side(const Setting& setting, HelpDetail detail) {
   const OptionDetails& details = setting.details;
   std::vector<std::string> notes = {"default: " + default_text(setting)};
+  const bool is_unset =
+      notes[0] == "default: none" || notes[0] == "default: \"\"";
+  if (detail == HelpDetail::kShort && is_unset) notes.clear();
   if (!details.choices.empty()) {
     notes.push_back("one of " + base::join(details.choices, ", "));
   }
+  if (detail == HelpDetail::kShort) return with_notes(setting.help, notes);
   if (details.minimum) {
     notes.push_back(fmt::format("at least {}", *details.minimum));
   }
@@ -32,21 +42,21 @@ std::string right_side(const Setting& setting) {
   if (!details.aliases.empty()) {
     notes.push_back("also --" + base::join(details.aliases, ", --"));
   }
-  return fmt::format("{} ({})", setting.help, base::join(notes, "; "));
+  return with_notes(setting.help, notes);
 }
 
 // The right side starts in column kIndent, on the next line when the left side
 // is too long.
-std::string row(const std::string& left, const std::string& right) {
-  std::string text = left;
-  size_t column = left.size();
+std::string row(const HelpRow& help) {
+  std::string text = "  " + help.left;
+  size_t column = text.size();
   if (column + 2 > kIndent) {
     text += "\n";
     column = 0;
   }
   text.append(kIndent - column, ' ');
   column = kIndent;
-  for (const std::string& word : base::split(right, ' ')) {
+  for (const std::string& word : base::split(help.right, ' ')) {
     if (word.empty()) continue;
     if (column > kIndent && column + 1 + word.size() > kWidth) {
       text += "\n" + std::string(kIndent, ' ');
@@ -64,20 +74,40 @@ std::string row(const std::string& left, const std::string& right) {
 
 }  // namespace
 
-std::string help_text(const Options& options, std::string_view usage) {
-  std::string text = fmt::format("usage: {}\n\nGeneral:\n", usage);
-  text += row("  --config FILE",
-              "YAML file with settings; several are applied in order, flags "
-              "over all of them");
-  text += row("  --print_config", "show all settings as YAML and stop");
-  text += row("  -h, --help", "show this text and stop");
-  for (const SettingGroup& group : groups_of(options)) {
-    text += fmt::format("\n{}:\n", group.title);
-    for (const Setting* setting : group.settings) {
-      text += row(left_side(*setting), right_side(*setting));
-    }
+HelpSection help_section(const SettingGroup& group, HelpDetail detail) {
+  HelpSection section{.title = group.title};
+  for (const Setting* setting : group.settings) {
+    section.rows.push_back({left_side(*setting), right_side(*setting, detail)});
+  }
+  return section;
+}
+
+HelpSection general_section() {
+  return {.title = "General",
+          .rows = {{"--config FILE",
+                    "YAML file with settings; several are applied in order, "
+                    "flags over all of them"},
+                   {"--print_config", "show all settings as YAML and stop"},
+                   {"-h, --help", "show this text and stop"}}};
+}
+
+std::string help_page(std::string_view usage, std::string_view about,
+                      const std::vector<HelpSection>& sections) {
+  std::string text = fmt::format("usage: {}\n", usage);
+  if (!about.empty()) text += fmt::format("\n{}\n", about);
+  for (const HelpSection& section : sections) {
+    text += fmt::format("\n{}:\n", section.title);
+    for (const HelpRow& help : section.rows) text += row(help);
   }
   return text;
+}
+
+std::string help_text(const Options& options, std::string_view usage) {
+  std::vector<HelpSection> sections = {general_section()};
+  for (const SettingGroup& group : groups_of(options)) {
+    sections.push_back(help_section(group, HelpDetail::kFull));
+  }
+  return help_page(usage, "", sections);
 }
 
 }  // namespace lockstep::config

@@ -46,8 +46,10 @@ void describe_run(Options& options, TrainConfig& config) {
               "mixed precision: fp16 on a GPU, bf16 on the CPU",
               {.group = group});
   options.add("timeout", config.timeout,
-              "seconds that a rank waits for the others; default 600",
-              {.minimum = 0.001, .group = group});
+              "seconds that a rank waits for the others",
+              {.minimum = 0.001,
+               .group = group,
+               .shown_default = "TORCH_DISTRIBUTED_TIMEOUT, else 600"});
 }
 
 void describe_data(Options& options, TrainConfig& config) {

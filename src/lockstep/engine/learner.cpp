@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "lockstep/engine/loss_check.h"
 #include "lockstep/error.h"
 #include "lockstep/optim/frozen.h"
 #include "lockstep/optim/gradient_step.h"
@@ -180,6 +181,7 @@ void Learner::forward(const Batch& batch) {
                                     config_.precision.autocast);
     loss = task_.loss(inputs, random);
   }
+  check_loss(loss, config_.recipe);
   if (!loss.terms.empty()) loss = joined(loss.terms, batch);
   has_own_normaliser_ = loss.normaliser.defined();
   // DDP averages over ranks; a step needs the sum over ranks.
@@ -268,6 +270,12 @@ Progress Learner::take_progress() {
   skipped_.zero_();
   total_sums_.reset();
   return progress;
+}
+
+std::optional<double> Learner::own_loss() const {
+  if (!total_sums_.defined()) return std::nullopt;
+  const at::Tensor sums = total_sums_.to(at::kCPU);
+  return sums[0].item<double>() / sums[-1].item<double>();
 }
 
 at::Tensor Learner::running_sums() const {

@@ -22,6 +22,7 @@ namespace lockstep::engine {
 struct LearnerConfig {
   OptimizationConfig optimization = {};
   Precision precision = {};
+  std::string recipe = {};  // For messages.
   // From the checkpoint that is resumed.
   std::optional<BucketLayout> bucket_layout = {};
 };
@@ -61,6 +62,10 @@ class Learner {
 
   // A collective that waits for the device.
   Progress take_progress();
+
+  // The mean loss since take_progress(), over this rank's samples; no value
+  // before the first step. Waits for the device.
+  std::optional<double> own_loss() const;
 
   // What take_progress() will report, for this rank only. Saved in checkpoints,
   // so that a resumed run logs the same numbers.

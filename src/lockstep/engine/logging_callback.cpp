@@ -52,7 +52,11 @@ bool LoggingCallback::run(TrainLoop& loop) {
     log(loop);
   }
   if (step.ends_epoch()) finish_epoch(loop, step.begin.epoch);
-  loop.console().progress(progress_state(loop));
+  track::ProgressState progress = progress_state(loop);
+  if (loop.console().is_line_due(progress.label)) {
+    progress.loss = loop.learner().own_loss();
+  }
+  loop.console().progress(progress);
   return true;
 }
 

@@ -51,7 +51,8 @@ bool ValidationCallback::run(TrainLoop& loop) {
   loop.record(std::move(records));
   const double* loss = find_metric(metrics, "loss");
   const double* metric = find_metric(metrics, config_.metric);
-  if (metric == nullptr) throw Error(missing_metric_text(config_, metrics));
+  if (metric == nullptr)
+    throw ConfigError(missing_metric_text(config_, metrics));
   state.val_losses.add(loss != nullptr ? *loss : *metric, config_.keep_losses);
   loop.observe({.value = *metric,
                 .name = config_.metric,

@@ -26,6 +26,7 @@ constexpr double kCheckSeconds = 5;         // between looks at the pages
 constexpr double kOverdueGraceSeconds = 5;  // a worker times out by itself
 constexpr double kCauseSeconds = 0.5;       // between a victim and its cause
 constexpr double kReportSeconds = 5;        // while the cause may still report
+constexpr double kAgreeSeconds = 2;  // for ranks that read the same input
 
 int milliseconds_until(int64_t deadline_ns) {
   const int64_t left = deadline_ns - base::monotonic_ns();
@@ -82,12 +83,15 @@ void Attempt::wait_for_events() {
       entries.push_back({stream.fd(), POLLIN, 0});
     }
   }
-  poll(entries.data(), entries.size(), milliseconds_until(next_deadline_ns()));
+  const int64_t deadline = std::min(
+      next_deadline_ns(), group_.errors->next_release_ns().value_or(INT64_MAX));
+  poll(entries.data(), entries.size(), milliseconds_until(deadline));
   surroundings_.out.flush();
   surroundings_.err.flush();
   for (size_t i = 0; i < streams.size(); ++i) {
     if (entries[first_stream + i].revents != 0) streams[i]->pump();
   }
+  group_.errors->release(base::monotonic_ns());
 }
 
 int64_t Attempt::next_deadline_ns() const {
@@ -170,6 +174,7 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
   for (Worker& worker : group_.workers) {
     if (worker.pid != pid) continue;
     const int code = exit_code_of(wait_status);
+    group_.errors->set_end(worker.local_rank, code);
     // A signal that was not sent from here is a separate failure.
     const bool is_foreign_signal =
         stage_ == Stage::kEnding && code < 0 && code != -SIGTERM;
@@ -183,20 +188,28 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
 void Attempt::check_failures() {
   if (stage_ != Stage::kRunning) return;
   bool has_victim = false;
+  bool has_input_error = false;
   for (const Worker& worker : group_.workers) {
     if (!worker.end || worker.end->exit_code == 0) continue;
-    if (!is_consequence(worker.failure())) {
+    const Failure failure = worker.failure();
+    // All ranks read the same flags and files: leave the others time to report
+    // the same.
+    if (is_input_error(failure)) {
+      has_input_error = true;
+    } else if (is_consequence(failure)) {
+      has_victim = true;
+    } else {
       end_workers(SIGTERM);
       return;
     }
-    has_victim = true;
   }
-  if (!has_victim) return;
+  if (!has_victim && !has_input_error) return;
   // A rank closes its connections before it has reported why, and a loaded
   // machine or a GPU's memory makes it end much later: leave it time. One that
   // left with 0 has nothing more to report.
   if (victim_ended_ns_ == 0) victim_ended_ns_ = base::monotonic_ns();
-  const double patience = has_leaver() ? kCauseSeconds : kReportSeconds;
+  double patience = has_leaver() ? kCauseSeconds : kReportSeconds;
+  if (has_input_error) patience = kAgreeSeconds;
   cause_deadline_ns_ =
       victim_ended_ns_ +
       static_cast<int64_t>(patience * double{base::kNsPerSecond});
@@ -361,6 +374,7 @@ void Attempt::drain() {
       if (stream.is_open()) stream.close();
     }
   }
+  group_.errors->finish();
   flush_all(consoles, surroundings_.control.fd());
 }
 

@@ -11,6 +11,7 @@
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/ranks_text.h"
 
 namespace lockstep::launch {
 namespace {
@@ -66,6 +67,12 @@ std::string explanation(const Failure& failure) {
   return text;
 }
 
+bool is_same_error(const Failure& a, const Failure& b) {
+  return a.exit_code == b.exit_code && a.error && b.error &&
+         a.error->message == b.error->message &&
+         a.error->callstack == b.error->callstack;
+}
+
 std::string failure_block(size_t index, const std::string& host,
                           const Failure& failure) {
   return fmt::format(
@@ -81,6 +88,18 @@ std::string failure_block(size_t index, const std::string& host,
       failure.error ? failure.error_file : "<N/A>", explanation(failure));
 }
 
+// The ranks, the root cause's too, that report its error.
+std::vector<int> ranks_alike(std::span<const Failure> failures, size_t root) {
+  std::vector<int> ranks;
+  for (size_t i = 0; i < failures.size(); ++i) {
+    if (i == root || is_same_error(failures[i], failures[root])) {
+      ranks.push_back(failures[i].rank);
+    }
+  }
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
 }  // namespace
 
 // A process with much memory on a GPU closes
@@ -94,6 +113,11 @@ bool is_consequence(const Failure& failure) {
   if (failure.error) return blames_peer(failure.error->message);
   return std::any_of(failure.last_lines.begin(), failure.last_lines.end(),
                      blames_peer);
+}
+
+bool is_input_error(const Failure& failure) {
+  return failure.exit_code == kConfigExitCode && failure.error &&
+         failure.error->message.starts_with("ConfigError: ");
 }
 
 size_t find_root_cause(std::span<const Failure> failures) {
@@ -125,20 +149,25 @@ std::string ending_text(const Failure& failure) {
 
 std::string failure_report(const std::string& title, const std::string& host,
                            std::span<const Failure> failures,
-                           const std::string& extra) {
+                           const std::string& extra, int num_ranks) {
   const std::string border(kWidth, '=');
   const std::string section(kWidth, '-');
   const size_t root = find_root_cause(failures);
   std::string others;
   size_t index = 0;
   for (size_t i = 0; i < failures.size(); ++i) {
-    if (i != root) others += failure_block(++index, host, failures[i]);
+    if (i == root || is_same_error(failures[i], failures[root])) continue;
+    others += failure_block(++index, host, failures[i]);
   }
+  const std::vector<int> alike = ranks_alike(failures, root);
   if (others.empty()) others = "  <NO_OTHER_FAILURES>\n";
   std::string text = border + "\n" + title + " FAILED\n" + section +
                      "\nFailures:\n" + others + section +
                      "\nRoot Cause (first observed failure):\n" +
                      failure_block(0, host, failures[root]);
+  if (alike.size() > 1) {
+    text += "  the same error on " + ranks_text(alike, num_ranks) + "\n";
+  }
   if (!extra.empty()) text += section + "\n" + extra;
   return text + border + "\n";
 }

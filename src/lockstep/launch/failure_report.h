@@ -14,6 +14,8 @@
 
 namespace lockstep::launch {
 
+constexpr int kConfigExitCode = 2;  // of ConfigError: lockstep/error.h
+
 // One worker that failed.
 struct Failure {
   int rank = 0;
@@ -35,6 +37,9 @@ struct Failure {
 // It only reports that another rank is gone: a victim, not the cause.
 bool is_consequence(const Failure& failure);
 
+// The worker reported a ConfigError: what the user gave is wrong.
+bool is_input_error(const Failure& failure);
+
 // The one that failed first; a victim counts after all others. There is at
 // least one.
 size_t find_root_cause(std::span<const Failure> failures);
@@ -48,9 +53,11 @@ int exit_code_for(std::span<const Failure> failures);
 // "exit code 3" or "SIGKILL".
 std::string ending_text(const Failure& failure);
 
-// `extra` is put behind the root cause inside the frame; it may be empty.
+// `extra` is put behind the root cause inside the frame; it may be empty. Ranks
+// with the error of the root cause are named there, without blocks of their
+// own.
 std::string failure_report(const std::string& title, const std::string& host,
                            std::span<const Failure> failures,
-                           const std::string& extra);
+                           const std::string& extra, int num_ranks);
 
 }  // namespace lockstep::launch

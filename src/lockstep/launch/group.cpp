@@ -20,6 +20,7 @@ struct StreamSetup {
   const std::vector<std::string>* filters;
   WorkerLogFile* filtered;
   LogLosses* losses;
+  ErrorLines* errors = nullptr;  // of stderr
 };
 
 // The worker's end of a stream; closed here once the worker runs.
@@ -70,6 +71,10 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamSetup& setup,
     target.prefix = line_prefix(plan, rank);
     target.log = std::make_unique<WorkerLogFile>(log_path, setup.losses);
   }
+  if (shown && !has_tee) {
+    target.errors = setup.errors;
+    target.rank = rank;
+  }
   if (filters) {
     target.filters = *setup.filters;
     target.filtered = setup.filtered;
@@ -100,6 +105,7 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
                         ConsoleStream& out, ConsoleStream& err) {
   const RunOptions& options = plan.options;
   WorkerGroup group;
+  group.errors = std::make_unique<ErrorLines>(err, plan.num_processes);
   group.filtered_stdout =
       open_filtered(options.stdout_filters,
                     place.folder / "filtered_stdout.log", place.losses);
@@ -119,7 +125,7 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
     const WorkerEndpoint stderr_end = connect_stream(
         plan,
         {Stream::kErr, "stderr.log", &err, &options.stderr_filters,
-         group.filtered_stderr.get(), place.losses},
+         group.filtered_stderr.get(), place.losses, group.errors.get()},
         worker);
     worker.pid =
         spawner.start({.file = plan.command.file,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/launch/console_stream.h"
+#include "lockstep/launch/error_lines.h"
 #include "lockstep/launch/log_file.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/worker.h"
@@ -24,6 +25,7 @@ struct GroupPlace {
 };
 
 struct WorkerGroup {
+  std::unique_ptr<ErrorLines> errors;  // outlives the streams of workers
   std::vector<Worker> workers;
   std::unique_ptr<WorkerLogFile> filtered_stdout;  // --duplicate-stdout-filters
   std::unique_ptr<WorkerLogFile> filtered_stderr;

@@ -31,8 +31,6 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr int kConfigExitCode = 2;  // lockstep/error.h
-
 using Kind = AttemptResult::Kind;
 
 base::FileDescriptor open_child_events() {
@@ -70,7 +68,7 @@ std::string report_of(const Plan& plan, const AttemptResult& result,
   extra += other_kills_text(result.failures, memory);
   extra += python_exit_advice(plan.command, root);
   return failure_report(plan.command.title, base::host_name(), result.failures,
-                        extra);
+                        extra, plan.num_processes);
 }
 
 class Keeper {
@@ -154,7 +152,8 @@ class Keeper {
 
   bool may_restart(const AttemptResult& result, int attempt) const {
     return result.kind == Kind::kFailure && result.stop_signal == 0 &&
-           attempt < plan_.options.max_restarts && !is_input_error(result);
+           attempt < plan_.options.max_restarts &&
+           !is_workers_input_error(result);
   }
 
   bool is_stop_signal(int signal) const {
@@ -162,10 +161,17 @@ class Keeper {
     return std::find(signals.begin(), signals.end(), signal) != signals.end();
   }
 
-  // The worker has reported it; a restart or a report would not help.
-  bool is_input_error(const AttemptResult& result) const {
+  // A restart would not help.
+  bool is_workers_input_error(const AttemptResult& result) const {
     return plan_.runs_own_worker &&
            exit_code_for(result.failures) == kConfigExitCode;
+  }
+
+  // The worker has printed it; a report would not help.
+  bool explains_itself(const AttemptResult& result) const {
+    const auto& failures = result.failures;
+    return is_workers_input_error(result) ||
+           is_input_error(failures[find_root_cause(failures)]);
   }
 
   void announce_restart(const AttemptResult& result, int attempt,
@@ -207,7 +213,7 @@ class Keeper {
   int finish(const AttemptResult& result) {
     int code = 0;
     if (result.kind == Kind::kFailure) {
-      if (!is_input_error(result))
+      if (!explains_itself(result))
         err_.write(report_of(plan_, result, memory_));
       code = exit_code_for(result.failures);
       pass_on_root_cause(plan_.environment,

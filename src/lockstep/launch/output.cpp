@@ -88,7 +88,10 @@ void OutputStream::close() {
 }
 
 void OutputStream::deliver(std::string_view line) {
-  if (target_.console != nullptr) {
+  const bool is_held =
+      target_.errors != nullptr &&
+      target_.errors->take(target_.rank, line, base::monotonic_ns());
+  if (target_.console != nullptr && !is_held) {
     const bool only_nccl = target_.prefix.empty() && is_of_nccl(line);
     std::string text = only_nccl ? target_.nccl_prefix : target_.prefix;
     text += line;

@@ -11,6 +11,7 @@
 
 #include "lockstep/base/files.h"
 #include "lockstep/launch/console_stream.h"
+#include "lockstep/launch/error_lines.h"
 #include "lockstep/launch/line_splitter.h"
 #include "lockstep/launch/log_file.h"
 
@@ -20,7 +21,9 @@ namespace lockstep::launch {
 struct OutputTarget {
   ConsoleStream* console = nullptr;  // not owned; nullptr: not shown
   std::string prefix;                // of lines on the console
-  std::string nccl_prefix;  // of NCCL's own lines when there is no prefix
+  std::string nccl_prefix;       // of NCCL's own lines when there is no prefix
+  ErrorLines* errors = nullptr;  // not owned; nullptr: none is looked for
+  int rank = 0;                  // for `errors`
   std::unique_ptr<WorkerLogFile> log;  // nullptr: no log file
   std::vector<std::string> filters;
   WorkerLogFile* filtered =

@@ -18,6 +18,10 @@ namespace {
 constexpr std::array<std::string_view, 4> kNotOfTheLauncher = {
     "help", "module", "no-python", "run-path"};
 
+// In the help of a recipe.
+constexpr std::array<std::string_view, 4> kMostUsed = {
+    "nproc", "share-gpus", "max-restarts", "log-dir"};
+
 // The worker limits its collectives by it as well.
 constexpr std::string_view kOfBoth = "timeout";
 
@@ -36,8 +40,11 @@ const RunOption* find_launch_option(std::string_view argument) {
   return is_ours ? option : nullptr;
 }
 
-bool is_print_config(const std::string& argument) {
-  return argument == "--print-config" || argument == "--print_config";
+// --help, --help_all, --print_config, in either spelling.
+bool is_question_flag(const std::string& argument) {
+  return argument == "--help" || argument == "--help-all" ||
+         argument == "--help_all" || argument == "--print-config" ||
+         argument == "--print_config";
 }
 
 void note_idle_gpus(Plan& plan, const std::string& name) {
@@ -88,7 +95,8 @@ WorkerCommand split_worker_command(const std::string& name,
 bool asks_for_launch_help(const WorkerCommand& command) {
   const auto& arguments = command.arguments;
   return arguments.size() == 1 &&
-         (arguments[0] == "--help" || arguments[0] == "-h");
+         (arguments[0] == "--help" || arguments[0] == "-h" ||
+          arguments[0] == "--help-all" || arguments[0] == "--help_all");
 }
 
 bool is_question(const WorkerCommand& command) {
@@ -96,32 +104,47 @@ bool is_question(const WorkerCommand& command) {
   // Among other flags -h may mean anything ("-h 512").
   const bool is_short_help = arguments.size() == 2 && arguments[1] == "-h";
   return arguments.empty() || is_short_help ||
-         std::any_of(arguments.begin(), arguments.end(),
-                     [](const std::string& argument) {
-                       return argument == "--help" || is_print_config(argument);
-                     });
+         std::any_of(arguments.begin(), arguments.end(), is_question_flag);
 }
 
 std::string worker_command_help(const std::string& name) {
   std::string text = fmt::format(
-      "usage: lockstep {0} RECIPE [options] [flags of the recipe]\n\n"
+      "usage: lockstep {0} RECIPE [--nproc N] [options] [flags of the "
+      "recipe]\n\n"
       "Starts lockstep-worker {0} RECIPE once per process and watches the\n"
       "processes, as lockstep run does. The options below may stand anywhere;\n"
       "all other flags are the recipe's, and so is everything behind --.\n\n"
       "  lockstep {0} RECIPE --help          shows the recipe's flags\n"
+      "  lockstep {0} RECIPE --help-all      shows all of them\n"
       "  lockstep {0} RECIPE --print-config  shows their values\n\n"
       "Where there is no GPU, --nproc auto means 1. The worker is the one in\n"
       "LOCKSTEP_WORKER, beside this program, or on PATH.\n\noptions:\n",
       name);
-  for (const RunOption& option : run_option_table()) {
-    const std::string word = fmt::format("--{}", option.name);
-    if (option.help == nullptr || find_launch_option(word) == nullptr) continue;
+  for (const RunOption* option : worker_command_options()) {
     // Short names are the recipe's.
-    RunOption row = option;
+    RunOption row = *option;
     row.short_name = '\0';
     text += help_row(row);
   }
   return text;
+}
+
+std::vector<const RunOption*> worker_command_options() {
+  std::vector<const RunOption*> options;
+  for (const RunOption& option : run_option_table()) {
+    const std::string word = fmt::format("--{}", option.name);
+    if (option.help == nullptr || find_launch_option(word) == nullptr) continue;
+    options.push_back(&option);
+  }
+  return options;
+}
+
+std::vector<const RunOption*> most_used_options() {
+  std::vector<const RunOption*> options;
+  for (const std::string_view name : kMostUsed) {
+    options.push_back(find_run_option(name));
+  }
+  return options;
 }
 
 Plan plan_worker_command(const WorkerCommand& command,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/launch/option_table.h"
 #include "lockstep/launch/plan.h"
 
 namespace lockstep::launch {
@@ -30,11 +31,17 @@ WorkerCommand split_worker_command(const std::string& name,
 // `lockstep train --help`: about launching, not about a recipe.
 bool asks_for_launch_help(const WorkerCommand& command);
 
-// --help or --print-config of a recipe, or no recipe at all: one worker answers
-// and no job is started.
+// --help, --help-all or --print-config of a recipe, or no recipe at all: one
+// worker answers and no job is started.
 bool is_question(const WorkerCommand& command);
 
 std::string worker_command_help(const std::string& name);
+
+// The options of `lockstep run` that `lockstep train` takes, too.
+std::vector<const RunOption*> worker_command_options();
+
+// Those that a recipe's help shows.
+std::vector<const RunOption*> most_used_options();
 
 // Unlike in `lockstep run`, `auto` means 1 where there is no GPU: processes
 // that share the cores do not train faster. GPUs that stay idle only by default

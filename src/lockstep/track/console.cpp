@@ -12,6 +12,7 @@ namespace lockstep::track {
 namespace {
 
 constexpr int64_t kRedrawNs = 100'000'000;
+constexpr int64_t kLineNs = 60'000'000'000;
 constexpr size_t kWaitingBytes = 64 * 1024;
 
 ProgressDisplay choose_display(const ConsoleConfig& config,
@@ -44,7 +45,8 @@ std::string_view console_prefix(Level level) {
 Console::Console(ConsoleConfig config, ConsoleOutput output)
     : config_(config),
       output_(std::move(output)),
-      display_(choose_display(config_, output_)) {}
+      display_(choose_display(config_, output_)),
+      line_ns_(output_.now_ns()) {}
 
 Console::~Console() { finish_progress(); }
 
@@ -83,6 +85,7 @@ void Console::log_error(std::string_view text) {
 
 void Console::progress(const ProgressState& state) {
   const std::lock_guard lock(mutex_);
+  if (needs_line(state.label)) show_line(state);
   if (display_ != ProgressDisplay::kBar) return;
   const bool is_due = !bar_ || bar_->label != state.label ||
                       output_.now_ns() - drawn_ns_ >= kRedrawNs;
@@ -93,9 +96,25 @@ void Console::progress(const ProgressState& state) {
 void Console::progress_line(const ProgressState& state) {
   if (!config_.speaks) return;
   const std::lock_guard lock(mutex_);
-  const std::string text = line_text(state);
-  if (display_ == ProgressDisplay::kLines) output_.out(text + "\n");
-  log(Level::kInfo, text);
+  if (display_ == ProgressDisplay::kLines) show_line(state);
+  log(Level::kInfo, line_text(state));
+}
+
+bool Console::is_line_due(std::string_view label) const {
+  const std::lock_guard lock(mutex_);
+  return needs_line(label);
+}
+
+bool Console::needs_line(std::string_view label) const {
+  if (display_ != ProgressDisplay::kLines) return false;
+  const bool is_first = label == kTrainLabel && !has_trained_;
+  return is_first || output_.now_ns() - line_ns_ >= kLineNs;
+}
+
+void Console::show_line(const ProgressState& state) {
+  output_.out(line_text(state) + "\n");
+  line_ns_ = output_.now_ns();
+  has_trained_ |= state.label == kTrainLabel;
 }
 
 void Console::finish_progress() {

@@ -77,8 +77,13 @@ class Console {
   void log_error(std::string_view text);
 
   // Call it at every step: keeps the bar up to date, drawn at most 10 times a
-  // second and when its label changes. Without a bar it does nothing.
+  // second and when its label changes. Where progress is shown as lines, it
+  // prints one when is_line_due().
   void progress(const ProgressState& state);
+
+  // Whether progress() will print a line: for the first call with "train", then
+  // a minute after the last line of progress.
+  bool is_line_due(std::string_view label) const;
 
   // Call it as often as lines are wanted: goes to the log file, and to the
   // console where progress is shown as lines.
@@ -95,14 +100,18 @@ class Console {
                        const std::string& lines);
   void log(Level level, std::string_view text);
   void append_to_log(std::string_view line);
+  bool needs_line(std::string_view label) const;
+  void show_line(const ProgressState& state);
 
   const ConsoleConfig config_;
   const ConsoleOutput output_;
   ProgressDisplay display_;  // never kAuto
 
-  std::mutex mutex_;                  // guards what follows
+  mutable std::mutex mutex_;          // guards what follows
   std::optional<ProgressState> bar_;  // its last state, while there is a bar
   int64_t drawn_ns_ = 0;
+  int64_t line_ns_ = 0;       // of the last progress line, or the beginning
+  bool has_trained_ = false;  // a line of "train" was shown
   std::optional<LogFile> log_file_;
   std::string waiting_for_log_;
   Listener listener_;

@@ -163,7 +163,7 @@ std::string bar_text(const ProgressState& state, const BarStyle& style) {
 }
 
 std::string line_text(const ProgressState& state) {
-  std::string text = state.label == "train" ? "" : state.label + " ";
+  std::string text = state.label == kTrainLabel ? "" : state.label + " ";
   text += "step " + count_text(state.step, state.total_steps) + details(state);
   if (state.total_steps > 0) text += " eta " + clock_text(seconds_left(state));
   return text;

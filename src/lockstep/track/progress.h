@@ -9,14 +9,16 @@
 
 namespace lockstep::track {
 
+constexpr const char* kTrainLabel = "train";
+
 // A value that is not known, or means nothing here, is left out of the text.
 struct ProgressState {
-  std::string label = "train";  // "validate", "sample"
-  int64_t step = 0;             // steps done
-  int64_t total_steps = 0;      // 0: not known
-  int64_t first_step = 0;       // where this process began: a resumed run
-  int64_t epoch = 0;            // from 1
-  int64_t total_epochs = 0;     // 0: no epochs are shown
+  std::string label = kTrainLabel;  // "validate", "sample"
+  int64_t step = 0;                 // steps done
+  int64_t total_steps = 0;          // 0: not known
+  int64_t first_step = 0;           // where this process began: a resumed run
+  int64_t epoch = 0;                // from 1
+  int64_t total_epochs = 0;         // 0: no epochs are shown
   std::optional<double> loss = {};
   std::optional<double> lr = {};
   std::optional<double> samples_per_second = {};

@@ -147,13 +147,25 @@ TEST(CommandLine, WithoutASoundCheckpointTheDamageIsTheError) {
   EXPECT_TRUE(contains(text, "config.yaml")) << text;
 }
 
+TEST(CommandLine, AProgramOfOneRecipeTakesItsNameBehindFlags) {
+  recipes::TinyRecipe recipe;
+  cli::CommandLine own(Purpose::kTrain, recipe, {.program = "ring"});
+  EXPECT_EQ(own.parse({"--lr", "0.5", "tiny"}, {}), std::nullopt);
+  EXPECT_EQ(own.config().optimization.lr, 0.5);
+  recipes::TinyRecipe other;
+  cli::CommandLine shared(Purpose::kTrain, other);
+  EXPECT_TRUE(contains(config_error([&] { shared.parse({"tiny"}, {}); }),
+                       "'tiny' belongs to no flag"));
+}
+
 TEST(CommandLine, TheUsageNamesTheProgram) {
   recipes::TinyRecipe recipe;
   cli::CommandLine shared(Purpose::kEval, recipe);
   EXPECT_TRUE(shared.parse({"--help"}, {})
-                  ->starts_with("usage: lockstep eval tiny [flags]\n"));
+                  ->starts_with("usage: lockstep eval tiny --checkpoint FILE "
+                                "[--nproc N] [flags]\n"));
   recipes::TinyRecipe other;
-  cli::CommandLine own(Purpose::kEval, other, "ring");
+  cli::CommandLine own(Purpose::kEval, other, {.program = "ring"});
   EXPECT_TRUE(
       own.parse({"--help"}, {})
           ->starts_with("usage: ring [train|eval|sample|prepare] [flags]\n"));

@@ -184,9 +184,9 @@ TEST(TrainLoop, ABestMetricThatIsNotEvaluatedIsAnError) {
                       .every = {.steps = 2},
                       .evaluation = {.batch_size = 3},
                       .metric = "F1"});
-  EXPECT_EQ(
-      testing::refusal<Error>([&] { training.loop.run({}, {&validation}); }),
-      "best_metric is 'F1', but evaluate() and derive() give: loss");
+  EXPECT_EQ(testing::refusal<ConfigError>(
+                [&] { training.loop.run({}, {&validation}); }),
+            "best_metric is 'F1', but evaluate() and derive() give: loss");
 }
 
 // Observes one number after each step.

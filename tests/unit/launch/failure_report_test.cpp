@@ -17,6 +17,24 @@ launch::Failure failure_of(int rank, int exit_code, double time) {
   return failure;
 }
 
+TEST(FailureReport, AnErrorOfAllRanksIsShownOnce) {
+  std::vector<launch::Failure> failures;
+  for (int rank = 0; rank < 3; ++rank) {
+    launch::Failure failure = failure_of(rank, 4, 10 + rank);
+    failure.error =
+        base::ErrorReport{.message = "IoError: no such file", .callstack = ""};
+    failures.push_back(failure);
+  }
+  const std::string text = launch::failure_report("p", "box", failures, "", 3);
+  EXPECT_EQ(text.find("no such file"), text.rfind("no such file")) << text;
+  EXPECT_NE(text.find("  the same error on all 3 ranks\n"), std::string::npos);
+  EXPECT_NE(text.find("<NO_OTHER_FAILURES>"), std::string::npos) << text;
+  failures[1].error->message = "IoError: disk full";
+  const std::string mixed = launch::failure_report("p", "box", failures, "", 3);
+  EXPECT_NE(mixed.find("the same error on ranks 0, 2\n"), std::string::npos);
+  EXPECT_NE(mixed.find("disk full"), std::string::npos) << mixed;
+}
+
 TEST(FailureReport, HasTheFrameOfTorchrun) {
   launch::Failure failure = failure_of(1, 1, 1'700'000'000);
   failure.error_file = "/logs/1/error.json";
@@ -24,25 +42,26 @@ TEST(FailureReport, HasTheFrameOfTorchrun) {
                                     .callstack = "Traceback:\n  line\nboom\n"};
   const std::string border(60, '=');
   const std::string section(60, '-');
-  EXPECT_EQ(launch::failure_report("train.py", "box", std::vector{failure}, ""),
-            border + "\ntrain.py FAILED\n" + section +
-                "\nFailures:\n  <NO_OTHER_FAILURES>\n" + section +
-                "\nRoot Cause (first observed failure):\n[0]:\n"
-                "  time      : " +
-                base::local_timestamp(1'700'000'000) +
-                "\n  host      : box\n"
-                "  rank      : 1 (local_rank: 1)\n"
-                "  exitcode  : 1 (pid: 101)\n"
-                "  error_file: /logs/1/error.json\n"
-                "  traceback : Traceback:\n    line\n  boom\n" +
-                border + "\n");
+  EXPECT_EQ(
+      launch::failure_report("train.py", "box", std::vector{failure}, "", 2),
+      border + "\ntrain.py FAILED\n" + section +
+          "\nFailures:\n  <NO_OTHER_FAILURES>\n" + section +
+          "\nRoot Cause (first observed failure):\n[0]:\n"
+          "  time      : " +
+          base::local_timestamp(1'700'000'000) +
+          "\n  host      : box\n"
+          "  rank      : 1 (local_rank: 1)\n"
+          "  exitcode  : 1 (pid: 101)\n"
+          "  error_file: /logs/1/error.json\n"
+          "  traceback : Traceback:\n    line\n  boom\n" +
+          border + "\n");
 }
 
 TEST(FailureReport, TheEarliestFailureIsTheCause) {
   const std::vector failures = {failure_of(0, 1, 20), failure_of(1, -9, 10),
                                 failure_of(2, 5, 30)};
   EXPECT_EQ(launch::find_root_cause(failures), 1u);
-  const std::string text = launch::failure_report("p", "box", failures, "");
+  const std::string text = launch::failure_report("p", "box", failures, "", 8);
   const auto root = text.find("Root Cause");
   EXPECT_LT(text.find("rank      : 0"), root);
   EXPECT_LT(text.find("rank      : 2"), root);
@@ -65,8 +84,8 @@ TEST(FailureReport, ARankThatOnlyLostItsPeerIsNotTheCause) {
 }
 
 TEST(FailureReport, ASignalIsExplained) {
-  const std::string text =
-      launch::failure_report("p", "box", std::vector{failure_of(0, -9, 1)}, "");
+  const std::string text = launch::failure_report(
+      "p", "box", std::vector{failure_of(0, -9, 1)}, "", 2);
   EXPECT_NE(text.find("exitcode  : -9 (pid: 100)"), std::string::npos);
   EXPECT_NE(text.find("Signal 9 (SIGKILL) received by PID 100"),
             std::string::npos);
@@ -81,7 +100,7 @@ TEST(FailureReport, ACrashIsToldWithPositionMemoryAndStack) {
       launch::CrashReport{.cause = "at address 0x10, in thread train",
                           .stack = {"f()+0x2 (b)", "main+0x3 (b)"}};
   const std::string text =
-      launch::failure_report("p", "box", std::vector{failure}, "");
+      launch::failure_report("p", "box", std::vector{failure}, "", 2);
   EXPECT_NE(text.find("  memory    : 3.0 GiB resident at its peak\n"
                       "  position  : step 12, forward\n"
                       "  stack     : at address 0x10, in thread train\n"
@@ -95,7 +114,7 @@ TEST(FailureReport, AMeaningThatIsKnownReplacesTheUsualOne) {
   launch::Failure failure = failure_of(0, -9, 1);
   failure.meaning = "killed by the kernel";
   const std::string text =
-      launch::failure_report("p", "box", std::vector{failure}, "");
+      launch::failure_report("p", "box", std::vector{failure}, "", 2);
   EXPECT_NE(text.find("meaning   : killed by the kernel\n"), std::string::npos);
   EXPECT_EQ(text.find("suspect"), std::string::npos);
 }
@@ -104,7 +123,7 @@ TEST(FailureReport, ShowsLastLinesAndExtraText) {
   launch::Failure failure = failure_of(0, 3, 1);
   failure.last_lines = {"first", "second"};
   const std::string text =
-      launch::failure_report("p", "box", std::vector{failure}, "  extra\n");
+      launch::failure_report("p", "box", std::vector{failure}, "  extra\n", 2);
   EXPECT_NE(text.find("    first\n    second\n"), std::string::npos);
   EXPECT_NE(text.find("-\n  extra\n="), std::string::npos);
 }

@@ -77,7 +77,7 @@ TEST_F(ConsoleTest, AQuietRankSaysOnlyTroubleAndItsRank) {
 
 TEST_F(ConsoleTest, WithoutATerminalProgressIsLines) {
   track::Console console({}, output());
-  console.progress(at_step(1));
+  console.progress({.label = "validate", .step = 1});
   EXPECT_EQ(out_, "");
   console.progress_line(at_step(2));
   console.finish_progress();
@@ -109,7 +109,7 @@ TEST_F(ConsoleTest, TheDisplayCanBeChosen) {
   {
     track::Console console({.progress = track::ProgressDisplay::kLines},
                            output());
-    console.progress(at_step(1));
+    console.progress({.label = "validate", .step = 1});
     console.progress_line(at_step(1));
     EXPECT_EQ(take_out(), track::line_text(at_step(1)) + "\n");
   }
@@ -176,6 +176,40 @@ TEST_F(ConsoleTest, TheEndLeavesNoHalfLine) {
     console.progress(at_step(1));
   }
   EXPECT_TRUE(out_.ends_with("\n"));
+}
+
+TEST_F(ConsoleTest, WithoutATerminalTheFirstStepIsShownAndThenALineAMinute) {
+  constexpr int64_t kMinuteNs = 60'000'000'000;
+  track::Console console({}, output());
+  EXPECT_TRUE(console.is_line_due("train"));
+  console.progress(at_step(1));
+  EXPECT_EQ(take_out(), track::line_text(at_step(1)) + "\n");
+  now_ns_ += kMinuteNs - 1;
+  EXPECT_FALSE(console.is_line_due("train"));
+  console.progress(at_step(2));
+  EXPECT_EQ(take_out(), "");
+  now_ns_ += 1;
+  console.progress({.label = "validate", .step = 3});
+  EXPECT_EQ(take_out(), "validate step 3\n");
+  // A log line counts as well.
+  now_ns_ += kMinuteNs - 1;
+  console.progress_line(at_step(4));
+  take_out();
+  now_ns_ += kMinuteNs - 1;
+  console.progress(at_step(5));
+  EXPECT_EQ(take_out(), "");
+}
+
+TEST_F(ConsoleTest, LinesBetweenLogsAreNeitherLoggedNorShownByOthers) {
+  track::Console console({}, output());
+  console.open_log(log_path());
+  console.progress(at_step(1));
+  EXPECT_NE(take_out(), "");
+  EXPECT_EQ(base::read_file(log_path()), "");
+  track::Console silent({.rank = 1, .speaks = false}, output());
+  EXPECT_FALSE(silent.is_line_due("train"));
+  silent.progress(at_step(1));
+  EXPECT_EQ(take_out(), "");
 }
 
 TEST_F(ConsoleTest, TheLogGetsMessagesAndLinesWithTimeAndLevel) {

@@ -57,8 +57,8 @@ void set_jit_defaults(TrainConfig& common) {
 void show_defaults_by_kind(Options& options) {
   options.show_default("lr_schedule", "cosine; images: constant");
   options.show_default("beta2", "0.999; images: 0.95");
-  options.show_default("weight_decay", "0.01; images: 0");
-  options.show_default("max_grad_norm", "1; images: 0");
+  options.show_default("weight_decay", "0.01; images: 0.0");
+  options.show_default("max_grad_norm", "1.0; images: 0.0");
   options.show_default("ema_decay", "none; images: 0.9999 0.9996");
   options.show_default("drop_last", "false; images: true");
   options.show_default("precision", "fp32; images: auto");

@@ -1,0 +1,160 @@
+#include "lockstep/app/description.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "lockstep/cli/command_line.h"
+#include "lockstep/cli/help.h"
+#include "lockstep/config/groups.h"
+#include "lockstep/launch/commands.h"
+#include "lockstep/launch/option_table.h"
+#include "lockstep/launch/worker_command.h"
+#include "lockstep/lockstep.h"
+#include "lockstep/preparation.h"
+#include "lockstep/registry.h"
+
+namespace lockstep::app {
+namespace {
+
+manual::Flag flag_of(const launch::RunOption& option) {
+  manual::Flag flag{.name = option.name, .help = option.help};
+  if (option.value_name != nullptr) flag.value = option.value_name;
+  return flag;
+}
+
+manual::Flag flag_of(const Setting& setting) {
+  return {.name = setting.name,
+          .value = config::value_name(setting),
+          .has_negation = setting.binding.kind == ScalarKind::kBool,
+          .help = setting.help,
+          .help_notes = "default: " + config::default_text(setting),
+          .choices = setting.details.choices};
+}
+
+manual::Section section_of(const config::SettingGroup& group) {
+  manual::Section section{.title = group.title};
+  for (const Setting* setting : group.settings) {
+    section.flags.push_back(flag_of(*setting));
+  }
+  return section;
+}
+
+manual::Section launching_section() {
+  manual::Section section{.title = "Launching"};
+  for (const launch::RunOption* option : launch::worker_command_options()) {
+    section.flags.push_back(flag_of(*option));
+  }
+  return section;
+}
+
+manual::Section general_flags() {
+  return {.title = "General",
+          .flags = {{.name = "config",
+                     .value = "FILE",
+                     .help = "YAML file with settings; several are applied in "
+                             "order, flags over all of them"},
+                    {.name = "print_config",
+                     .help = "show all settings as YAML and stop"},
+                    {.name = "help", .help = "show the most used flags"},
+                    {.name = "help_all", .help = "show all flags"}}};
+}
+
+std::optional<Purpose> purpose_of(std::string_view command) {
+  if (command == "train") return Purpose::kTrain;
+  if (command == "eval") return Purpose::kEval;
+  if (command == "sample") return Purpose::kSample;
+  return std::nullopt;
+}
+
+// Settings that all recipes share, without defaults, which recipes change.
+// --fid is a flag of some.
+std::vector<manual::Section> common_sections(Purpose purpose) {
+  const auto recipe = make_recipe("dit");
+  const cli::CommandLine line(purpose, *recipe);
+  std::vector<manual::Section> sections = {launching_section()};
+  for (const auto& group : cli::common_groups(line.options())) {
+    manual::Section section = section_of(group);
+    for (manual::Flag& flag : section.flags) flag.help_notes.clear();
+    sections.push_back(std::move(section));
+  }
+  sections.push_back(general_flags());
+  return sections;
+}
+
+std::vector<manual::RecipeFlags> recipe_flags(Purpose purpose) {
+  std::vector<manual::RecipeFlags> all;
+  for (const RecipeEntry& entry : all_recipes()) {
+    const auto recipe = entry.make();
+    const cli::CommandLine line(purpose, *recipe);
+    manual::RecipeFlags flags{.name = recipe->name(),
+                              .summary = recipe->summary()};
+    for (const auto& group : cli::own_groups(line.options())) {
+      flags.sections.push_back(section_of(group));
+    }
+    all.push_back(std::move(flags));
+  }
+  return all;
+}
+
+// A recipe that prepares data has flags of its own for it, which are not
+// settings: its help shows them.
+std::vector<manual::RecipeFlags> preparing_recipes() {
+  std::vector<manual::RecipeFlags> all = recipe_flags(Purpose::kPrepare);
+  for (manual::RecipeFlags& flags : all) {
+    const auto recipe = make_recipe(flags.name);
+    const auto* preparation = ability<Preparation>(*recipe);
+    if (preparation == nullptr || preparation->takes({})) {
+      flags.sections.clear();
+    }
+  }
+  return all;
+}
+
+manual::Section run_section() {
+  manual::Section section{.title = "Options"};
+  for (const launch::RunOption& option : launch::run_option_table()) {
+    if (option.help == nullptr) continue;
+    section.flags.push_back(flag_of(option));
+    section.flags.back().short_name = option.short_name;
+  }
+  return section;
+}
+
+}  // namespace
+
+manual::Program describe_program() {
+  manual::Program program{
+      .name = "lockstep",
+      .version = std::string(version()),
+      .summary = "data-parallel training in C++ on libtorch"};
+  for (const launch::Command& row : launch::commands()) {
+    manual::Command command{
+        .name = row.name, .usage = row.usage, .summary = row.help};
+    if (command.name == "prepare") {
+      command.sections = {launching_section(), general_flags()};
+      command.recipes = preparing_recipes();
+    } else if (const auto purpose = purpose_of(command.name)) {
+      command.sections = common_sections(*purpose);
+      command.recipes = recipe_flags(*purpose);
+    } else if (command.name == "run") {
+      command.sections = {run_section()};
+    }
+    program.commands.push_back(std::move(command));
+  }
+  return program;
+}
+
+std::vector<config::HelpRow> launching_rows() {
+  std::vector<config::HelpRow> rows;
+  for (const launch::RunOption* option : launch::most_used_options()) {
+    const manual::Flag flag = flag_of(*option);
+    rows.push_back({fmt::format("--{}{}{}", flag.name,
+                                flag.value.empty() ? "" : " ", flag.value),
+                    flag.help});
+  }
+  rows.push_back({"...", "lockstep train --help shows all of them"});
+  return rows;
+}
+
+}  // namespace lockstep::app

@@ -1,0 +1,41 @@
+#include "lockstep/launch/commands.h"
+
+#include <array>
+
+namespace lockstep::launch {
+namespace {
+
+constexpr auto kCommands = std::to_array<Command>({
+    {"train", "RECIPE [flags]", "train a recipe, on one GPU or several"},
+    {"eval", "RECIPE [flags]", "evaluate a checkpoint"},
+    {"sample", "RECIPE [flags]", "draw samples from a checkpoint"},
+    {"prepare", "RECIPE [flags]", "bring data into the form a recipe reads"},
+    {"recipes", "", "list the recipes"},
+    {"inspect", "FILE...", "show what a checkpoint holds"},
+    {"export", "FROM TO [--key NAME]", "write a checkpoint in another form"},
+    {"run", "[options] PROGRAM [args...]",
+     "start any program once per GPU or CPU slot"},
+    {"completion", "bash|zsh|fish", "print the completions of a shell"},
+    {"version", "", "print the version"},
+    {"help", "", "print this text"},
+});
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+std::string commands_help() {
+  constexpr size_t kIndent = 36;
+  std::string text = "usage: lockstep COMMAND ...\n\ncommands:\n";
+  for (const Command& command : kCommands) {
+    std::string left = std::string("  ") + command.name + " " + command.usage;
+    left.resize(kIndent, ' ');
+    text += left + command.help + "\n";
+  }
+  return text +
+         "\n  lockstep train RECIPE --help   flags of a recipe\n"
+         "  lockstep train --help          options of launching\n"
+         "  lockstep run --help            the same, for any program\n";
+}
+
+}  // namespace lockstep::launch

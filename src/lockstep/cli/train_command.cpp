@@ -108,26 +108,39 @@ void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
   });
 }
 
-int finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
-           track::Console& console, const TrainConfig& config) {
-  const std::string lost = checkpoints.finish();
-  if (stopped_for != run::StopRequest::kNone && !lost.empty() &&
-      !checkpoints.has_any()) {
-    console.error(fmt::format(
-        "stopped by {}; the {} was not written and {} holds no other: the run "
-        "cannot be resumed",
-        run::signal_text(stopped_for), lost, config.save_dir));
-    return run::exit_code_of(stopped_for);
+// The exit code, and the last line of the console.
+struct Outcome {
+  int exit_code = 0;
+  track::Level level = track::Level::kInfo;
+  std::string text = {};
+};
+
+Outcome stopped_outcome(run::StopRequest stopped_for, const std::string& lost,
+                        const run::Checkpoints& checkpoints,
+                        const TrainConfig& config) {
+  const int code = run::exit_code_of(stopped_for);
+  const std::string signal = run::signal_text(stopped_for);
+  if (!lost.empty() && !checkpoints.has_any()) {
+    return {code, track::Level::kError,
+            fmt::format("stopped by {}; the {} was not written and {} holds no "
+                        "other: the run cannot be resumed",
+                        signal, lost, config.save_dir)};
   }
+  const std::string note =
+      lost.empty()
+          ? ""
+          : fmt::format("the {} was not written, older ones are: ", lost);
+  return {code, track::Level::kInfo,
+          fmt::format("stopped by {}; {}resume with --resume latest "
+                      "--save_dir {}",
+                      signal, note, config.save_dir)};
+}
+
+Outcome finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
+               const TrainConfig& config) {
+  const std::string lost = checkpoints.finish();
   if (stopped_for != run::StopRequest::kNone) {
-    console.info(fmt::format(
-        "stopped by {}; {}resume with --resume latest --save_dir {}",
-        run::signal_text(stopped_for),
-        lost.empty()
-            ? ""
-            : fmt::format("the {} was not written, older ones are: ", lost),
-        config.save_dir));
-    return run::exit_code_of(stopped_for);
+    return stopped_outcome(stopped_for, lost, checkpoints, config);
   }
   if (!lost.empty()) {
     throw IoError(fmt::format(
@@ -135,10 +148,22 @@ int finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
         "above",
         lost));
   }
-  console.info(config.fast_dev_run
-                   ? "fast_dev_run: everything works; nothing was saved"
-                   : "done; everything is in " + config.save_dir);
-  return 0;
+  return {0, track::Level::kInfo,
+          config.fast_dev_run
+              ? "fast_dev_run: everything works; nothing was saved"
+              : "done; everything is in " + config.save_dir};
+}
+
+// The last line is recorded, but printed when the records have ended: what they
+// report comes before it.
+int close_run(const Outcome& outcome, OpenRun& run, track::Console& console) {
+  if (run.records) run.records->finish(outcome.exit_code, outcome.text);
+  if (outcome.level == track::Level::kError) {
+    console.error(outcome.text);
+  } else {
+    console.info(outcome.text);
+  }
+  return outcome.exit_code;
 }
 
 // Moves checkpoints newer than the resumed one aside.
@@ -302,8 +327,8 @@ void log_settings_source(const CommandLine& line, Session& session) {
   }
 }
 
-int train(Session& session, const CommandLine& line, run::StopSignals& signals,
-          OpenRun& run) {
+Outcome train(Session& session, const CommandLine& line,
+              run::StopSignals& signals, OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   track::Console& console = session.console();
@@ -348,10 +373,10 @@ int train(Session& session, const CommandLine& line, run::StopSignals& signals,
       loop_config(config, plan, files.status, run.records.get()));
   const run::StopRequest stopped_for =
       run_loop(session, loop, state, callbacks, saving);
-  // So that its messages come before the run's last line.
+  // So that its messages come before those about the data.
   if (run.records) run.records->wait();
   session.report_bad_samples();
-  return finish(stopped_for, checkpoints, console, config);
+  return finish(stopped_for, checkpoints, config);
 }
 
 }  // namespace
@@ -367,12 +392,11 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
   Session session(recipe, line, context.output, context.environment);
   OpenRun run;
   try {
-    const int code = train(session, line, signals, run);
-    if (run.records) run.records->finish(code);
-    return code;
+    const Outcome outcome = train(session, line, signals, run);
+    return close_run(outcome, run, session.console());
   } catch (const std::exception& error) {
     session.console().log_error(comm::error_text(error));
-    if (run.records) run.records->finish(exit_code(error));
+    if (run.records) run.records->finish(exit_code(error), {});
     throw;
   }
 }

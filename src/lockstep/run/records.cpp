@@ -175,4 +175,9 @@ RunRecords::RunRecords(const RunRecordsConfig& config, track::Console& console)
 
 RunRecords::~RunRecords() { console_.listen({}); }
 
+void RunRecords::finish(int exit_code, const std::string& last_line) {
+  if (!last_line.empty()) recorder_->console({.text = last_line + "\n"});
+  recorder_->finish(exit_code);
+}
+
 }  // namespace lockstep::run

@@ -22,6 +22,7 @@ constexpr milliseconds kSilentWait = std::chrono::seconds(3);
 constexpr std::uintmax_t kMostOutputBytes = 1 << 20;
 constexpr size_t kMostReadBytes = 64 << 10;
 constexpr size_t kMostLineBytes = 300;
+constexpr std::string_view kPrefix = "wandb: ";
 constexpr std::string_view kVersionWords = "wandb, version ";
 constexpr std::string_view kAddressWords = "View run at ";
 
@@ -152,9 +153,13 @@ void WandbSync::end_early(const std::string& how) {
   next_start_ = Clock::now() + delay_;
   delay_ = std::min(2 * delay_, config_.longest_restart_delay);
   warn_once(fmt::format(
-      "wandb: the client {}{}{}; training goes on, and the client is started "
+      "wandb: the client {}{}; training goes on, and the client is started "
       "again from time to time (its output is in {})",
-      how, last_line_.empty() ? "" : ": ", last_line_, output_file().string()));
+      how, last_words(), output_file().string()));
+}
+
+std::string WandbSync::last_words() const {
+  return last_line_.empty() ? "" : fmt::format(" (client: {})", last_line_);
 }
 
 void WandbSync::read_output() {
@@ -181,7 +186,9 @@ void WandbSync::read_output() {
 
 void WandbSync::read_line(std::string_view line) {
   if (line.empty()) return;
-  last_line_ = base::printable_line(line, kMostLineBytes);
+  const std::string_view words =
+      line.starts_with(kPrefix) ? line.substr(kPrefix.size()) : line;
+  last_line_ = base::printable_line(words, kMostLineBytes);
   if (line.starts_with(kVersionWords)) {
     check_version(line.substr(kVersionWords.size()));
     return;
@@ -213,8 +220,9 @@ void WandbSync::finish(int exit_code) {
   // A run may be over before the first tick, and a client may have ended.
   if (!process_) start();
   wait_for_client(limit);
+  const bool is_late = process_ && !process_->end();
   process_.reset();
-  report_end(limit);
+  report_end(is_late ? " within " + seconds_text(limit) : "");
 }
 
 void WandbSync::wait_for_client(milliseconds limit) {
@@ -233,15 +241,14 @@ void WandbSync::wait_for_client(milliseconds limit) {
   read_output();
 }
 
-void WandbSync::report_end(milliseconds limit) {
+void WandbSync::report_end(const std::string& when) {
   if (is_synced()) {
     if (has_warned_) info("wandb: everything was sent");
     return;
   }
-  const std::string text = fmt::format(
-      "wandb: not everything was sent within {}{}{}; to send it: {}",
-      seconds_text(limit), last_line_.empty() ? "" : ": ", last_line_,
-      wandb_sync_command(config_.run.folder));
+  const std::string text =
+      fmt::format("wandb: not everything was sent{}{}; to send it: {}", when,
+                  last_words(), wandb_sync_command(config_.run.folder));
   if (has_warned_) {
     info(text);
   } else {

@@ -76,8 +76,9 @@ class WandbSync : public Tracker {
   void read_line(std::string_view line);
   void check_version(std::string_view version);
   void end_early(const std::string& how);
+  std::string last_words() const;  // " (client: ...)", or nothing.
   void wait_for_client(std::chrono::milliseconds limit);
-  void report_end(std::chrono::milliseconds limit);
+  void report_end(const std::string& when);
   void info(const std::string& text) const;
   // The first warning is one; what follows is most likely its consequence.
   void warn_once(const std::string& text);

@@ -123,7 +123,7 @@ TEST_F(WandbSyncTest, StartsAClientAgainThatEndedAndWarnsOnce) {
   EXPECT_TRUE(tick_until(sync, [this] { return num_starts() >= 3; }));
   ASSERT_EQ(warnings_.size(), 1U);
   expect_in(warnings_[0],
-            "the client ended with exit code 4: no key; training");
+            "the client ended with exit code 4 (client: no key); training");
 }
 
 TEST_F(WandbSyncTest, LeavesTimeBetweenTwoStarts) {

@@ -186,8 +186,8 @@ TEST_F(WandbOnline, AShortRunIsSentWholeAndAResumeJoinsIt) {
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(first.err, "");
   expect_in(first.out, "wandb: this run is at " + server.address());
-  EXPECT_TRUE(first.out.ends_with(
-      "done; everything is in " + (temp_.path() / "run").string() + "\n"))
+  EXPECT_TRUE(first.out.ends_with("done; everything is in " +
+                                  (temp_.path() / "run").string() + "\n"))
       << first.out;
   const Json one = server.got();
   ASSERT_EQ(one["run_ids"].size(), 1U);

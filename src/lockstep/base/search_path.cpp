@@ -18,7 +18,7 @@ std::optional<std::string> find_on_path(const std::string& program,
                                         const Environment& environment) {
   const auto folders = find(environment, "PATH").value_or("/usr/bin:/bin");
   for (const std::string& folder : split(folders, ':')) {
-    const std::string path = (folder.empty() ? "." : folder) + "/" + program;
+    std::string path = (folder.empty() ? "." : folder) + "/" + program;
     if (is_executable(path)) return path;
   }
   return std::nullopt;

@@ -23,14 +23,16 @@ constexpr int kCannotExecute = 127;
 
 std::vector<std::string> entries_of(const base::Environment& environment) {
   std::vector<std::string> entries;
+  entries.reserve(environment.size());
   for (const auto& [name, value] : environment) {
-    entries.push_back(name + "=" + value);
+    entries.push_back(fmt::format("{}={}", name, value));
   }
   return entries;
 }
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (const std::string& text : texts) {
     pointers.push_back(const_cast<char*>(text.c_str()));
   }
@@ -103,10 +105,11 @@ SideProcess::SideProcess(const SideProgram& program) {
                           .parent = getpid()};
   const base::AllSignalsBlocked until_executed;
   // fork() would copy the page tables of a training, which may have hundreds of
-  // gigabytes, while its threads wait.
-  const pid_t pid =
-      vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
-  if (pid == 0) become_program(prepared);
+  // gigabytes, while its threads wait; posix_spawn() cannot set what ends the
+  // process together with this one. The child makes system calls only.
+  // NOLINTNEXTLINE(*vfork,bugprone-unsafe-functions)
+  const pid_t pid = vfork();
+  if (pid == 0) become_program(prepared);  // NOLINT(clang-analyzer-unix.Vfork)
   if (pid < 0) {
     throw IoError(fmt::format("cannot start {}: {}", program.file.string(),
                               base::errno_text()));

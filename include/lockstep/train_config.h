@@ -43,6 +43,7 @@ struct RecordsConfig {
   std::optional<std::string> wandb_entity = {};
   std::vector<std::string> wandb_tags = {};
   std::optional<std::string> wandb_notes = {};
+  double wandb_exit_timeout = 30;  // Seconds.
 };
 
 // Scores of generated images (FID).

@@ -101,9 +101,10 @@ TEST_F(TrainRecords, TheEnvironmentOfWandbCounts) {
       run_here(training(1, again), {{"WANDB_MODE", "online"},
                                     {"WANDB_DIR", temp_.path() / "elsewhere"},
                                     {"WANDB_RUN_ID", "abc"},
+                                    {"PATH", temp_.path()},
                                     {"WANDB_API_KEY", "0123456789secret"}});
   EXPECT_EQ(online.exit_code, 0) << online.err;
-  expect_in(online.out, "wandb sync ");
+  expect_in(online.err, "wandb sync ");
   expect_not_in(online.out + online.err, "0123456789secret");
   const auto files = files_below(temp_.path() / "elsewhere");
   EXPECT_TRUE(std::ranges::any_of(files, [](const std::string& file) {

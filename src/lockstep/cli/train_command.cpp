@@ -108,35 +108,39 @@ void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
   });
 }
 
-// How a training ended, and its closing line.
-struct Ending {
+// The exit code, and the last line of the console.
+struct Outcome {
   int exit_code = 0;
-  std::string line = {};
-  bool is_error = false;
+  track::Level level = track::Level::kInfo;
+  std::string text = {};
 };
 
-Ending finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
-              const TrainConfig& config) {
-  const std::string lost = checkpoints.finish();
-  if (stopped_for != run::StopRequest::kNone && !lost.empty() &&
-      !checkpoints.has_any()) {
-    return {.exit_code = run::exit_code_of(stopped_for),
-            .line = fmt::format(
-                "stopped by {}; the {} was not written and {} holds no other: "
-                "the run cannot be resumed",
-                run::signal_text(stopped_for), lost, config.save_dir),
-            .is_error = true};
+Outcome stopped_outcome(run::StopRequest stopped_for, const std::string& lost,
+                        const run::Checkpoints& checkpoints,
+                        const TrainConfig& config) {
+  const int code = run::exit_code_of(stopped_for);
+  const std::string signal = run::signal_text(stopped_for);
+  if (!lost.empty() && !checkpoints.has_any()) {
+    return {code, track::Level::kError,
+            fmt::format("stopped by {}; the {} was not written and {} holds no "
+                        "other: the run cannot be resumed",
+                        signal, lost, config.save_dir)};
   }
+  const std::string note =
+      lost.empty()
+          ? ""
+          : fmt::format("the {} was not written, older ones are: ", lost);
+  return {code, track::Level::kInfo,
+          fmt::format("stopped by {}; {}resume with --resume latest "
+                      "--save_dir {}",
+                      signal, note, config.save_dir)};
+}
+
+Outcome finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
+               const TrainConfig& config) {
+  const std::string lost = checkpoints.finish();
   if (stopped_for != run::StopRequest::kNone) {
-    return {
-        .exit_code = run::exit_code_of(stopped_for),
-        .line = fmt::format(
-            "stopped by {}; {}resume with --resume latest --save_dir {}",
-            run::signal_text(stopped_for),
-            lost.empty()
-                ? ""
-                : fmt::format("the {} was not written, older ones are: ", lost),
-            config.save_dir)};
+    return stopped_outcome(stopped_for, lost, checkpoints, config);
   }
   if (!lost.empty()) {
     throw IoError(fmt::format(
@@ -144,9 +148,22 @@ Ending finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
         "above",
         lost));
   }
-  return {.line = config.fast_dev_run
-                      ? "fast_dev_run: everything works; nothing was saved"
-                      : "done; everything is in " + config.save_dir};
+  return {0, track::Level::kInfo,
+          config.fast_dev_run
+              ? "fast_dev_run: everything works; nothing was saved"
+              : "done; everything is in " + config.save_dir};
+}
+
+// The last line is recorded, but printed when the records have ended: what they
+// report comes before it.
+int close_run(const Outcome& outcome, OpenRun& run, track::Console& console) {
+  if (run.records) run.records->finish(outcome.exit_code, outcome.text);
+  if (outcome.level == track::Level::kError) {
+    console.error(outcome.text);
+  } else {
+    console.info(outcome.text);
+  }
+  return outcome.exit_code;
 }
 
 // Moves checkpoints newer than the resumed one aside.
@@ -310,8 +327,8 @@ void log_settings_source(const CommandLine& line, Session& session) {
   }
 }
 
-Ending train(Session& session, const CommandLine& line,
-             run::StopSignals& signals, OpenRun& run) {
+Outcome train(Session& session, const CommandLine& line,
+              run::StopSignals& signals, OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   track::Console& console = session.console();
@@ -356,6 +373,8 @@ Ending train(Session& session, const CommandLine& line,
       loop_config(config, plan, files.status, run.records.get()));
   const run::StopRequest stopped_for =
       run_loop(session, loop, state, callbacks, saving);
+  // So that its messages come before those about the data.
+  if (run.records) run.records->wait();
   session.report_bad_samples();
   return finish(stopped_for, checkpoints, config);
 }
@@ -373,16 +392,11 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
   Session session(recipe, line, context.output, context.environment);
   OpenRun run;
   try {
-    const Ending ending = train(session, line, signals, run);
-    // First, because it may report problems: nothing comes after the closing
-    // line.
-    if (run.records) run.records->finish(ending.exit_code);
-    track::Console& console = session.console();
-    ending.is_error ? console.error(ending.line) : console.info(ending.line);
-    return ending.exit_code;
+    const Outcome outcome = train(session, line, signals, run);
+    return close_run(outcome, run, session.console());
   } catch (const std::exception& error) {
     session.console().log_error(comm::error_text(error));
-    if (run.records) run.records->finish(exit_code(error));
+    if (run.records) run.records->finish(exit_code(error), {});
     throw;
   }
 }

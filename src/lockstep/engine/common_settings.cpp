@@ -180,8 +180,8 @@ void describe_records(Options& options, RecordsConfig& config) {
               "events for TensorBoard in the run folder's tensorboard/",
               {.key = "tensorboard.enabled", .group = group});
   options.add("use_wandb", config.use_wandb,
-              "a run for Weights & Biases in wandb/, offline; WANDB_MODE, "
-              "WANDB_DIR and its other variables count",
+              "a run for Weights & Biases in wandb/, offline unless "
+              "WANDB_MODE=online; WANDB_DIR and its other variables count",
               {.key = "wandb.enabled", .group = group});
   options.add("wandb_project", config.wandb_project,
               "its project; unset: WANDB_PROJECT, else lockstep",
@@ -196,6 +196,13 @@ void describe_records(Options& options, RecordsConfig& config) {
               {.key = "wandb.tags", .group = group});
   options.add("wandb_notes", config.wandb_notes, "a longer description",
               {.key = "wandb.notes", .group = group});
+  options.add("wandb_exit_timeout", config.wandb_exit_timeout,
+              "with WANDB_MODE=online: longest wait for the upload at the end, "
+              "in seconds",
+              {.key = "wandb.exit_timeout",
+               .minimum = 0,
+               .maximum = 300,
+               .group = group});
 }
 
 void describe_dry_runs(Options& options, TrainConfig& config) {

@@ -1,12 +1,12 @@
 #include "lockstep/launch/program.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
+#include "lockstep/base/search_path.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::launch {
@@ -37,10 +37,6 @@ bool is_file(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-bool is_executable(const std::string& path) {
-  return is_file(path) && access(path.c_str(), X_OK) == 0;
-}
-
 void check_path(const std::string& program, const std::string& path) {
   struct stat info{};
   if (stat(path.c_str(), &info) != 0) {
@@ -63,17 +59,13 @@ std::string find_executable(const std::string& program,
                             const base::Environment& environment) {
   if (program.find('/') != std::string::npos) {
     check_path(program, program);
-    if (!is_executable(program)) {
+    if (!base::is_executable(program)) {
       fail(program, "it is not executable; make it so with chmod +x",
            kNotExecutable);
     }
     return program;
   }
-  for (const std::string& folder : base::split(
-           base::find(environment, "PATH").value_or("/usr/bin:/bin"), ':')) {
-    const std::string path = (folder.empty() ? "." : folder) + "/" + program;
-    if (is_executable(path)) return path;
-  }
+  if (const auto path = base::find_on_path(program, environment)) return *path;
   fail(program,
        is_file(program)
            ? "not found on PATH, but this folder has one: use ./" + program

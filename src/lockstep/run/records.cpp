@@ -10,6 +10,7 @@
 #include "lockstep/track/output_files.h"
 #include "lockstep/track/plot_tracker.h"
 #include "lockstep/track/tensorboard.h"
+#include "lockstep/track/wandb_sync.h"
 #include "lockstep/track/wandb_tracker.h"
 
 namespace lockstep::run {
@@ -31,19 +32,50 @@ track::WandbConfig wandb_config(const RunRecordsConfig& config) {
   return track::with_environment(std::move(wandb), config.environment);
 }
 
-// Null if disabled.
-std::unique_ptr<track::Tracker> make_wandb(const RunRecordsConfig& config,
-                                           track::Console& console) {
+std::unique_ptr<track::Tracker> make_sync(const RunRecordsConfig& config,
+                                          const track::WandbRun& run,
+                                          track::Console& console) {
+  const auto client = track::find_wandb_client(config.environment);
+  if (!client) {
+    console.warn(track::missing_wandb_client_text(run));
+    return nullptr;
+  }
+  console.info(fmt::format("wandb: run in {}, sent by {} while it trains",
+                           run.folder.string(), client->string()));
+  return std::make_unique<track::WandbSync>(track::WandbSyncConfig{
+      .client = *client,
+      .run = run,
+      .environment = config.environment,
+      .exit_timeout = std::chrono::milliseconds(
+          static_cast<int64_t>(config.choices.wandb_exit_timeout * 1000)),
+      .on_info = [&console](const std::string& text) { console.info(text); },
+      .on_warning =
+          [&console](const std::string& text) { console.warn(text); }});
+}
+
+struct WandbTrackers {
+  std::unique_ptr<track::Tracker> record = {};  // Null if disabled.
+  std::unique_ptr<track::Tracker> sync = {};    // Null if offline.
+};
+
+WandbTrackers make_wandb(const RunRecordsConfig& config,
+                         track::Console& console) {
   const track::WandbConfig wandb = wandb_config(config);
   if (!config.choices.use_wandb || wandb.mode == track::WandbMode::kDisabled) {
-    return nullptr;
+    return {};
   }
   auto tracker = std::make_unique<track::WandbTracker>(wandb, config.resumed);
   if (!tracker->note().empty()) console.warn(tracker->note());
-  console.info(wandb.mode == track::WandbMode::kOnline
-                   ? track::wandb_sync_hint(tracker->folder())
-                   : "wandb: offline run in " + tracker->folder().string());
-  return tracker;
+  WandbTrackers result;
+  if (wandb.mode == track::WandbMode::kOnline) {
+    result.sync = make_sync(
+        config, {.id = tracker->run_id(), .folder = tracker->folder()},
+        console);
+  } else {
+    console.info("wandb: offline run in " + tracker->folder().string());
+  }
+  result.record = std::move(tracker);
+  return result;
 }
 
 std::unique_ptr<track::Tracker> make_board(
@@ -94,13 +126,19 @@ Trackers make_trackers(const RunRecordsConfig& config,
         }});
   });
   add([&] { return make_board(config, metrics); });
-  add([&] { return make_wandb(config, console); });
+  WandbTrackers wandb;
+  add([&] {
+    wandb = make_wandb(config, console);
+    return std::move(wandb.record);
+  });
   add([&] {
     return std::make_unique<track::PlotTracker>(track::PlotConfig{
         .folder = config.folder,
         .title = config.recipe + ": " + config.folder.string(),
         .metrics = metrics});
   });
+  // Last: at the end it waits for the upload.
+  add([&] { return std::move(wandb.sync); });
   return trackers;
 }
 
@@ -136,5 +174,10 @@ RunRecords::RunRecords(const RunRecordsConfig& config, track::Console& console)
 }
 
 RunRecords::~RunRecords() { console_.listen({}); }
+
+void RunRecords::finish(int exit_code, const std::string& last_line) {
+  if (!last_line.empty()) recorder_->console({.text = last_line + "\n"});
+  recorder_->finish(exit_code);
+}
 
 }  // namespace lockstep::run

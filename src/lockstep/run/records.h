@@ -43,8 +43,9 @@ class RunRecords {
   void record(track::Record record) { recorder_->record(std::move(record)); }
   // Waits until all that was recorded before is written.
   void wait() { recorder_->wait(); }
-  // Waits until everything is written.
-  void finish(int exit_code) { recorder_->finish(exit_code); }
+  // Waits until everything is written and, with WANDB_MODE=online, for the
+  // upload. `last_line` is recorded as the console's last one, unless empty.
+  void finish(int exit_code, const std::string& last_line);
 
  private:
   track::Console& console_;

@@ -11,8 +11,8 @@
 
 namespace lockstep::track {
 
-// Lockstep itself never sends anything. kOnline: the user wants the run on a
-// server; the log shows how to send it (wandb_sync_hint()).
+// Lockstep itself never sends anything. kOnline: wandb's own client sends the
+// run while it is recorded (wandb_sync.h).
 enum class WandbMode { kOffline, kDisabled, kOnline };
 
 // Accepts "offline", "disabled", "online" and wandb's old word "dryrun" for the

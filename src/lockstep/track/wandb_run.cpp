@@ -164,11 +164,8 @@ void forget_wandb_sync(const WandbRun& run) {
   }
 }
 
-std::string wandb_sync_hint(const fs::path& run_folder) {
-  return fmt::format(
-      "Lockstep sends nothing to Weights & Biases itself; to send this run, "
-      "type: wandb sync {}",
-      shell_word(run_folder.string()));
+std::string wandb_sync_command(const fs::path& run_folder) {
+  return "wandb sync " + shell_word(run_folder.string());
 }
 
 }  // namespace lockstep::track

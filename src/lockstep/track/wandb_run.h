@@ -43,7 +43,7 @@ void remember_wandb_run(const std::filesystem::path& state_file,
 // The whole run is sent again by the next `wandb sync`, not only its new part.
 void forget_wandb_sync(const WandbRun& run);
 
-// One sentence for users who want the run on a server.
-std::string wandb_sync_hint(const std::filesystem::path& run_folder);
+// The command that sends the run to a server, as it can be typed.
+std::string wandb_sync_command(const std::filesystem::path& run_folder);
 
 }  // namespace lockstep::track

@@ -140,11 +140,11 @@ TEST(WandbRun, AStateWithoutItsPlaceIsReadAsItsOwn) {
   EXPECT_FALSE(track::is_copied_wandb_state(state));
 }
 
-TEST(WandbRun, TheHintCanBeTypedAsItStands) {
-  EXPECT_TRUE(track::wandb_sync_hint("/a/wandb/offline-run-2-x")
-                  .ends_with("type: wandb sync /a/wandb/offline-run-2-x"));
-  EXPECT_TRUE(
-      track::wandb_sync_hint("/my runs/it's").ends_with("'/my runs/it'\\''s'"));
+TEST(WandbRun, TheSyncCommandCanBeTypedAsItStands) {
+  EXPECT_EQ(track::wandb_sync_command("/a/wandb/offline-run-2-x"),
+            "wandb sync /a/wandb/offline-run-2-x");
+  EXPECT_EQ(track::wandb_sync_command("/my runs/it's"),
+            "wandb sync '/my runs/it'\\''s'");
 }
 
 }  // namespace

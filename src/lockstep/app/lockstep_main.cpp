@@ -44,7 +44,7 @@ int run(const std::string&, const Arguments& arguments) {
   for (const std::string& note : base::apply_library_settings()) {
     std::fprintf(stderr, "lockstep: %s\n", note.c_str());
   }
-  launch::become_worker(worker, arguments);
+  launch::become_program(worker, arguments);
 }
 
 // train, eval, sample: launches and watches one worker per process.
@@ -83,6 +83,14 @@ int prepare(const std::string& name, const Arguments& arguments) {
   return is_launched ? run_recipe(name, arguments) : hand_on(name, arguments);
 }
 
+// Becomes lockstep-plot.
+int plot(const std::string&, const Arguments& arguments) {
+  launch::become_program(
+      launch::find_companion("lockstep-plot", base::process_environment(),
+                             launch::own_folder()),
+      arguments);
+}
+
 int print_version(const std::string&, const Arguments&) {
   print("lockstep " LOCKSTEP_VERSION "\n");
   return 0;
@@ -105,6 +113,8 @@ constexpr auto kCommands = std::to_array<CommandRow>({
     {"prepare", "...", "bring data into the form a recipe reads", prepare},
     {"inspect", "...", "show what a checkpoint holds", hand_on},
     {"export", "...", "write a checkpoint in another form", hand_on},
+    {"plot", "RUN [RUN...] [-o FILE]",
+     "draw a run's curves and samples, or compare runs", plot},
     {"run", "[options] PROGRAM [args...]",
      "start any program once per GPU or CPU slot", run},
     {"version", "", "print the version", print_version},

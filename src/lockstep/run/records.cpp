@@ -52,7 +52,11 @@ std::unique_ptr<track::Tracker> make_board(
   auto board = std::make_unique<track::TensorBoardTracker>(
       track::TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
                                .kept = config.resumed,
-                               .metrics = metrics});
+                               .metrics = metrics,
+        .best = config.best,
+        .on_warning = [&console](const std::string& warning) {
+          console.warn(warning);
+        }});
   if (!config.resumed) {
     board->record(
         {.unix_time = static_cast<double>(base::unix_seconds()),

@@ -27,8 +27,7 @@ std::optional<plot::TerminalAbility> stdout_terminal() {
 }
 
 void plot_as_asked(const std::vector<std::string>& arguments) {
-  const plotting::PlotOptions options =
-      plotting::parse_plot_options(arguments);
+  const plotting::PlotOptions options = plotting::parse_plot_options(arguments);
   if (options.help) {
     base::write_all(STDOUT_FILENO, plotting::plot_help());
     return;

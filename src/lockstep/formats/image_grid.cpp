@@ -13,7 +13,7 @@ namespace {
 using GridJson = nlohmann::ordered_json;
 
 constexpr const char* kGridKeyword = "Lockstep image grid";
-constexpr int64_t kMostGridSide = 1000;      // Rows, columns, border.
+constexpr int64_t kMostGridSide = 1000;       // Rows, columns, border.
 constexpr int64_t kMostGridPixels = 1 << 26;  // 67 million.
 
 int grid_number(const GridJson& json, const char* name, int64_t least) {
@@ -49,8 +49,9 @@ ImageGrid parse_grid(const std::string& text) {
 
 RgbImage read_rgb(PngReader& reader) {
   if (int64_t{reader.width()} * reader.height() > kMostGridPixels) {
-    throw FormatError(fmt::format("an image grid of {} x {} pixels is too large",
-                                  reader.width(), reader.height()));
+    throw FormatError(
+        fmt::format("an image grid of {} x {} pixels is too large",
+                    reader.width(), reader.height()));
   }
   reader.convert(PngConversion::kGreyOrRgb);
   RgbImage image{.width = static_cast<int>(reader.width()),
@@ -93,8 +94,9 @@ PngText grid_text(const ImageGrid& grid) {
                          {"columns", grid.columns},
                          {"border", grid.border},
                          {"labels", grid.labels}};
-  return {.keyword = kGridKeyword,
-          .text = json.dump(-1, ' ', false, GridJson::error_handler_t::replace)};
+  return {
+      .keyword = kGridKeyword,
+      .text = json.dump(-1, ' ', false, GridJson::error_handler_t::replace)};
 }
 
 std::optional<ReadGrid> read_image_grid(std::string_view png) {
@@ -111,8 +113,8 @@ std::optional<ReadGrid> read_image_grid(std::string_view png) {
   if (all.width % grid.columns != 0 || all.height % grid.rows != 0 ||
       width < 1 || height < 1) {
     throw FormatError(fmt::format(
-        "an image of {} x {} pixels cannot hold {} rows of {} images", all.width,
-        all.height, grid.rows, grid.columns));
+        "an image of {} x {} pixels cannot hold {} rows of {} images",
+        all.width, all.height, grid.rows, grid.columns));
   }
   for (int i = 0; i < grid.rows * grid.columns; ++i) {
     const Corner corner{.x = i % grid.columns * cell_width + grid.border,

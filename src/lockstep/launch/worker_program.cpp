@@ -27,11 +27,10 @@ std::string find_beside(const std::string& name,
   try {
     return find_executable(name, environment);
   } catch (const ProgramError& error) {
-    throw ProgramError(name + " is missing: it is neither in " +
-                           launcher_folder.string() +
-                           " nor on PATH; build it with ./lockstep.sh build" +
-                           other_remedy,
-                       error.program_exit_code());
+    throw ProgramError(
+        name + " is missing: it is neither in " + launcher_folder.string() +
+            " nor on PATH; build it with ./lockstep.sh build" + other_remedy,
+        error.program_exit_code());
   }
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "lockstep/error.h"
-#include "lockstep/plot/curve_panels.h"
 #include "lockstep/plot/plot.h"
 #include "lockstep/plot/style.h"
 
@@ -34,19 +33,27 @@ std::vector<LegendEntry> run_legend(const std::vector<std::string>& runs) {
   return legend;
 }
 
+// The same for all panels.
+Axis steps_of_all(const Comparison& comparison, int most_ticks) {
+  std::vector<const Series*> all;
+  for (const ComparedMetric& metric : comparison.metrics) {
+    for (const Series& series : metric.runs) all.push_back(&series);
+  }
+  return step_axis(all, most_ticks);
+}
+
 void draw_metric(const Canvas& canvas, const Frame& frame,
-                 const ComparedMetric& metric) {
+                 const ComparedMetric& metric, const Axis& steps) {
   std::vector<const Series*> all;
   for (const Series& series : metric.runs) all.push_back(&series);
-  const int most_ticks = frame.width > kComparisonWidth / 2.0 ? 12 : 6;
   Panel panel(canvas.drawing, canvas.font,
               {.frame = frame,
-               .steps = step_axis(all, most_ticks),
-               .values = value_axis(all, AxisRule::kBySize, 8),
+               .steps = steps,
+               .values = value_axis(all, metric.axis, 8),
                .title = metric.title});
   bool is_empty = true;
   for (size_t i = 0; i < all.size(); ++i) {
-    draw_noisy(panel, *all[i], stroke_of_run(i));
+    draw_curve(panel, *all[i], stroke_of_run(i));
     is_empty = is_empty && !all[i]->last();
   }
   if (is_empty) panel.note("no finite values");
@@ -69,13 +76,13 @@ Drawing draw_comparison(const Comparison& comparison, const Font& font) {
     // An odd last one has the whole width.
     const bool is_wide = i % 2 == 0 && i + 1 == count;
     const double column_width = is_wide ? width : (width - kGap) / 2;
-    draw_metric({.drawing = drawing, .font = font},
-                {.left = kMargin + (i % 2 == 0 ? 0 : column_width + kGap),
-                 .top = top + static_cast<double>(i / 2) *
-                                  (kComparisonPanel + kGap),
-                 .width = column_width,
-                 .height = kComparisonPanel},
-                comparison.metrics[i]);
+    draw_metric(
+        {.drawing = drawing, .font = font},
+        {.left = kMargin + (i % 2 == 0 ? 0 : column_width + kGap),
+         .top = top + static_cast<double>(i / 2) * (kComparisonPanel + kGap),
+         .width = column_width,
+         .height = kComparisonPanel},
+        comparison.metrics[i], steps_of_all(comparison, is_wide ? 12 : 6));
   }
   const auto num_rows = static_cast<double>((count + 1) / 2);
   drawing.height = static_cast<int>(

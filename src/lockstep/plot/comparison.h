@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/plot/curve_panels.h"
 #include "lockstep/plot/drawing.h"
 #include "lockstep/plot/font.h"
 #include "lockstep/plot/series.h"
@@ -16,6 +17,7 @@ constexpr size_t kMostRuns = 14;
 struct ComparedMetric {
   std::string title = {};         // With its unit.
   std::vector<Series> runs = {};  // One per run; may be empty.
+  AxisRule axis = AxisRule::kBySize;
 };
 
 struct Comparison {

@@ -168,6 +168,19 @@ void draw_dotted(Panel& panel, const Series& series, const Stroke& stroke) {
   }
 }
 
+void draw_curve(Panel& panel, const Series& series, const Stroke& stroke) {
+  if (series.num_values() < kFewestToSmooth) {
+    draw_dotted(panel, series, stroke);
+  } else {
+    draw_noisy(panel, series, stroke);
+  }
+}
+
+Series::Lines shown_lines(const Series& series) {
+  return series.num_values() < kFewestToSmooth ? series.lines()
+                                               : series.smooth_lines();
+}
+
 void draw_loss_panel(const Canvas& canvas, const Frame& frame,
                      const RunCurves& curves, const Axis& steps) {
   const Series& train = curves.train_loss;

@@ -28,6 +28,12 @@ void draw_noisy(Panel& panel, const Series& series, const Stroke& bold);
 // With a dot at each point, where there are few.
 void draw_dotted(Panel& panel, const Series& series, const Stroke& stroke);
 
+// Noisy or, where there are few points, dotted.
+void draw_curve(Panel& panel, const Series& series, const Stroke& stroke);
+
+// The mean, or the values where there are few.
+Series::Lines shown_lines(const Series& series);
+
 // Where a panel is drawn; all must outlive the call.
 struct Canvas {
   Drawing& drawing;

@@ -62,8 +62,7 @@ std::unique_ptr<Face> open_face(const FontFile& file) {
   auto face = std::make_unique<Face>();
   face->bytes = std::move(*bytes);
   face->file = file;
-  const auto* data =
-      reinterpret_cast<const unsigned char*>(face->bytes.data());
+  const auto* data = reinterpret_cast<const unsigned char*>(face->bytes.data());
   const int offset = stbtt_GetFontOffsetForIndex(data, file.index);
   if (offset < 0 || stbtt_InitFont(&face->info, data, offset) == 0) {
     return nullptr;

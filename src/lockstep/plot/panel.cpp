@@ -17,7 +17,7 @@ constexpr double kNumbersWidth = 56;   // Left of the values' axis.
 constexpr double kNumbersHeight = 42;  // Below the steps' axis, with its name.
 
 constexpr double kLegendSize = 14;
-constexpr double kLegendLine = 22;  // Height.
+constexpr double kLegendLine = 22;   // Height.
 constexpr double kLegendSpace = 22;  // Between entries.
 constexpr double kMarkSpace = 8;     // Between mark and text.
 
@@ -83,9 +83,8 @@ void draw_mark(Drawing& drawing, const LegendEntry& entry, Point at) {
   const double right = at.x + mark_width(entry.mark) - kMarkSpace;
   switch (entry.mark) {
     case LegendMark::kLine:
-      drawing.shapes.push_back(Line{.points = {at, {right, at.y}},
-                                    .color = entry.color,
-                                    .width = 3});
+      drawing.shapes.push_back(Line{
+          .points = {at, {right, at.y}}, .color = entry.color, .width = 3});
       break;
     case LegendMark::kDashedLine:
       for (auto& part : dashes({at, {right, at.y}})) {

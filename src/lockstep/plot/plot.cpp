@@ -121,10 +121,10 @@ Drawing draw_run(const RunCurves& curves, const Font& font) {
              curves, steps_of(curves, above.size()));
   }
   for (size_t i = 0; i < below.size(); ++i) {
-    draw_small_panel(canvas,
-                     column(i, below.size(), kHeight - kMargin - kSmallPanel,
-                            kSmallPanel),
-                     below[i], steps_of(curves, below.size()));
+    draw_small_panel(
+        canvas,
+        column(i, below.size(), kHeight - kMargin - kSmallPanel, kSmallPanel),
+        below[i], steps_of(curves, below.size()));
   }
   return drawing;
 }

@@ -11,8 +11,8 @@
 namespace lockstep::plot {
 namespace {
 
-constexpr int kImageSide = 96;      // At most, where it is enlarged.
-constexpr double kImageGap = 6;     // Between two images.
+constexpr int kImageSide = 96;       // At most, where it is enlarged.
+constexpr double kImageGap = 6;      // Between two images.
 constexpr double kNamesHeight = 24;  // Above the images.
 constexpr double kNameSize = 15;
 constexpr double kCurveWidth = 520;
@@ -78,12 +78,10 @@ Drawing draw_sample_card(const RunCurves& curves, const formats::ReadGrid& grid,
       .copies = std::min(grid.grid.columns, kMostShownCopies),
       .cell = cell_of(grid.images.at(0))};
   const double curve_left = layout.left(layout.classes) - kImageGap + kGap;
-  const double curve_height =
-      std::max(layout.top(layout.copies) - kImageGap - kHeaderHeight,
-               kLeastHeight);
+  const double curve_height = std::max(
+      layout.top(layout.copies) - kImageGap - kHeaderHeight, kLeastHeight);
   Drawing drawing{
-      .width = static_cast<int>(
-          std::ceil(curve_left + kCurveWidth + kMargin)),
+      .width = static_cast<int>(std::ceil(curve_left + kCurveWidth + kMargin)),
       .height =
           static_cast<int>(std::ceil(kHeaderHeight + curve_height + kMargin))};
   draw_header(drawing, font,

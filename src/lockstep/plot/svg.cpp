@@ -87,9 +87,8 @@ struct Writer {
   }
 
   void operator()(const Image& image) {
-    const std::string png = formats::encode_png({.width = image.columns,
-                                                 .height = image.rows,
-                                                 .pixels = image.pixels});
+    const std::string png = formats::encode_png(
+        {.width = image.columns, .height = image.rows, .pixels = image.pixels});
     text += fmt::format(
         "<image x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
         "style=\"image-rendering:pixelated\" "

@@ -159,8 +159,8 @@ class Dots {
 
 // Every column between two points, and what lies between two columns.
 void draw_dots(Dots& dots, Point from, Point to) {
-  const int steps = std::max(
-      {1, int(std::abs(to.x - from.x)), int(std::abs(to.y - from.y))});
+  const int steps =
+      std::max({1, int(std::abs(to.x - from.x)), int(std::abs(to.y - from.y))});
   for (int i = 0; i <= steps; ++i) {
     const double part = double(i) / steps;
     dots.set(int(std::lround(from.x + part * (to.x - from.x))),
@@ -175,7 +175,8 @@ std::string text_samples(const formats::ReadGrid& grid,
   constexpr int kSpace = 2;
   const int side = std::min(
       {kMostTextSide, grid.images.at(0).width, std::max(terminal.columns, 1)});
-  const int per_line = std::max(1, (terminal.columns + kSpace) / (side + kSpace));
+  const int per_line =
+      std::max(1, (terminal.columns + kSpace) / (side + kSpace));
   const std::string space(kSpace, ' ');
   std::string text;
   for (int first = 0; first < grid.grid.rows; first += per_line) {
@@ -209,7 +210,7 @@ std::string text_curve(const std::string& title, const Series& series,
     return Point{steps.position(at.x) * (dots.width() - 1),
                  (1 - values.position(at.y)) * (dots.height() - 1)};
   };
-  for (const auto& line : series.smooth_lines()) {
+  for (const auto& line : shown_lines(series)) {
     for (size_t i = 0; i < line.size(); ++i) {
       draw_dots(dots, place(line[i == 0 ? 0 : i - 1]), place(line[i]));
     }

@@ -30,20 +30,23 @@ std::string value_text(double value) {
 
 std::string cut_to_width(const Font& font, const std::string& text, double size,
                          double width) {
+  // What arithmetic adds at the end must not cut a text that just fits. Of very
+  // long ones the width is not computed.
+  constexpr size_t kMostBytes = 1000;
   const std::string valid = base::as_utf8(text);
+  if (valid.size() <= kMostBytes && font.width(valid, size) <= width + 0.01) {
+    return valid;
+  }
   std::string fitting;
   std::string_view rest = valid;
   while (!rest.empty()) {
     const size_t count = base::code_point_size(rest);
     const std::string longer = fitting + std::string(rest.substr(0, count));
-    const bool is_last = count == rest.size();
-    if (font.width(is_last ? longer : longer + "...", size) > width) {
-      return fitting + "...";
-    }
+    if (font.width(longer + "...", size) > width) break;
     fitting = longer;
     rest.remove_prefix(count);
   }
-  return fitting;
+  return fitting + "...";
 }
 
 }  // namespace lockstep::plot

@@ -108,6 +108,11 @@ std::string metric_title(const std::string& name) {
   return name;
 }
 
+plot::AxisRule metric_axis(const std::string& name) {
+  return name.starts_with("perf/") ? plot::AxisRule::kFromZero
+                                   : plot::AxisRule::kBySize;
+}
+
 const plot::Series* find_series(const ReadRun& run, const std::string& name) {
   for (const plot::NamedSeries& one : run.metrics) {
     if (one.name == name) return &one.series;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/plot/curve_panels.h"
 #include "lockstep/plotting/run_reader.h"
 
 namespace lockstep::plotting {
@@ -17,6 +18,9 @@ std::vector<std::string> choose_metrics(const std::vector<ReadRun>& runs,
 
 // With its unit where it has one: "Speed (samples/s)".
 std::string metric_title(const std::string& name);
+
+// Speeds and memory are read from zero.
+plot::AxisRule metric_axis(const std::string& name);
 
 // Null when the run lacks it.
 const plot::Series* find_series(const ReadRun& run, const std::string& name);

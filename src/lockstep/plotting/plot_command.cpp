@@ -49,10 +49,10 @@ std::string values_table(const plot::Comparison& comparison) {
     text += base::printable_line(metric.title) + "\n";
     for (size_t i = 0; i < comparison.runs.size(); ++i) {
       const plot::Series& series = metric.runs[i];
-      text += fmt::format(
-          "  {:>12}  {}\n",
-          series.last() ? plot::value_text(series.last()->y) : "-",
-          base::printable_line(comparison.runs[i]));
+      text +=
+          fmt::format("  {:>12}  {}\n",
+                      series.last() ? plot::value_text(series.last()->y) : "-",
+                      base::printable_line(comparison.runs[i]));
     }
   }
   return text;
@@ -68,7 +68,8 @@ Plotted plot_several(const PlotOptions& options, const plot::Font& font) {
     comparison.runs.push_back(run.folder.string());
   }
   for (const std::string& name : choose_metrics(runs, options.metrics)) {
-    plot::ComparedMetric metric{.title = metric_title(name)};
+    plot::ComparedMetric metric{.title = metric_title(name),
+                                .axis = metric_axis(name)};
     for (const ReadRun& run : runs) {
       const plot::Series* series = find_series(run, name);
       metric.runs.push_back(series != nullptr ? *series : plot::Series{});
@@ -90,7 +91,8 @@ std::string font_warning(const plot::Drawing& drawing, const plot::Font& font) {
   if (missing.empty()) return "";
   return fmt::format(
       "no font on this machine has {}: question marks stand for them; "
-      "apt-get install fonts-noto-cjk has the letters of East Asia, and an .svg "
+      "apt-get install fonts-noto-cjk has the letters of East Asia, and an "
+      ".svg "
       "file leaves the choice of fonts to its viewer",
       missing);
 }
@@ -124,8 +126,8 @@ PlotOutput plot_runs(const PlotOptions& options,
     output.text = plotted.text;
   }
   if (options.output) {
-    base::write_file_atomically(
-        *options.output, is_svg ? plot::to_svg(plotted.drawing) : png);
+    base::write_file_atomically(*options.output,
+                                is_svg ? plot::to_svg(plotted.drawing) : png);
     output.text += base::printable_line(options.output->string()) + "\n";
   }
   return output;

@@ -75,8 +75,7 @@ std::filesystem::path run_path(const std::string& word) {
 
 void check_plot_options(const PlotOptions& options) {
   if (options.runs.empty()) {
-    throw ConfigError(
-        "name a run folder: lockstep plot runs/NAME -o FILE.png");
+    throw ConfigError("name a run folder: lockstep plot runs/NAME -o FILE.png");
   }
   if (options.runs.size() > plot::kMostRuns) {
     throw ConfigError(

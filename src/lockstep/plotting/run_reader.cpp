@@ -91,11 +91,9 @@ ReadRun read_run(const fs::path& folder) {
 std::optional<formats::ReadGrid> newest_samples(const fs::path& folder) {
   std::vector<std::pair<int64_t, fs::path>> files;
   std::error_code ignored;
-  for (const auto& entry :
-       fs::directory_iterator(folder / "images", ignored)) {
+  for (const auto& entry : fs::directory_iterator(folder / "images", ignored)) {
     if (entry.path().extension() != ".png") continue;
-    files.emplace_back(step_of(entry.path().filename().string()),
-                       entry.path());
+    files.emplace_back(step_of(entry.path().filename().string()), entry.path());
   }
   std::sort(files.rbegin(), files.rend());
   for (const auto& [step, path] : files) {

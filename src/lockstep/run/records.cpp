@@ -49,14 +49,11 @@ std::unique_ptr<track::Tracker> make_wandb(const RunRecordsConfig& config,
 std::unique_ptr<track::Tracker> make_board(
     const RunRecordsConfig& config, const std::filesystem::path& metrics) {
   if (!config.choices.tensorboard) return nullptr;
-  auto board = std::make_unique<track::TensorBoardTracker>(
-      track::TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
-                               .kept = config.resumed,
-                               .metrics = metrics,
-        .best = config.best,
-        .on_warning = [&console](const std::string& warning) {
-          console.warn(warning);
-        }});
+  auto board =
+      std::make_unique<track::TensorBoardTracker>(track::TensorBoardConfig{
+          .folder = config.folder / kTensorBoardFolder,
+          .kept = config.resumed,
+          .metrics = metrics});
   if (!config.resumed) {
     board->record(
         {.unix_time = static_cast<double>(base::unix_seconds()),
@@ -103,7 +100,11 @@ Trackers make_trackers(const RunRecordsConfig& config,
     return std::make_unique<track::PlotTracker>(track::PlotConfig{
         .folder = config.folder,
         .title = config.recipe + ": " + config.folder.string(),
-        .metrics = metrics});
+        .metrics = metrics,
+        .best = config.best,
+        .on_warning = [&console](const std::string& warning) {
+          console.warn(warning);
+        }});
   });
   return trackers;
 }

@@ -23,7 +23,7 @@ struct RunRecordsConfig {
   std::string settings_yaml = {};
   std::vector<std::string> arguments = {};
   base::Environment environment = {};
-  track::PlottedMetric best = {};  // Selects the best model.
+  track::PlottedMetric best = {};                  // Selects the best model.
   std::optional<track::KeptRecords> resumed = {};  // Unset: a new run.
 };
 

@@ -56,7 +56,8 @@ void PlotTracker::finish(int) {
 void PlotTracker::draw() {
   const plot::Drawing drawing = plot::draw_run(curves_.curves(), font_);
   base::write_file_atomically(folder_ / "loss.svg", plot::to_svg(drawing));
-  base::write_file_atomically(folder_ / "loss.png", plot::to_png(drawing, font_));
+  base::write_file_atomically(folder_ / "loss.png",
+                              plot::to_png(drawing, font_));
   has_news_ = false;
 }
 

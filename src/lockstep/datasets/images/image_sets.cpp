@@ -50,9 +50,8 @@ ImageSets open_cifar10(const Cifar10Files& files, int64_t side) {
         "--img_size {}",
         side, kCifar10Side, kCifar10Side, kCifar10Side));
   }
-  ImageSets sets{
-      .num_classes = kCifar10Classes,
-      .class_names = {kCifar10Names.begin(), kCifar10Names.end()}};
+  ImageSets sets{.num_classes = kCifar10Classes,
+                 .class_names = {kCifar10Names.begin(), kCifar10Names.end()}};
   set_images(read_cifar10(files.train), sets);
   if (!files.test.empty()) sets.validation = read_cifar10(files.test);
   return sets;

@@ -16,11 +16,10 @@ int side(const at::Tensor& frames, int64_t dimension) {
 
 formats::PngText text_of(const Grid& grid) {
   if (grid.labels.empty()) return {};
-  return formats::grid_text(
-      {.rows = static_cast<int>(grid.labels.size()),
-       .columns = static_cast<int>(grid.layout.columns),
-       .border = static_cast<int>(grid.layout.border),
-       .labels = grid.labels});
+  return formats::grid_text({.rows = static_cast<int>(grid.labels.size()),
+                             .columns = static_cast<int>(grid.layout.columns),
+                             .border = static_cast<int>(grid.layout.border),
+                             .labels = grid.labels});
 }
 
 std::span<const uint8_t> bytes_of(const at::Tensor& pixels) {

@@ -26,7 +26,7 @@ Grid make_grid(const at::Tensor& trajectories, const GridLayout& layout);
 
 // PNG; with labels also the layout, as formats/image_grid.h reads it.
 std::string last_image(const Grid& grid);
-std::string animation(const Grid& grid);   // GIF
+std::string animation(const Grid& grid);  // GIF
 
 // "1.0", "2.5", "0.125"
 std::string scale_text(double scale);

@@ -49,11 +49,10 @@ std::unique_ptr<track::Tracker> make_wandb(const RunRecordsConfig& config,
 std::unique_ptr<track::Tracker> make_board(
     const RunRecordsConfig& config, const std::filesystem::path& metrics) {
   if (!config.choices.tensorboard) return nullptr;
-  auto board =
-      std::make_unique<track::TensorBoardTracker>(track::TensorBoardConfig{
-          .folder = config.folder / kTensorBoardFolder,
-          .kept = config.resumed,
-          .metrics = metrics});
+  auto board = std::make_unique<track::TensorBoardTracker>(
+      track::TensorBoardConfig{.folder = config.folder / kTensorBoardFolder,
+                               .kept = config.resumed,
+                               .metrics = metrics});
   if (!config.resumed) {
     board->record(
         {.unix_time = static_cast<double>(base::unix_seconds()),

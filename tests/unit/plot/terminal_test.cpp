@@ -111,11 +111,11 @@ TEST(TerminalText, HalfBlocksHaveTwoColors) {
 TEST(TerminalText, WithoutColorsShadesOfAsciiStandBelowTheNames) {
   EXPECT_EQ(plot::text_samples(three_images(), {.columns = 80}),
             "w   bl  \\x\n"
-            "@@      ..\n\n");
+            "@@      ::\n\n");
   // As many side by side as fit.
   EXPECT_EQ(plot::text_samples(three_images(), {.columns = 6}),
             "w   bl\n@@    \n\n"
-            "\\x\n..\n\n");
+            "\\x\n::\n\n");
 }
 
 TEST(TerminalText, LargeImagesBecomeSmaller) {

@@ -141,7 +141,7 @@ TEST(Demo, LeavesEverythingThatItSays) {
   // Ten classes of five images each, beside the curve.
   const formats::PngHeader header = formats::read_png_header(
       base::read_file(folder.path() / "runs" / "demo" / "demo.png"));
-  EXPECT_EQ(header.width, 1594);
+  EXPECT_EQ(header.width, 1620);
   EXPECT_EQ(header.height, 618);
   // stdout is not a terminal: no image, no letters that stand for it.
   EXPECT_EQ(result.out.find('\x1b'), std::string::npos);

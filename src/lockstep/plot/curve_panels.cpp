@@ -191,7 +191,8 @@ void draw_loss_panel(const Canvas& canvas, const Frame& frame,
        .steps = steps,
        .values = value_axis({&train, &validation}, AxisRule::kBySize, 12),
        .title = "Loss",
-       .legend = loss_legend(train, validation)});
+       .legend = loss_legend(train, validation),
+       .legend_place = canvas.legend_place});
   draw_noisy(panel, train, {.color = kBlue, .width = 2.2});
   draw_dotted(panel, validation, {.color = kVermilion, .width = 2});
   if (validation.lowest()) draw_ring(panel, *validation.lowest(), kVermilion);
@@ -218,7 +219,8 @@ void draw_metric_panel(const Canvas& canvas, const Frame& frame,
                .steps = steps,
                .values = value_axis({&series}, AxisRule::kByRange, 12),
                .title = curves.metric.name,
-               .legend = legend});
+               .legend = legend,
+               .legend_place = canvas.legend_place});
   draw_dotted(panel, series, {.color = kVermilion, .width = 2});
   if (best) draw_ring(panel, *best, kVermilion);
 }
@@ -240,7 +242,8 @@ void draw_terms_panel(const Canvas& canvas, const Frame& frame,
                .steps = steps,
                .values = value_axis(all, AxisRule::kBySize, 12),
                .title = "Terms of the loss",
-               .legend = legend});
+               .legend = legend,
+               .legend_place = canvas.legend_place});
   for (size_t i = 0; i < all.size(); ++i) {
     draw_noisy(panel, *all[i],
                {.color = kCurveColors[i % kCurveColors.size()], .width = 2.2});

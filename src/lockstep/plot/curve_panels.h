@@ -38,6 +38,8 @@ Series::Lines shown_lines(const Series& series);
 struct Canvas {
   Drawing& drawing;
   const Font& font;
+  // kBelow for panels side by side, so that their axes begin at one height.
+  LegendPlace legend_place = LegendPlace::kBeside;
 };
 
 // Losses of training and validation, with the lowest of the latter. The scale

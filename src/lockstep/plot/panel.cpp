@@ -158,7 +158,8 @@ double Panel::draw_head(const Font& font) {
   }
   if (width == 0) return kTitleHeight;
   const double room = frame.width - font.width(title, kPanelTitleSize);
-  if (width + kLegendSpace <= room) {
+  if (config_.legend_place == LegendPlace::kBeside &&
+      width + kLegendSpace <= room) {
     draw_legend(drawing_, font, config_.legend,
                 {.left = frame.left + frame.width - width,
                  .top = frame.top + kBaseline,

@@ -39,13 +39,17 @@ struct LegendEntry {
 int draw_legend(Drawing& drawing, const Font& font,
                 const std::vector<LegendEntry>& entries, const Frame& frame);
 
+// kBeside: at the right end of the title's line, or below it when there is no
+// room there.
+enum class LegendPlace { kBeside, kBelow };
+
 struct PanelConfig {
   Frame frame = {};
   Axis steps = {};
   Axis values = {};
   std::string title = {};  // With the unit of the values: "Speed (samples/s)".
-  // At the right end of the title's line, or below it when there is no room.
   std::vector<LegendEntry> legend = {};
+  LegendPlace legend_place = LegendPlace::kBeside;
 };
 
 // The constructor draws all but the curves. Coordinates are those of the axes.

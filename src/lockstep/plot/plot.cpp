@@ -108,21 +108,25 @@ std::string step_note(const RunCurves& curves) {
 
 Drawing draw_run(const RunCurves& curves, const Font& font) {
   Drawing drawing{.width = kWidth, .height = kHeight};
-  const Canvas canvas{.drawing = drawing, .font = font};
   draw_header(drawing, font,
               {.title = curves.title, .note = step_note(curves)});
   const auto above = panels_above(curves);
   const auto below = panels_below(curves);
+  const Canvas upper{.drawing = drawing,
+                     .font = font,
+                     .legend_place = above.size() > 1 ? LegendPlace::kBelow
+                                                      : LegendPlace::kBeside};
+  const Canvas lower{.drawing = drawing, .font = font};
   const double height_below = below.empty() ? 0 : kSmallPanel + kGap;
   for (size_t i = 0; i < above.size(); ++i) {
-    above[i](canvas,
+    above[i](upper,
              column(i, above.size(), kHeaderHeight,
                     kHeight - kMargin - kHeaderHeight - height_below),
              curves, steps_of(curves, above.size()));
   }
   for (size_t i = 0; i < below.size(); ++i) {
     draw_small_panel(
-        canvas,
+        lower,
         column(i, below.size(), kHeight - kMargin - kSmallPanel, kSmallPanel),
         below[i], steps_of(curves, below.size()));
   }

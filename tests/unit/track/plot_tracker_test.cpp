@@ -55,7 +55,7 @@ TEST_F(PlotTrackerTest, TheyAreDrawnAtMostEveryThirtySecondsAndOnlyWithNews) {
   tracker.tick(100'000);
   EXPECT_NE(svg().find(">train 2<"), std::string::npos);
   std::filesystem::remove(folder_.path() / "loss.svg");
-  tracker.record({.step = 3, .metrics = {{"train/other", 2}}});
+  tracker.record({.step = 3, .metrics = {{"train/epoch", 2}}});
   tracker.tick(200'000);
   EXPECT_FALSE(is_drawn());
   tracker.record({.step = 4, .metrics = {{"train/loss", 4}}});

@@ -1,5 +1,7 @@
 #include "lockstep/plot/font.h"
 
+#include <stb/stb_truetype.h>
+
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -10,21 +12,17 @@
 #include "lockstep/base/utf8.h"
 #include "lockstep/error.h"
 
-#define STB_TRUETYPE_IMPLEMENTATION
-#define STBTT_STATIC
-#include <stb/stb_truetype.h>
-
 // The bytes of the font file, taken in by the assembler. LOCKSTEP_FONT is its
 // path (CMakeLists.txt).
 asm(".pushsection .rodata\n"
     ".balign 16\n"
-    "lockstep_font_begin:\n"
+    "kLockstepFont:\n"
     ".incbin \"" LOCKSTEP_FONT
     "\"\n"
     ".byte 0\n"
     ".popsection\n");
 extern "C" __attribute__((visibility("hidden")))
-const unsigned char lockstep_font_begin[];
+const unsigned char kLockstepFont[];
 
 namespace lockstep::plot {
 namespace {
@@ -91,7 +89,7 @@ Glyph draw_letter(const Letter& letter, double size, Point at) {
               .top = static_cast<int>(std::lround(at.y)) + top,
               .width = right - left,
               .height = bottom - top};
-  glyph.coverage.resize(static_cast<size_t>(glyph.width * glyph.height));
+  glyph.coverage.resize(size_t(glyph.width) * size_t(glyph.height));
   stbtt_MakeGlyphBitmapSubpixel(info, glyph.coverage.data(), glyph.width,
                                 glyph.height, glyph.width, scale, scale, shift,
                                 0, letter.glyph);
@@ -184,7 +182,7 @@ double Font::Impl::walk(std::string_view text, double size, Each each) {
 
 Font::Font(FontFinder finder) : impl_(std::make_unique<Impl>()) {
   impl_->finder = std::move(finder);
-  LOCKSTEP_CHECK(stbtt_InitFont(&impl_->main.info, lockstep_font_begin, 0) != 0,
+  LOCKSTEP_CHECK(stbtt_InitFont(&impl_->main.info, kLockstepFont, 0) != 0,
                  "the font in the library is damaged");
 }
 

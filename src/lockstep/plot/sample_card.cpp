@@ -59,7 +59,7 @@ void draw_class(Drawing& drawing, const Font& font,
             .align = Align::kCenter});
   for (int copy = 0; copy < layout.copies; ++copy) {
     const formats::RgbImage& image =
-        grid.images[size_t(label * grid.grid.columns + copy)];
+        grid.images[size_t(label) * size_t(grid.grid.columns) + size_t(copy)];
     drawing.shapes.push_back(Image{.corner = {left, layout.top(copy)},
                                    .width = layout.cell.width,
                                    .height = layout.cell.height,

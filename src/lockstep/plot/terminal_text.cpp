@@ -187,8 +187,8 @@ std::string text_samples(const formats::ReadGrid& grid,
     }
     for (int line = 0; line < (side + 1) / 2; ++line) {
       for (int row = first; row < last; ++row) {
-        text += image_line(grid.images[size_t(row * grid.grid.columns)], line,
-                           side, terminal);
+        text += image_line(grid.images[size_t(row) * size_t(grid.grid.columns)],
+                           line, side, terminal);
         text += row + 1 < last ? space : "\n";
       }
     }

@@ -60,6 +60,7 @@ std::string values_table(const plot::Comparison& comparison) {
 
 Plotted plot_several(const PlotOptions& options, const plot::Font& font) {
   std::vector<ReadRun> runs;
+  runs.reserve(options.runs.size());
   for (const auto& folder : options.runs) runs.push_back(read_run(folder));
   plot::Comparison comparison{.title = options.title.empty()
                                            ? fmt::format("{} runs", runs.size())
@@ -82,12 +83,13 @@ Plotted plot_several(const PlotOptions& options, const plot::Font& font) {
 
 // For letters that a PNG file shows as question marks.
 std::string font_warning(const plot::Drawing& drawing, const plot::Font& font) {
-  std::string missing;
+  std::string texts;
   for (const plot::Shape& shape : drawing.shapes) {
     if (const auto* label = std::get_if<plot::Label>(&shape)) {
-      missing = font.missing(missing + label->text);
+      texts += label->text;
     }
   }
+  const std::string missing = font.missing(texts);
   if (missing.empty()) return "";
   return fmt::format(
       "no font on this machine has {}: question marks stand for them; "

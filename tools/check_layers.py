@@ -16,7 +16,7 @@ KEYWORDS = {"TORCH", "SOURCES", "PUBLIC", "DEPS", "LINK"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[>"]')
 TORCH = ("torch/", "ATen/", "c10/")
 THIRD_PARTY = ("fmt/", "nlohmann/", "CLI/", "spdlog/", "yaml-cpp/", "google/protobuf/", "isa-l/", "openssl/", "png.h",
-               "stb/", "arrow/", "parquet/", "hdf5.h")
+               "stb/", "fontconfig/", "arrow/", "parquet/", "hdf5.h")
 PRINTS_OR_EXITS = re.compile(
     r"\bstd::(cout|cerr|clog|printf|puts|exit|quick_exit|abort|terminate)\b"
     r"|\bfmt::print\b|\bfprintf\s*\(\s*std(out|err)\b"

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <regex>
 
+#include "lockstep/base/files.h"
+#include "lockstep/formats/png.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -135,13 +137,21 @@ TEST(Demo, LeavesEverythingThatItSays) {
        .ignored_signals = {}});
   ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
   for (const char* name :
-       {"sampled_seed_0_ema_0/images/step20_cfg3.0_ema.png",
-        "images/step9_cfg3.0.png", "images/step20_cfg3.0_ema.gif", "loss.png",
+       {"sampled_seed_0_ema_0/images/step20_cfg4.0_ema.png",
+        "images/step19_cfg4.0.png", "images/step20_cfg4.0_ema.gif", "loss.png",
         "loss.svg", "metrics.jsonl", "metrics.csv", "train.log", "tensorboard",
-        "wandb/latest-run", "model.pth"}) {
+        "wandb/latest-run", "model.pth", "demo.png"}) {
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "runs" / "demo" / name))
         << name;
   }
+  // Ten classes of five images each, beside the curve.
+  const formats::PngHeader header = formats::read_png_header(
+      base::read_file(folder.path() / "runs" / "demo" / "demo.png"));
+  EXPECT_EQ(header.width, 1620);
+  EXPECT_EQ(header.height, 618);
+  // stdout is not a terminal: no image, no letters that stand for it.
+  EXPECT_EQ(result.out.find('\x1b'), std::string::npos);
+  EXPECT_EQ(result.out.find("diamond"), std::string::npos);
   EXPECT_NE(result.out.find("resuming from runs/demo/model.pth"),
             std::string::npos);
   EXPECT_NE(result.out.find("validation at step 20"), std::string::npos);

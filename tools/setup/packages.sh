@@ -32,6 +32,7 @@ libprotobuf-dev     required  file    /usr/include/google/protobuf/message_lite.
 protobuf-compiler   required  command protoc
 libssl-dev          required  file    /usr/include/openssl/evp.h
 libstb-dev          required  file    /usr/include/stb/stb_truetype.h
+libfontconfig-dev   required  file    /usr/include/fontconfig/fontconfig.h
 fonts-dejavu-core   required  file    /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
 libgtest-dev        required  file    /usr/include/gtest/gtest.h
 clang-19            optional  command clang++-19

@@ -48,7 +48,7 @@ int run(const std::string&, const Arguments& arguments) {
   for (const std::string& note : base::apply_library_settings()) {
     std::fprintf(stderr, "lockstep: %s\n", note.c_str());
   }
-  launch::become_worker(worker, arguments);
+  launch::become_program(worker, arguments);
 }
 
 // Below a help text: what the worker lists, where there is one.
@@ -63,7 +63,7 @@ int list_recipes() {
     print(std::string("recipes: ") + error.what() + "\n");
     return 0;
   }
-  launch::become_worker(worker, Arguments{"recipes"});
+  launch::become_program(worker, Arguments{"recipes"});
 }
 
 // train, eval, sample: launches and watches one worker per process.
@@ -102,6 +102,14 @@ int prepare(const std::string& name, const Arguments& arguments) {
   return is_launched ? run_recipe(name, arguments) : hand_on(name, arguments);
 }
 
+// Becomes lockstep-plot.
+int plot(const std::string&, const Arguments& arguments) {
+  launch::become_program(
+      launch::find_companion("lockstep-plot", base::process_environment(),
+                             launch::own_folder()),
+      arguments);
+}
+
 int print_version(const std::string&, const Arguments&) {
   print("lockstep " LOCKSTEP_VERSION "\n");
   return 0;
@@ -136,6 +144,7 @@ constexpr auto kFunctions =
         {"recipes", print_recipes},
         {"inspect", hand_on},
         {"export", hand_on},
+        {"plot", plot},
         {"run", run},
         {"completion", print_completion},
         {"version", print_version},

@@ -223,6 +223,12 @@ run::StopRequest run_loop(Session& session, engine::TrainLoop& loop,
   return saving.stopped_for();
 }
 
+track::PlottedMetric plotted_metric(const TaskInfo& info) {
+  return {.name = "val/" + info.best_metric,
+          .better = info.better == Better::kHigher ? plot::Direction::kHigher
+                                                   : plot::Direction::kLower};
+}
+
 run::RunRecordsConfig records_config(const Session& session,
                                      const CommandLine& line) {
   return {.folder = line.config().save_dir,
@@ -231,7 +237,8 @@ run::RunRecordsConfig records_config(const Session& session,
           .settings_json = config::to_json(line.options()),
           .settings_yaml = config::to_yaml(line.options()),
           .arguments = line.arguments(),
-          .environment = session.environment()};
+          .environment = session.environment(),
+          .best = plotted_metric(session.info())};
 }
 
 // A checkpoint is saved before its step is scored.

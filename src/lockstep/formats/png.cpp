@@ -83,6 +83,14 @@ bool PngEncoder::write(const PngPixels& image, std::string& bytes) {
   if (image.content == PngContent::kDrawing) {
     png_set_filter(png_, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
   }
+  if (!image.text.keyword.empty()) {
+    // libpng copies both and does not change them.
+    png_text text = {};
+    text.compression = PNG_ITXT_COMPRESSION_NONE;
+    text.key = const_cast<png_charp>(image.text.keyword.c_str());
+    text.text = const_cast<png_charp>(image.text.text.c_str());
+    png_set_text(png_, info_, &text, 1);
+  }
   png_write_info(png_, info_);
   const size_t row_bytes = size_t(image.width) * size_t(image.channels);
   for (int y = 0; y < image.height; ++y) {
@@ -258,6 +266,18 @@ int PngReader::color_type() const {
 
 int PngReader::bit_depth() const {
   return png_get_bit_depth(decoder_->png(), decoder_->info());
+}
+
+std::string PngReader::text(std::string_view keyword) const {
+  png_textp texts = nullptr;
+  const int count =
+      png_get_text(decoder_->png(), decoder_->info(), &texts, nullptr);
+  for (int i = 0; i < count; ++i) {
+    if (texts[i].key == keyword && texts[i].text != nullptr) {
+      return texts[i].text;
+    }
+  }
+  return "";
 }
 
 void PngReader::convert(PngConversion conversion) {

@@ -17,6 +17,13 @@ enum class PngContent {
   kDrawing,  // Areas of one color: written four times as fast.
 };
 
+// A text inside the file. The keyword is 1 to 79 letters of ASCII, the text
+// UTF-8 without zeros.
+struct PngText {
+  std::string keyword = {};
+  std::string text = {};
+};
+
 // 8 bits per channel, rows from top to bottom, channels interleaved.
 struct PngPixels {
   int width = 0;
@@ -27,6 +34,7 @@ struct PngPixels {
   // Red, green and blue of up to 256 colors; the pixels, of 1 channel, are then
   // indices into it. Empty: no palette.
   std::span<const uint8_t> palette = {};
+  PngText text = {};  // Without a keyword: none.
 };
 
 // The bytes of a PNG file. Throws ConfigError unless sides, channels, number of
@@ -63,6 +71,8 @@ class PngReader {
   bool has_palette() const;
   int color_type() const;  // The file's own number: 0 grey, 2 RGB, 3 palette.
   int bit_depth() const;   // Per channel.
+  // The text with this keyword that stands before the pixels; empty: none.
+  std::string text(std::string_view keyword) const;
 
   void convert(PngConversion conversion);
   int channels() const;  // After convert(): of the pixels that read() gives.

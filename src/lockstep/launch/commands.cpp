@@ -13,6 +13,8 @@ constexpr auto kCommands = std::to_array<Command>({
     {"recipes", "", "list the recipes"},
     {"inspect", "FILE...", "show what a checkpoint holds"},
     {"export", "FROM TO [--key NAME]", "write a checkpoint in another form"},
+    {"plot", "RUN [RUN...] [-o FILE]",
+     "draw a run's curves and samples, or compare runs"},
     {"run", "[options] PROGRAM [args...]",
      "start any program once per GPU or CPU slot"},
     {"completion", "bash|zsh|fish", "print the completions of a shell"},

@@ -14,6 +14,26 @@ namespace {
 constexpr const char* kWorkerName = "lockstep-worker";
 constexpr const char* kWorkerVariable = "LOCKSTEP_WORKER";
 
+// `other_remedy`: appended to that of a program that is missing.
+std::string find_beside(const std::string& name,
+                        const base::Environment& environment,
+                        const std::filesystem::path& launcher_folder,
+                        const std::string& other_remedy) {
+  const std::filesystem::path beside = launcher_folder / name;
+  std::error_code ignored;
+  if (std::filesystem::exists(beside, ignored)) {
+    return find_executable(beside, environment);
+  }
+  try {
+    return find_executable(name, environment);
+  } catch (const ProgramError& error) {
+    throw ProgramError(
+        name + " is missing: it is neither in " + launcher_folder.string() +
+            " nor on PATH; build it with ./lockstep.sh build" + other_remedy,
+        error.program_exit_code());
+  }
+}
+
 }  // namespace
 
 std::string find_worker(const base::Environment& environment,
@@ -27,22 +47,14 @@ std::string find_worker(const base::Environment& environment,
           error.program_exit_code());
     }
   }
-  const std::filesystem::path beside = launcher_folder / kWorkerName;
-  std::error_code ignored;
-  if (std::filesystem::exists(beside, ignored)) {
-    return find_executable(beside, environment);
-  }
-  try {
-    return find_executable(kWorkerName, environment);
-  } catch (const ProgramError& error) {
-    throw ProgramError(std::string(kWorkerName) +
-                           " is missing: it is neither in " +
-                           launcher_folder.string() +
-                           " nor on PATH; build it with ./lockstep.sh build, "
-                           "or name it in " +
-                           kWorkerVariable,
-                       error.program_exit_code());
-  }
+  return find_beside(kWorkerName, environment, launcher_folder,
+                     std::string(", or name it in ") + kWorkerVariable);
+}
+
+std::string find_companion(const std::string& name,
+                           const base::Environment& environment,
+                           const std::filesystem::path& launcher_folder) {
+  return find_beside(name, environment, launcher_folder, "");
 }
 
 std::filesystem::path own_folder() {
@@ -52,16 +64,16 @@ std::filesystem::path own_folder() {
   return self.parent_path();
 }
 
-void become_worker(const std::string& worker,
-                   std::span<const std::string> arguments) {
+void become_program(const std::string& program,
+                    std::span<const std::string> arguments) {
   ProgramCommand command{
-      .file = worker, .arguments = {worker}, .title = worker};
+      .file = program, .arguments = {program}, .title = program};
   command.arguments.insert(command.arguments.end(), arguments.begin(),
                            arguments.end());
   std::vector<char*> words;
   for (std::string& word : command.arguments) words.push_back(word.data());
   words.push_back(nullptr);
-  execv(worker.c_str(), words.data());
+  execv(program.c_str(), words.data());
   throw exec_error(command, errno);
 }
 

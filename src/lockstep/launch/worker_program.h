@@ -1,4 +1,4 @@
-// Where lockstep-worker lies, and becoming it.
+// Where lockstep-worker and the other programs lie, and becoming one.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +14,18 @@ namespace lockstep::launch {
 std::string find_worker(const base::Environment& environment,
                         const std::filesystem::path& launcher_folder);
 
+// A program of Lockstep, such as lockstep-plot, in the launcher's own folder,
+// else on PATH. Throws ProgramError with what to do.
+std::string find_companion(const std::string& name,
+                           const base::Environment& environment,
+                           const std::filesystem::path& launcher_folder);
+
 // The folder of the running program, symbolic links followed. Throws IoError.
 std::filesystem::path own_folder();
 
-// Replaces this process by the worker, with its environment. Returns only by
+// Replaces this process by the program, with its environment. Returns only by
 // ProgramError.
-[[noreturn]] void become_worker(const std::string& worker,
-                                std::span<const std::string> arguments);
+[[noreturn]] void become_program(const std::string& program,
+                                 std::span<const std::string> arguments);
 
 }  // namespace lockstep::launch

@@ -1,5 +1,4 @@
 // Axes of a plot: range, scale, and ticks at round numbers.
-// Private to track/.
 #pragma once
 
 #include <string>

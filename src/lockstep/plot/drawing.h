@@ -52,7 +52,17 @@ struct Label {
   Align align = Align::kLeft;
 };
 
-using Shape = std::variant<Line, Rectangle, Disc, Label>;
+// Enlarged without blur: every pixel becomes a rectangle.
+struct Image {
+  Point corner = {};  // The upper left one.
+  double width = 0;
+  double height = 0;
+  int columns = 0;  // Pixels of the source.
+  int rows = 0;
+  std::vector<uint8_t> pixels = {};  // Red, green, blue; row by row.
+};
+
+using Shape = std::variant<Line, Rectangle, Disc, Label, Image>;
 
 // Later shapes cover earlier ones; the ground is white.
 struct Drawing {

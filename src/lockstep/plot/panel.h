@@ -1,5 +1,4 @@
 // One pair of axes in a drawing, with the curves between them.
-// Private to track/.
 #pragma once
 
 #include <string>
@@ -19,12 +18,15 @@ struct Frame {
   double height = 0;
 };
 
+enum class Dash { kSolid, kDashed };
+
 struct Stroke {
   Color color = {};
   double width = 1;
+  Dash dash = Dash::kSolid;
 };
 
-enum class LegendMark { kLine, kRing, kNone };
+enum class LegendMark { kLine, kDashedLine, kRing, kNone };
 
 struct LegendEntry {
   std::string text = {};
@@ -32,15 +34,30 @@ struct LegendEntry {
   LegendMark mark = LegendMark::kLine;
 };
 
-// The constructor draws grid and numbers, the functions the rest. Coordinates
-// are those of the axes. The drawing must outlive the panel.
+// Draws entries from left to right, in as many lines as the width needs, the
+// first one at this baseline. Returns the number of lines.
+int draw_legend(Drawing& drawing, const Font& font,
+                const std::vector<LegendEntry>& entries, const Frame& frame);
+
+// kBeside: at the right end of the title's line, or below it when there is no
+// room there.
+enum class LegendPlace { kBeside, kBelow };
+
+struct PanelConfig {
+  Frame frame = {};
+  Axis steps = {};
+  Axis values = {};
+  std::string title = {};  // With the unit of the values: "Speed (samples/s)".
+  std::vector<LegendEntry> legend = {};
+  LegendPlace legend_place = LegendPlace::kBeside;
+};
+
+// The constructor draws all but the curves. Coordinates are those of the axes.
+// The drawing must outlive the panel.
 class Panel {
  public:
-  Panel(Drawing& drawing, const Frame& frame, Axis steps, Axis values);
+  Panel(Drawing& drawing, const Font& font, PanelConfig config);
 
-  void title(const std::string& text);
-  // At the right end of the title's line.
-  void legend(const std::vector<LegendEntry>& entries);
   // In the middle, where there is nothing else.
   void note(const std::string& text);
 
@@ -49,15 +66,13 @@ class Panel {
   void dot(Point at, double radius, const Color& color);
 
  private:
+  double draw_head(const Font& font);  // Returns its height.
   void draw_grid();
   Point place(Point at) const;
 
   Drawing& drawing_;
-  Frame frame_;
-  Frame inside_;  // Between the axes.
-  Axis steps_;
-  Axis values_;
-  Font font_ = {};
+  PanelConfig config_;
+  Frame inside_ = {};  // Between the axes.
 };
 
 }  // namespace lockstep::plot

@@ -1,27 +1,28 @@
-// The image of a run: its losses, learning rate, speed and gradients.
+// The image of a run: its losses, metrics, learning rate, speed, gradients and
+// memory.
 #pragma once
 
 #include <string>
 
 #include "lockstep/plot/drawing.h"
-#include "lockstep/plot/series.h"
+#include "lockstep/plot/font.h"
+#include "lockstep/plot/run_curves.h"
 
 namespace lockstep::plot {
 
-struct RunCurves {
-  std::string title = {};
-  Series train_loss = {};
-  Series validation_loss = {};
-  Series learning_rate = {};
-  Series samples_per_second = {};
-  Series gradient_norm = {};
-};
+// 1200 x 800 pixels. Above losses, metric and terms of the loss, below the
+// others; those without values have no panel. Noisy curves are faint, with a
+// bold line of their mean.
+Drawing draw_run(const RunCurves& curves, const Font& font = Font());
 
-// 1200 x 800 pixels. The losses share a panel: training faint, with a bold line
-// of its mean; validation with its lowest value marked. The others stand below,
-// those that have values. The loss has a logarithmic scale when its positive
-// values span two decades; values of 0 (or as good as that) then stand at the
-// lower edge, unless they are most.
-Drawing draw_run(const RunCurves& curves);
+// Title on the left, a short text on the right.
+struct Header {
+  std::string title = {};
+  std::string note = {};
+};
+void draw_header(Drawing& drawing, const Font& font, const Header& header);
+
+// "step 1,900".
+std::string step_note(const RunCurves& curves);
 
 }  // namespace lockstep::plot

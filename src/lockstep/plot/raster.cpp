@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "lockstep/formats/png.h"
-#include "lockstep/plot/font.h"
 
 namespace lockstep::plot {
 namespace {
@@ -40,8 +39,9 @@ double distance_to_segment(Point p, Point a, Point b) {
 
 class Raster {
  public:
-  explicit Raster(const Drawing& drawing)
-      : width_(drawing.width),
+  Raster(const Drawing& drawing, const Font& font)
+      : font_(font),
+        width_(drawing.width),
         height_(drawing.height),
         pixels_(size_t(width_) * size_t(height_) * 3, 255),
         mask_(size_t(width_) * size_t(height_), 0) {}
@@ -50,6 +50,7 @@ class Raster {
   void operator()(const Rectangle& box);
   void operator()(const Disc& disc);
   void operator()(const Label& label);
+  void operator()(const Image& image);
 
   std::vector<uint8_t> take_pixels() { return std::move(pixels_); }
 
@@ -57,13 +58,13 @@ class Raster {
   void blend(int x, int y, const Color& color, double coverage);
   void mask_segment(Point a, Point b, double radius);
 
+  const Font& font_;
   int width_;
   int height_;
   std::vector<uint8_t> pixels_;
   // How much the line that is drawn covers. Its parts overlap, and where they
   // do a line that one sees through must not become darker.
   std::vector<float> mask_;
-  Font font_ = {};
 };
 
 void Raster::blend(int x, int y, const Color& color, double coverage) {
@@ -170,18 +171,39 @@ void Raster::operator()(const Label& label) {
   }
 }
 
+void Raster::operator()(const Image& image) {
+  const double right = image.corner.x + image.width;
+  const double bottom = image.corner.y + image.height;
+  const Range rows = touched(image.corner.y, bottom, height_);
+  const Range columns = touched(image.corner.x, right, width_);
+  const auto source = [](double place, double size, int count) {
+    return std::clamp(static_cast<int>(place / size * count), 0, count - 1);
+  };
+  for (int y = rows.begin; y < rows.end; ++y) {
+    const int row = source(y + 0.5 - image.corner.y, image.height, image.rows);
+    for (int x = columns.begin; x < columns.end; ++x) {
+      const int column =
+          source(x + 0.5 - image.corner.x, image.width, image.columns);
+      const uint8_t* pixel =
+          &image.pixels[(size_t(row) * size_t(image.columns) + size_t(column)) *
+                        3];
+      blend(x, y, {.red = pixel[0], .green = pixel[1], .blue = pixel[2]}, 1);
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<uint8_t> to_pixels(const Drawing& drawing) {
-  Raster raster(drawing);
+std::vector<uint8_t> to_pixels(const Drawing& drawing, const Font& font) {
+  Raster raster(drawing, font);
   for (const Shape& shape : drawing.shapes) {
     std::visit([&](const auto& known) { raster(known); }, shape);
   }
   return raster.take_pixels();
 }
 
-std::string to_png(const Drawing& drawing) {
-  const std::vector<uint8_t> pixels = to_pixels(drawing);
+std::string to_png(const Drawing& drawing, const Font& font) {
+  const std::vector<uint8_t> pixels = to_pixels(drawing, font);
   return formats::encode_png({.width = drawing.width,
                               .height = drawing.height,
                               .pixels = pixels,

@@ -1,4 +1,4 @@
-// A drawing as pixels. Private to track/.
+// A drawing as pixels.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,16 @@
 #include <vector>
 
 #include "lockstep/plot/drawing.h"
+#include "lockstep/plot/font.h"
 
 namespace lockstep::plot {
 
 // With smooth edges: red, green and blue of each pixel, row by row. What lies
 // outside of the drawing is cut off.
-std::vector<uint8_t> to_pixels(const Drawing& drawing);
+std::vector<uint8_t> to_pixels(const Drawing& drawing,
+                               const Font& font = Font());
 
 // The bytes of a PNG file.
-std::string to_png(const Drawing& drawing);
+std::string to_png(const Drawing& drawing, const Font& font = Font());
 
 }  // namespace lockstep::plot

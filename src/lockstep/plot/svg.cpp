@@ -5,6 +5,8 @@
 #include <iterator>
 
 #include "lockstep/base/utf8.h"
+#include "lockstep/formats/base64.h"
+#include "lockstep/formats/png.h"
 
 namespace lockstep::plot {
 namespace {
@@ -82,6 +84,17 @@ struct Writer {
         "text-anchor=\"{}\" {}>{}</text>\n",
         label.at.x, label.at.y, label.size, anchor(label.align),
         paint("fill", label.color), escaped(label.text));
+  }
+
+  void operator()(const Image& image) {
+    const std::string png = formats::encode_png(
+        {.width = image.columns, .height = image.rows, .pixels = image.pixels});
+    text += fmt::format(
+        "<image x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+        "style=\"image-rendering:pixelated\" "
+        "href=\"data:image/png;base64,{}\"/>\n",
+        image.corner.x, image.corner.y, image.width, image.height,
+        formats::to_base64(png));
   }
 };
 

@@ -1,4 +1,4 @@
-// A drawing as an SVG file. Private to track/.
+// A drawing as an SVG file.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lockstep::plot {
 
-// Texts stay texts, in a sans-serif font of the viewer.
+// Texts stay texts, in a sans-serif font of the viewer; images are inside.
 std::string to_svg(const Drawing& drawing);
 
 }  // namespace lockstep::plot

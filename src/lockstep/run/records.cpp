@@ -135,7 +135,11 @@ Trackers make_trackers(const RunRecordsConfig& config,
     return std::make_unique<track::PlotTracker>(track::PlotConfig{
         .folder = config.folder,
         .title = config.recipe + ": " + config.folder.string(),
-        .metrics = metrics});
+        .metrics = metrics,
+        .best = config.best,
+        .on_warning = [&console](const std::string& warning) {
+          console.warn(warning);
+        }});
   });
   // Last: at the end it waits for the upload.
   add([&] { return std::move(wandb.sync); });

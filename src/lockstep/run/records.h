@@ -9,6 +9,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/track/console.h"
+#include "lockstep/track/curve_collector.h"
 #include "lockstep/track/recorder.h"
 #include "lockstep/train_config.h"
 
@@ -22,6 +23,7 @@ struct RunRecordsConfig {
   std::string settings_yaml = {};
   std::vector<std::string> arguments = {};
   base::Environment environment = {};
+  track::PlottedMetric best = {};                  // Selects the best model.
   std::optional<track::KeptRecords> resumed = {};  // Unset: a new run.
 };
 

@@ -1,11 +1,13 @@
 #include "lockstep/track/plot_tracker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
+#include "lockstep/plot/plot.h"
 #include "lockstep/plot/raster.h"
 #include "lockstep/plot/svg.h"
 #include "lockstep/track/metrics_file.h"
@@ -16,28 +18,23 @@ namespace {
 constexpr double kSecondsBetween = 30;
 constexpr double kMostOfTheTime = 0.01;
 
-constexpr std::array kCurves = {
-    std::pair("train/loss", &plot::RunCurves::train_loss),
-    std::pair("val/loss", &plot::RunCurves::validation_loss),
-    std::pair("train/learning_rate", &plot::RunCurves::learning_rate),
-    std::pair("perf/samples_per_second", &plot::RunCurves::samples_per_second),
-    std::pair("train/grad_norm", &plot::RunCurves::gradient_norm)};
-
 }  // namespace
 
 PlotTracker::PlotTracker(const PlotConfig& config)
-    : folder_(config.folder), curves_{.title = config.title} {
+    : folder_(config.folder), curves_(config.title, config.best) {
   read_metrics(config.metrics, [this](const Record& kept) { record(kept); });
+  const std::string missing = font_.missing(config.title);
+  if (!missing.empty() && config.on_warning) {
+    config.on_warning(fmt::format(
+        "loss.png shows question marks for {}: no font on this machine has "
+        "them; apt-get install fonts-noto-cjk has the letters of East Asia "
+        "(loss.svg is not affected)",
+        missing));
+  }
 }
 
 void PlotTracker::record(const Record& record) {
-  for (const auto& [name, value] : record.metrics) {
-    for (const auto& [known, curve] : kCurves) {
-      if (name != known) continue;
-      (curves_.*curve).add(static_cast<double>(record.step), value);
-      has_news_ = true;
-    }
-  }
+  if (curves_.add(record)) has_news_ = true;
 }
 
 void PlotTracker::tick(double unix_time) {
@@ -57,9 +54,10 @@ void PlotTracker::finish(int) {
 }
 
 void PlotTracker::draw() {
-  const plot::Drawing drawing = plot::draw_run(curves_);
+  const plot::Drawing drawing = plot::draw_run(curves_.curves(), font_);
   base::write_file_atomically(folder_ / "loss.svg", plot::to_svg(drawing));
-  base::write_file_atomically(folder_ / "loss.png", plot::to_png(drawing));
+  base::write_file_atomically(folder_ / "loss.png",
+                              plot::to_png(drawing, font_));
   has_news_ = false;
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
-#include "lockstep/plot/plot.h"
+#include "lockstep/plot/font.h"
+#include "lockstep/track/curve_collector.h"
 #include "lockstep/track/tracker.h"
 
 namespace lockstep::track {
@@ -15,6 +17,10 @@ struct PlotConfig {
   // metrics.jsonl, after MetricsFile dropped what goes: the curves begin with
   // what it holds.
   std::filesystem::path metrics = {};
+  PlottedMetric best = {};
+  // Called by the constructor, at most once: with letters of the title that no
+  // font has.
+  std::function<void(const std::string&)> on_warning = {};
 };
 
 // Draws when something was recorded, at most every 30 s, and never more than 1
@@ -33,7 +39,8 @@ class PlotTracker : public Tracker {
   void draw();
 
   std::filesystem::path folder_;
-  plot::RunCurves curves_ = {};
+  CurveCollector curves_;
+  plot::Font font_;
   bool has_news_ = false;
   double drawn_at_ = 0;  // Unix time.
   double wait_seconds_ = 0;

@@ -28,12 +28,79 @@ plot::RunCurves falling_loss(int steps) {
 TEST(Plot, PanelsHaveTitlesNumbersAndLegend) {
   const plot::Drawing drawing = plot::draw_run(falling_loss(100));
   for (const char* text :
-       {"tiny", "step 100", "Loss", "Learning rate", "Samples per second",
+       {"tiny", "step 100", "Loss", "Learning rate", "Speed (samples/s)",
         "train 1.01", "validation 1.9", "lowest 1.9 at step 100", "now 0.001",
         "now 1000", "step", "20", "1.4"}) {
     EXPECT_TRUE(has_text(drawing, text)) << text;
   }
-  EXPECT_FALSE(has_text(drawing, "Gradient norm"));
+  for (const char* text :
+       {"Gradient norm", "Peak memory (GiB)", "Terms of the loss"}) {
+    EXPECT_FALSE(has_text(drawing, text)) << text;
+  }
+}
+
+TEST(Plot, TheMetricThatSelectsTheBestModelHasItsPanel) {
+  plot::RunCurves curves = falling_loss(30);
+  curves.metric.name = "accuracy";
+  for (const double value : {0.25, 0.75, 0.5}) {
+    curves.metric.series.add(40 * value, value);
+  }
+  curves.better = plot::Direction::kHigher;
+  plot::Drawing drawing = plot::draw_run(curves);
+  EXPECT_TRUE(has_text(drawing, "accuracy"));
+  EXPECT_TRUE(has_text(drawing, "validation 0.5"));
+  EXPECT_TRUE(has_text(drawing, "best 0.75 at step 30"));
+  curves.better = plot::Direction::kLower;
+  EXPECT_TRUE(has_text(plot::draw_run(curves), "best 0.25 at step 10"));
+  curves.better = plot::Direction::kUnknown;
+  EXPECT_FALSE(has_text(plot::draw_run(curves), "best 0.25 at step 10"));
+}
+
+TEST(Plot, TermsOfTheLossShareAPanelOfTheirOwn) {
+  plot::RunCurves curves = falling_loss(30);
+  for (const char* name : {"pose_loss", "gripper_loss"}) {
+    curves.loss_terms.push_back({.name = name});
+    curves.loss_terms.back().series.add(1, 0.125);
+  }
+  curves.peak_memory_gib.add(1, 3.5);
+  const plot::Drawing drawing = plot::draw_run(curves);
+  for (const char* text :
+       {"Terms of the loss", "pose_loss 0.125", "gripper_loss 0.125",
+        "Peak memory (GiB)", "now 3.5"}) {
+    EXPECT_TRUE(has_text(drawing, text)) << text;
+  }
+}
+
+// The rightmost pixel that a text reaches.
+double right_end(const plot::Font& font, const plot::Label& label) {
+  const double width = font.width(label.text, label.size);
+  switch (label.align) {
+    case plot::Align::kLeft: return label.at.x + width;
+    case plot::Align::kCenter: return label.at.x + width / 2;
+    case plot::Align::kRight: return label.at.x;
+  }
+  return 0;
+}
+
+TEST(Plot, NoTextIsCutAtTheEdgeAndLegendsWrap) {
+  plot::RunCurves curves = falling_loss(100);
+  curves.metric = {.name = "mean_iou_of_all_classes"};
+  curves.metric.series.add(90'000'000, 0.123456);
+  curves.better = plot::Direction::kHigher;
+  for (int i = 0; i < 7; ++i) {
+    curves.loss_terms.push_back({.name = "a_long_name_" + std::to_string(i)});
+    curves.loss_terms.back().series.add(1, 0.12345678);
+  }
+  curves.train_loss.add(90'000'001, NAN);
+  const plot::Drawing drawing = plot::draw_run(curves);
+  const plot::Font font;
+  EXPECT_TRUE(has_text(drawing, "a_long_name_6 0.1235"));
+  for (const plot::Shape& shape : drawing.shapes) {
+    if (const auto* label = std::get_if<plot::Label>(&shape)) {
+      EXPECT_LT(right_end(font, *label), drawing.width) << label->text;
+      EXPECT_LT(label->at.y, drawing.height) << label->text;
+    }
+  }
 }
 
 TEST(Plot, TheLossIsLogarithmicWhenItSpansTwoDecades) {
@@ -102,7 +169,8 @@ TEST(Plot, AnyValuesCanBeDrawn) {
         for (plot::Series* series :
              {&curves.train_loss, &curves.validation_loss,
               &curves.learning_rate, &curves.samples_per_second,
-              &curves.gradient_norm}) {
+              &curves.gradient_norm, &curves.metric.series,
+              &curves.peak_memory_gib}) {
           series->add(1e12 + step, step % 3 == 1 ? 1.5 : value);
         }
       }

@@ -7,6 +7,8 @@
 #include "lockstep/formats/png.h"
 #include "lockstep/plot/font.h"
 #include "lockstep/plot/svg.h"
+#include "support/temp_dir.h"
+#include "unit/plot/box_font.h"
 
 namespace lockstep {
 namespace {
@@ -122,6 +124,78 @@ TEST(Font, WidthsAddUpAndOddTextsAreNoProblem) {
     EXPECT_GE(font.width(odd, 12), 0);
     font.glyphs(odd, 12, {3, 3});
   }
+}
+
+TEST(Font, LettersThatDejaVuLacksComeFromTheFontThatIsFound) {
+  const testing::TempDir folder;
+  const std::string file =
+      folder.write("box.ttf", testing::box_font(U'\u4f60'));
+  int num_asked = 0;
+  const plot::Font font([&](char32_t character) {
+    ++num_asked;
+    EXPECT_EQ(character, U'\u4f60');
+    return plot::FontFile{.path = file};
+  });
+  const std::string letter = "\xe4\xbd\xa0";
+  EXPECT_EQ(font.missing("plain " + letter), "");
+  ASSERT_EQ(font.glyphs(letter, 20, {5, 30}).size(), 1U);
+  const plot::Glyph box = font.glyphs(letter, 20, {5, 30})[0];
+  EXPECT_EQ(box.left, 5);
+  EXPECT_EQ(box.width, 20);
+  EXPECT_EQ(box.height, 20);
+  EXPECT_NEAR(font.width(letter, 20), 20, 1e-4);
+  EXPECT_EQ(num_asked, 1);
+}
+
+TEST(Font, LettersThatNoFontHasAreNamedAndDrawnAsQuestionMarks) {
+  const testing::TempDir folder;
+  const std::string file = folder.write("box.ttf", testing::box_font(U'x'));
+  for (const plot::FontFinder& finder :
+       {plot::FontFinder(),
+        plot::FontFinder([](char32_t) { return std::nullopt; }),
+        plot::FontFinder(
+            [](char32_t) { return plot::FontFile{.path = "/no/such"}; }),
+        plot::FontFinder(
+            [](char32_t) { return plot::FontFile{.path = "/dev/null"}; }),
+        plot::FontFinder(
+            [&](char32_t) { return plot::FontFile{.path = file}; }),
+        plot::FontFinder([&](char32_t) {
+          return plot::FontFile{.path = file, .index = 7};
+        })}) {
+    const plot::Font font(finder);
+    const std::string text = "a\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xbd\xa0";
+    EXPECT_EQ(font.missing(text), "\xe4\xbd\xa0\xe5\xa5\xbd");
+    EXPECT_EQ(font.width(text, 12), font.width("a???", 12));
+  }
+}
+
+TEST(Raster, ImagesAreEnlargedWithoutBlur) {
+  const auto dark = darkness({plot::Image{.corner = {2, 3},
+                                          .width = 8,
+                                          .height = 4,
+                                          .columns = 2,
+                                          .rows = 1,
+                                          .pixels = {0, 0, 0, 200, 9, 9}}});
+  EXPECT_EQ(at(dark, 1, 3), 0);
+  EXPECT_EQ(at(dark, 2, 3), 255);
+  EXPECT_EQ(at(dark, 5, 6), 255);
+  EXPECT_EQ(at(dark, 6, 3), 55);
+  EXPECT_EQ(at(dark, 9, 6), 55);
+  EXPECT_EQ(at(dark, 10, 6), 0);
+  EXPECT_EQ(at(dark, 5, 7), 0);
+}
+
+TEST(Svg, ImagesAreInside) {
+  const std::string svg =
+      plot::to_svg({.width = 9,
+                    .height = 9,
+                    .shapes = {plot::Image{.width = 8,
+                                           .height = 8,
+                                           .columns = 1,
+                                           .rows = 1,
+                                           .pixels = {1, 2, 3}}}});
+  EXPECT_NE(svg.find("image-rendering:pixelated"), std::string::npos);
+  EXPECT_NE(svg.find("href=\"data:image/png;base64,iVBOR"), std::string::npos);
 }
 
 TEST(Svg, TextsAreTextsAndCannotBreakTheFile) {

@@ -8,9 +8,11 @@
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/error.h"
+#include "lockstep/formats/image_grid.h"
 #include "lockstep/models/dit/flow.h"
 #include "lockstep/recipes/dit/dit.h"
 #include "lockstep/recipes/images/grid.h"
+#include "lockstep/recipes/images/sampling.h"
 #include "lockstep/sampling.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
@@ -173,6 +175,21 @@ TEST(DitGrid, PutsImagesRowByRow) {
   EXPECT_EQ(grid.frames[0][0][0][0].item<int>(), 255);
 }
 
+TEST(DitGrid, TheFileNamesItsClasses) {
+  const recipes::NamedTrajectories named{
+      .name = "images/step1",
+      .trajectories = torch::arange(8, torch::kByte).view({8, 1, 1, 1, 1}) * 10,
+      .class_names = {"cat", "dog", "cow"}};
+  const auto files = recipes::image_files(
+      named, {.classes = {1, 3}, .copies = 4}, /*num_classes=*/4);
+  ASSERT_EQ(files.size(), 1U);
+  const auto grid = formats::read_image_grid(files[0].bytes);
+  ASSERT_TRUE(grid);
+  EXPECT_EQ(grid->grid.labels, (std::vector<std::string>{"dog", "class 3"}));
+  ASSERT_EQ(grid->images.size(), 8U);
+  EXPECT_EQ(grid->images[5].pixels, (std::vector<uint8_t>{50, 50, 50}));
+}
+
 TEST(DitData, OpensCifar10WithItsTestBatch) {
   const TempDir folder;
   folder.write("data_batch_1.bin", testing::cifar10_binary(0, 30));
@@ -182,6 +199,7 @@ TEST(DitData, OpensCifar10WithItsTestBatch) {
   EXPECT_EQ(sets.train->size(), 30);
   EXPECT_EQ(sets.validation->size(), 5);
   EXPECT_EQ(sets.num_classes, 10);
+  EXPECT_EQ(sets.class_names.at(9), "truck");
   EXPECT_THROW(images::open_image_sets(folder.path().string(), 16),
                ConfigError);
 }
@@ -198,6 +216,7 @@ TEST(DitData, HoldsEvery20thImageOfAFolderBack) {
   const images::ImageSets sets =
       images::open_image_sets(folder.path().string(), 8);
   EXPECT_EQ(sets.num_classes, 2);
+  EXPECT_EQ(sets.class_names, (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(sets.train->size(), 38);
   EXPECT_EQ(sets.validation->size(), 2);
   EXPECT_EQ(sets.train->get(0, 0)[0].sizes(), (std::vector<int64_t>{3, 8, 8}));

@@ -55,7 +55,7 @@ TEST_F(PlotTrackerTest, TheyAreDrawnAtMostEveryThirtySecondsAndOnlyWithNews) {
   tracker.tick(100'000);
   EXPECT_NE(svg().find(">train 2<"), std::string::npos);
   std::filesystem::remove(folder_.path() / "loss.svg");
-  tracker.record({.step = 3, .metrics = {{"train/other", 2}}});
+  tracker.record({.step = 3, .metrics = {{"train/epoch", 2}}});
   tracker.tick(200'000);
   EXPECT_FALSE(is_drawn());
   tracker.record({.step = 4, .metrics = {{"train/loss", 4}}});
@@ -71,6 +71,41 @@ TEST_F(PlotTrackerTest, GoingOnBeginsWithTheKeptMetrics) {
   tracker.finish(1);
   EXPECT_NE(svg().find(">train 3.5<"), std::string::npos);
   EXPECT_NE(svg().find(">lowest 0.125 at step 6<"), std::string::npos);
+}
+
+TEST_F(PlotTrackerTest, TheMetricThatSelectsAndTermsOfTheLossArePlotted) {
+  track::PlotConfig best = config();
+  best.best = {.name = "val/iou", .better = plot::Direction::kHigher};
+  track::PlotTracker tracker(best);
+  tracker.record({.step = 1,
+                  .metrics = {{"train/loss", 3},
+                              {"train/epoch", 1},
+                              {"train/loss_scale", 1024},
+                              {"train/edge_loss", 0.5}}});
+  tracker.record({.step = 1, .metrics = {{"val/acc", 0.9}, {"val/iou", 0.75}}});
+  tracker.finish(0);
+  EXPECT_NE(svg().find(">iou<"), std::string::npos);
+  EXPECT_NE(svg().find(">best 0.75 at step 1<"), std::string::npos);
+  EXPECT_NE(svg().find(">edge_loss 0.5<"), std::string::npos);
+  for (const char* other : {"acc<", "epoch", "scale"}) {
+    EXPECT_EQ(svg().find(other), std::string::npos) << other;
+  }
+}
+
+TEST_F(PlotTrackerTest, LettersThatNoFontHasAreWarnedAboutOnce) {
+  std::vector<std::string> warnings;
+  track::PlotConfig odd = config();
+  // U+0378 is not assigned.
+  odd.title = "tiny: runs/\xcd\xb8 and \xcd\xb8";
+  odd.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+  track::PlotTracker tracker(odd);
+  tracker.record({.step = 1, .metrics = {{"train/loss", 1}}});
+  tracker.tick(1000);
+  tracker.finish(0);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("question marks for \xcd\xb8: no font"),
+            std::string::npos)
+      << warnings[0];
 }
 
 TEST_F(PlotTrackerTest, ARunWithoutValuesHasNoImages) {

@@ -1,16 +1,22 @@
 // The images of CIFAR-10, in both layouts that they come in.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/dataset.h"
 
 namespace lockstep::images {
 
-constexpr int64_t kCifar10Classes = 10;
+// By label, as batches.meta.txt lists them.
+constexpr std::array<std::string_view, 10> kCifar10Names = {
+    "airplane", "automobile", "bird",  "cat",  "deer",
+    "dog",      "frog",       "horse", "ship", "truck"};
+constexpr int64_t kCifar10Classes = kCifar10Names.size();
 constexpr int64_t kCifar10Side = 32;  // Pixels.
 
 // The binary layout (data_batch_1.bin, test_batch.bin) or that of Python

@@ -31,7 +31,9 @@ void set_images(std::shared_ptr<const Dataset> images, ImageSets& sets) {
 }
 
 ImageSets open_shapes(int64_t side) {
-  ImageSets sets{.num_classes = Shapes::kNumClasses};
+  ImageSets sets{
+      .num_classes = Shapes::kNumClasses,
+      .class_names = {Shapes::kClasses.begin(), Shapes::kClasses.end()}};
   set_images(std::make_shared<Shapes>(ShapesConfig{.side = side, .seed = 1}),
              sets);
   sets.reference = std::make_shared<Shapes>(
@@ -48,7 +50,8 @@ ImageSets open_cifar10(const Cifar10Files& files, int64_t side) {
         "--img_size {}",
         side, kCifar10Side, kCifar10Side, kCifar10Side));
   }
-  ImageSets sets{.num_classes = kCifar10Classes};
+  ImageSets sets{.num_classes = kCifar10Classes,
+                 .class_names = {kCifar10Names.begin(), kCifar10Names.end()}};
   set_images(read_cifar10(files.train), sets);
   if (!files.test.empty()) sets.validation = read_cifar10(files.test);
   return sets;
@@ -67,7 +70,8 @@ ImageSets open_split_folder(const fs::path& path, int64_t side) {
   if (train->classes() != validation->classes()) {
     throw ConfigError("its folders train and val have different classes");
   }
-  ImageSets sets{.num_classes = static_cast<int64_t>(train->classes().size())};
+  ImageSets sets{.num_classes = static_cast<int64_t>(train->classes().size()),
+                 .class_names = train->classes()};
   set_images(train, sets);
   sets.validation = validation;
   return sets;
@@ -84,7 +88,8 @@ ImageSets open_folder(const fs::path& path, int64_t side) {
     (i % kHeldOutImages == kHeldOutImages - 1 ? validation : train)
         .push_back(i);
   }
-  ImageSets sets{.num_classes = static_cast<int64_t>(images->classes().size())};
+  ImageSets sets{.num_classes = static_cast<int64_t>(images->classes().size()),
+                 .class_names = images->classes()};
   set_images(std::make_shared<data::Subset>(images, std::move(train)), sets);
   if (!validation.empty()) {
     sets.validation =

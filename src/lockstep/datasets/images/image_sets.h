@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/dataset.h"
 
@@ -16,6 +17,7 @@ struct ImageSets {
   // Images to train on, not mirrored: what generated ones are compared with.
   std::shared_ptr<const Dataset> reference = {};
   int64_t num_classes = 0;
+  std::vector<std::string> class_names = {};  // By label.
 };
 
 // Samples are {uint8 [3, side, side], int64 label}; those to train on are

@@ -87,7 +87,8 @@ std::vector<OutputFile> DitTask::render(const at::Tensor& items) {
     const auto more =
         image_files({.name = "images/step{step}_cfg" + scale + "{weights}",
                      .title = "Images/cfg" + scale + "{weights}",
-                     .trajectories = parts[i]},
+                     .trajectories = parts[i],
+                     .class_names = class_names()},
                     settings_.sampling, settings_.model.num_classes);
     files.insert(files.end(), more.begin(), more.end());
   }

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "lockstep/formats/gif.h"
+#include "lockstep/formats/image_grid.h"
 #include "lockstep/formats/png.h"
 
 namespace lockstep::recipes {
@@ -11,6 +12,14 @@ namespace {
 
 int side(const at::Tensor& frames, int64_t dimension) {
   return static_cast<int>(frames.size(dimension));
+}
+
+formats::PngText text_of(const Grid& grid) {
+  if (grid.labels.empty()) return {};
+  return formats::grid_text({.rows = static_cast<int>(grid.labels.size()),
+                             .columns = static_cast<int>(grid.layout.columns),
+                             .border = static_cast<int>(grid.layout.border),
+                             .labels = grid.labels});
 }
 
 std::span<const uint8_t> bytes_of(const at::Tensor& pixels) {
@@ -32,14 +41,16 @@ Grid make_grid(const at::Tensor& trajectories, const GridLayout& layout) {
               framed.view({rows, columns, framed.size(1), 3, height, width})
                   .permute({2, 0, 4, 1, 5, 3})
                   .reshape({framed.size(1), rows * height, columns * width, 3})
-                  .contiguous()};
+                  .contiguous(),
+          .layout = layout};
 }
 
 std::string last_image(const Grid& grid) {
   const at::Tensor last = grid.frames[-1];
   return formats::encode_png({.width = side(grid.frames, 2),
                               .height = side(grid.frames, 1),
-                              .pixels = bytes_of(last)});
+                              .pixels = bytes_of(last),
+                              .text = text_of(grid)});
 }
 
 std::string animation(const Grid& grid) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lockstep/datasets/images/image_sets.h"
 #include "lockstep/image_scoring.h"
@@ -24,6 +26,11 @@ class ImageTask : public Task, public Sampling, public ImageScoring {
   }
 
  protected:
+  // By label; none without data sets.
+  const std::vector<std::string>& class_names() const {
+    return sets_.class_names;
+  }
+
   // Without data sets it can only sample.
   ImageTask(images::ImageSets sets, int64_t num_scored)
       : sets_(std::move(sets)), num_scored_(num_scored) {}

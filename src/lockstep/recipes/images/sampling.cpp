@@ -24,6 +24,11 @@ std::vector<int64_t> shown_classes(const ImageSampling& sampling,
   return first;
 }
 
+std::string row_label(const std::vector<std::string>& names, int64_t label) {
+  const auto at = static_cast<size_t>(label);
+  return at < names.size() ? names[at] : fmt::format("class {}", label);
+}
+
 }  // namespace
 
 void describe_image_sampling(Options& options, const std::string& group,
@@ -74,7 +79,10 @@ std::vector<OutputFile> image_files(const NamedTrajectories& named,
     }
     return files;
   }
-  const Grid grid = make_grid(named.trajectories, {.columns = sampling.copies});
+  Grid grid = make_grid(named.trajectories, {.columns = sampling.copies});
+  for (const int64_t label : shown_classes(sampling, num_classes)) {
+    grid.labels.push_back(row_label(named.class_names, label));
+  }
   files.push_back({.name = named.name + ".png",
                    .bytes = last_image(grid),
                    .title = named.title});

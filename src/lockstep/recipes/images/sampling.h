@@ -33,12 +33,14 @@ int64_t class_of_item(const ImageSampling& sampling, int64_t num_classes,
 
 // Trajectories [classes x copies, frames, C, S, S], uint8, as files whose names
 // begin with `name`: one grid, with an animation of its frames when there are
-// several, or an image each: {name}/class{c}_{k}.png. `title` is the name of
-// the grid in trackers.
+// several, or an image each: {name}/class{c}_{k}.png. The PNG of a grid carries
+// the names of its rows (formats/image_grid.h). `title` is the name of the grid
+// in trackers.
 struct NamedTrajectories {
   std::string name = {};
   std::string title = {};
   at::Tensor trajectories = {};
+  std::vector<std::string> class_names = {};  // By label; may lack some.
 };
 
 std::vector<OutputFile> image_files(const NamedTrajectories& named,

@@ -94,7 +94,8 @@ std::vector<OutputFile> JitImageTask::render(const at::Tensor& items) {
   const std::string scale = scale_text(settings_.cfg);
   return image_files({.name = "images/step{step}_cfg" + scale + "{weights}",
                       .title = "Images/cfg" + scale + "{weights}",
-                      .trajectories = items.unsqueeze(1)},
+                      .trajectories = items.unsqueeze(1),
+                      .class_names = class_names()},
                      settings_.sampling, num_classes_);
 }
 

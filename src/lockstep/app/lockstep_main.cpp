@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/app/version.h"
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
@@ -15,6 +16,7 @@
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/program.h"
+#include "lockstep/launch/torch_search.h"
 #include "lockstep/launch/worker_command.h"
 #include "lockstep/launch/worker_program.h"
 
@@ -44,7 +46,9 @@ int run(const std::string&, const Arguments& arguments) {
   for (const std::string& note : base::apply_library_settings()) {
     std::fprintf(stderr, "lockstep: %s\n", note.c_str());
   }
-  launch::become_worker(worker, arguments);
+  launch::become_worker(
+      worker, arguments,
+      launch::with_torch(base::process_environment(), worker));
 }
 
 // train, eval, sample: launches and watches one worker per process.
@@ -64,7 +68,8 @@ int run_recipe(const std::string& name, const Arguments& arguments) {
     become_sole_worker(worker, words);
   }
   return launch::run_job(launch::plan_worker_command(
-      command, worker, environment, launch::this_machine()));
+      command, worker, launch::with_torch(environment, worker),
+      launch::this_machine()));
 }
 
 // inspect, export: one worker, which this process becomes.
@@ -84,7 +89,18 @@ int prepare(const std::string& name, const Arguments& arguments) {
 }
 
 int print_version(const std::string&, const Arguments&) {
-  print("lockstep " LOCKSTEP_VERSION "\n");
+  print(app::version_text(base::process_environment(), launch::own_folder()));
+  return 0;
+}
+
+int print_cmake_folder(const std::string&, const Arguments&) {
+  print(app::cmake_folder(launch::own_folder()) + "\n");
+  return 0;
+}
+
+int print_torch_folder(const std::string&, const Arguments&) {
+  print(app::torch_folder(base::process_environment(), launch::own_folder()) +
+        "\n");
   return 0;
 }
 
@@ -107,7 +123,12 @@ constexpr auto kCommands = std::to_array<CommandRow>({
     {"export", "...", "write a checkpoint in another form", hand_on},
     {"run", "[options] PROGRAM [args...]",
      "start any program once per GPU or CPU slot", run},
-    {"version", "", "print the version", print_version},
+    {"version", "", "print the versions of Lockstep, torch, CUDA and NCCL",
+     print_version},
+    {"--cmake-dir", "", "print the folder of the CMake package",
+     print_cmake_folder},
+    {"--torch-dir", "", "print the folder of the torch that is used",
+     print_torch_folder},
     {"help", "", "print this text", print_usage},
 });
 

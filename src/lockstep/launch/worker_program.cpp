@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/error.h"
+#include "lockstep/launch/exec_arrays.h"
 #include "lockstep/launch/program.h"
 
 namespace lockstep::launch {
@@ -39,7 +40,7 @@ std::string find_worker(const base::Environment& environment,
                            " is missing: it is neither in " +
                            launcher_folder.string() +
                            " nor on PATH; build it with ./lockstep.sh build, "
-                           "or name it in " +
+                           "install Lockstep's wheel or name it in " +
                            kWorkerVariable,
                        error.program_exit_code());
   }
@@ -53,15 +54,15 @@ std::filesystem::path own_folder() {
 }
 
 void become_worker(const std::string& worker,
-                   std::span<const std::string> arguments) {
+                   std::span<const std::string> arguments,
+                   const base::Environment& environment) {
   ProgramCommand command{
       .file = worker, .arguments = {worker}, .title = worker};
   command.arguments.insert(command.arguments.end(), arguments.begin(),
                            arguments.end());
-  std::vector<char*> words;
-  for (std::string& word : command.arguments) words.push_back(word.data());
-  words.push_back(nullptr);
-  execv(worker.c_str(), words.data());
+  const std::vector<std::string> entries = entries_of(environment);
+  execve(worker.c_str(), pointers_to(command.arguments).data(),
+         pointers_to(entries).data());
   throw exec_error(command, errno);
 }
 

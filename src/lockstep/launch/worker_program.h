@@ -17,9 +17,9 @@ std::string find_worker(const base::Environment& environment,
 // The folder of the running program, symbolic links followed. Throws IoError.
 std::filesystem::path own_folder();
 
-// Replaces this process by the worker, with its environment. Returns only by
-// ProgramError.
+// Replaces this process by the worker. Returns only by ProgramError.
 [[noreturn]] void become_worker(const std::string& worker,
-                                std::span<const std::string> arguments);
+                                std::span<const std::string> arguments,
+                                const base::Environment& environment);
 
 }  // namespace lockstep::launch

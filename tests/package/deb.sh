@@ -9,17 +9,17 @@ cd "$temporary"
 unset VIRTUAL_ENV LOCKSTEP_TORCH
 
 deb="$(echo "$packages"/lockstep_*_amd64.deb)"
-dpkg-deb -x "$deb" root
+dpkg-deb -x "$deb" unpacked
 test "$(dpkg-deb -f "$deb" Package Architecture | tr '\n' ' ')" == "Package: lockstep Architecture: amd64 "
 # Owned by root, whoever packed it.
 dpkg-deb -c "$deb" | awk '$2 != "root/root" { print; bad = 1 } END { exit bad }'
-test ! -e root/usr/bin/lockstep-worker
-test ! -e root/usr/lib/lockstep/torch.json
-test -f root/usr/share/doc/lockstep/copyright
+test ! -e unpacked/usr/bin/lockstep-worker
+test ! -e unpacked/usr/lib/lockstep/torch.json
+test -f unpacked/usr/share/doc/lockstep/copyright
 # The libraries of the launcher are those of the packages it depends on.
-readelf -d root/usr/bin/lockstep | grep NEEDED | grep -v -E 'lib(stdc\+\+|m|gcc_s|c)\.so\.[0-9]+\]' && exit 1
+readelf -d unpacked/usr/bin/lockstep | grep NEEDED | grep -v -E 'lib(stdc\+\+|m|gcc_s|c)\.so\.[0-9]+\]' && exit 1
 
-export PATH="$temporary/root/usr/bin:/usr/bin:/bin"
+export PATH="$temporary/unpacked/usr/bin:/usr/bin:/bin"
 lockstep --version | tee output
 grep -q "^lockstep $(dpkg-deb -f "$deb" Version) (" output
 # shellcheck disable=SC2016  # the ranks' shell expands it

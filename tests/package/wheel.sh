@@ -15,9 +15,10 @@ site="$(echo venv/lib/python3*/site-packages)"
 # Makes the packages of the Python that has torch importable, without 3 GB of copies.
 "$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$site/torch.pth"
 pip() { "$python" -m pip --disable-pip-version-check --python "$temporary/venv/bin/python3" "$@"; }
-find venv -not -path '*/__pycache__*' | sort > before
+find venv -type f -not -path '*/__pycache__*' | sort > before
 PIP_NO_INDEX=1 pip install --quiet --no-deps "$packages"/lockstep_ddp-*.whl
-pip show lockstep-ddp | grep -q '^Requires: torch$'
+pip show lockstep-ddp > output
+grep '^Requires: torch$' output
 
 # By its path, without activation: the environment is the program's own.
 venv/bin/lockstep --version | tee output
@@ -36,7 +37,8 @@ if dist.get_rank() == 0:
     print(f"{int(total)} ranks")
 dist.destroy_process_group()
 SCRIPT
-PATH="$temporary/venv/bin:$PATH" lockstep run --nproc-per-node 2 train.py | grep "^2 ranks$"
+PATH="$temporary/venv/bin:$PATH" lockstep run --nproc-per-node 2 train.py > output
+grep "^2 ranks$" output
 
 cp -r "$examples/04_cmake_consumer" consumer
 cmake -S consumer -B consumer/build -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
@@ -46,5 +48,5 @@ venv/bin/lockstep run --nproc-per-node 2 consumer/build/consumer | tee output
 grep -q "2 ranks: parameters are equal on all of them" output
 
 pip uninstall --quiet --yes lockstep-ddp
-find venv -not -path '*/__pycache__*' | sort > after
+find venv -type f -not -path '*/__pycache__*' | sort > after
 diff before after

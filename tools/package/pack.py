@@ -42,10 +42,10 @@ def pack_wheel(prefix, version, torch, options):
 
 def pack(options, work):
     prefix = work / "prefix"
-    torch = stage(options.build, prefix)
-    found = [] if options.is_draft else list(problems(prefix))
+    torch, torch_folder = stage(options.build, prefix)
+    found = [] if options.is_draft else list(problems(prefix, torch_folder))
     if found:
-        raise SystemExit("pack.py: " + "\n  ".join(found) + "\n  the preset 'package' links them statically")
+        raise SystemExit("pack.py: " + "\n  ".join(found) + "\n  is this a build of the preset 'package'?")
     version, kind = version_of(prefix), flavour(prefix, torch)
     if "archive" in options.kinds:
         top = Path(f"lockstep-{version}-linux-x86_64-{kind}")

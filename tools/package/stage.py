@@ -67,9 +67,9 @@ def set_run_paths(prefix):
 def forget_torch_folder(prefix):
     file = prefix / "lib" / "lockstep" / "torch.json"
     torch = json.loads(file.read_text())
-    torch.pop("folder", None)
+    folder = torch.pop("folder")
     write_torch_file(prefix, torch)
-    return torch
+    return torch, folder
 
 
 def write_torch_file(prefix, torch):
@@ -81,15 +81,18 @@ def set_times(folder, epoch):
         os.utime(path, (epoch, epoch), follow_symlinks=False)
 
 
-def problems(prefix):
-    """What would keep the package from running on another machine."""
+def problems(prefix, torch_folder):
+    """What would keep the package from running, or from being built equally, on another machine."""
+    for path in sorted(prefix.rglob("*")):
+        if path.is_file() and torch_folder.encode() in path.read_bytes():
+            yield f"{path.relative_to(prefix)} names {torch_folder}"
     for path in binaries(prefix):
         for name in foreign_libraries(path):
             yield f"{path.relative_to(prefix)} needs {name}, which the package does not carry"
 
 
 def stage(build, prefix):
-    """Installs `build` into the new folder `prefix`; returns what its torch.json says."""
+    """Installs `build` into the new folder `prefix`. Returns what its torch.json says, and the folder of that torch."""
     subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
     set_run_paths(prefix)
     carry_libraries(prefix)

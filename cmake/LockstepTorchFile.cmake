@@ -1,20 +1,6 @@
 # lib/lockstep/torch.json: the torch that the programs were linked with. The launcher and the CMake package read
 # it; a package (tools/package) leaves the folder out.
-set(_cuda "")
-if(EXISTS "${Libtorch_ROOT_DIR}/version.py")
-  file(STRINGS "${Libtorch_ROOT_DIR}/version.py" _line REGEX "^__version__ = ")
-  string(REGEX REPLACE "^[^']*'([^']*)'.*$" "\\1" _version "${_line}")
-  file(STRINGS "${Libtorch_ROOT_DIR}/version.py" _line REGEX "^cuda.*'")
-  if(_line)
-    string(REGEX REPLACE "^[^']*'([^']*)'.*$" "\\1" _cuda "${_line}")
-  endif()
-else()
-  file(STRINGS "${Libtorch_ROOT_DIR}/build-version" _version)
-  if(_version MATCHES "\\+cu([0-9]+)([0-9])$")
-    set(_cuda "${CMAKE_MATCH_1}.${CMAKE_MATCH_2}")
-  endif()
-endif()
 set(_torch_file ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}/lockstep/torch.json)
 file(CONFIGURE OUTPUT ${_torch_file} CONTENT
-  "{\"version\": \"${_version}\", \"cuda\": \"${_cuda}\", \"folder\": \"${Libtorch_ROOT_DIR}\"}\n")
+  "{\"version\": \"${Libtorch_BUILD}\", \"cuda\": \"${Libtorch_CUDA_VERSION}\", \"folder\": \"${Libtorch_ROOT_DIR}\"}\n")
 install(FILES ${_torch_file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep)

@@ -93,6 +93,18 @@ case "$case" in
     expect output "torch 2.11.0 of the active virtual environment $temporary/active"
     test ! -e "$LOCKSTEP_CACHE"
     ;;
+  a_torch_of_the_users_is_left_alone)
+    fake_torch "$temporary/active" 11
+    mkdir "$temporary/active/lib/python3.11/site-packages/torch/lib"
+    touch "$temporary/active/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so"
+    find_nvcc() { return 1; }
+    for variable in VIRTUAL_ENV LOCKSTEP_TORCH; do
+      rm -rf tree # where the attempt is remembered
+      (export "$variable=$temporary/active" && ensure_torch) > output
+      expect output "No CUDA 13 compiler (nvcc): the CUDA parts are left out"
+    done
+    test ! -e "$LOCKSTEP_CACHE"
+    ;;
   an_active_environment_with_another_torch_is_not)
     fake_torch "$temporary/active" 10
     export VIRTUAL_ENV="$temporary/active"

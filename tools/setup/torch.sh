@@ -189,7 +189,7 @@ ensure_nvcc() {
   NVCC=""
   [[ -e "$TORCH/lib/libtorch_cuda.so" ]] || return 0
   if NVCC=$(find_nvcc) || [[ -e "$tried" ]]; then return 0; fi
-  if [[ "$TORCH" == "$VENV"/* ]]; then
+  if [[ -z "${LOCKSTEP_TORCH:-}" && "$TORCH" == "$VENV"/* ]]; then
     lock "$CACHE/.lock" "$VENV"
     step "CUDA compiler 13.0 from PyPI into $VENV"
     install_into_venv nvcc "${NVCC_REQUIREMENTS[@]}" || true

@@ -44,7 +44,7 @@ refuse() {
   cat output
   test "$code" == 2
   test "$(wc -l < output)" == 1
-  grep -q "torch in other/torch.*$1.*install that one: pip install --force-reinstall torch==2.11" output
+  grep -q "torch in $temporary/other/torch.*$1.*install that one: pip install --force-reinstall torch==2.11" output
 }
 refuse 2.11.0+cpu None
 refuse 2.11.0+cu126 "'12.6'"

@@ -23,7 +23,8 @@ constexpr const char* kQuestion =
     "import sys, os, importlib.util\n"
     "sys.path = [p for p in sys.path if p]\n"
     "spec = importlib.util.find_spec('torch')\n"
-    "print(os.path.dirname(spec.origin) if spec and spec.origin else '')\n";
+    "origin = spec and spec.origin\n"
+    "print(os.path.dirname(os.path.abspath(origin)) if origin else '')\n";
 
 // 0 when it cannot be started.
 pid_t start_python(const std::string& file,

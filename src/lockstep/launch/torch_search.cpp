@@ -20,7 +20,8 @@ constexpr const char* kLibraryPath = "LD_LIBRARY_PATH";
 std::optional<TorchBuild> named_torch(const base::Environment& environment) {
   const auto place = base::find(environment, kTorchVariable);
   if (!place) return {};
-  if (const auto build = torch_in(*place)) return build;
+  // The worker's working folder may be another one.
+  if (const auto build = torch_in(fs::absolute(*place))) return build;
   throw ConfigError(std::string(kTorchVariable) + "=" + *place +
                     " holds no torch; name a folder 'torch' of a wheel, a "
                     "virtual environment or an unpacked libtorch");

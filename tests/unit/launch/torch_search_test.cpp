@@ -100,6 +100,14 @@ TEST_F(TorchSearch, TheVariableBeatsTheEnvironmentBeatsThePath) {
   EXPECT_EQ(launch::find_torch(environment, programs)->folder, named);
 }
 
+TEST_F(TorchSearch, FoldersAreAbsolute) {
+  const std::string torch = make_torch("site/torch", kCuda130);
+  const auto relative = fs::relative(torch, fs::current_path()).string();
+  const auto environment =
+      launch::with_torch({{"LOCKSTEP_TORCH", relative}}, make_worker());
+  EXPECT_TRUE(environment.at("LD_LIBRARY_PATH").starts_with("/"));
+}
+
 TEST_F(TorchSearch, AnEnvironmentWithoutTorchIsPassedOver) {
   const std::string other = make_torch("other/torch", kCuda130);
   make_python("venv/bin/python3", "");

@@ -98,9 +98,11 @@ std::optional<TorchBuild> find_torch(const base::Environment& environment,
 
 base::Environment with_torch(base::Environment environment,
                              const fs::path& worker) {
-  const auto linked = linked_torch(worker.parent_path());
+  // As the loader sees it, which follows links before it reads a run path.
+  const fs::path folder = fs::weakly_canonical(worker).parent_path();
+  const auto linked = linked_torch(folder);
   if (!linked) return environment;
-  const auto found = find_torch(environment, worker.parent_path());
+  const auto found = find_torch(environment, folder);
   if (!found) refuse_missing_torch(linked->build);
   if (found->folder == linked->build.folder) return environment;
   const std::string mismatch = torch_mismatch(*found, linked->build);

@@ -133,8 +133,7 @@ TEST(Options, ADefaultOutsideItsOwnLimitsIsABug) {
   Options options;
   EXPECT_THROW(options.add("a", number, "", {.minimum = 1}), ConfigError);
   EXPECT_THROW(options.add("b", text, "", {.choices = {"x"}}), ConfigError);
-  EXPECT_THROW(options.add("c", fraction, "", {.choices = {"0"}}),
-               ConfigError);
+  EXPECT_THROW(options.add("c", fraction, "", {.choices = {"0"}}), ConfigError);
 }
 
 }  // namespace

@@ -152,6 +152,16 @@ TEST_F(TorchSearch, ABuildThatNamesItsTorchFindsItByItsRunPath) {
   EXPECT_TRUE(launch::with_torch({}, worker).empty());
 }
 
+TEST_F(TorchSearch, LinksToTheWorkerAreFollowed) {
+  const std::string torch = make_torch("site/torch", kCuda130);
+  const fs::path worker = make_worker();
+  write("prefix/bin/lockstep-worker", "");
+  fs::create_symlink(worker, path("link"));
+  const auto environment =
+      launch::with_torch({{"LOCKSTEP_TORCH", torch}}, path("link"));
+  EXPECT_EQ(environment.at("LD_LIBRARY_PATH"), torch + "/lib");
+}
+
 TEST_F(TorchSearch, WorkersWithoutTorchAreLeftAlone) {
   EXPECT_TRUE(launch::with_torch({}, path("bin/lockstep-worker")).empty());
 }

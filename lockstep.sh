@@ -13,6 +13,8 @@ source "$ROOT/tools/setup/packages.sh"
 source "$ROOT/tools/setup/torch.sh"
 # shellcheck source=tools/setup/docs.sh
 source "$ROOT/tools/setup/docs.sh"
+# shellcheck source=tools/setup/package.sh
+source "$ROOT/tools/setup/package.sh"
 
 trap 'echo "lockstep.sh: interrupted; start it again to go on" >&2; exit 130' INT
 trap 'exit 143' TERM
@@ -35,20 +37,25 @@ usage: ./lockstep.sh COMMAND
   fuzz [SECONDS] [NAME]  feed damaged files and settings to the readers, 300 s each, or to
                          one of them; what is learned stays in build/fuzz-corpus
   build [PRESET] [-D..]  build a preset of CMakePresets.json (release when none is named)
-  install [PREFIX]       install programs, library, headers and CMake package (~/.local)
+  install [PREFIX] [-D..] install programs, library, headers and CMake package (~/.local)
   docs                   make the searchable site of the documents, in both languages, in build/site
+  package [-D..]         make an archive, a Debian package and a Python wheel in build/packages
+  wheels FOLDER          download what set-up takes from PyPI, for LOCKSTEP_WHEELS elsewhere
   bench [NAME]           run the benchmarks, or one of them
   clean                  remove build/
   help                   this text
 
-demo, test, fuzz, build, install and bench first install what is missing: Debian packages
-(as root or by sudo), torch 2.11.0 and, where there is no CUDA 13, its compiler. docs, and test unless
---fast, install Doxygen, and MkDocs from PyPI.
+demo, test, fuzz, build, install, package and bench first install what is missing: Debian
+packages (as root or by sudo), torch 2.11.0 and, where there is no CUDA 13, its compiler. docs, and
+test unless --fast, install Doxygen, and MkDocs from PyPI. apt's and pip's own settings (mirrors,
+proxies) apply. Where the Debian packages are there, nothing needs root; a torch 2.11 in an active
+virtual environment is used.
 
 Environment:
   LOCKSTEP_CACHE    where torch and MkDocs go, shared by all clones (~/.cache/lockstep)
   LOCKSTEP_TORCH    an existing torch 2.11 to use instead: a folder 'torch' of a wheel,
                     a virtual environment, or an unpacked libtorch
+  LOCKSTEP_WHEELS   a folder of wheels: Python packages come from there, not from the network
   LOCKSTEP_PYTHON   a python3 that imports that torch and Pillow, for the interop tests
   LOCKSTEP_NVCC     the CUDA 13 compiler to use
   LOCKSTEP_JOBS     compile jobs (default: by cores and memory)
@@ -284,7 +291,7 @@ fuzz() {
 
 install_to() {
   local prefix="${1:-$HOME/.local}"
-  build
+  build release "${@:2}"
   if ! quietly install cmake --install "$ROOT/build/release" --prefix "$prefix"; then
     show_log install
     fail "installing to $prefix failed"
@@ -324,6 +331,8 @@ main() {
     build) build "$@" ;;
     install) install_to "$@" ;;
     docs) docs "$@" ;;
+    package) package "$@" ;;
+    wheels) download_wheels "$@" ;;
     bench) bench "$@" ;;
     clean) rm -rf "$ROOT/build" ;;
     help | -h | --help) help ;;

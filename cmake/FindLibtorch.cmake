@@ -6,6 +6,7 @@
 # Out: Libtorch::cpu  headers, libtorch_cpu and libc10: all a CPU program needs.
 #      Libtorch::cuda libtorch_cuda and libc10_cuda, where the wheel has them.
 #      Libtorch_ROOT_DIR, Libtorch_VERSION, Libtorch_SITE_PACKAGES, Libtorch_HAS_CUDA.
+#      Libtorch_BUILD ("2.11.0+cu130"), Libtorch_CUDA_VERSION ("13.0"; empty: a CPU build).
 #      Libtorch_PYTHON: a python3 that imports this torch (LOCKSTEP_PYTHON, the one of its
 #      virtual environment, or that of the path); empty where there is none.
 set(LOCKSTEP_TORCH "$ENV{LOCKSTEP_TORCH}" CACHE PATH "PyTorch wheel folder, virtual environment or libtorch")
@@ -40,6 +41,23 @@ if(NOT Libtorch_VERSION MATCHES "^2\\.11\\.")
   message(FATAL_ERROR "libtorch in '${Libtorch_ROOT_DIR}' is version ${Libtorch_VERSION}; Lockstep needs "
     "2.11.x (it uses c10d's internal interfaces, which change with every minor version). "
     "Unset LOCKSTEP_TORCH to let ./lockstep.sh install 2.11.0.")
+endif()
+
+# A wheel has version.py, an unpacked libtorch build-version.
+set(Libtorch_BUILD "${Libtorch_VERSION}")
+set(Libtorch_CUDA_VERSION "")
+if(EXISTS "${Libtorch_ROOT_DIR}/version.py")
+  file(STRINGS "${Libtorch_ROOT_DIR}/version.py" _line REGEX "^__version__ = ")
+  string(REGEX REPLACE "^[^']*'([^']*)'.*$" "\\1" Libtorch_BUILD "${_line}")
+  file(STRINGS "${Libtorch_ROOT_DIR}/version.py" _line REGEX "^cuda.*'")
+  if(_line)
+    string(REGEX REPLACE "^[^']*'([^']*)'.*$" "\\1" Libtorch_CUDA_VERSION "${_line}")
+  endif()
+elseif(EXISTS "${Libtorch_ROOT_DIR}/build-version")
+  file(STRINGS "${Libtorch_ROOT_DIR}/build-version" Libtorch_BUILD)
+  if(Libtorch_BUILD MATCHES "\\+cu([0-9]+)([0-9])$")
+    set(Libtorch_CUDA_VERSION "${CMAKE_MATCH_1}.${CMAKE_MATCH_2}")
+  endif()
 endif()
 
 get_filename_component(Libtorch_SITE_PACKAGES "${Libtorch_ROOT_DIR}" DIRECTORY)

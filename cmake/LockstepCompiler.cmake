@@ -15,7 +15,8 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}
 # rewrites while installing with empty entries, and an empty entry is the working directory: whoever
 # can write there could plant a library.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+# Packages carry third-party libraries in lib/lockstep.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/lockstep")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 # Hardening. FORTIFY needs an optimising compiler and is blind to what sanitizers replace.

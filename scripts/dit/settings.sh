@@ -8,10 +8,12 @@ BATCH_SIZE=${BATCH_SIZE:-128} # per process
 N_STEPS=${N_STEPS:-200000}
 LR=${LR:-1e-4}
 
-# The build of this source tree, else the installed one.
+# The build of this source tree, else the programs installed with this script, else those on PATH.
 if [[ -z "${LOCKSTEP:-}" ]]; then
-  LOCKSTEP="$(dirname "${BASH_SOURCE[0]}")/../../build/release/bin/lockstep"
-  [[ -x "$LOCKSTEP" ]] || LOCKSTEP=lockstep
+  here="$(dirname "${BASH_SOURCE[0]}")"
+  for LOCKSTEP in "$here/../../build/release/bin/lockstep" "$here/../../../../bin/lockstep" lockstep; do
+    if [[ -x "$LOCKSTEP" ]]; then break; fi
+  done
 fi
 
 # shellcheck disable=SC2034  # used by the scripts

@@ -15,10 +15,12 @@ USE_AMP=${USE_AMP:-true}
 USE_WANDB=${USE_WANDB:-true}
 WANDB_PROJECT=${WANDB_PROJECT:-jit-diffusion}
 
-# The build of this source tree, else the installed one.
+# The build of this source tree, else the programs installed with this script, else those on PATH.
 if [[ -z "${LOCKSTEP:-}" ]]; then
-  LOCKSTEP="$(dirname "${BASH_SOURCE[0]}")/../../build/release/bin/lockstep"
-  [[ -x "$LOCKSTEP" ]] || LOCKSTEP=lockstep
+  here="$(dirname "${BASH_SOURCE[0]}")"
+  for LOCKSTEP in "$here/../../build/release/bin/lockstep" "$here/../../../../bin/lockstep" lockstep; do
+    if [[ -x "$LOCKSTEP" ]]; then break; fi
+  done
 fi
 
 # shellcheck disable=SC2034  # used by the scripts

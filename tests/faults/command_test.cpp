@@ -11,9 +11,12 @@ namespace lockstep::testing {
 namespace {
 
 TEST(Command, VersionAndHelp) {
-  const auto version = run({LOCKSTEP_PROGRAM, "version"});
-  EXPECT_EQ(version.exit_code, 0);
-  EXPECT_TRUE(contains(version.out, "lockstep 0."));
+  for (const char* word : {"version", "--version"}) {
+    const auto version = run({LOCKSTEP_PROGRAM, word});
+    EXPECT_EQ(version.exit_code, 0);
+    EXPECT_TRUE(version.out.starts_with("lockstep " LOCKSTEP_VERSION " ("));
+    EXPECT_TRUE(contains(version.out, ")\ntorch "));
+  }
   for (const char* word : {"help", "--help"}) {
     const auto help = run({LOCKSTEP_PROGRAM, word});
     EXPECT_EQ(help.exit_code, 0);
@@ -22,6 +25,26 @@ TEST(Command, VersionAndHelp) {
   const auto help = run(job({"--help"}));
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_TRUE(contains(help.out, "--nproc-per-node"));
+}
+
+TEST(Command, VersionNamesTheTorchThatIsFound) {
+  const TempDir folder;
+  const auto site = folder.path();
+  std::filesystem::create_directories(site / "torch/lib");
+  std::filesystem::create_directories(site / "nvidia/nccl/include");
+  folder.write("torch/lib/libtorch_cpu.so", "");
+  folder.write("torch/version.py",
+               "__version__ = '2.11.0+cu130'\ncuda = '13.0'\n");
+  folder.write("nvidia/nccl/include/nccl.h",
+               "#define NCCL_MAJOR 2\n#define NCCL_MINOR 28\n"
+               "#define NCCL_PATCH 9\n");
+  const auto version =
+      run({LOCKSTEP_PROGRAM, "--version"},
+          {.environment = {{"LOCKSTEP_TORCH", site.string()}}});
+  EXPECT_TRUE(version.out.ends_with(")\ntorch 2.11.0+cu130 (" +
+                                    (site / "torch").string() +
+                                    ")\nCUDA 13.0\nNCCL 2.28.9\n"))
+      << version.out;
 }
 
 TEST(Command, MistakesEndWithTwoAndTheNearestWord) {

@@ -34,6 +34,7 @@ libssl-dev          required  file    /usr/include/openssl/evp.h
 libstb-dev          required  file    /usr/include/stb/stb_truetype.h
 libfontconfig-dev   required  file    /usr/include/fontconfig/fontconfig.h
 fonts-dejavu-core   required  file    /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
+zstd                required  command zstd
 libgtest-dev        required  file    /usr/include/gtest/gtest.h
 clang-19            optional  command clang++-19
 libclang-rt-19-dev  optional  file    /usr/lib/llvm-19/lib/clang/19/lib/linux
@@ -96,7 +97,7 @@ apt_install() {
 # and is tried once per build folder; a missing required one ends the script.
 ensure_packages() {
   local required optional tried="$ROOT/build/.packages-tried" kinds=(required)
-  [[ -n "${LOCKSTEP_TORCH:-}" ]] || torch_is_complete || kinds+=(torch)
+  has_torch || kinds+=(torch)
   required=$(missing_packages "${kinds[@]}")
   optional=$(missing_packages optional)
   if [[ -z "$required" && ( -z "$optional" || -e "$tried" ) ]]; then return 0; fi

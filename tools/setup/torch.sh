@@ -40,10 +40,24 @@ torch_version() {
     END { print v }' "$1/include/torch/headeronly/version.h"
 }
 
+# The torch 2.11 of an active virtual environment, which is used before another one is downloaded.
+active_torch() {
+  local folder
+  [[ -n "${VIRTUAL_ENV:-}" ]] && folder=$(torch_folder "$VIRTUAL_ENV") &&
+    [[ "$(torch_version "$folder")" == 2.11.* ]] && printf '%s' "$folder"
+}
+
+# Whether nothing has to be downloaded.
+has_torch() {
+  [[ -n "${LOCKSTEP_TORCH:-}" ]] || torch_is_complete || active_torch > /dev/null
+}
+
 # Sets TORCH (the folder), and NVCC (empty: the build goes on without CUDA).
 ensure_torch() {
   if [[ -n "${LOCKSTEP_TORCH:-}" ]]; then
     use_named_torch
+  elif ! torch_is_complete && TORCH=$(active_torch); then
+    note "torch $(torch_version "$TORCH") of the active virtual environment $VIRTUAL_ENV"
   else
     torch_is_complete || install_torch
     TORCH=$(torch_folder "$VENV") || fail "$VENV holds no torch; remove the folder and start again"
@@ -90,6 +104,21 @@ lerobot_imports() {
     "import lerobot.datasets.lerobot_dataset, torchcodec.decoders" 2> /dev/null
 }
 
+# with_pip_settings COMMAND...: pip's own settings (mirrors, proxies) stay; LOCKSTEP_WHEELS takes the place of every
+# index. pip splits its variable at blanks, hence the URL.
+with_pip_settings() {
+  local wheels
+  if [[ -z "${LOCKSTEP_WHEELS:-}" ]]; then
+    "$@"
+  else
+    compgen -G "$LOCKSTEP_WHEELS/*.whl" > /dev/null || fail \
+      "LOCKSTEP_WHEELS=$LOCKSTEP_WHEELS is not a folder with wheels (*.whl)" \
+      "docs/how-to/installing.md says how to fill one."
+    wheels=$(python3 -c 'import pathlib, sys; print(pathlib.Path(sys.argv[1]).resolve().as_uri())' "$LOCKSTEP_WHEELS")
+    PIP_NO_INDEX=1 PIP_FIND_LINKS="$wheels" "$@"
+  fi
+}
+
 # install_into_venv NAME REQUIREMENT...: an install that was killed half-way (its
 # .lockstep-started file is still there) is written over whole.
 install_into_venv() {
@@ -98,17 +127,33 @@ install_into_venv() {
   [[ ! -e "$started" ]] || again=(--ignore-installed)
   torch_is_complete || make_venv # which empties a broken one
   touch "$started"
-  if ! quietly "pip-$name" "$VENV/bin/python3" -m pip install --disable-pip-version-check \
+  if ! with_pip_settings quietly "pip-$name" "$VENV/bin/python3" -m pip install --disable-pip-version-check \
     --no-input --progress-bar off "${again[@]}" "$@"; then
     rm -f "$started" # pip itself undid what it had begun
     if [[ "$name" == nvcc ]]; then return 1; fi
     show_log "pip-$name" 8
-    fail "could not install $* from PyPI" \
-      "It needs the network (or a package index that pip is set up for). By hand:" \
+    fail "could not install $* from ${LOCKSTEP_WHEELS:-PyPI}" \
+      "It needs the network (or a package index that pip is set up for, or a folder of wheels" \
+      "in LOCKSTEP_WHEELS). By hand:" \
       "  python3 -m venv '$VENV' && '$VENV/bin/python3' -m pip install $*" \
       "Or name a torch 2.11 that is already here: LOCKSTEP_TORCH=/path/to/torch ./lockstep.sh ..."
   fi
   rm -f "$started"
+}
+
+# download_wheels FOLDER: all that set-up takes from PyPI, for LOCKSTEP_WHEELS on a machine without a network. Run it with
+# the Python version of that machine.
+download_wheels() {
+  local folder="${1:-}" pip=(python3 -m pip download --disable-pip-version-check --only-binary ":all:")
+  [[ -n "$folder" ]] || fail "name the folder: ./lockstep.sh wheels FOLDER"
+  mkdir -p "$folder"
+  step "Wheels (about 3 GB) into $folder"
+  if ! { quietly wheels "${pip[@]}" --dest "$folder" "${TORCH_REQUIREMENTS[@]}" "${NVCC_REQUIREMENTS[@]}" "$AUDITWHEEL" &&
+    quietly wheels "${pip[@]}" --dest "$folder" --no-deps "${LEROBOT_REQUIREMENTS[@]}"; }; then
+    show_log wheels 8
+    fail "the download failed"
+  fi
+  note "on the other machine: LOCKSTEP_WHEELS=FOLDER ./lockstep.sh build"
 }
 
 make_venv() {
@@ -144,7 +189,7 @@ ensure_nvcc() {
   NVCC=""
   [[ -e "$TORCH/lib/libtorch_cuda.so" ]] || return 0
   if NVCC=$(find_nvcc) || [[ -e "$tried" ]]; then return 0; fi
-  if [[ -z "${LOCKSTEP_TORCH:-}" ]]; then
+  if [[ -z "${LOCKSTEP_TORCH:-}" && "$TORCH" == "$VENV"/* ]]; then
     lock "$CACHE/.lock" "$VENV"
     step "CUDA compiler 13.0 from PyPI into $VENV"
     install_into_venv nvcc "${NVCC_REQUIREMENTS[@]}" || true

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/app/version.h"
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
@@ -19,6 +20,7 @@
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/program.h"
+#include "lockstep/launch/torch_search.h"
 #include "lockstep/launch/worker_command.h"
 #include "lockstep/launch/worker_program.h"
 
@@ -48,7 +50,9 @@ int run(const std::string&, const Arguments& arguments) {
   for (const std::string& note : base::apply_library_settings()) {
     std::fprintf(stderr, "lockstep: %s\n", note.c_str());
   }
-  launch::become_program(worker, arguments);
+  launch::become_program(
+      worker, arguments,
+      launch::with_torch(base::process_environment(), worker));
 }
 
 // Below a help text: what the worker lists, where there is one.
@@ -63,7 +67,9 @@ int list_recipes() {
     print(std::string("recipes: ") + error.what() + "\n");
     return 0;
   }
-  launch::become_program(worker, Arguments{"recipes"});
+  launch::become_program(
+      worker, Arguments{"recipes"},
+      launch::with_torch(base::process_environment(), worker));
 }
 
 // train, eval, sample: launches and watches one worker per process.
@@ -83,7 +89,8 @@ int run_recipe(const std::string& name, const Arguments& arguments) {
     become_sole_worker(worker, words);
   }
   return launch::run_job(launch::plan_worker_command(
-      command, worker, environment, launch::this_machine()));
+      command, worker, launch::with_torch(environment, worker),
+      launch::this_machine()));
 }
 
 // inspect, export: one worker, which this process becomes.
@@ -107,11 +114,22 @@ int plot(const std::string&, const Arguments& arguments) {
   launch::become_program(
       launch::find_companion("lockstep-plot", base::process_environment(),
                              launch::own_folder()),
-      arguments);
+      arguments, base::process_environment());
 }
 
 int print_version(const std::string&, const Arguments&) {
-  print("lockstep " LOCKSTEP_VERSION "\n");
+  print(app::version_text(base::process_environment(), launch::own_folder()));
+  return 0;
+}
+
+int print_cmake_folder(const std::string&, const Arguments&) {
+  print(app::cmake_folder(launch::own_folder()) + "\n");
+  return 0;
+}
+
+int print_torch_folder(const std::string&, const Arguments&) {
+  print(app::torch_folder(base::process_environment(), launch::own_folder()) +
+        "\n");
   return 0;
 }
 
@@ -148,6 +166,8 @@ constexpr auto kFunctions =
         {"run", run},
         {"completion", print_completion},
         {"version", print_version},
+        {"--cmake-dir", print_cmake_folder},
+        {"--torch-dir", print_torch_folder},
         {"help", print_usage},
     });
 

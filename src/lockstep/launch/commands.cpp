@@ -18,7 +18,9 @@ constexpr auto kCommands = std::to_array<Command>({
     {"run", "[options] PROGRAM [args...]",
      "start any program once per GPU or CPU slot"},
     {"completion", "bash|zsh|fish", "print the completions of a shell"},
-    {"version", "", "print the version"},
+    {"version", "", "print the versions of Lockstep, torch, CUDA and NCCL"},
+    {"--cmake-dir", "", "print the folder of the CMake package"},
+    {"--torch-dir", "", "print the folder of the torch that is used"},
     {"help", "", "print this text"},
 });
 

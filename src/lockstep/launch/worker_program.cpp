@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/error.h"
+#include "lockstep/launch/exec_arrays.h"
 #include "lockstep/launch/program.h"
 
 namespace lockstep::launch {
@@ -48,7 +49,8 @@ std::string find_worker(const base::Environment& environment,
     }
   }
   return find_beside(kWorkerName, environment, launcher_folder,
-                     std::string(", or name it in ") + kWorkerVariable);
+                     std::string(", install Lockstep's wheel or name it in ") +
+                         kWorkerVariable);
 }
 
 std::string find_companion(const std::string& name,
@@ -65,15 +67,15 @@ std::filesystem::path own_folder() {
 }
 
 void become_program(const std::string& program,
-                    std::span<const std::string> arguments) {
+                    std::span<const std::string> arguments,
+                    const base::Environment& environment) {
   ProgramCommand command{
       .file = program, .arguments = {program}, .title = program};
   command.arguments.insert(command.arguments.end(), arguments.begin(),
                            arguments.end());
-  std::vector<char*> words;
-  for (std::string& word : command.arguments) words.push_back(word.data());
-  words.push_back(nullptr);
-  execv(program.c_str(), words.data());
+  const std::vector<std::string> entries = entries_of(environment);
+  execve(program.c_str(), pointers_to(command.arguments).data(),
+         pointers_to(entries).data());
   throw exec_error(command, errno);
 }
 

@@ -23,9 +23,9 @@ std::string find_companion(const std::string& name,
 // The folder of the running program, symbolic links followed. Throws IoError.
 std::filesystem::path own_folder();
 
-// Replaces this process by the program, with its environment. Returns only by
-// ProgramError.
+// Replaces this process by the program. Returns only by ProgramError.
 [[noreturn]] void become_program(const std::string& program,
-                                 std::span<const std::string> arguments);
+                                 std::span<const std::string> arguments,
+                                 const base::Environment& environment);
 
 }  // namespace lockstep::launch

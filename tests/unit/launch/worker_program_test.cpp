@@ -43,8 +43,8 @@ TEST(WorkerProgram, AMissingOneIsSaidWithTheRemedy) {
   EXPECT_EQ(worker_refusal({{"PATH", "/no/such"}}, launcher),
             "lockstep-worker is missing: it is neither in " +
                 launcher.path().string() +
-                " nor on PATH; build it with ./lockstep.sh build, or name it "
-                "in LOCKSTEP_WORKER 127");
+                " nor on PATH; build it with ./lockstep.sh build, install "
+                "Lockstep's wheel or name it in LOCKSTEP_WORKER 127");
   EXPECT_EQ(worker_refusal({{"LOCKSTEP_WORKER", "/no/worker"}}, launcher),
             "cannot start '/no/worker': No such file or directory; is the path "
             "right from here? (from LOCKSTEP_WORKER) 127");

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <vector>
 
+#include "lockstep/base/exec_arrays.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/launch/exec_arrays.h"
 #include "lockstep/launch/program.h"
 
 namespace lockstep::launch {
@@ -30,7 +30,7 @@ constexpr const char* kQuestion =
 pid_t start_python(const std::string& file,
                    const base::Environment& environment, int output) {
   const std::vector<std::string> words = {file, "-c", kQuestion};
-  const std::vector<std::string> entries = entries_of(environment);
+  const std::vector<std::string> entries = base::entries_of(environment);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
@@ -39,9 +39,9 @@ pid_t start_python(const std::string& file,
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
                                    O_WRONLY, 0);
   pid_t child = 0;
-  const int error =
-      posix_spawn(&child, file.c_str(), &actions, nullptr,
-                  pointers_to(words).data(), pointers_to(entries).data());
+  const int error = posix_spawn(&child, file.c_str(), &actions, nullptr,
+                                base::pointers_to(words).data(),
+                                base::pointers_to(entries).data());
   posix_spawn_file_actions_destroy(&actions);
   return error == 0 ? child : 0;
 }

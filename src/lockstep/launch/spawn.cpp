@@ -8,8 +8,8 @@
 #include <array>
 #include <cerrno>
 
+#include "lockstep/base/exec_arrays.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/exec_arrays.h"
 
 namespace lockstep::launch {
 namespace {
@@ -51,9 +51,9 @@ Spawner::Spawner() {
 }
 
 pid_t Spawner::start(const SpawnRequest& request) {
-  const auto arguments = pointers_to(request.arguments);
-  const auto entries = entries_of(request.environment);
-  const auto environment = pointers_to(entries);
+  const auto arguments = base::pointers_to(request.arguments);
+  const auto entries = base::entries_of(request.environment);
+  const auto environment = base::pointers_to(entries);
   const CpuMask mask = mask_of(request.cpus);
   const pid_t parent = getpid();
   const pid_t pid = fork();

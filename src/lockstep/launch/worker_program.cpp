@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "lockstep/base/exec_arrays.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/exec_arrays.h"
 #include "lockstep/launch/program.h"
 
 namespace lockstep::launch {
@@ -73,9 +73,9 @@ void become_program(const std::string& program,
       .file = program, .arguments = {program}, .title = program};
   command.arguments.insert(command.arguments.end(), arguments.begin(),
                            arguments.end());
-  const std::vector<std::string> entries = entries_of(environment);
-  execve(program.c_str(), pointers_to(command.arguments).data(),
-         pointers_to(entries).data());
+  const std::vector<std::string> entries = base::entries_of(environment);
+  execve(program.c_str(), base::pointers_to(command.arguments).data(),
+         base::pointers_to(entries).data());
   throw exec_error(command, errno);
 }
 

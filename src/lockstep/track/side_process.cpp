@@ -11,6 +11,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "lockstep/base/exec_arrays.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/signal_mask.h"
 #include "lockstep/error.h"
@@ -20,25 +21,6 @@ namespace {
 
 constexpr int kPriority = 10;  // As `nice` without a number.
 constexpr int kCannotExecute = 127;
-
-std::vector<std::string> entries_of(const base::Environment& environment) {
-  std::vector<std::string> entries;
-  entries.reserve(environment.size());
-  for (const auto& [name, value] : environment) {
-    entries.push_back(fmt::format("{}={}", name, value));
-  }
-  return entries;
-}
-
-std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) {
-    pointers.push_back(const_cast<char*>(text.c_str()));
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 base::FileDescriptor opened(const std::filesystem::path& path, int flags) {
   base::FileDescriptor file(open(path.c_str(), flags | O_CLOEXEC, 0644));
@@ -92,9 +74,9 @@ void become_first_victim_of_the_oom_killer() {
 }  // namespace
 
 SideProcess::SideProcess(const SideProgram& program) {
-  const auto arguments = pointers_to(program.arguments);
-  const auto entries = entries_of(program.environment);
-  const auto environment = pointers_to(entries);
+  const auto arguments = base::pointers_to(program.arguments);
+  const auto entries = base::entries_of(program.environment);
+  const auto environment = base::pointers_to(entries);
   const auto input = opened("/dev/null", O_RDONLY);
   const auto output = opened(program.output, O_WRONLY | O_CREAT | O_APPEND);
   const Prepared prepared{.file = program.file.c_str(),
@@ -119,7 +101,8 @@ SideProcess::SideProcess(const SideProgram& program) {
 
 SideProcess::~SideProcess() {
   if (end()) return;
-  kill(-pid_, SIGKILL);
+  // Its session may not exist yet.
+  if (kill(-pid_, SIGKILL) != 0) kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -6,12 +6,12 @@
 
 #include "lockstep/base/environment.h"
 
-namespace lockstep::launch {
+namespace lockstep::base {
 
 // Points into `texts`, with a null pointer at the end.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts);
 
 // "NAME=value".
-std::vector<std::string> entries_of(const base::Environment& environment);
+std::vector<std::string> entries_of(const Environment& environment);
 
-}  // namespace lockstep::launch
+}  // namespace lockstep::base

@@ -1,6 +1,6 @@
-#include "lockstep/launch/exec_arrays.h"
+#include "lockstep/base/exec_arrays.h"
 
-namespace lockstep::launch {
+namespace lockstep::base {
 
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> result;
@@ -12,7 +12,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return result;
 }
 
-std::vector<std::string> entries_of(const base::Environment& environment) {
+std::vector<std::string> entries_of(const Environment& environment) {
   std::vector<std::string> result;
   result.reserve(environment.size());
   for (const auto& [name, value] : environment) {
@@ -21,4 +21,4 @@ std::vector<std::string> entries_of(const base::Environment& environment) {
   return result;
 }
 
-}  // namespace lockstep::launch
+}  // namespace lockstep::base

@@ -45,6 +45,7 @@ Axis steps_of_all(const Comparison& comparison, int most_ticks) {
 void draw_metric(const Canvas& canvas, const Frame& frame,
                  const ComparedMetric& metric, const Axis& steps) {
   std::vector<const Series*> all;
+  all.reserve(metric.runs.size());
   for (const Series& series : metric.runs) all.push_back(&series);
   Panel panel(canvas.drawing, canvas.font,
               {.frame = frame,
@@ -74,19 +75,21 @@ Drawing draw_comparison(const Comparison& comparison, const Font& font) {
   const size_t count = comparison.metrics.size();
   for (size_t i = 0; i < count; ++i) {
     // An odd last one has the whole width.
+    const size_t row = i / 2;
     const bool is_wide = i % 2 == 0 && i + 1 == count;
     const double column_width = is_wide ? width : (width - kGap) / 2;
     draw_metric(
         {.drawing = drawing, .font = font},
         {.left = kMargin + (i % 2 == 0 ? 0 : column_width + kGap),
-         .top = top + static_cast<double>(i / 2) * (kComparisonPanel + kGap),
+         .top = top + static_cast<double>(row) * (kComparisonPanel + kGap),
          .width = column_width,
          .height = kComparisonPanel},
         comparison.metrics[i], steps_of_all(comparison, is_wide ? 12 : 6));
   }
-  const auto num_rows = static_cast<double>((count + 1) / 2);
-  drawing.height = static_cast<int>(
-      std::ceil(top + num_rows * (kComparisonPanel + kGap) - kGap + kMargin));
+  const size_t num_rows = (count + 1) / 2;
+  drawing.height = static_cast<int>(std::ceil(
+      top + static_cast<double>(num_rows) * (kComparisonPanel + kGap) - kGap +
+      kMargin));
   return drawing;
 }
 

@@ -164,7 +164,8 @@ void Raster::operator()(const Label& label) {
         const int x = glyph.left + column;
         const int y = glyph.top + row;
         if (x < 0 || x >= width_ || y < 0 || y >= height_) continue;
-        const auto at_pixel = static_cast<size_t>(row * glyph.width + column);
+        const auto at_pixel =
+            size_t(row) * size_t(glyph.width) + size_t(column);
         blend(x, y, label.color, glyph.coverage[at_pixel] / 255.0);
       }
     }

@@ -33,7 +33,7 @@ std::string cut_to_width(const Font& font, const std::string& text, double size,
   // What arithmetic adds at the end must not cut a text that just fits. Of very
   // long ones the width is not computed.
   constexpr size_t kMostBytes = 1000;
-  const std::string valid = base::as_utf8(text);
+  std::string valid = base::as_utf8(text);
   if (valid.size() <= kMostBytes && font.width(valid, size) <= width + 0.01) {
     return valid;
   }

@@ -40,6 +40,7 @@ int place_of(const std::string& name) {
 
 std::vector<std::string> names_of(const ReadRun& run) {
   std::vector<std::string> names;
+  names.reserve(run.metrics.size());
   for (const plot::NamedSeries& one : run.metrics) names.push_back(one.name);
   return names;
 }

@@ -122,6 +122,7 @@ class Keeper {
     // Every attempt begins with an empty store.
     JobStore store(port);
     const auto folder = logs_.make_attempt(attempt, plan_.num_processes);
+    if (attempt == 0) tell_log_folder();
     MemoryWatch memory;
     WorkerGroup group = start_group(plan_,
                                     {.attempt = attempt,
@@ -230,14 +231,14 @@ class Keeper {
       // The guard may be gone, too; otherwise it does this.
       logs_.clean(LogFolder::Errors::kKeep);
     }
-    tell_log_folder();
     tell_lost_lines();
     std::array<ConsoleStream*, 2> consoles = {&out_, &err_};
     flush_all(consoles, control_.fd());
     return code;
   }
 
-  // Without --log-dir the user cannot know where the files are.
+  // Without --log-dir the user cannot know where the files are. At the start,
+  // because nothing should follow the last line of a training.
   void tell_log_folder() {
     const RunOptions& options = plan_.options;
     if (!options.log_dir.empty()) return;

@@ -22,8 +22,8 @@ constexpr Color kPurple = {.red = 204, .green = 121, .blue = 167};
 constexpr Color kOrange = {.red = 230, .green = 159, .blue = 0};
 constexpr Color kSky = {.red = 86, .green = 180, .blue = 233};
 constexpr Color kBlack = {.red = 0, .green = 0, .blue = 0};
-constexpr std::array kCurveColors = {kBlue,   kVermilion, kGreen, kPurple,
-                                     kOrange, kSky,       kBlack};
+inline constexpr std::array kCurveColors = {
+    kBlue, kVermilion, kGreen, kPurple, kOrange, kSky, kBlack};
 
 constexpr double kMargin = 28;
 constexpr double kHeaderHeight = 62;

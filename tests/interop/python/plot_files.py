@@ -14,5 +14,5 @@ print("title", texts[0])
 with Image.open(folder / "loss.png") as image:
     image.load()
     print("png", image.format, image.mode, *image.size)
-    train_blue = (26, 103, 210)
+    train_blue = (0, 114, 178)
     print("has the line of the training:", train_blue in set(image.getdata()))

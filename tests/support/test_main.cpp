@@ -4,6 +4,12 @@
 
 #include "lockstep/base/library_settings.h"
 
+// LeakSanitizer asks for it by this name. fontconfig keeps tables of its own
+// until the process ends.
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT
+  return "leak:libfontconfig";
+}
+
 int main(int count, char** values) {
   lockstep::base::apply_library_settings();
   testing::InitGoogleTest(&count, values);

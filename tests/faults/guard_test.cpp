@@ -4,6 +4,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -123,6 +124,10 @@ void expect_nothing_left(const std::vector<Part>& killed) {
                                           : find_keeper(launcher.pid()));
     ASSERT_GT(pids.back(), 0);
   }
+  // Stopped first, and the younger killed first, whose end wakes nobody: one
+  // that reacted to the other's death would end the third before it is killed.
+  for (const pid_t pid : pids) kill(pid, SIGSTOP);
+  std::sort(pids.rbegin(), pids.rend());
   for (const pid_t pid : pids) kill(pid, SIGKILL);
   launcher.wait();
   EXPECT_TRUE(wait_until_gone(launcher.marker(), 10).empty());

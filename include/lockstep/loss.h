@@ -14,7 +14,7 @@ namespace lockstep {
 struct LossTerm {
   std::string name = {};  // As it is logged, without its weight.
   double weight = 1;
-  at::Tensor sum = {};  // Over the batch; a scalar with a gradient.
+  at::Tensor sum = {};  // Over the batch; a scalar. One has a gradient.
   // Divisor of the sum, a scalar on the device, summed over the ranks of a
   // micro-batch. If it is 0, the term is 0.
   at::Tensor normaliser = {};

@@ -59,17 +59,16 @@ int run(const std::string&, const Arguments& arguments) {
 int list_recipes() {
   print("\n");
   std::fflush(stdout);
-  std::string worker;
   try {
-    worker =
-        launch::find_worker(base::process_environment(), launch::own_folder());
-  } catch (const launch::ProgramError& error) {
+    const base::Environment environment = base::process_environment();
+    const std::string worker =
+        launch::find_worker(environment, launch::own_folder());
+    launch::become_program(worker, Arguments{"recipes"},
+                           launch::with_torch(environment, worker));
+  } catch (const std::exception& error) {
     print(std::string("recipes: ") + error.what() + "\n");
     return 0;
   }
-  launch::become_program(
-      worker, Arguments{"recipes"},
-      launch::with_torch(base::process_environment(), worker));
 }
 
 // train, eval, sample: launches and watches one worker per process.
@@ -93,7 +92,7 @@ int run_recipe(const std::string& name, const Arguments& arguments) {
       launch::this_machine()));
 }
 
-// inspect, export: one worker, which this process becomes.
+// recipes, inspect, export: one worker, which this process becomes.
 int hand_on(const std::string& name, const Arguments& arguments) {
   Arguments words = arguments;
   words.insert(words.begin(), name);
@@ -139,10 +138,6 @@ int print_usage(const std::string&, const Arguments&) {
   return list_recipes();
 }
 
-int print_recipes(const std::string& name, const Arguments& arguments) {
-  return hand_on(name, arguments);
-}
-
 // The script that was made with the programs.
 int print_completion(const std::string&, const Arguments& arguments) {
   print(launch::completion_script(arguments, launch::own_folder()));
@@ -159,7 +154,7 @@ constexpr auto kFunctions =
         {"eval", run_recipe},
         {"sample", run_recipe},
         {"prepare", prepare},
-        {"recipes", print_recipes},
+        {"recipes", hand_on},
         {"inspect", hand_on},
         {"export", hand_on},
         {"plot", plot},

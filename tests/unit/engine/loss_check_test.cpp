@@ -57,6 +57,16 @@ TEST(LossCheck, NamesWhatIsMissing) {
                        "sum has the type Long"));
 }
 
+TEST(LossCheck, ATermMayBeConstantButNotAllOfThem) {
+  const LossTerm varying{
+      .name = "seg", .sum = scalar(), .normaliser = torch::ones({})};
+  const LossTerm constant{
+      .name = "edge", .sum = torch::zeros({}), .normaliser = torch::zeros({})};
+  EXPECT_EQ(refused({.terms = {varying, constant}}), "accepted");
+  EXPECT_TRUE(contains(refused({.terms = {constant, constant}}),
+                       "the sum of all terms has no gradient"));
+}
+
 // A loss per sample, as in Python with reduction="none".
 class UnreducedTask final : public testing::LineTask {
  public:

@@ -247,7 +247,7 @@ test_all() {
     # Slow tests are whole trainings, which take ten times as long here.
     without='^(gpu|slow)$'
     CXX=g++ build_and_test gcc gcc -j "$jobs" -LE "$without" "$@"
-    build_and_test dev dev -j "$jobs" -LE "$without" "$@"
+    build_and_test asan asan -j "$jobs" -LE "$without" "$@"
     TSAN_OPTIONS=ignore_noninstrumented_modules=1 build_and_test tsan tsan -j "$jobs" -LE "$without" "$@"
   fi
   local report

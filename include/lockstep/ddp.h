@@ -114,6 +114,10 @@ class LOCKSTEP_EXPORT DdpEngine {
   // finished.
   void join(const std::function<void()>& steps, const JoinConfig& config);
 
+  // After an exception between before_forward() and the end of backward: the
+  // next step begins anew. Other ranks must leave the step out as well.
+  void abandon_step();
+
   // A collective: every rank must call it. Valid between steps.
   BucketLayout bucket_layout();
 

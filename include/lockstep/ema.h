@@ -9,6 +9,9 @@
 #include "lockstep/export.h"
 
 namespace lockstep {
+namespace optim {
+class FusedUpdate;
+}  // namespace optim
 
 struct EmaConfig {
   double decay = 0.9999;
@@ -48,12 +51,14 @@ class LOCKSTEP_EXPORT Ema {
   void load(const EmaState& state);
 
  private:
+  friend class optim::FusedUpdate;
   // Tensors that one kernel can average.
   struct List {
     std::vector<at::Tensor> averages;
     std::vector<at::Tensor> parameters;
   };
-  double weight() const;
+  // Counts an update; returns how far it goes towards the parameters.
+  double count_update();
 
   EmaConfig config_;
   std::vector<at::Tensor> parameters_;

@@ -19,6 +19,9 @@
 #include "lockstep/export.h"
 
 namespace lockstep {
+namespace optim {
+class FusedUpdate;
+}  // namespace optim
 
 // Parameters that are trained with the same settings.
 struct ParameterGroup {
@@ -93,6 +96,7 @@ class LOCKSTEP_EXPORT Optimizer {
   Optimizer(std::vector<ParameterGroup> groups, Setup setup);
 
  private:
+  friend class optim::FusedUpdate;
   struct Member {
     at::Tensor parameter;
     std::vector<at::Tensor> state;  // as state_names_; empty before a step

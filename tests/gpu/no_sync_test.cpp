@@ -66,12 +66,13 @@ void train_without_reading_back(Task& task, const World& world) {
       {.global_batch_size = 32 * world.size(), .micro_batch_size = 16});
   Batches batches = loader.batches();
   const auto step = [&] {
+    learner.begin_step(1e-3);
     for (int k = 0; k < 2; ++k) {
       const auto batch = batches.next();
       learner.forward(*batch);
       learner.backward();
     }
-    learner.update(1e-3);
+    learner.update();
   };
   // The first steps make buckets, state and handles.
   for (int i = 0; i < 4; ++i) step();

@@ -141,14 +141,45 @@ void StatusWriter::set_timeout(double seconds) {
                           std::memory_order_relaxed);
 }
 
-int64_t StatusWriter::start_collective(Collective collective, int64_t bytes) {
+void StatusWriter::note_collective(Collective collective, int64_t bytes) {
   page_->collective.store(static_cast<int32_t>(collective),
                           std::memory_order_relaxed);
   page_->collective_bytes.store(bytes, std::memory_order_relaxed);
   page_->collective_started_ns.store(monotonic_ns(), std::memory_order_relaxed);
   beat();
+}
+
+int64_t StatusWriter::start_collective(Collective collective, int64_t bytes) {
+  if (!observer_->is_capturing) note_collective(collective, bytes);
   if (observer_->collective_started) observer_->collective_started();
-  return page_->collectives_started.fetch_add(1) + 1;
+  if (!observer_->is_capturing) {
+    return page_->collectives_started.fetch_add(1) + 1;
+  }
+  ++observer_->num_captured;
+  observer_->captured_bytes += bytes;
+  return 0;
+}
+
+void StatusWriter::begin_capture() {
+  observer_->num_captured = 0;
+  observer_->captured_bytes = 0;
+  observer_->is_capturing = true;
+}
+
+StatusWriter::Captured StatusWriter::end_capture() {
+  observer_->is_capturing = false;
+  return {.count = observer_->num_captured, .bytes = observer_->captured_bytes};
+}
+
+void StatusWriter::start_captured(const Captured& captured) {
+  if (captured.count == 0) return;
+  note_collective(Collective::kAllReduce, captured.bytes);
+  page_->collectives_started.fetch_add(captured.count);
+}
+
+void StatusWriter::finish_captured(const Captured& captured) {
+  page_->collectives_finished.fetch_add(captured.count);
+  beat();
 }
 
 void StatusWriter::finish_collective() {
@@ -157,6 +188,7 @@ void StatusWriter::finish_collective() {
 }
 
 void StatusWriter::fail_collective(int64_t number) {
+  if (number == 0) return;
   page_->collective_failed.store(number, std::memory_order_relaxed);
   finish_collective();
 }

@@ -135,11 +135,21 @@ class StatusWriter {
   // The limit that the worker itself puts on its collectives, where it is not
   // the one of the environment: the launcher waits as long.
   void set_timeout(double seconds);
-  // Returns the number of the collective, counted from 1.
+  // Returns the number of the collective, counted from 1; 0 within a capture.
   int64_t start_collective(Collective collective, int64_t bytes);
   void finish_collective();
   // It ended with an error: it runs no longer, and the verdict still shows it.
   void fail_collective(int64_t number);
+  // While a CUDA graph is captured, collectives are noted but do not start;
+  // each replay starts all of them.
+  struct Captured {
+    int64_t count = 0;
+    int64_t bytes = 0;
+  };
+  void begin_capture();
+  Captured end_capture();
+  void start_captured(const Captured& captured);
+  void finish_captured(const Captured& captured);
   int64_t collectives_started() const;
   // When the last collective was started, in monotonic_ns().
   int64_t last_collective_ns() const;
@@ -154,8 +164,12 @@ class StatusWriter {
  private:
   struct Observer {
     std::function<void()> collective_started = {};
+    std::atomic<bool> is_capturing = false;
+    std::atomic<int64_t> num_captured = 0;
+    std::atomic<int64_t> captured_bytes = 0;
   };
   void beat();
+  void note_collective(Collective collective, int64_t bytes);
 
   std::shared_ptr<StatusPage> page_ = std::make_shared<StatusPage>();
   std::shared_ptr<Observer> observer_ = std::make_shared<Observer>();

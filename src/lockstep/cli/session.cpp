@@ -54,6 +54,7 @@ Session::Session(Recipe& recipe, const CommandLine& line,
     : line_(line),
       environment_(environment),
       world_(World::from_environment(world_config(line.config()), environment)),
+      stream_(world_.device()),
       console_(std::make_unique<track::Console>(
           track::ConsoleConfig{.rank = world_.rank(),
                                .speaks = world_.is_main()},

@@ -12,6 +12,7 @@
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/precision.h"
 #include "lockstep/recipe.h"
+#include "lockstep/tensor/stream_scope.h"
 #include "lockstep/track/console.h"
 #include "lockstep/world.h"
 
@@ -61,6 +62,7 @@ class Session {
   const CommandLine& line_;
   base::Environment environment_;
   World world_;
+  tensor::StreamScope stream_;  // Of everything that is computed.
   std::unique_ptr<track::Console> console_;
   std::string recipe_;
   engine::Precision precision_;

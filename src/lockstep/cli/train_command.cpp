@@ -204,7 +204,8 @@ engine::LoopConfig loop_config(const TrainConfig& config,
                           .num_epochs = config.epochs,
                           .schedule = plan.schedule,
                           .base_lr = plan.base_lr,
-                          .status = status};
+                          .status = status,
+                          .cuda_graphs = {.enabled = !config.no_cuda_graph}};
   if (records != nullptr) {
     loop.record = [records](track::Record record) {
       records->record(std::move(record));

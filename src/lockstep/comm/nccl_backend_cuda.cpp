@@ -38,8 +38,11 @@ class PolledCompletion {
     thread_.join();
   }
 
-  // A collective on the caller's stream comes without a work.
-  void track(const WorkPtr& work, int64_t) {
+  // A collective on the caller's stream comes without a work. One that is
+  // captured in a CUDA graph (number 0) does not run now, and its events must
+  // not be asked for.
+  void track(const WorkPtr& work, int64_t number) {
+    if (number == 0) return;
     const std::lock_guard lock(mutex_);
     if (work) {
       pending_.push_back(work);

@@ -94,6 +94,8 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
         parameters_,
         EmaConfig{.decay = decay, .warmup = config.optimization.ema_warmup});
   }
+  fused_update_ = std::make_unique<optim::FusedUpdate>(
+      *optimizer_, averages_, config.optimization.max_grad_norm);
   const auto options = at::TensorOptions().device(world.device());
   skipped_ = torch::zeros({}, options.dtype(at::kFloat));
   skipped_in_a_row_ = torch::zeros({}, options.dtype(at::kFloat));
@@ -193,7 +195,11 @@ void Learner::forward(const Batch& batch) {
 
   at::Tensor row = loss_row(loss, batch);
   if (batch.is_filler) row.zero_();
-  step_sums_ = step_sums_.defined() ? step_sums_.add_(row) : row;
+  if (!step_sums_.defined()) {
+    step_sums_ = torch::zeros_like(row);
+    total_sums_ = torch::zeros_like(row);
+  }
+  step_sums_.add_(row);
 }
 
 void Learner::backward() {
@@ -221,15 +227,36 @@ void Learner::restart_averages() {
   }
 }
 
-void Learner::update(double lr) {
+void Learner::begin_step(double lr) {
+  has_sums_ = true;
+  is_update_fused_ = fused_update_->fits();
+  if (is_update_fused_) {
+    fused_update_->begin_step(lr);
+  } else {
+    optimizer_->set_lr(lr);
+  }
+}
+
+void Learner::update() {
+  const optim::GradientReport report =
+      is_update_fused_ ? fused_update_->run(correction()) : update_by_parts();
+  if (scaler_) scaler_->update(report.found_inf);
+  gradient_norm_.copy_(report.norm);
+  count_step(report.found_inf);
+}
+
+optim::GradientReport Learner::update_by_parts() {
   const optim::GradientReport report = optim::prepare_gradients(
       parameters_, correction(), config_.optimization.max_grad_norm);
-  optimizer_->set_lr(lr);
   optimizer_->step_and_clear(report.found_inf);
-  if (scaler_) scaler_->update(report.found_inf);
   for (Ema& average : averages_) average.update();
-  gradient_norm_ = report.norm;
-  count_step(report.found_inf);
+  return report;
+}
+
+void Learner::abandon_step() {
+  scaled_loss_.reset();
+  optimizer_->clear_gradients();
+  ddp_->abandon_step();
 }
 
 // The loss of a skipped step is not counted.
@@ -237,25 +264,24 @@ void Learner::count_step(const at::Tensor& found_inf) {
   skipped_.add_(found_inf);
   skipped_in_a_row_.add_(1).mul_(found_inf);
   step_sums_.masked_fill_(found_inf.to(at::kBool), 0);
-  total_sums_ =
-      total_sums_.defined() ? total_sums_.add_(step_sums_) : step_sums_;
-  step_sums_.reset();
+  total_sums_.add_(step_sums_);
+  step_sums_.zero_();
 }
 
 Progress Learner::take_progress() {
   const auto columns = static_cast<int64_t>(part_names_.size()) + 2;
-  if (!total_sums_.defined()) {
-    total_sums_ =
-        torch::zeros({columns}, skipped_.options().dtype(at::kDouble));
-  }
-  world_.all_reduce(total_sums_);
+  at::Tensor sums =
+      total_sums_.defined()
+          ? total_sums_.clone()
+          : torch::zeros({columns}, skipped_.options().dtype(at::kDouble));
+  world_.all_reduce(sums);
   const at::Tensor scale =
       scaler_ ? scaler_->scale_tensor() : torch::ones_like(skipped_);
   // One device-to-host copy for everything.
   const at::Tensor values =
-      torch::cat({total_sums_, torch::stack({gradient_norm_, skipped_,
-                                             skipped_in_a_row_, scale})
-                                   .to(at::kDouble)})
+      torch::cat({sums, torch::stack({gradient_norm_, skipped_,
+                                      skipped_in_a_row_, scale})
+                            .to(at::kDouble)})
           .to(at::kCPU);
   const auto* value = values.const_data_ptr<double>();
   const double weight = value[columns - 1];
@@ -268,12 +294,13 @@ Progress Learner::take_progress() {
   progress.skipped_in_a_row = static_cast<int64_t>(value[columns + 2]);
   progress.loss_scale = value[columns + 3];
   skipped_.zero_();
-  total_sums_.reset();
+  if (total_sums_.defined()) total_sums_.zero_();
+  has_sums_ = false;
   return progress;
 }
 
 std::optional<double> Learner::own_loss() const {
-  if (!total_sums_.defined()) return std::nullopt;
+  if (!has_sums_) return std::nullopt;
   const at::Tensor sums = total_sums_.to(at::kCPU);
   return sums[0].item<double>() / sums[-1].item<double>();
 }
@@ -281,13 +308,17 @@ std::optional<double> Learner::own_loss() const {
 at::Tensor Learner::running_sums() const {
   const at::Tensor skipped =
       torch::stack({skipped_, skipped_in_a_row_}).to(at::kDouble);
-  return total_sums_.defined() ? torch::cat({total_sums_, skipped}) : skipped;
+  return has_sums_ ? torch::cat({total_sums_, skipped}) : skipped;
 }
 
 void Learner::set_running_sums(const at::Tensor& sums) {
   const at::Tensor own = sums.to(world_.device());
   const int64_t columns = own.size(0) - 2;
-  if (columns > 0) total_sums_ = own.slice(0, 0, columns).clone();
+  has_sums_ = columns > 0;
+  if (has_sums_) {
+    total_sums_ = own.slice(0, 0, columns).clone();
+    step_sums_ = torch::zeros_like(total_sums_);
+  }
   skipped_.copy_(own[columns]);
   skipped_in_a_row_.copy_(own[columns + 1]);
 }

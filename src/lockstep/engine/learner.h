@@ -11,6 +11,7 @@
 #include "lockstep/ddp.h"
 #include "lockstep/ema.h"
 #include "lockstep/engine/precision.h"
+#include "lockstep/optim/fused_update.h"
 #include "lockstep/optim/grad_scaler.h"
 #include "lockstep/optimizer.h"
 #include "lockstep/task.h"
@@ -41,10 +42,12 @@ struct Progress {
 // The names of the parameters that a task trains.
 std::vector<std::string> trained_names(const Task& task);
 
-// One step:  for each micro-batch { forward(); backward(); }  then update().
-// Gradients are those of (sum of all losses) / (sum of all normalisers), over
-// micro-batches and ranks, also when these differ in size. Nothing is read back
-// from the device before take_progress().
+// One step:  begin_step(); for each micro-batch { forward(); backward(); }
+// update(). Gradients are those of (sum of all losses) / (sum of all
+// normalisers), over micro-batches and ranks, also when these differ in size.
+// Nothing is read back from the device before take_progress(). What differs
+// from step to step is set by begin_step(): the rest of a step on a GPU can be
+// captured in a CUDA graph, if updates_in_device_memory().
 class Learner {
  public:
   // Moves the task's model to the device; a collective.
@@ -53,12 +56,17 @@ class Learner {
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
 
+  void begin_step(double lr);
   // A batch of a StepLoader. Gradients are exchanged with the last micro-batch
   // of a step only.
   void forward(const Batch& batch);
   void backward();
   // After the last micro-batch of a step.
-  void update(double lr);
+  void update();
+  // After an exception in the middle of a step: it may be done again.
+  void abandon_step();
+  // The step that was begun needs nothing of the host.
+  bool updates_in_device_memory() const { return is_update_fused_; }
 
   // A collective that waits for the device.
   Progress take_progress();
@@ -106,6 +114,7 @@ class Learner {
  private:
   double expected_normaliser() const;
   std::optional<at::Tensor> correction();
+  optim::GradientReport update_by_parts();
   void count_step(const at::Tensor& found_inf);
   // A collective.
   Loss joined(const std::vector<LossTerm>& terms, const Batch& batch) const;
@@ -121,13 +130,18 @@ class Learner {
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<optim::GradScaler> scaler_;
   std::vector<Ema> averages_;
+  std::unique_ptr<optim::FusedUpdate> fused_update_;
+  bool is_update_fused_ = false;  // In this step.
 
   at::Tensor scaled_loss_;    // Set between forward and backward.
   int64_t step_samples_ = 0;  // Samples of this step, over all ranks.
   bool has_own_normaliser_ = false;
   std::vector<std::string> part_names_;
-  at::Tensor step_sums_;   // Loss, parts and normaliser of this step.
-  at::Tensor total_sums_;  // The same over all steps since take_progress().
+  // Loss, parts and normaliser of this step, and of all steps since
+  // take_progress(). Made by the first step; a graph keeps their addresses.
+  at::Tensor step_sums_;
+  at::Tensor total_sums_;
+  bool has_sums_ = false;  // A step was begun since take_progress().
   at::Tensor skipped_;
   at::Tensor skipped_in_a_row_;
   at::Tensor gradient_norm_;

@@ -17,7 +17,8 @@ TrainLoop::TrainLoop(Learner& learner, StepLoader loader, const World& world,
       world_(world),
       console_(console),
       config_(std::move(config)),
-      timer_(world.device(), world.status()) {}
+      timer_(world.device(), world.status()),
+      recorder_(world, timer_, config_.cuda_graphs) {}
 
 void TrainLoop::run(TrainState state, std::vector<Callback*> callbacks) {
   state_ = std::move(state);
@@ -49,9 +50,8 @@ void TrainLoop::train_step() {
   world_.status().set_step(state_.step);
   config_.status.begin(base::Activity::kStep);
   timer_.begin_step();
-  const Step step = compute_gradients();
-  world_.status().set_phase(base::Phase::kUpdating);
-  learner_.update(next_lr());
+  learner_.begin_step(next_lr());
+  const Step step = recorder_.is_enabled() ? run_whole_step() : run_step();
   timer_.end_step();
   totals_.num_samples += step.num_samples;
   ++state_.step;
@@ -62,17 +62,62 @@ void TrainLoop::train_step() {
   for (Callback* callback : callbacks_) callback->after_step(*this, step);
 }
 
-Step TrainLoop::compute_gradients() {
+// Loads a micro-batch while the previous one is computed.
+Step TrainLoop::run_step() {
   for (;;) {
-    const auto batch = batches_->next();
-    LOCKSTEP_CHECK(batch.has_value(), "the loader ended before the training");
+    const Batch batch = next_batch();
     timer_.data_end();
-    learner_.forward(*batch);
-    timer_.forward_end();
-    learner_.backward();
-    timer_.backward_end();
-    if (batch->ends_step()) return batch->step;
+    compute_gradients(batch);
+    if (!batch.ends_step()) continue;
+    update();
+    return batch.step;
   }
+}
+
+// All micro-batches first: they are the input of one graph.
+Step TrainLoop::run_whole_step() {
+  std::vector<Batch> batches;
+  do {
+    batches.push_back(next_batch());
+  } while (!batches.back().ends_step());
+  timer_.data_end();
+  recorder_.run(batches,
+                {.run =
+                     [this](const std::vector<Batch>& inputs) {
+                       for (const Batch& batch : inputs) {
+                         compute_gradients(batch);
+                       }
+                       update();
+                     },
+                 .abandon = [this] { learner_.abandon_step(); },
+                 .can_be_captured = learner_.updates_in_device_memory()});
+  if (const std::string problem = recorder_.take_problem(); !problem.empty()) {
+    console_.warn(fmt::format(
+        "this step cannot be a CUDA graph and is launched kernel by kernel, "
+        "which is slower: {}",
+        problem));
+  }
+  return batches.back().step;
+}
+
+Batch TrainLoop::next_batch() {
+  auto batch = batches_->next();
+  LOCKSTEP_CHECK(batch.has_value(), "the loader ended before the training");
+  return *std::move(batch);
+}
+
+void TrainLoop::compute_gradients(const Batch& batch) {
+  timer_.forward_begin();
+  learner_.forward(batch);
+  timer_.forward_end();
+  learner_.backward();
+  timer_.backward_end();
+}
+
+void TrainLoop::update() {
+  world_.status().set_phase(base::Phase::kUpdating);
+  learner_.update();
+  timer_.update_end();
 }
 
 bool TrainLoop::run_callbacks() {

@@ -10,6 +10,7 @@
 #include "lockstep/engine/callback.h"
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
+#include "lockstep/engine/step_recorder.h"
 #include "lockstep/engine/step_timer.h"
 #include "lockstep/engine/train_state.h"
 #include "lockstep/schedule.h"
@@ -28,6 +29,7 @@ struct LoopConfig {
   base::TrainingStatusWriter status = {};  // For the launcher.
   // Called on all ranks; empty: nothing is recorded.
   std::function<void(track::Record)> record = {};
+  StepRecorderConfig cuda_graphs = {};
 };
 
 // Totals over the steps since the last call.
@@ -65,10 +67,15 @@ class TrainLoop {
   GoOn go_on(const char* label, base::Activity activity);
   // Waits for the device.
   StepTotals take_totals();
+  const StepRecorder& recorder() const { return recorder_; }
 
  private:
   void train_step();
-  Step compute_gradients();
+  Step run_step();
+  Step run_whole_step();
+  Batch next_batch();
+  void compute_gradients(const Batch& batch);
+  void update();
   bool run_callbacks();
   bool poll();
   void say_nothing_to_train() const;
@@ -79,6 +86,7 @@ class TrainLoop {
   track::Console& console_;
   LoopConfig config_;
   StepTimer timer_;
+  StepRecorder recorder_;
 
   // Per run().
   TrainState state_;

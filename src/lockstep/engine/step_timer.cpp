@@ -1,13 +1,11 @@
 #include "lockstep/engine/step_timer.h"
 
-#include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
-
-#include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/tensor/device.h"
+#include "lockstep/tensor/cuda_library.h"
 
 namespace lockstep::engine {
 namespace {
@@ -16,82 +14,90 @@ double seconds(int64_t from_ns, int64_t to_ns) {
   return static_cast<double>(to_ns - from_ns) * 1e-9;
 }
 
+struct FreeEvent {
+  void operator()(void* event) const {
+    tensor::cuda_function<void(void*)>("lockstep_cuda_free_event")(event);
+  }
+};
+using Event = std::unique_ptr<void, FreeEvent>;
+
+// On the current stream.
+Event record_event() {
+  return Event(tensor::cuda_function<void*()>("lockstep_cuda_record_event")());
+}
+
+// Waits for the later one.
+double between(const Event& from, const Event& to) {
+  return tensor::cuda_function<double(void*, void*)>(
+      "lockstep_cuda_seconds_between")(from.get(), to.get());
+}
+
 }  // namespace
 
-// Events of the current or last step on the device's stream.
-class StepTimer::DeviceMarks {
+class StepEvents {
  public:
-  explicit DeviceMarks(c10::Device device)
-      : device_(device), guard_(device.type()) {}
-
-  void begin() {
-    marks_.clear();
-    exchanges_.clear();
-  }
-  void mark() { marks_.push_back(record()); }
+  void mark() { marks_.push_back(record_event()); }
   // The exchange of a micro-batch's last gradients begins.
-  void mark_exchange() { exchange_begin_ = record(); }
+  void mark_exchange() {
+    unused_.push_back(std::exchange(exchange_begin_, record_event()));
+  }
   void end_forward() {
     mark();
-    exchange_begin_.reset();  // A vote or a buffer broadcast, not gradients.
+    // A vote or a buffer broadcast, not gradients.
+    unused_.push_back(std::exchange(exchange_begin_, {}));
   }
   void end_backward() {
     mark();
     exchanges_.push_back(std::exchange(exchange_begin_, {}));
   }
 
-  // Scales the times of one step to all steps since the last call.
-  void add_to(track::StepTimes& times) {
-    // Per micro-batch: data, forward and backward end; then the step's end.
-    if (!exchanges_.empty() && marks_.size() == 3 * exchanges_.size() + 1) {
-      marks_.back().synchronize();
-      track::StepTimes one;
-      for (size_t i = 0; i < exchanges_.size(); ++i) {
-        const size_t at = 3 * i;
-        const double backward = between(marks_[at + 1], marks_[at + 2]);
-        const double exchange =
-            exchanges_[i] ? between(*exchanges_[i], marks_[at + 2]) : 0;
-        one.forward += between(marks_[at], marks_[at + 1]);
-        one.exchange += exchange;
-        one.backward += backward - exchange;
-      }
-      one.optimizer = between(marks_[marks_.size() - 2], marks_.back());
-      const auto scale = static_cast<double>(times.steps);
-      times.forward = one.forward * scale;
-      times.backward = one.backward * scale;
-      times.exchange = one.exchange * scale;
-      times.optimizer = one.optimizer * scale;
+  // No value for a step that was not completed.
+  std::optional<track::StepTimes> times() const {
+    // Per micro-batch: begin, end of forward and of backward; then the step's
+    // end.
+    if (exchanges_.empty() || marks_.size() != 3 * exchanges_.size() + 1) {
+      return {};
     }
-    begin();
+    track::StepTimes times;
+    for (size_t i = 0; i < exchanges_.size(); ++i) {
+      const size_t at = 3 * i;
+      const double backward = between(marks_[at + 1], marks_[at + 2]);
+      const double exchange =
+          exchanges_[i] ? between(exchanges_[i], marks_[at + 2]) : 0;
+      times.forward += between(marks_[at], marks_[at + 1]);
+      times.exchange += exchange;
+      times.backward += backward - exchange;
+    }
+    times.optimizer = between(marks_[marks_.size() - 2], marks_.back());
+    return times;
   }
 
  private:
-  c10::Event record() {
-    c10::Event event(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
-    event.record(guard_.getStream(device_));
-    return event;
-  }
-  static double between(const c10::Event& from, const c10::Event& to) {
-    return from.elapsedTime(to) * 1e-3;
-  }
-
-  c10::Device device_;
-  c10::impl::VirtualGuardImpl guard_;
-  std::vector<c10::Event> marks_;
-  std::optional<c10::Event> exchange_begin_;
-  std::vector<std::optional<c10::Event>> exchanges_;
+  std::vector<Event> marks_;
+  Event exchange_begin_;  // Null: none.
+  std::vector<Event> exchanges_;
+  std::vector<Event> unused_;  // A graph records them as well.
 };
 
 StepTimer::StepTimer(c10::Device device, const base::StatusWriter& status)
-    : status_(status) {
-  if (device.is_cpu()) return;
-  device_ = std::make_unique<DeviceMarks>(device);
-  status_.observe_collectives(
-      [marks = device_.get()] { marks->mark_exchange(); });
+    : status_(status), is_device_(!device.is_cpu()) {
+  if (!is_device_) return;
+  status_.observe_collectives([this] {
+    if (events_ != nullptr) events_->mark_exchange();
+  });
 }
 
 StepTimer::~StepTimer() {
-  if (device_ != nullptr) status_.observe_collectives({});
+  if (is_device_) status_.observe_collectives({});
+}
+
+std::shared_ptr<StepEvents> StepTimer::start_events() {
+  if (is_device_) events_ = std::make_shared<StepEvents>();
+  return events_;
+}
+
+void StepTimer::use_events(std::shared_ptr<StepEvents> events) {
+  events_ = std::move(events);
 }
 
 double StepTimer::lap() {
@@ -104,30 +110,30 @@ double StepTimer::lap() {
 void StepTimer::begin_step() {
   if (last_ns_ == 0) last_ns_ = base::monotonic_ns();
   times_.other += lap();
-  if (device_ != nullptr) device_->begin();
+  start_events();
 }
 
-void StepTimer::data_end() {
-  times_.data += lap();
-  if (device_ != nullptr) device_->mark();
+void StepTimer::data_end() { times_.data += lap(); }
+
+void StepTimer::forward_begin() {
+  if (is_device_) events_->mark();
 }
 
 void StepTimer::forward_end() {
-  const double time = lap();
-  if (device_ != nullptr) {
-    device_->end_forward();
+  if (is_device_) {
+    events_->end_forward();
   } else {
-    times_.forward += time;
+    times_.forward += lap();
   }
 }
 
 void StepTimer::backward_end() {
-  const int64_t begin = last_ns_;
-  const double time = lap();
-  if (device_ != nullptr) {
-    device_->end_backward();
+  if (is_device_) {
+    events_->end_backward();
     return;
   }
+  const int64_t begin = last_ns_;
+  const double time = lap();
   // Excludes collectives before this backward.
   const int64_t sent = status_.last_collective_ns();
   const double exchange = sent > begin ? seconds(sent, last_ns_) : 0;
@@ -135,18 +141,30 @@ void StepTimer::backward_end() {
   times_.backward += time - exchange;
 }
 
-void StepTimer::end_step() {
-  const double time = lap();
-  ++times_.steps;
-  if (device_ != nullptr) {
-    device_->mark();
+void StepTimer::update_end() {
+  if (is_device_) {
+    events_->mark();
   } else {
-    times_.optimizer += time;
+    times_.optimizer += lap();
   }
 }
 
+void StepTimer::end_step() {
+  ++times_.steps;
+  if (is_device_) lap();  // The clock shows when work was queued.
+}
+
 track::StepTimes StepTimer::take() {
-  if (device_ != nullptr) device_->add_to(times_);
+  if (events_ != nullptr) {
+    if (const auto one = events_->times()) {
+      const auto scale = static_cast<double>(times_.steps);
+      times_.forward = one->forward * scale;
+      times_.backward = one->backward * scale;
+      times_.exchange = one->exchange * scale;
+      times_.optimizer = one->optimizer * scale;
+    }
+    events_.reset();
+  }
   return std::exchange(times_, {});
 }
 

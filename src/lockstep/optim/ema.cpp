@@ -40,8 +40,8 @@ Ema::Ema(std::vector<at::Tensor> parameters, EmaConfig config)
   }
 }
 
-// How far the averages go towards the parameters.
-double Ema::weight() const {
+double Ema::count_update() {
+  ++num_updates_;
   if (num_updates_ <= config_.update_after) return 1;
   if (!config_.warmup) return 1 - config_.decay;
   const auto n = static_cast<double>(num_updates_);
@@ -50,8 +50,7 @@ double Ema::weight() const {
 
 void Ema::update() {
   const at::NoGradGuard no_grad;
-  ++num_updates_;
-  const double weight = this->weight();
+  const double weight = count_update();
   for (const List& list : lists_) {
     if (weight == 1 || !list.averages[0].is_floating_point()) {
       optim::copy_values(list.parameters, list.averages);

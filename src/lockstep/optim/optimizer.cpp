@@ -1,7 +1,6 @@
 #include "lockstep/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "lockstep/base/shape_text.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
+#include "lockstep/optim/gradient_layout.h"
 
 namespace lockstep {
 namespace {
@@ -46,20 +46,6 @@ void check_parameter(const at::Tensor& parameter, const std::string& group) {
         "a parameter; pass those of module->parameters()",
         group, base::shape_text(parameter.sizes())));
   }
-}
-
-// The kernels go through memory and ignore strides: a gradient must lie in
-// memory as its parameter does.
-at::Tensor laid_out_as(const at::Tensor& parameter,
-                       const at::Tensor& gradient) {
-  if (gradient.is_sparse()) {
-    throw ConfigError(fmt::format(
-        "the gradient of a parameter of shape {} is sparse, which the fused "
-        "optimizers cannot use; build its Embedding with sparse(false)",
-        base::shape_text(parameter.sizes())));
-  }
-  if (gradient.strides() == parameter.strides()) return gradient;
-  return at::empty_like(parameter).copy_(gradient);
 }
 
 void check_found_inf(const std::optional<at::Tensor>& found_inf) {
@@ -159,7 +145,7 @@ std::vector<Optimizer::Slice> Optimizer::slices_of(
       }
     }
     slice->parameters.push_back(parameter);
-    slice->gradients.push_back(laid_out_as(parameter, gradient));
+    slice->gradients.push_back(optim::laid_out_as(parameter, gradient));
     for (size_t i = 0; i < member.state.size(); ++i) {
       slice->state[i].push_back(member.state[i]);
     }

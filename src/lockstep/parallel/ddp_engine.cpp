@@ -393,6 +393,8 @@ void DdpEngine::join(const std::function<void()>& steps,
   impl_->join(steps, config);
 }
 
+void DdpEngine::abandon_step() { impl_->abandon_step(); }
+
 BucketLayout DdpEngine::bucket_layout() { return impl_->bucket_layout(); }
 
 const World& DdpEngine::world() const { return impl_->world(); }

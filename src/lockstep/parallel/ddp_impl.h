@@ -52,6 +52,7 @@ class DdpEngine::Impl {
   void set_gradient_sync(bool enabled);
   bool gradient_sync() const;
   void join(const std::function<void()>& steps, const JoinConfig& config);
+  void abandon_step() { state_->reducer->reset_state(); }
   BucketLayout bucket_layout();
   const World& world() const { return world_; }
 

@@ -4,31 +4,9 @@
 
 #include <algorithm>
 
-#include "lockstep/tensor/cuda_library.h"
+#include "lockstep/tensor/cuda_graph.h"
 
 namespace lockstep::tensor {
-namespace {
-
-using Body = void(void*);
-
-struct FreeGraph {
-  void operator()(void* graph) const {
-    cuda_function<void(void*)>("lockstep_cuda_free_graph")(graph);
-  }
-};
-using Graph = std::unique_ptr<void, FreeGraph>;
-
-// Null when something in the body cannot be captured.
-Graph record_graph(const std::function<void()>& body, void* shares_memory) {
-  const auto call = [](void* function) {
-    (*static_cast<const std::function<void()>*>(function))();
-  };
-  return Graph(
-      cuda_function<void*(Body*, void*, void*)>("lockstep_cuda_record_graph")(
-          call, const_cast<std::function<void()>*>(&body), shares_memory));
-}
-
-}  // namespace
 
 struct CudaGraphCache::Entry {
   enum class State { kNew, kSeen, kRecorded, kCalled };
@@ -39,7 +17,7 @@ struct CudaGraphCache::Entry {
   // Input and results lie where the graph reads and writes them.
   at::Tensor input = {};
   std::vector<at::Tensor> results = {};
-  Graph graph = {};
+  std::unique_ptr<CudaGraph> graph = {};
 };
 
 CudaGraphCache::CudaGraphCache(Function function, const ReplayConfig& config)
@@ -68,13 +46,15 @@ CudaGraphCache::Entry& CudaGraphCache::entry_of(const at::Tensor& input) {
 }
 
 void CudaGraphCache::record(Entry& entry, const at::Tensor& input) {
-  void* shares_memory = nullptr;
+  const CudaGraph* shares_memory = nullptr;
   for (const auto& other : entries_) {
     if (other->graph) shares_memory = other->graph.get();
   }
   entry.input = input.clone();
-  entry.graph = record_graph([&] { entry.results = function_(entry.input); },
-                             shares_memory);
+  entry.graph =
+      CudaGraph::capture([&] { entry.results = function_(entry.input); },
+                         shares_memory)
+          .graph;
   entry.state = entry.graph ? Entry::State::kRecorded : Entry::State::kCalled;
   if (!entry.graph) {
     entry.input.reset();
@@ -92,7 +72,7 @@ std::vector<at::Tensor> CudaGraphCache::operator()(const at::Tensor& input) {
   if (entry.state == Entry::State::kNew) entry.state = Entry::State::kSeen;
   if (entry.state != Entry::State::kRecorded) return function_(input);
   entry.input.copy_(input);
-  cuda_function<void(void*)>("lockstep_cuda_replay_graph")(entry.graph.get());
+  entry.graph->replay();
   std::vector<at::Tensor> results;
   for (const at::Tensor& result : entry.results) {
     results.push_back(result.defined() ? result.clone() : at::Tensor());

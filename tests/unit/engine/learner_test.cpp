@@ -33,13 +33,14 @@ class Steps {
         batches_(loader_.batches()) {}
 
   void train(engine::Learner& learner, double lr) {
+    learner.begin_step(lr);
     for (bool ends_step = false; !ends_step;) {
       const Batch batch = *batches_.next();
       learner.forward(batch);
       learner.backward();
       ends_step = batch.ends_step();
     }
-    learner.update(lr);
+    learner.update();
   }
 
  private:

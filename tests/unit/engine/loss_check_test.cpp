@@ -101,9 +101,10 @@ TEST(LossCheck, TheOwnLossIsTheMeanSinceTheLastLog) {
       task.data().train, world,
       {.global_batch_size = 2, .micro_batch_size = 2, .workers = 0});
   Batches batches = loader.batches({});
+  learner.begin_step(0);
   learner.forward(*batches.next());
   learner.backward();
-  learner.update(0);
+  learner.update();
   // (2 * 1)^2 and (2 * 2)^2.
   EXPECT_DOUBLE_EQ(learner.own_loss().value(), 10);
   EXPECT_DOUBLE_EQ(learner.own_loss().value(), learner.take_progress().loss);

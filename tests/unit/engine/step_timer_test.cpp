@@ -28,6 +28,7 @@ TEST(StepTimer, TimesEveryPartOfAStepOnACpu) {
       timer.backward_end();
     }
     work();
+    timer.update_end();
     timer.end_step();
     work();
   }

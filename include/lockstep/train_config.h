@@ -89,7 +89,7 @@ struct TrainConfig {
   std::string device = "auto";
   int64_t seed = 0;
   bool deterministic = false;
-  bool no_cuda_graph = false;
+  bool cuda_graph = true;
 
   int64_t log_every = 50;
   std::optional<int64_t> val_every = {};

@@ -205,7 +205,7 @@ engine::LoopConfig loop_config(const TrainConfig& config,
                           .schedule = plan.schedule,
                           .base_lr = plan.base_lr,
                           .status = status,
-                          .cuda_graphs = {.enabled = !config.no_cuda_graph}};
+                          .cuda_graphs = {.enabled = config.cuda_graph}};
   if (records != nullptr) {
     loop.record = [records](track::Record record) {
       records->record(std::move(record));

@@ -33,9 +33,9 @@ void describe_run(Options& options, TrainConfig& config) {
               {.minimum = 0, .group = group});
   options.add("deterministic", config.deterministic,
               "use deterministic kernels only", {.group = group});
-  options.add("no_cuda_graph", config.no_cuda_graph,
-              "on a GPU launch every kernel of a step from the host, instead "
-              "of one CUDA graph per step",
+  options.add("cuda_graph", config.cuda_graph,
+              "on a GPU capture a step in a CUDA graph and replay it; else the "
+              "host launches every kernel",
               {.group = group});
   options.add("device", config.device, "where to compute",
               {.choices = {"auto", "cpu", "cuda"}, .group = group});

@@ -94,8 +94,13 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
         parameters_,
         EmaConfig{.decay = decay, .warmup = config.optimization.ema_warmup});
   }
+  if (config.precision.autocast && world.device().is_cuda()) {
+    working_weights_ = std::make_unique<kernels::WorkingWeights>(
+        parameters_, *config.precision.autocast);
+  }
   fused_update_ = std::make_unique<optim::FusedUpdate>(
-      *optimizer_, averages_, config.optimization.max_grad_norm);
+      *optimizer_, averages_, config.optimization.max_grad_norm,
+      working_weights_.get());
   const auto options = at::TensorOptions().device(world.device());
   skipped_ = torch::zeros({}, options.dtype(at::kFloat));
   skipped_in_a_row_ = torch::zeros({}, options.dtype(at::kFloat));
@@ -181,6 +186,7 @@ void Learner::forward(const Batch& batch) {
   {
     const tensor::Autocast autocast(world_.device().type(),
                                     config_.precision.autocast);
+    const kernels::WorkingWeights::Scope working(working_weights_.get());
     loss = task_.loss(inputs, random);
   }
   check_loss(loss, config_.recipe);
@@ -229,6 +235,7 @@ void Learner::restart_averages() {
 
 void Learner::begin_step(double lr) {
   has_sums_ = true;
+  if (working_weights_) working_weights_->refresh();
   is_update_fused_ = fused_update_->fits();
   if (is_update_fused_) {
     fused_update_->begin_step(lr);
@@ -249,6 +256,7 @@ optim::GradientReport Learner::update_by_parts() {
   const optim::GradientReport report = optim::prepare_gradients(
       parameters_, correction(), config_.optimization.max_grad_norm);
   optimizer_->step_and_clear(report.found_inf);
+  if (working_weights_) working_weights_->mark_changed();
   for (Ema& average : averages_) average.update();
   return report;
 }

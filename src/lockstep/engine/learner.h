@@ -130,6 +130,7 @@ class Learner {
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<optim::GradScaler> scaler_;
   std::vector<Ema> averages_;
+  std::unique_ptr<kernels::WorkingWeights> working_weights_;  // Or null.
   std::unique_ptr<optim::FusedUpdate> fused_update_;
   bool is_update_fused_ = false;  // In this step.
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lockstep/kernels/cuda_call.h"
+#include "lockstep/kernels/linear.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -104,9 +105,9 @@ at::Tensor activate(const at::Tensor& x, ActivationKind kind) {
 at::Tensor linear_activation(const at::Tensor& x, const at::Tensor& weight,
                              const at::Tensor& bias, ActivationKind kind) {
   if (!has_activation_kernel(x, weight, bias)) {
-    return activate(at::linear(x, weight, bias), kind);
+    return activate(linear(x, weight, bias), kind);
   }
-  const at::Tensor product = at::linear(x, weight);
+  const at::Tensor product = linear(x, weight);
   if (!has_element_type(product) || !is_packed(product)) {
     return activate(bias.defined() ? product + bias : product, kind);
   }

@@ -58,13 +58,14 @@ __device__ void load(float (&values)[kVector], const float* from,
   for (int k = 0; k < count; ++k) values[k] = from[offset + k];
 }
 
-__device__ void store(float* to, const float (&values)[kVector], int64_t offset,
+template <typename T>
+__device__ void store(T* to, const float (&values)[kVector], int64_t offset,
                       int count, bool is_aligned) {
   if (is_aligned && count == kVector) {
     store_pack(to + offset, values);
     return;
   }
-  for (int k = 0; k < count; ++k) to[offset + k] = values[k];
+  for (int k = 0; k < count; ++k) to[offset + k] = static_cast<T>(values[k]);
 }
 
 __global__ void set_scalars(StepScalars values, StepScalars* scalars) {
@@ -183,7 +184,7 @@ __device__ Settings settings_of(const OptimizerStepRequest& request,
   return settings;
 }
 
-template <OptimizerKind kKind>
+template <OptimizerKind kKind, typename Working>
 __global__ void __launch_bounds__(kThreads)
     optimizer_step(const __grid_constant__ OptimizerTable table,
                    const __grid_constant__ OptimizerStepRequest request) {
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(kThreads)
     const auto read = [&](float(&values)[kVector], const float* from) {
       if (from != nullptr) load(values, from, offset, count, tensor.is_aligned);
     };
-    const auto write = [&](float* to, const float(&values)[kVector]) {
+    const auto write = [&](auto* to, const float(&values)[kVector]) {
       if (to != nullptr) store(to, values, offset, count, tensor.is_aligned);
     };
     float parameter[kVector] = {};
@@ -217,6 +218,7 @@ __global__ void __launch_bounds__(kThreads)
       write(tensor.parameter, parameter);
       write(tensor.first, first);
       write(tensor.second, second);
+      write(static_cast<Working*>(tensor.working), parameter);
     }
     for (int a = 0; a < kMaxAverages; ++a) {
       if (tensor.averages[a] == nullptr) continue;
@@ -241,8 +243,12 @@ void launch_step(const OptimizerStepRequest& request, cudaStream_t stream) {
     count_steps<<<1, kMaxOptimizerTensors, 0, stream>>>(*request.table,
                                                         request.summary);
   }
-  optimizer_step<kKind><<<num_chunks(*request.table), kThreads, 0, stream>>>(
-      *request.table, request);
+  with_element(request.working_type, [&](auto* element) {
+    using Working = std::remove_pointer_t<decltype(element)>;
+    optimizer_step<kKind, Working>
+        <<<num_chunks(*request.table), kThreads, 0, stream>>>(*request.table,
+                                                              request);
+  });
 }
 
 }  // namespace

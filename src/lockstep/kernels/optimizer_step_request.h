@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "lockstep/kernels/element_type.h"
+
 namespace lockstep::kernels {
 
 enum class OptimizerKind { kAdamW, kAdam, kSgd };
@@ -22,6 +24,7 @@ struct OptimizerTensor {
   float* second = nullptr;          // exp_avg_sq.
   float* step = nullptr;            // Counter of Adam's steps.
   float* averages[kMaxAverages] = {};
+  void* working = nullptr;  // Its copy in half precision.
   int64_t count = 0;
   int32_t group = 0;
   bool is_aligned = false;  // Every pointer, for loads of 16 bytes.
@@ -71,6 +74,7 @@ struct OptimizerStepRequest {
   const GradientSummary* summary = nullptr;
   OptimizerKind kind = OptimizerKind::kAdamW;
   bool clips = false;
+  ElementType working_type = ElementType::kBfloat16;
   float weight_decay[kMaxGroups] = {};
   float beta1 = 0;
   float beta2 = 0;

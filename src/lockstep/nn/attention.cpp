@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/nn/init.h>
 
+#include "lockstep/kernels/linear.h"
 #include "lockstep/kernels/qk_norm_rope.h"
 #include "lockstep/kernels/qk_rms_rope.h"
 #include "lockstep/nn/weights.h"
@@ -135,7 +136,7 @@ Attention::Heads Attention::project(const at::Tensor& x) {
             .values = in_heads(v_proj_->forward(x))};
   }
   const at::Tensor packed =
-      at::linear(x, qkv_weight_, qkv_bias_)
+      kernels::linear(x, qkv_weight_, qkv_bias_)
           .unflatten(-1, {3, config_.num_heads, head_size_});
   if (config_.qk_norm == QkNorm::kLayer) {
     return {.values = packed.select(2, 2), .packed = packed};

@@ -1,7 +1,6 @@
 #include "lockstep/nn/linear.h"
 
-#include <ATen/ops/linear.h>
-
+#include "lockstep/kernels/linear.h"
 #include "lockstep/nn/init.h"
 #include "lockstep/nn/weights.h"
 
@@ -16,12 +15,12 @@ LinearImpl::LinearImpl(int64_t in, int64_t out, Bias has_bias) {
 }
 
 at::Tensor LinearImpl::forward(const at::Tensor& x) {
-  return at::linear(x, weight, bias);
+  return kernels::linear(x, weight, bias);
 }
 
 kernels::ResidualBranch LinearImpl::forward_to_residual(const at::Tensor& x) {
   if (!x.is_cuda()) return {.out = forward(x)};
-  return {.out = at::linear(x, weight), .bias = bias};
+  return {.out = kernels::linear(x, weight), .bias = bias};
 }
 
 }  // namespace lockstep::nn

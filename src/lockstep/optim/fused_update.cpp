@@ -41,6 +41,7 @@ bool is_aligned(const void* pointer) {
 bool is_aligned(const OptimizerTensor& tensor) {
   return is_aligned(tensor.parameter) && is_aligned(tensor.gradient) &&
          is_aligned(tensor.first) && is_aligned(tensor.second) &&
+         is_aligned(tensor.working) &&
          std::ranges::all_of(tensor.averages,
                              [](const float* x) { return is_aligned(x); });
 }
@@ -83,8 +84,12 @@ const float* data_of(const std::optional<at::Tensor>& factor) {
 }  // namespace
 
 FusedUpdate::FusedUpdate(Optimizer& optimizer, std::vector<Ema>& averages,
-                         double max_norm)
-    : optimizer_(optimizer), averages_(averages), max_norm_(max_norm) {}
+                         double max_norm,
+                         const kernels::WorkingWeights* working)
+    : optimizer_(optimizer),
+      averages_(averages),
+      max_norm_(max_norm),
+      working_(working) {}
 
 bool FusedUpdate::fits(const at::Tensor& parameter) const {
   return parameter.is_cuda() && parameter.scalar_type() == at::kFloat &&
@@ -159,6 +164,10 @@ FusedUpdate::Tables FusedUpdate::tables() {
       }
       const auto& own = averages[parameter.unsafeGetTensorImpl()];
       for (size_t i = 0; i < own.size(); ++i) tensor.averages[i] = data(own[i]);
+      if (working_ != nullptr) {
+        tensor.working =
+            kernels::mutable_data_or_null(working_->find(parameter));
+      }
       append(tables, tensor);
     }
   }
@@ -209,6 +218,9 @@ void FusedUpdate::update(const Tables& tables,
   for (size_t i = 0; i < optimizer_.groups().size(); ++i) {
     request.weight_decay[i] = static_cast<float>(
         optimizer_.groups()[i].weight_decay.value_or(optimizer_.weight_decay_));
+  }
+  if (working_ != nullptr && working_->dtype() == at::kHalf) {
+    request.working_type = kernels::ElementType::kFloat16;
   }
   for (const OptimizerTable& table : tables) {
     request.table = &table;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/ema.h"
+#include "lockstep/kernels/working_weights.h"
 #include "lockstep/optim/gradient_step.h"
 #include "lockstep/optimizer.h"
 #include "lockstep/tensor/tensor.h"
@@ -26,8 +27,9 @@ namespace lockstep::optim {
 // Optimizer and averages must outlive it and keep their number.
 class FusedUpdate {
  public:
-  FusedUpdate(Optimizer& optimizer, std::vector<Ema>& averages,
-              double max_norm);
+  // `working` may be null; else run() keeps the copies up to date.
+  FusedUpdate(Optimizer& optimizer, std::vector<Ema>& averages, double max_norm,
+              const kernels::WorkingWeights* working = nullptr);
 
   // False before the first step of an optimizer, which makes its state, and for
   // what the kernels do not take: the CPU, other types than float32, more than
@@ -53,6 +55,7 @@ class FusedUpdate {
   Optimizer& optimizer_;
   std::vector<Ema>& averages_;
   double max_norm_;
+  const kernels::WorkingWeights* working_;
   at::Tensor scalars_;   // kernels::StepScalars
   at::Tensor summary_;   // kernels::GradientSummary
   at::Tensor partials_;  // Sums of squares, one per chunk.

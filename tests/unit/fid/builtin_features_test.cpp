@@ -88,7 +88,9 @@ class BuiltinScore : public ::testing::Test {
     for (size_t i = 0; i < strengths.size(); ++i) {
       const double now = distance(change(other_.images, strengths[i]));
       EXPECT_GT(now, last) << strengths[i];
-      if (i > 0) EXPECT_GT(now, kClear * near_) << strengths[i];
+      if (i > 0) {
+        EXPECT_GT(now, kClear * near_) << strengths[i];
+      }
       last = now;
     }
   }

@@ -23,7 +23,9 @@ void expect_report(const optim::GradientReport& report, float norm,
   EXPECT_EQ(report.norm.dim(), 0);
   EXPECT_EQ(report.norm.scalar_type(), torch::kFloat);
   EXPECT_EQ(report.found_inf.scalar_type(), torch::kFloat);
-  if (std::isfinite(norm)) EXPECT_FLOAT_EQ(report.norm.item<float>(), norm);
+  if (std::isfinite(norm)) {
+    EXPECT_FLOAT_EQ(report.norm.item<float>(), norm);
+  }
   EXPECT_EQ(report.found_inf.item<float>(), found_inf);
 }
 

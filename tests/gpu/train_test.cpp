@@ -14,10 +14,6 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-std::string program(const char* name) {
-  return std::filesystem::canonical("/proc/self/exe").parent_path() / name;
-}
-
 struct TrainingRun {
   ProcessResult result = {};
   std::vector<double> losses = {};  // One per step.
@@ -26,7 +22,7 @@ struct TrainingRun {
 
 TrainingRun train(const std::filesystem::path& folder, int processes,
                   const Arguments& flags, const std::string& recipe = "tiny") {
-  Arguments command = {program("lockstep"),
+  Arguments command = {beside_this_program("lockstep"),
                        "train",
                        recipe,
                        "--share-gpus",

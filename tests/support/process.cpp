@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 
 #include "lockstep/base/clock.h"
@@ -148,6 +149,10 @@ std::string Process::err() const { return contents(err_); }
 bool Process::wait_for_output(const std::string& text, double seconds) const {
   return wait_for([&] { return out().find(text) != std::string::npos; },
                   seconds);
+}
+
+std::string beside_this_program(const char* name) {
+  return std::filesystem::canonical("/proc/self/exe").parent_path() / name;
 }
 
 ProcessResult run(const std::vector<std::string>& command,

@@ -56,6 +56,9 @@ class Process {
   base::FileDescriptor err_;
 };
 
+// A program in the folder of this one.
+std::string beside_this_program(const char* name);
+
 ProcessResult run(const std::vector<std::string>& command,
                   ProcessOptions options = {});
 

@@ -8,6 +8,7 @@
 
 #include "lockstep/kernels/cuda_call.h"
 #include "lockstep/kernels/linear.h"
+#include "lockstep/kernels/optional_tensor.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -23,8 +24,7 @@ class ActivationFunction
     : public torch::autograd::Function<ActivationFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
-                            const std::optional<at::Tensor>& optional_bias,
-                            int64_t kind) {
+                            const OptionalTensor& optional_bias, int64_t kind) {
     const at::Tensor bias = optional_bias.value_or(at::Tensor());
     const auto activation = static_cast<ActivationKind>(kind);
     const int64_t size = out_size(input, activation);
@@ -105,15 +105,14 @@ at::Tensor activate(const at::Tensor& x, ActivationKind kind) {
 at::Tensor linear_activation(const at::Tensor& x, const at::Tensor& weight,
                              const at::Tensor& bias, ActivationKind kind) {
   if (!has_activation_kernel(x, weight, bias)) {
-    return activate(linear(x, weight, bias), kind);
+    return activate(kernels::linear(x, weight, bias), kind);
   }
-  const at::Tensor product = linear(x, weight);
+  const at::Tensor product = kernels::linear(x, weight);
   if (!has_element_type(product) || !is_packed(product)) {
     return activate(bias.defined() ? product + bias : product, kind);
   }
-  return ActivationFunction::apply(
-      product, bias.defined() ? std::optional<at::Tensor>(bias) : std::nullopt,
-      static_cast<int64_t>(kind));
+  return ActivationFunction::apply(product, optional(bias),
+                                   static_cast<int64_t>(kind));
 }
 
 }  // namespace lockstep::kernels

@@ -6,18 +6,13 @@
 #include <optional>
 
 #include "lockstep/kernels/cuda_call.h"
+#include "lockstep/kernels/optional_tensor.h"
 
 namespace lockstep::kernels {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-// Autograd functions take no undefined tensors.
-using Optional = std::optional<at::Tensor>;
-
-Optional optional(const at::Tensor& tensor) {
-  return tensor.defined() ? Optional(tensor) : Optional();
-}
 
 // In the order of the autograd function's arguments.
 struct AdaLnTensors {
@@ -66,12 +61,12 @@ at::ScalarType branch_type(const AdaLnTensors& tensors) {
 class AdaLnFunction : public torch::autograd::Function<AdaLnFunction> {
  public:
   // Returns normed and, with a branch, sum.
-  static variable_list forward(AutogradContext* context, const at::Tensor& x,
-                               const Optional& branch,
-                               const Optional& branch_bias,
-                               const Optional& gate, const Optional& shift,
-                               const Optional& scale, const Optional& weight,
-                               const Optional& bias, double eps, int64_t kind) {
+  static variable_list forward(
+      AutogradContext* context, const at::Tensor& x,
+      const OptionalTensor& branch, const OptionalTensor& branch_bias,
+      const OptionalTensor& gate, const OptionalTensor& shift,
+      const OptionalTensor& scale, const OptionalTensor& weight,
+      const OptionalTensor& bias, double eps, int64_t kind) {
     const AdaLnTensors tensors{x,
                                branch.value_or(at::Tensor()),
                                branch_bias.value_or(at::Tensor()),

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "lockstep/kernels/optional_tensor.h"
 #include "lockstep/kernels/working_weights.h"
 
 namespace lockstep::kernels {
@@ -24,9 +25,9 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   // takes their copies.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& /*weight*/,
-                            const std::optional<at::Tensor>& bias,
+                            const OptionalTensor& bias,
                             const at::Tensor& working_weight,
-                            const std::optional<at::Tensor>& working_bias) {
+                            const OptionalTensor& working_bias) {
     const at::Tensor input = x.to(working_weight.scalar_type());
     context->save_for_backward({input, working_weight});
     context->saved_data["has_bias"] = bias.has_value();
@@ -57,10 +58,6 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     return {d_x, d_weight, d_bias, {}, {}};
   }
 };
-
-std::optional<at::Tensor> optional(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
-}
 
 // None where at::linear is the right call.
 std::optional<WorkingLinear> working_copies(const at::Tensor& weight,

@@ -23,6 +23,7 @@ void add_times(track::StepTimes& sum, const track::StepTimes& times) {
   sum.optimizer += times.optimizer;
   sum.other += times.other;
   sum.steps += times.steps;
+  sum.launch_bound_steps += times.launch_bound_steps;
 }
 
 }  // namespace

@@ -26,6 +26,11 @@ Event record_event() {
   return Event(tensor::cuda_function<void*()>("lockstep_cuda_record_event")());
 }
 
+bool is_done(const Event& event) {
+  return tensor::cuda_function<bool(void*)>("lockstep_cuda_is_event_done")(
+      event.get());
+}
+
 // Waits for the later one.
 double between(const Event& from, const Event& to) {
   return tensor::cuda_function<double(void*, void*)>(
@@ -49,6 +54,11 @@ class StepEvents {
   void end_backward() {
     mark();
     exchanges_.push_back(std::exchange(exchange_begin_, {}));
+  }
+
+  // The device has finished the last backward pass.
+  bool is_backward_done() const {
+    return marks_.size() > 1 && is_done(marks_[marks_.size() - 2]);
   }
 
   // No value for a step that was not completed.
@@ -92,12 +102,14 @@ StepTimer::~StepTimer() {
 }
 
 std::shared_ptr<StepEvents> StepTimer::start_events() {
+  is_replayed_ = false;
   if (is_device_) events_ = std::make_shared<StepEvents>();
   return events_;
 }
 
 void StepTimer::use_events(std::shared_ptr<StepEvents> events) {
   events_ = std::move(events);
+  is_replayed_ = true;
 }
 
 double StepTimer::lap() {
@@ -151,7 +163,10 @@ void StepTimer::update_end() {
 
 void StepTimer::end_step() {
   ++times_.steps;
-  if (is_device_) lap();  // The clock shows when work was queued.
+  if (!is_device_) return;
+  lap();  // The clock shows when work was queued.
+  // A device that is behind the host still has the last pass to do.
+  if (!is_replayed_ && events_->is_backward_done()) ++times_.launch_bound_steps;
 }
 
 track::StepTimes StepTimer::take() {

@@ -48,6 +48,7 @@ class StepTimer {
   base::StatusWriter status_;
   bool is_device_;
   std::shared_ptr<StepEvents> events_;  // Null on a CPU.
+  bool is_replayed_ = false;            // This step.
   track::StepTimes times_;
   int64_t last_ns_ = 0;  // End of the previous part; 0 at the start.
 };

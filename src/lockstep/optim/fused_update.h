@@ -20,9 +20,9 @@ namespace lockstep::optim {
 
 // What prepare_gradients(), Optimizer::step() and Ema::update() do, with
 // everything that differs from step to step in device memory: run() can be
-// captured in a CUDA graph. Adam and AdamW give the bits of Optimizer::step()
-// for equal gradients; the norm is summed in another order than
-// prepare_gradients() does.
+// captured in a CUDA graph. AdamW gives the bits of Optimizer::step() for equal
+// gradients, Adam and SGD all but the last one; the norm is summed in another
+// order than prepare_gradients() does.
 //
 // Optimizer and averages must outlive it and keep their number.
 class FusedUpdate {

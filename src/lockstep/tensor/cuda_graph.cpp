@@ -52,6 +52,10 @@ CudaGraph::Capture CudaGraph::capture(const std::function<void()>& body,
                                             : called.problem};
 }
 
+bool CudaGraph::is_capturing() {
+  return cuda_function<bool()>("lockstep_cuda_is_capturing")();
+}
+
 void CudaGraph::replay() const {
   cuda_function<void(void*)>("lockstep_cuda_replay_graph")(graph_);
 }

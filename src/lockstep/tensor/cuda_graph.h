@@ -27,6 +27,9 @@ class CudaGraph {
   // Queues it on the current stream.
   void replay() const;
 
+  // The current stream is captured, by whomever.
+  static bool is_capturing();
+
  private:
   explicit CudaGraph(void* graph);
 

@@ -63,7 +63,10 @@ void CudaGraphCache::record(Entry& entry, const at::Tensor& input) {
 }
 
 std::vector<at::Tensor> CudaGraphCache::operator()(const at::Tensor& input) {
-  if (!input.is_cuda() || at::GradMode::is_enabled()) return function_(input);
+  if (!input.is_cuda() || at::GradMode::is_enabled() ||
+      CudaGraph::is_capturing()) {
+    return function_(input);
+  }
   Entry& entry = entry_of(input);
   if (entry.state == Entry::State::kSeen &&
       num_recorded() < config_.max_recorded) {

@@ -21,7 +21,8 @@ struct ReplayConfig {
 // from the GPU, and what it uses besides its input keeps its address. A shape's
 // first call just calls it, so that tables are built and algorithms chosen; the
 // second one captures. Where that is not possible (the CPU, gradients required,
-// an operation that cannot be captured) it is called every time. Results are
+// an operation that cannot be captured, a capture around it) it is called every
+// time. Results are
 // the caller's; undefined ones stay undefined. Not thread-safe; calls belong on
 // one stream.
 class CudaGraphCache {

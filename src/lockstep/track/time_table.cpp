@@ -40,6 +40,14 @@ std::string time_reading(const StepTimes& times) {
   const double exchange = percent_of_step(times.exchange, times);
   const double other = percent_of_step(times.other, times);
   const double worst = std::max({data, exchange, other});
+  if (worst < kNotablePercent && 2 * times.launch_bound_steps > times.steps) {
+    return fmt::format(
+        "launch-bound: in {:.0f}% of the steps the GPU waits for the host, "
+        "which launches kernels one by one; train without --no_cuda_graph, or "
+        "raise --batch_size",
+        100 * static_cast<double>(times.launch_bound_steps) /
+            static_cast<double>(times.steps));
+  }
   if (worst < kNotablePercent) {
     return fmt::format(
         "compute-bound: {:.0f}% of the time is forward, backward and optimizer",

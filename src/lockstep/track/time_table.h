@@ -15,6 +15,8 @@ struct StepTimes {
   double optimizer = 0;  // clipping and averages of weights, too
   double other = 0;      // checkpoints, evaluation, logging
   int64_t steps = 0;
+  // Steps in which a GPU waited for the host to launch its kernels.
+  int64_t launch_bound_steps = 0;
 };
 
 // One row per part with milliseconds per step and percent, then the reading;

@@ -31,6 +31,19 @@ TEST(TimeTable, NamesTheLargestWait) {
             "gradient synchronization is the bottleneck: 40% of the time "
             "waits for it; raise --batch_size or accumulate over several "
             "steps");
+  EXPECT_EQ(
+      track::time_reading({.forward = 70,
+                           .backward = 130,
+                           .steps = 10,
+                           .launch_bound_steps = 6}),
+      "launch-bound: in 60% of the steps the GPU waits for the host, which "
+      "launches kernels one by one; train without --no_cuda_graph, or raise "
+      "--batch_size");
+  EXPECT_EQ(
+      track::time_reading(
+          {.data = 130, .forward = 70, .steps = 10, .launch_bound_steps = 6})
+          .substr(0, 10),
+      "the loader");
   EXPECT_EQ(track::time_reading({.forward = 70, .other = 30, .steps = 1}),
             "30% of the time is spent outside of the steps; save, evaluate and "
             "log less often");

@@ -16,7 +16,7 @@ source "$ROOT/tools/setup/docs.sh"
 # shellcheck source=tools/setup/package.sh
 source "$ROOT/tools/setup/package.sh"
 
-trap 'echo "lockstep.sh: interrupted; start it again to go on" >&2; exit 130' INT
+trap 'echo "lockstep.sh: interrupted; what is downloaded and built is kept: start it again" >&2; exit 130' INT
 trap 'exit 143' TERM
 
 PASSED=0

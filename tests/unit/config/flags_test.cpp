@@ -5,7 +5,9 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
+#include "lockstep/config/one_page_command.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/config/render.h"
 #include "unit/config/sample_settings.h"
 
 namespace lockstep {
@@ -221,6 +223,31 @@ TEST(Flags, UnknownOnesNameTheNearest) {
                     {"unknown flag -batch_size", "did you mean --batch_size?"});
   expect_flag_error({"--=4"}, {"unknown flag --;"});
   expect_flag_error({"--Batch_size=4"}, {"did you mean --batch_size?"});
+}
+
+TEST(Flags, UnknownOnesMayBeTheLaunchers) {
+  Sample sample;
+  expect_config_error(
+      [&] {
+        config::parse_command(sample.options, {"--nprocs", "2"},
+                              {.launch_flags = {"log-dir", "nproc"}});
+      },
+      {"unknown flag --nprocs; did you mean --nproc?"});
+}
+
+TEST(OnePageCommand, QuestionsAreAnsweredInPlaceOfRunning) {
+  Sample sample;
+  const auto answer = [&](const Words& words) {
+    return config::parse_one_page_command(sample.options, words,
+                                          "prepare it [flags]");
+  };
+  EXPECT_TRUE(answer({"--help"})->starts_with("usage: prepare it [flags]\n"));
+  EXPECT_EQ(answer({"--lr", "0.5", "--print_config"}),
+            config::to_yaml(sample.options));
+  EXPECT_EQ(answer({"--lr", "0.25"}), std::nullopt);
+  EXPECT_EQ(sample.values.lr, 0.25);
+  expect_config_error([&] { answer({"word"}); },
+                      {"'word' belongs to no flag; usage: prepare it [flags]"});
 }
 
 TEST(Flags, AMissingValueIsAnError) {

@@ -49,7 +49,7 @@ manual::Section launching_section() {
   return section;
 }
 
-manual::Section general_section(config::HelpPages pages) {
+manual::Section general_flags_section(config::HelpPages pages) {
   manual::Section section{.title = "General"};
   for (const config::GeneralFlag& flag : config::general_flags(pages)) {
     section.flags.push_back({.name = flag.name,
@@ -78,7 +78,7 @@ std::vector<manual::Section> common_sections(Purpose purpose) {
     for (manual::Flag& flag : section.flags) flag.help_notes.clear();
     sections.push_back(std::move(section));
   }
-  sections.push_back(general_section(config::HelpPages::kTwo));
+  sections.push_back(general_flags_section(config::HelpPages::kTwo));
   return sections;
 }
 
@@ -139,7 +139,7 @@ manual::Program describe_program() {
         .name = row.name, .usage = row.usage, .summary = row.help};
     if (command.name == "prepare") {
       command.sections = {launching_section(),
-                          general_section(config::HelpPages::kOne)};
+                          general_flags_section(config::HelpPages::kOne)};
       command.recipes = preparing_recipes();
     } else if (const auto purpose = purpose_of(command.name)) {
       command.sections = common_sections(*purpose);

@@ -344,7 +344,7 @@ TEST_F(FlagsAndFiles, AFileMayBeShippedWithThePrograms) {
   Sample sample;
   const auto parse = [&](const std::string& file) {
     return config::parse_command(sample.options, {"--config", file},
-                                 folder_ / "share");
+                                 {.shipped = folder_ / "share"});
   };
   const auto shipped = parse("atlas/train.yaml").shipped_files;
   ASSERT_EQ(shipped.size(), 1U);

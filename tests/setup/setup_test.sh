@@ -126,6 +126,22 @@ SCRIPT
     (LOCKSTEP_WHEELS="folder of wheels" install_into_venv torch not-in-the-folder) > output 2>&1 && exit 1
     expect output "could not install not-in-the-folder from folder of wheels"
     ;;
+  a_moved_tree_is_configured_anew)
+    fake_torch "$temporary/active" 11
+    mkdir -p tree
+    cp -r "$source_folder"/{lockstep.sh,tools} tree
+    printf 'packages() { :; }\nensure_nvcc() { NVCC=; }\n' >> tree/tools/setup/package.sh # the last one that is read
+    stand_in cmake 'mkdir -p build/release && touch build/release/build.ninja'
+    stand_in ninja ''
+    export LOCKSTEP_TORCH="$temporary/active" CXX=g++
+    tree/lockstep.sh build
+    tree/lockstep.sh build
+    test "$(grep -c "^cmake" called)" == 1
+    mv tree moved
+    moved/lockstep.sh build
+    expect called "cmake --preset release --fresh"
+    expect called "ninja -C $temporary/moved/build/release"
+    ;;
   *)
     echo "unknown case $case" >&2
     exit 2

@@ -227,6 +227,7 @@ test_all() {
       ;;
   esac
   set_up
+  ensure_lerobot
   # Where it cannot be installed, the test of the site says so.
   [[ $extent == fast ]] || (ensure_site_tools) || note "going on without MkDocs and Doxygen"
   build_and_test release release -j "$jobs" -LE "$without" "$@"

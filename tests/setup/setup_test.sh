@@ -142,6 +142,24 @@ SCRIPT
     expect called "cmake --preset release --fresh"
     expect called "ninja -C $temporary/moved/build/release"
     ;;
+  lerobot_is_for_the_tests_alone)
+    fake_venv
+    fake_torch "$VENV" 11
+    ensure_nvcc() { :; }
+    ensure_torch
+    torch_is_complete
+    if lerobot_is_complete || grep lerobot called; then exit 1; fi
+    ensure_lerobot
+    expect called "import lerobot"
+    lerobot_is_complete
+    # One that does not import ends with the reason.
+    rm "$VENV/.lockstep-torch"
+    printf '#!/bin/sh\ncase "$*" in *"import lerobot"*) echo "no libpython" >&2; exit 1 ;; esac\n' > "$VENV/bin/python3"
+    ensure_torch
+    (ensure_lerobot) > output 2>&1 && exit 1
+    expect output "no libpython"
+    expect output "does not import"
+    ;;
   *)
     echo "unknown case $case" >&2
     exit 2

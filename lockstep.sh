@@ -16,7 +16,7 @@ source "$ROOT/tools/setup/docs.sh"
 # shellcheck source=tools/setup/package.sh
 source "$ROOT/tools/setup/package.sh"
 
-trap 'echo "lockstep.sh: interrupted; start it again to go on" >&2; exit 130' INT
+trap 'echo "lockstep.sh: interrupted; what is downloaded and built is kept: start it again" >&2; exit 130' INT
 trap 'exit 143' TERM
 
 PASSED=0
@@ -85,9 +85,9 @@ compile_jobs() {
   printf '%d' "${LOCKSTEP_JOBS:-$((cores > 0 ? cores : 1))}"
 }
 
-# What a configured build folder depends on; another value configures it anew.
+# What a configured build folder depends on; another value configures it anew. CMake's files name the tree's folder.
 settings() {
-  printf '%s\n' "CXX=$CXX" "torch=$TORCH" "nvcc=$NVCC" "python=${LOCKSTEP_PYTHON:-}" "$@"
+  printf '%s\n' "tree=$ROOT" "CXX=$CXX" "torch=$TORCH" "nvcc=$NVCC" "python=${LOCKSTEP_PYTHON:-}" "$@"
 }
 
 # configure PRESET [-D...]. The file .lockstep-configured is written last.
@@ -96,7 +96,7 @@ configure() {
   local stamp="$folder/.lockstep-configured"
   shift
   if [[ -e "$stamp" && -e "$folder/build.ninja" ]]; then
-    if [[ $# == 0 && "$(head -n 4 "$stamp")" == "$(settings)" ]]; then return 0; fi
+    if [[ $# == 0 && "$(head -n 5 "$stamp")" == "$(settings)" ]]; then return 0; fi
     if [[ "$(cat "$stamp")" == "$(settings "$@")" ]]; then return 0; fi
     fresh=(--fresh)
   fi
@@ -147,6 +147,7 @@ build() {
 
 demo() {
   local targets=(lockstep lockstep-worker)
+  [[ $# == 0 ]] || fail "demo takes no arguments, got '$1'; lockstep train dit --help shows what can be set"
   set_up
   lock "$ROOT/build/.lock" "build/"
   configure release
@@ -226,6 +227,7 @@ test_all() {
       ;;
   esac
   set_up
+  ensure_lerobot
   # Where it cannot be installed, the test of the site says so.
   [[ $extent == fast ]] || (ensure_site_tools) || note "going on without MkDocs and Doxygen"
   build_and_test release release -j "$jobs" -LE "$without" "$@"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/export.h"
+#include "lockstep/options.h"
 
 namespace lockstep {
 
@@ -23,6 +24,10 @@ class LOCKSTEP_EXPORT Preparation {
   // task is built for Purpose::kPrepare and fills its feature cache. Default:
   // yes.
   virtual bool takes(const Arguments& /*arguments*/) const { return true; }
+
+  // The flags of prepare(), for man pages and completions, bound to members of
+  // the recipe. Default: none.
+  virtual void describe_preparation(Options& /*options*/) {}
 
   // Called in one process. Returns a report for the console.
   virtual std::string prepare(const Arguments& arguments,

@@ -137,8 +137,8 @@ TEST(Demo, LeavesEverythingThatItSays) {
        .ignored_signals = {}});
   ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
   for (const char* name :
-       {"sampled_seed_0_ema_0/images/step20_cfg4.0_ema.png",
-        "images/step19_cfg4.0.png", "images/step20_cfg4.0_ema.gif", "loss.png",
+       {"sampled_seed_0_ema_0/images/step20_cfg2.5_ema.png",
+        "images/step19_cfg2.5.png", "images/step20_cfg2.5_ema.gif", "loss.png",
         "loss.svg", "metrics.jsonl", "metrics.csv", "train.log", "tensorboard",
         "wandb/latest-run", "model.pth", "demo.png"}) {
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "runs" / "demo" / name))

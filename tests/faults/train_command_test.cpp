@@ -191,6 +191,19 @@ TEST_F(TrainCommand, ItsHelpIsAboutLaunching) {
   EXPECT_TRUE(contains(result.out, "lockstep train RECIPE --help"));
 }
 
+TEST_F(TrainCommand, HelpOfACommandIsAskedForEitherWay) {
+  const auto train = start(kEcho, {"help", "train"});
+  EXPECT_EQ(train.out, start(kEcho, {"train", "--help"}).out);
+  EXPECT_TRUE(contains(train.out, "usage: lockstep train RECIPE")) << train.out;
+  const auto prepare = start(kEcho, {"prepare", "--help"});
+  EXPECT_EQ(prepare.exit_code, 0) << prepare.err;
+  EXPECT_TRUE(contains(prepare.out, "usage: lockstep prepare RECIPE"))
+      << prepare.out;
+  EXPECT_EQ(start(kEcho, {"help", "train", "jit"}).out,
+            "rank none of none [train] [jit] [--help]\n");
+  EXPECT_EQ(start(kEcho, {"help", "help"}).out, start(kEcho, {"help"}).out);
+}
+
 TEST_F(TrainCommand, QuestionsAreAnsweredWithoutAJob) {
   for (const char* question :
        {"--help", "-h", "--help-all", "--help_all", "--print-config"}) {

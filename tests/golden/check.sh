@@ -11,7 +11,7 @@ trap 'rm -rf "$made"' EXIT
 
 "$worker" recipes > "$made/recipes.txt"
 while read -r recipe _; do
-  for command in train eval; do
+  for command in train eval prepare; do
     "$worker" "$command" "$recipe" --help > "$made/$command-$recipe.txt"
   done
 done < <(tail -n +2 "$made/recipes.txt")

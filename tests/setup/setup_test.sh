@@ -126,6 +126,40 @@ SCRIPT
     (LOCKSTEP_WHEELS="folder of wheels" install_into_venv torch not-in-the-folder) > output 2>&1 && exit 1
     expect output "could not install not-in-the-folder from folder of wheels"
     ;;
+  a_moved_tree_is_configured_anew)
+    fake_torch "$temporary/active" 11
+    mkdir -p tree
+    cp -r "$source_folder"/{lockstep.sh,tools} tree
+    printf 'packages() { :; }\nensure_nvcc() { NVCC=; }\n' >> tree/tools/setup/package.sh # the last one that is read
+    stand_in cmake 'mkdir -p build/release && touch build/release/build.ninja'
+    stand_in ninja ''
+    export LOCKSTEP_TORCH="$temporary/active" CXX=g++
+    tree/lockstep.sh build
+    tree/lockstep.sh build
+    test "$(grep -c "^cmake" called)" == 1
+    mv tree moved
+    moved/lockstep.sh build
+    expect called "cmake --preset release --fresh"
+    expect called "ninja -C $temporary/moved/build/release"
+    ;;
+  lerobot_is_for_the_tests_alone)
+    fake_venv
+    fake_torch "$VENV" 11
+    ensure_nvcc() { :; }
+    ensure_torch
+    torch_is_complete
+    if lerobot_is_complete || grep lerobot called; then exit 1; fi
+    ensure_lerobot
+    expect called "import lerobot"
+    lerobot_is_complete
+    # One that does not import ends with the reason.
+    rm "$VENV/.lockstep-torch"
+    printf '#!/bin/sh\ncase "$*" in *"import lerobot"*) echo "no libpython" >&2; exit 1 ;; esac\n' > "$VENV/bin/python3"
+    ensure_torch
+    (ensure_lerobot) > output 2>&1 && exit 1
+    expect output "no libpython"
+    expect output "does not import"
+    ;;
   *)
     echo "unknown case $case" >&2
     exit 2

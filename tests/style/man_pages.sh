@@ -15,3 +15,8 @@ for name in lockstep lockstep-{train,eval,sample,prepare,run}; do
   grep -q "^NAME" <<< "$text"
   if [[ $name != lockstep ]]; then grep -q -- "--nproc" <<< "$text"; fi
 done
+
+# Flags of preparations: scribble, protein and the settings of atlas.
+for flag in distancemap_s pdb_dir cache_dir; do
+  grep -q -- "--$flag" <<< "$(GROFF_NO_SGR=1 groff -man -Tascii "$1/lockstep-prepare.1" | sed 's/.\x08//g')"
+done

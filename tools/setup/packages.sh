@@ -44,6 +44,7 @@ mold                optional  command mold
 ccache              optional  command ccache
 doxygen             docs      command doxygen
 groff-base          optional  command groff
+libpython3-dev      optional  file    /usr/lib/*/libpython3*.so.1.0
 zsh                 optional  command zsh
 fish                optional  command fish
 ca-certificates     optional  file    /etc/ssl/certs/ca-certificates.crt

@@ -19,6 +19,10 @@ VENV="$CACHE/torch-$TORCH_VERSION"
 
 # The file names what was installed, so that a new requirement is noticed.
 torch_is_complete() {
+  [[ "$(cat "$VENV/.lockstep-torch" 2> /dev/null)" == "${TORCH_REQUIREMENTS[*]}"* ]]
+}
+
+lerobot_is_complete() {
   [[ "$(cat "$VENV/.lockstep-torch" 2> /dev/null)" == "${TORCH_REQUIREMENTS[*]} ${LEROBOT_REQUIREMENTS[*]}" ]]
 }
 
@@ -84,13 +88,25 @@ install_torch() {
       install_into_venv torch "${TORCH_REQUIREMENTS[@]}"
     fi
     torch_imports || fail "torch in $VENV does not import; remove the folder and start again"
-    if ! lerobot_imports; then
-      rm -rf "$VENV/lerobot"
-      install_into_venv lerobot --no-deps --target "$VENV/lerobot" "${LEROBOT_REQUIREMENTS[@]}"
-    fi
-    lerobot_imports || fail "lerobot in $VENV/lerobot does not import; remove the folder and start again"
-    printf '%s\n' "${TORCH_REQUIREMENTS[*]} ${LEROBOT_REQUIREMENTS[*]}" > "$VENV/.lockstep-torch"
+    printf '%s\n' "${TORCH_REQUIREMENTS[*]}" > "$VENV/.lockstep-torch"
   fi
+  unlock
+}
+
+# For the interop tests alone, and only beside the torch of this script: nobody waits for it before the demo.
+ensure_lerobot() {
+  if [[ "$TORCH" != "$VENV"/* ]] || lerobot_is_complete; then return 0; fi
+  lock "$CACHE/.lock" "$VENV"
+  step "LeRobot from PyPI into $VENV, for the tests that compare with it"
+  if ! lerobot_imports; then
+    rm -rf "$VENV/lerobot"
+    install_into_venv lerobot --no-deps --target "$VENV/lerobot" "${LEROBOT_REQUIREMENTS[@]}"
+  fi
+  if ! lerobot_imports; then
+    show_log import-lerobot 8
+    fail "lerobot in $VENV/lerobot does not import (torchcodec needs FFmpeg's libraries and libpython3-dev)"
+  fi
+  printf '%s\n' "${TORCH_REQUIREMENTS[*]} ${LEROBOT_REQUIREMENTS[*]}" > "$VENV/.lockstep-torch"
   unlock
 }
 
@@ -100,8 +116,8 @@ torch_imports() {
 }
 
 lerobot_imports() {
-  [[ ! -e "$VENV/.lockstep-started-lerobot" ]] && PYTHONPATH="$VENV/lerobot" "$VENV/bin/python3" -c \
-    "import lerobot.datasets.lerobot_dataset, torchcodec.decoders" 2> /dev/null
+  [[ ! -e "$VENV/.lockstep-started-lerobot" ]] && PYTHONPATH="$VENV/lerobot" quietly import-lerobot \
+    "$VENV/bin/python3" -c "import lerobot.datasets.lerobot_dataset, torchcodec.decoders"
 }
 
 # with_pip_settings COMMAND...: pip's own settings (mirrors, proxies) stay; LOCKSTEP_WHEELS takes the place of every

@@ -17,6 +17,7 @@
 #include "lockstep/options.h"
 #include "lockstep/registry.h"
 #include "lockstep/run/checkpoint_sections.h"
+#include "lockstep/run/run_folder.h"
 
 namespace lockstep::app {
 namespace {
@@ -255,6 +256,7 @@ std::string left_out_line(std::vector<std::string> left_out) {
 }
 
 std::string inspect_file(const std::string& path) {
+  run::require_file("lockstep inspect", path);
   const Tree tree = load_checkpoint(path);
   Listing listing;
   list("", tree, listing);
@@ -305,6 +307,7 @@ std::string export_checkpoint(const std::vector<std::string>& arguments) {
   if (fs::exists(to)) {
     throw ConfigError(to.string() + " exists already: choose another name");
   }
+  run::require_file("lockstep export", from);
   const Tree tree = load_checkpoint(from);
   const Exported exported = tensors_of(weights_of(tree, key, from), from);
   if (is_safetensors) {

@@ -7,6 +7,7 @@
 #include "lockstep/cli/command_line.h"
 #include "lockstep/cli/help.h"
 #include "lockstep/config/groups.h"
+#include "lockstep/config/render.h"
 #include "lockstep/launch/commands.h"
 #include "lockstep/launch/option_table.h"
 #include "lockstep/launch/worker_command.h"
@@ -48,16 +49,15 @@ manual::Section launching_section() {
   return section;
 }
 
-manual::Section general_flags() {
-  return {.title = "General",
-          .flags = {{.name = "config",
-                     .value = "FILE",
-                     .help = "YAML file with settings; several are applied in "
-                             "order, flags over all of them"},
-                    {.name = "print_config",
-                     .help = "show all settings as YAML and stop"},
-                    {.name = "help", .help = "show the most used flags"},
-                    {.name = "help_all", .help = "show all flags"}}};
+manual::Section general_flags_section(config::HelpPages pages) {
+  manual::Section section{.title = "General"};
+  for (const config::GeneralFlag& flag : config::general_flags(pages)) {
+    section.flags.push_back({.name = flag.name,
+                             .short_name = flag.short_name,
+                             .value = flag.value,
+                             .help = flag.help});
+  }
+  return section;
 }
 
 std::optional<Purpose> purpose_of(std::string_view command) {
@@ -78,7 +78,7 @@ std::vector<manual::Section> common_sections(Purpose purpose) {
     for (manual::Flag& flag : section.flags) flag.help_notes.clear();
     sections.push_back(std::move(section));
   }
-  sections.push_back(general_flags());
+  sections.push_back(general_flags_section(config::HelpPages::kTwo));
   return sections;
 }
 
@@ -97,17 +97,23 @@ std::vector<manual::RecipeFlags> recipe_flags(Purpose purpose) {
   return all;
 }
 
-// A recipe that prepares data has flags of its own for it, which are not
-// settings: its help shows them.
 std::vector<manual::RecipeFlags> preparing_recipes() {
   std::vector<manual::RecipeFlags> all = recipe_flags(Purpose::kPrepare);
-  for (manual::RecipeFlags& flags : all) {
+  std::erase_if(all, [](manual::RecipeFlags& flags) {
     const auto recipe = make_recipe(flags.name);
-    const auto* preparation = ability<Preparation>(*recipe);
-    if (preparation == nullptr || preparation->takes({})) {
+    auto* preparation = ability<Preparation>(*recipe);
+    if (preparation == nullptr) return true;
+    // Else its flags are the settings of a training, which it fills caches for.
+    if (preparation->takes({})) {
+      Options options;
+      preparation->describe_preparation(options);
       flags.sections.clear();
+      for (const auto& group : config::groups_of(options)) {
+        flags.sections.push_back(section_of(group));
+      }
     }
-  }
+    return false;
+  });
   return all;
 }
 
@@ -132,7 +138,8 @@ manual::Program describe_program() {
     manual::Command command{
         .name = row.name, .usage = row.usage, .summary = row.help};
     if (command.name == "prepare") {
-      command.sections = {launching_section(), general_flags()};
+      command.sections = {launching_section(),
+                          general_flags_section(config::HelpPages::kOne)};
       command.recipes = preparing_recipes();
     } else if (const auto purpose = purpose_of(command.name)) {
       command.sections = common_sections(*purpose);
@@ -155,6 +162,14 @@ std::vector<config::HelpRow> launching_rows() {
   }
   rows.push_back({"...", "lockstep train --help shows all of them"});
   return rows;
+}
+
+std::vector<std::string> launch_flags() {
+  std::vector<std::string> names;
+  for (const launch::RunOption* option : launch::worker_command_options()) {
+    names.emplace_back(option->name);
+  }
+  return names;
 }
 
 }  // namespace lockstep::app

@@ -103,8 +103,10 @@ int hand_on(const std::string& name, const Arguments& arguments) {
 
 // One worker, unless the launcher's options ask for several.
 int prepare(const std::string& name, const Arguments& arguments) {
+  const launch::WorkerCommand command =
+      launch::split_worker_command(name, arguments);
   const bool is_launched =
-      !launch::split_worker_command(name, arguments).launch_options.empty();
+      !command.launch_options.empty() || launch::asks_for_launch_help(command);
   return is_launched ? run_recipe(name, arguments) : hand_on(name, arguments);
 }
 
@@ -132,8 +134,17 @@ int print_torch_folder(const std::string&, const Arguments&) {
   return 0;
 }
 
-// The recipes follow where a worker is installed, which lists them.
-int print_usage(const std::string&, const Arguments&) {
+int dispatch(const Arguments& arguments);
+
+// `lockstep help train tiny` is `lockstep train tiny --help`. Below the usage
+// follow the recipes, where a worker is installed, which lists them.
+int print_usage(const std::string&, const Arguments& arguments) {
+  if (!arguments.empty() && !arguments[0].starts_with('-') &&
+      arguments[0] != "help") {
+    Arguments words = arguments;
+    words.emplace_back("--help");
+    return dispatch(words);
+  }
   print(launch::commands_help());
   return list_recipes();
 }

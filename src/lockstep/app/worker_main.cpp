@@ -47,6 +47,7 @@ int on_recipe(cli::RecipeCommand command, const Arguments& arguments) {
       app::find_recipe(arguments[0], {arguments.begin() + 1, arguments.end()});
   cli::CommandContext context = app::process_context();
   context.usage.launching = app::launching_rows();
+  context.usage.launch_flags = app::launch_flags();
   return command(*found.recipe, found.arguments, context);
 }
 

@@ -120,11 +120,15 @@ std::string CommandLine::help(HelpLevel level) {
                                   : short_help(settings_.options, config);
 }
 
+config::ParseConfig CommandLine::parse_config() const {
+  return {.shipped = shipped_folder(), .launch_flags = usage_.launch_flags};
+}
+
 std::optional<std::string> CommandLine::parse(
     const std::vector<std::string>& arguments,
     const base::Environment& environment) {
   const config::ParsedCommand parsed =
-      config::parse_command(settings_.options, arguments, shipped_folder());
+      config::parse_command(settings_.options, arguments, parse_config());
   shipped_files_ = parsed.shipped_files;
   if (parsed.help) {
     return help(parsed.help_all ? HelpLevel::kAll : HelpLevel::kMostUsed);
@@ -233,7 +237,7 @@ void CommandLine::take_over_settings(
     }
   }
   if (!apply_saved_settings(from, typed_folder)) return;
-  config::parse_command(settings_.options, arguments, shipped_folder());
+  config::parse_command(settings_.options, arguments, parse_config());
   for (const std::string_view name : beaten) settings_.options.reset(name);
   // The run folder may have moved since the run began.
   const bool is_latest = is_resumed && from == "latest";

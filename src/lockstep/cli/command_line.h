@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/recipe.h"
 
@@ -18,6 +19,8 @@ struct UsageConfig {
   std::string program = {};
   // Flags of the launcher to show; empty: none.
   std::vector<config::HelpRow> launching = {};
+  // Names of all its flags, to suggest for an unknown one.
+  std::vector<std::string> launch_flags = {};
 };
 
 // Options point into this object: it must not move.
@@ -64,6 +67,7 @@ class CommandLine {
   // "lockstep train tiny", or "my_program train".
   std::string command() const;
   std::string usage() const;
+  config::ParseConfig parse_config() const;
   enum class HelpLevel { kMostUsed, kAll };
   std::string help(HelpLevel level);
   void show_acting_defaults();

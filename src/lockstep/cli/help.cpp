@@ -88,13 +88,6 @@ std::vector<config::HelpSection> sections_of(const SettingList& settings,
   return sections;
 }
 
-config::HelpSection general_section() {
-  config::HelpSection section = config::general_section();
-  section.rows.back().right = "show the most used flags and stop";
-  section.rows.push_back({"--help_all", "show all flags and stop"});
-  return section;
-}
-
 std::string page(const HelpConfig& config, const SettingList& own,
                  const SettingList& common, config::HelpDetail detail) {
   std::vector<config::HelpSection> sections;
@@ -106,7 +99,7 @@ std::string page(const HelpConfig& config, const SettingList& own,
       sections.push_back(std::move(section));
     }
   }
-  sections.push_back(general_section());
+  sections.push_back(config::general_section(config::HelpPages::kTwo));
   return config::help_page(config.usage, config.about, sections);
 }
 

@@ -65,8 +65,8 @@ void log_setup(Session& session, const TrainConfig& config,
         batch.per_process, samples / world.size(), samples));
   }
   const std::string note = fid::score_note(config.score);
-  if (config.score.every && !note.empty() &&
-      ability<ImageScoring>(session.task()) != nullptr) {
+  if (config.score.every && *config.score.every <= plan.total_steps &&
+      !note.empty() && ability<ImageScoring>(session.task()) != nullptr) {
     console.info(note);
   }
 }

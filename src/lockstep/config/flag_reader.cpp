@@ -45,8 +45,12 @@ bool looks_like_flag(const std::string& word) {
 
 class FlagReader {
  public:
-  FlagReader(const Options& options, const std::vector<std::string>& words)
-      : options_(options), words_(words), flags_(all_flags(options)) {}
+  FlagReader(const Options& options, const std::vector<std::string>& words,
+             const std::vector<std::string>& launch_flags)
+      : options_(options),
+        words_(words),
+        launch_flags_(launch_flags),
+        flags_(all_flags(options)) {}
 
   ReadFlags read() {
     while (at_ < words_.size()) {
@@ -84,6 +88,7 @@ class FlagReader {
 
   const Options& options_;
   const std::vector<std::string>& words_;
+  const std::vector<std::string>& launch_flags_;
   const std::vector<Flag> flags_;
   size_t at_ = 0;  // The next word to look at.
   ReadFlags result_;
@@ -138,15 +143,17 @@ const Flag& FlagReader::find(const std::string& written) const {
 void FlagReader::unknown_flag(const std::string& written) const {
   std::string word = normalized(written);
   word.erase(0, word.find_first_not_of('_'));
-  std::vector<std::string> known;
-  known.reserve(flags_.size());
+  std::vector<std::string> known = launch_flags_;
+  known.reserve(known.size() + flags_.size());
   for (const Flag& flag : flags_) known.push_back(flag.word);
   std::optional<std::string> near;
   if (word.size() > 1) near = base::nearest(word, known);
   throw ConfigError(fmt::format(
       "unknown flag {}; {}", written,
       near ? fmt::format("did you mean --{}?", *near)
-           : "flags start with two dashes, and --help_all lists them"));
+      : written.starts_with("--")
+          ? "--help_all lists the flags"
+          : "flags start with two dashes, and --help_all lists them"));
 }
 
 void FlagReader::read_setting(const Flag& flag,
@@ -221,7 +228,8 @@ std::string FlagReader::take_value(const std::string& flag,
 }  // namespace
 
 ReadFlags read_flags(const Options& options,
-                     const std::vector<std::string>& arguments) {
+                     const std::vector<std::string>& arguments,
+                     const std::vector<std::string>& launch_flags) {
   // --help wins over everything else on the line.
   for (const std::string& argument : arguments) {
     if (argument == "--") break;
@@ -230,7 +238,7 @@ ReadFlags read_flags(const Options& options,
       return {.help = true, .help_all = true};
     }
   }
-  return FlagReader(options, arguments).read();
+  return FlagReader(options, arguments, launch_flags).read();
 }
 
 }  // namespace lockstep::config

@@ -17,8 +17,10 @@ struct ReadFlags {
   std::vector<Assignment> assignments = {};
 };
 
-// The grammar is described in parse.h. Throws ConfigError.
+// The grammar is described in parse.h. `launch_flags` are suggested in place of
+// an unknown flag, as the settings' own are. Throws ConfigError.
 ReadFlags read_flags(const Options& options,
-                     const std::vector<std::string>& arguments);
+                     const std::vector<std::string>& arguments,
+                     const std::vector<std::string>& launch_flags = {});
 
 }  // namespace lockstep::config

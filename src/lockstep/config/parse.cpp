@@ -31,13 +31,13 @@ fs::path find_shipped(const fs::path& file, const fs::path& shipped) {
 
 ParsedCommand parse_command(Options& options,
                             const std::vector<std::string>& arguments,
-                            const fs::path& shipped) {
-  ReadFlags flags = read_flags(options, arguments);
+                            const ParseConfig& config) {
+  ReadFlags flags = read_flags(options, arguments, config.launch_flags);
   if (flags.help) return {.help = true, .help_all = flags.help_all};
   std::vector<Assignment> assignments;
   std::vector<fs::path> shipped_files;
   for (const std::string& file : flags.config_files) {
-    const fs::path found = find_shipped(file, shipped);
+    const fs::path found = find_shipped(file, config.shipped);
     append(assignments,
            read_yaml_file(options, found.empty() ? fs::path(file) : found));
     if (!found.empty()) shipped_files.push_back(found);

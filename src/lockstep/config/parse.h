@@ -28,12 +28,20 @@ struct ParsedCommand {
   std::vector<std::filesystem::path> shipped_files = {};
 };
 
+struct ParseConfig {
+  // Folder of files that are installed with the programs.
+  std::filesystem::path shipped = {};
+  // Flags that the launcher takes out of the line, "nproc": suggested for an
+  // unknown flag.
+  std::vector<std::string> launch_flags = {};
+};
+
 // Files of --config FILE (several allowed, in order) are applied first, then
-// flags over them. A relative FILE that does not exist is looked for below
-// `shipped`, the folder of files that are installed with the programs.
+// flags over them. A relative FILE that does not exist is looked for in the
+// folder of shipped files.
 ParsedCommand parse_command(Options& options,
                             const std::vector<std::string>& arguments,
-                            const std::filesystem::path& shipped = {});
+                            const ParseConfig& config = {});
 
 // Over what was given before. The file is at most 10 MB of UTF-8.
 void apply_yaml_file(Options& options, const std::filesystem::path& path);

@@ -26,15 +26,29 @@ enum class HelpDetail { kShort, kFull };
 
 HelpSection help_section(const SettingGroup& group, HelpDetail detail);
 
-// The flags that every command has: --config, --print_config and --help.
-HelpSection general_section();
+// A flag that every command has and that is not a setting.
+struct GeneralFlag {
+  std::string name = {};  // "config"
+  char short_name = '\0';
+  std::string value = {};  // "FILE"; empty: it takes none
+  std::string help = {};
+};
+
+// Whether a command's help is one page, or --help shows the most used flags and
+// --help_all all of them.
+enum class HelpPages { kOne, kTwo };
+
+// --config, --print_config, --help and, with two pages, --help_all.
+std::vector<GeneralFlag> general_flags(HelpPages pages);
+HelpSection general_section(HelpPages pages);
 
 // "usage: <usage>", the text below it, which may be empty, and the sections,
 // 100 columns wide.
 std::string help_page(std::string_view usage, std::string_view about,
                       const std::vector<HelpSection>& sections);
 
-// For --help: every setting by group, with default, choices and aliases.
+// For --help of one page: every setting by group, with default, choices and
+// aliases, then the general flags.
 std::string help_text(const Options& options, std::string_view usage);
 
 // For --print_config: every setting with its current value, less those of one

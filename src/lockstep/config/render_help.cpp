@@ -82,13 +82,34 @@ HelpSection help_section(const SettingGroup& group, HelpDetail detail) {
   return section;
 }
 
-HelpSection general_section() {
-  return {.title = "General",
-          .rows = {{"--config FILE",
-                    "YAML file with settings; several are applied in order, "
-                    "flags over all of them"},
-                   {"--print_config", "show all settings as YAML and stop"},
-                   {"-h, --help", "show this text and stop"}}};
+std::vector<GeneralFlag> general_flags(HelpPages pages) {
+  std::vector<GeneralFlag> flags = {
+      {.name = "config",
+       .value = "FILE",
+       .help = "YAML file with settings; several are applied in order, flags "
+               "over all of them"},
+      {.name = "print_config", .help = "show all settings as YAML and stop"},
+      {.name = "help",
+       .short_name = 'h',
+       .help = pages == HelpPages::kOne ? "show this text and stop"
+                                        : "show the most used flags and stop"}};
+  if (pages == HelpPages::kTwo) {
+    flags.push_back({.name = "help_all", .help = "show all flags and stop"});
+  }
+  return flags;
+}
+
+HelpSection general_section(HelpPages pages) {
+  HelpSection section{.title = "General"};
+  for (const GeneralFlag& flag : general_flags(pages)) {
+    std::string left = "--" + flag.name;
+    if (flag.short_name != '\0') {
+      left = fmt::format("-{}, {}", flag.short_name, left);
+    }
+    if (!flag.value.empty()) left += " " + flag.value;
+    section.rows.push_back({left, flag.help});
+  }
+  return section;
 }
 
 std::string help_page(std::string_view usage, std::string_view about,
@@ -103,10 +124,11 @@ std::string help_page(std::string_view usage, std::string_view about,
 }
 
 std::string help_text(const Options& options, std::string_view usage) {
-  std::vector<HelpSection> sections = {general_section()};
+  std::vector<HelpSection> sections;
   for (const SettingGroup& group : groups_of(options)) {
     sections.push_back(help_section(group, HelpDetail::kFull));
   }
+  sections.push_back(general_section(HelpPages::kOne));
   return help_page(usage, "", sections);
 }
 

@@ -21,7 +21,7 @@ constexpr auto kCommands = std::to_array<Command>({
     {"version", "", "print the versions of Lockstep, torch, CUDA and NCCL"},
     {"--cmake-dir", "", "print the folder of the CMake package"},
     {"--torch-dir", "", "print the folder of the torch that is used"},
-    {"help", "", "print this text"},
+    {"help", "[COMMAND]", "print this text, or the help of a command"},
 });
 
 }  // namespace

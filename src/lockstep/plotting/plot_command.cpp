@@ -103,16 +103,16 @@ std::string font_warning(const plot::Drawing& drawing, const plot::Font& font) {
 
 PlotOutput plot_runs(const PlotOptions& options,
                      const std::optional<TerminalAbility>& terminal) {
-  if (!options.output && !terminal) {
-    throw ConfigError(
-        "stdout is not a terminal, which could show the plot: name a file with "
-        "-o FILE.png or -o FILE.svg");
-  }
   const plot::Font font;
   const TerminalAbility letters = terminal.value_or(TerminalAbility{});
   const Plotted plotted = options.runs.size() == 1
                               ? plot_one(options, font, letters)
                               : plot_several(options, font);
+  if (!options.output && !terminal) {
+    throw ConfigError(
+        "stdout is not a terminal, which could show the plot: name a file with "
+        "-o FILE.png or -o FILE.svg");
+  }
   const bool shows_image =
       terminal && terminal->images != plot::TerminalImages::kNone;
   const bool is_svg = options.output && options.output->extension() == ".svg";

@@ -94,8 +94,10 @@ c10::Device take_device(DeviceChoice choice, int local_rank,
     cuda_function<void(int)>("lockstep_cuda_set_device")(index);
     return {c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(index)};
   }
-  if (choice == DeviceChoice::kCuda || driver_is_too_old()) {
-    throw DeviceError("cannot use a GPU: " + problem);
+  if (driver_is_too_old()) throw DeviceError("cannot use a GPU: " + problem);
+  if (choice == DeviceChoice::kCuda) {
+    throw DeviceError("cannot use a GPU: " + problem +
+                      "; --device cpu (DeviceChoice::kCpu) uses the CPU");
   }
   if (gpus_are_missed()) {
     throw DeviceError("cannot use a GPU: " + problem +

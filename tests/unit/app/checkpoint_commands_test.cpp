@@ -9,6 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/formats/zip_reader.h"
 #include "lockstep/formats/zip_writer.h"
+#include "support/messages.h"
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -227,8 +228,23 @@ TEST(Inspect, TakesSeveralFiles) {
   EXPECT_NE(text.find("first  1\n\n" + two + ": "), std::string::npos) << text;
   expect_line(text, "second  2");
   EXPECT_THROW(app::inspect_checkpoint({}), ConfigError);
-  EXPECT_THROW(app::inspect_checkpoint({one, folder.path() / "none.pt"}),
-               IoError);
+}
+
+TEST(CheckpointCommands, AFolderOrAMissingFileIsNamed) {
+  const TempDir folder;
+  const std::string there = folder.path();
+  const std::string missing = folder.path() / "none.pt";
+  const std::string to = folder.path() / "to.pt";
+  const auto refused = [](const auto& action) {
+    return testing::refusal<ConfigError>(action);
+  };
+  EXPECT_EQ(
+      refused([&] { app::inspect_checkpoint({there}); }),
+      "lockstep inspect " + there + ": this is a folder; name a file in it");
+  EXPECT_EQ(refused([&] { app::inspect_checkpoint({missing}); }),
+            "lockstep inspect " + missing + ": there is no such file");
+  EXPECT_EQ(refused([&] { app::export_checkpoint({missing, to}); }),
+            "lockstep export " + missing + ": there is no such file");
 }
 
 TEST(CheckpointCommands, HelpIsTheUsage) {

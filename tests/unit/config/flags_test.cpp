@@ -5,7 +5,9 @@
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
+#include "lockstep/config/one_page_command.h"
 #include "lockstep/config/parse.h"
+#include "lockstep/config/render.h"
 #include "unit/config/sample_settings.h"
 
 namespace lockstep {
@@ -223,6 +225,31 @@ TEST(Flags, UnknownOnesNameTheNearest) {
   expect_flag_error({"--Batch_size=4"}, {"did you mean --batch_size?"});
 }
 
+TEST(Flags, UnknownOnesMayBeTheLaunchers) {
+  Sample sample;
+  expect_config_error(
+      [&] {
+        config::parse_command(sample.options, {"--nprocs", "2"},
+                              {.launch_flags = {"log-dir", "nproc"}});
+      },
+      {"unknown flag --nprocs; did you mean --nproc?"});
+}
+
+TEST(OnePageCommand, QuestionsAreAnsweredInPlaceOfRunning) {
+  Sample sample;
+  const auto answer = [&](const Words& words) {
+    return config::parse_one_page_command(sample.options, words,
+                                          "prepare it [flags]");
+  };
+  EXPECT_TRUE(answer({"--help"})->starts_with("usage: prepare it [flags]\n"));
+  EXPECT_EQ(answer({"--lr", "0.5", "--print_config"}),
+            config::to_yaml(sample.options));
+  EXPECT_EQ(answer({"--lr", "0.25"}), std::nullopt);
+  EXPECT_EQ(sample.values.lr, 0.25);
+  expect_config_error([&] { answer({"word"}); },
+                      {"'word' belongs to no flag; usage: prepare it [flags]"});
+}
+
 TEST(Flags, AMissingValueIsAnError) {
   expect_flag_error({"--lr"}, {"--lr needs a value", "a number from 0 to 1"});
   expect_flag_error({"--cfg", "--lr", "1"},
@@ -317,7 +344,7 @@ TEST_F(FlagsAndFiles, AFileMayBeShippedWithThePrograms) {
   Sample sample;
   const auto parse = [&](const std::string& file) {
     return config::parse_command(sample.options, {"--config", file},
-                                 folder_ / "share");
+                                 {.shipped = folder_ / "share"});
   };
   const auto shipped = parse("atlas/train.yaml").shipped_files;
   ASSERT_EQ(shipped.size(), 1U);

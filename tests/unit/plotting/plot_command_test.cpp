@@ -142,6 +142,7 @@ TEST_F(PlotCommandTest, WhatCannotBePlottedIsNamed) {
                   "--metrics val/los: no run has it; they "
                   "have train/loss, "));
   EXPECT_TRUE(has(refusal({.runs = {a}}), "name a file with -o"));
+  EXPECT_TRUE(has(refusal({.runs = {gone}}), "there is no such folder"));
 }
 
 TEST_F(PlotCommandTest, ATerminalShowsLettersOrTheImage) {

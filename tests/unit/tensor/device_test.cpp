@@ -26,9 +26,10 @@ TEST(Device, AGpuThatIsNotThereIsAnError) {
     tensor::take_device(DeviceChoice::kCuda, 0, {});
     ADD_FAILURE() << "no error";
   } catch (const DeviceError& error) {
-    EXPECT_TRUE(std::string(error.what())
-                    .starts_with("cannot use a GPU: no GPU is visible"))
-        << error.what();
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with("cannot use a GPU: no GPU is visible"))
+        << text;
+    EXPECT_NE(text.find("; --device cpu "), std::string::npos) << text;
   }
 }
 

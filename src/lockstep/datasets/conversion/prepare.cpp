@@ -12,8 +12,7 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/strings.h"
-#include "lockstep/config/parse.h"
-#include "lockstep/config/render.h"
+#include "lockstep/config/one_page_command.h"
 #include "lockstep/datasets/conversion/conversion.h"
 #include "lockstep/datasets/conversion/source.h"
 #include "lockstep/error.h"
@@ -212,17 +211,10 @@ Prepared prepare_atlas(const std::vector<std::string>& arguments,
   PrepareConfig config;
   Options options;
   describe(options, config);
-  const config::ParsedCommand parsed =
-      config::parse_command(options, arguments);
-  if (parsed.help) {
-    return {.text = config::help_text(
-                options, "lockstep prepare atlas --input PATH --output DIR")};
-  }
-  if (!parsed.positionals.empty()) {
-    throw ConfigError(fmt::format(
-        "'{}' belongs to no flag; lockstep prepare atlas --input PATH --help "
-        "lists the flags",
-        parsed.positionals.front()));
+  if (auto text = config::parse_one_page_command(
+          options, arguments,
+          "lockstep prepare atlas --input PATH --output DIR [flags]")) {
+    return {.text = *text};
   }
   const std::string kind = config.from || config.input.empty()
                                ? config.from.value_or("")

@@ -45,11 +45,11 @@ ShapeLook draw_look(uint64_t seed, int64_t index) {
     return datasets::draw_between(draw, low, high);
   };
   ShapeLook look{.label = draw.integer(Shapes::kNumClasses)};
-  look.radius = between(0.34, 0.42);
-  const double room = 0.47 - look.radius;
+  look.radius = between(0.36, 0.43);
+  const double room = (0.48 - look.radius) / 1.5;
   look.x = 0.5 + between(-room, room);
   look.y = 0.5 + between(-room, room);
-  look.tilt = between(-0.1, 0.1);
+  look.tilt = between(-0.06, 0.06);
   const double hue = draw.uniform();
   // Another hue and another brightness: the shape stands out.
   const double other = hue + between(0.3, 0.7);
@@ -65,15 +65,20 @@ ShapeLook draw_look(uint64_t seed, int64_t index) {
   return look;
 }
 
-// Five points: inside when not beyond too many of the five lines.
+// Five points, one of them up; y points up. Wider than a pentagram, whose arms
+// are less than a pixel in a small image.
 bool is_in_star(double x, double y) {
-  int beyond = 0;
-  for (int k = 0; k < 5; ++k) {
-    const double angle = std::numbers::pi * (0.3 + 0.4 * k);
-    // Lines of a pentagram with its points at distance 1.
-    if (x * std::cos(angle) + y * std::sin(angle) > 0.309) ++beyond;
-  }
-  return beyond <= 1 && std::hypot(x, y) <= 1;
+  constexpr double kTip = 1.1;
+  constexpr double kNotch = 0.5;  // Distance of the corners between tips.
+  // From the middle of the nearest arm, either side of it: one edge is left.
+  const double angle =
+      std::remainder(std::atan2(x, y), 2 * std::numbers::pi / 5);
+  const double distance = std::hypot(x, y);
+  const double along = distance * std::cos(angle);
+  const double across = distance * std::abs(std::sin(angle));
+  const double notch_along = kNotch * std::cos(std::numbers::pi / 5);
+  const double notch_across = kNotch * std::sin(std::numbers::pi / 5);
+  return notch_across * (kTip - along) > across * (kTip - notch_along);
 }
 
 // The shape has its centre at 0 and reaches to about 1; y points down.
@@ -96,7 +101,7 @@ bool is_inside(int64_t label, double x, double y) {
              std::min(rising, falling) < 0.25;
     }
     case 7: return is_in_star(x, -y);
-    case 8: return distance < 0.95 && std::hypot(x - 0.5, y) > 0.78;
+    case 8: return distance < 0.95 && std::hypot(x - 0.55, y) > 0.72;
     default:
       return across < 0.9 && along < 0.95 &&
              std::abs(std::remainder(y, 0.7)) < 0.18;

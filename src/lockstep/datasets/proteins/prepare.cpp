@@ -13,8 +13,7 @@
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/workers.h"
-#include "lockstep/config/parse.h"
-#include "lockstep/config/render.h"
+#include "lockstep/config/one_page_command.h"
 #include "lockstep/datasets/proteins/open_sets.h"
 #include "lockstep/error.h"
 #include "lockstep/options.h"
@@ -28,58 +27,7 @@ namespace fs = std::filesystem;
 constexpr const char* kUsage =
     "lockstep prepare protein --pdb_dir DIR --output_dir DIR [flags]";
 
-struct ProteinPrepareConfig {
-  std::string pdb_dir = {};
-  std::string output_dir = {};
-  int64_t num_workers = 0;
-  double train_ratio = 0.8;
-  double val_ratio = 0.1;
-  double test_ratio = 0.1;
-  int64_t seed = 42;
-  bool use_mmcif = false;
-  bool no_filter = false;
-  proteins::QualityFilter filter = {};
-};
-
-void describe_protein_flags(Options& options, ProteinPrepareConfig& config) {
-  options.add("pdb_dir", config.pdb_dir,
-              "folder of structures, at any depth: .pdb, .ent, .cif, .mmcif, "
-              "with or without .gz");
-  options.add("output_dir", config.output_dir,
-              "folder for {name}.pt and the lists");
-  options.add("num_workers", config.num_workers, "threads",
-              {.minimum = 0, .shown_default = "one per core, at most 16"});
-  const OptionDetails ratio = {.minimum = 0, .maximum = 1};
-  options.add("train_ratio", config.train_ratio, "part for train.txt", ratio);
-  options.add("val_ratio", config.val_ratio, "part for val.txt", ratio);
-  options.add("test_ratio", config.test_ratio, "part for test.txt", ratio);
-  options.add("seed", config.seed, "decides which structure is in which list",
-              {.minimum = 0});
-  options.add("use_mmcif", config.use_mmcif,
-              "take the mmCIF files of the folder only");
-  const std::string group = "Quality filter";
-  options.add("no_filter", config.no_filter, "take all that can be read",
-              {.group = group});
-  options.add("max_resolution", config.filter.max_resolution,
-              "Angstrom; structures that state none (NMR, models) pass",
-              {.minimum = 0, .group = group});
-  options.add("min_residues", config.filter.min_residues, "shortest chain",
-              {.minimum = 1, .group = group});
-  options.add("max_residues", config.filter.max_residues, "longest chain",
-              {.minimum = 1, .group = group});
-  options.add("max_ca_distance", config.filter.max_ca_distance,
-              "Angstrom from CA to CA; more is a break of the chain",
-              {.minimum = 0, .group = group});
-  options.add("max_breaks", config.filter.max_breaks, "breaks of a chain",
-              {.minimum = 0, .group = group});
-}
-
-void check_config(const ProteinPrepareConfig& config,
-                  const std::vector<std::string>& positionals) {
-  if (!positionals.empty()) {
-    throw ConfigError(fmt::format("prepare protein: unexpected '{}'; usage: {}",
-                                  positionals[0], kUsage));
-  }
+void check_prepare_config(const proteins::ProteinPrepareConfig& config) {
   std::error_code error;
   if (config.pdb_dir.empty() || config.output_dir.empty()) {
     throw ConfigError(
@@ -115,7 +63,8 @@ struct Outcome {
 
 class Preparation {
  public:
-  explicit Preparation(const ProteinPrepareConfig& config) : config_(config) {}
+  explicit Preparation(const proteins::ProteinPrepareConfig& config)
+      : config_(config) {}
 
   void run(const base::ShowProgress& progress);
   std::string summary() const;
@@ -126,7 +75,7 @@ class Preparation {
   Outcome judge(const proteins::Protein& protein) const;
   void write_lists() const;
 
-  const ProteinPrepareConfig& config_;
+  const proteins::ProteinPrepareConfig& config_;
   std::vector<fs::path> files_;
   std::vector<Outcome> outcomes_;
   double seconds_ = 0;
@@ -326,16 +275,49 @@ std::optional<std::string> proteins::reason_against(
   return {};
 }
 
+void proteins::describe_prepare_flags(Options& options,
+                                      ProteinPrepareConfig& config) {
+  options.add("pdb_dir", config.pdb_dir,
+              "folder of structures, at any depth: .pdb, .ent, .cif, .mmcif, "
+              "with or without .gz");
+  options.add("output_dir", config.output_dir,
+              "folder for {name}.pt and the lists");
+  options.add("num_workers", config.num_workers, "threads",
+              {.minimum = 0, .shown_default = "one per core, at most 16"});
+  const OptionDetails ratio = {.minimum = 0, .maximum = 1};
+  options.add("train_ratio", config.train_ratio, "part for train.txt", ratio);
+  options.add("val_ratio", config.val_ratio, "part for val.txt", ratio);
+  options.add("test_ratio", config.test_ratio, "part for test.txt", ratio);
+  options.add("seed", config.seed, "decides which structure is in which list",
+              {.minimum = 0});
+  options.add("use_mmcif", config.use_mmcif,
+              "take the mmCIF files of the folder only");
+  const std::string group = "Quality filter";
+  options.add("no_filter", config.no_filter, "take all that can be read",
+              {.group = group});
+  options.add("max_resolution", config.filter.max_resolution,
+              "Angstrom; structures that state none (NMR, models) pass",
+              {.minimum = 0, .group = group});
+  options.add("min_residues", config.filter.min_residues, "shortest chain",
+              {.minimum = 1, .group = group});
+  options.add("max_residues", config.filter.max_residues, "longest chain",
+              {.minimum = 1, .group = group});
+  options.add("max_ca_distance", config.filter.max_ca_distance,
+              "Angstrom from CA to CA; more is a break of the chain",
+              {.minimum = 0, .group = group});
+  options.add("max_breaks", config.filter.max_breaks, "breaks of a chain",
+              {.minimum = 0, .group = group});
+}
+
 std::string proteins::prepare_protein(const std::vector<std::string>& arguments,
                                       const base::ShowProgress& progress) {
   ProteinPrepareConfig config;
   Options options;
-  describe_protein_flags(options, config);
-  const config::ParsedCommand command =
-      config::parse_command(options, arguments);
-  if (command.help) return config::help_text(options, kUsage);
-  if (command.print_config) return config::to_yaml(options);
-  check_config(config, command.positionals);
+  describe_prepare_flags(options, config);
+  if (auto text = config::parse_one_page_command(options, arguments, kUsage)) {
+    return *text;
+  }
+  check_prepare_config(config);
   Preparation preparation(config);
   preparation.run(progress);
   return preparation.summary();

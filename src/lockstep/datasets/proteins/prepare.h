@@ -8,6 +8,7 @@
 
 #include "lockstep/base/workers.h"
 #include "lockstep/datasets/proteins/cache_file.h"
+#include "lockstep/options.h"
 
 namespace lockstep::proteins {
 
@@ -23,6 +24,22 @@ struct QualityFilter {
 // Why it is not; no value: it passes. The protein must state its resolution.
 std::optional<std::string> reason_against(const Protein& protein,
                                           const QualityFilter& filter);
+
+struct ProteinPrepareConfig {
+  std::string pdb_dir = {};
+  std::string output_dir = {};
+  int64_t num_workers = 0;  // 0: one per processor.
+  double train_ratio = 0.8;
+  double val_ratio = 0.1;
+  double test_ratio = 0.1;
+  int64_t seed = 42;
+  bool use_mmcif = false;
+  bool no_filter = false;
+  QualityFilter filter = {};
+};
+
+// The flags of prepare_protein(). The config must outlive the options.
+void describe_prepare_flags(Options& options, ProteinPrepareConfig& config);
 
 // Reads the structures of --pdb_dir on several threads and writes {name}.pt,
 // train.txt, val.txt, test.txt and rejected.txt (name, tab, reason) to

@@ -10,13 +10,9 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/workers.h"
-#include "lockstep/config/parse.h"
-#include "lockstep/config/render.h"
+#include "lockstep/config/one_page_command.h"
 #include "lockstep/data/label_map.h"
-#include "lockstep/datasets/voc/distance_map.h"
 #include "lockstep/datasets/voc/voc_files.h"
-#include "lockstep/datasets/voc/voc_set.h"
-#include "lockstep/error.h"
 #include "lockstep/formats/png.h"
 #include "lockstep/options.h"
 
@@ -24,37 +20,6 @@ namespace lockstep::voc {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct VocPrepareConfig {
-  ScribbleDataConfig data = {};
-  double lambda_s = kScribbleLambda;
-  double lambda_c = kOutlineLambda;
-  int64_t workers = 0;  // 0: one per processor.
-  bool overwrite = false;
-};
-
-void describe_voc_flags(Options& options, VocPrepareConfig& config) {
-  ScribbleDataConfig& data = config.data;
-  options.add("dataset_path", data.dataset_path,
-              "The folder of VOC2012, or the one above.",
-              {.aliases = {"data_path"}});
-  options.add("train_path", data.train_path,
-              "Folder of scribbles, below that of VOC2012.");
-  options.add("pesudo_path", data.pesudo_path, "Folder of pseudo labels.");
-  options.add("distancemap_s", data.distancemap_s,
-              "Where maps of distances from scribbles go; empty: none.");
-  options.add("distancemap_c", data.distancemap_c,
-              "Where maps of distances from outlines of pseudo labels go; "
-              "empty: none.");
-  options.add("lambda_s", config.lambda_s,
-              "255 - sqrt(lambda) * distance, from scribbles.", {.minimum = 0});
-  options.add("lambda_c", config.lambda_c,
-              "sqrt(lambda) * distance, from outlines.", {.minimum = 0});
-  options.add("workers", config.workers,
-              "Threads; 0: one per processor, at most 16.",
-              {.minimum = 0, .maximum = 1024});
-  options.add("overwrite", config.overwrite, "Makes maps anew that are there.");
-}
 
 // Maps of one kind.
 struct MapKind {
@@ -128,21 +93,37 @@ void make_map(const MapJob& job) {
 
 }  // namespace
 
+void describe_prepare_flags(Options& options, VocPrepareConfig& config) {
+  ScribbleDataConfig& data = config.data;
+  options.add("dataset_path", data.dataset_path,
+              "The folder of VOC2012, or the one above.",
+              {.aliases = {"data_path"}});
+  options.add("train_path", data.train_path,
+              "Folder of scribbles, below that of VOC2012.");
+  options.add("pesudo_path", data.pesudo_path, "Folder of pseudo labels.");
+  options.add("distancemap_s", data.distancemap_s,
+              "Where maps of distances from scribbles go; empty: none.");
+  options.add("distancemap_c", data.distancemap_c,
+              "Where maps of distances from outlines of pseudo labels go; "
+              "empty: none.");
+  options.add("lambda_s", config.lambda_s,
+              "255 - sqrt(lambda) * distance, from scribbles.", {.minimum = 0});
+  options.add("lambda_c", config.lambda_c,
+              "sqrt(lambda) * distance, from outlines.", {.minimum = 0});
+  options.add("workers", config.workers,
+              "Threads; 0: one per processor, at most 16.",
+              {.minimum = 0, .maximum = 1024});
+  options.add("overwrite", config.overwrite, "Makes maps anew that are there.");
+}
+
 std::string prepare_scribble(const std::vector<std::string>& arguments,
                              const base::ShowProgress& progress) {
   VocPrepareConfig config;
   Options options;
-  describe_voc_flags(options, config);
-  const config::ParsedCommand parsed =
-      config::parse_command(options, arguments);
-  if (parsed.help) {
-    return config::help_text(options, "lockstep prepare scribble [flags]");
-  }
-  if (!parsed.positionals.empty()) {
-    throw ConfigError(fmt::format(
-        "'{}' belongs to no flag; lockstep prepare scribble --help lists the "
-        "flags",
-        parsed.positionals.front()));
+  describe_prepare_flags(options, config);
+  if (auto text = config::parse_one_page_command(
+          options, arguments, "lockstep prepare scribble [flags]")) {
+    return *text;
   }
   if (config.data.dataset_path == kBuiltinScribble) {
     return "Generated images need no preparation.\n";

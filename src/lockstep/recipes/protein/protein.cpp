@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "lockstep/datasets/proteins/open_sets.h"
-#include "lockstep/datasets/proteins/prepare.h"
 #include "lockstep/error.h"
 #include "lockstep/recipes/protein/protein_task.h"
 
@@ -125,6 +124,10 @@ std::unique_ptr<Task> ProteinRecipe::build(const Settings& settings,
       settings_, purpose == Purpose::kSample
                      ? open_protein_inputs(settings_)
                      : open_protein_data(settings.common, settings_, purpose));
+}
+
+void ProteinRecipe::describe_preparation(Options& options) {
+  proteins::describe_prepare_flags(options, preparation_);
 }
 
 std::string ProteinRecipe::prepare(const Arguments& arguments,

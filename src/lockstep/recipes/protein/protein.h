@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/datasets/proteins/prepare.h"
 #include "lockstep/models/protein/masking.h"
 #include "lockstep/models/protein/model.h"
 #include "lockstep/preparation.h"
@@ -33,11 +34,13 @@ class ProteinRecipe final : public Recipe, public Preparation {
   void describe(Settings& settings) override;
   std::unique_ptr<Task> build(const Settings& settings,
                               Purpose purpose) override;
+  void describe_preparation(Options& options) override;
   std::string prepare(const Arguments& arguments,
                       const Progress& progress) override;
 
  private:
   ProteinSettings settings_;
+  proteins::ProteinPrepareConfig preparation_;
 };
 
 }  // namespace lockstep::recipes

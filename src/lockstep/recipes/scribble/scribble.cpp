@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "lockstep/base/files.h"
-#include "lockstep/datasets/voc/prepare.h"
 #include "lockstep/error.h"
 #include "lockstep/recipes/scribble/scribble_task.h"
 
@@ -239,6 +238,10 @@ std::unique_ptr<Task> ScribbleRecipe::build(const Settings& settings,
     default: data = open_training(own);
   }
   return std::make_unique<ScribbleTask>(own, std::move(data));
+}
+
+void ScribbleRecipe::describe_preparation(Options& options) {
+  voc::describe_prepare_flags(options, preparation_);
 }
 
 std::string ScribbleRecipe::prepare(const Arguments& arguments,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/base/workers.h"
+#include "lockstep/datasets/voc/prepare.h"
 #include "lockstep/datasets/voc/voc_set.h"
 #include "lockstep/models/deeplab/model.h"
 #include "lockstep/models/deeplab/windows.h"
@@ -48,6 +49,7 @@ class ScribbleRecipe final : public Recipe, public Preparation {
   void describe(Settings& settings) override;
   std::unique_ptr<Task> build(const Settings& settings,
                               Purpose purpose) override;
+  void describe_preparation(Options& options) override;
   std::string prepare(const Arguments& arguments,
                       const Progress& progress) override;
 
@@ -57,6 +59,7 @@ class ScribbleRecipe final : public Recipe, public Preparation {
   void describe_evaluation(Options& options);
 
   ScribbleSettings settings_;
+  voc::VocPrepareConfig preparation_;
 };
 
 }  // namespace lockstep::recipes

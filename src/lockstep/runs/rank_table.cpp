@@ -57,6 +57,7 @@ struct JobFacts {
   int64_t most_collectives = 0;
   int64_t fewest_collectives = INT64_MAX;
   double median_own_seconds = 0;
+  bool has_lost_rank = false;
 };
 
 void set(RankRow& row, RankHealth health, std::string note) {
@@ -64,7 +65,8 @@ void set(RankRow& row, RankHealth health, std::string note) {
   row.note = std::move(note);
 }
 
-void judge(RankRow& row, const JobFacts& job) {
+// What others wait for.
+void judge_alone(RankRow& row, const JobFacts& job) {
   const base::RankStatus& rank = row.page.rank;
   if (rank.phase == base::Phase::kDone) return;
   if (row.process_state == '-' || row.process_state == 'Z') {
@@ -83,11 +85,18 @@ void judge(RankRow& row, const JobFacts& job) {
         fmt::format("the others wait for it; silent for {}, {}",
                     base::duration_text(rank.silent_seconds),
                     base::phase_name(rank.phase)));
-    return;
   }
+}
+
+// A rank may have entered the same collective before it was stopped: the
+// numbers of both are equal then.
+void judge_among_others(RankRow& row, const JobFacts& job) {
+  const base::RankStatus& rank = row.page.rank;
+  if (row.health != RankHealth::kOk || rank.phase == base::Phase::kDone) return;
   const bool waits = is_in_collective(row) &&
                      rank.collective_seconds > kLongSeconds;
-  if (waits && job.fewest_collectives < rank.collectives_started) {
+  const bool is_ahead = job.fewest_collectives < rank.collectives_started;
+  if (waits && (is_ahead || job.has_lost_rank)) {
     set(row, RankHealth::kWaiting,
         fmt::format("waits in {} for {}",
                     base::collective_name(rank.collective),
@@ -127,7 +136,11 @@ void judge_ranks(std::vector<RankRow>& rows) {
     own.push_back(own_seconds(row));
   }
   job.median_own_seconds = median(own);
-  for (RankRow& row : rows) judge(row, job);
+  for (RankRow& row : rows) {
+    judge_alone(row, job);
+    job.has_lost_rank |= row.health != RankHealth::kOk;
+  }
+  for (RankRow& row : rows) judge_among_others(row, job);
 }
 
 std::vector<RankRow> read_ranks(const track::RunInfo& info) {

@@ -13,6 +13,8 @@ const TITLES = {
 const FIRST = ['train/loss', 'val/loss', 'perf/samples_per_second', 'train/learning_rate',
   'perf/peak_memory_gib', 'train/grad_norm'];
 const PARTS = ['perf/compute_ms', 'perf/exchange_ms', 'perf/data_ms', 'perf/other_ms'];
+// As the bars of ranks have them (board.css).
+const PART_COLORS = {compute: '#009e73', exchange: '#d55e00', data: '#e69f00', other: '#56b4e9'};
 const LEFT_OUT = new Set(['train/epoch', 'train/epoch_loss', ...PARTS]);
 const SPLIT = 'split';  // The chart of PARTS, of one run.
 
@@ -23,6 +25,15 @@ export function isDark() {
 
 export function colorOf(slot) {
   return (isDark() ? DARK : LIGHT)[slot % LIGHT.length];
+}
+
+// As short as an axis needs: 25k, 3e-4.
+function compact(value) {
+  const size = Math.abs(value);
+  if (size >= 1e6) return `${Number((value / 1e6).toPrecision(3))}M`;
+  if (size >= 1e4) return `${Number((value / 1e3).toPrecision(3))}k`;
+  if (size !== 0 && size < 1e-2) return Number(value.toPrecision(3)).toExponential();
+  return number(value, 4);
 }
 
 function smoothed(values, weight) {
@@ -128,8 +139,9 @@ export class Charts {
   linesOf(name) {
     if (name === SPLIT) {
       const metrics = this.runs.get(this.focus).metrics;
-      return PARTS.filter((part) => metrics[part]).map((part, i) => ({
-        label: part.slice(5, -3), x: metrics[part].x, y: metrics[part].y, slot: [2, 1, 4, 5][i]}));
+      return PARTS.filter((part) => metrics[part]).map((part) => ({
+        label: part.slice(5, -3), x: metrics[part].x, y: metrics[part].y, slot: 0,
+        color: PART_COLORS[part.slice(5, -3)]}));
     }
     const lines = [];
     const runs = [...this.runs].filter(([, run]) => run.slot >= 0 && run.metrics[name]);
@@ -177,7 +189,8 @@ export class Charts {
     const card = element('figure', {class: 'card'});
     card.dataset.metric = name;
     const head = element('figcaption');
-    const title = name === SPLIT ? 'Time per step (ms)' : TITLES[name] || name;
+    const title = name === SPLIT ? 'Time per step on rank 0 (ms)'
+      : TITLES[name] || name.replace(/^val\//, 'Validation: ').replace(/^train\//, 'Training: ');
     head.append(element('strong', {text: title, title: name}));
     const legend = element('span', {class: 'legend'});
     head.append(legend);
@@ -210,19 +223,17 @@ export class Charts {
     const series = {};
     for (const line of lines) {
       series[line.label] = {
-        color: colorOf(line.slot), strokeWidth: line.isFaint ? 0.6 : 1.8,
+        color: line.color || colorOf(line.slot), strokeWidth: line.isFaint ? 0.6 : 1.8,
         strokePattern: line.slot >= LIGHT.length ? [6, 3] : null,
         drawPoints: line.x.length < 2, pointSize: 3};
     }
-    const compact = (value) => (Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-2)
-      ? Number(value.toPrecision(3)).toExponential().replace('e+', 'e') : number(value, 4));
     return {
       labels, series, legend: 'never', connectSeparatedPoints: true, logscale: isLog,
       stackedGraph: isSplit, fillGraph: isSplit, includeZero: isSplit || name.startsWith('perf/'),
       xRangePad: 4, yRangePad: isSplit ? 0 : 6, highlightCircleSize: 3, animatedZooms: false,
       gridLineColor: style.getPropertyValue('--grid').trim(), gridLineWidth: 1,
       axisLineColor: style.getPropertyValue('--grid').trim(), axisLabelFontSize: 11,
-      axes: {x: {axisLabelFormatter: (value) => (value >= 1e4 ? compact(value) : whole(value)), pixelsPerLabel: 60},
+      axes: {x: {axisLabelFormatter: (value) => compact(value), pixelsPerLabel: 60},
         y: {axisLabelFormatter: compact, axisLabelWidth: 52, pixelsPerLabel: 26}},
       highlightCallback: (event, x, points) => this.showAt(card, lines, x, points),
       unhighlightCallback: () => this.showLast(card, this.linesOf(name), name),
@@ -230,9 +241,9 @@ export class Charts {
   }
 
   showValues(card, items) {
-    card.legend.replaceChildren(...items.map(([slot, text]) => {
+    card.legend.replaceChildren(...items.map(([line, text]) => {
       const item = element('span', {class: 'value', text});
-      item.style.color = colorOf(slot);
+      item.style.color = line.color || colorOf(line.slot);
       return item;
     }));
   }
@@ -241,7 +252,7 @@ export class Charts {
     const items = points.filter((point) => !Number.isNaN(point.yval) && point.yval !== null)
       .map((point) => [lines.find((line) => line.label === point.name), point.yval])
       .filter(([line]) => line && !line.isFaint)
-      .map(([line, value]) => [line.slot, `${line.label.split('/').pop()} ${number(value)}`]);
+      .map(([line, value]) => [line, `${line.label} ${number(value)}`]);
     this.showValues(card, items);
     card.legend.prepend(element('span', {class: 'value quiet', text: `step ${whole(x)}`}));
   }
@@ -249,8 +260,7 @@ export class Charts {
   showLast(card, lines, name) {
     const items = lines.filter((line) => !line.isFaint).map((line) => {
       const value = line.y[line.y.length - 1];
-      const label = name === SPLIT ? `${line.label} ` : '';
-      return [line.slot, label + number(value)];
+      return [line, name === SPLIT ? `${line.label} ${number(value, 3)}` : number(value)];
     });
     this.showValues(card, items);
     card.plot.setAttribute('role', 'img');

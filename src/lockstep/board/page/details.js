@@ -42,19 +42,20 @@ export class Details {
     this.place = place;
     this.tabs = tabs;
     this.tab = 'ranks';
+    this.isTabChosen = false;  // By the reader; until then the state decides.
     this.run = null;
     this.data = null;  // Answer of /api/run.
     this.ranks = [];
     this.others = [];  // Other chosen runs, whose settings are compared.
     for (const button of tabs.querySelectorAll('[role=tab]')) {
-      button.addEventListener('click', () => this.open(button.dataset.tab));
+      button.addEventListener('click', () => this.openChosen(button.dataset.tab));
     }
     tabs.addEventListener('keydown', (event) => {
       const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
       if (!step) return;
       event.preventDefault();
       const next = TABS[(TABS.indexOf(this.tab) + step + TABS.length) % TABS.length];
-      this.open(next);
+      this.openChosen(next);
       tabs.querySelector(`[data-tab=${next}]`).focus();
     });
     this.open('ranks');
@@ -73,7 +74,12 @@ export class Details {
   }
 
   openNumber(place) {
-    if (TABS[place]) this.open(TABS[place]);
+    if (TABS[place]) this.openChosen(TABS[place]);
+  }
+
+  openChosen(tab) {
+    this.isTabChosen = true;
+    this.open(tab);
   }
 
   choose(run, others) {
@@ -84,7 +90,8 @@ export class Details {
       this.data = null;
       this.ranks = [];
       this.place.replaceChildren();
-      this.refresh();
+      const usual = {running: 'ranks', finished: 'samples'}[run ? run.state : ''] || 'log';
+      this.open(this.isTabChosen ? this.tab : usual);
     }
   }
 
@@ -144,8 +151,7 @@ export class Details {
       const memory = rank.device_bytes > 0 ? `${bytes(rank.device_bytes)} GPU` : bytes(rank.host_bytes);
       head.append(element('strong', {text: `rank ${rank.rank}`}), badge(rank.health),
         element('span', {text: `step ${whole(rank.step)}`}), element('span', {text: rank.phase}),
-        element('span', {class: 'spring'}), element('span', {text: memory, title: 'memory'}),
-        element('span', {class: 'quiet', text: `pid ${rank.pid}`}));
+        element('span', {class: 'spring'}), element('span', {text: memory, title: 'memory'}));
       row.append(head);
       if (rank.note) row.append(element('p', {class: 'note', text: rank.note}));
       if (rank.ms) {
@@ -154,8 +160,9 @@ export class Details {
       }
       const doing = rank.in_collective ? `in it for ${seconds(rank.collective_seconds)}`
         : `${seconds(rank.collective_seconds)} ago`;
-      row.append(element('div', {class: 'quiet', text: rank.collective_number === 0 ? 'no collective yet'
-        : `last collective: ${rank.collective} #${whole(rank.collective_number)}, ${bytes(rank.collective_bytes)}, ${doing}`}));
+      const last = rank.collective_number === 0 ? 'no collective yet'
+        : `last collective: ${rank.collective} #${whole(rank.collective_number)}, ${bytes(rank.collective_bytes)}, ${doing}`;
+      row.append(element('div', {class: 'quiet', text: `${last}  ·  pid ${rank.pid}`}));
       box.append(row);
     }
     const legend = element('div', {class: 'key quiet'});

@@ -37,11 +37,10 @@ plot::TerminalAbility stdout_ability() {
 
 void list_runs(const Arguments& arguments) {
   const runs::RunsOptions options = runs::parse_runs_options(arguments);
-  base::write_all(STDOUT_FILENO,
-                  options.help
-                      ? runs::runs_help()
-                      : runs::run_runs_command(options, stdout_ability(),
-                                               base::unix_seconds()));
+  base::write_all(STDOUT_FILENO, options.help ? runs::runs_help()
+                                              : runs::run_runs_command(
+                                                    options, stdout_ability(),
+                                                    base::unix_seconds()));
 }
 
 // Readable when the program shall end.

@@ -47,8 +47,8 @@ std::vector<PageView> read_status_pages(int pid) {
   std::vector<PageView> pages;
   std::error_code error;
   const fs::path folder = "/proc/" + std::to_string(pid) + "/fd";
-  for (fs::directory_iterator entry(folder, error), end;
-       !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
     if (auto page = read_page(entry->path())) pages.push_back(*page);
   }
   std::sort(pages.begin(), pages.end(),

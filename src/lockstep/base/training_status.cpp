@@ -67,8 +67,7 @@ std::optional<TrainingStatus> read_training_page(const TrainingPage& page) {
       .activity_seconds =
           seconds_between(page.activity_begin_ns, monotonic_ns()),
       .typical_seconds = seconds_between(0, typical_ns(page, activity)),
-      .saving_seconds =
-          seconds_between(0, typical_ns(page, Activity::kSaving)),
+      .saving_seconds = seconds_between(0, typical_ns(page, Activity::kSaving)),
       .num_steps = page.num_steps,
       .saved_step = page.saved_step,
       .times = {.num_steps = page.timed_steps,
@@ -124,15 +123,19 @@ void TrainingStatusWriter::start_save() {
   page_->save_begin_ns = monotonic_ns();
 }
 
-void TrainingStatusWriter::set_times(const StepSeconds& times) {
+void TrainingStatusWriter::add_times(const StepSeconds& times) {
+  // A few steps alone say little on a busy machine: earlier ones fade out.
+  const auto add = [](std::atomic<int64_t>& sum, int64_t value) {
+    sum = sum / 4 * 3 + value;
+  };
   const auto nanoseconds = [](double seconds) {
     return static_cast<int64_t>(seconds * static_cast<double>(kNsPerSecond));
   };
-  page_->data_ns = nanoseconds(times.data);
-  page_->compute_ns = nanoseconds(times.compute);
-  page_->exchange_ns = nanoseconds(times.exchange);
-  page_->other_ns = nanoseconds(times.other);
-  page_->timed_steps = times.num_steps;
+  add(page_->data_ns, nanoseconds(times.data));
+  add(page_->compute_ns, nanoseconds(times.compute));
+  add(page_->exchange_ns, nanoseconds(times.exchange));
+  add(page_->other_ns, nanoseconds(times.other));
+  add(page_->timed_steps, times.num_steps);
 }
 
 void TrainingStatusWriter::note_saved(int64_t step) {

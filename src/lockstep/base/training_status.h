@@ -52,7 +52,8 @@ struct TrainingPage {
   std::atomic<int64_t> other_ns;
 };
 
-// Where the time of one rank went, summed over its last logged steps.
+// Where the time of one rank went, summed over its last steps; the latest weigh
+// most.
 struct StepSeconds {
   int64_t num_steps = 0;  // 0: not measured yet.
   double data = 0;        // Waiting for the loader.
@@ -107,7 +108,7 @@ class TrainingStatusWriter {
   // Before a checkpoint is copied, and when its file is complete.
   void start_save();
   void note_saved(int64_t step);
-  void set_times(const StepSeconds& times);
+  void add_times(const StepSeconds& times);
 
  private:
   std::shared_ptr<TrainingPage> page_;

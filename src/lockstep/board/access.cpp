@@ -70,9 +70,8 @@ Access check_access(const HttpRequest& request, const AccessRules& rules) {
       is_same(bearer.substr(7), *rules.token)) {
     return Access::kGranted;
   }
-  return is_same(cookie_value(request.cookie), *rules.token)
-             ? Access::kGranted
-             : Access::kNoToken;
+  return is_same(cookie_value(request.cookie), *rules.token) ? Access::kGranted
+                                                             : Access::kNoToken;
 }
 
 std::string token_cookie(const std::string& token) {

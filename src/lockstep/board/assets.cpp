@@ -3,13 +3,11 @@
 #include <array>
 
 // Taken in by the assembler. The paths come from CMakeLists.txt.
-#define LOCKSTEP_EMBED(name, file)                             \
-  asm(".pushsection .rodata\n" #name ":\n.incbin \"" file      \
-      "\"\n" #name "_end:\n.byte 0\n.popsection\n");           \
-  extern "C" __attribute__((visibility("hidden")))             \
-  const char name[];                                           \
-  extern "C" __attribute__((visibility("hidden")))             \
-  const char name##_end[];
+#define LOCKSTEP_EMBED(name, file)                                     \
+  asm(".pushsection .rodata\n" #name ":\n.incbin \"" file "\"\n" #name \
+      "_end:\n.byte 0\n.popsection\n");                                \
+  extern "C" __attribute__((visibility("hidden"))) const char name[];  \
+  extern "C" __attribute__((visibility("hidden"))) const char name##_end[];
 
 LOCKSTEP_EMBED(kBoardIndex, LOCKSTEP_PAGE "/index.html")
 LOCKSTEP_EMBED(kBoardStyle, LOCKSTEP_PAGE "/board.css")
@@ -57,8 +55,9 @@ const std::array<Row, 10> kAssets = {{
 std::optional<Asset> find_asset(std::string_view path) {
   for (const Row& row : kAssets) {
     if (row.path != path) continue;
-    return Asset{.type = row.type,
-                 .bytes = {row.begin, static_cast<size_t>(row.end - row.begin)}};
+    return Asset{
+        .type = row.type,
+        .bytes = {row.begin, static_cast<size_t>(row.end - row.begin)}};
   }
   return std::nullopt;
 }

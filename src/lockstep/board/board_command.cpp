@@ -31,8 +31,7 @@ net::SocketAddress address_of(const BoardOptions& options) {
 
 base::FileDescriptor listen_for(const BoardOptions& options,
                                 const net::SocketAddress& address) {
-  base::FileDescriptor listener =
-      net::listen_at(address, net::PortUse::kReuse);
+  base::FileDescriptor listener = net::listen_at(address, net::PortUse::kReuse);
   if (listener) return listener;
   const int reason = errno;
   const std::string text = base::errno_text();
@@ -42,9 +41,10 @@ base::FileDescriptor listen_for(const BoardOptions& options,
         "takes a free one",
         options.port));
   }
-  throw ConfigError(fmt::format("cannot listen at {} port {}: {}; choose "
-                                "another --host or --port",
-                                options.host, options.port, text));
+  throw ConfigError(
+      fmt::format("cannot listen at {} port {}: {}; choose "
+                  "another --host or --port",
+                  options.host, options.port, text));
 }
 
 std::optional<std::string> token_of(const BoardOptions& options,

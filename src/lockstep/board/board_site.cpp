@@ -138,9 +138,9 @@ HttpResponse BoardSite::Impl::route(const HttpRequest& request,
             .headers = {{"Cache-Control", "no-cache"}}};
   }
   if (request.path == "/api/runs") {
-    return json_response(fmt::format(
-        R"({{"title":{},"list":{}}})", runs::json_text(config.title),
-        changes_json(store.changes_since(0))));
+    return json_response(fmt::format(R"({{"title":{},"list":{}}})",
+                                     runs::json_text(config.title),
+                                     changes_json(store.changes_since(0))));
   }
   if (request.path == "/api/events") {
     return {.type = "text/event-stream",
@@ -156,9 +156,9 @@ HttpResponse BoardSite::Impl::of_run(const HttpRequest& request) {
   if (!run) return text_response(404, "no such run\n");
   if (request.path == "/api/curves") return curves(request, run->id);
   if (request.path == "/api/run") {
-    return json_response(fmt::format(
-        R"({{"run":{},"ranks":{},"details":{}}})", runs::summary_json(*run),
-        ranks_of(*run), details_json(*config.tree, *run)));
+    return json_response(fmt::format(R"({{"run":{},"ranks":{},"details":{}}})",
+                                     runs::summary_json(*run), ranks_of(*run),
+                                     details_json(*config.tree, *run)));
   }
   if (request.path == "/api/log") {
     return text_response(200, log_end(*config.tree, *run));
@@ -188,11 +188,10 @@ HttpResponse BoardSite::Impl::curves(const HttpRequest& request,
   const bool is_read = store.with_curves(run, [&](const runs::RunCurves& all) {
     metrics = curves_json(all.metrics(), wanted, static_cast<size_t>(points));
   });
-  return json_response(
-      is_read ? fmt::format(R"({{"run":{},"metrics":{}}})",
-                            runs::json_text(run), metrics)
-              : fmt::format(R"({{"run":{},"reading":true}})",
-                            runs::json_text(run)));
+  return json_response(is_read ? fmt::format(R"({{"run":{},"metrics":{}}})",
+                                             runs::json_text(run), metrics)
+                               : fmt::format(R"({{"run":{},"reading":true}})",
+                                             runs::json_text(run)));
 }
 
 BoardSite::BoardSite(BoardSiteConfig config)

@@ -23,9 +23,8 @@ Line thinned_line(const Line& line, size_t group) {
   Line result;
   for (size_t begin = 0; begin < line.size(); begin += group) {
     const auto first = line.begin() + static_cast<std::ptrdiff_t>(begin);
-    const auto last =
-        line.begin() +
-        static_cast<std::ptrdiff_t>(std::min(begin + group, line.size()));
+    const auto last = line.begin() + static_cast<std::ptrdiff_t>(
+                                         std::min(begin + group, line.size()));
     const auto [low, high] = std::minmax_element(
         first, last, [](Point a, Point b) { return a.y < b.y; });
     result.push_back(low <= high ? *low : *high);

@@ -133,8 +133,8 @@ HttpRequest read_head(std::string_view head) {
 // What no browser begins with: bytes of another protocol are refused before
 // they fill a buffer.
 bool may_begin_request(std::string_view bytes) {
-  const std::string_view word = bytes.substr(0, std::min(bytes.find(' '),
-                                                         bytes.size()));
+  const std::string_view word =
+      bytes.substr(0, std::min(bytes.find(' '), bytes.size()));
   return word.size() <= 16 && (word.empty() || is_token(word));
 }
 

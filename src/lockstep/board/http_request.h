@@ -15,10 +15,10 @@
 namespace lockstep::board {
 
 struct HttpRequest {
-  bool is_head = false;    // HEAD; else GET.
-  std::string path = {};   // Decoded; begins with '/'.
+  bool is_head = false;   // HEAD; else GET.
+  std::string path = {};  // Decoded; begins with '/'.
   std::vector<std::pair<std::string, std::string>> query = {};  // Decoded.
-  std::string host = {};   // As sent, with its port.
+  std::string host = {};  // As sent, with its port.
   std::string cookie = {};
   std::string authorization = {};
   bool keep_alive = true;

@@ -46,9 +46,9 @@ constexpr const char* kSafetyHeaders =
     "Referrer-Policy: no-referrer\r\n";
 
 std::string head_text(const HttpResponse& response, bool keep_alive) {
-  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n",
-                                 response.status,
-                                 reason_phrase(response.status), response.type);
+  std::string text =
+      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status,
+                  reason_phrase(response.status), response.type);
   bool has_cache_rule = false;
   for (const auto& [name, value] : response.headers) {
     text += fmt::format("{}: {}\r\n", name, value);
@@ -67,7 +67,7 @@ struct Connection {
   base::FileDescriptor socket = {};
   std::string in = {};
   std::string out = {};
-  size_t sent = 0;  // Of `out`.
+  size_t sent = 0;          // Of `out`.
   bool is_closing = false;  // Once `out` is sent.
   std::shared_ptr<EventStream> stream = {};
   Clock::time_point active = {};   // Last byte in or out.
@@ -123,8 +123,8 @@ struct HttpServer::Impl {
   // False when the connection is over.
   bool receive(Connection& connection) {
     std::array<char, kReadBytes> buffer{};
-    const ssize_t got = recv(connection.socket.get(), buffer.data(),
-                             buffer.size(), 0);
+    const ssize_t got =
+        recv(connection.socket.get(), buffer.data(), buffer.size(), 0);
     if (got == 0) return false;
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     connection.active = Clock::now();

@@ -36,8 +36,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5>
                      {".jpg", "image/jpeg"},
                      {".jpeg", "image/jpeg"},
                      {".txt", "text/plain; charset=utf-8"}}};
-constexpr std::array<std::string_view, 3> kCheckpointEndings = {
-    ".pt", ".pth", ".safetensors"};
+constexpr std::array<std::string_view, 3> kCheckpointEndings = {".pt", ".pth",
+                                                                ".safetensors"};
 
 std::string_view sample_type(std::string_view name) {
   for (const auto& [ending, type] : kSampleTypes) {

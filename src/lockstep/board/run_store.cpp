@@ -180,9 +180,8 @@ std::shared_ptr<RunStore::CurvesEntry> RunStore::curves_of(
   impl_->note_asked();
   if (!impl_->stored.contains(id)) return nullptr;
   auto& curves = impl_->curves;
-  auto found =
-      std::find_if(curves.begin(), curves.end(),
-                   [&](const auto& one) { return one.first == id; });
+  auto found = std::find_if(curves.begin(), curves.end(),
+                            [&](const auto& one) { return one.first == id; });
   if (found == curves.end()) {
     if (curves.size() == kMostCurves) curves.erase(curves.begin());
     curves.emplace_back(id, std::make_shared<CurvesEntry>(id));

@@ -32,8 +32,8 @@ struct StoredRun {
 struct RunChanges {
   std::vector<runs::RunSummary> changed = {};
   std::vector<std::string> gone = {};
-  uint64_t update = 0;       // The number to ask with next.
-  bool is_complete = true;   // False: there are more runs than are shown.
+  uint64_t update = 0;      // The number to ask with next.
+  bool is_complete = true;  // False: there are more runs than are shown.
 };
 
 // All functions may be called by any thread and do not wait for files.

@@ -66,9 +66,9 @@ base::FileDescriptor FolderTree::open_at(std::string_view path,
     if (names[i] == "." && names.size() == 1) continue;
     if (names[i].empty() || names[i] == "." || names[i] == "..") return {};
     const bool is_last = i + 1 == names.size();
-    at = base::FileDescriptor(openat(at.get(), names[i].c_str(),
-                                     kSafely | (is_last ? flags : O_DIRECTORY) |
-                                         O_RDONLY));
+    at = base::FileDescriptor(
+        openat(at.get(), names[i].c_str(),
+               kSafely | (is_last ? flags : O_DIRECTORY) | O_RDONLY));
   }
   return at;
 }

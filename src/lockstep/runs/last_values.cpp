@@ -24,9 +24,10 @@ bool LastValues::update(const FolderTree& tree,
                         const track::PlottedMetric& best) {
   if (metric_.name.empty()) {
     const bool is_known = best.name.size() > std::strlen("val/");
-    metric_ = is_known ? best
-                       : track::PlottedMetric{.name = "val/loss",
-                                              .better = plot::Direction::kLower};
+    metric_ = is_known
+                  ? best
+                  : track::PlottedMetric{.name = "val/loss",
+                                         .better = plot::Direction::kLower};
   }
   const bool has_news = file_.read(
       tree, {.restart = [this] { clear(); },
@@ -52,8 +53,8 @@ void LastValues::add_lines(std::string_view lines) {
     const void* found =
         memmem(lines.data(), lines.size(), name.data(), name.size());
     if (found == nullptr) return;
-    const auto at = static_cast<size_t>(static_cast<const char*>(found) -
-                                        lines.data());
+    const auto at =
+        static_cast<size_t>(static_cast<const char*>(found) - lines.data());
     const size_t before = lines.rfind('\n', at);
     const size_t begin = before == std::string_view::npos ? 0 : before + 1;
     const size_t end = std::min(lines.find('\n', at), lines.size() - 1);

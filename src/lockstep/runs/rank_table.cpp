@@ -13,7 +13,7 @@ namespace {
 // Longer than a rank normally waits for others or stays silent.
 constexpr double kLongSeconds = 5;
 // A rank that computes this much longer than the median is slow.
-constexpr double kSlowFactor = 1.25;
+constexpr double kSlowFactor = 1.3;
 constexpr double kSlowestNotable = 1e-3;  // Seconds per step.
 
 struct ProcessFacts {
@@ -93,8 +93,8 @@ void judge_alone(RankRow& row, const JobFacts& job) {
 void judge_among_others(RankRow& row, const JobFacts& job) {
   const base::RankStatus& rank = row.page.rank;
   if (row.health != RankHealth::kOk || rank.phase == base::Phase::kDone) return;
-  const bool waits = is_in_collective(row) &&
-                     rank.collective_seconds > kLongSeconds;
+  const bool waits =
+      is_in_collective(row) && rank.collective_seconds > kLongSeconds;
   const bool is_ahead = job.fewest_collectives < rank.collectives_started;
   if (waits && (is_ahead || job.has_lost_rank)) {
     set(row, RankHealth::kWaiting,
@@ -154,10 +154,9 @@ std::vector<RankRow> read_ranks(const track::RunInfo& info) {
         {.page = page, .process_state = process_facts(page.rank.pid).state});
   }
   // The parent may be another program, or the number that of a new process.
-  const bool is_this_job =
-      std::any_of(rows.begin(), rows.end(), [&](const RankRow& row) {
-        return row.page.rank.pid == info.pid;
-      });
+  const bool is_this_job = std::any_of(
+      rows.begin(), rows.end(),
+      [&](const RankRow& row) { return row.page.rank.pid == info.pid; });
   if (!is_this_job) return {};
   judge_ranks(rows);
   return rows;

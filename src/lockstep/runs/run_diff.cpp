@@ -48,15 +48,18 @@ Losses read_losses(const FolderTree& run) {
   Losses losses;
   track::MetricLineParser parser;
   GrowingFile file(kMetricsFile);
-  file.read(run, {.restart = [] {}, .lines = [&](std::string_view lines) {
-                    for (const std::string& line : base::split(lines, '\n')) {
-                      if (!parser.parse(line)) continue;
-                      for (const track::MetricValue& one : parser.values()) {
-                        if (one.name != "train/loss") continue;
-                        losses.emplace_back(parser.step(), one.value);
-                      }
-                    }
-                  }});
+  file.read(run,
+            {.restart = [] {},
+             .lines =
+                 [&](std::string_view lines) {
+                   for (const std::string& line : base::split(lines, '\n')) {
+                     if (!parser.parse(line)) continue;
+                     for (const track::MetricValue& one : parser.values()) {
+                       if (one.name != "train/loss") continue;
+                       losses.emplace_back(parser.step(), one.value);
+                     }
+                   }
+                 }});
   return losses;
 }
 

@@ -64,25 +64,25 @@ std::string json_list(std::span<const std::string> items) {
 }
 
 std::string summary_json(const RunSummary& run) {
-  Json object = {{"id", run.id},
-                 {"recipe", run.info.recipe},
-                 {"state", state_name(run.state)},
-                 {"reason", run.reason},
-                 {"step", run.step ? Json(*run.step) : Json(nullptr)},
-                 {"total_steps", run.info.total_steps > 0
-                                     ? Json(run.info.total_steps)
-                                     : Json(nullptr)},
-                 {"loss", number(run.loss)},
-                 {"best_metric", run.best ? Json(run.best_name) : Json(nullptr)},
-                 {"best", number(run.best ? std::optional(run.best->value)
-                                          : std::nullopt)},
-                 {"best_step", run.best ? Json(run.best->step) : Json(nullptr)},
-                 {"samples_per_second", number(run.samples_per_second)},
-                 {"processes", run.info.num_processes},
-                 {"host", run.info.host},
-                 {"pid", run.info.pid},
-                 {"started", run.info.started},
-                 {"last_sign", run.last_sign}};
+  Json object = {
+      {"id", run.id},
+      {"recipe", run.info.recipe},
+      {"state", state_name(run.state)},
+      {"reason", run.reason},
+      {"step", run.step ? Json(*run.step) : Json(nullptr)},
+      {"total_steps",
+       run.info.total_steps > 0 ? Json(run.info.total_steps) : Json(nullptr)},
+      {"loss", number(run.loss)},
+      {"best_metric", run.best ? Json(run.best_name) : Json(nullptr)},
+      {"best",
+       number(run.best ? std::optional(run.best->value) : std::nullopt)},
+      {"best_step", run.best ? Json(run.best->step) : Json(nullptr)},
+      {"samples_per_second", number(run.samples_per_second)},
+      {"processes", run.info.num_processes},
+      {"host", run.info.host},
+      {"pid", run.info.pid},
+      {"started", run.info.started},
+      {"last_sign", run.last_sign}};
   if (run.info.end) object["exit_code"] = run.info.end->exit_code;
   return dumped(object);
 }

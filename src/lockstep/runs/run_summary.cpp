@@ -96,9 +96,9 @@ RunSummary RunWatcher::update(const FolderTree& tree, const LockTable& locks,
   RunSummary summary{.id = id_, .info = info.value_or(track::RunInfo{})};
   if (summary.info.recipe.empty()) {
     if (config_recipe_.empty()) {
-      config_recipe_ = recipe_in(
-          tree.read(joined_path(id_, kConfigFile), kMostConfigBytes)
-              .value_or(""));
+      config_recipe_ =
+          recipe_in(tree.read(joined_path(id_, kConfigFile), kMostConfigBytes)
+                        .value_or(""));
     }
     summary.info.recipe = config_recipe_;
   }

@@ -26,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using Row = std::vector<std::string>;
 
-
 std::string age_text(int64_t then, int64_t now) {
   if (then <= 0) return "-";
   const int64_t seconds = std::max<int64_t>(0, now - then);
@@ -98,12 +97,11 @@ std::string list_text(const std::vector<RunSummary>& runs, int64_t now) {
   std::vector<Row> rows = {{"RUN", "RECIPE", "STATE", "STEP", "LOSS", "BEST",
                             "SAMPLES/S", "STARTED", "LAST SIGN"}};
   for (const RunSummary& run : runs) {
-    rows.push_back({base::printable_line(run.id),
-                    base::printable_line(run.info.recipe),
-                    state_name(run.state), step_text(run),
-                    value_or_dash(run.loss), best_text(run),
-                    value_or_dash(run.samples_per_second),
-                    time_text(run.info.started), age_text(run.last_sign, now)});
+    rows.push_back(
+        {base::printable_line(run.id), base::printable_line(run.info.recipe),
+         state_name(run.state), step_text(run), value_or_dash(run.loss),
+         best_text(run), value_or_dash(run.samples_per_second),
+         time_text(run.info.started), age_text(run.last_sign, now)});
   }
   return table_text(rows, 3);
 }
@@ -144,9 +142,9 @@ FolderTree open_run(const fs::path& folder) {
   if (found.ids != std::vector<std::string>{"."}) {
     throw ConfigError(fmt::format(
         "{} is not a run folder{}", folder.string(),
-        found.ids.empty() ? ": name the --save_dir of a training"
-                          : "; lockstep runs " + folder.string() +
-                                " lists the runs in it"));
+        found.ids.empty()
+            ? ": name the --save_dir of a training"
+            : "; lockstep runs " + folder.string() + " lists the runs in it"));
   }
   return tree;
 }
@@ -210,8 +208,8 @@ std::string show_run(const RunsOptions& options,
   if (!run.reason.empty()) text += line("ended", run.reason);
   text += line("step", step_text(run)) + line("loss", value_or_dash(run.loss));
   if (run.best) {
-    text += line("best", fmt::format("{} at step {}", best_text(run),
-                                     run.best->step));
+    text += line("best",
+                 fmt::format("{} at step {}", best_text(run), run.best->step));
   }
   text += line("samples/s", value_or_dash(run.samples_per_second)) +
           line("started", time_text(run.info.started)) +
@@ -271,10 +269,10 @@ std::string diff_json(const std::vector<SettingDifference>& settings,
                       const LossComparison& losses) {
   std::vector<std::string> items;
   for (const SettingDifference& one : settings) {
-    items.push_back(fmt::format(
-        "{{\"name\":{},\"first\":{},\"second\":{}}}", json_text(one.name),
-        one.first ? json_text(*one.first) : "null",
-        one.second ? json_text(*one.second) : "null"));
+    items.push_back(fmt::format("{{\"name\":{},\"first\":{},\"second\":{}}}",
+                                json_text(one.name),
+                                one.first ? json_text(*one.first) : "null",
+                                one.second ? json_text(*one.second) : "null"));
   }
   return fmt::format(
       "{{\"settings\":{},\"loss\":{{\"common_steps\":{},\"last_common\":{},"
@@ -303,8 +301,9 @@ std::string diff_runs(const RunsOptions& options,
          differences_text(settings) + "\n" + losses_text(losses) +
          curve_text(first, "train/loss of " + a, terminal) +
          curve_text(second, "train/loss of " + b, terminal) +
-         fmt::format("\nlockstep plot {} {} -o compared.png draws all metrics\n",
-                     base::printable_line(a), base::printable_line(b));
+         fmt::format(
+             "\nlockstep plot {} {} -o compared.png draws all metrics\n",
+             base::printable_line(a), base::printable_line(b));
 }
 
 }  // namespace

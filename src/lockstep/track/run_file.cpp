@@ -22,9 +22,8 @@ constexpr std::array<std::pair<plot::Direction, const char*>, 2> kDirections = {
 
 std::string text_at(const Json& object, const char* key) {
   const auto found = object.find(key);
-  return found != object.end() && found->is_string()
-             ? found->get<std::string>()
-             : std::string();
+  return found != object.end() && found->is_string() ? found->get<std::string>()
+                                                     : std::string();
 }
 
 int64_t number_at(const Json& object, const char* key) {

@@ -96,7 +96,7 @@ TEST(TrainingStatus, TellsWhereTheTimeGoes) {
       base::TrainingStatusWriter::from_environment(environment_of(page));
   writer.start(0, std::nullopt);
   EXPECT_EQ(reader.read()->times.num_steps, 0);
-  writer.set_times({.num_steps = 8,
+  writer.add_times({.num_steps = 8,
                     .data = 0.25,
                     .compute = 1.5,
                     .exchange = 0.5,
@@ -107,6 +107,9 @@ TEST(TrainingStatus, TellsWhereTheTimeGoes) {
   EXPECT_DOUBLE_EQ(times.compute, 1.5);
   EXPECT_DOUBLE_EQ(times.exchange, 0.5);
   EXPECT_DOUBLE_EQ(times.other, 2);
+  writer.add_times({.num_steps = 2, .compute = 0.5});  // Earlier ones fade out.
+  EXPECT_EQ(reader.read()->times.num_steps, 8);
+  EXPECT_DOUBLE_EQ(reader.read()->times.compute, 1.625);
 }
 
 TEST(StatusView, ShowsThePagesThatAProcessHasOpenByRank) {

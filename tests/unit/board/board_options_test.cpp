@@ -25,9 +25,8 @@ TEST(BoardOptions, ListensAtLoopbackUnlessAsked) {
   EXPECT_EQ(usual.host, "127.0.0.1");
   EXPECT_EQ(usual.port, board::kUsualPort);
   EXPECT_FALSE(usual.needs_token);
-  const board::BoardOptions asked = board::parse_board_options(
-      Words{"runs", "--host", "0.0.0.0", "--port=0", "--token",
-            "--token-file", "t"});
+  const board::BoardOptions asked = board::parse_board_options(Words{
+      "runs", "--host", "0.0.0.0", "--port=0", "--token", "--token-file", "t"});
   EXPECT_EQ(asked.folder, "runs");
   EXPECT_EQ(asked.host, "0.0.0.0");
   EXPECT_EQ(asked.port, 0);

@@ -36,8 +36,8 @@ class BoardSiteTest : public ::testing::Test {
   board::BoardSite& site() {
     if (!site_) {
       site_ = std::make_unique<board::BoardSite>(board::BoardSiteConfig{
-          .tree = std::make_shared<const runs::FolderTree>(folder_.path() /
-                                                           "runs"),
+          .tree =
+              std::make_shared<const runs::FolderTree>(folder_.path() / "runs"),
           .title = "title",
           .access = {.token = token_},
           .store = {.interval = std::chrono::milliseconds(5)}});
@@ -65,9 +65,9 @@ TEST_F(BoardSiteTest, ServesThePageWithAllItsFiles) {
   const board::HttpResponse page = get("/");
   EXPECT_EQ(page.status, 200);
   EXPECT_NE(page.body.find("Lockstep board"), std::string::npos);
-  for (const char* path : {"/board.css", "/board.js", "/charts.js",
-                           "/details.js", "/format.js", "/icon.svg",
-                           "/dygraph.js", "/dygraph.css"}) {
+  for (const char* path :
+       {"/board.css", "/board.js", "/charts.js", "/details.js", "/format.js",
+        "/icon.svg", "/dygraph.js", "/dygraph.css"}) {
     EXPECT_EQ(get(path).status, 200) << path;
     EXPECT_GT(get(path).body.size(), 100U) << path;
   }
@@ -83,8 +83,7 @@ TEST_F(BoardSiteTest, ListsRunsAndTheirDetails) {
   ASSERT_EQ(list["list"]["runs"].size(), 1U);
   EXPECT_EQ(list["list"]["runs"][0]["id"], "a");
   EXPECT_EQ(list["list"]["runs"][0]["loss"], 0.5);
-  const auto run =
-      nlohmann::json::parse(get("/api/run", {{"run", "a"}}).body);
+  const auto run = nlohmann::json::parse(get("/api/run", {{"run", "a"}}).body);
   const auto& details = run["details"];
   ASSERT_EQ(details["samples"].size(), 1U);
   EXPECT_EQ(details["samples"][0]["path"], "samples/step_3.png");
@@ -133,8 +132,8 @@ TEST_F(BoardSiteTest, OnlyRunsThatWereFoundHaveAnAddress) {
                           "/etc", "a/../a", "b"}) {
     for (const char* path :
          {"/api/run", "/api/log", "/api/curves", "/api/sample"}) {
-      EXPECT_EQ(get(path, {{"run", run}, {"path", "samples/step_3.png"}}).status,
-                404)
+      EXPECT_EQ(
+          get(path, {{"run", run}, {"path", "samples/step_3.png"}}).status, 404)
           << run << path;
     }
   }
@@ -165,9 +164,9 @@ TEST_F(BoardSiteTest, EventsTellOfNewAndChangedRuns) {
 }
 
 TEST_F(BoardSiteTest, RefusesForeignNamesAndMissingTokens) {
-  EXPECT_EQ(site().answer({.path = "/", .host = "evil.example"}, kNoSocket)
-                .status,
-            403);
+  EXPECT_EQ(
+      site().answer({.path = "/", .host = "evil.example"}, kNoSocket).status,
+      403);
   site_.reset();
   token_ = "0123456789abcdef";
   EXPECT_EQ(get("/").status, 401);
@@ -187,8 +186,7 @@ TEST_F(BoardSiteTest, DamagedRunsAreShownAsFarAsTheyCanBeRead) {
   fs::remove_all(folder_.path() / "runs/a/samples");
   folder_.write("runs/a/samples", "a file");
   wait_for_runs();
-  const auto run =
-      nlohmann::json::parse(get("/api/run", {{"run", "a"}}).body);
+  const auto run = nlohmann::json::parse(get("/api/run", {{"run", "a"}}).body);
   EXPECT_NE(run["details"]["settings_problem"], "");
   EXPECT_EQ(run["run"]["state"], "unknown");
 }

@@ -14,9 +14,8 @@ TEST(CurveJson, HasStepsValuesAndGaps) {
   metrics[0].series.add(2, NAN);
   metrics[0].series.add(1'234'567, 0.25);
   metrics[1].name = "other";
-  EXPECT_EQ(
-      board::curves_json(metrics, {"a\"b"}, 100),
-      R"({"a\"b":{"x":[1,1234567,1234567],"y":[0.5,null,0.25],"n":3}})");
+  EXPECT_EQ(board::curves_json(metrics, {"a\"b"}, 100),
+            R"({"a\"b":{"x":[1,1234567,1234567],"y":[0.5,null,0.25],"n":3}})");
   EXPECT_EQ(board::curves_json({}, {}, 100), "{}");
   EXPECT_EQ(board::curves_json(metrics, {"other"}, 100),
             R"({"other":{"x":[],"y":[],"n":0}})");

@@ -68,8 +68,9 @@ TEST(HttpRequest, RefusesWhatIsNotAReadingRequest) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\n folded: x\r\n" + host), 400);
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nA: \x01\r\n" + host), 400);
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nContent-Length: 5\r\n" + host), 413);
-  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + host),
-            413);
+  EXPECT_EQ(
+      status_of("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + host),
+      413);
   for (const char* target : {"/%", "/%4", "/%zz", "/%00", "/a b", "/?%"}) {
     EXPECT_EQ(status_of("GET " + std::string(target) + " HTTP/1.1\r\n" + host),
               400)

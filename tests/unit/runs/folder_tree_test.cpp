@@ -14,21 +14,21 @@ namespace fs = std::filesystem;
 class FolderTreeTest : public ::testing::Test {
  protected:
   FolderTreeTest() {
-    fs::create_directories(folder_.path() / "root/inner");
+    fs::create_directories(folder_.path() / "top/inner");
     folder_.write("secret", "secret");
-    folder_.write("root/file", "text");
-    folder_.write("root/inner/deep", "deep text");
-    fs::create_symlink("../secret", folder_.path() / "root/out");
-    fs::create_symlink("file", folder_.path() / "root/within");
-    fs::create_directory_symlink("..", folder_.path() / "root/up");
-    mkfifo((folder_.path() / "root/pipe").c_str(), 0600);
+    folder_.write("top/file", "text");
+    folder_.write("top/inner/deep", "deep text");
+    fs::create_symlink("../secret", folder_.path() / "top/out");
+    fs::create_symlink("file", folder_.path() / "top/within");
+    fs::create_directory_symlink("..", folder_.path() / "top/up");
+    mkfifo((folder_.path() / "top/pipe").c_str(), 0600);
   }
 
   const testing::TempDir folder_;
 };
 
 TEST_F(FolderTreeTest, ReadsFilesBelowIt) {
-  const runs::FolderTree tree(folder_.path() / "root");
+  const runs::FolderTree tree(folder_.path() / "top");
   EXPECT_EQ(tree.read("file", 100), "text");
   EXPECT_EQ(tree.read("inner/deep", 100), "deep text");
   EXPECT_EQ(tree.read("inner/deep", 3), std::nullopt);
@@ -37,21 +37,22 @@ TEST_F(FolderTreeTest, ReadsFilesBelowIt) {
 }
 
 TEST_F(FolderTreeTest, NoPathLeadsOut) {
-  const runs::FolderTree tree(folder_.path() / "root");
+  const runs::FolderTree tree(folder_.path() / "top");
   const std::string absolute = (folder_.path() / "secret").string();
   const std::string with_zero = std::string("file\0x", 6);
   for (const std::string& path :
        {std::string("../secret"), std::string("inner/../../secret"),
-        std::string("out"), std::string("up/secret"), std::string("up/root/file"),
-        absolute, std::string("/etc/passwd"), std::string(""), std::string("."),
-        std::string("inner//deep"), std::string("./file"), std::string("inner"),
-        std::string("pipe"), with_zero, std::string(10'000, 'x')}) {
+        std::string("out"), std::string("up/secret"),
+        std::string("up/top/file"), absolute, std::string("/etc/passwd"),
+        std::string(""), std::string("."), std::string("inner//deep"),
+        std::string("./file"), std::string("inner"), std::string("pipe"),
+        with_zero, std::string(10'000, 'x')}) {
     EXPECT_FALSE(tree.open_file(path)) << path;
   }
 }
 
 TEST_F(FolderTreeTest, LinksAreNeitherFollowedNorListed) {
-  const runs::FolderTree tree(folder_.path() / "root");
+  const runs::FolderTree tree(folder_.path() / "top");
   EXPECT_FALSE(tree.open_file("within"));
   const auto entries = tree.list(".", 100);
   ASSERT_EQ(entries.size(), 2U);

@@ -37,8 +37,7 @@ std::vector<RankHealth> judged(std::vector<RankRow> rows) {
 using Healths = std::vector<RankHealth>;
 
 TEST(RankTable, RanksThatKeepUpAreWell) {
-  EXPECT_EQ(judged({rank(0, 5), rank(1, 6)}),
-            Healths(2, RankHealth::kOk));
+  EXPECT_EQ(judged({rank(0, 5), rank(1, 6)}), Healths(2, RankHealth::kOk));
   EXPECT_TRUE(judged({}).empty());
 }
 
@@ -53,8 +52,7 @@ TEST(RankTable, AStoppedRankIsNamedAndTheOthersWait) {
   EXPECT_EQ(rows[0].health, RankHealth::kWaiting);
   EXPECT_EQ(rows[0].note, "waits in all_reduce for 8.0 s");
   EXPECT_EQ(rows[1].health, RankHealth::kStopped);
-  EXPECT_EQ(rows[1].note,
-            "stopped by a signal; kill -CONT 101 continues it");
+  EXPECT_EQ(rows[1].note, "stopped by a signal; kill -CONT 101 continues it");
 }
 
 TEST(RankTable, TheRankThatOthersWaitForIsStuck) {

@@ -103,8 +103,9 @@ TEST_F(RunCurvesTest, LastValuesAreThoseOfTheEndAndTheBestOfAll) {
 }
 
 TEST_F(RunCurvesTest, WithoutANameTheLowestValidationLossIsTheBest) {
-  append("{\"step\":1,\"val/loss\":3}\n{\"step\":2,\"val/loss\":2}\n"
-         "{\"step\":3,\"val/loss\":\"nan\"}\n{\"step\":4,\"val/loss\":4}\n");
+  append(
+      "{\"step\":1,\"val/loss\":3}\n{\"step\":2,\"val/loss\":2}\n"
+      "{\"step\":3,\"val/loss\":\"nan\"}\n{\"step\":4,\"val/loss\":4}\n");
   runs::LastValues values(".");
   values.update(tree_, {});
   EXPECT_EQ(values.best()->step, 2);

@@ -1,7 +1,7 @@
 #include "lockstep/runs/run_summary.h"
 
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -25,8 +25,7 @@ TEST(RunState, FollowsTheEndThatWasRecorded) {
   EXPECT_EQ(runs::state_of(ended(130), {}), RunState::kStopped);
   EXPECT_EQ(runs::state_of(ended(143), {}), RunState::kStopped);
   EXPECT_EQ(runs::state_of(ended(1), {}), RunState::kFailed);
-  EXPECT_EQ(runs::state_of(ended(0), {.is_locked = true}),
-            RunState::kFinished);
+  EXPECT_EQ(runs::state_of(ended(0), {.is_locked = true}), RunState::kFinished);
 }
 
 TEST(RunState, WithoutAnEndTheLockDecides) {
@@ -111,7 +110,8 @@ TEST(FindRuns, FindsRunFoldersAndNothingInsideOfThem) {
   folder.write(".hidden/metrics.jsonl", "");
   folder.write("e/config.yaml", "# recipe: tiny\n");
   fs::create_directory_symlink("a", folder.path() / "link");
-  const runs::FoundRuns found = runs::find_runs(runs::FolderTree(folder.path()));
+  const runs::FoundRuns found =
+      runs::find_runs(runs::FolderTree(folder.path()));
   EXPECT_EQ(found.ids, (std::vector<std::string>{"a", "b/c/d", "e"}));
   EXPECT_TRUE(found.is_complete);
   EXPECT_EQ(runs::find_runs(runs::FolderTree(folder.path() / "a")).ids,

@@ -111,7 +111,8 @@ TEST_F(RunsCommandTest, SaysWhatIsWrongAndWhatToDo) {
   EXPECT_TRUE(has(refusal({"@/none"}), "No such file"));
   fs::create_directory(folder_.path() / "empty");
   EXPECT_TRUE(has(refusal({"@/empty"}), "holds no run; lockstep train"));
-  EXPECT_TRUE(has(refusal({"show", "@"}), "is not a run folder; lockstep runs"));
+  EXPECT_TRUE(
+      has(refusal({"show", "@"}), "is not a run folder; lockstep runs"));
   EXPECT_TRUE(has(refusal({"show"}), "name one run folder"));
   EXPECT_TRUE(has(refusal({"diff", "@/a"}), "name two run folders"));
   EXPECT_TRUE(has(refusal({"@", "@"}), "lockstep runs diff"));

@@ -10,8 +10,7 @@ namespace lockstep {
 namespace {
 
 track::RunInfo read_back(const testing::TempDir& folder) {
-  return track::parse_run_info(
-             base::read_file(folder.path() / track::kRunFile))
+  return track::parse_run_info(base::read_file(folder.path() / track::kRunFile))
       .value();
 }
 

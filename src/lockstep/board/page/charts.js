@@ -27,6 +27,9 @@ export function colorOf(slot) {
   return (isDark() ? DARK : LIGHT)[slot % LIGHT.length];
 }
 
+// Few validations and a schedule need no smoothing.
+const IS_NOISY = /^(train\/(?!learning_rate)|perf\/)/;
+
 // As short as an axis needs: 25k, 3e-4.
 function compact(value) {
   const size = Math.abs(value);
@@ -140,7 +143,7 @@ export class Charts {
     if (name === SPLIT) {
       const metrics = this.runs.get(this.focus).metrics;
       return PARTS.filter((part) => metrics[part]).map((part) => ({
-        label: part.slice(5, -3), x: metrics[part].x, y: metrics[part].y, slot: 0,
+        label: part.slice(5, -3), x: metrics[part].x, y: smoothed(metrics[part].y, this.smooth), slot: 0,
         color: PART_COLORS[part.slice(5, -3)]}));
     }
     const lines = [];
@@ -148,7 +151,7 @@ export class Charts {
     runs.sort((a, b) => a[1].slot - b[1].slot);
     for (const [id, run] of runs) {
       const {x, y} = run.metrics[name];
-      if (this.smooth > 0) {
+      if (this.smooth > 0 && IS_NOISY.test(name)) {
         lines.push({label: `${id} (raw)`, x, y, slot: run.slot, isFaint: true});
         lines.push({label: id, x, y: smoothed(y, this.smooth), slot: run.slot});
       } else {
@@ -229,7 +232,7 @@ export class Charts {
     }
     return {
       labels, series, legend: 'never', connectSeparatedPoints: true, logscale: isLog,
-      stackedGraph: isSplit, fillGraph: isSplit, includeZero: isSplit || name.startsWith('perf/'),
+      stackedGraph: isSplit, fillGraph: isSplit, includeZero: isSplit || (!isLog && name.startsWith('perf/')),
       xRangePad: 4, yRangePad: isSplit ? 0 : 6, highlightCircleSize: 3, animatedZooms: false,
       gridLineColor: style.getPropertyValue('--grid').trim(), gridLineWidth: 1,
       axisLineColor: style.getPropertyValue('--grid').trim(), axisLabelFontSize: 11,
@@ -260,7 +263,7 @@ export class Charts {
   showLast(card, lines, name) {
     const items = lines.filter((line) => !line.isFaint).map((line) => {
       const value = line.y[line.y.length - 1];
-      return [line, name === SPLIT ? `${line.label} ${number(value, 3)}` : number(value)];
+      return [line, name === SPLIT ? `${line.label} ${number(value, 2)}` : number(value)];
     });
     this.showValues(card, items);
     card.plot.setAttribute('role', 'img');

@@ -156,7 +156,7 @@ export class Details {
       if (rank.note) row.append(element('p', {class: 'note', text: rank.note}));
       if (rank.ms) {
         row.append(timeBar(rank.ms, most), element('div', {class: 'quiet', text:
-          PARTS.map((part) => `${part} ${number(rank.ms[part], 3)} ms`).join('  ·  ')}));
+          `${PARTS.map((part) => `${part} ${number(rank.ms[part], 2)}`).join('  ·  ')} ms per step`}));
       }
       const doing = rank.in_collective ? `in it for ${seconds(rank.collective_seconds)}`
         : `${seconds(rank.collective_seconds)} ago`;
@@ -197,8 +197,8 @@ export class Details {
         link.append(image);
         figure.append(link);
       }
-      figure.append(element('figcaption', {class: 'quiet', text: (sample.step >= 0 ? `step ${whole(sample.step)} · ` : '')
-        + sample.path}));
+      figure.append(element('figcaption', {class: 'quiet', title: sample.path,
+        text: sample.step >= 0 ? `step ${whole(sample.step)}${/_ema/.test(sample.path) ? ', average' : ''}` : sample.path}));
       box.append(figure);
     }
     return box;
@@ -221,7 +221,8 @@ export class Details {
     if (problem) return element('p', {class: 'quiet', text: problem});
     const compared = this.compared || [];
     const box = element('div');
-    const differs = ([name, value]) => compared.some((other) => other.settings.get(name) !== value);
+    const differs = ([name, value]) => name !== 'save_dir'
+      && compared.some((other) => other.settings.get(name) !== value);
     const rows = [...settings];
     if (compared.length > 0) rows.sort((a, b) => differs(b) - differs(a));
     const made = table(['Setting', this.run.id, ...compared.map((other) => other.id)],

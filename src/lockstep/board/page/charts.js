@@ -207,7 +207,7 @@ export class Charts {
   drawCard(name, card, lines) {
     const file = rowsOf(lines);
     const labels = ['step', ...lines.map((line) => line.label)];
-    const isLog = this.log && name !== SPLIT;
+    const isLog = this.log && /loss|norm|learning_rate/.test(name);
     // What cannot be changed in a chart that is there.
     const key = JSON.stringify([labels, lines.map((line) => [line.slot, line.isFaint]), isLog, isDark()]);
     this.showLast(card, lines, name);

@@ -150,7 +150,7 @@ export class Details {
       const head = element('div', {class: 'rankhead'});
       const memory = rank.device_bytes > 0 ? `${bytes(rank.device_bytes)} GPU` : bytes(rank.host_bytes);
       head.append(element('strong', {text: `rank ${rank.rank}`}), badge(rank.health),
-        element('span', {text: `step ${whole(rank.step)}`}), element('span', {text: rank.phase}),
+        element('span', {text: `step ${whole(rank.step)}`}),
         element('span', {class: 'spring'}), element('span', {text: memory, title: 'memory'}));
       row.append(head);
       if (rank.note) row.append(element('p', {class: 'note', text: rank.note}));
@@ -162,7 +162,8 @@ export class Details {
         : `${seconds(rank.collective_seconds)} ago`;
       const last = rank.collective_number === 0 ? 'no collective yet'
         : `last collective: ${rank.collective} #${whole(rank.collective_number)}, ${bytes(rank.collective_bytes)}, ${doing}`;
-      row.append(element('div', {class: 'quiet', text: `${last}  ·  pid ${rank.pid}`}));
+      row.append(element('div', {class: 'quiet', text: last}),
+        element('div', {class: 'quiet', text: `${rank.phase}  ·  pid ${rank.pid}`}));
       box.append(row);
     }
     const legend = element('div', {class: 'key quiet'});

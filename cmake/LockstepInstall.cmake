@@ -6,7 +6,7 @@ set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 install(TARGETS lockstep_shared EXPORT LockstepTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS lockstep lockstep-plot lockstep-prepare lockstep-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS lockstep lockstep-plot lockstep-board lockstep-prepare lockstep-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(LOCKSTEP_WITH_CUDA)
   install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
@@ -27,7 +27,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/README.zh-CN
 
 # The terms of what is inside the programs and the library: headers, a font, and what packages carry or link statically.
 # Name of the Debian package that holds the text = name of the installed file.
-set(_licences fonts-dejavu-core libfmt-dev nlohmann-json3-dev libstb-dev gemmi-dev tao-pegtl-dev libyaml-cpp-dev
+set(_licences fonts-dejavu-core libfmt-dev nlohmann-json3-dev libstb-dev libjs-dygraphs gemmi-dev tao-pegtl-dev libyaml-cpp-dev
   libprotobuf-dev libpng-dev libjpeg-dev libjpeg62-turbo-dev libgif-dev zlib1g-dev libisal-dev libssl-dev libpcre2-dev
   libutf8proc-dev libhdf5-dev libaec-dev)
 foreach(_package IN LISTS _licences)

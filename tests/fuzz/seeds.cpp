@@ -186,6 +186,19 @@ std::string llama_config_text() {
         "high_freq_factor": 4, "original_max_position_embeddings": 64}})";
 }
 
+Seeds http_requests() {
+  return {
+      "GET /api/run?run=a%2Fb&x=1+2 HTTP/1.1\r\nHost: localhost:6070\r\n"
+      "Cookie: a=b; lockstep_board=0123456789abcdef\r\n"
+      "Authorization: Bearer x\r\nConnection: close\r\n\r\n",
+      "HEAD / HTTP/1.0\r\nHost: [::1]\r\nContent-Length: 0\r\n\r\nGET /"};
+}
+
+Seeds metric_lines() {
+  return {R"({"step":8,"train/loss":0.5,"b":-1e-3,"c":"nan","d":"-inf"})",
+          R"( {"a": [1, null], "step": 3, "\u00e9": true, "x": "text"})"};
+}
+
 std::map<std::string, Seeds> make_seeds() {
   const formats::Value value = testing::sample_value();
   formats::Value small;
@@ -206,6 +219,8 @@ std::map<std::string, Seeds> make_seeds() {
         "C\x02\xff"
         "xh\x01h\x02u."s}},
       {"fuzz_zip", {torch_bytes(value), npz_bytes(), zip}},
+      {"fuzz_http_request", http_requests()},
+      {"fuzz_metric_line", metric_lines()},
       {"fuzz_torch_file",
        {torch_bytes(value), torch_bytes(small), testing::old_torch_file(value),
         testing::old_torch_file(small), torch_bytes(lazy_value()),

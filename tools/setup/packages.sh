@@ -34,6 +34,7 @@ libssl-dev          required  file    /usr/include/openssl/evp.h
 libstb-dev          required  file    /usr/include/stb/stb_truetype.h
 libfontconfig-dev   required  file    /usr/include/fontconfig/fontconfig.h
 fonts-dejavu-core   required  file    /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
+libjs-dygraphs      required  file    /usr/share/javascript/dygraphs/dygraph.min.js
 zstd                required  command zstd
 libgtest-dev        required  file    /usr/include/gtest/gtest.h
 clang-19            optional  command clang++-19
@@ -47,6 +48,7 @@ groff-base          optional  command groff
 libpython3-dev      optional  file    /usr/lib/*/libpython3*.so.1.0
 zsh                 optional  command zsh
 fish                optional  command fish
+chromium            optional  command chromium
 ca-certificates     optional  file    /etc/ssl/certs/ca-certificates.crt
 LIST
 }

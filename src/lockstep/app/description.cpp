@@ -127,6 +127,30 @@ manual::Section run_section() {
   return section;
 }
 
+manual::Section runs_flags() {
+  return {.title = "Options",
+          .flags = {{.name = "json", .help = "print JSON for programs"}}};
+}
+
+manual::Section board_flags() {
+  return {
+      .title = "Options",
+      .flags = {{.name = "host",
+                 .value = "ADDRESS",
+                 .help = "address to listen at",
+                 .help_notes = "default: 127.0.0.1, this machine only"},
+                {.name = "port",
+                 .value = "N",
+                 .help = "port to listen at; 0: any that is free",
+                 .help_notes = "default: 6070"},
+                {.name = "token",
+                 .help = "ask for a token, which is printed with the address; "
+                         "always so unless the address is a loopback"},
+                {.name = "token-file",
+                 .value = "FILE",
+                 .help = "the token is the first line of this file"}}};
+}
+
 }  // namespace
 
 manual::Program describe_program() {
@@ -146,6 +170,10 @@ manual::Program describe_program() {
       command.recipes = recipe_flags(*purpose);
     } else if (command.name == "run") {
       command.sections = {run_section()};
+    } else if (command.name == "runs") {
+      command.sections = {runs_flags()};
+    } else if (command.name == "board") {
+      command.sections = {board_flags()};
     }
     program.commands.push_back(std::move(command));
   }

@@ -118,6 +118,16 @@ int plot(const std::string&, const Arguments& arguments) {
       arguments, base::process_environment());
 }
 
+// runs, board: becomes lockstep-board.
+int look_at_runs(const std::string& name, const Arguments& arguments) {
+  Arguments words = arguments;
+  words.insert(words.begin(), name);
+  launch::become_program(
+      launch::find_companion("lockstep-board", base::process_environment(),
+                             launch::own_folder()),
+      words, base::process_environment());
+}
+
 int print_version(const std::string&, const Arguments&) {
   print(app::version_text(base::process_environment(), launch::own_folder()));
   return 0;
@@ -169,6 +179,8 @@ constexpr auto kFunctions =
         {"inspect", hand_on},
         {"export", hand_on},
         {"plot", plot},
+        {"runs", look_at_runs},
+        {"board", look_at_runs},
         {"run", run},
         {"completion", print_completion},
         {"version", print_version},

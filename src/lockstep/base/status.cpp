@@ -66,7 +66,10 @@ StatusReader::StatusReader()
 }
 
 std::optional<RankStatus> StatusReader::read() const {
-  const StatusPage& page = *page_;
+  return read_status_page(*page_);
+}
+
+std::optional<RankStatus> read_status_page(const StatusPage& page) {
   if (page.magic.load(std::memory_order_acquire) != StatusPage::kMagic ||
       page.version != StatusPage::kVersion) {
     return std::nullopt;

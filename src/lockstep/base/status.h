@@ -97,6 +97,9 @@ struct RankStatus {
   bool last_collective_failed = false;
 };
 
+// No value while no Lockstep worker has attached to the page.
+std::optional<RankStatus> read_status_page(const StatusPage& page);
+
 // The launcher's side: makes the page and reads it.
 class StatusReader {
  public:

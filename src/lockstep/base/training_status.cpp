@@ -56,19 +56,25 @@ TrainingStatusReader::TrainingStatusReader(int status_fd)
     : page_(map_training_page(status_fd)) {}
 
 std::optional<TrainingStatus> TrainingStatusReader::read() const {
-  if (page_ == nullptr || page_->version != TrainingPage::kVersion) {
-    return std::nullopt;
-  }
-  const auto activity = static_cast<Activity>(page_->activity.load());
+  return page_ == nullptr ? std::nullopt : read_training_page(*page_);
+}
+
+std::optional<TrainingStatus> read_training_page(const TrainingPage& page) {
+  if (page.version != TrainingPage::kVersion) return std::nullopt;
+  const auto activity = static_cast<Activity>(page.activity.load());
   return TrainingStatus{
       .activity = activity,
       .activity_seconds =
-          seconds_between(page_->activity_begin_ns, monotonic_ns()),
-      .typical_seconds = seconds_between(0, typical_ns(*page_, activity)),
-      .saving_seconds =
-          seconds_between(0, typical_ns(*page_, Activity::kSaving)),
-      .num_steps = page_->num_steps,
-      .saved_step = page_->saved_step};
+          seconds_between(page.activity_begin_ns, monotonic_ns()),
+      .typical_seconds = seconds_between(0, typical_ns(page, activity)),
+      .saving_seconds = seconds_between(0, typical_ns(page, Activity::kSaving)),
+      .num_steps = page.num_steps,
+      .saved_step = page.saved_step,
+      .times = {.num_steps = page.timed_steps,
+                .data = seconds_between(0, page.data_ns),
+                .compute = seconds_between(0, page.compute_ns),
+                .exchange = seconds_between(0, page.exchange_ns),
+                .other = seconds_between(0, page.other_ns)}};
 }
 
 TrainingStatusWriter::TrainingStatusWriter()
@@ -115,6 +121,21 @@ double TrainingStatusWriter::activity_seconds() const {
 
 void TrainingStatusWriter::start_save() {
   page_->save_begin_ns = monotonic_ns();
+}
+
+void TrainingStatusWriter::add_times(const StepSeconds& times) {
+  // A few steps alone say little on a busy machine: earlier ones fade out.
+  const auto add = [](std::atomic<int64_t>& sum, int64_t value) {
+    sum = sum / 4 * 3 + value;
+  };
+  const auto nanoseconds = [](double seconds) {
+    return static_cast<int64_t>(seconds * static_cast<double>(kNsPerSecond));
+  };
+  add(page_->data_ns, nanoseconds(times.data));
+  add(page_->compute_ns, nanoseconds(times.compute));
+  add(page_->exchange_ns, nanoseconds(times.exchange));
+  add(page_->other_ns, nanoseconds(times.other));
+  add(page_->timed_steps, times.num_steps);
 }
 
 void TrainingStatusWriter::note_saved(int64_t step) {

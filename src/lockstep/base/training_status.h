@@ -1,6 +1,6 @@
-// Progress of a training and the step of its newest checkpoint, for the
-// launcher: it decides by them how long to wait for a training that was asked
-// to stop.
+// Progress of a training, the step of its newest checkpoint and where its time
+// goes. The launcher decides by the first two how long to wait for a training
+// that was asked to stop; `lockstep board` shows all of it.
 //
 // Lies in the reserved part of the status page (base/status.h), which older
 // launchers ignore and older workers leave zero. Every field is an atomic
@@ -44,6 +44,22 @@ struct TrainingPage {
   std::atomic<int64_t> save_begin_ns;
   std::atomic<int64_t> num_steps;   // Completed.
   std::atomic<int64_t> saved_step;  // The newest checkpoint's; -1: none.
+  // StepSeconds in nanoseconds; older workers leave them zero.
+  std::atomic<int64_t> timed_steps;
+  std::atomic<int64_t> data_ns;
+  std::atomic<int64_t> compute_ns;
+  std::atomic<int64_t> exchange_ns;
+  std::atomic<int64_t> other_ns;
+};
+
+// Where the time of one rank went, summed over its last steps; the latest weigh
+// most.
+struct StepSeconds {
+  int64_t num_steps = 0;  // 0: not measured yet.
+  double data = 0;        // Waiting for the loader.
+  double compute = 0;     // Forward, backward, optimizer.
+  double exchange = 0;    // Waiting for gradients of other ranks.
+  double other = 0;       // Checkpoints, evaluation, logging.
 };
 
 // A training at one moment.
@@ -54,7 +70,11 @@ struct TrainingStatus {
   double saving_seconds = 0;    // How long a checkpoint takes; 0: unknown.
   int64_t num_steps = 0;
   int64_t saved_step = -1;
+  StepSeconds times = {};
 };
+
+// No value unless a training writes there.
+std::optional<TrainingStatus> read_training_page(const TrainingPage& page);
 
 // The launcher's side.
 class TrainingStatusReader {
@@ -88,6 +108,7 @@ class TrainingStatusWriter {
   // Before a checkpoint is copied, and when its file is complete.
   void start_save();
   void note_saved(int64_t step);
+  void add_times(const StepSeconds& times);
 
  private:
   std::shared_ptr<TrainingPage> page_;

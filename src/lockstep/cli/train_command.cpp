@@ -234,6 +234,8 @@ run::RunRecordsConfig records_config(const Session& session,
                                      const CommandLine& line) {
   return {.folder = line.config().save_dir,
           .recipe = session.recipe(),
+          .log = line.settings().files.log,
+          .num_processes = session.world().size(),
           .choices = line.config().records,
           .settings_json = config::to_json(line.options()),
           .settings_yaml = config::to_yaml(line.options()),
@@ -254,11 +256,12 @@ track::KeptRecords kept_records(const engine::TrainState& state,
 // Rank 0 alone writes records. A collective.
 void open_records(Session& session, const CommandLine& line,
                   const std::optional<track::KeptRecords>& resumed,
-                  OpenRun& run) {
+                  int64_t total_steps, OpenRun& run) {
   if (line.config().fast_dev_run) return;
   session.world().run_on_rank0_and_broadcast([&] {
     run::RunRecordsConfig config = records_config(session, line);
     if (resumed) config.resumed = *resumed;
+    config.total_steps = total_steps;
     run.records = std::make_unique<run::RunRecords>(config, session.console());
   });
 }
@@ -367,7 +370,7 @@ Outcome train(Session& session, const CommandLine& line,
     settle_best(session, files, *config.resume, state);
     kept = kept_records(state, callbacks.score_metric());
   }
-  open_records(session, line, kept, run);
+  open_records(session, line, kept, plan.total_steps, run);
   log_setup(session, config, loader, plan, *start.learner);
   signals.arm(world.status());
   announce_training(

@@ -26,6 +26,18 @@ void add_times(track::StepTimes& sum, const track::StepTimes& times) {
   sum.launch_bound_steps += times.launch_bound_steps;
 }
 
+// Milliseconds per step on this rank.
+void add_split(Metrics& metrics, const track::StepTimes& times) {
+  if (times.steps <= 0) return;
+  const double scale = 1e3 / static_cast<double>(times.steps);
+  metrics.emplace_back("perf/data_ms", scale * times.data);
+  metrics.emplace_back(
+      "perf/compute_ms",
+      scale * (times.forward + times.backward + times.optimizer));
+  metrics.emplace_back("perf/exchange_ms", scale * times.exchange);
+  metrics.emplace_back("perf/other_ms", scale * times.other);
+}
+
 }  // namespace
 
 LoggingCallback::LoggingCallback(LoggingConfig config)
@@ -77,6 +89,7 @@ void LoggingCallback::log(TrainLoop& loop) {
       static_cast<double>(totals.busy_ns + waited_ns) * kNanosecond;
   last_log_ = metrics_of(loop, progress,
                          static_cast<double>(totals.num_samples) / seconds);
+  add_split(last_log_, totals.times);
   if (progress.skipped_steps > 0 && loop.world().is_main()) {
     loop.console().warn(fmt::format(
         "{} of the last steps had a gradient that is NaN or infinite on some "

@@ -157,6 +157,13 @@ GoOn TrainLoop::go_on(const char* label, base::Activity activity) {
 
 StepTotals TrainLoop::take_totals() {
   totals_.times = timer_.take();
+  const track::StepTimes& times = totals_.times;
+  config_.status.add_times(
+      {.num_steps = times.steps,
+       .data = times.data,
+       .compute = times.forward + times.backward + times.optimizer,
+       .exchange = times.exchange,
+       .other = times.other});
   return std::exchange(totals_, {});
 }
 

@@ -17,10 +17,11 @@ constexpr size_t kMostPanels = 6;
 constexpr int kLastPlace = 5;
 
 // Not compared unless asked for.
-constexpr std::array<std::string_view, 7> kSettingsAndCounts = {
+constexpr std::array<std::string_view, 11> kSettingsAndCounts = {
     "train/learning_rate", "train/epoch",         "train/epoch_loss",
     "train/loss_scale",    "train/skipped_steps", "perf/tflops",
-    "train/grad_norm"};
+    "train/grad_norm",     "perf/data_ms",        "perf/compute_ms",
+    "perf/exchange_ms",    "perf/other_ms"};
 
 constexpr std::array<std::pair<std::string_view, const char*>, 5> kTitles = {
     {{"perf/samples_per_second", "Speed (samples/s)"},

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/files.h"
 #include "lockstep/error.h"
 #include "lockstep/run/run_folder.h"
 #include "lockstep/track/csv_file.h"
 #include "lockstep/track/metrics_file.h"
 #include "lockstep/track/output_files.h"
 #include "lockstep/track/plot_tracker.h"
+#include "lockstep/track/run_file.h"
 #include "lockstep/track/tensorboard.h"
 #include "lockstep/track/wandb_sync.h"
 #include "lockstep/track/wandb_tracker.h"
@@ -94,6 +96,20 @@ std::unique_ptr<track::Tracker> make_board(
   return board;
 }
 
+std::unique_ptr<track::Tracker> make_run_file(const RunRecordsConfig& config) {
+  track::RunInfo info{.recipe = config.recipe,
+                      .num_processes = config.num_processes,
+                      .total_steps = config.total_steps,
+                      .log = config.log,
+                      .best = config.best};
+  if (config.resumed) {
+    const auto text = base::try_read_file(config.folder / track::kRunFile);
+    const auto before = text ? track::parse_run_info(*text) : std::nullopt;
+    if (before) info.started = before->started;
+  }
+  return std::make_unique<track::RunFile>(config.folder, std::move(info));
+}
+
 Trackers make_trackers(const RunRecordsConfig& config,
                        track::Console& console) {
   const std::filesystem::path metrics = config.folder / kMetricsFile;
@@ -114,6 +130,7 @@ Trackers make_trackers(const RunRecordsConfig& config,
     return std::make_unique<track::MetricsFile>(
         metrics, config.resumed.value_or(track::KeptRecords{}));
   });
+  add([&] { return make_run_file(config); });
   add([&] {
     return std::make_unique<track::CsvFile>(config.folder / kMetricsTable,
                                             metrics);

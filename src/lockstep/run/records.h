@@ -18,6 +18,9 @@ namespace lockstep::run {
 struct RunRecordsConfig {
   std::filesystem::path folder = {};  // The run folder.
   std::string recipe = {};
+  std::string log = {};  // Below the run folder.
+  int num_processes = 1;
+  int64_t total_steps = 0;
   RecordsConfig choices = {};
   std::string settings_json = {};
   std::string settings_yaml = {};

@@ -2,14 +2,13 @@
 
 #include <cmath>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "lockstep/base/atomic_file.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
+#include "lockstep/track/metric_line.h"
 
 namespace lockstep::track {
 namespace {
@@ -50,15 +49,6 @@ std::string kept_lines(const std::string& text, const KeptRecords& kept) {
   return lines;
 }
 
-// No value for what is neither a number nor one of the texts above.
-std::optional<double> json_number(const Json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (value == "inf") return std::numeric_limits<double>::infinity();
-  if (value == "-inf") return -std::numeric_limits<double>::infinity();
-  return std::nullopt;
-}
-
 std::filesystem::path without_dropped(const std::filesystem::path& path,
                                       const KeptRecords& kept) {
   const auto before = base::try_read_file(path);
@@ -88,13 +78,12 @@ void read_metrics(const std::filesystem::path& path,
     throw IoError("cannot read " + path.string());
   }
   std::string line;
+  MetricLineParser parser;
   while (std::getline(file, line)) {
-    const Json json = parsed(line);
-    if (!is_record(json)) continue;
-    Record record{.step = json["step"].get<int64_t>()};
-    for (const auto& [name, value] : json.items()) {
-      const auto number = json_number(value);
-      if (name != "step" && number) record.metrics.emplace_back(name, *number);
+    if (!parser.parse(line)) continue;
+    Record record{.step = parser.step()};
+    for (const MetricValue& one : parser.values()) {
+      record.metrics.emplace_back(one.name, one.value);
     }
     each(std::move(record));
   }

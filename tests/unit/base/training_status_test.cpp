@@ -1,8 +1,10 @@
 #include "lockstep/base/training_status.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "lockstep/base/status.h"
+#include "lockstep/base/status_view.h"
 #include "unit/base/status_environment.h"
 
 namespace lockstep {
@@ -85,6 +87,54 @@ TEST(TrainingStatus, WorksWithoutLauncher) {
   writer.start(1, 1);
   writer.begin(base::Activity::kStep);
   EXPECT_GE(writer.activity_seconds(), 0);
+}
+
+TEST(TrainingStatus, TellsWhereTheTimeGoes) {
+  const base::StatusReader page;
+  const base::TrainingStatusReader reader(page.fd());
+  auto writer =
+      base::TrainingStatusWriter::from_environment(environment_of(page));
+  writer.start(0, std::nullopt);
+  EXPECT_EQ(reader.read()->times.num_steps, 0);
+  writer.add_times({.num_steps = 8,
+                    .data = 0.25,
+                    .compute = 1.5,
+                    .exchange = 0.5,
+                    .other = 2});
+  const base::StepSeconds times = reader.read()->times;
+  EXPECT_EQ(times.num_steps, 8);
+  EXPECT_DOUBLE_EQ(times.data, 0.25);
+  EXPECT_DOUBLE_EQ(times.compute, 1.5);
+  EXPECT_DOUBLE_EQ(times.exchange, 0.5);
+  EXPECT_DOUBLE_EQ(times.other, 2);
+  writer.add_times({.num_steps = 2, .compute = 0.5});  // Earlier ones fade out.
+  EXPECT_EQ(reader.read()->times.num_steps, 8);
+  EXPECT_DOUBLE_EQ(reader.read()->times.compute, 1.625);
+}
+
+TEST(StatusView, ShowsThePagesThatAProcessHasOpenByRank) {
+  const base::StatusReader second;
+  const base::StatusReader first;
+  auto two = base::StatusWriter::from_environment(environment_of(second));
+  two.set_place(1, 2);
+  two.set_step(4);
+  auto one = base::StatusWriter::from_environment(environment_of(first));
+  one.set_place(0, 2);
+  one.set_step(5);
+  base::TrainingStatusWriter::from_environment(environment_of(first))
+      .start(6, 2);
+  const base::StatusReader foreign;  // No worker has attached.
+  const auto pages = base::read_status_pages(getpid());
+  ASSERT_EQ(pages.size(), 2U);
+  EXPECT_EQ(pages[0].rank.step, 5);
+  EXPECT_EQ(pages[0].training->saved_step, 2);
+  EXPECT_EQ(pages[1].rank.step, 4);
+  EXPECT_FALSE(pages[1].training);
+}
+
+TEST(StatusView, HasNoPagesOfAProcessThatDoesNotExist) {
+  EXPECT_TRUE(base::read_status_pages(0).empty());
+  EXPECT_TRUE(base::read_status_pages(1 << 30).empty());
 }
 
 }  // namespace

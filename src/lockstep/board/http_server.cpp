@@ -1,0 +1,273 @@
+#include "lockstep/board/http_server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "lockstep/error.h"
+
+namespace lockstep::board {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kReadBytes = size_t{16} << 10;
+constexpr auto kStreamKeepAlive = std::chrono::seconds(15);
+
+const char* reason_phrase(int status) {
+  switch (status) {
+    case 200: return "OK";
+    case 303: return "See Other";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 413: return "Content Too Large";
+    case 431: return "Request Header Fields Too Large";
+    case 505: return "HTTP Version Not Supported";
+    default: return "Error";
+  }
+}
+
+// Nothing of the page comes from elsewhere, and no other page may show it.
+constexpr const char* kSafetyHeaders =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src "
+    "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Referrer-Policy: no-referrer\r\n";
+
+std::string head_text(const HttpResponse& response, bool keep_alive) {
+  std::string text =
+      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status,
+                  reason_phrase(response.status), response.type);
+  bool has_cache_rule = false;
+  for (const auto& [name, value] : response.headers) {
+    text += fmt::format("{}: {}\r\n", name, value);
+    has_cache_rule |= name == "Cache-Control";
+  }
+  if (!has_cache_rule) text += "Cache-Control: no-store\r\n";
+  if (!response.stream) {
+    text += fmt::format("Content-Length: {}\r\n", response.body.size());
+  }
+  return text + kSafetyHeaders +
+         (keep_alive ? "Connection: keep-alive\r\n\r\n"
+                     : "Connection: close\r\n\r\n");
+}
+
+struct Connection {
+  base::FileDescriptor socket = {};
+  std::string in = {};
+  std::string out = {};
+  size_t sent = 0;          // Of `out`.
+  bool is_closing = false;  // Once `out` is sent.
+  std::shared_ptr<EventStream> stream = {};
+  Clock::time_point active = {};   // Last byte in or out.
+  Clock::time_point request = {};  // First byte of an unfinished request.
+
+  size_t waiting() const { return out.size() - sent; }
+};
+
+}  // namespace
+
+struct HttpServer::Impl {
+  base::FileDescriptor listener;
+  HttpServerConfig config;
+  Handler handler;
+  base::FileDescriptor epoll{epoll_create1(EPOLL_CLOEXEC)};
+  std::unordered_map<int, Connection> connections = {};
+
+  void watch(int fd, uint32_t events, int operation) const {
+    epoll_event event{.events = events, .data = {.fd = fd}};
+    epoll_ctl(epoll.get(), operation, fd, &event);
+  }
+
+  void accept_all() {
+    for (;;) {
+      base::FileDescriptor socket(accept4(listener.get(), nullptr, nullptr,
+                                          SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!socket) {
+        // Out of descriptors: make room instead of spinning.
+        if (errno == EMFILE || errno == ENFILE) drop_idlest();
+        return;
+      }
+      if (connections.size() >= config.most_connections) drop_idlest();
+      const int fd = socket.get();
+      watch(fd, EPOLLIN, EPOLL_CTL_ADD);
+      Connection& connection = connections[fd];
+      connection.socket = std::move(socket);
+      connection.active = Clock::now();
+      connection.request = connection.active;
+    }
+  }
+
+  void drop_idlest() {
+    const auto idlest = std::min_element(
+        connections.begin(), connections.end(),
+        [](const auto& a, const auto& b) {
+          // Pages that follow runs go last.
+          return std::pair(a.second.stream != nullptr, a.second.active) <
+                 std::pair(b.second.stream != nullptr, b.second.active);
+        });
+    if (idlest != connections.end()) connections.erase(idlest);
+  }
+
+  // False when the connection is over.
+  bool receive(Connection& connection) {
+    std::array<char, kReadBytes> buffer{};
+    const ssize_t got =
+        recv(connection.socket.get(), buffer.data(), buffer.size(), 0);
+    if (got == 0) return false;
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    connection.active = Clock::now();
+    // A page that follows events has nothing more to ask here.
+    if (connection.stream || connection.is_closing) return true;
+    if (connection.in.empty()) connection.request = connection.active;
+    connection.in.append(buffer.data(), static_cast<size_t>(got));
+    return serve(connection);
+  }
+
+  bool serve(Connection& connection) {
+    while (!connection.stream && !connection.is_closing &&
+           connection.waiting() < config.most_waiting_bytes) {
+      ParsedRequest parsed = parse_request(connection.in);
+      if (parsed.kind == ParsedRequest::Kind::kIncomplete) break;
+      if (parsed.kind == ParsedRequest::Kind::kRefused) {
+        const HttpResponse refusal{
+            .status = parsed.status,
+            .body = std::string(reason_phrase(parsed.status)) + "\n"};
+        connection.out += head_text(refusal, false) + refusal.body;
+        connection.is_closing = true;
+        break;
+      }
+      connection.in.erase(0, parsed.size);
+      connection.request = Clock::now();
+      respond(connection, parsed.request);
+    }
+    return send_waiting(connection);
+  }
+
+  void respond(Connection& connection, const HttpRequest& request) {
+    HttpResponse response = handler(request, connection.socket.get());
+    const bool keep_alive = request.keep_alive && !response.stream;
+    connection.out += head_text(response, keep_alive);
+    if (request.is_head) response.stream.reset();
+    if (response.stream) {
+      connection.stream = std::move(response.stream);
+      connection.out += connection.stream->next();
+      return;
+    }
+    if (!request.is_head) connection.out += response.body;
+    connection.is_closing = !keep_alive;
+  }
+
+  bool send_waiting(Connection& connection) {
+    while (connection.waiting() > 0) {
+      const ssize_t sent =
+          send(connection.socket.get(), connection.out.data() + connection.sent,
+               connection.waiting(), MSG_NOSIGNAL);
+      if (sent < 0) {
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN) return false;
+        watch(connection.socket.get(), EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
+        return true;
+      }
+      connection.sent += static_cast<size_t>(sent);
+      connection.active = Clock::now();
+    }
+    connection.out.clear();
+    connection.sent = 0;
+    watch(connection.socket.get(), EPOLLIN, EPOLL_CTL_MOD);
+    return !connection.is_closing;
+  }
+
+  void handle(int fd, uint32_t events) {
+    const auto found = connections.find(fd);
+    if (found == connections.end()) return;
+    bool is_open = (events & (EPOLLERR | EPOLLHUP)) == 0;
+    if (is_open && (events & EPOLLOUT) != 0) {
+      is_open = send_waiting(found->second) && serve(found->second);
+    }
+    if (is_open && (events & EPOLLIN) != 0) is_open = receive(found->second);
+    if (!is_open) connections.erase(found);
+  }
+
+  bool is_overdue(const Connection& connection, Clock::time_point now) const {
+    if (connection.waiting() > 0) {
+      return now - connection.active > config.write_timeout;
+    }
+    if (connection.stream) return false;
+    if (!connection.in.empty()) {
+      return now - connection.request > config.request_timeout;
+    }
+    return now - connection.active > config.idle_timeout;
+  }
+
+  void tick() {
+    const auto now = Clock::now();
+    for (auto at = connections.begin(); at != connections.end();) {
+      Connection& connection = at->second;
+      bool is_open = !is_overdue(connection, now);
+      if (is_open && connection.stream && connection.waiting() == 0) {
+        connection.out = connection.stream->next();
+        if (connection.out.empty() &&
+            now - connection.active > kStreamKeepAlive) {
+          connection.out = ": still here\n\n";
+        }
+        is_open = send_waiting(connection);
+      }
+      at = is_open ? std::next(at) : connections.erase(at);
+    }
+  }
+};
+
+HttpServer::HttpServer(base::FileDescriptor listener, HttpServerConfig config,
+                       Handler handler)
+    : impl_(new Impl{.listener = std::move(listener),
+                     .config = config,
+                     .handler = std::move(handler)}) {
+  if (!impl_->epoll) {
+    throw IoError("cannot make an epoll descriptor: " + base::errno_text());
+  }
+  const int fd = impl_->listener.get();
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  impl_->watch(fd, EPOLLIN, EPOLL_CTL_ADD);
+}
+
+HttpServer::~HttpServer() = default;
+
+void HttpServer::run(int stop_fd) {
+  impl_->watch(stop_fd, EPOLLIN, EPOLL_CTL_ADD);
+  std::array<epoll_event, 256> events{};
+  auto next_tick = Clock::now() + impl_->config.tick;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        next_tick - Clock::now());
+    const int count = epoll_wait(
+        impl_->epoll.get(), events.data(), static_cast<int>(events.size()),
+        static_cast<int>(std::max<int64_t>(0, left.count() + 1)));
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<size_t>(i)];
+      if (event.data.fd == stop_fd) return;
+      if (event.data.fd == impl_->listener.get()) {
+        impl_->accept_all();
+      } else {
+        impl_->handle(event.data.fd, event.events);
+      }
+    }
+    if (Clock::now() >= next_tick) {
+      impl_->tick();
+      next_tick = Clock::now() + impl_->config.tick;
+    }
+  }
+}
+
+}  // namespace lockstep::board

@@ -160,7 +160,9 @@ class SharedBackend final : public GlooForwarding {
   WorkPtr _reduce_scatter_base(
       at::Tensor& output, at::Tensor& input,
       const c10d::ReduceScatterOptions& options) override {
+    // Gloo copies the sum, which turns the bytes of a bool into 0 or 1.
     if (!can_reduce(input, options.reduceOp) ||
+        input.scalar_type() == at::kBool ||
         output.scalar_type() != input.scalar_type() ||
         input.numel() != output.numel() * getSize() ||
         !output.is_contiguous() || !input.is_contiguous()) {

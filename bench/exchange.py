@@ -2,9 +2,9 @@
 
 Float32 tensors, both by turns; medians over runs of the median ratios. "bucket" is memory of the
 backend, as DDP's gradients; "copied" is any tensor. Also the step of an MLP of 8.4 million
-parameters on two ranks over both. Targets: buckets of 25 to 100 MB 8 times as fast, copied 3
-times, 1 to 64 KB 15 times; the rest of a step with an exchange at most 12 % above one rank's under
-the same load.
+parameters on two ranks over both, against two worlds of one rank at once. Targets: buckets of 25 to
+100 MB 8 times as fast, copied 3 times, 1 to 64 KB 15 times; a step at most 1.12 times one without
+an exchange.
 
     python3 bench/exchange.py [RANKS [RUNS]]
 """

@@ -1,9 +1,11 @@
 #include "lockstep/comm/shared_arena.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <thread>
 
@@ -75,6 +77,7 @@ SharedArena::SharedArena(SharedArenaConfig config)
                                              fixed_region_bytes()));
   }
   map_regions();
+  note_processors();
   heap_begin_ = fixed_region_bytes();
 }
 
@@ -96,6 +99,26 @@ void SharedArena::map_regions() {
     }
   }
   mapped_bytes_ = bytes;
+}
+
+void SharedArena::note_processors() {
+  static_assert(sizeof(cpu_set_t) == sizeof(ControlPage::processors));
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof(allowed), &allowed);
+  std::memcpy(&control(rank_).processors, &allowed, sizeof(allowed));
+}
+
+int SharedArena::num_processors() const {
+  int count = 0;
+  for (size_t word = 0; word < control(0).processors.size(); ++word) {
+    uint64_t of_all = 0;
+    for (int rank = 0; rank < size(); ++rank) {
+      of_all |= control(rank).processors[word];
+    }
+    count += std::popcount(of_all);
+  }
+  return count;
 }
 
 void SharedArena::open_heap(size_t end) {

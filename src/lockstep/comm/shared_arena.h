@@ -60,6 +60,8 @@ struct ControlPage {
   std::atomic<uint32_t> failure_state;
   std::atomic<int32_t> failure_kind;
   std::array<char, 1024> failure_text;
+  // Those that the rank may run on, one bit each.
+  std::array<uint64_t, 16> processors;
 };
 static_assert(sizeof(ControlPage) <= 4096);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
@@ -99,6 +101,9 @@ class SharedArena {
   // Where a tensor lies in this rank's heap; no value when it lies elsewhere.
   std::optional<size_t> offset_of(const void* memory, size_t bytes) const;
 
+  // All processors that some rank may run on; ranks may be bound to few each.
+  int num_processors() const;
+
   // True when the process of that rank has ended or closed its arena.
   bool is_gone(int rank) const { return comm::is_gone(peers_[rank]); }
 
@@ -108,6 +113,7 @@ class SharedArena {
 
  private:
   void map_regions();
+  void note_processors();
 
   int rank_;
   std::vector<Peer> peers_;

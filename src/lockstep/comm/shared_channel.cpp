@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <immintrin.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,13 +17,6 @@ namespace {
 
 constexpr int64_t kSpinNs = 20'000;
 constexpr long kSliceNs = 10'000'000;
-
-int num_processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
-  return CPU_COUNT(&allowed);
-}
 
 // Between processes: not the private kind.
 void sleep_on(std::atomic<uint32_t>& word, uint32_t value) {
@@ -48,7 +40,7 @@ SharedChannel::SharedChannel(std::shared_ptr<SharedArena> arena, int index,
     : arena_(std::move(arena)),
       index_(index),
       end_(std::move(end)),
-      may_spin_(arena_->size() <= num_processors()) {}
+      may_spin_(arena_->size() <= arena_->num_processors()) {}
 
 std::byte* SharedChannel::slot(int rank) const {
   return arena_->slot(rank, index_, number_);

@@ -19,7 +19,8 @@ class DdpParity : public ::testing::TestWithParam<int> {
  protected:
   // Runs the program on all ranks; its files land in a folder of their own.
   void run_all_cases(const std::vector<std::string>& program,
-                     const std::filesystem::path& folder) {
+                     const std::filesystem::path& folder,
+                     const std::string& exchange) {
     std::filesystem::create_directories(folder);
     std::vector<std::string> command = {LOCKSTEP_PROGRAM, "run",
                                         "--nproc-per-node",
@@ -28,23 +29,19 @@ class DdpParity : public ::testing::TestWithParam<int> {
     command.push_back(folder.string());
     command.insert(command.end(), kCases.begin(), kCases.end());
     const auto result =
-        testing::run(command, {.environment = {{"OMP_NUM_THREADS", "1"}},
+        testing::run(command, {.environment = {{"OMP_NUM_THREADS", "1"},
+                                               {"LOCKSTEP_EXCHANGE", exchange}},
                                .folder = "",
                                .ignored_signals = {}});
     ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
   }
-};
 
-TEST_P(DdpParity, EqualsPythonBitForBit) {
-  const testing::TempDir folder;
-  const auto ours = folder.path() / "lockstep";
-  const auto theirs = folder.path() / "python";
-  run_all_cases({DDP_PARITY_WORKER}, ours);
-  run_all_cases({TORCH_PYTHON, DDP_REFERENCE}, theirs);
-  for (const std::string& name : kCases) {
+  void compare_ranks(const std::filesystem::path& ours,
+                     const std::filesystem::path& theirs,
+                     const std::string& name) {
     std::string first;
     for (int rank = 0; rank < GetParam(); ++rank) {
-      SCOPED_TRACE(name + " on rank " + std::to_string(rank));
+      SCOPED_TRACE("on rank " + std::to_string(rank));
       const std::string file = name + ".rank" + std::to_string(rank) + ".bin";
       const std::string own = base::read_file(ours / file);
       ASSERT_GT(own.size(), 100000u);
@@ -55,6 +52,20 @@ TEST_P(DdpParity, EqualsPythonBitForBit) {
       if (name != "batchnorm") {
         EXPECT_TRUE(own == first) << "ranks differ";
       }
+    }
+  }
+};
+
+TEST_P(DdpParity, EqualsPythonBitForBit) {
+  const testing::TempDir folder;
+  const auto theirs = folder.path() / "python";
+  run_all_cases({TORCH_PYTHON, DDP_REFERENCE}, theirs, "gloo");
+  for (const std::string exchange : {"shared", "gloo"}) {
+    const auto ours = folder.path() / exchange;
+    run_all_cases({DDP_PARITY_WORKER}, ours, exchange);
+    for (const std::string& name : kCases) {
+      SCOPED_TRACE(name + " over " + exchange);
+      compare_ranks(ours, theirs, name);
     }
   }
 }

@@ -19,21 +19,29 @@ namespace {
 
 using Gloo = c10d::ProcessGroupGloo;
 
-// Gloo's futures complete when the collective does.
+// Gloo's futures complete when the collective does. Its reduce_scatter has
+// none: it is an all_reduce, which is noted itself, and a copy when it is
+// waited for.
 class FutureCompletion {
  public:
   explicit FutureCompletion(const base::StatusWriter& status)
       : status_(status) {}
 
   void track(const c10::intrusive_ptr<c10d::Work>& work, int64_t number) {
-    work->getFuture()->addCallback(
-        [status = status_, number](auto& done) mutable {
-          if (done.hasError()) {
-            status.fail_collective(number);
-          } else {
-            status.finish_collective();
-          }
-        });
+    c10::intrusive_ptr<c10::ivalue::Future> future;
+    try {
+      future = work->getFuture();
+    } catch (const c10::Error&) {
+      status_.finish_collective();
+      return;
+    }
+    future->addCallback([status = status_, number](auto& done) mutable {
+      if (done.hasError()) {
+        status.fail_collective(number);
+      } else {
+        status.finish_collective();
+      }
+    });
   }
 
  private:

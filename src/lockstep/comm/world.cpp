@@ -1,11 +1,13 @@
 #include "lockstep/world.h"
 
+#include <c10/util/Exception.h>
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/debug.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -16,6 +18,8 @@
 #include "lockstep/comm/nccl_backend.h"
 #include "lockstep/comm/network.h"
 #include "lockstep/comm/rendezvous.h"
+#include "lockstep/comm/shared_backend.h"
+#include "lockstep/comm/shared_exchange.h"
 #include "lockstep/comm/vote.h"
 #include "lockstep/comm/vote_channel.h"
 #include "lockstep/comm/world_impl.h"
@@ -40,6 +44,13 @@ void ignore_broken_pipes() {
   if (action.sa_handler != SIG_DFL) return;
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
+}
+
+// Lets libtorch's Reducer take its buckets from the backend. Only where no GPU
+// is used: NCCL would register the memory of every bucket.
+void take_buckets_from_backend() {
+  constexpr int kKeepValue = 0;
+  setenv("DDP_DISABLE_COMM_MEM", "0", kKeepValue);
 }
 
 double seconds(std::chrono::milliseconds time) {
@@ -143,6 +154,7 @@ void World::Impl::connect(const base::Environment& environment) {
   if (const auto names = base::find(environment, "GLOO_SOCKET_IFNAME")) {
     comm::require_interfaces(*names, "GLOO_SOCKET_IFNAME");
   }
+  const comm::ExchangeChoice choice = comm::exchange_choice(environment);
   store = comm::open_store(place, timeout);
   comm::exchange_peers(
       *store, place,
@@ -154,11 +166,10 @@ void World::Impl::connect(const base::Environment& environment) {
   group = c10::make_intrusive<ProcessGroup>(
       c10::make_intrusive<c10d::PrefixStore>("data", store), place.rank,
       place.world_size);
-  group->setDefaultBackend(device.is_cuda() ? ProcessGroup::BackendType::NCCL
-                                            : ProcessGroup::BackendType::GLOO);
   if (device.is_cuda()) group->setBoundDeviceId(device);
-  connect_gloo(environment);
+  connect_cpu(environment, choice);
   if (device.is_cuda()) {
+    group->setDefaultBackend(ProcessGroup::BackendType::NCCL);
     connect_nccl(*group, {.store = store,
                           .place = place,
                           .device = device,
@@ -168,18 +179,50 @@ void World::Impl::connect(const base::Environment& environment) {
   group->setGroupName("lockstep");
 }
 
-void World::Impl::connect_gloo(const base::Environment& environment) {
-  comm::GlooConfig gloo{
-      .name = "gloo",
-      .timeout = timeout,
-      .interfaces = base::find(environment, "GLOO_SOCKET_IFNAME"),
-      .status = status};
-  try {
+void World::Impl::connect_cpu(const base::Environment& environment,
+                              comm::ExchangeChoice choice) {
+  comm::ExchangeOutcome exchange;
+  if (!device.is_cuda()) {
+    exchange = comm::connect_shared_memory(*store, place, choice, timeout);
+  }
+  const BackendPtr gloo = connect_gloo(environment, "gloo", status);
+  if (exchange.arena == nullptr) {
+    if (!exchange.problem.empty() && place.rank == 0) {
+      TORCH_WARN("tensors are exchanged over Gloo, not through shared memory: ",
+                 exchange.problem);
+    }
+    group->setDefaultBackend(ProcessGroup::BackendType::GLOO);
     add_backend(*group, c10::DeviceType::CPU, ProcessGroup::BackendType::GLOO,
-                comm::make_gloo_backend(store, place, gloo));
-    gloo.name = "control";
-    gloo.status.reset();
-    control = comm::make_gloo_backend(store, place, gloo);
+                gloo);
+    control = connect_gloo(environment, "control", std::nullopt);
+    return;
+  }
+  take_buckets_from_backend();
+  // Not of type GLOO: libtorch casts a backend of that type to its own class.
+  group->setDefaultBackend(ProcessGroup::BackendType::CUSTOM);
+  comm::SharedBackendConfig shared{.arena = exchange.arena,
+                                   .channel = 0,
+                                   .timeout = timeout,
+                                   .gloo = gloo,
+                                   .status = status,
+                                   .notes_collectives = true};
+  add_backend(*group, c10::DeviceType::CPU, ProcessGroup::BackendType::CUSTOM,
+              comm::make_shared_backend(shared));
+  shared.channel = 1;
+  shared.notes_collectives = false;
+  control = comm::make_shared_backend(shared);
+}
+
+BackendPtr World::Impl::connect_gloo(
+    const base::Environment& environment, const std::string& name,
+    const std::optional<base::StatusWriter>& noted) const {
+  try {
+    return comm::make_gloo_backend(
+        store, place,
+        {.name = name,
+         .timeout = timeout,
+         .interfaces = base::find(environment, "GLOO_SOCKET_IFNAME"),
+         .status = noted});
   } catch (const std::exception& error) {
     comm::throw_explained(error, fmt::format("connecting Gloo on rank {} of {}",
                                              place.rank, place.world_size));

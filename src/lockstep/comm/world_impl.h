@@ -7,6 +7,7 @@
 
 #include "lockstep/base/status.h"
 #include "lockstep/comm/place.h"
+#include "lockstep/comm/shared_exchange.h"
 #include "lockstep/comm/store_barrier.h"
 #include "lockstep/world.h"
 
@@ -26,7 +27,11 @@ struct World::Impl {
 
   ~Impl();
   void connect(const base::Environment& environment);
-  void connect_gloo(const base::Environment& environment);
+  void connect_cpu(const base::Environment& environment,
+                   comm::ExchangeChoice choice);
+  c10::intrusive_ptr<c10d::Backend> connect_gloo(
+      const base::Environment& environment, const std::string& name,
+      const std::optional<base::StatusWriter>& noted) const;
   void close();
   void wait_at_barrier(std::chrono::milliseconds wait);
   // One collective on the CPU channel: noted on the status page, errors

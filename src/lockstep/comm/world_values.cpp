@@ -1,5 +1,6 @@
 // The collectives of World: tensors over the data group, small values over the
-// CPU channel.
+// CPU channel. On CPU tensors asyncOp is false: shared memory then needs no
+// second thread. Gloo ignores it, and NCCL would return no work to wait for.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
@@ -65,6 +66,7 @@ void World::all_reduce(at::Tensor& tensor, ReduceOp op) const {
     Tensors tensors{tensor};
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
+    options.asyncOp = tensor.is_cuda();
     impl_->group->allreduce(tensors, options)->wait();
   } catch (const std::exception& error) {
     comm::throw_explained(error, impl_->describe(base::Collective::kAllReduce,
@@ -79,6 +81,7 @@ void World::broadcast(at::Tensor& tensor, int from) const {
     Tensors tensors{tensor};
     c10d::BroadcastOptions options;
     options.rootRank = from;
+    options.asyncOp = tensor.is_cuda();
     impl_->group->broadcast(tensors, options)->wait();
   } catch (const std::exception& error) {
     comm::throw_explained(error, impl_->describe(base::Collective::kBroadcast,
@@ -94,7 +97,9 @@ std::vector<at::Tensor> World::all_gather(const at::Tensor& tensor) const {
     outputs[0].push_back(at::empty_like(inputs[0]));
   }
   try {
-    impl_->group->allgather(outputs, inputs)->wait();
+    c10d::AllgatherOptions options;
+    options.asyncOp = tensor.is_cuda();
+    impl_->group->allgather(outputs, inputs, options)->wait();
   } catch (const std::exception& error) {
     comm::throw_explained(error, impl_->describe(base::Collective::kAllGather,
                                                  size_in_bytes(tensor)));
@@ -122,6 +127,7 @@ at::Tensor World::Impl::reduce(const at::Tensor& value, ReduceOp op) {
     Tensors tensors{result};
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
+    options.asyncOp = false;
     control->allreduce(tensors, options)->wait();
   });
   return result;
@@ -157,8 +163,11 @@ std::vector<std::string> World::gather_texts(const std::string& text) const {
       all[0].push_back(at::empty_like(own));
     }
     Tensors inputs{own};
-    impl_->on_control(base::Collective::kAllGather, size_in_bytes(own),
-                      [&] { impl_->control->allgather(all, inputs)->wait(); });
+    impl_->on_control(base::Collective::kAllGather, size_in_bytes(own), [&] {
+      c10d::AllgatherOptions options;
+      options.asyncOp = false;
+      impl_->control->allgather(all, inputs, options)->wait();
+    });
     return all[0];
   };
   const Tensors lengths =
@@ -183,6 +192,7 @@ std::string World::broadcast_text(const std::string& text, int from) const {
       Tensors tensors{tensor};
       c10d::BroadcastOptions options;
       options.rootRank = from;
+      options.asyncOp = false;
       impl_->control->broadcast(tensors, options)->wait();
     });
     return tensor;

@@ -1,0 +1,38 @@
+// The c10d backend of CPU tensors whose ranks share a machine.
+//
+// all_reduce (sum, product, min, max), broadcast, all_gather, reduce_scatter
+// and barrier run over shared memory, with the bits of Gloo. Everything else,
+// and other element types and reductions, goes to the Gloo backend beside it.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <memory>
+
+#include "lockstep/base/status.h"
+#include "lockstep/comm/shared_arena.h"
+
+namespace c10d {
+class Backend;
+}
+
+namespace lockstep::comm {
+
+struct SharedBackendConfig {
+  std::shared_ptr<SharedArena> arena = nullptr;
+  int channel = 0;
+  std::chrono::milliseconds timeout{0};
+  c10::intrusive_ptr<c10d::Backend> gloo = {};
+  // The job's state is read from it.
+  base::StatusWriter status = {};
+  // Note the collectives of this group there.
+  bool notes_collectives = false;
+};
+
+// Thread-safe as Gloo's: calls are run in the order in which they are made.
+// Those with asyncOp = false run on the calling thread.
+c10::intrusive_ptr<c10d::Backend> make_shared_backend(
+    SharedBackendConfig config);
+
+}  // namespace lockstep::comm

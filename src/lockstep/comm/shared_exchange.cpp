@@ -1,0 +1,228 @@
+#include "lockstep/comm/shared_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "lockstep/base/strings.h"
+#include "lockstep/comm/store_barrier.h"
+#include "lockstep/error.h"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr const char* kVariable = "LOCKSTEP_EXCHANGE";
+
+// What a rank writes: "yes" and words, or a reason for Gloo. A reason that is a
+// problem is reported; a wish or another machine is none.
+constexpr const char* kYes = "yes";
+constexpr const char* kWish = "wish";
+constexpr const char* kProblem = "problem";
+
+struct Answer {
+  std::string kind;
+  std::string text;
+};
+
+std::string answer_key(const char* round, int rank) {
+  return fmt::format("exchange/{}/{}", round, rank);
+}
+
+Answer parse_answer(const std::vector<uint8_t>& bytes) {
+  const std::string text(bytes.begin(), bytes.end());
+  const auto space = text.find(' ');
+  if (space == std::string::npos) return {text, ""};
+  return {text.substr(0, space), text.substr(space + 1)};
+}
+
+// The kernel that runs: another one on every machine and after every start.
+std::string boot_id() {
+  const auto id = base::try_read_file("/proc/sys/kernel/random/boot_id");
+  if (!id) throw IoError("cannot read /proc/sys/kernel/random/boot_id");
+  return std::string(base::trim(*id));
+}
+
+// One round: writes this rank's answer, and reads those of all.
+class Rounds {
+ public:
+  Rounds(c10d::Store& store, const Place& place,
+         std::chrono::milliseconds timeout)
+      : store_(store), place_(place), timeout_(timeout) {}
+
+  void answer(const char* round, const Answer& own) {
+    store_.set(answer_key(round, place_.rank),
+               fmt::format("{} {}", own.kind, own.text));
+  }
+
+  std::vector<Answer> collect(const char* round) {
+    std::vector<std::string> keys;
+    for (int rank = 0; rank < place_.world_size; ++rank) {
+      keys.push_back(answer_key(round, rank));
+    }
+    const Missing missing = wait_for_keys(store_, keys, timeout_);
+    if (!missing.positions.empty()) throw_missing(missing);
+    std::vector<Answer> answers;
+    for (const std::string& key : keys) {
+      answers.push_back(parse_answer(store_.get(key)));
+    }
+    return answers;
+  }
+
+  // The first refusal that has been written so far.
+  std::optional<std::string> find_refusal(const char* round) {
+    for (int rank = 0; rank < place_.world_size; ++rank) {
+      const std::string key = answer_key(round, rank);
+      if (!store_.check({key})) continue;
+      const Answer answer = parse_answer(store_.get(key));
+      if (answer.kind != kYes) return answer.text;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  [[noreturn]] void throw_missing(const Missing& missing) const {
+    const std::string late = base::list_of(missing.positions);
+    if (missing.store_lost) {
+      throw PeerError(fmt::format(
+          "{0} ended while rank {1} of {2} agreed with rank(s) {3} on the "
+          "exchange of tensors; look for the first error of {0}",
+          store_host(place_), place_.rank, place_.world_size, late));
+    }
+    throw TimeoutError(fmt::format(
+        "rank {} of {} waited {} for rank(s) {} to agree on the exchange of "
+        "tensors. --timeout, TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set "
+        "the limit",
+        place_.rank, place_.world_size,
+        base::duration_text(static_cast<double>(timeout_.count()) * 1e-3),
+        late));
+  }
+
+  c10d::Store& store_;
+  const Place& place_;
+  std::chrono::milliseconds timeout_;
+};
+
+// What this rank has to offer, as long as it is needed to meet the others.
+struct Offer {
+  SharedRegion region;
+  PeerListener listener;
+  Answer answer;
+};
+
+Offer make_offer(const Place& place, ExchangeChoice choice) {
+  Offer offer;
+  if (choice == ExchangeChoice::kGloo) {
+    offer.answer = {kWish,
+                    fmt::format("rank {} has {}=gloo", place.rank, kVariable)};
+    return offer;
+  }
+  try {
+    offer.region = SharedRegion::create(fixed_region_bytes());
+    offer.listener = listen_for_peers(place.world_size);
+    offer.answer = {kYes, boot_id() + " " + offer.listener.name};
+  } catch (const IoError& error) {
+    offer.answer = {kProblem,
+                    fmt::format("rank {}: {}", place.rank, error.what())};
+  }
+  return offer;
+}
+
+// A reason for Gloo that all ranks see alike, or none.
+std::optional<Answer> find_objection(const std::vector<Answer>& offers) {
+  for (const Answer& offer : offers) {
+    if (offer.kind != kYes) return offer;
+  }
+  const auto machine = [](const Answer& offer) {
+    return base::split(offer.text, ' ').front();
+  };
+  for (size_t rank = 1; rank < offers.size(); ++rank) {
+    if (machine(offers[rank]) != machine(offers[0])) {
+      return Answer{kWish, fmt::format("ranks 0 and {} run on different "
+                                       "machines",
+                                       rank)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<SharedArena> build_arena(Offer& offer, const Place& place,
+                                         const std::vector<Answer>& offers,
+                                         Rounds& rounds,
+                                         std::chrono::milliseconds timeout) {
+  PeerExchange exchange{
+      .rank = place.rank,
+      .listener = &offer.listener,
+      .own_memory = offer.region.fd(),
+      .timeout = timeout,
+      .find_refusal = [&] { return rounds.find_refusal("verdict"); }};
+  for (const Answer& answer : offers) {
+    exchange.names.push_back(base::split(answer.text, ' ').back());
+  }
+  auto peers = exchange_descriptors(exchange);
+  return std::make_shared<SharedArena>(
+      SharedArenaConfig{.rank = place.rank,
+                        .own = std::move(offer.region),
+                        .peers = std::move(peers)});
+}
+
+size_t parse_size(const std::string& text) {
+  return static_cast<size_t>(base::parse_integer(text).value_or(0));
+}
+
+ExchangeOutcome use_gloo(const Answer& reason, ExchangeChoice choice) {
+  if (choice == ExchangeChoice::kShared) {
+    throw ConfigError(fmt::format(
+        "{}=shared, but the ranks cannot share memory: {}; unset the variable "
+        "to let Gloo take over",
+        kVariable, reason.text));
+  }
+  return {.arena = nullptr,
+          .problem = reason.kind == kProblem ? reason.text : ""};
+}
+
+}  // namespace
+
+ExchangeChoice exchange_choice(const base::Environment& environment) {
+  const auto value = base::find(environment, kVariable);
+  if (!value) return ExchangeChoice::kAutomatic;
+  if (*value == "gloo") return ExchangeChoice::kGloo;
+  if (*value == "shared") return ExchangeChoice::kShared;
+  throw ConfigError(fmt::format(
+      "{}='{}': it must be gloo or shared; without it ranks of one machine use "
+      "shared memory, others Gloo",
+      kVariable, *value));
+}
+
+ExchangeOutcome connect_shared_memory(c10d::Store& store, const Place& place,
+                                      ExchangeChoice choice,
+                                      std::chrono::milliseconds timeout) {
+  Rounds rounds(store, place, timeout);
+  Offer offer = make_offer(place, choice);
+  rounds.answer("offer", offer.answer);
+  const auto offers = rounds.collect("offer");
+  if (const auto objection = find_objection(offers)) {
+    return use_gloo(*objection, choice);
+  }
+  std::shared_ptr<SharedArena> arena;
+  Answer verdict;
+  try {
+    arena = build_arena(offer, place, offers, rounds, timeout);
+    verdict = {kYes, std::to_string(arena->mapped_bytes())};
+  } catch (const IoError& error) {
+    verdict = {kProblem, fmt::format("rank {}: {}", place.rank, error.what())};
+  }
+  rounds.answer("verdict", verdict);
+  const auto verdicts = rounds.collect("verdict");
+  for (const Answer& other : verdicts) {
+    if (other.kind != kYes) return use_gloo(other, choice);
+  }
+  size_t smallest = arena->mapped_bytes();
+  for (const Answer& other : verdicts) {
+    smallest = std::min(smallest, parse_size(other.text));
+  }
+  arena->open_heap(smallest);
+  return {.arena = std::move(arena), .problem = ""};
+}
+
+}  // namespace lockstep::comm

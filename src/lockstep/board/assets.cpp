@@ -2,6 +2,7 @@
 
 #include <array>
 
+// NOLINTBEGIN(bugprone-macro-parentheses): names and texts of the assembler.
 // Taken in by the assembler. The paths come from CMakeLists.txt.
 #define LOCKSTEP_EMBED(name, file)                                     \
   asm(".pushsection .rodata\n" #name ":\n.incbin \"" file "\"\n" #name \
@@ -21,6 +22,7 @@ LOCKSTEP_EMBED(kDygraphStyle, LOCKSTEP_DYGRAPHS "/dygraph.min.css")
 LOCKSTEP_EMBED(kDygraphLicense, LOCKSTEP_DYGRAPHS_LICENSE)
 
 #undef LOCKSTEP_EMBED
+// NOLINTEND(bugprone-macro-parentheses)
 
 namespace lockstep::board {
 namespace {

@@ -51,7 +51,7 @@ std::optional<std::string> token_of(const BoardOptions& options,
                                     bool is_loopback) {
   if (options.token_file) {
     const std::string text = base::read_file(*options.token_file);
-    const std::string token(base::trim(text.substr(0, text.find('\n'))));
+    std::string token(base::trim(text.substr(0, text.find('\n'))));
     const bool is_plain = std::all_of(token.begin(), token.end(), [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' ||
              c == '_';

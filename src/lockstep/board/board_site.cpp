@@ -39,10 +39,12 @@ std::string ranks_of(const runs::RunSummary& run) {
 
 std::string changes_json(const RunChanges& changes) {
   std::vector<std::string> changed;
+  changed.reserve(changes.changed.size());
   for (const auto& run : changes.changed) {
     changed.push_back(runs::summary_json(run));
   }
   std::vector<std::string> gone;
+  gone.reserve(changes.gone.size());
   for (const auto& id : changes.gone) gone.push_back(runs::json_text(id));
   return fmt::format(R"({{"now":{},"complete":{},"runs":{},"gone":{}}})",
                      base::unix_seconds(), changes.is_complete,

@@ -79,10 +79,16 @@ struct Connection {
 }  // namespace
 
 struct HttpServer::Impl {
+  Impl(base::FileDescriptor listening, HttpServerConfig limits, Handler answer)
+      : listener(std::move(listening)),
+        config(limits),
+        handler(std::move(answer)),
+        epoll(epoll_create1(EPOLL_CLOEXEC)) {}
+
   base::FileDescriptor listener;
   HttpServerConfig config;
   Handler handler;
-  base::FileDescriptor epoll{epoll_create1(EPOLL_CLOEXEC)};
+  base::FileDescriptor epoll;
   std::unordered_map<int, Connection> connections = {};
 
   void watch(int fd, uint32_t events, int operation) const {
@@ -231,9 +237,8 @@ struct HttpServer::Impl {
 
 HttpServer::HttpServer(base::FileDescriptor listener, HttpServerConfig config,
                        Handler handler)
-    : impl_(new Impl{.listener = std::move(listener),
-                     .config = config,
-                     .handler = std::move(handler)}) {
+    : impl_(std::make_unique<Impl>(std::move(listener), config,
+                                   std::move(handler))) {
   if (!impl_->epoll) {
     throw IoError("cannot make an epoll descriptor: " + base::errno_text());
   }

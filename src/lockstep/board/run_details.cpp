@@ -79,6 +79,7 @@ std::string list_json(std::vector<FolderEntry> entries, size_t most) {
   sort_newest_first(entries);
   if (entries.size() > most) entries.resize(most);
   std::vector<std::string> items;
+  items.reserve(entries.size());
   for (const FolderEntry& entry : entries) items.push_back(file_json(entry));
   return runs::json_list(items);
 }

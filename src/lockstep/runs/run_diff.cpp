@@ -20,6 +20,7 @@ constexpr double kNotable = 0.01;
 std::string value_of(const YamlNode& node) {
   if (node.kind != YamlNode::Kind::kList) return node.text;
   std::vector<std::string> parts;
+  parts.reserve(node.children.size());
   for (const YamlNode& child : node.children) parts.push_back(value_of(child));
   return "[" + base::join(parts, ", ") + "]";
 }

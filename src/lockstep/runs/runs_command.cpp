@@ -31,7 +31,8 @@ std::string age_text(int64_t then, int64_t now) {
   const int64_t seconds = std::max<int64_t>(0, now - then);
   if (seconds < 60) return fmt::format("{} s ago", seconds);
   if (seconds < 3600) return fmt::format("{} min ago", seconds / 60);
-  if (seconds < 2 * 86400) return fmt::format("{} h ago", seconds / 3600);
+  if (seconds < int64_t{2} * 86400)
+    return fmt::format("{} h ago", seconds / 3600);
   return fmt::format("{} days ago", seconds / 86400);
 }
 
@@ -123,6 +124,7 @@ std::string list_runs(const RunsOptions& options, int64_t now) {
             });
   if (options.json) {
     std::vector<std::string> items;
+    items.reserve(runs.size());
     for (const RunSummary& run : runs) items.push_back(summary_json(run));
     return json_list(items) + "\n";
   }
@@ -268,6 +270,7 @@ std::string difference_json(const std::optional<LossDifference>& one) {
 std::string diff_json(const std::vector<SettingDifference>& settings,
                       const LossComparison& losses) {
   std::vector<std::string> items;
+  items.reserve(settings.size());
   for (const SettingDifference& one : settings) {
     items.push_back(fmt::format("{{\"name\":{},\"first\":{},\"second\":{}}}",
                                 json_text(one.name),

@@ -1,8 +1,9 @@
 // World: rank of this process and communication with its peers.
 //
-// Tensors travel over NCCL (CUDA) or Gloo (CPU); small values, votes and
-// barriers over a second Gloo group on the CPU, so that they work while a GPU
-// is busy or stuck. In a world of one nothing is connected and every call
+// Tensors travel over NCCL (CUDA) or, on the CPU, through shared memory where
+// all ranks share a machine and over Gloo elsewhere (LOCKSTEP_EXCHANGE); small
+// values and votes over a second group on the CPU, so that they work while a
+// GPU is busy or stuck. In a world of one nothing is connected and every call
 // returns at once.
 #pragma once
 

@@ -78,11 +78,25 @@ LOCKSTEP_INLINE Number combine(Number own, Number ring) {
   }
 }
 
-// result[i] = combine(own[i], ring[i]). `result` may be `ring`.
+// result[i] = combine(own[i], ring[i]). `result` may be `own` or `ring`: some
+// elements at a time pass through variables, so that the compiler uses vectors
+// all the same.
 template <Reduction kReduction, typename Storage>
 LOCKSTEP_INLINE void combine_block(const Storage* own, const Storage* ring,
                                    Storage* result, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
+  constexpr size_t kStride = 128 / sizeof(Storage);
+  const size_t whole = count / kStride * kStride;
+  for (size_t i = 0; i < whole; i += kStride) {
+    Storage a[kStride];
+    Storage b[kStride];
+    std::memcpy(a, own + i, sizeof(a));
+    std::memcpy(b, ring + i, sizeof(b));
+    for (size_t j = 0; j < kStride; ++j) {
+      store(combine<kReduction>(load(a[j]), load(b[j])), a[j]);
+    }
+    std::memcpy(result + i, a, sizeof(a));
+  }
+  for (size_t i = whole; i < count; ++i) {
     store(combine<kReduction>(load(own[i]), load(ring[i])), result[i]);
   }
 }
@@ -203,12 +217,16 @@ void reduce_part(const ReduceRequest& request, Combine combine, size_t begin,
   alignas(64) std::array<std::byte, kBlockBytes> block;
   for (size_t at = begin; at < begin + bytes; at += kBlockBytes) {
     const size_t length = std::min(kBlockBytes, begin + bytes - at);
-    combine(source(2, at), source(1, at), block.data(), length / width);
-    for (size_t turn = 3; turn <= num_ranks; ++turn) {
-      combine(source(turn, at), block.data(), block.data(), length / width);
+    // The last result goes to a target, which may be one of the sources.
+    const std::byte* ring = source(1, at);
+    for (size_t turn = 2; turn <= num_ranks; ++turn) {
+      std::byte* result =
+          turn == num_ranks ? request.targets[0] + at : block.data();
+      combine(source(turn, at), ring, result, length / width);
+      ring = result;
     }
-    for (std::byte* target : request.targets) {
-      std::memcpy(target + at, block.data(), length);
+    for (std::byte* target : request.targets.subspan(1)) {
+      std::memcpy(target + at, ring, length);
     }
   }
 }

@@ -60,18 +60,18 @@ LOCKSTEP_INLINE void store(float value, BFloat16& to) {
 
 // Gloo calls reduce(own value, what came around the ring); min and max are
 // those of std, so that equal zeros and NaN come out alike.
-template <Reduction kReduction, typename Number>
+template <Reduction Op, typename Number>
 LOCKSTEP_INLINE Number combine(Number own, Number ring) {
   using Wide =
       std::conditional_t<std::is_integral_v<Number>, std::make_unsigned<Number>,
                          std::type_identity<Number>>::type;
-  if constexpr (kReduction == Reduction::kSum) {
+  if constexpr (Op == Reduction::kSum) {
     return static_cast<Number>(static_cast<Wide>(own) +
                                static_cast<Wide>(ring));
-  } else if constexpr (kReduction == Reduction::kProduct) {
+  } else if constexpr (Op == Reduction::kProduct) {
     return static_cast<Number>(static_cast<Wide>(own) *
                                static_cast<Wide>(ring));
-  } else if constexpr (kReduction == Reduction::kMin) {
+  } else if constexpr (Op == Reduction::kMin) {
     return ring < own ? ring : own;
   } else {
     return own < ring ? ring : own;
@@ -81,7 +81,7 @@ LOCKSTEP_INLINE Number combine(Number own, Number ring) {
 // result[i] = combine(own[i], ring[i]). `result` may be `own` or `ring`: some
 // elements at a time pass through variables, so that the compiler uses vectors
 // all the same.
-template <Reduction kReduction, typename Storage>
+template <Reduction Op, typename Storage>
 LOCKSTEP_INLINE void combine_block(const Storage* own, const Storage* ring,
                                    Storage* result, size_t count) {
   constexpr size_t kStride = 128 / sizeof(Storage);
@@ -92,12 +92,12 @@ LOCKSTEP_INLINE void combine_block(const Storage* own, const Storage* ring,
     std::memcpy(a, own + i, sizeof(a));
     std::memcpy(b, ring + i, sizeof(b));
     for (size_t j = 0; j < kStride; ++j) {
-      store(combine<kReduction>(load(a[j]), load(b[j])), a[j]);
+      store(combine<Op>(load(a[j]), load(b[j])), a[j]);
     }
     std::memcpy(result + i, a, sizeof(a));
   }
   for (size_t i = whole; i < count; ++i) {
-    store(combine<kReduction>(load(own[i]), load(ring[i])), result[i]);
+    store(combine<Op>(load(own[i]), load(ring[i])), result[i]);
   }
 }
 
@@ -105,7 +105,7 @@ LOCKSTEP_INLINE void combine_block(const Storage* own, const Storage* ring,
 // for the compiler to vectorize.
 constexpr size_t kLanes = 8;
 
-template <Reduction kReduction>
+template <Reduction Op>
 LOCKSTEP_AVX2 inline void combine_lanes(const Float16* own, const Float16* ring,
                                         Float16* result) {
   const __m256 x =
@@ -113,11 +113,11 @@ LOCKSTEP_AVX2 inline void combine_lanes(const Float16* own, const Float16* ring,
   const __m256 y =
       _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(ring)));
   __m256 z = _mm256_setzero_ps();
-  if constexpr (kReduction == Reduction::kSum) {
+  if constexpr (Op == Reduction::kSum) {
     z = _mm256_add_ps(x, y);
-  } else if constexpr (kReduction == Reduction::kProduct) {
+  } else if constexpr (Op == Reduction::kProduct) {
     z = _mm256_mul_ps(x, y);
-  } else if constexpr (kReduction == Reduction::kMin) {
+  } else if constexpr (Op == Reduction::kMin) {
     z = _mm256_blendv_ps(x, y, _mm256_cmp_ps(y, x, _CMP_LT_OQ));
   } else {
     z = _mm256_blendv_ps(x, y, _mm256_cmp_ps(x, y, _CMP_LT_OQ));
@@ -126,43 +126,43 @@ LOCKSTEP_AVX2 inline void combine_lanes(const Float16* own, const Float16* ring,
                    _mm256_cvtps_ph(z, _MM_FROUND_TO_NEAREST_INT));
 }
 
-template <Reduction kReduction>
+template <Reduction Op>
 LOCKSTEP_AVX2 void combine_halves(const Float16* own, const Float16* ring,
                                   Float16* result, size_t count) {
   const size_t whole = count / kLanes * kLanes;
   for (size_t i = 0; i < whole; i += kLanes) {
-    combine_lanes<kReduction>(own + i, ring + i, result + i);
+    combine_lanes<Op>(own + i, ring + i, result + i);
   }
   if (whole == count) return;
   std::array<Float16, kLanes> a{};
   std::array<Float16, kLanes> b{};
   std::copy(own + whole, own + count, a.begin());
   std::copy(ring + whole, ring + count, b.begin());
-  combine_lanes<kReduction>(a.data(), b.data(), a.data());
+  combine_lanes<Op>(a.data(), b.data(), a.data());
   std::copy(a.begin(), a.begin() + (count - whole), result + whole);
 }
 
-template <Reduction kReduction, typename Storage>
+template <Reduction Op, typename Storage>
 void combine_plain(const Storage* own, const Storage* ring, Storage* result,
                    size_t count) {
-  combine_block<kReduction>(own, ring, result, count);
+  combine_block<Op>(own, ring, result, count);
 }
 
-template <Reduction kReduction, typename Storage>
+template <Reduction Op, typename Storage>
 LOCKSTEP_AVX2 void combine_avx2(const Storage* own, const Storage* ring,
                                 Storage* result, size_t count) {
-  combine_block<kReduction>(own, ring, result, count);
+  combine_block<Op>(own, ring, result, count);
 }
 
 using Combine = void (*)(const std::byte*, const std::byte*, std::byte*,
                          size_t);
 
-template <auto kFunction, typename Storage>
+template <auto Function, typename Storage>
 void call(const std::byte* own, const std::byte* ring, std::byte* result,
           size_t count) {
-  kFunction(reinterpret_cast<const Storage*>(own),
-            reinterpret_cast<const Storage*>(ring),
-            reinterpret_cast<Storage*>(result), count);
+  Function(reinterpret_cast<const Storage*>(own),
+           reinterpret_cast<const Storage*>(ring),
+           reinterpret_cast<Storage*>(result), count);
 }
 
 bool has_avx2() {
@@ -170,13 +170,13 @@ bool has_avx2() {
          __builtin_cpu_supports("fma");
 }
 
-template <Reduction kReduction, typename Storage>
+template <Reduction Op, typename Storage>
 Combine find_combine() {
   if constexpr (std::is_same_v<Storage, Float16>) {
-    return &call<&combine_halves<kReduction>, Float16>;
+    return &call<&combine_halves<Op>, Float16>;
   } else {
-    return has_avx2() ? &call<&combine_avx2<kReduction, Storage>, Storage>
-                      : &call<&combine_plain<kReduction, Storage>, Storage>;
+    return has_avx2() ? &call<&combine_avx2<Op, Storage>, Storage>
+                      : &call<&combine_plain<Op, Storage>, Storage>;
   }
 }
 

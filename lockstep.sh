@@ -228,6 +228,7 @@ test_all() {
   esac
   set_up
   ensure_lerobot
+  ensure_kubernetes_schemas
   # Where it cannot be installed, the test of the site says so.
   [[ $extent == fast ]] || (ensure_site_tools) || note "going on without MkDocs and Doxygen"
   build_and_test release release -j "$jobs" -LE "$without" "$@"
@@ -249,7 +250,8 @@ test_all() {
     # Slow tests are whole trainings, which take ten times as long here.
     without='^(gpu|slow)$'
     CXX=g++ build_and_test gcc gcc -j "$jobs" -LE "$without" "$@"
-    build_and_test asan asan -j "$jobs" -LE "$without" "$@"
+    # Failed allocations are ours to report.
+    ASAN_OPTIONS=allocator_may_return_null=1 build_and_test asan asan -j "$jobs" -LE "$without" "$@"
     TSAN_OPTIONS=ignore_noninstrumented_modules=1 build_and_test tsan tsan -j "$jobs" -LE "$without" "$@"
   fi
   local report

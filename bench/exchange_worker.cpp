@@ -3,6 +3,9 @@
 //
 //   lockstep run --nproc N exchange_worker ROUNDS   float32 tensors of 1 KB to
 //   100 MB: in buckets (memory of the backend) and copied
+//   lockstep run --nproc N exchange_worker update ROUNDS   all-reduce, norm,
+//   clipping, AdamW and an average of a model of 100 MB: by every rank, and
+//   divided among the ranks (--shard_optimizer)
 #include <fmt/format.h>
 #include <torch/torch.h>
 
@@ -13,6 +16,7 @@
 #include "lockstep/comm/gloo_backend.h"
 #include "lockstep/comm/place.h"
 #include "lockstep/lockstep.h"
+#include "lockstep/parallel/sharded_update.h"
 
 namespace {
 
@@ -134,13 +138,113 @@ void measure_all(int rounds) {
   }
 }
 
+// A model of 100 MB whose gradients lie in four buckets.
+struct Model {
+  std::vector<torch::Tensor> parameters;
+  std::vector<torch::Tensor> buckets;
+  std::vector<torch::Tensor> gradients;
+
+  explicit Model(const BackendPtr& shared) {
+    constexpr int64_t kRows = 2048;
+    constexpr int64_t kNumBuckets = 4;
+    constexpr int64_t kPerBucket = 3;
+    torch::manual_seed(1);
+    for (int64_t i = 0; i < kNumBuckets; ++i) {
+      torch::Tensor bucket = shared->allocateTensor(
+          kPerBucket * kRows * 1024, torch::dtype(torch::kFloat));
+      for (const torch::Tensor& part : bucket.chunk(kPerBucket)) {
+        gradients.push_back(part.view({kRows, 1024}));
+        parameters.push_back(torch::randn({kRows, 1024}).requires_grad_());
+      }
+      buckets.push_back(std::move(bucket));
+    }
+  }
+
+  void run_backward() {
+    torch::manual_seed(2);
+    for (torch::Tensor& bucket : buckets) bucket.uniform_(-1e-3, 1e-3);
+  }
+
+  void exchange(const BackendPtr& shared) {
+    for (torch::Tensor& bucket : buckets) {
+      std::vector<torch::Tensor> tensors = {bucket};
+      shared->allreduce(tensors)->wait();
+    }
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      parameters[i].mutable_grad() = gradients[i];
+    }
+  }
+};
+
+double seconds_of(const World& world, const std::function<void()>& action) {
+  world.all(true);
+  const int64_t begin = lockstep::base::monotonic_ns();
+  action();
+  world.all(true);
+  return lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns());
+}
+
+void measure_update(int rounds) {
+  constexpr double kMaxNorm = 1;
+  torch::set_num_threads(1);
+  const auto world =
+      World::from_environment({.device = lockstep::DeviceChoice::kCpu});
+  const auto shared = world.group()->getBackend(c10::DeviceType::CPU);
+  Model replicated(shared);
+  lockstep::AdamW optimizer(replicated.parameters);
+  lockstep::Ema average(replicated.parameters);
+  Model divided(shared);
+  lockstep::AdamW divided_optimizer(divided.parameters);
+  std::vector<lockstep::Ema> divided_averages;
+  divided_averages.emplace_back(divided.parameters);
+  lockstep::parallel::ShardedUpdate update(world, divided_optimizer,
+                                           divided_averages, kMaxNorm);
+  Times by_every_rank;
+  Times by_parts;
+  Times ratios;
+  for (int round = -2; round < rounds; ++round) {
+    replicated.run_backward();
+    divided.run_backward();
+    const double whole = seconds_of(world, [&] {
+      replicated.exchange(shared);
+      const auto report = lockstep::optim::prepare_gradients(
+          replicated.parameters, {}, kMaxNorm);
+      optimizer.step_and_clear(report.found_inf);
+      average.update();
+    });
+    const double part = seconds_of(world, [&] {
+      divided.exchange(shared);
+      update.run({});
+    });
+    if (round < 0) continue;
+    by_every_rank.values.push_back(1e3 * whole);
+    by_parts.values.push_back(1e3 * part);
+    ratios.values.push_back(whole / part);
+  }
+  for (size_t i = 0; i < replicated.parameters.size(); ++i) {
+    if (!torch::equal(replicated.parameters[i], divided.parameters[i])) {
+      throw lockstep::Error("the updates differ");
+    }
+  }
+  if (world.is_main()) {
+    fmt::print(
+        "{{\"ranks\": {}, \"replicated_ms\": {:.1f}, \"sharded_ms\": {:.1f}, "
+        "\"speedup\": {:.2f}}}\n",
+        world.size(), by_every_rank.quantile(0.5), by_parts.quantile(0.5),
+        ratios.quantile(0.5));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return lockstep::run_program([&] {
-    if (argc != 2) {
-      throw lockstep::ConfigError("usage: exchange_worker ROUNDS");
+    if (argc == 2) {
+      measure_all(std::stoi(argv[1]));
+    } else if (argc == 3 && std::string(argv[1]) == "update") {
+      measure_update(std::stoi(argv[2]));
+    } else {
+      throw lockstep::ConfigError("usage: exchange_worker [update] ROUNDS");
     }
-    measure_all(std::stoi(argv[1]));
   });
 }

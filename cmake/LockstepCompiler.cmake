@@ -39,7 +39,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endif()
 endif()
 target_compile_options(lockstep_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${_warnings}>")
-target_compile_definitions(lockstep_options INTERFACE FMT_HEADER_ONLY=1)
+# NDEBUG in debug builds too: libtorch is built with it, and without it some of its classes have
+# other members (at::RecordFunction).
+target_compile_definitions(lockstep_options INTERFACE FMT_HEADER_ONLY=1 $<$<CONFIG:Debug>:NDEBUG>)
 if(LOCKSTEP_SANITIZE)
   target_compile_options(lockstep_options INTERFACE
     -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)

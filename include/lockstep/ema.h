@@ -12,6 +12,9 @@ namespace lockstep {
 namespace optim {
 class FusedUpdate;
 }  // namespace optim
+namespace parallel {
+class ShardedUpdate;
+}  // namespace parallel
 
 struct EmaConfig {
   double decay = 0.9999;
@@ -52,6 +55,8 @@ class LOCKSTEP_EXPORT Ema {
 
  private:
   friend class optim::FusedUpdate;
+  friend class parallel::ShardedUpdate;
+  friend class EmaScope;
   // Tensors that one kernel can average.
   struct List {
     std::vector<at::Tensor> averages;
@@ -59,18 +64,23 @@ class LOCKSTEP_EXPORT Ema {
   };
   // Counts an update; returns how far it goes towards the parameters.
   double count_update();
+  static void average(const List& list, double weight);
 
   EmaConfig config_;
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> averages_;
   std::vector<List> lists_;
   int64_t num_updates_ = 0;
+  // Other ranks read and write the same parameters.
+  bool is_shared_ = false;
 };
 
 // Within its scope the parameters hold the averages; its end restores their
 // exact values. Values are copied in place, so modules, optimizers and DDP keep
 // their references; it needs memory for another copy of the parameters. Scopes
-// nest. Do not call step() or update() inside.
+// nest. Do not call step() or update() inside. Where ranks share one copy of
+// the parameters (--shard_optimizer), nothing is copied: this rank's tensors
+// refer to the averages until the end.
 class LOCKSTEP_EXPORT EmaScope {
  public:
   explicit EmaScope(const Ema& ema);
@@ -81,6 +91,7 @@ class LOCKSTEP_EXPORT EmaScope {
  private:
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> saved_;
+  bool is_shared_;
 };
 
 }  // namespace lockstep

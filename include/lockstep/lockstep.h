@@ -12,6 +12,7 @@
 #include "lockstep/image_folder.h"
 #include "lockstep/loader.h"
 #include "lockstep/optimizer.h"
+#include "lockstep/profiler.h"
 #include "lockstep/program.h"
 #include "lockstep/schedule.h"
 #include "lockstep/step_loader.h"

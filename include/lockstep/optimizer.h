@@ -22,6 +22,9 @@ namespace lockstep {
 namespace optim {
 class FusedUpdate;
 }  // namespace optim
+namespace parallel {
+class ShardedUpdate;
+}  // namespace parallel
 
 // Parameters that are trained with the same settings.
 struct ParameterGroup {
@@ -97,6 +100,7 @@ class LOCKSTEP_EXPORT Optimizer {
 
  private:
   friend class optim::FusedUpdate;
+  friend class parallel::ShardedUpdate;
   struct Member {
     at::Tensor parameter;
     std::vector<at::Tensor> state;  // as state_names_; empty before a step

@@ -30,6 +30,9 @@ struct OptimizationConfig {
   double max_grad_norm = 0;
   std::vector<double> ema_decay = {};
   bool ema_warmup = false;
+  // CPU ranks of one machine keep one copy of weights, optimizer state and
+  // averages, and update a part each.
+  bool shard_optimizer = false;
   int64_t max_skipped_steps = 25;
 };
 
@@ -99,6 +102,10 @@ struct TrainConfig {
   std::optional<int64_t> sample_every = {};
   int64_t keep_last = 3;
   bool save_required = false;
+  // Compare the ranks' weights and optimizer state; 0: never.
+  int64_t check_replicas_every = 100;
+  // Save and end after this many steps of this start; the plan stays.
+  std::optional<int64_t> stop_after_steps = {};
   std::optional<int64_t> early_stopping_patience = {};
   double early_stopping_min_delta = 0;
   std::optional<double> timeout = {};

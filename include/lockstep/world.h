@@ -35,6 +35,7 @@ class StatusWriter;
 }  // namespace lockstep::base
 
 namespace lockstep::comm {
+class SharedArena;
 class Vote;
 }  // namespace lockstep::comm
 
@@ -120,6 +121,8 @@ class LOCKSTEP_EXPORT World {
   const c10::intrusive_ptr<c10d::ProcessGroup>& group() const;
   base::StatusWriter& status() const;
   comm::Vote make_vote() const;
+  // Memory that all ranks of this world share; null where they do not.
+  const std::shared_ptr<comm::SharedArena>& shared_arena() const;
 
  private:
   struct Impl;

@@ -89,12 +89,29 @@ def stop_and_continue_a_rank(machine, page):
                   "rank 1 goes on")
 
 
+def kill_a_rank(machine, page):
+    machine.train("killed", "--n_steps", "100000")
+    page.wait_for(f"{state_of('killed')} === 'running'", "a third run appears")
+    page.run(f"{row('killed')}.click()")
+    ranks = "fetch('/api/run?run=killed').then((r) => r.json()).then((r) => r.ranks)"
+    page.wait_for(f"{ranks}.then((list) => list.length === 2 && list[1].step > 0)", "its ranks train")
+    os.kill(page.run(f"{ranks}.then((list) => list[1].pid)"), signal.SIGKILL)
+    page.wait_for(f"{state_of('killed')} === 'failed'", "it fails")
+    page.wait_for("document.getElementById('verdict').textContent.includes('Verdict: signal')", "the verdict is shown")
+    text = page.run("document.getElementById('verdict').textContent")
+    assert "died by SIGKILL" in text and "Next: dmesg" in text, text
+    described = page.run("fetch(document.querySelector('#verdict a').href).then((r) => r.text())")
+    assert "## signal" in described
+    machine.shot("verdict")
+
+
 def check(machine):
     page = machine.page = Page()
     page.open(machine.address)
     page.wait_for("!document.getElementById('empty').hidden", "an empty folder says so")
 
-    live = machine.train("live", "--n_steps", "100000", "--sample_every", "100", "--lr", "0.001", "--noise", "0.6")
+    live = machine.train("live", "--n_steps", "100000", "--sample_every", "100", "--lr", "0.001", "--noise", "0.6",
+                         "--profile", "3")
     page.wait_for(f"{state_of('live')} === 'running'", "the live run appears")
     page.wait_for("document.querySelectorAll('figure[data-metric=\"train/loss\"] canvas').length > 0", "its loss is drawn")
     page.wait_for("document.querySelectorAll('.rank .timebar').length === 2", "both ranks are shown with their times")
@@ -119,6 +136,13 @@ def check(machine):
     page.press("5")
     page.wait_for("document.querySelector('#tab table') && document.querySelector('#tab').textContent.includes('.pt')",
                   "checkpoints are shown")
+    page.press("6")
+    page.wait_for("[...document.querySelectorAll('#tab tr')].some((r) => r.textContent.startsWith('products')) && "
+                  "document.querySelector('#tab a[href^=\"/api/trace\"]')", "the profile is shown")
+    ranks = page.run("fetch('/api/trace?run=live').then((r) => r.json()).then((t) => "
+                     "[...new Set(t.traceEvents.map((e) => e.pid))].sort())")
+    assert ranks == [0, 1], ranks
+    machine.shot("profile")
     page.press("1")
     page.wait_for("document.querySelectorAll('.rank').length === 2", "ranks are shown again")
     machine.shot("live")
@@ -133,6 +157,7 @@ def check(machine):
     page.wait_for(f"{state_of('live')} === 'stopped'", "the run ends")
     page.wait_for("document.getElementById('reason').textContent.includes('stopped by Ctrl-C')", "it says why")
     machine.shot("ended")
+    kill_a_rank(machine, page)
     machine.board.terminate()
     assert machine.board.wait(timeout=60) == 0, "the board ends with 0"
     page.wait_for("document.getElementById('live').classList.contains('lost')", "the page says that the board is gone")

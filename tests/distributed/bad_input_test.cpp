@@ -62,6 +62,8 @@ TEST_F(BadInput, FlagsThatCannotBe) {
        {{"--global_batch_size=7", "--batch_size=2"},
         {"--global_batch_size 7", "use 6, 8"}},
        {{"--limit_val_batches=0"}, {"--limit_val_batches"}},
+       {{"--predict=8"}, {"--predict '8'", "8x8,64x8"}},
+       {{"--predict=8x8"}, {"--predict", "at least two", "--nproc 2"}},
        {{"word"}, {"'word'", "--help"}}});
   EXPECT_FALSE(fs::exists(folder()));
 }

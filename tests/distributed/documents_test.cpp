@@ -57,7 +57,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values("README.md", "docs/tutorial/first-training.md",
                       "docs/tutorial/adding-a-recipe.md",
                       "docs/how-to/training.md", "docs/how-to/checkpoints.md",
-                      "docs/how-to/from-pytorch.md", "docs/how-to/records.md",
+                      "docs/how-to/from-pytorch.md", "docs/how-to/profiling.md",
+                      "docs/how-to/records.md",
                       "docs/explanation/reproducibility.md"));
 
 // Minutes of training become a few steps; the samples and scores stay.

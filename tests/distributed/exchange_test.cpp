@@ -324,7 +324,8 @@ TEST(ExchangeOfWorlds, TheVariableChooses) {
                  .expected_exit_code = 2,
                  .environment = {{"LOCKSTEP_EXCHANGE", "fast"}}},
                 [](const World&) { ADD_FAILURE() << "no error"; });
-  EXPECT_NE(output.find("LOCKSTEP_EXCHANGE='fast': it must be gloo or shared"),
+  EXPECT_NE(output.find("LOCKSTEP_EXCHANGE='fast': it must be gloo, shared or "
+                        "hierarchical"),
             std::string::npos)
       << output;
 }

@@ -1,7 +1,7 @@
 // A training that one rank leaves in a given way at a given step.
 //
 //   faults_worker FAULT RANK   (FAULT: none, kill, throw, odd, exit0, stop,
-//   sleep, vote, crash, memory, tensor)
+//   sleep, vote, crash, memory, tensor, desync)
 #include <torch/torch.h>
 
 #include <csignal>
@@ -48,6 +48,9 @@ int main(int argc, char** argv) {
       world.status().set_step(step);
       if (step == kFaultAt && world.rank() == std::stoi(argv[2])) {
         commit(argv[1]);
+        // The others exchange gradients.
+        auto extra = torch::ones({3});
+        if (argv[1] == std::string("desync")) world.all_reduce(extra);
       }
       ddp(torch::randn({8, 64})).square().mean().backward();
       optimizer.step();

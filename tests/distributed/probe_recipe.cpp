@@ -18,11 +18,12 @@ namespace {
 
 constexpr int64_t kInputs = 4;
 constexpr int64_t kHidden = 6;
-constexpr int kLongestPause = 40;  // In seconds.
+constexpr int kLongestPause = 240;  // In seconds.
 
 // A recipe does not know its rank; its records need different names.
 std::string rank_text() {
   const char* rank = std::getenv("RANK");
+  if (rank == nullptr) rank = std::getenv("SLURM_PROCID");
   return rank == nullptr ? "0" : rank;
 }
 
@@ -125,6 +126,7 @@ class ProbeTask final : public Task, public Sampling {
   std::map<std::string, int64_t> calls_;
   bool is_validating_ = false;
   int64_t num_validations_ = 0;
+  int64_t num_losses_ = 0;
 };
 
 Loss ProbeTask::loss(const Batch& batch, SampleRandom& random) {
@@ -139,6 +141,12 @@ Loss ProbeTask::loss(const Batch& batch, SampleRandom& random) {
   const at::Tensor outputs = net_->forward(batch[0] + config_.noise * noise);
   at::Tensor errors = (outputs - batch[1]).square();
   if (holds(batch, config_.nan_sample)) errors = errors * NAN;
+  if (config_.forgetful) errors = errors * (1 + 0.1 * double(++num_losses_));
+  if (holds(batch, config_.flip_sample)) {
+    // Past autograd, as a faulty memory does.
+    auto* bytes = static_cast<uint8_t*>(net_->parameters()[0].data_ptr());
+    bytes[5] ^= 0x10;
+  }
   if (config_.loss_terms) {
     const at::Tensor is_large = (errors.detach() > 0.5).to(errors.dtype());
     return {.terms = {{.name = "weighted",
@@ -248,10 +256,12 @@ void ProbeRecipe::describe(Settings& settings) {
   options.add("pause_call", config_.pause_call, "call of the phase", details);
   options.add("pause_signals", config_.pause_signals, "signals", details);
   options.add("nan_sample", config_.nan_sample, "index", details);
+  options.add("flip_sample", config_.flip_sample, "index", details);
   options.add("memory_sample", config_.memory_sample, "index", details);
   options.add("host_memory", config_.host_memory, "of the machine", details);
   options.add("validation_losses", config_.validation_losses, "losses",
               details);
+  options.add("forgetful", config_.forgetful, "state of its own", details);
   options.add("layout", config_.layout, "of checkpoints", details);
   settings.add_rule([this, &settings] {
     const auto layout = testing::original_layout(config_.layout);

@@ -30,11 +30,15 @@ struct ProbeConfig {
   int64_t pause_signals = 1;
   // Training samples that make the loss NaN, or memory run out.
   std::optional<int64_t> nan_sample = {};
+  // The rank with this training sample flips a bit of its weights.
+  std::optional<int64_t> flip_sample = {};
   std::optional<int64_t> memory_sample = {};
   // Memory of the machine, not of a GPU; by a real allocation.
   bool host_memory = false;
   // The loss of the n-th validation; the last one stays.
   std::vector<double> validation_losses = {};
+  // The loss depends on how often it was computed, which no checkpoint keeps.
+  bool forgetful = false;
   // Whose checkpoints to write: original_layouts.h.
   std::string layout = {};
 };

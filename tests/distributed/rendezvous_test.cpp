@@ -116,6 +116,21 @@ TEST(Rendezvous, AnUnknownHostIsSaid) {
   expect_in(text, "cannot resolve MASTER_ADDR='no.such.host.invalid'");
 }
 
+// The name of a pod appears when it starts.
+TEST(Rendezvous, TheNameOfAPodIsWaitedFor) {
+  const auto text =
+      error_when_joining<TimeoutError>({{"RANK", "1"},
+                                        {"WORLD_SIZE", "2"},
+                                        {"LOCAL_RANK", ""},
+                                        {"LOCAL_WORLD_SIZE", ""},
+                                        {"KUBERNETES_SERVICE_HOST", "10.0.0.1"},
+                                        {"MASTER_ADDR", "no.such.pod.invalid"},
+                                        {"MASTER_PORT", "9"},
+                                        {"TORCH_DISTRIBUTED_TIMEOUT", "0.5"}});
+  expect_in(text, "could not resolve MASTER_ADDR='no.such.pod.invalid' within");
+  expect_in(text, "kubectl get pods,services");
+}
+
 TEST(Rendezvous, APortThatIsTakenIsSaid) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};

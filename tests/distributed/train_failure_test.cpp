@@ -76,6 +76,9 @@ TEST_F(TrainFailure, TooManySkippedStepsEndTheTraining) {
   EXPECT_EQ(result.exit_code, 1) << result.out;
   expect_in(result.err, "NaN or infinite for 3 steps in a row, up to step 3");
   expect_in(result.err, "--max_skipped_steps");
+  expect_in(result.err, "Verdict: NaN\n");
+  expect_in(result.err, "  next    : lockstep runs show " + folder().string());
+  expect_in(base::read_file(folder() / "verdict.json"), "\"cause\":\"NaN\"");
   const auto weights = shared_checksums(2);
   ASSERT_EQ(weights.size(), 3U);
   EXPECT_EQ(weights[2], weights[0]);

@@ -239,6 +239,7 @@ TEST_F(TrainResume, AnotherWorldSeesEveryRemainingSampleOnce) {
   Training resumed = training("stopped", stop);
   resumed.world = 3;
   const TempDir record;
+  record.write("go", "");  // No pause.
   resumed.flags = resumed.flags + Words{"--batch_size=1", "--resume=latest",
                                         "--record", record.path().string()};
   const ProcessResult result = run(resumed);

@@ -1,8 +1,9 @@
 // A worker that writes its status page as Lockstep's own programs do.
 //
 // usage: status_worker MODE. Rank 1 finishes one collective and then stops
-// itself (mode "stop") or sleeps; the others start a second one, wait for it
-// and give up with a TimeoutError (mode "stop") or never (mode "hang").
+// itself (mode "stop"), sleeps, or starts another second one than the others
+// (mode "desync"); the others start a second one, wait for it and give up with
+// a TimeoutError (modes "stop", "starve", "desync") or never (mode "hang").
 //
 // Outside of collectives: all ranks sleep in a step of a trainer (mode
 // "stuck"), sleep in a program of their own and end well (mode "quiet"), or
@@ -54,6 +55,9 @@ int main(int count, char** values) {
   }
   if (rank == 1) {
     if (mode == "stop") raise(SIGSTOP);
+    if (mode == "desync") {
+      status.start_collective(base::Collective::kBroadcast, 1024);
+    }
     sleep(60);
     return 0;
   }

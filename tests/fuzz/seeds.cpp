@@ -11,6 +11,7 @@
 #include "lockstep/formats/safetensors.h"
 #include "lockstep/formats/torch_file.h"
 #include "lockstep/net/store_engine.h"
+#include "lockstep/nodes/messages.h"
 #include "support/cifar10_files.h"
 #include "support/temp_dir.h"
 #include "unit/config/sample_settings.h"
@@ -30,6 +31,27 @@ std::string npz_bytes() {
                      {{"mu", float_tensor({2, 2}, {1, 2, 3, 4})},
                       {"sigma", float_tensor({3}, {1, 2, 3})}});
   return base::read_file(folder.path() / "a");
+}
+
+// Members as fuzz_nodes hears them: length in eights, member, type, body.
+std::string nodes_bytes() {
+  std::string bytes = "\1";
+  const auto say = [&](char member, const nodes::Message& message) {
+    const nodes::Frame frame = nodes::encode(message);
+    std::string body = frame.body;
+    body.resize((body.size() + 7) / 8 * 8, ' ');
+    bytes += {static_cast<char>(body.size() / 8), member,
+              static_cast<char>(frame.type)};
+    bytes += body;
+  };
+  say(1, nodes::Join{.num_nodes = 2, .is_host = true, .host_name = "a"});
+  say(2, nodes::Join{.num_nodes = 2, .host_name = "b"});
+  say(2, nodes::Alive{.is_stuck = true});
+  say(2, nodes::Ending{});
+  say(1, nodes::Result{.text = "{}"});
+  say(2, nodes::Result{.text = "{}"});
+  say(1, nodes::Verdict{.is_restart = true});
+  return bytes;
 }
 
 // Pieces as fuzz_store cuts them: client, length, bytes.
@@ -233,6 +255,8 @@ std::map<std::string, Seeds> make_seeds() {
             R"("data_offsets":[0,0]}})")}},
       {"fuzz_npz", {npz_bytes()}},
       {"fuzz_store", {store_bytes()}},
+      {"fuzz_nodes",
+       {nodes_bytes(), std::string("\0\20lockstep nodes\r\n", 18)}},
       {"fuzz_yaml",
        {config::to_yaml(Sample().options),
         "training:\n  lr: 1e-3\n  use_amp: no\ncfg: [1, 2]\ntags:\n- a\n- 'b'",

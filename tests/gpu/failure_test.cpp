@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/base/error_file.h"
 #include "lockstep/error.h"
 #include "support/messages.h"
 #include "support/ranks.h"
@@ -88,6 +89,24 @@ TEST(GpuFailure, AKilledRankIsTheRootCause) {
                   }
                 });
   if (!is_rank()) expect_in(output, "rank      : 1");
+}
+
+TEST(GpuFailure, AFullGpuIsTheVerdict) {
+  const std::string output = run_ranks(
+      {.size = 1, .expected_exit_code = 7, .device = DeviceChoice::kCuda},
+      [](const World& world) {
+        // As run_program() does for users' programs.
+        try {
+          torch::empty({int64_t{1} << 46}, world.device());
+        } catch (const c10::Error& error) {
+          const DeviceError reported(error.what_without_backtrace());
+          base::report_to_launcher(reported);
+          std::_Exit(exit_code(reported));
+        }
+      });
+  if (is_rank()) return;
+  expect_in(output, "Verdict: out of GPU memory");
+  expect_in(output, "CUDA out of memory");
 }
 
 TEST(GpuFailure, AStoppedRankIsNamedByTheTimeout) {

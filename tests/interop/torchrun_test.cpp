@@ -88,6 +88,38 @@ TEST(PythonUnderLockstep, RunPathReportsTheExceptionAsTorchrunDoes) {
   }
 }
 
+// With a local rank of its own for each process, in torch's place and spelling.
+TEST(PythonUnderLockstep, LaunchHandsTheLocalRankOverAsTorchsDoes) {
+  const testing::TempDir folder;
+  const std::string script = folder.write(
+      "says.py",
+      "import os, sys\nif os.environ['RANK'] == '1': print(sys.argv[1:])\n");
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{}, {"--use_env"}}) {
+    std::string texts[2];
+    for (const bool is_ours : {true, false}) {
+      std::vector<std::string> command = {"/usr/bin/env",
+                                          "PYTHON_EXEC=" TORCH_PYTHON};
+      if (is_ours) {
+        command.insert(command.end(), {LOCKSTEP_PROGRAM, "launch"});
+      } else {
+        command.insert(
+            command.end(),
+            {TORCH_PYTHON, "-m", "torch.distributed.launch", "--standalone"});
+      }
+      command.push_back("--nproc_per_node=2");
+      command.insert(command.end(), options.begin(), options.end());
+      command.insert(command.end(), {script, "--lr", "1"});
+      const auto result = run_long(command);
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      texts[is_ours ? 0 : 1] = result.out;
+    }
+    EXPECT_EQ(texts[0], texts[1]);
+    expect_in(texts[0], options.empty() ? "['--local-rank=1', '--lr', '1']"
+                                        : "['--lr', '1']");
+  }
+}
+
 TEST(LockstepUnderTorchrun, AWorkerTrains) {
   const auto result = run_long(
       {TORCHRUN, "--nproc_per_node=2", "--master_port=0", "--standalone",
@@ -103,6 +135,39 @@ TEST(LockstepUnderTorchrun, TheStoreOfTheAgentIsUsed) {
                 "--no-python", EXAMPLES_FOLDER "/01_all_reduce"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   expect_in(result.out, "rank 2 of 3: the sum is 6");
+}
+
+// Nodes with numbers, of which one runs torchrun.
+void expect_one_job(const std::vector<std::string>& first,
+                    const std::vector<std::string>& second) {
+  const std::string port = free_port();
+  const auto node = [&port](std::vector<std::string> command, const char* rank,
+                            const char* count) {
+    command.insert(
+        command.end(),
+        {"--nnodes=2", std::string("--nproc-per-node=") + count,
+         std::string("--node-rank=") + rank, "--master-addr=127.0.0.1",
+         "--master-port=" + port, EXAMPLES_FOLDER "/01_all_reduce"});
+    return command;
+  };
+  const testing::ProcessOptions options{
+      .environment = {{"OMP_NUM_THREADS", "1"}, {"CUDA_VISIBLE_DEVICES", ""}}};
+  testing::Process node0(node(first, "0", "2"), options);
+  testing::Process node1(node(second, "1", "1"), options);
+  const ProcessResult result0 = node0.wait();
+  const ProcessResult result1 = node1.wait();
+  EXPECT_EQ(result0.exit_code, 0) << result0.err;
+  EXPECT_EQ(result1.exit_code, 0) << result1.err;
+  expect_in(result0.out, "rank 1 of 3: the sum is 6");
+  expect_in(result1.out, "rank 2 of 3: the sum is 6");
+}
+
+TEST(TorchrunAndLockstep, FormOneJobAtTorchrunsStore) {
+  expect_one_job({TORCHRUN, "--no-python"}, {LOCKSTEP_PROGRAM, "run"});
+}
+
+TEST(TorchrunAndLockstep, FormOneJobAtTheLaunchersStore) {
+  expect_one_job({LOCKSTEP_PROGRAM, "run"}, {TORCHRUN, "--no-python"});
 }
 
 TEST(LockstepUnderTorchrun, ALauncherPerRankIsRefused) {

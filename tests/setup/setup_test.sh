@@ -160,6 +160,19 @@ SCRIPT
     expect output "no libpython"
     expect output "does not import"
     ;;
+  kubernetes_schemas_are_installed_once)
+    fake_venv
+    fake_torch "$VENV" 11
+    ensure_nvcc() { :; }
+    ensure_torch
+    if grep kubernetes called; then exit 1; fi
+    ensure_kubernetes_schemas
+    expect called "kubernetes-validate=="
+    expect called "kubeflow-training=="
+    rm called
+    ensure_kubernetes_schemas
+    if [[ -e called ]]; then exit 1; fi
+    ;;
   *)
     echo "unknown case $case" >&2
     exit 2

@@ -37,7 +37,7 @@ expect lockstep train tiny --optimizer s : sgd
 expect lockstep train tiny --optimizer = ad : adamw adam
 expect lockstep train tiny --lr-schedule c : constant cosine
 expect lockstep train dit --wid :
-expect lockstep eval tiny --check : --checkpoint
+expect lockstep eval tiny --checkp : --checkpoint
 expect lockstep run --max-r : --max-restarts
 expect lockstep run ./pro :
 complete -p lockstep | grep -q -- '-o default' || failed=1  # Files where nothing else fits.

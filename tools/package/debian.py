@@ -19,7 +19,7 @@ Installed-Size: {kilobytes}
 Depends: libc6 (>= 2.35), libgcc-s1, libstdc++6 (>= 12), zlib1g
 Section: science
 Priority: optional
-Description: launcher for data-parallel training on one machine
+Description: launcher for data-parallel training
  lockstep run starts a C++ or Python program once per GPU or CPU slot, with
  torchrun's options and environment, and says why a job died. lockstep-prepare
  converts data sets, lockstep-plot draws runs, lockstep-board lists and shows them. None needs torch; lockstep train needs the worker of

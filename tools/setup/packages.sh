@@ -49,6 +49,13 @@ libpython3-dev      optional  file    /usr/lib/*/libpython3*.so.1.0
 zsh                 optional  command zsh
 fish                optional  command fish
 chromium            optional  command chromium
+iproute2            optional  command ip
+openmpi-bin         optional  command mpirun.openmpi
+mpich               optional  command mpiexec.hydra
+munge               optional  command munged
+slurmctld           optional  command slurmctld
+slurmd              optional  command slurmd
+slurm-client        optional  command srun
 ca-certificates     optional  file    /etc/ssl/certs/ca-certificates.crt
 LIST
 }

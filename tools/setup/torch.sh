@@ -12,6 +12,9 @@ TORCH_REQUIREMENTS=("torch==$TORCH_VERSION" numpy pillow safetensors
 # LeRobot, whose own requirements exclude this torch: it and what its data sets import, into a separate folder.
 LEROBOT_REQUIREMENTS=(lerobot==0.4.4 accelerate==1.15.0 av==15.1.0 datasets==4.8.5 dill==0.4.1 multiprocess==0.70.19
   pandas==3.1.1 psutil==7.2.2 python-dateutil==4.0.0 torchcodec==0.11.1)
+# Schemas of Kubernetes and of PyTorchJob, which check the manifests; the latter only to read, without what it imports.
+KUBERNETES_REQUIREMENTS=(kubernetes-validate==1.37.0)
+KUBEFLOW_REQUIREMENTS=(kubeflow-training==1.9.4)
 NVCC_REQUIREMENTS=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
   nvidia-cuda-crt==13.0.88 'nvidia-cuda-cccl==13.0.*')
 CACHE="${LOCKSTEP_CACHE:-$HOME/.cache/lockstep}"
@@ -110,6 +113,20 @@ ensure_lerobot() {
   unlock
 }
 
+# For one test alone, as LeRobot.
+ensure_kubernetes_schemas() {
+  local folder="$VENV/kubernetes" wanted="${KUBERNETES_REQUIREMENTS[*]} ${KUBEFLOW_REQUIREMENTS[*]}"
+  if [[ "$TORCH" != "$VENV"/* || "$(cat "$folder/.lockstep" 2> /dev/null)" == "$wanted" ]]; then return 0; fi
+  lock "$CACHE/.lock" "$VENV"
+  step "Schemas of Kubernetes from PyPI into $folder, for the test of the manifests"
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  install_into_venv kubernetes --target "$folder" "${KUBERNETES_REQUIREMENTS[@]}"
+  install_into_venv kubeflow --no-deps --target "$folder" "${KUBEFLOW_REQUIREMENTS[@]}"
+  printf '%s\n' "$wanted" > "$folder/.lockstep"
+  unlock
+}
+
 torch_imports() {
   [[ ! -e "$VENV/.lockstep-started-torch" ]] && "$VENV/bin/python3" -c \
     "import PIL, cv2, h5py, numpy, pyarrow, pytorch_fid, safetensors, scipy, tensorboard, tokenizers, torch, torch_fidelity, transformers, wandb; assert torch.__version__.split('+')[0] == '$TORCH_VERSION'" 2> /dev/null
@@ -164,8 +181,9 @@ download_wheels() {
   [[ -n "$folder" ]] || fail "name the folder: ./lockstep.sh wheels FOLDER"
   mkdir -p "$folder"
   step "Wheels (about 3 GB) into $folder"
-  if ! { quietly wheels "${pip[@]}" --dest "$folder" "${TORCH_REQUIREMENTS[@]}" "${NVCC_REQUIREMENTS[@]}" "$AUDITWHEEL" &&
-    quietly wheels "${pip[@]}" --dest "$folder" --no-deps "${LEROBOT_REQUIREMENTS[@]}"; }; then
+  if ! { quietly wheels "${pip[@]}" --dest "$folder" "${TORCH_REQUIREMENTS[@]}" "${NVCC_REQUIREMENTS[@]}" "$AUDITWHEEL" \
+    "${KUBERNETES_REQUIREMENTS[@]}" &&
+    quietly wheels "${pip[@]}" --dest "$folder" --no-deps "${LEROBOT_REQUIREMENTS[@]}" "${KUBEFLOW_REQUIREMENTS[@]}"; }; then
     show_log wheels 8
     fail "the download failed"
   fi

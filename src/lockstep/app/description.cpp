@@ -132,6 +132,23 @@ manual::Section runs_flags() {
           .flags = {{.name = "json", .help = "print JSON for programs"}}};
 }
 
+manual::Section doctor_flags() {
+  return {.title = "Options",
+          .flags = {{.name = "json", .help = "print JSON for programs"},
+                    {.name = "limit",
+                     .value = "SECONDS",
+                     .help = "time of each measurement",
+                     .help_notes = "default: 120"}}};
+}
+
+manual::Section verify_resume_flags() {
+  return {.title = "Options",
+          .flags = {{.name = "steps",
+                     .value = "N",
+                     .help = "steps to train; half of them before the stop",
+                     .help_notes = "default: 10"}}};
+}
+
 manual::Section board_flags() {
   return {
       .title = "Options",
@@ -168,10 +185,14 @@ manual::Program describe_program() {
     } else if (const auto purpose = purpose_of(command.name)) {
       command.sections = common_sections(*purpose);
       command.recipes = recipe_flags(*purpose);
-    } else if (command.name == "run") {
+    } else if (command.name == "run" || command.name == "launch") {
       command.sections = {run_section()};
     } else if (command.name == "runs") {
       command.sections = {runs_flags()};
+    } else if (command.name == "doctor") {
+      command.sections = {doctor_flags(), launching_section()};
+    } else if (command.name == "verify-resume") {
+      command.sections = {verify_resume_flags(), launching_section()};
     } else if (command.name == "board") {
       command.sections = {board_flags()};
     }

@@ -1,4 +1,6 @@
 // `lockstep`: the command-line program. It does not link libtorch.
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -10,13 +12,18 @@
 #include "lockstep/app/version.h"
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error_file.h"
+#include "lockstep/base/files.h"
 #include "lockstep/base/library_settings.h"
 #include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/doctor/doctor_command.h"
+#include "lockstep/doctor/verify_resume.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/cause.h"
 #include "lockstep/launch/commands.h"
 #include "lockstep/launch/completion_script.h"
 #include "lockstep/launch/front.h"
+#include "lockstep/launch/launch_command.h"
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/program.h"
@@ -37,6 +44,18 @@ int run(const std::string&, const Arguments& arguments) {
       launch::parse_run_options(arguments, environment);
   if (options.help) {
     print(launch::run_help());
+    return 0;
+  }
+  return launch::run_job(
+      launch::make_plan(options, environment, launch::this_machine()));
+}
+
+int run_with_local_rank(const std::string&, const Arguments& arguments) {
+  const base::Environment environment = base::process_environment();
+  const launch::RunOptions options =
+      launch::parse_launch_options(arguments, environment);
+  if (options.help) {
+    print(launch::launch_help());
     return 0;
   }
   return launch::run_job(
@@ -128,6 +147,18 @@ int look_at_runs(const std::string& name, const Arguments& arguments) {
       words, base::process_environment());
 }
 
+int examine(const std::string&, const Arguments& arguments) {
+  return doctor::doctor_command(
+      arguments, base::process_environment(),
+      [](std::string_view text) { base::write_all(STDOUT_FILENO, text); });
+}
+
+int verify_resume(const std::string&, const Arguments& arguments) {
+  return doctor::verify_resume_command(
+      arguments, base::process_environment(),
+      [](std::string_view text) { base::write_all(STDOUT_FILENO, text); });
+}
+
 int print_version(const std::string&, const Arguments&) {
   print(app::version_text(base::process_environment(), launch::own_folder()));
   return 0;
@@ -181,7 +212,10 @@ constexpr auto kFunctions =
         {"plot", plot},
         {"runs", look_at_runs},
         {"board", look_at_runs},
+        {"doctor", examine},
+        {"verify-resume", verify_resume},
         {"run", run},
+        {"launch", run_with_local_rank},
         {"completion", print_completion},
         {"version", print_version},
         {"--cmake-dir", print_cmake_folder},
@@ -216,6 +250,9 @@ int report(const std::exception& error, int code) {
   base::report_to_launcher(error);
   std::fprintf(stderr, "lockstep: %s\n",
                base::printable_text(error.what()).c_str());
+  if (const auto verdict = launch::verdict_of_message(error.what())) {
+    std::fputs(launch::verdict_text(*verdict).c_str(), stderr);
+  }
   return code;
 }
 

@@ -16,6 +16,7 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/probe_command.h"
 #include "lockstep/error.h"
 #include "lockstep/lockstep.h"
 
@@ -35,6 +36,7 @@ constexpr const char* kUsage =
     "  export FROM TO         take the weights out of a checkpoint\n"
     "  recipes                list the recipes\n"
     "  flags                  print all flags of all recipes as Markdown\n"
+    "  probe ...              measure something for lockstep doctor\n"
     "  manual FOLDER          write man pages and shell completions there\n"
     "  version                print the version\n"
     "  help                   print this text\n\n"
@@ -49,6 +51,29 @@ int on_recipe(cli::RecipeCommand command, const Arguments& arguments) {
   context.usage.launching = app::launching_rows();
   context.usage.launch_flags = app::launch_flags();
   return command(*found.recipe, found.arguments, context);
+}
+
+// For lockstep doctor.
+int probe(const Arguments& arguments) {
+  const std::string what = arguments.size() > 1 ? arguments[1] : "";
+  if (what == "exchange" && arguments.size() == 3) {
+    return cli::probe_exchange(arguments[2], app::process_context());
+  }
+  if (what == "copies" && arguments.size() == 2) {
+    return cli::probe_copies(app::process_context());
+  }
+  if (what == "recipe" && arguments.size() > 2) {
+    return on_recipe(cli::probe_recipe,
+                     {arguments.begin() + 1, arguments.end()});
+  }
+  if (what == "checkpoints" && arguments.size() == 4) {
+    return cli::probe_checkpoints(arguments[2], arguments[3],
+                                  app::process_context());
+  }
+  throw ConfigError(
+      "usage: lockstep-worker probe exchange cpu|cuda, probe copies, probe "
+      "recipe RECIPE [flags] or probe checkpoints FILE FILE; lockstep doctor "
+      "and lockstep verify-resume run them");
 }
 
 int write_manual(const Arguments& arguments) {
@@ -76,6 +101,7 @@ int dispatch(const Arguments& arguments) {
     print(app::recipes_text());
     return 0;
   }
+  if (command == "probe") return probe(arguments);
   if (command == "manual") return write_manual(arguments);
   if (command == "flags") {
     print(app::flags_document());
@@ -89,9 +115,9 @@ int dispatch(const Arguments& arguments) {
     print(kUsage);
     return 0;
   }
-  const Arguments known = {"train",   "eval",    "sample",  "prepare",
-                           "inspect", "export",  "recipes", "flags",
-                           "manual",  "version", "help"};
+  const Arguments known = {"train",   "eval",   "sample",  "prepare",
+                           "inspect", "export", "recipes", "flags",
+                           "manual",  "probe",  "version", "help"};
   const auto near = base::nearest(command, known);
   throw ConfigError("unknown command '" + command + "'; " +
                     (near ? "did you mean 'lockstep-worker " + *near + "'?"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/base/files.h"
+#include "lockstep/base/host_list.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
@@ -78,6 +79,7 @@ std::optional<TaskPlace> find_mpi_task(const Environment& environment,
   const int local_size = in_range(environment, kind.local_size, 1, place.size);
   place.local_rank =
       in_range(environment, kind.local_rank, 0, local_size - int64_t{1});
+  place.local_size = local_size;
   if (local_size < place.size) {
     place.not_one_machine = fmt::format("{}={} of {}={}", kind.local_size,
                                         local_size, kind.size, place.size);
@@ -95,6 +97,20 @@ std::string step_variable(const Environment& environment, const char* step,
   return find(environment, step) ? step : allocation;
 }
 
+// How many tasks of a step with `num_nodes` nodes are on this one.
+int slurm_local_size(const Environment& environment, const TaskPlace& place,
+                     int num_nodes) {
+  if (num_nodes == 1) return place.size;
+  const auto counts =
+      find(environment, step_variable(environment, "SLURM_STEP_TASKS_PER_NODE",
+                                      "SLURM_TASKS_PER_NODE"));
+  if (!counts) return (place.size + num_nodes - 1) / num_nodes;
+  const std::vector<int> tasks = expand_task_counts(*counts);
+  const int node = in_range(environment, "SLURM_NODEID", 0,
+                            static_cast<int64_t>(tasks.size()) - 1);
+  return tasks[node];
+}
+
 std::optional<TaskPlace> find_slurm_task(const Environment& environment) {
   // The script of sbatch has SLURM_PROCID=0 and the allocation's SLURM_NTASKS,
   // but is not a step.
@@ -108,13 +124,19 @@ std::optional<TaskPlace> find_slurm_task(const Environment& environment) {
   place.size = in_range(environment, place.size_variable, 1, kMost);
   place.rank =
       in_range(environment, "SLURM_PROCID", 0, place.size - int64_t{1});
-  place.local_rank =
-      in_range(environment, "SLURM_LOCALID", 0, place.size - int64_t{1});
   const std::string nodes =
       step_variable(environment, "SLURM_STEP_NUM_NODES", "SLURM_NNODES");
-  if (const int count = in_range(environment, nodes, 1, kMost); count > 1) {
-    place.not_one_machine = fmt::format("{}={}", nodes, count);
+  const int num_nodes = in_range(environment, nodes, 1, kMost);
+  if (num_nodes > 1) {
+    place.not_one_machine = fmt::format("{}={}", nodes, num_nodes);
   }
+  place.local_size = slurm_local_size(environment, place, num_nodes);
+  place.local_rank =
+      in_range(environment, "SLURM_LOCALID", 0, place.local_size - int64_t{1});
+  place.hosts =
+      find(environment, step_variable(environment, "SLURM_STEP_NODELIST",
+                                      "SLURM_JOB_NODELIST"))
+          .value_or("");
   if (const auto job = find(environment, "SLURM_JOB_ID")) {
     place.job = fmt::format("slurm {}.{}", *job, *step);
   }
@@ -179,6 +201,16 @@ std::optional<TaskPlace> find_task_place(const Environment& environment) {
   auto place = find_any_task(environment);
   if (place && place->size == 1) place.reset();
   return place;
+}
+
+std::string not_a_task_reason(const Environment& environment) {
+  const auto tasks = find(environment, "SLURM_NTASKS");
+  if (!tasks || parse_integer(*tasks).value_or(1) <= 1) return "";
+  if (find_any_task(environment)) return "";
+  return fmt::format(
+      "SLURM_NTASKS={}, but srun did not start this process: it runs alone. "
+      "Start it by 'srun PROGRAM ...' to have {} tasks, or use 'lockstep run'",
+      *tasks, *tasks);
 }
 
 std::string name_task_parent(const std::string& rank_variable) {

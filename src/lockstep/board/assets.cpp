@@ -17,6 +17,7 @@ LOCKSTEP_EMBED(kBoardCharts, LOCKSTEP_PAGE "/charts.js")
 LOCKSTEP_EMBED(kBoardDetails, LOCKSTEP_PAGE "/details.js")
 LOCKSTEP_EMBED(kBoardFormat, LOCKSTEP_PAGE "/format.js")
 LOCKSTEP_EMBED(kBoardIcon, LOCKSTEP_PAGE "/icon.svg")
+LOCKSTEP_EMBED(kBoardVerdicts, LOCKSTEP_VERDICTS)
 LOCKSTEP_EMBED(kDygraphScript, LOCKSTEP_DYGRAPHS "/dygraph.min.js")
 LOCKSTEP_EMBED(kDygraphStyle, LOCKSTEP_DYGRAPHS "/dygraph.min.css")
 LOCKSTEP_EMBED(kDygraphLicense, LOCKSTEP_DYGRAPHS_LICENSE)
@@ -39,7 +40,7 @@ struct Row {
   const char* end;
 };
 
-const std::array<Row, 10> kAssets = {{
+const std::array<Row, 11> kAssets = {{
     {"/", kHtml, kBoardIndex, kBoardIndex_end},
     {"/board.css", kStyle, kBoardStyle, kBoardStyle_end},
     {"/board.js", kScript, kBoardScript, kBoardScript_end},
@@ -47,6 +48,7 @@ const std::array<Row, 10> kAssets = {{
     {"/details.js", kScript, kBoardDetails, kBoardDetails_end},
     {"/format.js", kScript, kBoardFormat, kBoardFormat_end},
     {"/icon.svg", "image/svg+xml", kBoardIcon, kBoardIcon_end},
+    {"/verdicts.md", kText, kBoardVerdicts, kBoardVerdicts_end},
     {"/dygraph.js", kScript, kDygraphScript, kDygraphScript_end},
     {"/dygraph.css", kStyle, kDygraphStyle, kDygraphStyle_end},
     {"/dygraph-license.txt", kText, kDygraphLicense, kDygraphLicense_end},

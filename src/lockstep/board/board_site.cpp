@@ -165,6 +165,14 @@ HttpResponse BoardSite::Impl::of_run(const HttpRequest& request) {
   if (request.path == "/api/log") {
     return text_response(200, log_end(*config.tree, *run));
   }
+  if (request.path == "/api/trace") {
+    auto trace = read_trace(*config.tree, *run);
+    if (!trace) return text_response(404, "no such trace\n");
+    return {.type = kJson,
+            .body = *std::move(trace),
+            .headers = {{"Content-Disposition",
+                         "attachment; filename=\"trace.json\""}}};
+  }
   if (request.path == "/api/sample") {
     auto sample =
         read_sample(*config.tree, *run, request.value("path").value_or(""));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -22,10 +23,14 @@ namespace {
 
 using runs::FolderEntry;
 using runs::joined_path;
+using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostEntries = 20'000;
 constexpr size_t kMostSamples = 200;
 constexpr size_t kMostSampleBytes = size_t{32} << 20;
+constexpr size_t kMostProfileBytes = size_t{1} << 20;
+constexpr size_t kMostKinds = 16;
+constexpr size_t kMostTraceBytes = size_t{512} << 20;
 constexpr size_t kLogBytes = size_t{64} << 10;
 
 constexpr std::array<std::string_view, 3> kSampleFolders = {"samples", "images",
@@ -110,6 +115,47 @@ std::string checkpoints_json(const runs::FolderTree& tree,
   return list_json(std::move(files), kMostEntries);
 }
 
+double number_of(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+// What the page shows of a rank's profile, and nothing else of the file.
+Json profile_of_rank(const Json& rank) {
+  Json object = Json::object();
+  for (const char* name : {"rank", "steps", "step_ms", "before_ms"}) {
+    object[name] = number_of(rank, name);
+  }
+  object["ns"] = Json::object();
+  const auto kinds = rank.find("ns");
+  if (kinds == rank.end() || !kinds->is_object()) return object;
+  for (const auto& [kind, ns] : kinds->items()) {
+    if (object["ns"].size() < kMostKinds && ns.is_number()) {
+      object["ns"][kind] = ns;
+    }
+  }
+  return object;
+}
+
+// profile/summary.json of --profile; "null" without one.
+std::string profile_json(const runs::FolderTree& tree, const std::string& run) {
+  const auto text =
+      tree.read(joined_path(run, "profile/summary.json"), kMostProfileBytes);
+  const Json json = Json::parse(text.value_or(""), nullptr, false);
+  if (!json.is_object()) return "null";
+  Json object = {{"device", ""}, {"ranks", Json::array()}};
+  if (const auto device = json.find("device");
+      device != json.end() && device->is_string()) {
+    object["device"] = *device;
+  }
+  const auto ranks = json.find("ranks");
+  if (ranks == json.end() || !ranks->is_array()) return "null";
+  for (const Json& rank : *ranks) {
+    if (rank.is_object()) object["ranks"].push_back(profile_of_rank(rank));
+  }
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 struct Settings {
   std::string list = "[]";
   std::string problem = {};
@@ -138,9 +184,15 @@ std::string details_json(const runs::FolderTree& tree,
                          const runs::RunSummary& run) {
   const Settings settings = settings_json(tree, run.id);
   return fmt::format(
-      R"({{"samples":{},"checkpoints":{},"settings":{},"settings_problem":{}}})",
-      samples_json(tree, run.id), checkpoints_json(tree, run.id), settings.list,
+      R"({{"samples":{},"checkpoints":{},"profile":{},"settings":{},"settings_problem":{}}})",
+      samples_json(tree, run.id), checkpoints_json(tree, run.id),
+      profile_json(tree, run.id), settings.list,
       runs::json_text(settings.problem));
+}
+
+std::optional<std::string> read_trace(const runs::FolderTree& tree,
+                                      const runs::RunSummary& run) {
+  return tree.read(joined_path(run.id, "profile/trace.json"), kMostTraceBytes);
 }
 
 std::string log_end(const runs::FolderTree& tree, const runs::RunSummary& run) {

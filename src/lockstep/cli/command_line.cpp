@@ -66,9 +66,21 @@ CommandLine::CommandLine(Purpose purpose, Recipe& recipe, UsageConfig usage)
                 "use this moving average of the weights, counted from 0",
                 {.minimum = 0, .group = "Run", .once = true});
   }
+  if (purpose == Purpose::kTrain) {
+    options.add("predict", predict_,
+                "at the end, predict step times on so many nodes x processes, "
+                "for example 8x8,64x8",
+                {.group = "Run", .once = true});
+  }
   if (purpose == Purpose::kEval) {
     options.add("fid", scores_, "score generated images, too",
                 {.group = "Run", .once = true});
+  }
+  if (purpose == Purpose::kTrain) {
+    options.add("profile", profile_,
+                "record this many steps after a warm-up of 10: what they spend "
+                "their time on, and a trace for Perfetto in save_dir/profile",
+                {.minimum = 1, .group = "Run", .once = true});
   }
   recipe.describe(settings_);
   options.refresh_defaults();
@@ -195,13 +207,13 @@ std::string CommandLine::config_text() const {
          config::to_yaml(settings_.options);
 }
 
-// After a restart by the launcher training resumes instead of starting over. A
-// run that another job left in the folder is not resumed, and before the first
-// checkpoint the command's own --resume still applies.
+// After a restart by the launcher or Slurm training resumes instead of starting
+// over. A run that another job left in the folder is not resumed, and before
+// the first checkpoint the command's own --resume still applies.
 void CommandLine::resume_after_restart(const base::Environment& environment) {
-  const auto restarts =
-      base::find_integer(environment, "TORCHELASTIC_RESTART_COUNT");
-  if (restarts.value_or(0) == 0 || settings_.common.fast_dev_run) return;
+  if (run::restart_count(environment) == 0 || settings_.common.fast_dev_run) {
+    return;
+  }
   const fs::path folder = settings_.common.save_dir;
   const auto before = base::try_read_file(folder / run::kConfigFile);
   if (!before || job_line_.empty() || !before->starts_with(job_line_)) return;

@@ -46,8 +46,12 @@ class CommandLine {
   std::string config_text() const;
   // For eval and sample.
   const std::string& checkpoint() const { return checkpoint_; }
+  // Sizes of clusters whose step times shall be predicted; empty: none.
+  const std::string& predict() const { return predict_; }
   std::optional<int64_t> average() const { return average_; }
   bool scores() const { return scores_; }  // For eval.
+  // Steps to profile; no value: none.
+  std::optional<int64_t> profile() const { return profile_; }
   // Whether this is a restart of the job that created the run folder.
   bool owns_folder() const { return owns_folder_; }
   // The file that a resumed run's settings were read from; else empty.
@@ -89,8 +93,10 @@ class CommandLine {
   std::vector<std::filesystem::path> shipped_files_;
   bool owns_folder_ = false;
   std::string checkpoint_;
+  std::string predict_;
   std::optional<int64_t> average_;
   bool scores_ = false;
+  std::optional<int64_t> profile_;
   Settings settings_;
 };
 

@@ -50,6 +50,10 @@ constexpr auto kMostUsedToInfer = std::to_array<std::string_view>(
     {"checkpoint", "ema", "fid", "data_path", "save_dir", "seed", "device",
      "precision", "batch_size", "workers", "limit_val_batches"});
 
+// Described by the commands themselves, for every recipe.
+constexpr auto kOfCommands = std::to_array<std::string_view>(
+    {"checkpoint", "ema", "fid", "predict", "profile"});
+
 bool is_most_used(const Setting& setting, Purpose purpose) {
   const auto is_among = [&](const auto& names) {
     return std::ranges::find(names, setting.name) != names.end();
@@ -71,9 +75,9 @@ SplitSettings split(const Options& options) {
   SplitSettings result;
   for (const Setting& setting : options.settings()) {
     if (setting.name == "fid" && !has_scores) continue;
-    const bool is_common = shared.options.has(setting.name) ||
-                           setting.name == "checkpoint" ||
-                           setting.name == "ema" || setting.name == "fid";
+    const bool is_common =
+        shared.options.has(setting.name) ||
+        std::ranges::find(kOfCommands, setting.name) != kOfCommands.end();
     (is_common ? result.common : result.own).push_back(&setting);
   }
   return result;

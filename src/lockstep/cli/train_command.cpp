@@ -3,6 +3,8 @@
 #include "lockstep/base/files.h"
 #include "lockstep/base/status.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/prediction.h"
+#include "lockstep/cli/profile_callback.h"
 #include "lockstep/cli/session.h"
 #include "lockstep/cli/startup_text.h"
 #include "lockstep/cli/training_parts.h"
@@ -119,7 +121,7 @@ Outcome stopped_outcome(run::StopRequest stopped_for, const std::string& lost,
                         const run::Checkpoints& checkpoints,
                         const TrainConfig& config) {
   const int code = run::exit_code_of(stopped_for);
-  const std::string signal = run::signal_text(stopped_for);
+  const std::string signal = run::request_text(stopped_for);
   if (!lost.empty() && !checkpoints.has_any()) {
     return {code, track::Level::kError,
             fmt::format("stopped by {}; the {} was not written and {} holds no "
@@ -139,14 +141,16 @@ Outcome stopped_outcome(run::StopRequest stopped_for, const std::string& lost,
 Outcome finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
                const TrainConfig& config) {
   const std::string lost = checkpoints.finish();
-  if (stopped_for != run::StopRequest::kNone) {
-    return stopped_outcome(stopped_for, lost, checkpoints, config);
-  }
-  if (!lost.empty()) {
+  // A signal's exit code says what ended the training.
+  const bool has_own_code = run::exit_code_of(stopped_for) != 0;
+  if (!lost.empty() && !has_own_code) {
     throw IoError(fmt::format(
         "the training is done, but its {} could not be written: see the errors "
         "above",
         lost));
+  }
+  if (stopped_for != run::StopRequest::kNone) {
+    return stopped_outcome(stopped_for, lost, checkpoints, config);
   }
   return {0, track::Level::kInfo,
           config.fast_dev_run
@@ -214,13 +218,24 @@ engine::LoopConfig loop_config(const TrainConfig& config,
   return loop;
 }
 
+ProfileCallback profile_callback(const Session& session,
+                                 const CommandLine& line) {
+  std::optional<ProfilerConfig> config;
+  if (line.profile()) {
+    config.emplace();
+    config->num_steps = *line.profile();
+    config->folder = std::filesystem::path(line.config().save_dir) / "profile";
+  }
+  return {session.world(), std::move(config)};
+}
+
 run::StopRequest run_loop(Session& session, engine::TrainLoop& loop,
                           const engine::TrainState& state,
-                          TrainCallbacks& callbacks,
+                          std::vector<engine::Callback*> callbacks,
                           run::SavingCallback& saving) {
   session.with_memory_report(
       [&] { return fmt::format("step {}", loop.state().step + 1); },
-      [&] { loop.run(state, callbacks.with(saving)); });
+      [&] { loop.run(state, std::move(callbacks)); });
   return saving.stopped_for();
 }
 
@@ -338,21 +353,30 @@ void log_settings_source(const CommandLine& line, Session& session) {
   }
 }
 
+// Throws before anything is written.
+void check_before_training(Session& session, const CommandLine& line) {
+  run::check_records(records_config(session, line));
+  if (session.info().sync_batch_norm) {
+    engine::check_batch_norm(session.batch(), session.data().train->size(),
+                             line.config());
+  }
+  check_folder(session.world(), line, line.settings().files);
+}
+
 Outcome train(Session& session, const CommandLine& line,
               run::StopSignals& signals, OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   track::Console& console = session.console();
   // Throws before anything is written.
+  std::vector<comm::ClusterSize> predicted;
+  if (!line.predict().empty()) {
+    predicted = sizes_to_predict(line.predict(), world);
+  }
   const StepLoader loader = make_step_loader(session, config);
   const double base_lr =
       plan_learning_rate(session, config, loader, {}).base_lr;
-  run::check_records(records_config(session, line));
-  if (session.info().sync_batch_norm) {
-    engine::check_batch_norm(session.batch(), session.data().train->size(),
-                             config);
-  }
-  check_folder(world, line, line.settings().files);
+  check_before_training(session, line);
   const run::CheckpointsConfig files =
       checkpoints_config(session, line, base_lr);
   Start start = start_training(session, config, files);
@@ -377,13 +401,21 @@ Outcome train(Session& session, const CommandLine& line,
       files, state.step,
       start.is_resumed ? std::optional(state.step) : std::nullopt);
   run::Checkpoints checkpoints(files, *start.learner, world, console);
-  run::SavingCallback saving(saving_config(line.settings(), files.status),
-                             checkpoints, signals);
+  run::SavingCallback saving(
+      saving_config(line.settings(), files.status, callbacks.replicas()),
+      checkpoints, signals);
   engine::TrainLoop loop(
       *start.learner, loader, world, console,
       loop_config(config, plan, files.status, run.records.get()));
+  ProfileCallback profile = profile_callback(session, line);
+  std::vector<engine::Callback*> all = callbacks.with(saving);
+  all.push_back(&profile);
   const run::StopRequest stopped_for =
-      run_loop(session, loop, state, callbacks, saving);
+      run_loop(session, loop, state, std::move(all), saving);
+  if (!predicted.empty() && stopped_for == run::StopRequest::kNone) {
+    console.info(
+        prediction_text(predicted, callbacks.times(), *start.learner, world));
+  }
   // So that its messages come before those about the data.
   if (run.records) run.records->wait();
   session.report_bad_samples();

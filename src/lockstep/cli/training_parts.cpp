@@ -175,13 +175,17 @@ std::string lr_text(const Session& session, const TrainConfig& config,
 }
 
 run::SavingConfig saving_config(const Settings& settings,
-                                const base::TrainingStatusWriter& status) {
+                                const base::TrainingStatusWriter& status,
+                                engine::ReplicaCheckCallback& replicas) {
   const TrainConfig& config = settings.common;
   const bool has_epoch_files = !settings.files.epoch_checkpoint.empty();
   return {
       .every = {.steps = config.save_every, .epochs = config.save_every_epochs},
       .every_named_epochs = has_epoch_files ? config.save_every_epochs : 0,
       .is_dry_run = config.fast_dev_run,
+      .stop_after_steps = config.stop_after_steps,
+      .before_save =
+          [&replicas](engine::TrainLoop& loop) { replicas.check_new(loop); },
       .status = status};
 }
 
@@ -190,7 +194,8 @@ TrainCallbacks::TrainCallbacks(const Session& session, const Settings& settings,
     : logging_(logging_config(session, settings, plan.total_steps)),
       validation_(session.task(), validation_config(session, settings)),
       early_stopping_({.patience = settings.common.early_stopping_patience,
-                       .min_delta = settings.common.early_stopping_min_delta}) {
+                       .min_delta = settings.common.early_stopping_min_delta}),
+      replicas_(settings.common.check_replicas_every) {
   const TrainConfig& config = settings.common;
   if (auto* sampling = ability<Sampling>(session.task())) {
     sampling_.emplace(*sampling, sampling_config(session, config));
@@ -212,6 +217,7 @@ std::vector<engine::Callback*> TrainCallbacks::with(
   if (scoring_) all.push_back(&*scoring_);
   if (plateau_) all.push_back(&*plateau_);
   all.push_back(&early_stopping_);
+  all.push_back(&replicas_);
   return all;
 }
 

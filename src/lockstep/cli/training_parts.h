@@ -9,6 +9,7 @@
 #include "lockstep/engine/early_stopping_callback.h"
 #include "lockstep/engine/logging_callback.h"
 #include "lockstep/engine/plateau_callback.h"
+#include "lockstep/engine/replica_check_callback.h"
 #include "lockstep/engine/sampling_callback.h"
 #include "lockstep/engine/validation_callback.h"
 #include "lockstep/fid/image_scoring_callback.h"
@@ -39,8 +40,10 @@ LearningRatePlan plan_learning_rate(const Session& session,
 std::string lr_text(const Session& session, const TrainConfig& config,
                     const LearningRatePlan& plan);
 
+// `replicas` compares the ranks before anything is saved.
 run::SavingConfig saving_config(const Settings& settings,
-                                const base::TrainingStatusWriter& status);
+                                const base::TrainingStatusWriter& status,
+                                engine::ReplicaCheckCallback& replicas);
 
 // The callbacks of a training, except saving.
 class TrainCallbacks {
@@ -52,6 +55,10 @@ class TrainCallbacks {
 
   // In the order in which the loop calls them.
   std::vector<engine::Callback*> with(run::SavingCallback& saving);
+
+  engine::ReplicaCheckCallback& replicas() { return replicas_; }
+  // Where this rank's time went.
+  const track::StepTimes& times() const { return logging_.times(); }
 
   // The metric of image scores; empty without them.
   std::string score_metric() const {
@@ -66,6 +73,7 @@ class TrainCallbacks {
   std::optional<fid::ImageScoringCallback> scoring_;
   std::optional<engine::PlateauCallback> plateau_;
   engine::EarlyStoppingCallback early_stopping_;
+  engine::ReplicaCheckCallback replicas_;
 };
 
 }  // namespace lockstep::cli

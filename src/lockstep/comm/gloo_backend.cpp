@@ -6,7 +6,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "lockstep/base/strings.h"
-#include "lockstep/comm/network.h"
 #include "lockstep/comm/recorded_backend.h"
 
 // The gloo shim headers mirror what this header of libtorch names, no more.
@@ -48,8 +47,7 @@ class FutureCompletion {
   base::StatusWriter status_;
 };
 
-c10::intrusive_ptr<Gloo::Options> make_options(const Place& place,
-                                               const GlooConfig& config) {
+c10::intrusive_ptr<Gloo::Options> make_options(const GlooConfig& config) {
   auto options = Gloo::Options::create(config.timeout);
   options->group_name = config.name;
   if (config.interfaces) {
@@ -57,8 +55,7 @@ c10::intrusive_ptr<Gloo::Options> make_options(const Place& place,
       options->devices.push_back(Gloo::createDeviceForInterface(name));
     }
   } else {
-    options->devices.push_back(Gloo::createDeviceForHostname(
-        local_address_towards(place.master_addr, place.master_port)));
+    options->devices.push_back(Gloo::createDeviceForHostname(config.address));
   }
   // As Python does: two threads a device.
   options->threads = static_cast<int>(options->devices.size()) * 2;
@@ -71,7 +68,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(
     const c10::intrusive_ptr<c10d::Store>& store, const Place& place,
     const GlooConfig& config) {
   auto own_store = c10::make_intrusive<c10d::PrefixStore>(config.name, store);
-  auto options = make_options(place, config);
+  auto options = make_options(config);
   if (config.status) {
     return c10::make_intrusive<Recorded<Gloo, FutureCompletion>>(
         *config.status, own_store, place.rank, place.world_size,

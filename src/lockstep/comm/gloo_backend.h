@@ -20,10 +20,10 @@ namespace lockstep::comm {
 struct GlooConfig {
   std::string name = {};  // Distinguishes the groups of one job.
   std::chrono::milliseconds timeout{0};
-  // Interfaces to use, comma-separated (GLOO_SOCKET_IFNAME). Unset: the address
-  // from which MASTER_ADDR is reached; gloo's own choice, the host's name, is
-  // often a loopback address.
+  // Interfaces to use, comma-separated (GLOO_SOCKET_IFNAME). Unset: `address`;
+  // gloo's own choice, the host's name, is often a loopback address.
   std::optional<std::string> interfaces = {};
+  std::string address = "127.0.0.1";
   // Note the collectives of this group on the status page.
   std::optional<base::StatusWriter> status = {};
 };

@@ -19,6 +19,8 @@ struct Place {
   int master_port = 0;
   // The launcher hosts the store instead of rank 0.
   bool launcher_hosts_store = false;
+  // MASTER_ADDR is a name that exists only once rank 0 runs (Kubernetes).
+  bool name_comes_later = false;
   // What this rank proves to the store: the secret of `lockstep run`, or the
   // name of a job of srun or mpirun.
   std::optional<std::string> store_secret = std::nullopt;
@@ -27,12 +29,15 @@ struct Place {
   // Attempts of one job must not read each other's keys from a store that lives
   // on.
   int64_t attempt = 0;
+
+  bool is_one_machine() const { return local_world_size == world_size; }
 };
 
 // From torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
-// MASTER_ADDR, MASTER_PORT), else from those of srun, mpirun or mpiexec; a
-// world of one when there are neither. Throws ConfigError that names what is
-// missing or contradictory, and for tasks on several machines.
+// MASTER_ADDR, MASTER_PORT), which win; else from those of srun, mpirun or
+// mpiexec, or of an indexed Job of Kubernetes; a world of one when there are
+// none. A pod runs one process unless LOCAL_RANK is set. Throws ConfigError
+// that names what is missing or contradictory.
 Place place_from_environment(const base::Environment& environment);
 
 // "the launcher" or "rank 0".

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/client_store.h"
+#include "lockstep/comm/network.h"
 #include "lockstep/comm/store_barrier.h"
 #include "lockstep/error.h"
 #include "lockstep/net/address.h"
@@ -22,17 +23,22 @@ struct Record {
   std::string host;
   std::string pid;
   std::string device;
+  std::string address;  // local_address_towards(MASTER_ADDR)
 };
 
 constexpr char kSeparator = '\n';
 // For what another rank is about to write.
 constexpr std::chrono::seconds kPatience{5};
 
+std::string limit_text(std::chrono::milliseconds limit) {
+  return base::duration_text(std::chrono::duration<double>(limit).count());
+}
+
 std::string record_key(int rank) { return fmt::format("record/{}", rank); }
 
 std::string to_text(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{}", record.world_size, record.host,
-                     record.pid, record.device);
+  return fmt::format("{}\n{}\n{}\n{}\n{}", record.world_size, record.host,
+                     record.pid, record.device, record.address);
 }
 
 std::string as_text(const std::vector<uint8_t>& bytes) {
@@ -42,9 +48,9 @@ std::string as_text(const std::vector<uint8_t>& bytes) {
 Record read_record(c10d::Store& store, int rank) {
   const auto parts =
       base::split(as_text(store.get(record_key(rank))), kSeparator);
-  LOCKSTEP_CHECK(parts.size() == 4, "record of a rank in the store");
+  LOCKSTEP_CHECK(parts.size() == 5, "record of a rank in the store");
   return {static_cast<int>(base::parse_integer(parts[0]).value_or(0)), parts[1],
-          parts[2], parts[3]};
+          parts[2], parts[3], parts[4]};
 }
 
 std::string claimant_key(int rank) { return fmt::format("claimant/{}", rank); }
@@ -77,10 +83,12 @@ void wait_for_records(c10d::Store& store, const Place& place,
                       const std::vector<int>& ranks,
                       std::chrono::milliseconds timeout) {
   std::vector<std::string> keys;
+  keys.reserve(ranks.size());
   for (const int rank : ranks) keys.push_back(record_key(rank));
   const Missing missing = wait_for_keys(store, keys, timeout);
   if (missing.positions.empty()) return;
   std::vector<int> missing_ranks;
+  missing_ranks.reserve(missing.positions.size());
   for (const int index : missing.positions) {
     missing_ranks.push_back(ranks[index]);
   }
@@ -96,7 +104,7 @@ void wait_for_records(c10d::Store& store, const Place& place,
       "or "
       "look for their own errors above. --timeout, TORCH_DISTRIBUTED_TIMEOUT "
       "and NCCL_TIMEOUT set the limit",
-      place.rank, place.world_size, base::duration_text(timeout.count() * 1e-3),
+      place.rank, place.world_size, limit_text(timeout),
       fmt::join(missing_ranks, ", "), place.master_addr, place.master_port));
 }
 
@@ -152,12 +160,16 @@ std::vector<int> ports_to_try(const Place& place) {
 }
 
 // Where rank 0 listens: at MASTER_ADDR, so that a job of one machine is open to
-// that machine alone; everywhere for a job of several.
+// that machine alone, and one of several to the network that it uses.
+// Everywhere where the others must know MASTER_ADDR by another address than
+// this host does.
 std::vector<net::SocketAddress> addresses_of_host(const Place& place,
                                                   int port) {
-  if (place.local_world_size < place.world_size)
-    return {net::any_address(port)};
-  return net::resolve_master(place.master_addr, port);
+  auto addresses = net::resolve_master(place.master_addr, port);
+  if (place.is_one_machine()) return addresses;
+  std::erase_if(addresses, [](const auto& a) { return a.is_loopback(); });
+  addresses.push_back(net::any_address(port));
+  return addresses;
 }
 
 base::FileDescriptor listen_for_ranks(Place& place) {
@@ -190,13 +202,41 @@ base::FileDescriptor listen_for_ranks(Place& place) {
 }
 
 std::shared_ptr<HostedStore> host_store(Place& place) {
-  const bool is_one_machine = place.local_world_size == place.world_size;
   return std::make_shared<HostedStore>(
       listen_for_ranks(place),
-      net::StoreServerConfig{.admission = is_one_machine
+      net::StoreServerConfig{.admission = place.is_one_machine()
                                               ? net::Admission::kOwnUser
                                               : net::Admission::kEveryone,
                              .secret = place.store_secret.value_or("")});
+}
+
+// The name of a pod exists from its start on.
+void wait_for_name(const Place& place, std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPause{500};
+  const auto deadline = Clock::now() + timeout;
+  while (net::resolve(place.master_addr, place.master_port).addresses.empty()) {
+    if (Clock::now() + kPause > deadline) {
+      throw TimeoutError(fmt::format(
+          "rank {} of {} could not resolve MASTER_ADDR='{}' within {}: the pod "
+          "of rank 0 did not start, or the Job, its headless Service and the "
+          "pods' 'subdomain' do not have the names in MASTER_ADDR; see "
+          "'kubectl get pods,services'",
+          place.rank, place.world_size, place.master_addr,
+          limit_text(timeout)));
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+// Null also when another user listens there: rank 0 has taken the next port.
+std::unique_ptr<net::StoreClient> try_store(
+    const net::StoreClientConfig& config) {
+  try {
+    return net::StoreClient::connect(config);
+  } catch (const ConfigError&) {
+    return nullptr;
+  }
 }
 
 // A job with one port is waited for there; among several ports the store of the
@@ -210,6 +250,11 @@ std::unique_ptr<net::StoreClient> find_store(
                                 .search_timeout = timeout,
                                 .reply_timeout = timeout,
                                 .secret = place.store_secret};
+  // What is proved there is a scheduler's name of the job, or a secret made for
+  // this store alone, which opens nothing else.
+  if (!place.is_one_machine()) {
+    config.allowed_host = net::StoreClientConfig::Host::kOtherMachine;
+  }
   // A torchrun of another user may have started this process.
   if (place.launcher_hosts_store && !place.store_secret) {
     config.allowed_host = net::StoreClientConfig::Host::kAnyone;
@@ -217,16 +262,18 @@ std::unique_ptr<net::StoreClient> find_store(
   if (place.store_ports.size() <= 1) return net::StoreClient::connect(config);
   config.search_timeout = std::chrono::milliseconds(0);
   const auto deadline = Clock::now() + timeout;
+  // Looked up once.
+  const auto addresses =
+      net::resolve_master(place.master_addr, place.master_port);
   while (Clock::now() < deadline) {
-    for (const int port : place.store_ports) {
-      config.port = port;
-      try {
-        if (auto client = net::StoreClient::connect(config)) {
+    for (const net::SocketAddress& address : addresses) {
+      config.host = address.text();
+      for (const int port : place.store_ports) {
+        config.port = port;
+        if (auto client = try_store(config)) {
           place.master_port = port;
           return client;
         }
-      } catch (const ConfigError&) {
-        // Another user's; rank 0 has taken the next one.
       }
     }
     std::this_thread::sleep_for(kPause);
@@ -238,6 +285,7 @@ std::unique_ptr<net::StoreClient> find_store(
 
 c10::intrusive_ptr<c10d::Store> open_store(Place& place,
                                            std::chrono::milliseconds timeout) {
+  if (place.name_comes_later) wait_for_name(place, timeout);
   std::shared_ptr<HostedStore> host;
   if (place.rank == 0 && !place.launcher_hosts_store) host = host_store(place);
   auto client = find_store(place, timeout);
@@ -247,7 +295,7 @@ c10::intrusive_ptr<c10d::Store> open_store(Place& place,
         "ended, or MASTER_ADDR and MASTER_PORT are not the same for all. "
         "--timeout, TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
         place.rank, place.world_size, place.master_addr, place.master_port,
-        base::duration_text(timeout.count() * 1e-3), store_host(place)));
+        limit_text(timeout), store_host(place)));
   }
   // Keys under lockstep/ are only for ranks that know the secret.
   const char* prefix = place.store_secret ? "lockstep" : "ranks";
@@ -259,7 +307,8 @@ c10::intrusive_ptr<c10d::Store> open_store(Place& place,
 void exchange_peers(c10d::Store& store, const Place& place,
                     const PeerTable& peers, std::chrono::milliseconds timeout) {
   const Record own{place.world_size, base::host_name(),
-                   std::to_string(getpid()), peers.device_identity};
+                   std::to_string(getpid()), peers.device_identity,
+                   local_address_towards(place.master_addr, place.master_port)};
   claim_rank(store, place, own);
   store.set(record_key(place.rank), to_text(own));
   // Rank 0 first: a wrong world size shows before waiting for ranks that never
@@ -282,6 +331,17 @@ void exchange_peers(c10d::Store& store, const Place& place,
     throw;
   }
   store.set(compared_key(place.rank), "");
+}
+
+std::string choose_address(c10d::Store& store, const Place& place) {
+  std::string own = read_record(store, place.rank).address;
+  if (place.is_one_machine() || !is_loopback_address(own)) return own;
+  for (int rank = 0; rank < place.world_size; ++rank) {
+    const std::string other = read_record(store, rank).address;
+    if (is_loopback_address(other)) continue;
+    return local_address_towards(other, place.master_port);
+  }
+  return own;
 }
 
 }  // namespace lockstep::comm

@@ -32,4 +32,10 @@ struct PeerTable {
 void exchange_peers(c10d::Store& store, const Place& place,
                     const PeerTable& peers, std::chrono::milliseconds timeout);
 
+// After exchange_peers(): the address of this host that the other ranks reach,
+// which is the one that leads to MASTER_ADDR. On the host of rank 0 that may be
+// a loopback address, as many hosts resolve their own name to one; for a job of
+// several machines it is then the address that leads to a rank elsewhere.
+std::string choose_address(c10d::Store& store, const Place& place);
+
 }  // namespace lockstep::comm

@@ -2,13 +2,13 @@
 
 #include <sched.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <thread>
 
+#include "lockstep/base/process_memory.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
@@ -46,10 +46,7 @@ size_t addresses_to_take(size_t num_regions) {
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
     return kMostMapped;
   }
-  const auto statm = base::try_read_file("/proc/self/statm").value_or("0");
-  const auto pages =
-      base::parse_integer(base::split(statm, ' ').front()).value_or(0);
-  const auto in_use = static_cast<size_t>(pages * sysconf(_SC_PAGESIZE));
+  const auto in_use = static_cast<size_t>(base::process_memory().mapped_bytes);
   const size_t left = limit.rlim_cur > in_use ? limit.rlim_cur - in_use : 0;
   return std::min(kMostMapped, left / 4 / num_regions);
 }
@@ -68,7 +65,9 @@ size_t fixed_region_bytes() {
 }
 
 SharedArena::SharedArena(SharedArenaConfig config)
-    : rank_(config.rank), peers_(std::move(config.peers)) {
+    : rank_(config.rank),
+      peers_(std::move(config.peers)),
+      job_(std::move(config.job)) {
   const auto num_ranks = static_cast<int>(peers_.size());
   for (int rank = 0; rank < num_ranks; ++rank) {
     regions_.push_back(

@@ -66,10 +66,17 @@ struct ControlPage {
 static_assert(sizeof(ControlPage) <= 4096);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
+// The numbers of these ranks in a job of several machines, for messages.
+struct JobRanks {
+  std::vector<int> ranks = {};  // Empty: these ranks are the job.
+  int size = 0;
+};
+
 struct SharedArenaConfig {
   int rank = 0;
   SharedRegion own = {};
   std::vector<Peer> peers = {};  // One per rank.
+  JobRanks job = {};
 };
 
 // Bytes of a region without its heap.
@@ -84,6 +91,12 @@ class SharedArena {
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(regions_.size()); }
+  // The number of a rank in the job.
+  int job_rank(int rank) const {
+    const auto place = static_cast<size_t>(rank);
+    return place < job_.ranks.size() ? job_.ranks[place] : rank;
+  }
+  int job_size() const { return job_.ranks.empty() ? size() : job_.size; }
 
   // Bytes that a heap may reach into a region; each rank uses the smallest of
   // all ranks.
@@ -117,6 +130,7 @@ class SharedArena {
 
   int rank_;
   std::vector<Peer> peers_;
+  JobRanks job_;
   std::vector<SharedRegion> regions_;
   size_t mapped_bytes_ = 0;
   std::mutex mutex_;

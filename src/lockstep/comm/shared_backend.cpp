@@ -43,19 +43,8 @@ std::optional<Reduction> find_reduction(const c10d::ReduceOp& op) {
   }
 }
 
-// Only what all ranks see alike decides who runs a call.
-bool is_plain(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.layout() == at::kStrided &&
-         tensor.device().is_cpu() && find_element(tensor.scalar_type());
-}
-
-bool can_reduce(const at::Tensor& tensor, const c10d::ReduceOp& op) {
-  return is_plain(tensor) && find_reduction(op) &&
-         comm::can_reduce(*find_element(tensor.scalar_type()));
-}
-
 bool fits(const at::Tensor& tensor, const at::Tensor& other) {
-  return is_plain(other) && other.sizes() == tensor.sizes() &&
+  return can_share(other) && other.sizes() == tensor.sizes() &&
          other.scalar_type() == tensor.scalar_type();
 }
 
@@ -97,7 +86,7 @@ class SharedBackend final : public GlooForwarding {
 
   WorkPtr allreduce(Tensors& tensors,
                     const c10d::AllreduceOptions& options) override {
-    if (tensors.size() != 1 || !can_reduce(tensors[0], options.reduceOp)) {
+    if (tensors.size() != 1 || !can_share_sum(tensors[0], options.reduceOp)) {
       return GlooForwarding::allreduce(tensors, options);
     }
     const at::Tensor memory = dense(tensors[0]);
@@ -115,7 +104,7 @@ class SharedBackend final : public GlooForwarding {
 
   WorkPtr broadcast(Tensors& tensors,
                     const c10d::BroadcastOptions& options) override {
-    if (tensors.size() != 1 || !is_plain(tensors[0]) || options.rootRank < 0 ||
+    if (tensors.size() != 1 || !can_share(tensors[0]) || options.rootRank < 0 ||
         options.rootRank >= getSize()) {
       return GlooForwarding::broadcast(tensors, options);
     }
@@ -135,7 +124,7 @@ class SharedBackend final : public GlooForwarding {
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                     const c10d::AllgatherOptions& options) override {
     const bool is_ours =
-        inputs.size() == 1 && outputs.size() == 1 && is_plain(inputs[0]) &&
+        inputs.size() == 1 && outputs.size() == 1 && can_share(inputs[0]) &&
         outputs[0].size() == static_cast<size_t>(getSize()) &&
         std::all_of(
             outputs[0].begin(), outputs[0].end(),
@@ -146,7 +135,7 @@ class SharedBackend final : public GlooForwarding {
 
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
                           const c10d::AllgatherOptions& options) override {
-    if (!is_plain(input) || !is_plain(output) || output.dim() == 0 ||
+    if (!can_share(input) || !can_share(output) || output.dim() == 0 ||
         output.numel() != input.numel() * getSize() ||
         output.scalar_type() != input.scalar_type() ||
         !output.is_contiguous() || !input.is_contiguous()) {
@@ -161,7 +150,7 @@ class SharedBackend final : public GlooForwarding {
       at::Tensor& output, at::Tensor& input,
       const c10d::ReduceScatterOptions& options) override {
     // Gloo copies the sum, which turns the bytes of a bool into 0 or 1.
-    if (!can_reduce(input, options.reduceOp) ||
+    if (!can_share_sum(input, options.reduceOp) ||
         input.scalar_type() == at::kBool ||
         output.scalar_type() != input.scalar_type() ||
         input.numel() != output.numel() * getSize() ||
@@ -253,6 +242,16 @@ class SharedBackend final : public GlooForwarding {
 };
 
 }  // namespace
+
+bool can_share(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.layout() == at::kStrided &&
+         tensor.device().is_cpu() && find_element(tensor.scalar_type());
+}
+
+bool can_share_sum(const at::Tensor& tensor, const c10d::ReduceOp& op) {
+  return can_share(tensor) && find_reduction(op) &&
+         can_reduce(*find_element(tensor.scalar_type()));
+}
 
 c10::intrusive_ptr<c10d::Backend> make_shared_backend(
     SharedBackendConfig config) {

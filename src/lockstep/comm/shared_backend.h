@@ -12,17 +12,25 @@
 
 #include "lockstep/base/status.h"
 #include "lockstep/comm/shared_arena.h"
+#include "lockstep/tensor/tensor.h"
 
 namespace c10d {
 class Backend;
-}
+struct ReduceOp;
+}  // namespace c10d
 
 namespace lockstep::comm {
+
+// Whether the backend runs a collective of such a tensor itself. All ranks see
+// it alike.
+bool can_share(const at::Tensor& tensor);
+bool can_share_sum(const at::Tensor& tensor, const c10d::ReduceOp& op);
 
 struct SharedBackendConfig {
   std::shared_ptr<SharedArena> arena = nullptr;
   int channel = 0;
   std::chrono::milliseconds timeout{0};
+  // For everything else; may be null when there is nothing else.
   c10::intrusive_ptr<c10d::Backend> gloo = {};
   // The job's state is read from it.
   base::StatusWriter status = {};

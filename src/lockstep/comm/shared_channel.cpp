@@ -124,7 +124,7 @@ void SharedChannel::check_for_end() const {
     fail({.kind = FailureKind::kPeer,
           .text = fmt::format("rank {} ended or crashed; look for its first "
                               "error",
-                              rank)});
+                              arena_->job_rank(rank))});
   }
   if (end_.is_closed()) throw PeerError("this rank has left the group");
   if (end_.is_job_lost()) {
@@ -133,8 +133,9 @@ void SharedChannel::check_for_end() const {
                   "for the first error of the other ranks"});
   }
   if (base::monotonic_ns() < deadline_ns_) return;
-  const auto late = late_ranks();
+  auto late = late_ranks();
   if (late.empty()) return;
+  for (int& rank : late) rank = arena_->job_rank(rank);
   fail({.kind = FailureKind::kTimeout,
         .text = fmt::format(
             "rank(s) {} did not arrive within {}; the launcher's report names "

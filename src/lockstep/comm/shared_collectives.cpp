@@ -35,7 +35,7 @@ constexpr std::array kElementNames = {"float64",  "float32", "float16",
                                       "int32",    "int64"};
 constexpr std::array kReductionNames = {"sum", "product", "min", "max"};
 
-std::string describe(const CallHeader& call) {
+std::string describe(const CallHeader& call, const SharedArena& arena) {
   const std::string size = base::bytes_text(static_cast<int64_t>(call.bytes));
   const char* element = kElementNames[static_cast<size_t>(call.element)];
   const char* reduction = kReductionNames[static_cast<size_t>(call.reduction)];
@@ -46,7 +46,8 @@ std::string describe(const CallHeader& call) {
       return fmt::format("reduce_scatter({}) of {} {}", reduction, size,
                          element);
     case SharedKind::kBroadcast:
-      return fmt::format("broadcast of {} from rank {}", size, call.root);
+      return fmt::format("broadcast of {} from rank {}", size,
+                         arena.job_rank(call.root));
     case SharedKind::kAllGather: return fmt::format("all_gather of {}", size);
     case SharedKind::kBarrier: return "barrier";
   }
@@ -118,6 +119,7 @@ void SharedCollectives::begin(const SharedCall& call) {
 // difference.
 void SharedCollectives::compare_calls(const SharedCall& call) {
   const CallHeader& of_rank0 = header_at(channel_.slot(0));
+  const SharedArena& arena = channel_.arena();
   for (int rank = 0; rank < channel_.size(); ++rank) {
     channel_.wait_for(rank);
     const CallHeader& other = header_at(channel_.slot(rank));
@@ -125,9 +127,10 @@ void SharedCollectives::compare_calls(const SharedCall& call) {
     channel_.fail(
         {.kind = FailureKind::kPeer,
          .text = fmt::format(
-             "rank {} called {} while rank 0 called {}; every rank must call "
+             "rank {} called {} while rank {} called {}; every rank must call "
              "the same collectives in the same order",
-             rank, describe(other), describe(of_rank0))});
+             arena.job_rank(rank), describe(other, arena), arena.job_rank(0),
+             describe(of_rank0, arena))});
   }
   LOCKSTEP_CHECK(of_rank0.bytes == call.bytes, "size of a collective");
 }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/store_barrier.h"
@@ -17,6 +17,7 @@ constexpr const char* kVariable = "LOCKSTEP_EXCHANGE";
 // What a rank writes: "yes" and words, or a reason for Gloo. A reason that is a
 // problem is reported; a wish or another machine is none.
 constexpr const char* kYes = "yes";
+constexpr const char* kByMachine = "machine";  // And its name.
 constexpr const char* kWish = "wish";
 constexpr const char* kProblem = "problem";
 
@@ -36,19 +37,17 @@ Answer parse_answer(const std::vector<uint8_t>& bytes) {
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
-// The kernel that runs: another one on every machine and after every start.
-std::string boot_id() {
-  const auto id = base::try_read_file("/proc/sys/kernel/random/boot_id");
-  if (!id) throw IoError("cannot read /proc/sys/kernel/random/boot_id");
-  return std::string(base::trim(*id));
+// The number of a rank in the job.
+int job_rank(const ExchangeConfig& config, size_t rank) {
+  return rank < config.job.ranks.size() ? config.job.ranks[rank]
+                                        : static_cast<int>(rank);
 }
 
 // One round: writes this rank's answer, and reads those of all.
 class Rounds {
  public:
-  Rounds(c10d::Store& store, const Place& place,
-         std::chrono::milliseconds timeout)
-      : store_(store), place_(place), timeout_(timeout) {}
+  Rounds(c10d::Store& store, const Place& place, const ExchangeConfig& config)
+      : store_(store), place_(place), config_(config) {}
 
   void answer(const char* round, const Answer& own) {
     store_.set(answer_key(round, place_.rank),
@@ -60,7 +59,7 @@ class Rounds {
     for (int rank = 0; rank < place_.world_size; ++rank) {
       keys.push_back(answer_key(round, rank));
     }
-    const Missing missing = wait_for_keys(store_, keys, timeout_);
+    const Missing missing = wait_for_keys(store_, keys, config_.timeout);
     if (!missing.positions.empty()) throw_missing(missing);
     std::vector<Answer> answers;
     for (const std::string& key : keys) {
@@ -82,25 +81,30 @@ class Rounds {
 
  private:
   [[noreturn]] void throw_missing(const Missing& missing) const {
-    const std::string late = base::list_of(missing.positions);
+    std::vector<int> absent;
+    for (const auto rank : missing.positions) {
+      absent.push_back(job_rank(config_, static_cast<size_t>(rank)));
+    }
+    const std::string late = base::list_of(absent);
+    const int own = job_rank(config_, static_cast<size_t>(place_.rank));
     if (missing.store_lost) {
       throw PeerError(fmt::format(
-          "{0} ended while rank {1} of {2} agreed with rank(s) {3} on the "
-          "exchange of tensors; look for the first error of {0}",
-          store_host(place_), place_.rank, place_.world_size, late));
+          "{0} ended while rank {1} agreed with rank(s) {2} on the exchange of "
+          "tensors; look for the first error of {0}",
+          store_host(place_), own, late));
     }
     throw TimeoutError(fmt::format(
-        "rank {} of {} waited {} for rank(s) {} to agree on the exchange of "
-        "tensors. --timeout, TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set "
-        "the limit",
-        place_.rank, place_.world_size,
-        base::duration_text(static_cast<double>(timeout_.count()) * 1e-3),
+        "rank {} waited {} for rank(s) {} to agree on the exchange of tensors. "
+        "--timeout, TORCH_DISTRIBUTED_TIMEOUT and NCCL_TIMEOUT set the limit",
+        own,
+        base::duration_text(static_cast<double>(config_.timeout.count()) *
+                            1e-3),
         late));
   }
 
   c10d::Store& store_;
   const Place& place_;
-  std::chrono::milliseconds timeout_;
+  const ExchangeConfig& config_;
 };
 
 // What this rank has to offer, as long as it is needed to meet the others.
@@ -110,11 +114,15 @@ struct Offer {
   Answer answer;
 };
 
-Offer make_offer(const Place& place, ExchangeChoice choice) {
+Offer make_offer(const Place& place, const ExchangeConfig& config) {
   Offer offer;
-  if (choice == ExchangeChoice::kGloo) {
-    offer.answer = {kWish,
-                    fmt::format("rank {} has {}=gloo", place.rank, kVariable)};
+  const int own = job_rank(config, static_cast<size_t>(place.rank));
+  if (config.choice == ExchangeChoice::kHierarchical) {
+    offer.answer = {kByMachine, config.machine};
+    return offer;
+  }
+  if (config.choice == ExchangeChoice::kGloo) {
+    offer.answer = {kWish, fmt::format("rank {} has {}=gloo", own, kVariable)};
     return offer;
   }
   try {
@@ -122,8 +130,7 @@ Offer make_offer(const Place& place, ExchangeChoice choice) {
     offer.listener = listen_for_peers(place.world_size);
     offer.answer = {kYes, boot_id() + " " + offer.listener.name};
   } catch (const IoError& error) {
-    offer.answer = {kProblem,
-                    fmt::format("rank {}: {}", place.rank, error.what())};
+    offer.answer = {kProblem, fmt::format("rank {}: {}", own, error.what())};
   }
   return offer;
 }
@@ -149,12 +156,12 @@ std::optional<Answer> find_objection(const std::vector<Answer>& offers) {
 std::shared_ptr<SharedArena> build_arena(Offer& offer, const Place& place,
                                          const std::vector<Answer>& offers,
                                          Rounds& rounds,
-                                         std::chrono::milliseconds timeout) {
+                                         const ExchangeConfig& config) {
   PeerExchange exchange{
       .rank = place.rank,
       .listener = &offer.listener,
       .own_memory = offer.region.fd(),
-      .timeout = timeout,
+      .timeout = config.timeout,
       .find_refusal = [&] { return rounds.find_refusal("verdict"); }};
   for (const Answer& answer : offers) {
     exchange.names.push_back(base::split(answer.text, ' ').back());
@@ -163,7 +170,8 @@ std::shared_ptr<SharedArena> build_arena(Offer& offer, const Place& place,
   return std::make_shared<SharedArena>(
       SharedArenaConfig{.rank = place.rank,
                         .own = std::move(offer.region),
-                        .peers = std::move(peers)});
+                        .peers = std::move(peers),
+                        .job = config.job});
 }
 
 size_t parse_size(const std::string& text) {
@@ -178,7 +186,84 @@ ExchangeOutcome use_gloo(const Answer& reason, ExchangeChoice choice) {
         kVariable, reason.text));
   }
   return {.arena = nullptr,
+          .machines = {},
           .problem = reason.kind == kProblem ? reason.text : ""};
+}
+
+std::vector<std::string> texts_of(const std::vector<Answer>& answers) {
+  std::vector<std::string> texts;
+  for (const Answer& answer : answers) texts.push_back(answer.text);
+  return texts;
+}
+
+// All ranks or none; the same error on all ranks otherwise.
+bool want_machines(const std::vector<Answer>& offers) {
+  std::vector<int> wanting;
+  std::vector<int> others;
+  for (size_t rank = 0; rank < offers.size(); ++rank) {
+    auto& ranks = offers[rank].kind == kByMachine ? wanting : others;
+    ranks.push_back(static_cast<int>(rank));
+  }
+  if (wanting.empty() || others.empty()) return others.empty();
+  throw ConfigError(fmt::format(
+      "{}=hierarchical is set for rank(s) {} and not for rank(s) {}; set it "
+      "for all, or for none",
+      kVariable, base::list_of(wanting), base::list_of(others)));
+}
+
+ExchangeOutcome share_memory(Offer& offer, const Place& place,
+                             const std::vector<Answer>& offers, Rounds& rounds,
+                             const ExchangeConfig& config) {
+  std::shared_ptr<SharedArena> arena;
+  Answer verdict;
+  try {
+    arena = build_arena(offer, place, offers, rounds, config);
+    verdict = {kYes, std::to_string(arena->mapped_bytes())};
+  } catch (const IoError& error) {
+    const int own = job_rank(config, static_cast<size_t>(place.rank));
+    verdict = {kProblem, fmt::format("rank {}: {}", own, error.what())};
+  }
+  rounds.answer("verdict", verdict);
+  const auto verdicts = rounds.collect("verdict");
+  for (const Answer& other : verdicts) {
+    if (other.kind != kYes) return use_gloo(other, config.choice);
+  }
+  size_t smallest = arena->mapped_bytes();
+  for (const Answer& other : verdicts) {
+    smallest = std::min(smallest, parse_size(other.text));
+  }
+  arena->open_heap(smallest);
+  return {.arena = std::move(arena), .machines = {}, .problem = ""};
+}
+
+// The ranks of each machine share memory, or all use Gloo.
+ExchangeOutcome connect_machines(const c10::intrusive_ptr<c10d::Store>& store,
+                                 const Place& place,
+                                 const ExchangeConfig& config,
+                                 const Machines& machines) {
+  const int machine = machines.machine_of(place.rank);
+  const auto& ranks = machines.ranks_of(machine);
+  ExchangeOutcome outcome;
+  if (ranks.size() > 1) {
+    Place local = place;
+    local.rank = machines.local_rank(place.rank);
+    local.world_size = static_cast<int>(ranks.size());
+    ExchangeConfig within = config;
+    within.choice = ExchangeChoice::kAutomatic;
+    within.job = {.ranks = ranks, .size = place.world_size};
+    outcome =
+        connect_shared_memory(c10::make_intrusive<c10d::PrefixStore>(
+                                  fmt::format("machine{}", machine), store),
+                              local, within);
+  }
+  Rounds rounds(*store, place, config);
+  const bool is_shared = ranks.size() == 1 || outcome.arena != nullptr;
+  rounds.answer("machine", {is_shared ? kYes : kProblem, outcome.problem});
+  for (const Answer& other : rounds.collect("machine")) {
+    if (other.kind != kYes) return use_gloo(other, config.choice);
+  }
+  if (machines.count() > 1) outcome.machines = machines;
+  return outcome;
 }
 
 }  // namespace
@@ -188,41 +273,27 @@ ExchangeChoice exchange_choice(const base::Environment& environment) {
   if (!value) return ExchangeChoice::kAutomatic;
   if (*value == "gloo") return ExchangeChoice::kGloo;
   if (*value == "shared") return ExchangeChoice::kShared;
+  if (*value == "hierarchical") return ExchangeChoice::kHierarchical;
   throw ConfigError(fmt::format(
-      "{}='{}': it must be gloo or shared; without it ranks of one machine use "
-      "shared memory, others Gloo",
+      "{}='{}': it must be gloo, shared or hierarchical; without it ranks of "
+      "one machine use shared memory, others Gloo",
       kVariable, *value));
 }
 
-ExchangeOutcome connect_shared_memory(c10d::Store& store, const Place& place,
-                                      ExchangeChoice choice,
-                                      std::chrono::milliseconds timeout) {
-  Rounds rounds(store, place, timeout);
-  Offer offer = make_offer(place, choice);
+ExchangeOutcome connect_shared_memory(
+    const c10::intrusive_ptr<c10d::Store>& store, const Place& place,
+    const ExchangeConfig& config) {
+  Rounds rounds(*store, place, config);
+  Offer offer = make_offer(place, config);
   rounds.answer("offer", offer.answer);
   const auto offers = rounds.collect("offer");
+  if (want_machines(offers)) {
+    return connect_machines(store, place, config, Machines(texts_of(offers)));
+  }
   if (const auto objection = find_objection(offers)) {
-    return use_gloo(*objection, choice);
+    return use_gloo(*objection, config.choice);
   }
-  std::shared_ptr<SharedArena> arena;
-  Answer verdict;
-  try {
-    arena = build_arena(offer, place, offers, rounds, timeout);
-    verdict = {kYes, std::to_string(arena->mapped_bytes())};
-  } catch (const IoError& error) {
-    verdict = {kProblem, fmt::format("rank {}: {}", place.rank, error.what())};
-  }
-  rounds.answer("verdict", verdict);
-  const auto verdicts = rounds.collect("verdict");
-  for (const Answer& other : verdicts) {
-    if (other.kind != kYes) return use_gloo(other, choice);
-  }
-  size_t smallest = arena->mapped_bytes();
-  for (const Answer& other : verdicts) {
-    smallest = std::min(smallest, parse_size(other.text));
-  }
-  arena->open_heap(smallest);
-  return {.arena = std::move(arena), .problem = ""};
+  return share_memory(offer, place, offers, rounds, config);
 }
 
 }  // namespace lockstep::comm

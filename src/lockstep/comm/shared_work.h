@@ -18,11 +18,11 @@ namespace lockstep::comm {
 // What the collectives of one backend have in common.
 struct SharedGroup {
   explicit SharedGroup(SharedChannel channel)
-      : rank(channel.rank()),
-        size(channel.size()),
+      : rank(channel.arena().job_rank(channel.rank())),
+        size(channel.arena().job_size()),
         collectives(std::move(channel)) {}
 
-  int rank;
+  int rank;  // In the job, as its size.
   int size;
   SharedCollectives collectives;
   base::StatusWriter status = {};

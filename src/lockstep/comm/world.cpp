@@ -12,8 +12,10 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "lockstep/base/strings.h"
+#include "lockstep/base/task_place.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/comm/gloo_backend.h"
+#include "lockstep/comm/hierarchical_backend.h"
 #include "lockstep/comm/loopback_backend.h"
 #include "lockstep/comm/nccl_backend.h"
 #include "lockstep/comm/network.h"
@@ -51,6 +53,22 @@ void ignore_broken_pipes() {
 void take_buckets_from_backend() {
   constexpr int kKeepValue = 0;
   setenv("DDP_DISABLE_COMM_MEM", "0", kKeepValue);
+}
+
+// NCCL reads it when its first communicator is made, and would otherwise take
+// the first interface that is not loopback or docker's.
+void name_interface_for_nccl(const std::string& name) {
+  constexpr int kKeepValue = 0;
+  if (!name.empty()) setenv("NCCL_SOCKET_IFNAME", name.c_str(), kKeepValue);
+}
+
+// A batch script of Slurm that forgot srun trains on one process.
+void warn_of_missing_srun(const base::Environment& environment) {
+  if (base::find(environment, "RANK")) return;
+  const std::string reason = base::not_a_task_reason(environment);
+  if (!reason.empty()) {
+    TORCH_WARN(reason);
+  }
 }
 
 double seconds(std::chrono::milliseconds time) {
@@ -146,6 +164,7 @@ World World::from_environment(const WorldConfig& config,
 
 void World::Impl::connect(const base::Environment& environment) {
   if (is_alone()) {
+    warn_of_missing_srun(environment);
     group = make_group_of_one();
     return;
   }
@@ -162,6 +181,7 @@ void World::Impl::connect(const base::Environment& environment) {
        .may_share_device = base::find(environment, "LOCKSTEP_SHARE_GPUS") ||
                            base::find(environment, "NCCL_HOSTID")},
       timeout);
+  address = comm::choose_address(*store, place);
   barrier.emplace(*store, place.rank, place.world_size);
   group = c10::make_intrusive<ProcessGroup>(
       c10::make_intrusive<c10d::PrefixStore>("data", store), place.rank,
@@ -169,6 +189,7 @@ void World::Impl::connect(const base::Environment& environment) {
   if (device.is_cuda()) group->setBoundDeviceId(device);
   connect_cpu(environment, choice);
   if (device.is_cuda()) {
+    name_interface_for_nccl(comm::nccl_interface(address, environment));
     group->setDefaultBackend(ProcessGroup::BackendType::NCCL);
     connect_nccl(*group, {.store = store,
                           .place = place,
@@ -183,9 +204,17 @@ void World::Impl::connect_cpu(const base::Environment& environment,
                               comm::ExchangeChoice choice) {
   comm::ExchangeOutcome exchange;
   if (!device.is_cuda()) {
-    exchange = comm::connect_shared_memory(*store, place, choice, timeout);
+    exchange =
+        comm::connect_shared_memory(store, place,
+                                    {.choice = choice,
+                                     .machine = comm::machine_name(environment),
+                                     .timeout = timeout});
   }
-  const BackendPtr gloo = connect_gloo(environment, "gloo", status);
+  const BackendPtr gloo = connect_gloo(environment, "gloo", status, place);
+  if (exchange.machines) {
+    connect_machines(environment, exchange, gloo);
+    return;
+  }
   if (exchange.arena == nullptr) {
     if (!exchange.problem.empty() && place.rank == 0) {
       TORCH_WARN("tensors are exchanged over Gloo, not through shared memory: ",
@@ -194,9 +223,10 @@ void World::Impl::connect_cpu(const base::Environment& environment,
     group->setDefaultBackend(ProcessGroup::BackendType::GLOO);
     add_backend(*group, c10::DeviceType::CPU, ProcessGroup::BackendType::GLOO,
                 gloo);
-    control = connect_gloo(environment, "control", std::nullopt);
+    control = connect_gloo(environment, "control", std::nullopt, place);
     return;
   }
+  arena = exchange.arena;
   take_buckets_from_backend();
   // Not of type GLOO: libtorch casts a backend of that type to its own class.
   group->setDefaultBackend(ProcessGroup::BackendType::CUSTOM);
@@ -213,15 +243,40 @@ void World::Impl::connect_cpu(const base::Environment& environment,
   control = comm::make_shared_backend(shared);
 }
 
+void World::Impl::connect_machines(const base::Environment& environment,
+                                   const comm::ExchangeOutcome& exchange,
+                                   const BackendPtr& gloo) {
+  comm::HierarchicalBackendConfig config{.rank = place.rank,
+                                         .machines = *exchange.machines,
+                                         .arena = exchange.arena,
+                                         .gloo = gloo,
+                                         .timeout = timeout,
+                                         .status = status};
+  if (config.machines.is_leader(place.rank)) {
+    comm::Place among_leaders = place;
+    among_leaders.rank = config.machines.machine_of(place.rank);
+    among_leaders.world_size = config.machines.count();
+    config.leaders =
+        connect_gloo(environment, "leaders", std::nullopt, among_leaders);
+  }
+  take_buckets_from_backend();
+  group->setDefaultBackend(ProcessGroup::BackendType::CUSTOM);
+  add_backend(*group, c10::DeviceType::CPU, ProcessGroup::BackendType::CUSTOM,
+              comm::make_hierarchical_backend(config));
+  control = connect_gloo(environment, "control", std::nullopt, place);
+}
+
 BackendPtr World::Impl::connect_gloo(
     const base::Environment& environment, const std::string& name,
-    const std::optional<base::StatusWriter>& noted) const {
+    const std::optional<base::StatusWriter>& noted,
+    const comm::Place& members) const {
   try {
     return comm::make_gloo_backend(
-        store, place,
+        store, members,
         {.name = name,
          .timeout = timeout,
          .interfaces = base::find(environment, "GLOO_SOCKET_IFNAME"),
+         .address = address,
          .status = noted});
   } catch (const std::exception& error) {
     comm::throw_explained(error, fmt::format("connecting Gloo on rank {} of {}",
@@ -282,6 +337,10 @@ void World::close() const { impl_->close(); }
 
 const c10::intrusive_ptr<c10d::ProcessGroup>& World::group() const {
   return impl_->group;
+}
+
+const std::shared_ptr<comm::SharedArena>& World::shared_arena() const {
+  return impl_->arena;
 }
 
 comm::Vote World::make_vote() const {

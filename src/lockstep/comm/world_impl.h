@@ -18,20 +18,26 @@ struct World::Impl {
   c10::Device device{c10::DeviceType::CPU};
   std::chrono::milliseconds timeout{0};
   base::StatusWriter status;
+  std::string address;  // Of this host, for Gloo and NCCL.
   // Empty in a world of one, as is `control`.
   c10::intrusive_ptr<c10d::Store> store;
   std::optional<comm::StoreBarrier> barrier;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
   c10::intrusive_ptr<c10d::Backend> control;
+  std::shared_ptr<comm::SharedArena> arena;  // Null where no memory is shared.
   bool closed = false;
 
   ~Impl();
   void connect(const base::Environment& environment);
   void connect_cpu(const base::Environment& environment,
                    comm::ExchangeChoice choice);
+  void connect_machines(const base::Environment& environment,
+                        const comm::ExchangeOutcome& exchange,
+                        const c10::intrusive_ptr<c10d::Backend>& gloo);
   c10::intrusive_ptr<c10d::Backend> connect_gloo(
       const base::Environment& environment, const std::string& name,
-      const std::optional<base::StatusWriter>& noted) const;
+      const std::optional<base::StatusWriter>& noted,
+      const comm::Place& members) const;
   void close();
   void wait_at_barrier(std::chrono::milliseconds wait);
   // One collective on the CPU channel: noted on the status page, errors

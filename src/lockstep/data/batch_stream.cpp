@@ -1,6 +1,7 @@
 #include "lockstep/data/batch_stream.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -180,7 +181,11 @@ std::optional<Batch> data::BatchSource::next() {
 Batches::Batches(std::unique_ptr<data::BatchStream> stream)
     : stream_(std::move(stream)) {}
 Batches::~Batches() = default;
-std::optional<Batch> Batches::next() { return stream_->next(); }
+std::optional<Batch> Batches::next() {
+  // For the profiler.
+  RECORD_USER_SCOPE("lockstep::data");
+  return stream_->next();
+}
 
 Batches data::stream_batches(std::shared_ptr<const Dataset> dataset,
                              data::RequestSequence requests,

@@ -112,6 +112,10 @@ void describe_optimizer(Options& options, OptimizationConfig& config) {
   options.add("ema_warmup", config.ema_warmup,
               "n-th update decays by at most (1 + n) / (10 + n)",
               {.group = group});
+  options.add("shard_optimizer", config.shard_optimizer,
+              "CPU processes of one machine keep one copy of weights, "
+              "optimizer state and averages, and update a part each",
+              {.group = group});
 }
 
 void describe_learning_rate(Options& options, OptimizationConfig& config) {
@@ -171,6 +175,15 @@ void describe_intervals(Options& options, TrainConfig& config) {
               "end with an error when 3 checkpoints in a row cannot be "
               "written; otherwise the run continues and logs an error",
               {.group = group});
+  options.add("check_replicas_every", config.check_replicas_every,
+              "optimizer steps between comparisons of the processes' weights "
+              "and optimizer state, which find flipped bits; also before each "
+              "checkpoint; 0: never",
+              {.minimum = 0, .group = group});
+  options.add("stop_after_steps", config.stop_after_steps,
+              "save and end after this many optimizer steps of this start; "
+              "schedule and end of the training stay",
+              {.minimum = 1, .group = group});
   options.add("early_stopping_patience", config.early_stopping_patience,
               "stop after this many validations without progress",
               {.minimum = 1, .group = group});

@@ -101,6 +101,10 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
   fused_update_ = std::make_unique<optim::FusedUpdate>(
       *optimizer_, averages_, config.optimization.max_grad_norm,
       working_weights_.get());
+  if (config.optimization.shard_optimizer && world.size() > 1) {
+    sharded_update_ = std::make_unique<parallel::ShardedUpdate>(
+        world, *optimizer_, averages_, config.optimization.max_grad_norm);
+  }
   const auto options = at::TensorOptions().device(world.device());
   skipped_ = torch::zeros({}, options.dtype(at::kFloat));
   skipped_in_a_row_ = torch::zeros({}, options.dtype(at::kFloat));
@@ -233,6 +237,32 @@ void Learner::restart_averages() {
   }
 }
 
+void Learner::weights_were_set() {
+  if (working_weights_) working_weights_->mark_changed();
+}
+
+std::vector<parallel::NamedTensor> Learner::replicated_tensors() const {
+  if (sharded_update_) return {};
+  std::vector<parallel::NamedTensor> tensors;
+  const auto names = parameter_names();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    tensors.push_back({.name = names[i], .tensor = parameters_[i]});
+  }
+  const OptimizerState state = optimizer_->state();
+  for (size_t i = 0; i < state.parameters.size(); ++i) {
+    for (const auto& [name, tensor] : state.parameters[i]) {
+      tensors.push_back({.name = name + " of " + names[i], .tensor = tensor});
+    }
+  }
+  for (const Ema& average : averages_) {
+    for (size_t i = 0; i < average.averages().size(); ++i) {
+      tensors.push_back({.name = "the average of " + names[i],
+                         .tensor = average.averages()[i]});
+    }
+  }
+  return tensors;
+}
+
 void Learner::begin_step(double lr) {
   has_sums_ = true;
   if (working_weights_) working_weights_->refresh();
@@ -244,17 +274,24 @@ void Learner::begin_step(double lr) {
   }
 }
 
+optim::GradientReport Learner::run_update() {
+  const auto factor = correction();
+  if (is_update_fused_) return fused_update_->run(factor);
+  if (sharded_update_) return sharded_update_->run(factor);
+  return update_by_parts(factor);
+}
+
 void Learner::update() {
-  const optim::GradientReport report =
-      is_update_fused_ ? fused_update_->run(correction()) : update_by_parts();
+  const optim::GradientReport report = run_update();
   if (scaler_) scaler_->update(report.found_inf);
   gradient_norm_.copy_(report.norm);
   count_step(report.found_inf);
 }
 
-optim::GradientReport Learner::update_by_parts() {
+optim::GradientReport Learner::update_by_parts(
+    const std::optional<at::Tensor>& factor) {
   const optim::GradientReport report = optim::prepare_gradients(
-      parameters_, correction(), config_.optimization.max_grad_norm);
+      parameters_, factor, config_.optimization.max_grad_norm);
   optimizer_->step_and_clear(report.found_inf);
   if (working_weights_) working_weights_->mark_changed();
   for (Ema& average : averages_) average.update();

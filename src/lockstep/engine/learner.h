@@ -14,6 +14,8 @@
 #include "lockstep/optim/fused_update.h"
 #include "lockstep/optim/grad_scaler.h"
 #include "lockstep/optimizer.h"
+#include "lockstep/parallel/replica_check.h"
+#include "lockstep/parallel/sharded_update.h"
 #include "lockstep/task.h"
 #include "lockstep/train_config.h"
 #include "lockstep/world.h"
@@ -104,6 +106,10 @@ class Learner {
   std::vector<Ema>& averages() { return averages_; }
   // Call it after weights were set from outside.
   void restart_averages();
+  void weights_were_set();
+  // What must be equal on all ranks: trained weights, optimizer state and
+  // averages. Empty where the ranks share one copy.
+  std::vector<parallel::NamedTensor> replicated_tensors() const;
   // Names of the tensors in each average.
   std::vector<std::string> parameter_names() const;
   optim::GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
@@ -114,7 +120,9 @@ class Learner {
  private:
   double expected_normaliser() const;
   std::optional<at::Tensor> correction();
-  optim::GradientReport update_by_parts();
+  optim::GradientReport run_update();
+  optim::GradientReport update_by_parts(
+      const std::optional<at::Tensor>& factor);
   void count_step(const at::Tensor& found_inf);
   // A collective.
   Loss joined(const std::vector<LossTerm>& terms, const Batch& batch) const;
@@ -132,7 +140,8 @@ class Learner {
   std::vector<Ema> averages_;
   std::unique_ptr<kernels::WorkingWeights> working_weights_;  // Or null.
   std::unique_ptr<optim::FusedUpdate> fused_update_;
-  bool is_update_fused_ = false;  // In this step.
+  bool is_update_fused_ = false;                             // In this step.
+  std::unique_ptr<parallel::ShardedUpdate> sharded_update_;  // Or null.
 
   at::Tensor scaled_loss_;    // Set between forward and backward.
   int64_t step_samples_ = 0;  // Samples of this step, over all ranks.

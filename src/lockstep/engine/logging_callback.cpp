@@ -122,6 +122,10 @@ Metrics LoggingCallback::metrics_of(TrainLoop& loop, const Progress& progress,
         "perf/peak_memory_gib",
         static_cast<double>(tensor::device_memory(device).peak_bytes) /
             (1 << 30));
+  } else {
+    metrics.emplace_back(
+        "perf/memory_gib",
+        static_cast<double>(tensor::host_memory_in_use()) / (1 << 30));
   }
   if (loop.learner().scaler() != nullptr) {
     metrics.emplace_back("train/loss_scale", progress.loss_scale);

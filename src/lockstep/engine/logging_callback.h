@@ -36,6 +36,9 @@ class LoggingCallback final : public Callback {
   // Ends the progress bar and logs where the time went.
   void finish(TrainLoop& loop) override;
 
+  // Of this rank, over all steps of run().
+  const track::StepTimes& times() const { return times_; }
+
  private:
   void log(TrainLoop& loop);
   Metrics metrics_of(TrainLoop& loop, const Progress& progress,

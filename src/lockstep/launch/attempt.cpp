@@ -15,18 +15,18 @@
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/overdue.h"
 #include "lockstep/launch/process_activity.h"
 
 namespace lockstep::launch {
 namespace {
 
-constexpr double kSweepSeconds = 2;         // for descendants after SIGTERM
-constexpr double kUnkillableSeconds = 10;   // then the kernel holds it
-constexpr double kCheckSeconds = 5;         // between looks at the pages
-constexpr double kOverdueGraceSeconds = 5;  // a worker times out by itself
-constexpr double kCauseSeconds = 0.5;       // between a victim and its cause
-constexpr double kReportSeconds = 5;        // while the cause may still report
-constexpr double kAgreeSeconds = 2;  // for ranks that read the same input
+constexpr double kSweepSeconds = 2;        // for descendants after SIGTERM
+constexpr double kUnkillableSeconds = 10;  // then the kernel holds it
+constexpr double kCheckSeconds = 5;        // between looks at the pages
+constexpr double kCauseSeconds = 0.5;      // between a victim and its cause
+constexpr double kReportSeconds = 5;       // while the cause may still report
+constexpr double kAgreeSeconds = 2;        // for ranks that read the same input
 
 int milliseconds_until(int64_t deadline_ns) {
   const int64_t left = deadline_ns - base::monotonic_ns();
@@ -58,6 +58,7 @@ AttemptResult Attempt::run() {
               .survivors = std::move(survivors_)};
     }
     reap();
+    hear_nodes();
     check_failures();
     check_collectives();
     advance();
@@ -71,6 +72,8 @@ void Attempt::wait_for_events() {
       {surroundings_.control.fd(), POLLIN, 0},
       {surroundings_.child_fd, POLLIN, 0},
   };
+  const bool hears = surroundings_.link != nullptr && stage_ == Stage::kRunning;
+  if (hears) entries.push_back({surroundings_.link->fd(), POLLIN, 0});
   for (ConsoleStream* console : {&surroundings_.out, &surroundings_.err}) {
     if (console->has_pending()) entries.push_back({console->fd(), POLLOUT, 0});
   }
@@ -152,6 +155,37 @@ void Attempt::handle_signal(int signal) {
   }
 }
 
+// While this node ends, nobody can ask for more.
+void Attempt::hear_nodes() {
+  if (surroundings_.link == nullptr || stage_ != Stage::kRunning) return;
+  const bool is_lost = surroundings_.link->loss().has_value();
+  while (const auto message = surroundings_.link->next()) {
+    const auto* order = std::get_if<nodes::End>(&*message);
+    if (order == nullptr) continue;
+    follow(*order);
+    return;
+  }
+  if (is_lost) follow({});
+}
+
+void Attempt::follow(const nodes::End& order) {
+  is_ordered_ = true;
+  if (order.kind == nodes::End::Kind::kStop) {
+    is_stopped_ = true;
+    stop_signal_ = order.signal;
+    surroundings_.err.write(fmt::format(
+        "lockstep: another node received {}, ending the processes of this "
+        "one\n",
+        base::signal_name(order.signal)));
+    if (order.signal == SIGINT) patience_.emplace(base::monotonic_ns());
+  }
+  if (order.kind == nodes::End::Kind::kStuck) {
+    overdue_ = stuck_;
+    is_silent_ = overdue_.has_value();
+  }
+  end_workers(is_stopped_ ? order.signal : SIGTERM);
+}
+
 void Attempt::reap() {
   signalfd_siginfo ignored;
   while (read(surroundings_.child_fd, &ignored, sizeof(ignored)) > 0) {
@@ -174,7 +208,7 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
   for (Worker& worker : group_.workers) {
     if (worker.pid != pid) continue;
     const int code = exit_code_of(wait_status);
-    group_.errors->set_end(worker.local_rank, code);
+    group_.errors->set_end(worker.rank, code);
     // A signal that was not sent from here is a separate failure.
     const bool is_foreign_signal =
         stage_ == Stage::kEnding && code < 0 && code != -SIGTERM;
@@ -228,7 +262,7 @@ void Attempt::check_collectives() {
   for (const Worker& worker : group_.workers) {
     ranks.push_back(worker.snapshot());
   }
-  find_overdue(ranks);
+  overdue_ = find_overdue(ranks, plan_.timeout_seconds);
   if (!overdue_) check_silence(ranks);
   if (overdue_) end_workers(SIGTERM);
 }
@@ -239,44 +273,20 @@ void Attempt::check_silence(std::span<const RankSnapshot> ranks) {
     surroundings_.err.write("lockstep: " + line + "\n");
     surroundings_.err.flush();
   }
+  if (surroundings_.link != nullptr) {
+    // Ranks of other nodes may work.
+    stuck_ = std::move(finding.failure);
+    surroundings_.link->set_stuck(stuck_.has_value());
+    return;
+  }
   overdue_ = std::move(finding.failure);
   is_silent_ = overdue_.has_value();
 }
 
-void Attempt::find_overdue(std::span<const RankSnapshot> ranks) {
-  double most_overdue = kOverdueGraceSeconds;
-  for (const RankSnapshot& rank : ranks) {
-    // The clock of a stopped rank means nothing, and its debugger decides.
-    if (!rank.is_alive || !rank.is_in_collective() || rank.is_stopped()) {
-      continue;
-    }
-    const double limit = timeout_of(rank, plan_.timeout_seconds);
-    const double overdue = rank.status->collective_seconds - limit;
-    if (overdue <= most_overdue) continue;
-    most_overdue = overdue;
-    overdue_ = Failure{
-        .rank = rank.rank,
-        .local_rank = rank.rank,
-        .pid = rank.pid,
-        .exit_code = kTimeoutExitCode,
-        .unix_time = unix_now(),
-        .error_file = "<N/A>",
-        .error =
-            base::ErrorReport{
-                .message = fmt::format(
-                    "TimeoutError: {} #{} runs for {}, longer "
-                    "than the limit of {}, and the worker did not "
-                    "end itself; lockstep run ends the job",
-                    base::collective_name(rank.status->collective),
-                    rank.status->collectives_started,
-                    base::duration_text(rank.status->collective_seconds),
-                    base::duration_text(limit)),
-                .callstack = ""},
-        .last_lines = {}};
-  }
-}
-
 void Attempt::end_workers(int signal) {
+  if (surroundings_.link != nullptr && !is_ordered_) {
+    surroundings_.link->send(nodes::Ending{.signal = is_stopped_ ? signal : 0});
+  }
   for (Worker& worker : group_.workers) {
     RankSnapshot& rank = snapshots_.emplace_back(worker.snapshot());
     if (!rank.is_alive) continue;
@@ -410,19 +420,18 @@ AttemptResult Attempt::result() {
     if (training) result.loss = loss_text(*training);
     return result;
   }
+  result.is_overdue = overdue_.has_value();
+  result.is_silent = is_silent_;
   if (overdue_) {
     result.failures.push_back(*overdue_);
   } else {
     collect_failures(result);
-    if (auto leaver = find_leaver(result.snapshots, result.failures,
-                                  plan_.timeout_seconds)) {
-      result.failures.push_back(*std::move(leaver));
-    }
   }
-  if (is_silent_) {
-    result.verdict = silence_verdict(result.snapshots, plan_.timeout_seconds);
+  if (!result.failures.empty()) {
+    result.kind = AttemptResult::Kind::kFailure;
+  } else if (is_ordered_) {
+    result.kind = AttemptResult::Kind::kEnded;
   }
-  if (!result.failures.empty()) result.kind = AttemptResult::Kind::kFailure;
   return result;
 }
 

@@ -17,6 +17,7 @@
 #include "lockstep/launch/silence.h"
 #include "lockstep/launch/stop_patience.h"
 #include "lockstep/launch/verdict.h"
+#include "lockstep/nodes/node_link.h"
 
 namespace lockstep::launch {
 
@@ -25,6 +26,7 @@ struct AttemptResult {
     kSuccess,
     kFailure,
     kStopped,    // a signal asked the launcher to end the job
+    kEnded,      // because of another node
     kAbandoned,  // the front process is gone
   };
   Kind kind = Kind::kSuccess;
@@ -32,9 +34,13 @@ struct AttemptResult {
   std::vector<Failure> failures = {};  // in the order of ranks
   // All ranks at the first failure, before anything was ended.
   std::vector<RankSnapshot> snapshots = {};
-  std::string verdict = {};  // on ranks that gave no sign of life; else empty
+  bool is_overdue = false;  // the failure is that no rank ended by itself
+  bool is_silent = false;   // no rank gave a sign of life
   // Processes that survive SIGKILL (the kernel holds them); normally none.
   std::vector<ProcessInfo> survivors = {};
+  std::string memory_note = {};  // on processes that lack of memory killed
+  bool has_memory_kills = false;
+  std::string run_folder = {};  // of a training; empty: not known
   // What a stopped training lost; no value when it lost nothing.
   std::optional<std::string> loss = {};
 };
@@ -44,7 +50,8 @@ struct Surroundings {
   ControlReader& control;
   ConsoleStream& out;
   ConsoleStream& err;
-  int child_fd;  // a signalfd for SIGCHLD
+  int child_fd;                     // a signalfd for SIGCHLD
+  nodes::NodeLink* link = nullptr;  // to the other nodes; nullptr: none
 };
 
 // Waits for events only, never for time: output, deaths, signals, deadlines.
@@ -76,9 +83,10 @@ class Attempt {
   std::vector<base::TrainingStatus> trainings(Who who) const;
   bool has_failed_worker() const;
   void wait_for_save();
+  void hear_nodes();
+  void follow(const nodes::End& order);
   void check_failures();
   void check_collectives();
-  void find_overdue(std::span<const RankSnapshot> ranks);
   void check_silence(std::span<const RankSnapshot> ranks);
   void end_workers(int signal);
   void advance();
@@ -101,10 +109,13 @@ class Attempt {
   int64_t cause_deadline_ns_ = 0;  // of the report on why it ended
   bool has_children_ = true;
   bool is_stopped_ = false;  // ended by a signal, not by a failure
+  bool is_ordered_ = false;  // ended because of another node
   int stop_signal_ = 0;
   std::optional<StopPatience> patience_;  // after the first Ctrl-C
   int64_t next_look_ns_ = 0;  // at a training that saves; 0: there is none
   std::optional<Failure> overdue_;  // a rank that exceeds the timeout
+  // No rank of this node does anything: a failure when all nodes say so.
+  std::optional<Failure> stuck_;
   SilenceWatch silence_;
   bool is_silent_ = false;  // overdue_ is about silence
   std::vector<RankSnapshot> snapshots_;

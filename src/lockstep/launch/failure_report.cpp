@@ -16,8 +16,6 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr size_t kWidth = 60;
-
 std::string indented(const std::string& text) {
   return base::replace_all(std::string(base::trim(text)), "\n", "\n  ");
 }
@@ -73,8 +71,31 @@ bool is_same_error(const Failure& a, const Failure& b) {
          a.error->callstack == b.error->callstack;
 }
 
+// The host as torchrun names it, with the node's number where there are
+// several.
+std::string host_text(const Failure& failure, const std::string& host) {
+  return failure.place.empty() ? host : failure.place;
+}
+
+std::string lost_node_block(size_t index, const Failure& failure) {
+  std::vector<int> ranks;
+  for (int i = 0; i < failure.num_lost_ranks; ++i) {
+    ranks.push_back(failure.rank + i);
+  }
+  return fmt::format(
+      "[{}]:\n"
+      "  time      : {}\n"
+      "  host      : {}\n"
+      "  lost      : the whole node, {}\n"
+      "  traceback : {}\n",
+      index, base::local_timestamp(static_cast<int64_t>(failure.unix_time)),
+      failure.place, ranks_text(ranks, failure.num_lost_ranks + 1),
+      explanation(failure));
+}
+
 std::string failure_block(size_t index, const std::string& host,
                           const Failure& failure) {
+  if (failure.num_lost_ranks > 0) return lost_node_block(index, failure);
   return fmt::format(
       "[{}]:\n"
       "  time      : {}\n"
@@ -84,7 +105,8 @@ std::string failure_block(size_t index, const std::string& host,
       "  error_file: {}\n"
       "  traceback : {}\n",
       index, base::local_timestamp(static_cast<int64_t>(failure.unix_time)),
-      host, failure.rank, failure.local_rank, failure.exit_code, failure.pid,
+      host_text(failure, host), failure.rank, failure.local_rank,
+      failure.exit_code, failure.pid,
       failure.error ? failure.error_file : "<N/A>", explanation(failure));
 }
 
@@ -105,7 +127,12 @@ std::vector<int> ranks_alike(std::span<const Failure> failures, size_t root) {
 // A process with much memory on a GPU closes
 // its connections seconds before it is dead, so that its victims end first.
 bool is_consequence(const Failure& failure) {
-  if (failure.error && failure.exit_code == kPeerExitCode) return true;
+  if (failure.num_lost_ranks > 0) return false;
+  // One that the launcher ended while it reported has the signal's code.
+  if (failure.error && (failure.exit_code == kPeerExitCode ||
+                        failure.error->message.starts_with("PeerError: "))) {
+    return true;
+  }
   const auto blames_peer = [](std::string_view text) {
     return text.find("Connection closed by peer") != std::string_view::npos ||
            text.find("Connection reset by peer") != std::string_view::npos;
@@ -150,8 +177,8 @@ std::string ending_text(const Failure& failure) {
 std::string failure_report(const std::string& title, const std::string& host,
                            std::span<const Failure> failures,
                            const std::string& extra, int num_ranks) {
-  const std::string border(kWidth, '=');
-  const std::string section(kWidth, '-');
+  const std::string border(kFrameWidth, '=');
+  const std::string section(kFrameWidth, '-');
   const size_t root = find_root_cause(failures);
   std::string others;
   size_t index = 0;

@@ -20,6 +20,7 @@ constexpr int kConfigExitCode = 2;  // of ConfigError: lockstep/error.h
 struct Failure {
   int rank = 0;
   int local_rank = 0;
+  std::string place = {};  // "box (node 1)"; empty in a job of one node
   pid_t pid = 0;
   int exit_code = 0;  // negative: died by this signal
   bool on_request =
@@ -32,6 +33,8 @@ struct Failure {
   std::string meaning = {};   // of its signal, where more is known than usual
   std::string position = {};  // "step 12, forward"; empty for foreign programs
   std::optional<CrashReport> crash = {};  // the stack that it left
+  // A whole node is lost, with this many ranks from `rank` on. 0: a worker.
+  int num_lost_ranks = 0;
 };
 
 // It only reports that another rank is gone: a victim, not the cause.
@@ -52,6 +55,8 @@ int exit_code_for(std::span<const Failure> failures);
 
 // "exit code 3" or "SIGKILL".
 std::string ending_text(const Failure& failure);
+
+constexpr size_t kFrameWidth = 60;
 
 // `extra` is put behind the root cause inside the frame; it may be empty. Ranks
 // with the error of the root cause are named there, without blocks of their

@@ -101,7 +101,10 @@ int run_job(const Plan& plan) {
   open_missing_standard_streams();
   std::optional<StoreSocket> port;
   if (plan.master_port) {
-    port = StoreSocket::at(plan.master_addr, *plan.master_port);
+    port =
+        StoreSocket::at(plan.master_addr, *plan.master_port,
+                        plan.nodes.num_nodes == 1 ? TakenPort::kLeaveOut
+                                                  : TakenPort::kChooseAnother);
   }
   signal(SIGPIPE, SIG_IGN);
   // Log files at their size limit are reported and do not end the keeper. A

@@ -49,9 +49,10 @@ WorkerEndpoint pipe_to(OutputTarget target, Worker& worker) {
 WorkerEndpoint connect_stream(const Plan& plan, const StreamSetup& setup,
                               Worker& worker) {
   const RunOptions& options = plan.options;
-  const int rank = worker.local_rank;
-  const bool has_tee = options.tee.has(rank, setup.stream);
-  const bool has_log = has_tee || options.redirects.has(rank, setup.stream);
+  const int local_rank = worker.local_rank;
+  const bool has_tee = options.tee.has(local_rank, setup.stream);
+  const bool has_log =
+      has_tee || options.redirects.has(local_rank, setup.stream);
   const auto log_path = worker.folder / setup.log_name;
   if (setup.stream == Stream::kErr) worker.has_stderr_log = has_log;
   if (has_log && !has_tee) {
@@ -59,26 +60,26 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamSetup& setup,
     const int fd = log.get();
     return {.owner = std::move(log), .fd = fd};
   }
-  const bool shown = is_shown(options, rank);
+  const bool shown = is_shown(options, local_rank);
   const bool filters = !setup.filters->empty();
   const bool is_unchanged = shown && !has_log && !filters;
   // Nothing to mix with: a lone worker keeps the real terminal.
   if (plan.num_processes == 1 && is_unchanged) return {};
   OutputTarget target;
   target.console = shown ? setup.console : nullptr;
-  target.nccl_prefix = "[rank" + std::to_string(rank) + "]:";
+  target.nccl_prefix = "[rank" + std::to_string(worker.rank) + "]:";
   if (has_tee) {
-    target.prefix = line_prefix(plan, rank);
+    target.prefix = line_prefix(plan, local_rank, worker.rank);
     target.log = std::make_unique<WorkerLogFile>(log_path, setup.losses);
   }
   if (shown && !has_tee) {
     target.errors = setup.errors;
-    target.rank = rank;
+    target.rank = worker.rank;
   }
   if (filters) {
     target.filters = *setup.filters;
     target.filtered = setup.filtered;
-    target.filtered_prefix = line_prefix(plan, rank);
+    target.filtered_prefix = line_prefix(plan, local_rank, worker.rank);
   }
   if (setup.stream == Stream::kErr)
     worker.stderr_stream = worker.streams.size();
@@ -99,13 +100,18 @@ CpuList cpus_of(const Plan& plan, int rank) {
   return plan.worker_cpus[static_cast<size_t>(rank)];
 }
 
+std::vector<int> kept_fds(const Worker& worker, int secret_fd) {
+  if (secret_fd < 0) return {worker.status.fd()};
+  return {worker.status.fd(), secret_fd};
+}
+
 }  // namespace
 
 WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
                         ConsoleStream& out, ConsoleStream& err) {
   const RunOptions& options = plan.options;
   WorkerGroup group;
-  group.errors = std::make_unique<ErrorLines>(err, plan.num_processes);
+  group.errors = std::make_unique<ErrorLines>(err, place.world.num_ranks);
   group.filtered_stdout =
       open_filtered(options.stdout_filters,
                     place.folder / "filtered_stdout.log", place.losses);
@@ -116,6 +122,7 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
   for (int rank = 0; rank < plan.num_processes; ++rank) {
     Worker& worker = group.workers.emplace_back();
     worker.local_rank = rank;
+    worker.rank = place.world.first_rank + rank;
     worker.folder = place.folder / std::to_string(rank);
     const WorkerEndpoint stdout_end = connect_stream(
         plan,
@@ -132,15 +139,14 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
                        .arguments = arguments_for(plan.command, rank),
                        .environment = worker_environment(
                            plan, {.local_rank = rank,
-                                  .attempt = place.attempt,
-                                  .master_port = place.master_port,
+                                  .world = place.world,
                                   .status_fd = worker.status.fd(),
                                   .secret_fd = place.secret_fd,
                                   .terminal_columns = stdout_end.columns,
                                   .error_file = worker.folder / "error.json"}),
                        .stdout_fd = stdout_end.fd,
                        .stderr_fd = stderr_end.fd,
-                       .kept_fds = {worker.status.fd(), place.secret_fd},
+                       .kept_fds = kept_fds(worker, place.secret_fd),
                        .signal_mask = place.signal_mask,
                        .cpus = cpus_of(plan, rank)});
   }

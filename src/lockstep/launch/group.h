@@ -8,6 +8,7 @@
 
 #include "lockstep/launch/console_stream.h"
 #include "lockstep/launch/error_lines.h"
+#include "lockstep/launch/job_world.h"
 #include "lockstep/launch/log_file.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/worker.h"
@@ -16,9 +17,8 @@ namespace lockstep::launch {
 
 // What an attempt is given by the keeper.
 struct GroupPlace {
-  int attempt = 0;  // counted from 0
-  int master_port = 0;
-  int secret_fd = -1;
+  JobWorld world = {};
+  int secret_fd = -1;            // -1: the workers get none
   std::filesystem::path folder;  // of this attempt, with one folder per rank
   sigset_t signal_mask{};        // of the workers
   LogLosses* losses = nullptr;   // not owned; lines that log files lose

@@ -21,10 +21,10 @@ net::StoreLimits limits_of_keeper() {
 
 }  // namespace
 
-JobStore::JobStore(const StoreSocket& socket)
+JobStore::JobStore(const StoreSocket& socket, net::Admission admission)
     : secret_(socket.port()),
       server_(socket.listener(), {.limits = limits_of_keeper(),
-                                  .admission = net::Admission::kOwnUser,
+                                  .admission = admission,
                                   .secret = secret_.text()}) {}
 
 }  // namespace lockstep::launch

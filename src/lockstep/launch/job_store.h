@@ -10,15 +10,16 @@
 
 namespace lockstep::launch {
 
-// Serves processes of this user from a thread until its destruction. Ranks that
-// inherit the secret have private keys.
+// Serves processes of this user, or of all nodes, from a thread until its
+// destruction. Ranks that inherit the secret have private keys.
 class JobStore {
  public:
   // The socket must outlive it. Throws IoError.
-  explicit JobStore(const StoreSocket& socket);
+  JobStore(const StoreSocket& socket, net::Admission admission);
 
   // For the workers to inherit.
   int secret_fd() const { return secret_.fd(); }
+  const std::string& secret() const { return secret_.text(); }
 
   // Lines for the user about clients that were refused, since the last call.
   std::vector<std::string> take_notices() { return server_.take_notices(); }

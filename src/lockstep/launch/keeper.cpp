@@ -10,9 +10,11 @@
 #include <array>
 #include <vector>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/environment.h"
 #include "lockstep/base/error_file.h"
+#include "lockstep/base/run_note.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
@@ -20,18 +22,16 @@
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/events.h"
 #include "lockstep/launch/job_store.h"
+#include "lockstep/launch/job_verdict.h"
 #include "lockstep/launch/log_file.h"
 #include "lockstep/launch/log_folder.h"
 #include "lockstep/launch/memory_deaths.h"
+#include "lockstep/launch/node_group.h"
 #include "lockstep/launch/outer_error_file.h"
 #include "lockstep/launch/processes.h"
-#include "lockstep/launch/python_exit.h"
-#include "lockstep/launch/restart_delay.h"
 
 namespace lockstep::launch {
 namespace {
-
-using Kind = AttemptResult::Kind;
 
 base::FileDescriptor open_child_events() {
   sigset_t set;
@@ -56,19 +56,14 @@ bool is_same_terminal(const ConsoleStream& a, const ConsoleStream& b) {
          first.st_ino == second.st_ino;
 }
 
-std::string report_of(const Plan& plan, const AttemptResult& result,
-                      const MemoryFindings& memory) {
-  const Failure& root = result.failures[find_root_cause(result.failures)];
-  std::string extra = result.verdict;
-  if (extra.empty() &&
-      is_timeout(root, result.snapshots, plan.timeout_seconds)) {
-    extra = timeout_verdict(result.snapshots, root, plan.timeout_seconds);
+// For `lockstep board`. The report on the console matters more than this file.
+void leave_verdict(const std::filesystem::path& folder,
+                   const Verdict& verdict) noexcept {
+  try {
+    base::write_file_atomically(folder / base::kVerdictFile,
+                                verdict_json(verdict));
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
   }
-  extra += early_exits(result.snapshots);
-  extra += other_kills_text(result.failures, memory);
-  extra += python_exit_advice(plan.command, root);
-  return failure_report(plan.command.title, base::host_name(), result.failures,
-                        extra, plan.num_processes);
 }
 
 class Keeper {
@@ -89,26 +84,19 @@ class Keeper {
 
   int run(std::optional<StoreSocket> port) {
     for (const std::string& note : plan_.notes) say(note);
-    if (!port) port = StoreSocket::any(plan_.master_addr);
-    RestartDelay delay;
+    port_ = std::move(port);
+    if (plan_.nodes.mode != NodesPlan::Mode::kAlone) {
+      group_.emplace(plan_, control_,
+                     [this](const std::string& text) { say(text); });
+    }
     for (int attempt = 0;; ++attempt) {
-      const int64_t begin = base::monotonic_ns();
-      const AttemptResult result = run_attempt(attempt, *port);
-      for (const ProcessInfo& process : result.survivors) {
-        say(fmt::format("process {} ({}) cannot be ended: {}", process.pid,
-                        process.command, state_name(process.state)));
+      const JobVerdict verdict = run_attempt(attempt);
+      tell_notices();
+      if (!verdict.text.empty()) err_.write(verdict.text);
+      if (!verdict.is_restart) return finish(verdict);
+      if (const auto end = wait_for_restart(verdict.delay_seconds)) {
+        return finish(*end);
       }
-      if (may_restart(result, attempt)) {
-        const double seconds =
-            delay.after(base::seconds_between(begin, base::monotonic_ns()));
-        announce_restart(result, attempt, seconds);
-        if (const auto end = wait_for_restart(seconds)) return finish(*end);
-        continue;
-      }
-      if (plan_.options.prints_events) {
-        err_.write(end_events(plan_, attempt, pids_, result));
-      }
-      return finish(result);
     }
   }
 
@@ -118,43 +106,103 @@ class Keeper {
     err_.flush();
   }
 
-  AttemptResult run_attempt(int attempt, const StoreSocket& port) {
-    // Every attempt begins with an empty store.
-    JobStore store(port);
-    const auto folder = logs_.make_attempt(attempt, plan_.num_processes);
-    if (attempt == 0) tell_log_folder();
+  bool hosts_store() const { return !group_ || group_->is_host(); }
+
+  // Every attempt begins with an empty store.
+  std::optional<JobStore> open_store() {
+    if (!hosts_store()) return std::nullopt;
+    if (!port_) {
+      port_ = StoreSocket::any(group_ ? group_->store_address()
+                                      : plan_.master_addr);
+    }
+    return std::make_optional<JobStore>(
+        *port_, group_ ? net::Admission::kEveryone : net::Admission::kOwnUser);
+  }
+
+  // `attempt` becomes that of the job, which this node may join later.
+  JobVerdict run_attempt(int& attempt) {
+    std::optional<JobStore> store = open_store();
+    JobWorld world;
+    if (group_) {
+      NodeGroup::Formed formed = group_->form(
+          attempt, store
+                       ? std::optional<OfferedStore>(
+                             {.port = port_->port(), .secret = store->secret()})
+                       : std::nullopt);
+      if (!formed.world) return formed.end;
+      world = *std::move(formed.world);
+    } else {
+      world = world_of_one_node(plan_, attempt, port_->port());
+    }
+    attempt = world.attempt;
+    const int64_t begin = base::monotonic_ns();
+    const AttemptResult result = run_workers(world, store);
+    const double seconds = base::seconds_between(begin, base::monotonic_ns());
+    JobVerdict verdict =
+        group_ ? group_->agree(result, world, judge_, seconds)
+               : judge_.judge(result, attempt, seconds, world.num_ranks);
+    if (plan_.options.prints_events && !verdict.is_restart) {
+      err_.write(end_events(plan_, world, pids_, result));
+    }
+    is_abandoned_ = result.kind == AttemptResult::Kind::kAbandoned;
+    return verdict;
+  }
+
+  AttemptResult run_workers(const JobWorld& world,
+                            std::optional<JobStore>& store) {
+    const auto folder = logs_.make_attempt(world.attempt, plan_.num_processes);
+    if (!has_told_folder_) tell_log_folder();
     MemoryWatch memory;
-    WorkerGroup group = start_group(plan_,
-                                    {.attempt = attempt,
-                                     .master_port = port.port(),
-                                     .secret_fd = store.secret_fd(),
-                                     .folder = folder,
-                                     .signal_mask = worker_mask_,
-                                     .losses = &losses_},
-                                    out_, err_);
-    if (plan_.options.prints_events) tell_start(attempt, group);
-    AttemptResult result = Attempt(plan_, group,
+    std::optional<net::JobSecret> secret;
+    if (!store && !world.store_secret.empty()) {
+      secret.emplace(world.master_port, world.store_secret);
+    }
+    const bool is_secret_known = !group_ || !world.store_secret.empty();
+    WorkerGroup workers = start_group(
+        plan_,
+        {.world = world,
+         .secret_fd = secret                     ? secret->fd()
+                      : store && is_secret_known ? store->secret_fd()
+                                                 : -1,
+         .folder = folder,
+         .signal_mask = worker_mask_,
+         .losses = &losses_},
+        out_, err_);
+    if (plan_.options.prints_events) tell_start(world, workers);
+    AttemptResult result = Attempt(plan_, workers,
                                    {.control = control_,
                                     .out = out_,
                                     .err = err_,
-                                    .child_fd = child_events_.get()})
+                                    .child_fd = child_events_.get(),
+                                    .link = group_ ? group_->link() : nullptr})
                                .run();
-    for (const std::string& notice : store.take_notices()) say(notice);
-    memory_ = memory.look();
-    explain_kills(result.failures, memory_);
+    if (store) {
+      for (const std::string& notice : store->take_notices()) say(notice);
+    }
+    const MemoryFindings findings = memory.look();
+    explain_kills(result.failures, findings);
+    result.memory_note = other_kills_text(result.failures, findings);
+    result.has_memory_kills = findings.num_kills.value_or(0) > 0;
+    if (const auto noted = base::noted_run_folder(folder / "0")) {
+      result.run_folder = noted->string();
+    }
+    run_folder_ = result.run_folder;
+    for (const ProcessInfo& process : result.survivors) {
+      say(fmt::format("process {} ({}) cannot be ended: {}", process.pid,
+                      process.command, state_name(process.state)));
+    }
     return result;
   }
 
-  void tell_start(int attempt, const WorkerGroup& group) {
+  void tell_start(const JobWorld& world, const WorkerGroup& workers) {
     pids_.clear();
-    for (const Worker& worker : group.workers) pids_.push_back(worker.pid);
-    err_.write(start_events(plan_, attempt, pids_));
+    for (const Worker& worker : workers.workers) pids_.push_back(worker.pid);
+    err_.write(start_events(plan_, world, pids_));
   }
 
-  bool may_restart(const AttemptResult& result, int attempt) const {
-    return result.kind == Kind::kFailure && result.stop_signal == 0 &&
-           attempt < plan_.options.max_restarts &&
-           !is_workers_input_error(result);
+  void tell_notices() {
+    if (!group_) return;
+    for (const std::string& notice : group_->take_notices()) say(notice);
   }
 
   bool is_stop_signal(int signal) const {
@@ -162,35 +210,8 @@ class Keeper {
     return std::find(signals.begin(), signals.end(), signal) != signals.end();
   }
 
-  // A restart would not help.
-  bool is_workers_input_error(const AttemptResult& result) const {
-    return plan_.runs_own_worker &&
-           exit_code_for(result.failures) == kConfigExitCode;
-  }
-
-  // The worker has printed it; a report would not help.
-  bool explains_itself(const AttemptResult& result) const {
-    const auto& failures = result.failures;
-    return is_workers_input_error(result) ||
-           is_input_error(failures[find_root_cause(failures)]);
-  }
-
-  void announce_restart(const AttemptResult& result, int attempt,
-                        double delay) {
-    const Failure& root = result.failures[find_root_cause(result.failures)];
-    const std::string when = delay > 0 ? " in " + base::duration_text(delay) +
-                                             ", after repeated failures"
-                                       : "";
-    say(
-        fmt::format("rank {} failed ({}); all {} processes start again{} "
-                    "(restart {} of {})",
-                    root.rank, ending_text(root), plan_.num_processes, when,
-                    attempt + 1, plan_.options.max_restarts));
-    if (!root.meaning.empty()) say(ending_text(root) + ": " + root.meaning);
-  }
-
   // What ended the job during the wait; normally nothing.
-  std::optional<AttemptResult> wait_for_restart(double seconds) {
+  std::optional<JobVerdict> wait_for_restart(double seconds) {
     const int64_t begin = base::monotonic_ns();
     while (true) {
       const double left =
@@ -203,43 +224,37 @@ class Keeper {
         if (!is_stop_signal(signal)) continue;
         say(base::signal_name(signal) +
             " received, the job does not start again");
-        return AttemptResult{.kind = Kind::kStopped, .stop_signal = signal};
+        if (group_) group_->announce_stop(signal);
+        return JobVerdict{.exit_code = 128 + signal, .stop_signal = signal};
       }
       if (control_.is_abandoned()) {
-        return AttemptResult{.kind = Kind::kAbandoned};
+        is_abandoned_ = true;
+        return JobVerdict{.exit_code = 1};
       }
     }
   }
 
-  int finish(const AttemptResult& result) {
-    int code = 0;
-    if (result.kind == Kind::kFailure) {
-      if (!explains_itself(result))
-        err_.write(report_of(plan_, result, memory_));
-      code = exit_code_for(result.failures);
-      pass_on_root_cause(plan_.environment,
-                         result.failures[find_root_cause(result.failures)]);
-    } else if (result.kind == Kind::kStopped) {
-      code = 128 + result.stop_signal;
-      if (result.loss) {
-        say(*result.loss);
-        code = kUnsavedExitCode;
-      }
-      pass_on_signal(plan_.environment, result.stop_signal);
-    } else if (result.kind == Kind::kAbandoned) {
-      code = 1;
-      // The guard may be gone, too; otherwise it does this.
-      logs_.clean(LogFolder::Errors::kKeep);
+  int finish(const JobVerdict& verdict) {
+    if (verdict.finding && !run_folder_.empty()) {
+      leave_verdict(run_folder_, *verdict.finding);
     }
+    if (verdict.cause) {
+      pass_on_root_cause(plan_.environment, *verdict.cause);
+    } else if (verdict.stop_signal != 0) {
+      pass_on_signal(plan_.environment, verdict.stop_signal);
+    }
+    // The guard may be gone, too; otherwise it does this.
+    if (is_abandoned_) logs_.clean(LogFolder::Errors::kKeep);
     tell_lost_lines();
     std::array<ConsoleStream*, 2> consoles = {&out_, &err_};
     flush_all(consoles, control_.fd());
-    return code;
+    return verdict.exit_code;
   }
 
   // Without --log-dir the user cannot know where the files are. At the start,
   // because nothing should follow the last line of a training.
   void tell_log_folder() {
+    has_told_folder_ = true;
     const RunOptions& options = plan_.options;
     if (!options.log_dir.empty()) return;
     if (options.redirects.is_empty() && options.tee.is_empty() &&
@@ -268,7 +283,12 @@ class Keeper {
   LogLosses losses_{err_};
   std::vector<pid_t> pids_;  // of the last attempt's workers, for events
   base::FileDescriptor child_events_;
-  MemoryFindings memory_;  // of the last attempt
+  std::string run_folder_;  // of a training; empty: not known
+  JobJudge judge_{plan_};
+  std::optional<StoreSocket> port_;
+  std::optional<NodeGroup> group_;  // no value: a job of one node
+  bool has_told_folder_ = false;
+  bool is_abandoned_ = false;  // the front process is gone
 };
 
 // The keeper has no caller that could catch: its errors end here.

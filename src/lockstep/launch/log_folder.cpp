@@ -2,6 +2,7 @@
 
 #include "lockstep/base/crash_handler.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/run_note.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 
@@ -53,6 +54,7 @@ void LogFolder::clean(Errors errors) const {
     std::error_code ignored;
     if (entry->is_directory(ignored)) continue;
     const fs::path name = entry->path().filename();
+    if (name == base::kRunNoteFile) continue;
     const bool is_error_file =
         name == "error.json" || name == base::kCrashFileName;
     if (!is_error_file || errors == Errors::kKeep) return;

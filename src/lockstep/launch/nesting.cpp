@@ -21,7 +21,7 @@ namespace {
 
 }  // namespace
 
-void refuse_nested_launch(const base::Environment& environment) {
+void refuse_nested_launch(const base::Environment& environment, int num_nodes) {
   const bool is_in_torchrun = base::find(environment, "TORCHELASTIC_RUN_ID") ||
                               base::find(environment, "LOCKSTEP_LAUNCHER");
   if (is_in_torchrun) {
@@ -32,6 +32,8 @@ void refuse_nested_launch(const base::Environment& environment) {
                                                                 : "torchrun",
                    base::find_integer(environment, "RANK").value_or(0), size);
   }
+  // One task per node is how a scheduler starts the launchers of a job.
+  if (num_nodes > 1) return;
   if (const auto task = base::find_task_place(environment)) {
     refuse_nesting(task->launcher, task->rank, task->size);
   }

@@ -63,18 +63,22 @@ void set_nproc(Options& options, const Text& value) {
   options.is_nproc_given = true;
 }
 
+// MIN:MAX is torchrun's elastic form.
 void set_nnodes(Options& options, const Text& value) {
+  constexpr int64_t kMostNodes = 8192;  // Their results fit one message.
   const auto bounds = base::split(value, ':');
   for (const Text& bound : bounds) integer(bound, "nnodes", 1);
   const int64_t fewest = *base::parse_integer(bounds.front());
   const int64_t most = *base::parse_integer(bounds.back());
-  if (bounds.size() > 2 || fewest > most) {
-    refuse_option("--nnodes '" + value + "' must be MIN:MAX");
+  if (bounds.size() > 2 || fewest > most || fewest > kMostNodes) {
+    refuse_option("--nnodes '" + value +
+                  "' must be a number of nodes, at most 8192");
   }
-  if (fewest != 1) {
+  if (fewest != 1 && fewest != most) {
     refuse_option("--nnodes " + value +
-                  ": several nodes are not supported yet; use --nnodes 1");
+                  ": a job cannot shrink or grow; give one number");
   }
+  options.num_nodes = static_cast<int>(fewest);
   options.max_nodes = static_cast<int>(most);
 }
 
@@ -88,11 +92,13 @@ void set_event_handler(Options& options, const Text& value) {
   options.prints_events = value == "console";
 }
 
-void set_backend(Options&, const Text& value) {
-  if (value == "static" || value == "c10d") return;
-  refuse_option(
-      "--rdzv-backend " + value +
-      " is not supported: one node needs no such service; leave it out");
+void set_backend(Options& options, const Text& value) {
+  if (value != "static" && value != "c10d") {
+    refuse_option("--rdzv-backend " + value +
+                  " is not supported: the launchers need no such service; "
+                  "leave it out");
+  }
+  options.backend = value;
 }
 
 void set_ranks_filter(Options& options, const Text& value) {
@@ -211,38 +217,58 @@ constexpr auto kTable = std::to_array<RunOption>({
     {"virtual-local-rank", '\0', nullptr,
      "Each process sees only its own GPU, and LOCAL_RANK=0.",
      [](Options& o, const Text& v) { o.virtual_local_rank = flag(v); }},
-    {"master-addr", '\0', "ADDRESS", "MASTER_ADDR. Default 127.0.0.1.",
+    {"nnodes", '\0', "N",
+     "Number of nodes (machines), each with its own lockstep run. Default 1.",
+     set_nnodes},
+    {"node-rank", '\0', "R",
+     "Number of this node, from 0. Node 0 is at --master-addr.",
+     [](Options& o, const Text& v) {
+       o.node_rank = static_cast<int>(integer(v, "node-rank", 0));
+     }},
+    {"master-addr", '\0', "ADDRESS",
+     "MASTER_ADDR: this machine (127.0.0.1), or node 0 of several.",
      [](Options& o, const Text& v) { o.master_addr = v; }},
     {"master-port", '\0', "PORT",
-     "MASTER_PORT. Default: a free port, kept for this job.", set_port},
+     "MASTER_PORT. Default: a free port, kept for this job; with several nodes "
+     "29500.",
+     set_port},
     {"standalone", '\0', nullptr, "Choose the port, ignore any given one.",
      [](Options& o, const Text& v) { o.standalone = flag(v); }},
-    {"rdzv-endpoint", '\0', "HOST:PORT",
-     "Same as --master-addr and --master-port; port 0 chooses.",
+    {"rdzv-endpoint", '\0', "HOST[:PORT]",
+     "Where nodes meet that join in any order; the launcher on that machine "
+     "hosts. Default port 29400. On one node: its master address.",
      [](Options& o, const Text& v) { o.endpoint = v; }},
-    {"rdzv-id", '\0', "NAME", "Name of the run (TORCHELASTIC_RUN_ID).",
+    {"rdzv-id", '\0', "NAME",
+     "Name of the job, the same on all nodes (TORCHELASTIC_RUN_ID).",
      [](Options& o, const Text& v) { o.run_id = v; }},
+    {"rdzv-conf", '\0', "SETTINGS",
+     "join_timeout=600, keep_alive_interval=5, keep_alive_max_attempt=3: "
+     "seconds for all nodes to come, between signs of life, and how many may "
+     "be missed.",
+     [](Options& o, const Text& v) {
+       o.rendezvous = parse_rendezvous_settings(v);
+     }},
+    {"rdzv-secret-file", '\0', "FILE",
+     "Secret of the job, the same on all nodes: launchers without it cannot "
+     "join. Readable by its owner only.",
+     [](Options& o, const Text& v) { o.secret_file = v; }},
+    {"rdzv-no-secret", '\0', nullptr,
+     "Let any launcher that reaches --rdzv-endpoint join.",
+     [](Options& o, const Text& v) { o.no_secret = flag(v); }},
+    {"rdzv-backend", '\0', "NAME",
+     "static: --node-rank numbers the nodes. c10d: they meet at "
+     "--rdzv-endpoint.",
+     set_backend},
     {"local-addr", '\0', "ADDRESS", "Stands for a missing --master-addr.",
      [](Options& o, const Text& v) { o.local_addr = v; }},
-    {"nnodes", '\0', "1", "Number of nodes: 1, or 1:MAX, which runs on one.",
-     set_nnodes},
-    {"node-rank", '\0', "0", "Number of this node; only 0.",
-     [](Options&, const Text& v) {
-       if (integer(v, "node-rank", 0) == 0) return;
-       refuse_option("--node-rank " + v +
-                     ": several nodes are not supported yet; leave it out");
-     }},
-    {"rdzv-backend", '\0', "NAME", "static or c10d; both mean the same here.",
-     set_backend},
-    {"rdzv-conf", '\0', "SETTINGS", "Accepted; one node needs no settings.",
-     [](Options&, const Text&) {}},
     {"monitor-interval", '\0', "SECONDS",
      "Accepted; processes are watched without an interval.",
      [](Options&, const Text& v) { seconds(v, "monitor-interval"); }},
     {"start-method", '\0', "NAME", "Accepted; processes are always executed.",
      set_start_method},
-    {"use-env", '\0', nullptr, "Accepted; the environment is always used.",
-     [](Options&, const Text&) {}},
+    {"use-env", '\0', nullptr,
+     "For lockstep launch: no --local-rank=N argument for PROGRAM.",
+     [](Options& o, const Text& v) { o.use_env = flag(v); }},
     {"event-log-handler", '\0', "NAME",
      "null, or console: print torchelastic's events of the workers on stderr.",
      set_event_handler},

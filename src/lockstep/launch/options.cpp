@@ -151,10 +151,12 @@ std::string run_help() {
   std::string text =
       "usage: lockstep run [options] PROGRAM [args...]\n\n"
       "Starts PROGRAM once per GPU or CPU slot of this machine, with the\n"
-      "environment that torchrun gives, and watches the processes. A .py file\n"
-      "runs under python3 (or $PYTHON_EXEC). Every option can also be set as\n"
-      "PET_<OPTION>, be spelled with - or _, and be shortened as long as it\n"
-      "fits one option only.\n\noptions:\n";
+      "environment that torchrun gives, and watches the processes. On several\n"
+      "machines it is started once on each (--nnodes). A .py file runs under\n"
+      "python3 (or $PYTHON_EXEC). Every option can also be set as "
+      "PET_<OPTION>,\n"
+      "be spelled with - or _, and be shortened as long as it fits one option\n"
+      "only.\n\noptions:\n";
   for (const RunOption& option : run_option_table()) {
     if (option.help != nullptr) text += help_row(option);
   }

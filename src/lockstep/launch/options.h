@@ -1,5 +1,4 @@
-// The options of `lockstep run`: those of torchrun for one node, and a few of
-// its own.
+// The options of `lockstep run`: those of torchrun, and a few of its own.
 #pragma once
 
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/launch/numa.h"
+#include "lockstep/launch/rendezvous_settings.h"
 #include "lockstep/launch/streams.h"
 
 namespace lockstep::launch {
@@ -18,7 +18,13 @@ struct RunOptions {
   bool help = false;               // --help: nothing else is checked
   std::string nproc = "1";         // a number, auto, gpu or cpu
   bool is_nproc_given = false;     // false: nproc is the default
+  int num_nodes = 1;               // --nnodes N
   int max_nodes = 1;               // MAX of --nnodes 1:MAX
+  std::optional<int> node_rank;    // --node-rank
+  std::string backend;             // --rdzv-backend; empty: not given
+  RendezvousSettings rendezvous;   // --rdzv-conf
+  std::string secret_file;         // --rdzv-secret-file
+  bool no_secret = false;          // --rdzv-no-secret
   bool standalone = false;         // torchrun's word for "choose a port"
   std::string run_id = "none";     // --rdzv-id
   std::string endpoint;            // --rdzv-endpoint, host:port
@@ -42,6 +48,7 @@ struct RunOptions {
   bool module = false;            // PROGRAM is a Python module
   bool no_python = false;         // PROGRAM runs as given, also a .py file
   bool run_path = false;          // PROGRAM is run by Python's runpy
+  bool use_env = false;           // --use-env, for lockstep launch
   bool prints_events = false;     // --event-log-handler console
   bool is_recipe = false;         // PROGRAM is the worker of lockstep train
   std::string program;

@@ -118,7 +118,7 @@ void choose_cpus(Plan& plan, const Machine& machine) {
 
 // One node cannot wait for others to join.
 void note_missing_nodes(Plan& plan) {
-  if (plan.options.max_nodes == 1) return;
+  if (plan.options.max_nodes == plan.options.num_nodes) return;
   plan.notes.push_back(
       fmt::format("--nnodes 1:{}: this job runs on this node alone; other "
                   "nodes cannot join",
@@ -143,15 +143,6 @@ void refuse_file_timer(const base::Environment& environment) {
       "by --timeout");
 }
 
-int parse_port(const std::string& text, const std::string& source) {
-  const auto port = base::parse_integer(text);
-  if (!port || *port < 0 || *port > 65535) {
-    throw ConfigError(
-        fmt::format("{} '{}' is not a port number", source, text));
-  }
-  return static_cast<int>(*port);
-}
-
 // The guides give the port to their program; here the launcher chooses it.
 void take_port_of_worker(RunOptions& options) {
   const bool is_chosen =
@@ -165,10 +156,24 @@ void take_port_of_worker(RunOptions& options) {
   }
 }
 
+// Of several nodes number 0 hosts the store at the address that all know.
+// Without numbers it shows later which node it is.
+void choose_address_of_node(Plan& plan) {
+  const NodesPlan& nodes = plan.nodes;
+  if (nodes.mode != NodesPlan::Mode::kStatic || nodes.node_rank != 0) return;
+  check_local_address(nodes.address);
+  plan.master_addr = nodes.address;
+  plan.master_port = nodes.port;
+}
+
 // --rdzv-endpoint, else --master-addr and --master-port, else MASTER_ADDR and
 // MASTER_PORT of the launcher's own environment, else this host, any port.
 void choose_address(Plan& plan, const base::Environment& environment) {
   const RunOptions& options = plan.options;
+  if (plan.nodes.mode != NodesPlan::Mode::kAlone) {
+    choose_address_of_node(plan);
+    return;
+  }
   std::string address = options.master_addr;
   std::optional<int> port = options.master_port;
   if (!options.standalone) {
@@ -185,13 +190,9 @@ void choose_address(Plan& plan, const base::Environment& environment) {
       port = parse_port(*text, "MASTER_PORT");
     }
     if (!options.endpoint.empty()) {
-      const auto colon = options.endpoint.rfind(':');
-      address = options.endpoint.substr(0, colon);
-      port.reset();
-      if (colon != std::string::npos) {
-        port = parse_port(options.endpoint.substr(colon + 1),
-                          "the port of --rdzv-endpoint");
-      }
+      const Endpoint endpoint = parse_endpoint(options.endpoint, 0);
+      address = endpoint.host;
+      port = endpoint.port;
     }
   } else {
     port.reset();
@@ -255,13 +256,16 @@ Machine this_machine() {
 
 Plan make_plan(const RunOptions& options, const base::Environment& environment,
                const Machine& machine) {
-  if (!options.standalone) refuse_nested_launch(environment);
+  if (!options.standalone) {
+    refuse_nested_launch(environment, options.num_nodes);
+  }
   refuse_file_timer(environment);
   Plan plan;
   plan.options = options;
   drop_log_files(plan.options);
   take_port_of_worker(plan.options);
   plan.environment = environment;
+  plan.nodes = plan_nodes(plan.options, environment);
   plan.job = unique_name();
   plan.run_id = options.standalone ? plan.job : options.run_id;
   plan.gpus =

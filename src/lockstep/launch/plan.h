@@ -10,6 +10,7 @@
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/environment.h"
 #include "lockstep/launch/gpus.h"
+#include "lockstep/launch/nodes_plan.h"
 #include "lockstep/launch/numa.h"
 #include "lockstep/launch/options.h"
 #include "lockstep/launch/program.h"
@@ -23,7 +24,8 @@ struct Plan {
   VisibleGpus gpus;
   bool is_for_cpus = false;          // the user asked for CPUs
   std::vector<CpuList> worker_cpus;  // by local rank; empty: all that are free
-  std::string master_addr;
+  NodesPlan nodes;
+  std::string master_addr;         // of the store that this node hosts
   std::optional<int> master_port;  // no value: a free one
   std::string run_id;
   std::string job;                 // Unlike run_id, never that of another job.

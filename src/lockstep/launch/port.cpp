@@ -12,14 +12,15 @@
 namespace lockstep::launch {
 namespace {
 
-std::string taken_text(int port) {
+std::string taken_text(int port, TakenPort advice) {
   const auto holder = find_port_holder(port);
   return fmt::format(
-      "port {} (master port) is taken{}; leave --master-port and MASTER_PORT "
-      "out, a free one is chosen",
-      port,
+      "port {} (master port) is taken{}; {}", port,
       holder ? fmt::format(" by process {} ({})", holder->pid, holder->command)
-             : " by another process or job");
+             : " by another process or job",
+      advice == TakenPort::kLeaveOut
+          ? "leave --master-port and MASTER_PORT out, a free one is chosen"
+          : "give all nodes another --master-port");
 }
 
 // The first address of the name at which this machine can listen; errno holds
@@ -51,14 +52,17 @@ StoreSocket StoreSocket::any(const std::string& address) {
   return StoreSocket(std::move(listener));
 }
 
-StoreSocket StoreSocket::at(const std::string& address, int port) {
+StoreSocket StoreSocket::at(const std::string& address, int port,
+                            TakenPort advice) {
   base::FileDescriptor listener =
       listen_at_any_of(address, port, net::PortUse::kReuse);
   if (!listener && errno == EACCES) {
     throw ConfigError(fmt::format(
         "port {} needs special rights; leave --master-port out", port));
   }
-  if (!listener && errno == EADDRINUSE) throw ConfigError(taken_text(port));
+  if (!listener && errno == EADDRINUSE) {
+    throw ConfigError(taken_text(port, advice));
+  }
   if (!listener) {
     throw IoError(fmt::format("cannot listen at {}:{}: {}", address, port,
                               base::errno_text()));
@@ -78,8 +82,9 @@ void check_local_address(const std::string& address) {
     if (net::listen_at(candidate, net::PortUse::kExclusive)) return;
   }
   throw ConfigError(fmt::format(
-      "master address '{}' is not an address of this machine, and several "
-      "nodes are not supported yet; leave --master-addr and MASTER_ADDR out",
+      "master address '{}' is not an address of this machine; on one node "
+      "leave --master-addr and MASTER_ADDR out, of several (--nnodes) start "
+      "node 0 there",
       address));
 }
 

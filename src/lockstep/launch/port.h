@@ -8,6 +8,9 @@
 
 namespace lockstep::launch {
 
+// What to do about a port that is taken.
+enum class TakenPort { kLeaveOut, kChooseAnother };
+
 // Listens from its construction on, at one address of this machine: nobody else
 // can listen there, and connections wait until the store serves them.
 class StoreSocket {
@@ -17,7 +20,8 @@ class StoreSocket {
 
   // At this very port. Throws ConfigError, naming the port, its holder where
   // the system shows it, and the fix, when the port is taken.
-  static StoreSocket at(const std::string& address, int port);
+  static StoreSocket at(const std::string& address, int port,
+                        TakenPort advice = TakenPort::kLeaveOut);
 
   int port() const { return port_; }
   const base::FileDescriptor& listener() const { return listener_; }

@@ -131,7 +131,7 @@ std::optional<Failure> SilenceWatch::find_failure(
   const double limit = timeout_of(*stuck, timeout_seconds_);
   return Failure{
       .rank = stuck->rank,
-      .local_rank = stuck->rank,
+      .local_rank = stuck->local_rank,
       .pid = stuck->pid,
       .exit_code = kTimeoutExitCode,
       .unix_time = unix_now(),

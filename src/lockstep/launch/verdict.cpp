@@ -41,12 +41,17 @@ std::string collective_text(const base::RankStatus& status) {
   return text;
 }
 
+// "rank 1 (pid 7)"
+std::string name_of(const RankSnapshot& rank) {
+  return fmt::format("rank {} (pid {}){}{}", rank.rank, rank.pid,
+                     rank.place.empty() ? "" : " on ", rank.place);
+}
+
 std::string waiting_line(const RankSnapshot& rank) {
   const base::RankStatus& status = *rank.status;
-  return fmt::format("  waiting: rank {} (pid {}) in {} for {}{}\n", rank.rank,
-                     rank.pid, collective_text(status),
-                     base::duration_text(status.collective_seconds),
-                     step_text(status));
+  return fmt::format(
+      "  waiting: {} in {} for {}{}\n", name_of(rank), collective_text(status),
+      base::duration_text(status.collective_seconds), step_text(status));
 }
 
 std::string what_it_did(const RankSnapshot& rank) {
@@ -150,7 +155,8 @@ Failure leaver_failure(const RankSnapshot& rank) {
       "for a shorter loop, a return or an exit on this rank";
   return {
       .rank = rank.rank,
-      .local_rank = rank.rank,
+      .local_rank = rank.local_rank,
+      .place = rank.place,
       .pid = rank.pid,
       .exit_code = 0,
       .unix_time = rank.ended_at,
@@ -174,8 +180,7 @@ std::string stopped_text(const RankSnapshot& rank) {
 }
 
 std::string stalling_line(const RankSnapshot& rank, const char* title) {
-  std::string text =
-      fmt::format("  {}: rank {} (pid {})", title, rank.rank, rank.pid);
+  std::string text = fmt::format("  {}: {}", title, name_of(rank));
   if (rank.is_stopped()) text += " " + stopped_text(rank);
   text += "; " + what_it_did(rank);
   if (rank.status && !rank.is_stopped() && !rank.waiting.empty()) {
@@ -266,8 +271,7 @@ std::string early_exits(std::span<const RankSnapshot> ranks) {
   std::string text;
   for (const RankSnapshot& rank : ranks) {
     if (rank.is_alive || rank.exit_code != 0) continue;
-    text += fmt::format("  rank {} (pid {}) had already exited with 0\n",
-                        rank.rank, rank.pid);
+    text += fmt::format("  {} had already exited with 0\n", name_of(rank));
   }
   return text;
 }

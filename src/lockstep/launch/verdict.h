@@ -18,6 +18,8 @@ namespace lockstep::launch {
 // One rank at the moment of the first failure.
 struct RankSnapshot {
   int rank = 0;
+  int local_rank = 0;
+  std::string place = {};  // "box (node 1)"; empty in a job of one node
   pid_t pid = 0;
   bool is_alive = false;
   int exit_code = 0;                       // of a rank that is not alive

@@ -42,7 +42,8 @@ void Worker::signal_group(int signal) const {
 
 RankSnapshot Worker::snapshot() const {
   RankSnapshot result;
-  result.rank = local_rank;
+  result.rank = rank;
+  result.local_rank = local_rank;
   result.pid = pid;
   result.is_alive = is_alive();
   if (end) {
@@ -72,7 +73,7 @@ bool Worker::has_error_file() const {
 
 Failure Worker::failure() const {
   Failure result;
-  result.rank = local_rank;
+  result.rank = rank;
   result.local_rank = local_rank;
   result.pid = pid;
   result.exit_code = end->exit_code;

@@ -27,6 +27,7 @@ struct WorkerEnd {
 
 struct Worker {
   int local_rank = 0;
+  int rank = 0;  // among all nodes
   pid_t pid = 0;
   base::StatusReader status;
   base::TrainingStatusReader training{status.fd()};

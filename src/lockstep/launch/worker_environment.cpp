@@ -12,10 +12,10 @@ namespace {
 
 // NCCL refuses two ranks on one GPU of one host; as "different hosts" they
 // communicate over the loopback interface.
-void share_gpu(base::Environment& environment, int rank) {
+void share_gpu(base::Environment& environment, int rank, int num_nodes) {
   environment["NCCL_HOSTID"] =
       "lockstep-" + std::to_string(getpid()) + "-" + std::to_string(rank);
-  environment.emplace("NCCL_SOCKET_IFNAME", "lo");
+  if (num_nodes == 1) environment.emplace("NCCL_SOCKET_IFNAME", "lo");
   environment["LOCKSTEP_SHARE_GPUS"] = "1";
 }
 
@@ -38,34 +38,38 @@ std::string signal_names(const std::vector<int>& signals) {
 base::Environment worker_environment(const Plan& plan,
                                      const WorkerPlace& place) {
   base::Environment result = plan.environment;
-  const std::string rank = std::to_string(place.local_rank);
-  const std::string size = std::to_string(plan.num_processes);
-  result["LOCAL_RANK"] = rank;
-  result["RANK"] = rank;
-  result["GROUP_RANK"] = "0";
-  result["ROLE_RANK"] = rank;
+  const JobWorld& world = place.world;
+  const int rank = world.first_rank + place.local_rank;
+  const auto set = [&result](const char* name, int value) {
+    result[name] = std::to_string(value);
+  };
+  set("LOCAL_RANK", place.local_rank);
+  set("RANK", rank);
+  set("GROUP_RANK", world.node);
+  set("ROLE_RANK", world.first_role_rank + place.local_rank);
   result["ROLE_NAME"] = plan.options.role;
-  result["LOCAL_WORLD_SIZE"] = size;
-  result["WORLD_SIZE"] = size;
-  result["GROUP_WORLD_SIZE"] = "1";
-  result["ROLE_WORLD_SIZE"] = size;
-  result["MASTER_ADDR"] = plan.master_addr;
-  result["MASTER_PORT"] = std::to_string(place.master_port);
-  result["TORCHELASTIC_RESTART_COUNT"] = std::to_string(place.attempt);
+  set("LOCAL_WORLD_SIZE", plan.num_processes);
+  set("WORLD_SIZE", world.num_ranks);
+  set("GROUP_WORLD_SIZE", world.num_nodes);
+  set("ROLE_WORLD_SIZE", world.role_size);
+  result["MASTER_ADDR"] = world.master_addr;
+  set("MASTER_PORT", world.master_port);
+  set("TORCHELASTIC_RESTART_COUNT", world.attempt);
   result["TORCHELASTIC_MAX_RESTARTS"] =
       std::to_string(plan.options.max_restarts);
   result["TORCHELASTIC_RUN_ID"] = plan.run_id;
   result["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   result.emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   // Gloo listens where the host's name points to, often on the network.
-  if (plan.master_addr == "127.0.0.1" || plan.master_addr == "::1") {
+  if (world.master_addr == "127.0.0.1" || world.master_addr == "::1") {
     result.emplace("GLOO_SOCKET_IFNAME", "lo");
   }
   result["TORCHELASTIC_ERROR_FILE"] = place.error_file.string();
   result["TORCHELASTIC_SIGNALS_TO_HANDLE"] =
       signal_names(plan.options.stop_signals);
   result["LOCKSTEP_STATUS_FD"] = std::to_string(place.status_fd);
-  result[net::kSecretVariable] = std::to_string(place.secret_fd);
+  result.erase(net::kSecretVariable);
+  if (place.secret_fd >= 0) set(net::kSecretVariable, place.secret_fd);
   result["LOCKSTEP_LAUNCHER"] = "1";
   result.erase(
       base::kTerminalColumnsVariable);  // of a launcher around this one
@@ -73,9 +77,9 @@ base::Environment worker_environment(const Plan& plan,
     result[base::kTerminalColumnsVariable] =
         std::to_string(place.terminal_columns);
   }
-  result["LOCKSTEP_JOB"] = plan.job;
+  result["LOCKSTEP_JOB"] = world.job;
   if (plan.options.share_gpus && plan.num_processes > plan.gpus.count()) {
-    share_gpu(result, place.local_rank);
+    share_gpu(result, rank, world.num_nodes);
   }
   if (plan.options.virtual_local_rank) {
     show_only_own_gpu(result, plan.gpus, place.local_rank);
@@ -83,14 +87,14 @@ base::Environment worker_environment(const Plan& plan,
   return result;
 }
 
-std::string line_prefix(const Plan& plan, int local_rank) {
-  const std::string rank = std::to_string(local_rank);
+std::string line_prefix(const Plan& plan, int local_rank, int rank) {
   std::string text =
       base::find(plan.environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")
           .value_or("[${role_name}${local_rank}]:");
   text = base::replace_all(std::move(text), "${role_name}", plan.options.role);
-  text = base::replace_all(std::move(text), "${local_rank}", rank);
-  return base::replace_all(std::move(text), "${rank}", rank);
+  text = base::replace_all(std::move(text), "${local_rank}",
+                           std::to_string(local_rank));
+  return base::replace_all(std::move(text), "${rank}", std::to_string(rank));
 }
 
 }  // namespace lockstep::launch

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/launch/job_world.h"
 #include "lockstep/launch/plan.h"
 
 namespace lockstep::launch {
@@ -11,10 +12,9 @@ namespace lockstep::launch {
 // What differs from worker to worker.
 struct WorkerPlace {
   int local_rank = 0;
-  int attempt = 0;  // counted from 0
-  int master_port = 0;
+  JobWorld world = {};
   int status_fd = -1;
-  int secret_fd = -1;        // of the job's store
+  int secret_fd = -1;        // of the job's store; -1: none
   int terminal_columns = 0;  // where its stdout is shown; 0: no terminal
   std::filesystem::path error_file;
 };
@@ -24,6 +24,6 @@ base::Environment worker_environment(const Plan& plan,
 
 // The start of a teed line: "[default1]:", or as in
 // TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
-std::string line_prefix(const Plan& plan, int local_rank);
+std::string line_prefix(const Plan& plan, int local_rank, int rank);
 
 }  // namespace lockstep::launch

@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -64,6 +65,15 @@ bool SocketAddress::is_loopback() const {
   }
   const auto& address = reinterpret_cast<const sockaddr_in&>(storage);
   return ntohl(address.sin_addr.s_addr) >> 24 == kLoopbackNet;
+}
+
+std::string SocketAddress::text() const {
+  std::array<char, NI_MAXHOST> name{};
+  if (getnameinfo(get(), size, name.data(), name.size(), nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  return name.data();
 }
 
 Resolution resolve(const std::string& host, int port) {

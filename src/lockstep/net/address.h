@@ -20,6 +20,8 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
   int port() const;
   bool is_loopback() const;
+  // "10.0.0.1", "fe80::1%eth0". Empty: none.
+  std::string text() const;
 };
 
 struct Resolution {

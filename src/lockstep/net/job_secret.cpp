@@ -7,6 +7,7 @@
 
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
@@ -44,9 +45,11 @@ bool is_secret_file(int fd) {
 
 }  // namespace
 
+JobSecret::JobSecret(int port) : JobSecret(port, random_bytes()) {}
+
 // "PORT\n", then the secret.
-JobSecret::JobSecret(int port)
-    : text_(random_bytes()),
+JobSecret::JobSecret(int port, std::string text)
+    : text_(std::move(text)),
       fd_(memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   const std::string content = std::to_string(port) + "\n" + text_;
   if (!fd_ || !base::write_all(fd_.get(), content) ||

@@ -17,6 +17,8 @@ class JobSecret {
  public:
   // Random, for the store at this port. Throws IoError.
   explicit JobSecret(int port);
+  // That of a store on another node.
+  JobSecret(int port, std::string text);
 
   const std::string& text() const { return text_; }
   int fd() const { return fd_.get(); }

@@ -158,10 +158,12 @@ StoreClient::Handshake StoreClient::shake_hands(Timeout timeout) {
 // After the first reply: before it, nobody holds the socket at the other end.
 void StoreClient::check_host() const {
   const auto owner = SocketOwners().owner_of_peer(socket_.get());
-  const bool must_be_own = config_.secret.has_value();
+  using Host = StoreClientConfig::Host;
   const bool is_other = owner && *owner != geteuid();
-  if ((is_other && config_.allowed_host == StoreClientConfig::Host::kOwnUser) ||
-      (must_be_own && (is_other || !owner))) {
+  const bool is_secret_safe =
+      !config_.secret ||
+      (!is_other && (owner || config_.allowed_host == Host::kOtherMachine));
+  if ((is_other && config_.allowed_host != Host::kAnyone) || !is_secret_safe) {
     throw ConfigError(fmt::format(
         "port {} of {} (MASTER_PORT, MASTER_ADDR) does not belong to this job: "
         "{} listens there; choose another port, or leave --master-port and "
@@ -306,6 +308,12 @@ int64_t StoreClient::add(const std::string& key, int64_t amount) {
   const std::string name = wire_key(key);
   send({.query = StoreQuery::kAdd, .keys = {name}, .number = amount});
   return static_cast<int64_t>(receive_number());
+}
+
+void StoreClient::count_as_worker() {
+  const std::lock_guard lock(mutex_);
+  send({.query = StoreQuery::kAdd, .keys = {"init/"}, .number = 1});
+  receive_number();
 }
 
 bool StoreClient::check(const Keys& keys) {

@@ -23,10 +23,11 @@ struct StoreClientConfig {
   // For any reply but that of wait().
   std::chrono::milliseconds reply_timeout{0};
   // Proved to the server after it was found to belong to this user; it is sent
-  // to nobody else.
+  // to nobody else, unless kOtherMachine allows it.
   std::optional<std::string> secret = std::nullopt;
-  // Who may host the store: this user when it is on this machine, or anyone.
-  enum class Host { kOwnUser, kAnyone };
+  // Who may host the store: this user when it is on this machine; the same, and
+  // another machine may be sent the secret (a job's name); or anyone.
+  enum class Host { kOwnUser, kOtherMachine, kAnyone };
   Host allowed_host = Host::kOwnUser;
 };
 
@@ -53,6 +54,9 @@ class StoreClient {
   std::string get(const std::string& key);
   std::vector<std::string> multi_get(const Keys& keys);
   int64_t add(const std::string& key, int64_t amount);
+  // What libtorch's clients do that were told a number of workers: its server
+  // counts them, under a key without the '/'.
+  void count_as_worker();
   bool check(const Keys& keys);
   bool erase(const std::string& key);
   int64_t count_keys();

@@ -22,6 +22,29 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   return copies;
 }
 
+std::vector<at::Tensor> references_to(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> references;
+  references.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    references.push_back(tensor.detach());
+  }
+  return references;
+}
+
+// Memory that other ranks read must not change: the parameters are then moved
+// to that of the values.
+void set_values(const std::vector<at::Tensor>& parameters,
+                const std::vector<at::Tensor>& values, bool is_shared) {
+  const at::NoGradGuard no_grad;
+  if (!is_shared) {
+    optim::copy_values(values, parameters);
+    return;
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].set_data(values[i]);
+  }
+}
+
 }  // namespace
 
 Ema::Ema(std::vector<at::Tensor> parameters, EmaConfig config)
@@ -48,16 +71,18 @@ double Ema::count_update() {
   return 1 - std::min(config_.decay, (1 + n) / (10 + n));
 }
 
+void Ema::average(const List& list, double weight) {
+  if (weight == 1 || !list.averages[0].is_floating_point()) {
+    optim::copy_values(list.parameters, list.averages);
+  } else {
+    at::_foreach_lerp_(list.averages, list.parameters, weight);
+  }
+}
+
 void Ema::update() {
   const at::NoGradGuard no_grad;
   const double weight = count_update();
-  for (const List& list : lists_) {
-    if (weight == 1 || !list.averages[0].is_floating_point()) {
-      optim::copy_values(list.parameters, list.averages);
-    } else {
-      at::_foreach_lerp_(list.averages, list.parameters, weight);
-    }
-  }
+  for (const List& list : lists_) average(list, weight);
 }
 
 EmaState Ema::state() const {
@@ -85,14 +110,13 @@ void Ema::load(const EmaState& state) {
 }
 
 EmaScope::EmaScope(const Ema& ema)
-    : parameters_(ema.parameters()), saved_(copies_of(parameters_)) {
-  const at::NoGradGuard no_grad;
-  optim::copy_values(ema.averages(), parameters_);
+    : parameters_(ema.parameters()),
+      saved_(ema.is_shared_ ? references_to(parameters_)
+                            : copies_of(parameters_)),
+      is_shared_(ema.is_shared_) {
+  set_values(parameters_, ema.averages(), is_shared_);
 }
 
-EmaScope::~EmaScope() {
-  const at::NoGradGuard no_grad;
-  optim::copy_values(saved_, parameters_);
-}
+EmaScope::~EmaScope() { set_values(parameters_, saved_, is_shared_); }
 
 }  // namespace lockstep

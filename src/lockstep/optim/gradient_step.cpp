@@ -31,28 +31,6 @@ GradientLists gradient_lists(const std::vector<at::Tensor>& parameters) {
   return lists;
 }
 
-// What is not finite stays so: the norm finds it.
-void unscale(const GradientLists& lists, const at::Tensor& inverse_scale) {
-  for (const auto& gradients : lists) {
-    const auto factor =
-        inverse_scale.to(gradients[0].device(), /*non_blocking=*/true);
-    if (gradients[0].scalar_type() == at::kBFloat16) {
-      // CUDA's kernel lacks bfloat16, and a plain product would round the
-      // factor to it.
-      for (const at::Tensor& gradient : gradients) {
-        gradient.copy_(gradient.to(at::kFloat).mul_(factor));
-      }
-    } else if (gradients[0].scalar_type() == at::kDouble) {
-      // The kernel takes a float factor only, which would round a double one.
-      at::_foreach_mul_(gradients, factor.to(at::kDouble));
-    } else {
-      auto ignored = at::zeros({}, factor.options().dtype(at::kFloat));
-      at::_amp_foreach_non_finite_check_and_unscale_(gradients, ignored,
-                                                     factor.to(at::kFloat));
-    }
-  }
-}
-
 at::Tensor total_norm(const GradientLists& lists) {
   const auto device = lists[0][0].device();
   std::vector<at::Tensor> norms;
@@ -64,17 +42,44 @@ at::Tensor total_norm(const GradientLists& lists) {
   return at::linalg_vector_norm(at::stack(norms), 2);
 }
 
-// Python divides a number by a tensor as reciprocal times number, which rounds
-// differently from a division.
-void clip(const GradientLists& lists, const at::Tensor& norm, double max_norm) {
-  const auto factor = ((norm + 1e-6).reciprocal() * max_norm).clamp_max(1.0);
-  for (const auto& gradients : lists) {
-    at::_foreach_mul_(gradients,
-                      factor.to(gradients[0].device(), /*non_blocking=*/true));
+}  // namespace
+
+// What is not finite stays so: the norm finds it.
+void unscale_gradients(const std::vector<at::Tensor>& gradients,
+                       const at::Tensor& inverse_scale) {
+  if (gradients.empty()) return;
+  const auto factor =
+      inverse_scale.to(gradients[0].device(), /*non_blocking=*/true);
+  if (gradients[0].scalar_type() == at::kBFloat16) {
+    // CUDA's kernel lacks bfloat16, and a plain product would round the
+    // factor to it.
+    for (const at::Tensor& gradient : gradients) {
+      gradient.copy_(gradient.to(at::kFloat).mul_(factor));
+    }
+  } else if (gradients[0].scalar_type() == at::kDouble) {
+    // The kernel takes a float factor only, which would round a double one.
+    at::_foreach_mul_(gradients, factor.to(at::kDouble));
+  } else {
+    auto ignored = at::zeros({}, factor.options().dtype(at::kFloat));
+    at::_amp_foreach_non_finite_check_and_unscale_(gradients, ignored,
+                                                   factor.to(at::kFloat));
   }
 }
 
-}  // namespace
+// Python divides a number by a tensor as reciprocal times number, which rounds
+// differently from a division.
+void clip_gradients(const std::vector<at::Tensor>& gradients,
+                    const at::Tensor& norm, double max_norm) {
+  if (gradients.empty()) return;
+  const auto factor = ((norm + 1e-6).reciprocal() * max_norm).clamp_max(1.0);
+  at::_foreach_mul_(gradients,
+                    factor.to(gradients[0].device(), /*non_blocking=*/true));
+}
+
+GradientReport report_norm(const at::Tensor& norm) {
+  return {.norm = norm.to(at::kFloat),
+          .found_inf = norm.isfinite().logical_not().to(at::kFloat)};
+}
 
 GradientReport prepare_gradients(const std::vector<at::Tensor>& parameters,
                                  const std::optional<at::Tensor>& inverse_scale,
@@ -93,11 +98,14 @@ GradientReport prepare_gradients(const std::vector<at::Tensor>& parameters,
     return {.norm = at::zeros({}, options),
             .found_inf = at::zeros({}, options)};
   }
-  if (inverse_scale) unscale(lists, *inverse_scale);
+  for (const auto& gradients : lists) {
+    if (inverse_scale) unscale_gradients(gradients, *inverse_scale);
+  }
   const at::Tensor norm = total_norm(lists);
-  if (max_norm > 0) clip(lists, norm, max_norm);
-  return {.norm = norm.to(at::kFloat),
-          .found_inf = norm.isfinite().logical_not().to(at::kFloat)};
+  for (const auto& gradients : lists) {
+    if (max_norm > 0) clip_gradients(gradients, norm, max_norm);
+  }
+  return report_norm(norm);
 }
 
 }  // namespace lockstep::optim

@@ -25,4 +25,12 @@ GradientReport prepare_gradients(const std::vector<at::Tensor>& parameters,
                                  const std::optional<at::Tensor>& inverse_scale,
                                  double max_norm);
 
+// Its parts, for gradients of one type on one device.
+void unscale_gradients(const std::vector<at::Tensor>& gradients,
+                       const at::Tensor& inverse_scale);
+void clip_gradients(const std::vector<at::Tensor>& gradients,
+                    const at::Tensor& norm, double max_norm);
+// `norm` is that of all gradients.
+GradientReport report_norm(const at::Tensor& norm);
+
 }  // namespace lockstep::optim

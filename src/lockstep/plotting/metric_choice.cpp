@@ -17,15 +17,16 @@ constexpr size_t kMostPanels = 6;
 constexpr int kLastPlace = 5;
 
 // Not compared unless asked for.
-constexpr std::array<std::string_view, 11> kSettingsAndCounts = {
+constexpr std::array<std::string_view, 12> kSettingsAndCounts = {
     "train/learning_rate", "train/epoch",         "train/epoch_loss",
     "train/loss_scale",    "train/skipped_steps", "perf/tflops",
     "train/grad_norm",     "perf/data_ms",        "perf/compute_ms",
-    "perf/exchange_ms",    "perf/other_ms"};
+    "perf/exchange_ms",    "perf/other_ms",       "perf/memory_gib"};
 
-constexpr std::array<std::pair<std::string_view, const char*>, 5> kTitles = {
+constexpr std::array<std::pair<std::string_view, const char*>, 6> kTitles = {
     {{"perf/samples_per_second", "Speed (samples/s)"},
      {"perf/peak_memory_gib", "Peak memory (GiB)"},
+     {"perf/memory_gib", "Resident memory (GiB)"},
      {"perf/tflops", "Speed (TFLOP/s)"},
      {"train/learning_rate", "Learning rate"},
      {"train/grad_norm", "Gradient norm"}}};

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
+#include "lockstep/base/run_note.h"
 #include "lockstep/error.h"
 #include "lockstep/run/run_folder.h"
 #include "lockstep/track/csv_file.h"
@@ -97,6 +99,10 @@ std::unique_ptr<track::Tracker> make_board(
 }
 
 std::unique_ptr<track::Tracker> make_run_file(const RunRecordsConfig& config) {
+  // The verdict on an earlier part of the run says nothing about this one.
+  std::error_code ignored;
+  std::filesystem::remove(config.folder / base::kVerdictFile, ignored);
+  base::note_run_folder(base::process_environment(), config.folder);
   track::RunInfo info{.recipe = config.recipe,
                       .num_processes = config.num_processes,
                       .total_steps = config.total_steps,

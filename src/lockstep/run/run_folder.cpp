@@ -162,7 +162,19 @@ std::string job_line(const base::Environment& environment) {
   if (const auto run = base::find(environment, "TORCHELASTIC_RUN_ID")) {
     return fmt::format("# job {} of process {}\n", *run, getppid());
   }
+  // A requeued job of Slurm keeps its number.
+  if (const auto job = base::find(environment, "SLURM_JOB_ID")) {
+    return fmt::format("# job {} of Slurm\n", *job);
+  }
   return "";
+}
+
+int64_t restart_count(const base::Environment& environment) {
+  if (const auto count =
+          base::find_integer(environment, "TORCHELASTIC_RESTART_COUNT")) {
+    return *count;
+  }
+  return base::find_integer(environment, "SLURM_RESTART_COUNT").value_or(0);
 }
 
 bool has_checkpoints(const fs::path& folder, const FileNames& names) {

@@ -24,6 +24,9 @@ constexpr const char* kWandbFile = "wandb.json";
 // without a launcher.
 std::string job_line(const base::Environment& environment);
 
+// How often the launcher has restarted this job, or Slurm requeued it.
+int64_t restart_count(const base::Environment& environment);
+
 // Call it before anything is written. Throws ConfigError if the folder cannot
 // be created or written to.
 void check_folder_place(const std::filesystem::path& path);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lockstep/base/status.h"
@@ -26,6 +27,7 @@ SavingCallback::SavingCallback(SavingConfig config, Checkpoints& checkpoints,
 
 void SavingCallback::begin(engine::TrainLoop& loop) {
   agreed_stop_ = std::make_unique<AgreedStop>(loop.world(), signals_);
+  first_step_ = loop.state().step;
 }
 
 void SavingCallback::after_step(engine::TrainLoop& loop, const Step& step) {
@@ -64,9 +66,17 @@ void SavingCallback::observe(engine::TrainLoop& loop,
   is_new_best_ = true;
 }
 
-bool SavingCallback::poll(engine::TrainLoop& loop) {
-  StopRequest request =
+StopRequest SavingCallback::next_request(const engine::TrainLoop& loop) {
+  const StopRequest request =
       agreed_stop_->next(pace_of(config_.status.activity_seconds()));
+  const bool is_planned =
+      config_.stop_after_steps && !loop.is_finished() &&
+      loop.state().step - first_step_ >= *config_.stop_after_steps;
+  return is_planned ? std::max(request, StopRequest::kPlanned) : request;
+}
+
+bool SavingCallback::poll(engine::TrainLoop& loop) {
+  StopRequest request = next_request(loop);
   // A signal to all ranks may reach some of them one boundary later.
   const bool has_just_saved = std::exchange(has_just_saved_, false);
   if (request == StopRequest::kSave && has_just_saved) {
@@ -76,7 +86,7 @@ bool SavingCallback::poll(engine::TrainLoop& loop) {
   has_just_saved_ = true;
   if (is_stop(request)) stopped_for_ = request;
   loop.console().info(
-      fmt::format("{} at step {}: {}", signal_text(request), loop.state().step,
+      fmt::format("{} at step {}: {}", request_text(request), loop.state().step,
                   is_stop(request) ? "saving, then ending" : "saving"));
   save(loop, {.is_last = is_stop(request)});
   return !is_stop(request);
@@ -92,6 +102,7 @@ void SavingCallback::save(engine::TrainLoop& loop, SaveRequest request) {
   request.as_best = std::exchange(is_new_best_, false);
   if (config_.is_dry_run) return;
   loop.world().status().set_phase(base::Phase::kSaving);
+  config_.before_save(loop);
   config_.status.begin(base::Activity::kSaving);
   checkpoints_.save(loop.state(), request);
   loop.world().status().set_phase(base::Phase::kReady);

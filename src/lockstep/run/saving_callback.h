@@ -2,7 +2,9 @@
 // end.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "lockstep/base/training_status.h"
 #include "lockstep/engine/callback.h"
@@ -17,7 +19,12 @@ struct SavingConfig {
   engine::Interval every = {};
   // Epochs between additional checkpoints named by epoch; 0: none.
   int64_t every_named_epochs = 0;
-  bool is_dry_run = false;                 // Nothing is written.
+  bool is_dry_run = false;  // Nothing is written.
+  // Save and end after this many steps of this start.
+  std::optional<int64_t> stop_after_steps = {};
+  // Called before anything is saved.
+  std::function<void(engine::TrainLoop&)> before_save = [](engine::TrainLoop&) {
+  };
   base::TrainingStatusWriter status = {};  // For the launcher.
 };
 
@@ -27,7 +34,7 @@ class SavingCallback final : public engine::Callback {
   SavingCallback(SavingConfig config, Checkpoints& checkpoints,
                  StopSignals& signals);
 
-  // The signal that stopped the training; kNone when none did.
+  // What stopped the training before its end; kNone when nothing did.
   StopRequest stopped_for() const { return stopped_for_; }
 
   void begin(engine::TrainLoop& loop) override;
@@ -40,12 +47,14 @@ class SavingCallback final : public engine::Callback {
   void finish(engine::TrainLoop& loop) override;
 
  private:
+  StopRequest next_request(const engine::TrainLoop& loop);
   void save(engine::TrainLoop& loop, SaveRequest request);
 
   SavingConfig config_;
   Checkpoints& checkpoints_;
   StopSignals& signals_;
   std::unique_ptr<AgreedStop> agreed_stop_;
+  int64_t first_step_ = 0;
   StopRequest stopped_for_ = StopRequest::kNone;
   bool has_just_saved_ = false;
   bool is_new_best_ = false;  // Not saved yet.

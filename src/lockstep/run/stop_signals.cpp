@@ -81,7 +81,7 @@ Pace pace_in(int64_t opinion) { return static_cast<Pace>(opinion % 2); }
 
 }  // namespace
 
-bool is_stop(StopRequest request) { return request >= StopRequest::kHangUp; }
+bool is_stop(StopRequest request) { return request >= StopRequest::kPlanned; }
 
 int exit_code_of(StopRequest request) {
   switch (request) {
@@ -92,10 +92,11 @@ int exit_code_of(StopRequest request) {
   }
 }
 
-const char* signal_text(StopRequest request) {
+const char* request_text(StopRequest request) {
   switch (request) {
     case StopRequest::kNone: return "no signal";
     case StopRequest::kSave: return "SIGUSR1";
+    case StopRequest::kPlanned: return "--stop_after_steps";
     case StopRequest::kHangUp: return "SIGHUP";
     case StopRequest::kInterrupt: return "Ctrl-C";
     case StopRequest::kTerminate: return "SIGTERM";

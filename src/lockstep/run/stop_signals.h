@@ -9,19 +9,22 @@
 
 namespace lockstep::run {
 
-// Request of a signal to the whole training; the strongest over all ranks wins.
+// What ends a training before its last step, or only saves it; the strongest
+// over all ranks wins.
 enum class StopRequest : int64_t {
   kNone,
   kSave,       // USR1: save and continue.
+  kPlanned,    // --stop_after_steps: save and end, exit code 0.
   kHangUp,     // HUP: save and end, exit code 129.
   kInterrupt,  // The first Ctrl-C: save and end, 130.
   kTerminate,  // TERM: save and end, 143.
 };
 
 bool is_stop(StopRequest request);
-// 128 + the signal's number.
+// 128 + the signal's number; 0 for kPlanned.
 int exit_code_of(StopRequest request);
-const char* signal_text(StopRequest request);
+// "SIGTERM", "--stop_after_steps"
+const char* request_text(StopRequest request);
 
 // At most one per process. USR1 is recorded from construction on; stop signals
 // end the process as usual until arm(), as there is nothing to save before the

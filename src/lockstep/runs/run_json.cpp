@@ -84,6 +84,13 @@ std::string summary_json(const RunSummary& run) {
       {"started", run.info.started},
       {"last_sign", run.last_sign}};
   if (run.info.end) object["exit_code"] = run.info.end->exit_code;
+  if (!run.verdict.cause.empty()) {
+    object["verdict"] = {{"cause", run.verdict.cause},
+                         {"evidence", run.verdict.evidence},
+                         {"meaning", run.verdict.meaning},
+                         {"next", run.verdict.next},
+                         {"see", run.verdict.see}};
+  }
   return dumped(object);
 }
 

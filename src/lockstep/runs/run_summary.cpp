@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
+#include "lockstep/base/printable.h"
+#include "lockstep/base/run_note.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/runs/run_files.h"
 
@@ -79,11 +82,26 @@ bool RunSummary::operator==(const RunSummary& other) const {
            (!a || (a->step == b->step && a->value == b->value));
   };
   return id == other.id && state == other.state && reason == other.reason &&
-         step == other.step && loss == other.loss &&
+         verdict == other.verdict && step == other.step && loss == other.loss &&
          same_best(best, other.best) &&
          samples_per_second == other.samples_per_second &&
          last_sign == other.last_sign && info.started == other.info.started &&
          info.pid == other.info.pid && info.recipe == other.info.recipe;
+}
+
+RunVerdict parse_verdict(std::string_view text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return {};
+  const auto value = [&](const char* name) -> std::string {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_string()) return "";
+    return base::printable_line(found->get<std::string>());
+  };
+  return {.cause = value("cause"),
+          .evidence = value("evidence"),
+          .meaning = value("meaning"),
+          .next = value("next"),
+          .see = value("see")};
 }
 
 RunWatcher::RunWatcher(std::string id) : id_(std::move(id)), values_(id_) {}
@@ -118,6 +136,11 @@ RunSummary RunWatcher::update(const FolderTree& tree, const LockTable& locks,
              .last_sign = summary.last_sign,
              .now = now});
   summary.reason = reason_of(summary.state, info);
+  if (summary.state == RunState::kFailed) {
+    summary.verdict = parse_verdict(
+        tree.read(joined_path(id_, base::kVerdictFile), kMostRunFileBytes)
+            .value_or(""));
+  }
   return summary;
 }
 

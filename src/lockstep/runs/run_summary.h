@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lockstep/runs/folder_tree.h"
 #include "lockstep/runs/last_values.h"
@@ -24,10 +25,24 @@ enum class RunState {
 // "running"
 std::string state_name(RunState state);
 
+// The launcher's, on a run that failed (verdict.json).
+struct RunVerdict {
+  std::string cause = {};  // Empty: there is none.
+  std::string evidence = {};
+  std::string meaning = {};
+  std::string next = {};
+  std::string see = {};
+
+  bool operator==(const RunVerdict&) const = default;
+};
+// An empty one for a text that is not such a file.
+RunVerdict parse_verdict(std::string_view text);
+
 struct RunSummary {
   std::string id = {};  // Its path below the tree.
   RunState state = RunState::kUnknown;
   std::string reason = {};  // Why it is over; the last line of its console.
+  RunVerdict verdict = {};
   track::RunInfo info = {};
   std::optional<int64_t> step = {};
   std::optional<double> loss = {};

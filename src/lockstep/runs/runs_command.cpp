@@ -208,6 +208,11 @@ std::string show_run(const RunsOptions& options,
                      line("recipe", run.info.recipe) +
                      line("state", state_name(run.state));
   if (!run.reason.empty()) text += line("ended", run.reason);
+  if (!run.verdict.cause.empty()) {
+    text += line("verdict", run.verdict.cause + ": " + run.verdict.meaning) +
+            line("shown by", run.verdict.evidence) +
+            line("next", run.verdict.next);
+  }
   text += line("step", step_text(run)) + line("loss", value_or_dash(run.loss));
   if (run.best) {
     text += line("best",

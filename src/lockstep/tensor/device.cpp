@@ -1,15 +1,13 @@
 #include "lockstep/tensor/device.h"
 
 #include <c10/util/Exception.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <optional>
-#include <sstream>
 
-#include "lockstep/base/files.h"
 #include "lockstep/base/gpu_setting.h"
 #include "lockstep/base/nvml.h"
+#include "lockstep/base/process_memory.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/cuda_driver.h"
 #include "lockstep/tensor/cuda_library.h"
@@ -128,13 +126,6 @@ void synchronize(c10::Device device) {
   }
 }
 
-int64_t host_memory_in_use() {
-  int64_t total_pages = 0;
-  int64_t resident_pages = 0;
-  std::istringstream statm(
-      base::try_read_file("/proc/self/statm").value_or("0 0"));
-  statm >> total_pages >> resident_pages;
-  return resident_pages * sysconf(_SC_PAGESIZE);
-}
+int64_t host_memory_in_use() { return base::process_memory().resident_bytes; }
 
 }  // namespace lockstep::tensor

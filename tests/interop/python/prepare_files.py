@@ -111,7 +111,7 @@ def make_libero_bad(folder):
 
 def make_libero_heap(folder):
     """Files whose global heap, where texts of any length are, gives its first text a size that cannot be:
-    one that brings a reader back to where it was, and one far beyond the file. And actions of 4.2 GB."""
+    one that brings a reader back to where it was, and one far beyond the file. And actions of 5.6 GB."""
     for name, size in (("endless", 2**64 - 16), ("beyond", 2**28)):
         path = folder / f"{name}_demo.hdf5"
         with h5py.File(path, "w") as file:
@@ -127,7 +127,7 @@ def make_libero_heap(folder):
     with h5py.File(folder / "memory_demo.hdf5", "w") as file:
         demo = add_demo(file.create_group("data"), "demo_0", 2, 3)
         del demo["actions"]
-        demo.create_dataset("actions", shape=(150_000_000, 7), dtype="f4", chunks=(1000, 7))
+        demo.create_dataset("actions", shape=(200_000_000, 7), dtype="f4", chunks=(1000, 7))
 
 
 def libero_episodes(folder):

@@ -104,24 +104,98 @@ TEST(TaskPlace, OneProcessIsNoTask) {
                                       {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}));
 }
 
-TEST(TaskPlace, SeveralMachinesAreSaid) {
-  EXPECT_EQ(
-      base::find_task_place(changed(kSlurm, {{"SLURM_STEP_NUM_NODES", "2"}}))
-          ->not_one_machine,
-      "SLURM_STEP_NUM_NODES=2");
-  EXPECT_EQ(
-      base::find_task_place(changed(kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "4"}}))
-          ->not_one_machine,
-      "OMPI_COMM_WORLD_LOCAL_SIZE=2 of OMPI_COMM_WORLD_SIZE=4");
-  EXPECT_EQ(base::find_task_place({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}})
-                ->not_one_machine,
-            "no MPI_LOCALNRANKS");
+// As srun of Slurm 22 sets them for the last task of `srun -N 3 -n 5`.
+const base::Environment kSlurmNodes = {{"SLURM_JOB_ID", "1234"},
+                                       {"SLURM_STEP_ID", "0"},
+                                       {"SLURM_PROCID", "4"},
+                                       {"SLURM_LOCALID", "0"},
+                                       {"SLURM_NODEID", "2"},
+                                       {"SLURM_STEP_NUM_TASKS", "5"},
+                                       {"SLURM_STEP_NUM_NODES", "3"},
+                                       {"SLURM_STEP_NODELIST", "n[1-3]"},
+                                       {"SLURM_STEP_TASKS_PER_NODE", "2(x2),1"},
+                                       {"SLURM_NTASKS", "8"},
+                                       {"SLURM_NNODES", "4"},
+                                       {"SLURM_JOB_NODELIST", "n[1-4]"}};
+
+// As mpirun of Open MPI 4 and mpiexec of MPICH 4 do on the second of two nodes.
+const base::Environment kOpenMpiNodes = changed(
+    kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "3"}});
+const base::Environment kHydraNodes =
+    changed(kHydra, {{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}});
+
+struct NodesCase {
+  base::Environment environment;
+  int rank;
+  int size;
+  int local_rank;
+  int local_size;
+  std::string reason;
+  std::string hosts;
+};
+
+TEST(TaskPlace, OnSeveralMachinesIsRead) {
+  const std::vector<NodesCase> cases = {
+      {kSlurmNodes, 4, 5, 0, 1, "SLURM_STEP_NUM_NODES=3", "n[1-3]"},
+      {changed(kSlurmNodes, {{"SLURM_NODEID", "1"},
+                             {"SLURM_PROCID", "3"},
+                             {"SLURM_LOCALID", "1"}}),
+       3, 5, 1, 2, "SLURM_STEP_NUM_NODES=3", "n[1-3]"},
+      {changed(kSlurmNodes, {{"SLURM_STEP_NUM_TASKS", ""},
+                             {"SLURM_STEP_NUM_NODES", ""},
+                             {"SLURM_STEP_NODELIST", ""},
+                             {"SLURM_STEP_TASKS_PER_NODE", ""},
+                             {"SLURM_TASKS_PER_NODE", "2(x4)"}}),
+       4, 8, 0, 2, "SLURM_NNODES=4", "n[1-4]"},
+      {kOpenMpiNodes, 3, 4, 1, 2,
+       "OMPI_COMM_WORLD_LOCAL_SIZE=2 of OMPI_COMM_WORLD_SIZE=4", ""},
+      {kHydraNodes, 3, 4, 1, 2, "MPI_LOCALNRANKS=2 of PMI_SIZE=4", ""},
+      {{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
+       1,
+       2,
+       0,
+       0,
+       "no MPI_LOCALNRANKS",
+       ""},
+  };
+  for (const NodesCase& known : cases) {
+    const auto place = base::find_task_place(known.environment);
+    ASSERT_TRUE(place) << known.reason;
+    EXPECT_EQ(place->rank, known.rank) << known.reason;
+    EXPECT_EQ(place->size, known.size) << known.reason;
+    EXPECT_EQ(place->local_rank, known.local_rank) << known.reason;
+    EXPECT_EQ(place->local_size, known.local_size) << known.reason;
+    EXPECT_EQ(place->not_one_machine, known.reason);
+    EXPECT_EQ(place->hosts, known.hosts) << known.reason;
+  }
+}
+
+TEST(TaskPlace, OneProcessOfManyTasksIsExplained) {
+  const base::Environment script = {
+      {"SLURM_JOB_ID", "1234"}, {"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}};
+  EXPECT_EQ(base::not_a_task_reason(script),
+            "SLURM_NTASKS=4, but srun did not start this process: it runs "
+            "alone. Start it by 'srun PROGRAM ...' to have 4 tasks, or use "
+            "'lockstep run'");
+  EXPECT_EQ(base::not_a_task_reason(changed(script, {{"SLURM_NTASKS", "1"}})),
+            "");
+  EXPECT_EQ(base::not_a_task_reason(kSlurm), "");
+  EXPECT_EQ(base::not_a_task_reason({}), "");
 }
 
 TEST(TaskPlace, ContradictionsAreNamed) {
   EXPECT_THROW(base::find_task_place(changed(kSlurm, {{"SLURM_PROCID", "2"}})),
                ConfigError);
   EXPECT_THROW(base::find_task_place(changed(kHydra, {{"PMI_SIZE", "two"}})),
+               ConfigError);
+  EXPECT_THROW(
+      base::find_task_place(changed(kSlurmNodes, {{"SLURM_NODEID", "3"}})),
+      ConfigError);
+  EXPECT_THROW(
+      base::find_task_place(changed(kSlurmNodes, {{"SLURM_LOCALID", "1"}})),
+      ConfigError);
+  EXPECT_THROW(base::find_task_place(changed(
+                   kSlurmNodes, {{"SLURM_STEP_TASKS_PER_NODE", "many"}})),
                ConfigError);
 }
 

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/environment.h"
+#include "lockstep/track/run_file.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -189,6 +191,52 @@ TEST_F(BoardSiteTest, DamagedRunsAreShownAsFarAsTheyCanBeRead) {
   const auto run = nlohmann::json::parse(get("/api/run", {{"run", "a"}}).body);
   EXPECT_NE(run["details"]["settings_problem"], "");
   EXPECT_EQ(run["run"]["state"], "unknown");
+}
+
+TEST_F(BoardSiteTest, ProfilesAreShownByTheirNumbersAlone) {
+  const auto profile = [this] {
+    const auto answer = get("/api/run", {{"run", "a"}});
+    return nlohmann::json::parse(answer.body).at("details").at("profile");
+  };
+  wait_for_runs();
+  EXPECT_TRUE(profile().is_null());
+  EXPECT_EQ(get("/api/trace", {{"run", "a"}}).status, 404);
+  fs::create_directories(folder_.path() / "runs/a/profile");
+  folder_.write("runs/a/profile/trace.json", "{}");
+  EXPECT_EQ(get("/api/trace", {{"run", "a"}}).body, "{}");
+  folder_.write(
+      "runs/a/profile/summary.json",
+      R"({"device":"CPU","secret":[[1]],"ranks":[{"rank":1,"steps":2,)"
+      R"("step_ms":"x","ns":{"products":5,"host":[7]}},8]})");
+  const auto shown = profile();
+  EXPECT_EQ(shown.at("ranks").size(), 1U);
+  EXPECT_EQ(shown["ranks"][0]["ns"].dump(), "{\"products\":5}");
+  EXPECT_FALSE(shown.contains("secret"));
+  for (const std::string& text :
+       {std::string("{"), std::string("[]"), std::string(200'000, '['),
+        std::string("{\"ranks\":7}")}) {
+    folder_.write("runs/a/profile/summary.json", text);
+    EXPECT_TRUE(profile().is_null()) << text.substr(0, 20);
+  }
+}
+
+TEST_F(BoardSiteTest, TheVerdictOfAFailedRunIsShown) {
+  // Without an end, and no process holds its folder.
+  folder_.write("runs/a/run.json",
+                track::run_info_text({.recipe = "tiny",
+                                      .host = base::host_name(),
+                                      .pid = 1,
+                                      .started = 5}));
+  folder_.write(
+      "runs/a/verdict.json",
+      R"({"cause":"stall","evidence":"rank 1","next":"lockstep board"})");
+  wait_for_runs();
+  const auto run =
+      nlohmann::json::parse(get("/api/run", {{"run", "a"}}).body).at("run");
+  EXPECT_EQ(run.at("state"), "failed");
+  EXPECT_EQ(run.at("verdict").at("cause"), "stall");
+  EXPECT_EQ(run.at("verdict").at("next"), "lockstep board");
+  EXPECT_NE(get("/verdicts.md").body.find("## stall"), std::string::npos);
 }
 
 }  // namespace

@@ -12,6 +12,11 @@
 #include "support/messages.h"
 #include "support/temp_dir.h"
 
+// AddressSanitizer keeps freed memory for a while; a test below counts it.
+extern "C" const char* __asan_default_options() {  // NOLINT(bugprone-*)
+  return "quarantine_size_mb=1";
+}
+
 namespace lockstep {
 namespace {
 

@@ -132,7 +132,7 @@ TEST(Place, ThePortOfAJobScriptIsUsed) {
             "WORLD_SIZE, or set RANK for every process too");
 }
 
-TEST(Place, TorchrunsVariablesGoBeforeThoseOfSrun) {
+TEST(Place, TorchrunsVariablesGoBeforeThoseOfSchedulers) {
   base::Environment environment = kSecondOfTwo;
   environment.insert(kSecondTask.begin(), kSecondTask.end());
   environment["SLURM_STEP_NUM_TASKS"] = "8";
@@ -140,12 +140,151 @@ TEST(Place, TorchrunsVariablesGoBeforeThoseOfSrun) {
   EXPECT_TRUE(comm::place_from_environment(environment).store_ports.empty());
 }
 
-TEST(Place, TasksOnSeveralMachinesAreRefused) {
-  const std::string text =
-      error_of(kSecondTask, {{"SLURM_STEP_NUM_NODES", "2"}});
-  EXPECT_NE(text.find("SLURM_STEP_NUM_NODES=2"), std::string::npos) << text;
-  EXPECT_NE(text.find("not supported yet"), std::string::npos) << text;
-  EXPECT_NE(text.find("lockstep run --nproc-per-node N"), std::string::npos);
+base::Environment changed(base::Environment environment,
+                          const base::Environment& changes) {
+  for (const auto& [name, value] : changes) environment[name] = value;
+  return environment;
+}
+
+const base::Environment kLastOfThreeNodes =
+    changed(kSecondTask, {{"SLURM_STEP_NUM_NODES", "3"},
+                          {"SLURM_STEP_NUM_TASKS", "6"},
+                          {"SLURM_PROCID", "5"},
+                          {"SLURM_NODEID", "2"},
+                          {"SLURM_STEP_NODELIST", "n[08-09,11]"},
+                          {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"}});
+
+TEST(Place, TasksOfSrunOnSeveralMachinesMeetOnTheFirst) {
+  const comm::Place place = comm::place_from_environment(kLastOfThreeNodes);
+  EXPECT_EQ(place.rank, 5);
+  EXPECT_EQ(place.world_size, 6);
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.local_world_size, 2);
+  EXPECT_EQ(place.master_addr, "n08");
+  EXPECT_EQ(place.store_ports.size(), 16U);
+  EXPECT_EQ(place.master_port, place.store_ports.front());
+  EXPECT_FALSE(place.is_one_machine());
+}
+
+TEST(Place, AJobScriptsMasterBeatsTheNodeList) {
+  const comm::Place place = comm::place_from_environment(
+      changed(kLastOfThreeNodes, {{"MASTER_ADDR", "10.0.0.7"},
+                                  {"MASTER_PORT", "29500"},
+                                  {"SLURM_STEP_NODELIST", "n[unreadable"}}));
+  EXPECT_EQ(place.master_addr, "10.0.0.7");
+  EXPECT_EQ(place.master_port, 29500);
+  EXPECT_NE(
+      error_of(kLastOfThreeNodes, {{"SLURM_STEP_NODELIST", "n[unreadable"}})
+          .find("set MASTER_ADDR and MASTER_PORT instead"),
+      std::string::npos);
+}
+
+TEST(Place, TasksOfMpiOnSeveralMachinesNeedAMaster) {
+  const base::Environment open_mpi = {{"OMPI_COMM_WORLD_RANK", "3"},
+                                      {"OMPI_COMM_WORLD_SIZE", "4"},
+                                      {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                      {"PMIX_NAMESPACE", "3066167297"}};
+  const base::Environment mpich = {{"PMI_RANK", "3"},
+                                   {"PMI_SIZE", "4"},
+                                   {"MPI_LOCALRANKID", "1"},
+                                   {"MPI_LOCALNRANKS", "2"}};
+  for (const base::Environment& environment : {open_mpi, mpich}) {
+    for (const base::Environment& half : {base::Environment{},
+                                          {{"MASTER_ADDR", "n1"}},
+                                          {{"MASTER_PORT", "1"}}}) {
+      const std::string text = error_of(environment, half);
+      EXPECT_NE(text.find("not all on one machine"), std::string::npos) << text;
+      EXPECT_NE(text.find("set MASTER_ADDR to the machine of rank 0 and "
+                          "MASTER_PORT to a free port"),
+                std::string::npos)
+          << text;
+    }
+    const comm::Place place = comm::place_from_environment(changed(
+        environment, {{"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29500"}}));
+    EXPECT_EQ(place.rank, 3);
+    EXPECT_EQ(place.local_rank, 1);
+    EXPECT_EQ(place.local_world_size, 2);
+    EXPECT_EQ(place.master_addr, "n1");
+    EXPECT_EQ(place.master_port, 29500);
+  }
+}
+
+TEST(Place, PmiAloneNeedsLocalPlacesToo) {
+  const base::Environment environment = {{"PMI_RANK", "3"},
+                                         {"PMI_SIZE", "4"},
+                                         {"MASTER_ADDR", "n1"},
+                                         {"MASTER_PORT", "29500"}};
+  EXPECT_NE(error_of(environment, {}).find("set LOCAL_RANK for every task"),
+            std::string::npos);
+  const comm::Place place = comm::place_from_environment(
+      changed(environment, {{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}}));
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.local_world_size, 2);
+}
+
+// As the training operator sets them in a worker of a PyTorchJob.
+const base::Environment kPod = {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
+                                {"RANK", "2"},
+                                {"WORLD_SIZE", "3"},
+                                {"MASTER_ADDR", "job-master-0"},
+                                {"MASTER_PORT", "23456"},
+                                {"PET_NNODES", "3"},
+                                {"PET_NPROC_PER_NODE", "auto"}};
+
+TEST(Place, APodOfAPyTorchJobRunsOneProcess) {
+  const comm::Place place = comm::place_from_environment(kPod);
+  EXPECT_EQ(place.rank, 2);
+  EXPECT_EQ(place.world_size, 3);
+  EXPECT_EQ(place.local_rank, 0);
+  EXPECT_EQ(place.local_world_size, 1);
+  EXPECT_EQ(place.master_addr, "job-master-0");
+  EXPECT_TRUE(place.name_comes_later);
+  EXPECT_NE(error_of(kPod, {{"PET_NPROC_PER_NODE", "4"}})
+                .find("use 'lockstep run PROGRAM'"),
+            std::string::npos);
+}
+
+TEST(Place, ALauncherInAPodSaysItself) {
+  const comm::Place place =
+      comm::place_from_environment(changed(kPod, {{"PET_NPROC_PER_NODE", "4"},
+                                                  {"WORLD_SIZE", "12"},
+                                                  {"RANK", "9"},
+                                                  {"LOCAL_RANK", "1"},
+                                                  {"LOCAL_WORLD_SIZE", "4"}}));
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.local_world_size, 4);
+  EXPECT_FALSE(place.name_comes_later);
+}
+
+TEST(Place, RanksOfOnePodAreOneMachine) {
+  for (const char* address : {"localhost", "127.0.0.1", "::1"}) {
+    const comm::Place place =
+        comm::place_from_environment(changed(kPod, {{"MASTER_ADDR", address}}));
+    EXPECT_EQ(place.local_rank, 2) << address;
+    EXPECT_TRUE(place.is_one_machine()) << address;
+  }
+}
+
+TEST(Place, AnIndexedJobHasItsRankAsIndex) {
+  const base::Environment environment =
+      changed(kPod, {{"RANK", ""}, {"JOB_COMPLETION_INDEX", "1"}});
+  const comm::Place place = comm::place_from_environment(environment);
+  EXPECT_EQ(place.rank, 1);
+  EXPECT_EQ(place.world_size, 3);
+  EXPECT_EQ(place.local_world_size, 1);
+  EXPECT_EQ(
+      comm::place_from_environment(changed(environment, {{"RANK", "2"}})).rank,
+      2)
+      << "torchrun's variables win";
+  EXPECT_NE(error_of(environment, {{"WORLD_SIZE", ""}})
+                .find("to the value of 'completions'"),
+            std::string::npos);
+  EXPECT_EQ(comm::place_from_environment({{"KUBERNETES_SERVICE_HOST", "x"},
+                                          {"JOB_COMPLETION_INDEX", "1"}})
+                .world_size,
+            1)
+      << "independent pods";
 }
 
 // srun --gpus-per-task 1 shows each task its own GPU, by whatever number.

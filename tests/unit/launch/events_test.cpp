@@ -27,6 +27,10 @@ launch::Plan two_processes() {
   return plan;
 }
 
+launch::JobWorld world_of(const launch::Plan& plan, int attempt) {
+  return launch::world_of_one_node(plan, attempt, 4567);
+}
+
 std::vector<std::string> states_of(const std::vector<json>& events) {
   std::vector<std::string> states;
   for (const json& event : events) {
@@ -38,7 +42,8 @@ std::vector<std::string> states_of(const std::vector<json>& events) {
 
 TEST(Events, EveryWorkerStarts) {
   const auto events = events_of(
-      launch::start_events(two_processes(), 1, std::vector<pid_t>{11, 12}));
+      launch::start_events(two_processes(), world_of(two_processes(), 1),
+                           std::vector<pid_t>{11, 12}));
   ASSERT_EQ(events.size(), 2u);
   const json& event = events[1];
   EXPECT_EQ(event["name"], "torchelastic.worker.status.START");
@@ -60,7 +65,8 @@ TEST(Events, TheEndTellsWhoFailed) {
   using States = std::vector<std::string>;
   const launch::Plan plan = two_processes();
   EXPECT_EQ(
-      states_of(events_of(launch::end_events(plan, 0, pids, {}))),
+      states_of(
+          events_of(launch::end_events(plan, world_of(plan, 0), pids, {}))),
       (States{"WORKER SUCCEEDED", "WORKER SUCCEEDED", "AGENT SUCCEEDED"}));
   launch::AttemptResult failure;
   failure.kind = launch::AttemptResult::Kind::kFailure;
@@ -68,7 +74,8 @@ TEST(Events, TheEndTellsWhoFailed) {
   killed.rank = 1;
   killed.exit_code = -9;
   failure.failures.push_back(killed);
-  const auto events = events_of(launch::end_events(plan, 0, pids, failure));
+  const auto events =
+      events_of(launch::end_events(plan, world_of(plan, 0), pids, failure));
   EXPECT_EQ(states_of(events),
             (States{"WORKER TERMINATED", "WORKER FAILED", "AGENT SUCCEEDED"}));
   const json details =
@@ -77,7 +84,8 @@ TEST(Events, TheEndTellsWhoFailed) {
   EXPECT_EQ(details["worker_pid"], json::parse("[12]"));
   launch::AttemptResult stopped;
   stopped.kind = launch::AttemptResult::Kind::kStopped;
-  EXPECT_EQ(states_of(events_of(launch::end_events(plan, 0, pids, stopped))),
+  EXPECT_EQ(states_of(events_of(
+                launch::end_events(plan, world_of(plan, 0), pids, stopped))),
             States{"AGENT FAILED"});
 }
 

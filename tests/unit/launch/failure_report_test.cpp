@@ -76,6 +76,8 @@ TEST(FailureReport, ARankThatOnlyLostItsPeerIsNotTheCause) {
   failures[0].error =
       base::ErrorReport{.message = "PeerError: gone", .callstack = ""};
   EXPECT_EQ(launch::find_root_cause(failures), 1u);
+  failures[0].exit_code = -15;  // the launcher ended it while it reported
+  EXPECT_EQ(launch::find_root_cause(failures), 1u);
   failures[0].error.reset();
   failures[0].exit_code = 1;
   EXPECT_EQ(launch::find_root_cause(failures), 0u);

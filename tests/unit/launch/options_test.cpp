@@ -127,7 +127,7 @@ TEST(RunOptions, VariablesStandForMissingOptions) {
 
 TEST(RunOptions, ABadVariableIsNamed) {
   EXPECT_TRUE(
-      contains(parse_refusal({"p"}, {{"PET_NNODES", "2"}}), "PET_NNODES=2"));
+      contains(parse_refusal({"p"}, {{"PET_NNODES", "x"}}), "PET_NNODES=x"));
 }
 
 TEST(RunOptions, ABeginningThatFitsOneOptionIsThatOption) {
@@ -137,15 +137,46 @@ TEST(RunOptions, ABeginningThatFitsOneOptionIsThatOption) {
   EXPECT_EQ(parse({"--np=3", "p"}).nproc, "3");
   EXPECT_TRUE(parse({"--standa", "p"}).standalone);
   EXPECT_EQ(parse({"--rdzv_e=h:1", "p"}).endpoint, "h:1");
-  EXPECT_EQ(parse_refusal({"--rdzv=x", "p"}),
-            "'--rdzv=x' is ambiguous: it may mean --rdzv-endpoint, --rdzv-id, "
-            "--rdzv-backend, --rdzv-conf");
+  EXPECT_EQ(
+      parse_refusal({"--rdzv=x", "p"}),
+      "'--rdzv=x' is ambiguous: it may mean --rdzv-endpoint, --rdzv-id, "
+      "--rdzv-conf, --rdzv-secret-file, --rdzv-no-secret, --rdzv-backend");
 }
 
-TEST(RunOptions, FewestNodesMustBeOne) {
+TEST(RunOptions, TheNumberOfNodesIsFixed) {
   EXPECT_EQ(parse({"--nnodes=1:4", "p"}).max_nodes, 4);
+  EXPECT_EQ(parse({"--nnodes=1:4", "p"}).num_nodes, 1);
   EXPECT_EQ(parse({"--nnodes=1", "p"}).max_nodes, 1);
-  EXPECT_TRUE(contains(parse_refusal({"--nnodes=2:1", "p"}), "MIN:MAX"));
+  EXPECT_EQ(parse({"--nnodes=3", "p"}).num_nodes, 3);
+  EXPECT_EQ(parse({"--nnodes=3:3", "p"}).num_nodes, 3);
+  EXPECT_TRUE(
+      contains(parse_refusal({"--nnodes=2:1", "p"}), "must be a number"));
+  EXPECT_TRUE(contains(parse_refusal({"--nnodes=2:4", "p"}),
+                       "a job cannot shrink or grow; give one number"));
+}
+
+TEST(RunOptions, RendezvousSettingsHaveTheNamesOfTorchrun) {
+  const launch::RendezvousSettings settings =
+      parse({"--rdzv-conf",
+             "join_timeout=7, keep_alive_interval=0.5,"
+             "keep_alive_max_attempt=4,last_call_timeout=3,is_host=1",
+             "p"})
+          .rendezvous;
+  EXPECT_EQ(settings.join_timeout, 7);
+  EXPECT_EQ(settings.keep_alive_interval, 0.5);
+  EXPECT_EQ(settings.keep_alive_max_attempt, 4);
+  EXPECT_EQ(parse({"--rdzv-conf=timeout=9", "p"}).rendezvous.join_timeout, 9);
+  EXPECT_TRUE(contains(parse_refusal({"--rdzv-conf=join_timeuot=7", "p"}),
+                       "did you mean join_timeout?"));
+  EXPECT_TRUE(
+      contains(parse_refusal({"--rdzv-conf=join_timeout", "p"}), "NAME=VALUE"));
+  for (const char* value :
+       {"join_timeout=x", "join_timeout=-1", "keep_alive_interval=nan",
+        "join_timeout=1e99", "keep_alive_max_attempt=0"}) {
+    EXPECT_TRUE(contains(
+        parse_refusal({std::string("--rdzv-conf=") + value, "p"}), "must be"))
+        << value;
+  }
 }
 
 TEST(RunOptions, TheEventHandlerIsNullOrConsole) {
@@ -175,16 +206,11 @@ TEST(RunOptions, WhatHasNoMeaningHereIsRefusedInOneSentence) {
        std::vector<Arguments>{{"--rdzv-backend=etcd", "p"},
                               {"--event-log-handler=x", "p"},
                               {"--logs-specs=x", "p"},
-                              {"--nproc-per-node=xpu", "p"},
-                              {"--nnodes=2:4", "p"}}) {
+                              {"--nproc-per-node=xpu", "p"}}) {
     const std::string text = parse_refusal(arguments);
     EXPECT_TRUE(contains(text, "not supported")) << arguments[0] << text;
     EXPECT_FALSE(contains(text, ". ")) << text;
   }
-  EXPECT_TRUE(
-      contains(parse_refusal({"--nnodes=2", "p"}), "not supported yet"));
-  EXPECT_TRUE(
-      contains(parse_refusal({"--node-rank=1", "p"}), "not supported yet"));
 }
 
 TEST(RunOptions, NumaBindingIsOneOfFourModes) {

@@ -268,7 +268,7 @@ TEST(Plan, ALauncherInALoneProcessOfAnotherOneIsFine) {
 
 TEST(Plan, AnAddressOfAnotherMachineIsRefused) {
   EXPECT_TRUE(contains(plan_refusal({"--master-addr=192.0.2.1", "true"}),
-                       "not supported yet"));
+                       "is not an address of this machine"));
 }
 
 TEST(Plan, TimeoutGoesToBothVariables) {

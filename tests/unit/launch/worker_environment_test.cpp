@@ -10,12 +10,12 @@ namespace {
 using testing::plan_for;
 
 base::Environment worker_of(const launch::Plan& plan, int rank) {
-  return launch::worker_environment(plan, {.local_rank = rank,
-                                           .attempt = 1,
-                                           .master_port = 4567,
-                                           .status_fd = 9,
-                                           .secret_fd = 11,
-                                           .error_file = "/logs/error.json"});
+  return launch::worker_environment(
+      plan, {.local_rank = rank,
+             .world = launch::world_of_one_node(plan, 1, 4567),
+             .status_fd = 9,
+             .secret_fd = 11,
+             .error_file = "/logs/error.json"});
 }
 
 TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
@@ -109,13 +109,13 @@ TEST(WorkerEnvironment, TellsTheWidthOfItsOwnTerminalOnly) {
 }
 
 TEST(LinePrefix, FollowsTheTemplate) {
-  EXPECT_EQ(launch::line_prefix(plan_for({"true"}), 1), "[default1]:");
+  EXPECT_EQ(launch::line_prefix(plan_for({"true"}), 1, 5), "[default1]:");
   EXPECT_EQ(
       launch::line_prefix(plan_for({"--role=t", "true"},
                                    {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
                                      "${role_name}/${rank}/${local_rank} "}}),
-                          2),
-      "t/2/2 ");
+                          2, 6),
+      "t/6/2 ");
 }
 
 }  // namespace

@@ -36,6 +36,22 @@ std::vector<std::string> files_in(const fs::path& folder) {
   return names;
 }
 
+// A requeued job of Slurm has its number again.
+TEST(RunFolder, IsNamedAfterTheJobThatMayResumeIt) {
+  const base::Environment slurm = {{"SLURM_JOB_ID", "12"}};
+  EXPECT_EQ(run::job_line(slurm), "# job 12 of Slurm\n");
+  base::Environment launched = slurm;
+  launched["LOCKSTEP_JOB"] = "a";
+  EXPECT_EQ(run::job_line(launched), "# job a\n");
+  EXPECT_EQ(run::job_line({}), "");
+  EXPECT_EQ(run::restart_count({}), 0);
+  EXPECT_EQ(run::restart_count({{"SLURM_RESTART_COUNT", "2"}}), 2);
+  EXPECT_EQ(run::restart_count({{"SLURM_RESTART_COUNT", "2"},
+                                {"TORCHELASTIC_RESTART_COUNT", "0"}}),
+            0)
+      << "the launcher's own count";
+}
+
 TEST(RunFolder, CheckingMakesNothing) {
   const TempDir folder;
   EXPECT_EQ(refusal(folder.path() / "a" / "b"), "");

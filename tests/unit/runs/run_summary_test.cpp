@@ -98,6 +98,18 @@ TEST(RunWatcher, SumsARunUp) {
   EXPECT_EQ(run.reason, "stopped by Ctrl-C");
 }
 
+TEST(RunVerdict, IsReadAsTheLauncherLeftIt) {
+  const runs::RunVerdict verdict = runs::parse_verdict(
+      R"({"cause":"stall","evidence":"rank 1\u001b[2J","next":"lockstep board"})");
+  EXPECT_EQ(verdict.cause, "stall");
+  EXPECT_EQ(verdict.evidence, "rank 1\\x1b[2J");
+  EXPECT_EQ(verdict.next, "lockstep board");
+  EXPECT_EQ(verdict.meaning, "");
+  for (const char* text : {"", "{", "[]", R"({"cause":7})"}) {
+    EXPECT_EQ(runs::parse_verdict(text).cause, "") << text;
+  }
+}
+
 TEST(FindRuns, FindsRunFoldersAndNothingInsideOfThem) {
   const testing::TempDir folder;
   for (const char* name : {"a/samples", "b/c/d", "left", ".hidden", "e"}) {

@@ -134,12 +134,28 @@ function showList() {
   for (const row of place.children) row.tabIndex = row === active ? 0 : -1;
 }
 
+function showVerdict(verdict) {
+  const place = $('verdict');
+  place.hidden = !verdict;
+  place.replaceChildren();
+  if (!verdict) return;
+  const link = element('a', {text: verdict.cause});
+  link.href = '/verdicts.md';
+  link.title = verdict.see;
+  const line = element('p', {text: 'Verdict: '});
+  line.append(link, `: ${verdict.meaning}`);
+  const next = element('p', {text: 'Next: '});
+  next.append(element('code', {text: verdict.next}));
+  place.append(line, element('p', {text: `Shown by ${verdict.evidence}`}), next);
+}
+
 function showFocus() {
   const run = runs.get(focus);
   $('focus').textContent = run ? (run.id === '.' ? '(this folder)' : run.id) : 'No run chosen';
   $('state').replaceChildren(...(run ? [badge(run.state)] : []));
   $('reason').hidden = !run || !run.reason || run.state === 'finished';
   $('reason').textContent = run ? run.reason : '';
+  showVerdict(run ? run.verdict : null);
   $('progress').hidden = !run || run.state !== 'running' || !run.total_steps;
   if (run && run.total_steps) {
     $('progress').title = `step ${whole(run.step)} of ${whole(run.total_steps)}`;
@@ -236,7 +252,7 @@ function onKey(event) {
     l: () => $('log').click(), ArrowDown: row && (() => moveInList(1)), ArrowUp: row && (() => moveInList(-1)),
     Enter: row && (() => lookAt(row.dataset.run)),
     ' ': row && event.target === row && (() => choose(row.dataset.run, !slots.has(row.dataset.run)))};
-  for (let i = 1; i <= 5; ++i) actions[String(i)] = () => details.openNumber(i - 1);
+  for (let i = 1; i <= 6; ++i) actions[String(i)] = () => details.openNumber(i - 1);
   if (!actions[event.key]) return;
   event.preventDefault();
   actions[event.key]();

@@ -8,10 +8,10 @@ export const MOST_RUNS = 2 * LIGHT.length;
 
 const TITLES = {
   'train/loss': 'Training loss', 'val/loss': 'Validation loss', 'train/learning_rate': 'Learning rate',
-  'perf/samples_per_second': 'Samples per second', 'perf/peak_memory_gib': 'Peak memory (GiB)',
+  'perf/samples_per_second': 'Samples per second', 'perf/peak_memory_gib': 'Peak memory (GiB)', 'perf/memory_gib': 'Resident memory (GiB)',
   'train/grad_norm': 'Gradient norm', 'perf/tflops': 'TFLOP/s', 'train/loss_scale': 'Loss scale'};
 const FIRST = ['train/loss', 'val/loss', 'perf/samples_per_second', 'train/learning_rate',
-  'perf/peak_memory_gib', 'train/grad_norm'];
+  'perf/peak_memory_gib', 'perf/memory_gib', 'train/grad_norm'];
 const PARTS = ['perf/compute_ms', 'perf/exchange_ms', 'perf/data_ms', 'perf/other_ms'];
 // As the bars of ranks have them (board.css).
 const PART_COLORS = {compute: '#009e73', exchange: '#d55e00', data: '#e69f00', other: '#56b4e9'};

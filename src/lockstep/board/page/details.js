@@ -1,7 +1,7 @@
 // The details of one run: ranks, samples, log, settings, checkpoints.
 import {age, badge, bytes, element, fetched, number, seconds, when, whole} from './format.js';
 
-const TABS = ['ranks', 'samples', 'log', 'settings', 'checkpoints'];
+const TABS = ['ranks', 'samples', 'log', 'settings', 'checkpoints', 'profile'];
 const PARTS = ['compute', 'exchange', 'data', 'other'];
 const ATTENTION = new Set(['stuck', 'stopped', 'gone', 'slow']);
 
@@ -132,7 +132,7 @@ export class Details {
     if (!this.run || !this.data) return;
     const contents = {
       ranks: () => this.rankTable(), samples: () => this.samples(), settings: () => this.settings(),
-      checkpoints: () => this.checkpoints()}[this.tab];
+      checkpoints: () => this.checkpoints(), profile: () => this.profile()}[this.tab];
     if (contents) this.place.replaceChildren(contents());
   }
 
@@ -233,6 +233,30 @@ export class Details {
       box.append(element('p', {class: 'quiet', text: `${rows.filter(differs).length} settings differ between the chosen runs.`}));
     }
     box.append(made);
+    return box;
+  }
+
+  profile() {
+    const profile = this.data.details.profile;
+    if (!profile || !Array.isArray(profile.ranks) || profile.ranks.length === 0) {
+      return element('p', {class: 'quiet', text: 'No profile; lockstep train RECIPE --profile N records N steps.'});
+    }
+    const {ranks} = profile;
+    const ms = (rank, kind) => (rank.ns[kind] || 0) / 1e6 / Math.max(1, rank.steps);
+    const box = element('div');
+    box.append(element('p', {class: 'quiet', text: `${whole(ranks[0].steps)} steps on ${profile.device}: ms per step by kind. `
+      + `A step took ${number(ranks[0].step_ms)} ms while it was recorded`
+      + (ranks[0].before_ms > 0 ? ` and ${number(ranks[0].before_ms)} ms before.` : '.')}));
+    box.append(table(['Kind', ...ranks.map((rank) => `rank ${rank.rank}`), '%'], Object.keys(ranks[0].ns).map((kind) => {
+      const sum = ranks.reduce((all, rank) => all + ms(rank, kind), 0);
+      const whole_ms = ranks.reduce((all, rank) => all + rank.step_ms, 0);
+      return [kind, ...ranks.map((rank) => number(ms(rank, kind), 3)), (100 * sum / Math.max(whole_ms, 1e-9)).toFixed(1)];
+    }), ranks.map((_, i) => i + 1).concat(ranks.length + 1)));
+    const link = element('a', {text: 'trace.json of all ranks'});
+    link.href = `/api/trace?${new URLSearchParams({run: this.run.id})}`;
+    const line = element('p', {text: 'Open it at ui.perfetto.dev or chrome://tracing: '});
+    line.append(link);
+    box.append(line);
     return box;
   }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "lockstep/base/files.h"
+#include "lockstep/base/process_memory.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/error.h"
 
@@ -79,7 +80,12 @@ void restrict_process(const ChildLimits& limits, pid_t parent) {
   // Neither a core file nor a program that collects them.
   set_limit(RLIMIT_CORE, 0);
   prctl(PR_SET_DUMPABLE, 0);
-  if (limits.memory_bytes > 0) set_limit(RLIMIT_AS, limits.memory_bytes);
+  if (limits.memory_bytes > 0) {
+    // A sanitizer has terabytes of addresses.
+    const auto in_use =
+        static_cast<size_t>(base::process_memory().mapped_bytes);
+    set_limit(RLIMIT_AS, in_use + limits.memory_bytes);
+  }
   silence_output();
 }
 

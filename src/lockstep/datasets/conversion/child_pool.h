@@ -14,7 +14,7 @@
 namespace lockstep::conversion {
 
 struct ChildLimits {
-  // Address space of a child; 0: as much as there is.
+  // Address space that a child may add to its own; 0: as much as there is.
   size_t memory_bytes = 0;
   // A child that reports nothing for this long is killed.
   std::chrono::milliseconds silence = std::chrono::minutes(1);

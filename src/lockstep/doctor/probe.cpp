@@ -1,0 +1,183 @@
+#include "lockstep/doctor/probe.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/exec_arrays.h"
+#include "lockstep/base/files.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/error.h"
+
+namespace lockstep::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kGraceSeconds = 5;  // Between SIGTERM and SIGKILL.
+
+// A temporary folder, removed with all that is in it.
+class ProbeFolder {
+ public:
+  ProbeFolder() {
+    std::error_code error;
+    const fs::path place = fs::temp_directory_path(error);
+    path_ = base::make_unique_folder(error ? fs::path("/tmp") : place,
+                                     "lockstep_doctor_");
+  }
+  ~ProbeFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ProbeFolder(const ProbeFolder&) = delete;
+  ProbeFolder& operator=(const ProbeFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// Holds the signals that ask this process to end back while a program runs.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+    sigprocmask(SIG_BLOCK, &set, &before_);
+    events_ =
+        base::FileDescriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  int fd() const { return events_.get(); }
+  const sigset_t& before() const { return before_; }
+  // 0: none came.
+  int take() const {
+    signalfd_siginfo info{};
+    return read(events_.get(), &info, sizeof(info)) == sizeof(info)
+               ? static_cast<int>(info.ssi_signo)
+               : 0;
+  }
+
+ private:
+  sigset_t before_{};
+  base::FileDescriptor events_;
+};
+
+pid_t start(const std::vector<std::string>& command,
+            const base::Environment& environment, const fs::path& folder,
+            const sigset_t& mask) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                   O_RDONLY, 0);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO,
+                                   (folder / "out").c_str(), kFlags, 0600);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO,
+                                   (folder / "err").c_str(), kFlags, 0600);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  const std::vector<std::string> entries = base::entries_of(environment);
+  std::vector<char*> arguments = base::pointers_to(command);
+  std::vector<char*> variables = base::pointers_to(entries);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, command[0].c_str(), &actions, &attributes,
+                                arguments.data(), variables.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    errno = error;
+    throw IoError("cannot start " + command[0] + ": " + base::errno_text());
+  }
+  return pid;
+}
+
+// True when the process has ended; false at the deadline or after a signal.
+bool wait_for_end(int process, const HeldSignals& signals, double seconds) {
+  const int64_t begin = base::monotonic_ns();
+  for (;;) {
+    const double left =
+        seconds - base::seconds_between(begin, base::monotonic_ns());
+    pollfd entries[] = {{process, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
+    const int ready =
+        poll(entries, 2, static_cast<int>(std::max(0.0, left) * 1000) + 1);
+    if (ready > 0 && entries[0].revents != 0) return true;
+    if (ready > 0 && entries[1].revents != 0) return false;
+    if (left <= 0) return false;
+  }
+}
+
+}  // namespace
+
+std::string ProbeResult::last_line(const std::string& mark) const {
+  std::string found;
+  for (const std::string& line : base::split(out, '\n')) {
+    if (line.starts_with(mark)) found = line.substr(mark.size());
+  }
+  return found;
+}
+
+std::string ProbeResult::problem() const {
+  std::string text = error ? error->message : "";
+  if (text.empty()) {
+    for (const std::string& line : base::split(err, '\n')) {
+      if (!base::trim(line).empty()) text = line;
+    }
+  }
+  text = std::string(base::trim(text));
+  return text.substr(0, text.find('\n'));
+}
+
+ProbeResult run_probe(const std::vector<std::string>& command,
+                      base::Environment environment, double limit_seconds) {
+  ProbeResult result;
+  int signal = 0;
+  {
+    const ProbeFolder folder;
+    const fs::path error_file = folder.path() / "error.json";
+    environment["TMPDIR"] = folder.path().string();
+    environment["TORCHELASTIC_ERROR_FILE"] = error_file.string();
+    const HeldSignals signals;
+    const pid_t pid =
+        start(command, environment, folder.path(), signals.before());
+    const base::FileDescriptor process(
+        static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!wait_for_end(process.get(), signals, limit_seconds)) {
+      signal = signals.take();
+      result.timed_out = signal == 0;
+      kill(pid, SIGTERM);
+      if (!wait_for_end(process.get(), signals, kGraceSeconds)) {
+        kill(-pid, SIGKILL);
+      }
+    }
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    result.exit_code =
+        WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    result.out = base::try_read_file(folder.path() / "out").value_or("");
+    result.err = base::try_read_file(folder.path() / "err").value_or("");
+    result.error = base::read_error_file(error_file);
+  }
+  if (signal != 0) raise(signal);
+  return result;
+}
+
+}  // namespace lockstep::doctor

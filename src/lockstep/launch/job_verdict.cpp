@@ -1,0 +1,138 @@
+#include "lockstep/launch/job_verdict.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/launch/python_exit.h"
+
+namespace lockstep::launch {
+namespace {
+
+using Kind = AttemptResult::Kind;
+
+const Failure& root_of(const AttemptResult& result) {
+  return result.failures[find_root_cause(result.failures)];
+}
+
+std::string report_of(const Plan& plan, const AttemptResult& result,
+                      int num_ranks, const std::optional<Verdict>& finding) {
+  const Failure& root = root_of(result);
+  std::string extra;
+  if (result.is_silent) {
+    extra = silence_verdict(result.snapshots, plan.timeout_seconds);
+  } else if (is_timeout(root, result.snapshots, plan.timeout_seconds)) {
+    extra = timeout_verdict(result.snapshots, root, plan.timeout_seconds);
+  }
+  extra += early_exits(result.snapshots);
+  extra += result.memory_note;
+  extra += python_exit_advice(plan.command, root);
+  if (finding) {
+    if (!extra.empty()) extra += std::string(kFrameWidth, '-') + "\n";
+    extra += verdict_text(*finding);
+  }
+  return failure_report(plan.command.title, base::host_name(), result.failures,
+                        extra, num_ranks);
+}
+
+std::string said(const std::string& text) { return "lockstep: " + text + "\n"; }
+
+}  // namespace
+
+// A restart would not help.
+bool JobJudge::is_workers_input_error(const AttemptResult& result) const {
+  return plan_.runs_own_worker &&
+         exit_code_for(result.failures) == kConfigExitCode;
+}
+
+// The worker has printed it; a report would not help.
+bool JobJudge::explains_itself(const AttemptResult& result) const {
+  return is_workers_input_error(result) || is_input_error(root_of(result));
+}
+
+bool JobJudge::may_restart(const AttemptResult& result, int attempt) const {
+  return result.kind == Kind::kFailure && result.stop_signal == 0 &&
+         attempt < plan_.options.max_restarts &&
+         !is_workers_input_error(result);
+}
+
+JobVerdict JobJudge::restart(const AttemptResult& result, int attempt,
+                             double attempt_seconds, int num_ranks) {
+  const Failure& root = root_of(result);
+  const double delay = delay_.after(attempt_seconds);
+  const std::string when = delay > 0 ? " in " + base::duration_text(delay) +
+                                           ", after repeated failures"
+                                     : "";
+  const bool is_node = root.num_lost_ranks > 0;
+  const std::string who =
+      is_node ? root.error->message
+              : fmt::format("rank {}{}{} failed ({})", root.rank,
+                            root.place.empty() ? "" : " on ", root.place,
+                            ending_text(root));
+  std::string text = said(
+      fmt::format("{}; all {} processes start again{} (restart {} of {})", who,
+                  num_ranks, when, attempt + 1, plan_.options.max_restarts));
+  if (!root.meaning.empty()) {
+    text += said(ending_text(root) + ": " + root.meaning);
+  }
+  return {.is_restart = true, .delay_seconds = delay, .text = std::move(text)};
+}
+
+Verdict JobJudge::find_cause(const AttemptResult& result) const {
+  return find_verdict({.failures = result.failures,
+                       .ranks = result.snapshots,
+                       .timeout_seconds = plan_.timeout_seconds,
+                       .has_memory_kills = result.has_memory_kills,
+                       .shared_memory = shared_memory_size(),
+                       .command = plan_.runs_own_worker
+                                      ? command_text(plan_.options.arguments)
+                                      : "",
+                       .run_folder = result.run_folder});
+}
+
+void JobJudge::tell_failure(const AttemptResult& result, int num_ranks,
+                            JobVerdict& verdict) const {
+  if (explains_itself(result)) {
+    const Failure& root = root_of(result);
+    const auto finding =
+        verdict_of_message(root.error ? root.error->message : "");
+    if (finding) verdict.text = verdict_text(*finding);
+    return;
+  }
+  // Why a node is lost, nobody can see from here.
+  if (root_of(result).num_lost_ranks == 0) verdict.finding = find_cause(result);
+  verdict.text = report_of(plan_, result, num_ranks, verdict.finding);
+}
+
+JobVerdict JobJudge::judge(AttemptResult result, int attempt,
+                           double attempt_seconds, int num_ranks) {
+  if (result.kind == Kind::kFailure && !result.is_overdue) {
+    if (auto leaver = find_leaver(result.snapshots, result.failures,
+                                  plan_.timeout_seconds)) {
+      result.failures.push_back(*std::move(leaver));
+    }
+  }
+  if (may_restart(result, attempt)) {
+    return restart(result, attempt, attempt_seconds, num_ranks);
+  }
+  JobVerdict verdict;
+  if (result.kind == Kind::kFailure) {
+    tell_failure(result, num_ranks, verdict);
+    verdict.exit_code = exit_code_for(result.failures);
+    verdict.cause = root_of(result);
+  } else if (result.kind == Kind::kStopped) {
+    verdict.exit_code = 128 + result.stop_signal;
+    if (result.loss) {
+      verdict.text = said(*result.loss);
+      verdict.exit_code = kUnsavedExitCode;
+    }
+    verdict.stop_signal = result.stop_signal;
+  } else if (result.kind == Kind::kAbandoned) {
+    verdict.exit_code = 1;
+  }
+  return verdict;
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,47 @@
+// What follows from an attempt: another one, or the end of the job.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lockstep/launch/attempt.h"
+#include "lockstep/launch/cause.h"
+#include "lockstep/launch/plan.h"
+#include "lockstep/launch/restart_delay.h"
+
+namespace lockstep::launch {
+
+struct JobVerdict {
+  bool is_restart = false;
+  double delay_seconds = 0;  // before the restart
+  int exit_code = 0;
+  std::string text = {};                // for the user
+  std::optional<Failure> cause = {};    // the root cause of a failed job
+  std::optional<Verdict> finding = {};  // its class, where it was judged
+  int stop_signal = 0;                  // that ended the job
+};
+
+// Judges the attempts of one job, in their order.
+class JobJudge {
+ public:
+  explicit JobJudge(const Plan& plan) : plan_(plan) {}
+
+  // `result` is of all ranks of the job, however many nodes they are on.
+  JobVerdict judge(AttemptResult result, int attempt, double attempt_seconds,
+                   int num_ranks);
+
+ private:
+  bool may_restart(const AttemptResult& result, int attempt) const;
+  bool is_workers_input_error(const AttemptResult& result) const;
+  bool explains_itself(const AttemptResult& result) const;
+  Verdict find_cause(const AttemptResult& result) const;
+  void tell_failure(const AttemptResult& result, int num_ranks,
+                    JobVerdict& verdict) const;
+  JobVerdict restart(const AttemptResult& result, int attempt,
+                     double attempt_seconds, int num_ranks);
+
+  const Plan& plan_;
+  RestartDelay delay_;
+};
+
+}  // namespace lockstep::launch

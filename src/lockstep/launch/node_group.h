@@ -1,0 +1,96 @@
+// The nodes of a job as one launcher of them sees them: who takes part, and
+// what all of them do next.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/attempt.h"
+#include "lockstep/launch/control.h"
+#include "lockstep/launch/job_verdict.h"
+#include "lockstep/launch/job_world.h"
+#include "lockstep/launch/plan.h"
+#include "lockstep/launch/static_meeting.h"
+#include "lockstep/nodes/node_link.h"
+#include "lockstep/nodes/node_server.h"
+
+namespace lockstep::launch {
+
+// The store that the host has opened for the next attempt.
+struct OfferedStore {
+  int port = 0;
+  std::string secret = {};
+};
+
+// Waits only in form() and agree(); both watch the control pipe.
+class NodeGroup {
+ public:
+  using Say = std::function<void(const std::string&)>;
+
+  // In a job without numbers, listens at the endpoint if that can be done here.
+  // Throws ConfigError and IoError.
+  NodeGroup(const Plan& plan, ControlReader& control, Say say);
+  ~NodeGroup();
+  NodeGroup(const NodeGroup&) = delete;
+  NodeGroup& operator=(const NodeGroup&) = delete;
+
+  // This node hosts the store, at this address.
+  bool is_host() const { return is_host_; }
+  const std::string& store_address() const { return store_address_; }
+
+  // Either the world of the next attempt, or why there is none.
+  struct Formed {
+    std::optional<JobWorld> world = {};
+    JobVerdict end = {};
+  };
+  // Waits until all nodes are ready. `store` has a value on the host. Throws
+  // TimeoutError, PeerError and ConfigError.
+  Formed form(int attempt, const std::optional<OfferedStore>& store);
+
+  // Waits until all nodes have ended the attempt; all get the same verdict.
+  JobVerdict agree(const AttemptResult& own, const JobWorld& world,
+                   JobJudge& judge, double attempt_seconds);
+
+  // To the other launchers; nullptr: some nodes run something else.
+  nodes::NodeLink* link() { return link_.get(); }
+
+  // The job does not go on: the others must not wait.
+  void announce_stop(int signal);
+
+  // Connections that were refused since the last call.
+  std::vector<std::string> take_notices();
+
+ private:
+  void try_to_host();
+  bool is_cancelled();
+  std::optional<JobWorld> meet(const std::optional<OfferedStore>& store);
+  void open_channel(const std::string& host, int port);
+  nodes::JobIdentity identity() const;
+  nodes::Join join_message(const std::optional<OfferedStore>& store) const;
+  // No value: end_ says why nothing more comes.
+  std::optional<nodes::Message> next_message();
+  void take_signals();
+  void take_loss(const nodes::LinkLoss& loss);
+  JobVerdict judge_alone(const AttemptResult& own, const JobWorld& world,
+                         JobJudge& judge, double attempt_seconds);
+
+  const Plan& plan_;
+  ControlReader& control_;
+  Say say_;
+  bool is_host_ = false;
+  bool is_waiting_for_others_ = false;  // this node's workers have ended
+  bool is_asked_to_stop_ = false;       // while it waits for others
+  std::string store_address_;
+  std::string channel_key_;  // instead of a secret file
+  base::FileDescriptor listener_;
+  std::optional<StaticMeeting> meeting_;
+  std::optional<ChannelNote> offer_;
+  std::unique_ptr<nodes::NodeServer> server_;
+  std::unique_ptr<nodes::NodeLink> link_;
+  std::optional<JobVerdict> end_;
+};
+
+}  // namespace lockstep::launch

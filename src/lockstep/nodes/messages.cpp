@@ -1,0 +1,235 @@
+#include "lockstep/nodes/messages.h"
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "lockstep/error.h"
+
+namespace lockstep::nodes {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMostNodes = 65536;
+constexpr int kLastPort = 65535;
+constexpr int kLastSignal = 64;
+
+std::string to_hex(const std::string& bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : bytes) {
+    text += kDigits[static_cast<unsigned char>(byte) >> 4];
+    text += kDigits[static_cast<unsigned char>(byte) & 15];
+  }
+  return text;
+}
+
+int hex_digit(char letter) {
+  if (letter >= '0' && letter <= '9') return letter - '0';
+  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
+  throw FormatError("a message with a wrong number");
+}
+
+std::string from_hex(const std::string& text) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) {
+    bytes +=
+        static_cast<char>(hex_digit(text[i]) << 4 | hex_digit(text[i + 1]));
+  }
+  return bytes;
+}
+
+int bounded(const json& value, int low, int high) {
+  if (value.is_number_integer()) {
+    const auto number = value.get<int64_t>();
+    if (number >= low && number <= high) return static_cast<int>(number);
+  }
+  throw FormatError("a message with a number out of range");
+}
+
+double finite(const json& value) {
+  const auto number = value.get<double>();
+  if (!std::isfinite(number)) {
+    throw FormatError("a message with a number out of range");
+  }
+  return number;
+}
+
+json entry_to_json(const NodeEntry& entry) {
+  return {{"host", entry.host_name}, {"processes", entry.num_processes}};
+}
+
+NodeEntry entry_from_json(const json& value) {
+  return {.host_name = value.at("host").get<std::string>(),
+          .num_processes = bounded(value.at("processes"), 1, kMostNodes)};
+}
+
+json write_body(const Join& join) {
+  return {{"nodes", join.num_nodes},
+          {"processes", join.num_processes},
+          {"node", join.node ? json(*join.node) : json(nullptr)},
+          {"is_host", join.is_host},
+          {"host", join.host_name},
+          {"time", join.unix_time},
+          {"master_addr", join.master_addr},
+          {"master_port", join.master_port},
+          {"store_secret", to_hex(join.store_secret)},
+          {"job", join.job}};
+}
+
+void read_body(const json& body, Join& join) {
+  join.num_nodes = bounded(body.at("nodes"), 1, kMostNodes);
+  join.num_processes = bounded(body.at("processes"), 1, kMostNodes);
+  if (const json& node = body.at("node"); !node.is_null()) {
+    join.node = bounded(node, 0, kMostNodes);
+  }
+  join.is_host = body.at("is_host").get<bool>();
+  join.host_name = body.at("host").get<std::string>();
+  join.unix_time = finite(body.at("time"));
+  join.master_addr = body.at("master_addr").get<std::string>();
+  join.master_port = bounded(body.at("master_port"), 0, kLastPort);
+  join.store_secret = from_hex(body.at("store_secret").get<std::string>());
+  join.job = body.at("job").get<std::string>();
+}
+
+json write_body(const Alive& alive) { return {{"is_stuck", alive.is_stuck}}; }
+
+void read_body(const json& body, Alive& alive) {
+  alive.is_stuck = body.at("is_stuck").get<bool>();
+}
+
+json write_body(const Ending& ending) { return {{"signal", ending.signal}}; }
+
+void read_body(const json& body, Ending& ending) {
+  ending.signal = bounded(body.at("signal"), 0, kLastSignal);
+}
+
+json write_body(const Result& result) { return {{"text", result.text}}; }
+
+void read_body(const json& body, Result& result) {
+  result.text = body.at("text").get<std::string>();
+}
+
+json write_body(const Verdict& verdict) {
+  return {{"is_restart", verdict.is_restart},
+          {"delay", verdict.delay_seconds},
+          {"exit_code", verdict.exit_code},
+          {"stop_signal", verdict.stop_signal},
+          {"text", verdict.text},
+          {"cause", verdict.cause}};
+}
+
+void read_body(const json& body, Verdict& verdict) {
+  constexpr int kLastExitCode = 255;
+  verdict.is_restart = body.at("is_restart").get<bool>();
+  verdict.delay_seconds = finite(body.at("delay"));
+  verdict.exit_code = bounded(body.at("exit_code"), 0, kLastExitCode);
+  verdict.stop_signal = bounded(body.at("stop_signal"), 0, kLastSignal);
+  verdict.text = body.at("text").get<std::string>();
+  verdict.cause = body.at("cause").get<std::string>();
+}
+
+json write_body(const World& world) {
+  return {{"attempt", world.attempt},
+          {"node", world.node},
+          {"nodes", world.num_nodes},
+          {"first_rank", world.first_rank},
+          {"ranks", world.num_ranks},
+          {"master_addr", world.master_addr},
+          {"master_port", world.master_port},
+          {"store_secret", to_hex(world.store_secret)},
+          {"job", world.job}};
+}
+
+void read_body(const json& body, World& world) {
+  world.attempt = bounded(body.at("attempt"), 0, INT32_MAX);
+  world.num_nodes = bounded(body.at("nodes"), 1, kMostNodes);
+  world.node = bounded(body.at("node"), 0, world.num_nodes - 1);
+  world.num_ranks = bounded(body.at("ranks"), 1, INT32_MAX);
+  world.first_rank = bounded(body.at("first_rank"), 0, world.num_ranks - 1);
+  world.master_addr = body.at("master_addr").get<std::string>();
+  world.master_port = bounded(body.at("master_port"), 0, kLastPort);
+  world.store_secret = from_hex(body.at("store_secret").get<std::string>());
+  world.job = body.at("job").get<std::string>();
+}
+
+json write_body(const End& end) {
+  return {{"kind", static_cast<int>(end.kind)}, {"signal", end.signal}};
+}
+
+void read_body(const json& body, End& end) {
+  end.kind = static_cast<End::Kind>(
+      bounded(body.at("kind"), 0, static_cast<int>(End::Kind::kStuck)));
+  end.signal = bounded(body.at("signal"), 0, kLastSignal);
+}
+
+json write_body(const Results& results) {
+  json nodes = json::array();
+  for (const NodeResult& node : results.nodes) {
+    nodes.push_back({{"node", node.node},
+                     {"entry", entry_to_json(node.entry)},
+                     {"text", node.text},
+                     {"loss", node.loss},
+                     {"lost_at", node.lost_at},
+                     {"clock_offset", node.clock_offset}});
+  }
+  return {{"nodes", nodes}};
+}
+
+void read_body(const json& body, Results& results) {
+  for (const json& node : body.at("nodes")) {
+    results.nodes.push_back({.node = bounded(node.at("node"), 0, kMostNodes),
+                             .entry = entry_from_json(node.at("entry")),
+                             .text = node.at("text").get<std::string>(),
+                             .loss = node.at("loss").get<std::string>(),
+                             .lost_at = finite(node.at("lost_at")),
+                             .clock_offset = finite(node.at("clock_offset"))});
+  }
+}
+
+json write_body(const Refusal& refusal) { return {{"reason", refusal.reason}}; }
+
+void read_body(const json& body, Refusal& refusal) {
+  refusal.reason = body.at("reason").get<std::string>();
+}
+
+template <size_t Index>
+Message read_message(const json& body) {
+  std::variant_alternative_t<Index, Message> message;
+  read_body(body, message);
+  return message;
+}
+
+template <size_t... Indices>
+Message read_by_type(uint8_t type, const json& body,
+                     std::index_sequence<Indices...>) {
+  constexpr std::array<Message (*)(const json&), sizeof...(Indices)> kReaders =
+      {read_message<Indices>...};
+  if (type >= kReaders.size()) throw FormatError("a message of unknown type");
+  return kReaders[type](body);
+}
+
+}  // namespace
+
+Frame encode(const Message& message) {
+  const json body =
+      std::visit([](const auto& value) { return write_body(value); }, message);
+  return {.type = static_cast<uint8_t>(message.index()),
+          .body = body.dump(-1, ' ', false, json::error_handler_t::replace)};
+}
+
+Message decode(const Frame& frame) {
+  const json body = json::parse(frame.body, nullptr, false);
+  if (body.is_discarded()) throw FormatError("a message that is not JSON");
+  try {
+    return read_by_type(
+        frame.type, body,
+        std::make_index_sequence<std::variant_size_v<Message>>());
+  } catch (const json::exception&) {
+    throw FormatError("a message without what belongs into it");
+  }
+}
+
+}  // namespace lockstep::nodes

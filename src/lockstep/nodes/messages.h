@@ -1,0 +1,131 @@
+// What launchers of several nodes say to each other.
+//
+// One of them, the host, serves the others and is a client of its own server.
+// An attempt goes: every node joins; the server sends all the world; nodes run;
+// the first that ends early says so, and the server tells the others; every
+// node sends its result; the host gets all results and gives the verdict, which
+// the server sends to all.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lockstep/nodes/frames.h"
+
+namespace lockstep::nodes {
+
+// Node to server: ready for the next attempt.
+struct Join {
+  int num_nodes = 1;
+  int num_processes = 1;
+  std::optional<int> node = {};  // of --node-rank; no value: any
+  bool is_host = false;
+  std::string host_name = {};
+  double unix_time = 0;          // its clock
+  std::string master_addr = {};  // the host's store
+  int master_port = 0;
+  std::string store_secret = {};
+  std::string job = {};  // the host's unique name of it
+
+  bool operator==(const Join&) const = default;
+};
+
+// Both ways, every few seconds.
+struct Alive {
+  bool is_stuck = false;  // no rank of the node does anything, beyond the limit
+
+  bool operator==(const Alive&) const = default;
+};
+
+// Node to server: its workers are ending.
+struct Ending {
+  int signal = 0;  // that asked for it; 0: a failure
+
+  bool operator==(const Ending&) const = default;
+};
+
+// Node to server: no process of it is left.
+struct Result {
+  std::string text = {};  // for the host, which makes and reads it
+
+  bool operator==(const Result&) const = default;
+};
+
+// Host to server, server to all.
+struct Verdict {
+  bool is_restart = false;
+  double delay_seconds = 0;  // before the restart
+  int exit_code = 0;
+  int stop_signal = 0;     // that ended the job; 0: none
+  std::string text = {};   // to be printed by every launcher
+  std::string cause = {};  // the root cause, encoded by the host
+
+  bool operator==(const Verdict&) const = default;
+};
+
+struct NodeEntry {
+  std::string host_name = {};
+  int num_processes = 1;
+
+  bool operator==(const NodeEntry&) const = default;
+};
+
+// Server to all: the attempt begins.
+struct World {
+  int attempt = 0;
+  int node = 0;  // the receiver's number
+  int num_nodes = 1;
+  int first_rank = 0;  // of the receiver's
+  int num_ranks = 1;
+  std::string master_addr = {};
+  int master_port = 0;
+  std::string store_secret = {};
+  std::string job = {};
+
+  bool operator==(const World&) const = default;
+};
+
+// Server to all: end the workers.
+struct End {
+  enum class Kind { kFailure, kStop, kStuck };
+  Kind kind = Kind::kFailure;
+  int signal = 0;
+
+  bool operator==(const End&) const = default;
+};
+
+struct NodeResult {
+  int node = 0;
+  NodeEntry entry = {};
+  std::string text = {};    // of its Result
+  std::string loss = {};    // why the node is lost; empty: it is not
+  double lost_at = 0;       // by the host's clock
+  double clock_offset = 0;  // to be added to its clock to get the host's
+
+  bool operator==(const NodeResult&) const = default;
+};
+
+// Server to host.
+struct Results {
+  std::vector<NodeResult> nodes = {};
+
+  bool operator==(const Results&) const = default;
+};
+
+// Server to a node that cannot join.
+struct Refusal {
+  std::string reason = {};
+
+  bool operator==(const Refusal&) const = default;
+};
+
+using Message = std::variant<Join, Alive, Ending, Result, Verdict, World, End,
+                             Results, Refusal>;
+
+Frame encode(const Message& message);
+// Throws FormatError.
+Message decode(const Frame& frame);
+
+}  // namespace lockstep::nodes

@@ -1,0 +1,104 @@
+// Who takes part in a job of several nodes, and how far an attempt is: the
+// server without its sockets and clocks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/nodes/messages.h"
+
+namespace lockstep::nodes {
+
+using MemberId = uint64_t;
+
+struct RoundsConfig {
+  int num_nodes = 2;
+  double join_seconds = 600;  // for all nodes, from the first on
+  double alive_seconds = 5;   // between signs of life
+  int max_missed = 3;         // such intervals without one: the node is lost
+};
+
+struct Moment {
+  int64_t ns = 0;   // monotonic
+  double unix = 0;  // wall clock, in seconds
+};
+
+// Not thread-safe. Nothing that a member says throws or ends it.
+class Rounds {
+ public:
+  Rounds(RoundsConfig config, Moment now);
+
+  void receive(MemberId from, const Message& message, Moment now);
+  // The connection of a member is gone.
+  void leave(MemberId member, const std::string& why, Moment now);
+  // To be called at next_deadline_ns(), and as often as one likes.
+  void tick(Moment now);
+  int64_t next_deadline_ns() const;
+
+  struct Outgoing {
+    MemberId to = 0;
+    Message message = {};
+  };
+  std::vector<Outgoing> take_outgoing();
+  // To be disconnected once what they are sent is on its way.
+  std::vector<MemberId> take_dismissed();
+  // To be disconnected at once: they do not answer.
+  std::vector<MemberId> take_lost();
+  bool has_outgoing() const { return !outgoing_.empty(); }
+
+  // The last verdict was given: nothing follows.
+  bool is_over() const { return phase_ == Phase::kOver; }
+
+ private:
+  enum class Phase { kJoining, kRunning, kEnding, kOver };
+
+  struct Member {
+    Join join = {};
+    std::optional<int> node = {};  // its number, from the first world on
+    int64_t heard_ns = 0;
+    double clock_offset = 0;
+    bool is_ready = false;
+    bool is_stuck = false;
+  };
+  struct Node {
+    std::optional<MemberId> member = {};
+    NodeEntry entry = {};
+    std::optional<NodeResult> result = {};
+  };
+
+  void join(MemberId from, const Join& join, Moment now);
+  void hear_of_end(MemberId from, const Ending& ending);
+  void end_all(const Verdict& verdict);
+  std::string objection_to(const Join& join) const;
+  void refuse(MemberId member, const std::string& reason);
+  void form_world(Moment now);
+  std::vector<MemberId> choose_members() const;
+  void number(const std::vector<MemberId>& chosen);
+  void take_result(MemberId from, const std::string& text);
+  void end_attempt(const End& end, MemberId except);
+  void end_if_all_are_stuck();
+  void collect();
+  void give_verdict(const Verdict& verdict, Moment now);
+  void give_up_joining();
+  void finish();
+  void send(MemberId to, Message message);
+  Node* node_of(MemberId member);
+  int64_t lost_after_ns() const;
+
+  RoundsConfig config_;
+  Phase phase_ = Phase::kJoining;
+  int attempt_ = 0;
+  std::optional<MemberId> host_;
+  std::map<MemberId, Member> members_;
+  std::vector<Node> nodes_;
+  int64_t join_deadline_ns_;
+  int64_t next_alive_ns_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<MemberId> dismissed_;
+  std::vector<MemberId> lost_;
+};
+
+}  // namespace lockstep::nodes

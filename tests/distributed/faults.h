@@ -1,0 +1,21 @@
+// Starts a training of three ranks, one of which fails.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+
+namespace lockstep::testing {
+
+// `fault`: see faults_worker.cpp.
+inline ProcessResult train(const std::string& fault, int rank,
+                           const std::vector<std::string>& options = {}) {
+  std::vector<std::string> command = {
+      LOCKSTEP_PROGRAM, "run", "--nproc-per-node=3", "--shutdown-timeout=2"};
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), {FAULTS_WORKER, fault, std::to_string(rank)});
+  return run(command);
+}
+
+}  // namespace lockstep::testing

@@ -1,0 +1,85 @@
+// Trainings on several machines.
+#include <filesystem>
+
+#include "distributed/nodes.h"
+#include "lockstep/base/files.h"
+
+namespace lockstep {
+namespace {
+
+using testing::expect_in;
+using testing::Ipv6Nodes;
+using testing::kNodes;
+using testing::Nodes;
+using testing::ProcessOptions;
+using testing::ProcessResult;
+using testing::Words;
+using testing::operator+;
+
+// The weights as a file without names and times of the run.
+std::string weights_of(const std::filesystem::path& folder,
+                       const ProcessOptions& options) {
+  const std::string target = (folder / "weights.safetensors").string();
+  const ProcessResult result =
+      testing::run({LOCKSTEP_PROGRAM, "export",
+                    (folder / "checkpoint_step_12.pt").string(), target},
+                   options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return base::read_file(target);
+}
+
+Words training(const std::string& folder) {
+  return {"tiny", "--save_dir",      folder, "--n_steps",
+          "12",   "--train_samples", "96",   "--val_samples",
+          "20",   "--batch_size",    "4"};
+}
+
+Words as_training(Words command, const Words& rest) {
+  command[1] = "train";
+  return command + rest;
+}
+
+TEST_F(Nodes, TrainToTheBitsOfOneNode) {
+  const std::string alone = (folder_.path() / "alone").string();
+  const ProcessResult single = testing::run(
+      Words{LOCKSTEP_PROGRAM, "train", "--nproc=6"} + training(alone),
+      options());
+  ASSERT_EQ(single.exit_code, 0) << single.err;
+  const std::string expected = weights_of(alone, options());
+  const std::string joined = (folder_.path() / "joined").string();
+  start_all(as_training(join(), training(joined)));
+  for (const ProcessResult& result : wait_for_all()) {
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(weights_of(joined, options()), expected);
+  const std::string numbered = (folder_.path() / "numbered").string();
+  for (int node = 0; node < kNodes; ++node) {
+    start(node, as_training(fixed(node), training(numbered)));
+  }
+  for (const ProcessResult& result : wait_for_all()) {
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(weights_of(numbered, options()), expected);
+}
+
+TEST_F(Ipv6Nodes, Train) {
+  const std::string folder = (folder_.path() / "run").string();
+  start_all(as_training(join(), training(folder)));
+  for (const ProcessResult& result : wait_for_all()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_FALSE(weights_of(folder, options()).empty());
+}
+
+TEST_F(Ipv6Nodes, MeetAtTheMaster) {
+  for (int node = 0; node < kNodes; ++node) {
+    start(node, fixed(node, {EXAMPLES_FOLDER "/01_all_reduce"}));
+  }
+  for (const ProcessResult& result : wait_for_all()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    expect_in(result.out, "of 6: the sum is 21");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,79 @@
+#include "support/hostile.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <deque>
+#include <random>
+#include <string>
+
+#include "lockstep/base/files.h"
+
+namespace lockstep::testing {
+namespace {
+
+constexpr size_t kMostOpen = 300;
+constexpr int kNumKinds = 7;
+
+std::string noise(std::mt19937& random, size_t size) {
+  std::string bytes;
+  for (size_t i = 0; i < size; ++i) bytes += static_cast<char>(random());
+  return bytes;
+}
+
+// What a stranger of this kind says first.
+std::string words_of(int kind, std::mt19937& random) {
+  const std::string magic = "lockstep nodes\r\n";
+  const std::string version("\1\0", 2);
+  switch (kind) {
+    case 0: return "";  // Nothing: left open.
+    case 1: return "GET / HTTP/1.1\r\nHost: box\r\n\r\n";
+    case 2: return noise(random, 1 + random() % 4000);
+    case 3:
+      return magic.substr(0, random() % magic.size());   // Half, and no more.
+    case 4: return magic + version + noise(random, 64);  // Another job.
+    case 5: return magic + std::string("\7\0", 2) + noise(random, 64);
+    default: return magic + version + noise(random, 64 + 32 + 100);
+  }
+}
+
+base::FileDescriptor connect_to(int port) {
+  base::FileDescriptor result(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  if (connect(result.get(), reinterpret_cast<sockaddr*>(&address),
+              sizeof(address)) != 0) {
+    return {};
+  }
+  // Closing resets the connection: the ports of this machine do not run out.
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(result.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  return result;
+}
+
+}  // namespace
+
+HostileCounts connect_as_stranger(int port, int64_t count) {
+  std::mt19937 random(7);
+  std::deque<base::FileDescriptor> open;
+  HostileCounts counts;
+  for (int64_t i = 0; i < count; ++i) {
+    base::FileDescriptor socket = connect_to(port);
+    if (!socket) {
+      ++counts.refused;
+      continue;
+    }
+    ++counts.opened;
+    const std::string words = words_of(static_cast<int>(i % kNumKinds), random);
+    send(socket.get(), words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    open.push_back(std::move(socket));
+    if (open.size() > kMostOpen) open.pop_front();
+  }
+  return counts;
+}
+
+}  // namespace lockstep::testing

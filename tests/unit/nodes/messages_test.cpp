@@ -1,0 +1,85 @@
+#include "lockstep/nodes/messages.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+using nodes::Message;
+
+TEST(Messages, AreTheSameAfterTheWay) {
+  const std::vector<Message> all = {
+      nodes::Join{.num_nodes = 3,
+                  .num_processes = 8,
+                  .node = 2,
+                  .is_host = true,
+                  .host_name = "box",
+                  .unix_time = 1.5,
+                  .master_addr = "fd00::1",
+                  .master_port = 29400,
+                  .store_secret = std::string("\x00\xff\x80", 3),
+                  .job = "name"},
+      nodes::Join{},
+      nodes::Alive{.is_stuck = true},
+      nodes::Ending{.signal = 15},
+      nodes::Result{.text = "text"},
+      nodes::Verdict{.is_restart = true,
+                     .delay_seconds = 2.5,
+                     .exit_code = 137,
+                     .stop_signal = 9,
+                     .text = "report\n",
+                     .cause = "{}"},
+      nodes::World{.attempt = 2,
+                   .node = 1,
+                   .num_nodes = 2,
+                   .first_rank = 1,
+                   .num_ranks = 3,
+                   .master_addr = "10.0.0.1",
+                   .master_port = 1,
+                   .store_secret = "s",
+                   .job = "name"},
+      nodes::End{.kind = nodes::End::Kind::kStop, .signal = 2},
+      nodes::Results{.nodes = {{.node = 1,
+                                .entry = {"b", 2},
+                                .text = "t",
+                                .loss = "gone",
+                                .lost_at = 3.5,
+                                .clock_offset = -0.25}}},
+      nodes::Refusal{.reason = "full"}};
+  for (const Message& message : all) {
+    EXPECT_EQ(nodes::decode(nodes::encode(message)), message)
+        << message.index();
+  }
+}
+
+TEST(Messages, ThatMakeNoSenseAreRefused) {
+  const auto refuses = [](uint8_t type, const std::string& body) {
+    EXPECT_THROW(nodes::decode({.type = type, .body = body}), FormatError)
+        << body;
+  };
+  refuses(0, "");
+  refuses(0, "{}");
+  refuses(0, "[1, 2]");
+  refuses(0, "{");
+  refuses(200, "{}");
+  refuses(1, R"({"is_stuck": 3})");
+  refuses(2, R"({"signal": 1000})");
+  refuses(2, R"({"signal": -1})");
+  refuses(2, R"({"signal": 1e300})");
+  refuses(5, R"({"attempt": 0, "node": 2, "nodes": 2, "first_rank": 0,
+                 "ranks": 2, "master_addr": "a", "master_port": 1,
+                 "store_secret": "", "job": ""})");
+  refuses(5, R"({"attempt": 0, "node": 0, "nodes": 2, "first_rank": 0,
+                 "ranks": 2, "master_addr": "a", "master_port": 1,
+                 "store_secret": "zz", "job": ""})");
+  // A text that is not UTF-8 is made one.
+  const Message message = nodes::Refusal{.reason = "\xff"};
+  EXPECT_EQ(
+      std::get<nodes::Refusal>(nodes::decode(nodes::encode(message))).reason,
+      "\xef\xbf\xbd");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,308 @@
+#include "lockstep/nodes/rounds.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <map>
+
+#include "lockstep/error.h"
+#include "support/messages.h"
+
+namespace lockstep {
+namespace {
+
+using nodes::MemberId;
+using nodes::Message;
+using nodes::Rounds;
+using testing::expect_in;
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// Members talk to the rounds; time passes when the test says so.
+class RoundsTest : public ::testing::Test {
+ protected:
+  nodes::Moment now() const {
+    return {.ns = now_ns_, .unix = 1000 + static_cast<double>(now_ns_) * 1e-9};
+  }
+
+  void join(MemberId id, const std::string& name,
+            std::optional<int> node = std::nullopt) {
+    say(id, nodes::Join{.num_nodes = 3,
+                        .num_processes = 2,
+                        .node = node,
+                        .is_host = id == 10,
+                        .host_name = name,
+                        .unix_time = 1000,
+                        .master_addr = "10.0.0.1",
+                        .master_port = 5});
+  }
+
+  void say(MemberId from, const Message& message) {
+    rounds_.receive(from, message, now());
+    collect();
+  }
+
+  void leave(MemberId id) {
+    rounds_.leave(id, "gone", now());
+    collect();
+  }
+
+  void collect() {
+    for (auto& [to, message] : rounds_.take_outgoing()) {
+      if (!std::holds_alternative<nodes::Alive>(message)) {
+        heard_[to].push_back(message);
+      }
+    }
+    for (const MemberId id : rounds_.take_lost()) lost_.push_back(id);
+  }
+
+  // All members give signs of life meanwhile, but those named.
+  void pass(double seconds, const std::vector<MemberId>& silent = {}) {
+    const int64_t end =
+        now_ns_ + static_cast<int64_t>(seconds * double{kSecond});
+    while (now_ns_ < end) {
+      now_ns_ += kSecond;
+      for (const MemberId id : {MemberId{10}, MemberId{11}, MemberId{12}}) {
+        if (std::find(silent.begin(), silent.end(), id) == silent.end()) {
+          rounds_.receive(id, nodes::Alive{}, now());
+        }
+      }
+      rounds_.tick(now());
+      collect();
+    }
+  }
+
+  // The last message to a member, of this type.
+  template <typename Type>
+  Type last(MemberId id) {
+    if (heard_[id].empty() ||
+        !std::holds_alternative<Type>(heard_[id].back())) {
+      ADD_FAILURE() << "member " << id << " did not hear that";
+      return {};
+    }
+    return std::get<Type>(heard_[id].back());
+  }
+
+  void form() {
+    join(10, "c");
+    join(11, "b");
+    join(12, "a");
+  }
+
+  int64_t now_ns_ = kSecond;
+  Rounds rounds_{
+      {.num_nodes = 3, .join_seconds = 60, .alive_seconds = 5, .max_missed = 3},
+      {.ns = kSecond, .unix = 1000}};
+  std::map<MemberId, std::vector<Message>> heard_;
+  std::vector<MemberId> lost_;
+};
+
+TEST_F(RoundsTest, TheWorldFormsWhenAllAreThere) {
+  join(11, "b");
+  join(12, "a");
+  EXPECT_TRUE(heard_.empty());
+  join(10, "c");
+  // The host is node 0; the others have the order of their names.
+  EXPECT_EQ(last<nodes::World>(10).node, 0);
+  EXPECT_EQ(last<nodes::World>(12).node, 1);
+  EXPECT_EQ(last<nodes::World>(11).node, 2);
+  const auto world = last<nodes::World>(11);
+  EXPECT_EQ(world.num_nodes, 3);
+  EXPECT_EQ(world.first_rank, 4);
+  EXPECT_EQ(world.num_ranks, 6);
+  EXPECT_EQ(world.master_addr, "10.0.0.1");
+}
+
+TEST_F(RoundsTest, GivenNumbersAreKept) {
+  join(11, "a", 2);
+  join(10, "z", 0);
+  join(12, "b", 1);
+  EXPECT_EQ(last<nodes::World>(11).node, 2);
+  EXPECT_EQ(last<nodes::World>(12).node, 1);
+}
+
+TEST_F(RoundsTest, WhatDoesNotFitIsRefused) {
+  join(10, "a", 0);
+  join(11, "b", 1);
+  join(12, "c", 1);
+  expect_in(last<nodes::Refusal>(12).reason, "--node-rank 1 is taken by b");
+  EXPECT_EQ(rounds_.take_dismissed(), (std::vector<MemberId>{12}));
+  say(13, nodes::Join{.num_nodes = 4});
+  expect_in(last<nodes::Refusal>(13).reason,
+            "its --nnodes is 4, that of the host 3");
+  say(14, nodes::Join{.num_nodes = 3, .node = 3});
+  expect_in(last<nodes::Refusal>(14).reason, "is not below --nnodes 3");
+  join(12, "c", 2);
+  EXPECT_EQ(last<nodes::World>(12).node, 2);
+}
+
+TEST_F(RoundsTest, OneThatLeavesBeforeTheStartIsForgotten) {
+  join(10, "a");
+  join(11, "b");
+  leave(11);
+  join(12, "c");
+  EXPECT_TRUE(heard_.empty());
+  join(11, "d");
+  EXPECT_EQ(last<nodes::World>(11).node, 2);
+}
+
+TEST_F(RoundsTest, NodesThatDoNotComeAreGivenUp) {
+  join(10, "a");
+  join(12, "b");
+  pass(58);
+  EXPECT_TRUE(heard_.empty());
+  pass(3);
+  EXPECT_EQ(last<nodes::Verdict>(10).exit_code, kTimeoutExitCode);
+  expect_in(last<nodes::Verdict>(12).text,
+            "for 3 nodes, 2 came (a, b); start the others");
+  EXPECT_TRUE(rounds_.is_over());
+}
+
+TEST_F(RoundsTest, AFailureEndsAllAndTheHostJudges) {
+  form();
+  say(11, nodes::Ending{});
+  EXPECT_EQ(last<nodes::End>(10).kind, nodes::End::Kind::kFailure);
+  EXPECT_EQ(last<nodes::End>(12).kind, nodes::End::Kind::kFailure);
+  last<nodes::World>(11);  // It knows.
+  say(10, nodes::Result{.text = "r0"});
+  say(11, nodes::Result{.text = "r2"});
+  last<nodes::End>(10);
+  say(12, nodes::Result{.text = "r1"});
+  const auto results = last<nodes::Results>(10);
+  ASSERT_EQ(results.nodes.size(), 3u);
+  EXPECT_EQ(results.nodes[1].text, "r1");
+  EXPECT_EQ(results.nodes[1].entry.host_name, "a");
+  // Only the host judges.
+  say(11, nodes::Verdict{.exit_code = 1});
+  last<nodes::End>(12);
+  say(10, nodes::Verdict{.exit_code = 7, .text = "why"});
+  EXPECT_EQ(last<nodes::Verdict>(11).text, "why");
+  EXPECT_EQ(last<nodes::Verdict>(12).exit_code, 7);
+  EXPECT_TRUE(rounds_.is_over());
+}
+
+TEST_F(RoundsTest, AStopReachesAll) {
+  form();
+  say(12, nodes::Ending{.signal = SIGINT});
+  EXPECT_EQ(last<nodes::End>(10).kind, nodes::End::Kind::kStop);
+  EXPECT_EQ(last<nodes::End>(11).signal, SIGINT);
+}
+
+TEST_F(RoundsTest, AStopBeforeTheStartEndsTheWait) {
+  join(10, "a");
+  join(11, "b");
+  say(11, nodes::Ending{.signal = SIGINT});
+  EXPECT_EQ(last<nodes::Verdict>(10).exit_code, 128 + SIGINT);
+  expect_in(last<nodes::Verdict>(10).text, "b was asked to stop");
+}
+
+TEST_F(RoundsTest, SuccessWaitsForTheLastNode) {
+  form();
+  say(10, nodes::Result{.text = "r"});
+  say(11, nodes::Result{.text = "r"});
+  leave(11);  // Its part is done.
+  last<nodes::World>(12);
+  say(12, nodes::Result{.text = "r"});
+  EXPECT_EQ(last<nodes::Results>(10).nodes[2].loss, "");
+}
+
+TEST_F(RoundsTest, ALostNodeEndsTheOthersAndItsLossIsItsResult) {
+  form();
+  leave(11);
+  last<nodes::End>(10);
+  last<nodes::End>(12);
+  say(10, nodes::Result{.text = "r0"});
+  say(12, nodes::Result{.text = "r1"});
+  const auto results = last<nodes::Results>(10);
+  EXPECT_EQ(results.nodes[2].loss, "gone");
+  EXPECT_GT(results.nodes[2].lost_at, 0);
+}
+
+TEST_F(RoundsTest, ASilentNodeIsLost) {
+  form();
+  pass(14, {11});
+  last<nodes::World>(10);
+  pass(2, {11});
+  last<nodes::End>(10);
+  EXPECT_EQ(lost_, (std::vector<MemberId>{11}));
+  say(10, nodes::Result{});
+  say(12, nodes::Result{});
+  expect_in(last<nodes::Results>(10).nodes[2].loss,
+            "no sign of life for 15.0 s");
+}
+
+TEST_F(RoundsTest, ARestartKeepsNumbersAndFillsThePlaceOfALostNode) {
+  form();
+  leave(12);  // node 1
+  say(10, nodes::Result{});
+  say(11, nodes::Result{});
+  say(10, nodes::Verdict{.is_restart = true, .delay_seconds = 1});
+  EXPECT_TRUE(last<nodes::Verdict>(11).is_restart);
+  join(10, "c");
+  join(11, "b");
+  last<nodes::Verdict>(11);
+  join(13, "zzz");
+  EXPECT_EQ(last<nodes::World>(13).node, 1);
+  EXPECT_EQ(last<nodes::World>(13).attempt, 1);
+  EXPECT_EQ(last<nodes::World>(11).node, 2);
+}
+
+TEST_F(RoundsTest, OneThatComesWhileTheJobRunsWaitsForAPlace) {
+  form();
+  join(13, "late");
+  EXPECT_TRUE(heard_[13].empty());
+  leave(11);
+  say(10, nodes::Result{});
+  say(12, nodes::Result{});
+  say(10, nodes::Verdict{.is_restart = true});
+  join(10, "c");
+  join(12, "a");
+  EXPECT_EQ(last<nodes::World>(13).node, 2);
+}
+
+TEST_F(RoundsTest, OneTooManyLearnsThatTheJobEnded) {
+  form();
+  join(13, "late");
+  for (const MemberId id : {10, 11, 12}) say(id, nodes::Result{});
+  say(10, nodes::Verdict{});
+  expect_in(last<nodes::Refusal>(13).reason, "ended without this node");
+  join(14, "later");
+  expect_in(last<nodes::Refusal>(14).reason, "the job has ended");
+}
+
+TEST_F(RoundsTest, OnlyWhenAllNodesAreStuckIsTheJobStuck) {
+  form();
+  say(10, nodes::Alive{.is_stuck = true});
+  say(11, nodes::Alive{.is_stuck = true});
+  last<nodes::World>(10);
+  say(11, nodes::Alive{.is_stuck = false});
+  say(12, nodes::Alive{.is_stuck = true});
+  last<nodes::World>(10);
+  say(11, nodes::Alive{.is_stuck = true});
+  EXPECT_EQ(last<nodes::End>(11).kind, nodes::End::Kind::kStuck);
+  EXPECT_EQ(last<nodes::End>(12).kind, nodes::End::Kind::kStuck);
+}
+
+TEST_F(RoundsTest, ClocksOfNodesAreCompared) {
+  now_ns_ += 7 * kSecond;
+  form();  // Their clocks say 1000.
+  for (const MemberId id : {10, 11, 12}) say(id, nodes::Result{});
+  EXPECT_NEAR(last<nodes::Results>(10).nodes[1].clock_offset, 8, 1e-9);
+}
+
+TEST_F(RoundsTest, StrangeMessagesChangeNothing) {
+  say(99, nodes::Result{});
+  say(99, nodes::Ending{});
+  say(99, nodes::Verdict{});
+  leave(99);
+  join(10, "a");
+  say(10, nodes::Result{});
+  say(10, nodes::Ending{});
+  say(10, nodes::World{});
+  say(10, nodes::Verdict{});
+  EXPECT_TRUE(heard_.empty());
+  EXPECT_FALSE(rounds_.is_over());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -2,6 +2,7 @@
 // not.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "support/messages.h"
@@ -15,14 +16,20 @@ using Words = std::vector<std::string>;
 
 class VerifyResume : public ::testing::Test {
  protected:
-  ProcessResult verify(const Words& words) const {
+  static Words command(const Words& words) {
     Words command = {LOCKSTEP_PROGRAM, "verify-resume"};
     command.insert(command.end(), words.begin(), words.end());
-    return run(command, {.environment = {{"TMPDIR", temp_.path().string()},
-                                         {"LOCKSTEP_WORKER", PROBE_WORKER},
-                                         {"OMP_NUM_THREADS", "1"},
-                                         {"CUDA_VISIBLE_DEVICES", ""}},
-                         .folder = folder_.path().string()});
+    return command;
+  }
+  ProcessOptions options() const {
+    return {.environment = {{"TMPDIR", temp_.path().string()},
+                            {"LOCKSTEP_WORKER", PROBE_WORKER},
+                            {"OMP_NUM_THREADS", "1"},
+                            {"CUDA_VISIBLE_DEVICES", ""}},
+            .folder = folder_.path().string()};
+  }
+  ProcessResult verify(const Words& words) const {
+    return run(command(words), options());
   }
 
   size_t num_left() const {
@@ -71,6 +78,15 @@ TEST_F(VerifyResume, WrongWordsAndTrainingsThatFailAreToldFromDifferences) {
   const auto failing = verify({"probe", "--no_such_flag"});
   EXPECT_EQ(failing.exit_code, 1);
   expect_in(failing.err, "the training itself failed");
+  EXPECT_EQ(num_left(), 0U);
+}
+
+TEST_F(VerifyResume, CtrlCLeavesNothingBehind) {
+  Process process(command({"probe", "--batch_size=2"}), options());
+  ASSERT_TRUE(process.wait_for_output("without a stop"));
+  process.send(SIGINT);
+  EXPECT_EQ(process.wait().exit_code, -SIGINT);
+  EXPECT_TRUE(wait_until_gone(process.marker(), 60).empty());
   EXPECT_EQ(num_left(), 0U);
 }
 

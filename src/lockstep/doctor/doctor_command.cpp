@@ -14,6 +14,7 @@
 #include "lockstep/doctor/doctor_options.h"
 #include "lockstep/doctor/finding.h"
 #include "lockstep/doctor/gpu_checks.h"
+#include "lockstep/doctor/held_signals.h"
 #include "lockstep/doctor/job_checks.h"
 #include "lockstep/doctor/limit_checks.h"
 #include "lockstep/doctor/network_checks.h"
@@ -230,7 +231,12 @@ int doctor_command(std::span<const std::string> arguments,
     write(doctor_help());
     return 0;
   }
-  return Doctor(std::move(options), environment, write).run();
+  try {
+    return Doctor(std::move(options), environment, write).run();
+  } catch (const Interrupted& interrupted) {
+    raise(interrupted.signal);
+    return 128 + interrupted.signal;
+  }
 }
 
 }  // namespace lockstep::doctor

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "lockstep/base/exec_arrays.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/doctor/held_signals.h"
 #include "lockstep/error.h"
 
 namespace lockstep::doctor {
@@ -45,36 +45,6 @@ class ProbeFolder {
 
  private:
   fs::path path_;
-};
-
-// Holds the signals that ask this process to end back while a program runs.
-class HeldSignals {
- public:
-  HeldSignals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
-    sigprocmask(SIG_BLOCK, &set, &before_);
-    events_ =
-        base::FileDescriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  }
-  ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
-
-  int fd() const { return events_.get(); }
-  const sigset_t& before() const { return before_; }
-  // 0: none came.
-  int take() const {
-    signalfd_siginfo info{};
-    return read(events_.get(), &info, sizeof(info)) == sizeof(info)
-               ? static_cast<int>(info.ssi_signo)
-               : 0;
-  }
-
- private:
-  sigset_t before_{};
-  base::FileDescriptor events_;
 };
 
 pid_t start(const std::vector<std::string>& command,
@@ -148,35 +118,34 @@ std::string ProbeResult::problem() const {
 ProbeResult run_probe(const std::vector<std::string>& command,
                       base::Environment environment, double limit_seconds) {
   ProbeResult result;
+  // Before the folder is made and until it is removed: Ctrl-C leaves nothing.
+  const HeldSignals signals;
+  const ProbeFolder folder;
+  const fs::path error_file = folder.path() / "error.json";
+  environment["TMPDIR"] = folder.path().string();
+  environment["TORCHELASTIC_ERROR_FILE"] = error_file.string();
+  const pid_t pid =
+      start(command, environment, folder.path(), signals.mask_of_children());
+  const base::FileDescriptor process(
+      static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   int signal = 0;
-  {
-    const ProbeFolder folder;
-    const fs::path error_file = folder.path() / "error.json";
-    environment["TMPDIR"] = folder.path().string();
-    environment["TORCHELASTIC_ERROR_FILE"] = error_file.string();
-    const HeldSignals signals;
-    const pid_t pid =
-        start(command, environment, folder.path(), signals.before());
-    const base::FileDescriptor process(
-        static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!wait_for_end(process.get(), signals, limit_seconds)) {
-      signal = signals.take();
-      result.timed_out = signal == 0;
-      kill(pid, SIGTERM);
-      if (!wait_for_end(process.get(), signals, kGraceSeconds)) {
-        kill(-pid, SIGKILL);
-      }
+  if (!wait_for_end(process.get(), signals, limit_seconds)) {
+    signal = signals.take();
+    result.timed_out = signal == 0;
+    kill(pid, SIGTERM);
+    if (!wait_for_end(process.get(), signals, kGraceSeconds)) {
+      kill(-pid, SIGKILL);
     }
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    result.exit_code =
-        WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-    result.out = base::try_read_file(folder.path() / "out").value_or("");
-    result.err = base::try_read_file(folder.path() / "err").value_or("");
-    result.error = base::read_error_file(error_file);
   }
-  if (signal != 0) raise(signal);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (signal != 0) throw Interrupted{signal};
+  result.exit_code =
+      WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+  result.out = base::try_read_file(folder.path() / "out").value_or("");
+  result.err = base::try_read_file(folder.path() / "err").value_or("");
+  result.error = base::read_error_file(error_file);
   return result;
 }
 

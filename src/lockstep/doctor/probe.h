@@ -26,8 +26,8 @@ struct ProbeResult {
 
 // Output and temporary files go to a folder that is removed afterwards. When
 // the limit is over, or this process is asked to end (SIGINT, SIGTERM, SIGHUP),
-// the program is ended; in the latter case this process dies of the signal.
-// Throws IoError.
+// the program is ended; in the latter case Interrupted is thrown. Throws
+// IoError when the program cannot be started.
 ProbeResult run_probe(const std::vector<std::string>& command,
                       base::Environment environment, double limit_seconds);
 

@@ -13,6 +13,7 @@
 
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/doctor/held_signals.h"
 #include "lockstep/doctor/probe.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/program_flags.h"
@@ -226,6 +227,7 @@ class Verification {
   const base::Environment& environment_;
   const std::function<void(std::string_view)>& write_;
   std::string launcher_;
+  HeldSignals signals_;  // Until the folder is removed.
   fs::path folder_;
   bool is_kept_ = false;
 };
@@ -240,7 +242,12 @@ int verify_resume_command(std::span<const std::string> arguments,
     write(kHelp);
     return 0;
   }
-  return Verification(parse(arguments), environment, write).run();
+  try {
+    return Verification(parse(arguments), environment, write).run();
+  } catch (const Interrupted& interrupted) {
+    raise(interrupted.signal);
+    return 128 + interrupted.signal;
+  }
 }
 
 }  // namespace lockstep::doctor

@@ -110,6 +110,23 @@ class LOCKSTEP_EXPORT World {
   // on a GPU.
   void barrier(std::optional<std::chrono::milliseconds> limit = {}) const;
 
+  // Recovery from memory, in a job started with lockstep run --recover memory
+  // (docs/how-to/recovery.md). When a rank is killed or crashes, collectives of
+  // the others throw PeerError; they keep their state, call reform(), and hand
+  // it to the rank that the launcher starts in its place.
+  bool can_reform() const;
+  // This rank holds the state of the training: from here on a rank that dies is
+  // replaced. Called once by each rank, by a new one when it has the state.
+  void offer_state() const;
+  // After a PeerError: lets go of the old connections, waits until the launcher
+  // has replaced the ranks that died, and connects anew. What was made with
+  // this world (DDP, votes) must be gone and is made again afterwards. Throws
+  // PeerError when no rank was replaced, ConfigError unless can_reform().
+  void reform() const;
+  // Ranks that have not called offer_state() yet, once ranks were replaced;
+  // empty before.
+  const std::vector<int>& ranks_without_state() const;
+
   // Leaves the group cleanly: waits a short while for the others, then closes.
   // Called by the last handle's destructor too (unless an error is being
   // thrown).

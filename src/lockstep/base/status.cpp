@@ -190,6 +190,12 @@ void StatusWriter::finish_collective() {
   beat();
 }
 
+void StatusWriter::restart_collectives() {
+  page_->collectives_started = 0;
+  page_->collectives_finished = 0;
+  page_->collective_failed = 0;
+}
+
 void StatusWriter::fail_collective(int64_t number) {
   if (number == 0) return;
   page_->collective_failed.store(number, std::memory_order_relaxed);

@@ -141,6 +141,8 @@ class StatusWriter {
   // Returns the number of the collective, counted from 1; 0 within a capture.
   int64_t start_collective(Collective collective, int64_t bytes);
   void finish_collective();
+  // The ranks connect anew, some of them for the first time: all count from 0.
+  void restart_collectives();
   // It ended with an error: it runs no longer, and the verdict still shows it.
   void fail_collective(int64_t number);
   // While a CUDA graph is captured, collectives are noted but do not start;

@@ -11,17 +11,6 @@ namespace lockstep::base {
 namespace {
 
 static_assert(TrainingPage::kOffset >= offsetof(StatusPage, reserved));
-static_assert(TrainingPage::kOffset + sizeof(TrainingPage) <=
-              kStatusMemoryBytes);
-
-std::shared_ptr<TrainingPage> map_training_page(int fd) {
-  const auto memory = map_status_memory(fd);
-  if (memory == nullptr) return nullptr;
-  auto* page = reinterpret_cast<TrainingPage*>(
-      static_cast<std::byte*>(memory.get()) + TrainingPage::kOffset);
-  return {memory, page};  // Keeps the mapping.
-}
-
 std::atomic<int64_t>& typical_ns(TrainingPage& page, Activity activity) {
   return page.typical_ns.at(static_cast<size_t>(activity));
 }
@@ -53,7 +42,7 @@ std::string activity_name(Activity activity) {
 }
 
 TrainingStatusReader::TrainingStatusReader(int status_fd)
-    : page_(map_training_page(status_fd)) {}
+    : page_(map_status_part<TrainingPage>(status_fd)) {}
 
 std::optional<TrainingStatus> TrainingStatusReader::read() const {
   return page_ == nullptr ? std::nullopt : read_training_page(*page_);
@@ -85,7 +74,7 @@ TrainingStatusWriter TrainingStatusWriter::from_environment(
   TrainingStatusWriter writer;
   const auto fd = find_integer(environment, "LOCKSTEP_STATUS_FD");
   if (!fd || !is_status_memory(static_cast<int>(*fd))) return writer;
-  if (auto page = map_training_page(static_cast<int>(*fd))) {
+  if (auto page = map_status_part<TrainingPage>(static_cast<int>(*fd))) {
     writer.page_ = std::move(page);
   }
   return writer;
@@ -98,6 +87,12 @@ void TrainingStatusWriter::start(int64_t num_steps,
   page_->activity = static_cast<int32_t>(Activity::kNone);
   page_->activity_begin_ns = monotonic_ns();
   page_->version = TrainingPage::kVersion;
+}
+
+void TrainingStatusWriter::go_on(int64_t num_steps) {
+  const bool is_known = page_->version == TrainingPage::kVersion;
+  start(num_steps, is_known ? std::optional(page_->saved_step.load())
+                            : std::nullopt);
 }
 
 void TrainingStatusWriter::begin(Activity activity) {

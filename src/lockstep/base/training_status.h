@@ -100,6 +100,8 @@ class TrainingStatusWriter {
 
   // From here on the launcher waits for a checkpoint after Ctrl-C.
   void start(int64_t num_steps, std::optional<int64_t> saved_step);
+  // After other ranks were replaced: what was saved stays known.
+  void go_on(int64_t num_steps);
   // Ends the activity before and notes how long it took.
   void begin(Activity activity);
   void set_num_steps(int64_t num_steps);

@@ -61,7 +61,10 @@ Session::Session(Recipe& recipe, const CommandLine& line,
           output)),
       recipe_(recipe.name()) {
   const TrainConfig& config = line.config();
-  require_equal_settings(world_, line.options());
+  // Ranks that have trained since do not take part any more.
+  if (world_.ranks_without_state().empty()) {
+    require_equal_settings(world_, line.options());
+  }
   if (config.deterministic) engine::require_determinism();
   precision_ =
       engine::resolve_precision(config, line.options(), world_.device());

@@ -1,10 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/base/files.h"
 #include "lockstep/base/status.h"
+#include "lockstep/base/strings.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/prediction.h"
 #include "lockstep/cli/profile_callback.h"
+#include "lockstep/cli/run_files.h"
 #include "lockstep/cli/session.h"
 #include "lockstep/cli/startup_text.h"
 #include "lockstep/cli/training_parts.h"
@@ -16,8 +20,7 @@
 #include "lockstep/run/checkpoint_sections.h"
 #include "lockstep/run/checkpoints.h"
 #include "lockstep/run/init_weights.h"
-#include "lockstep/run/records.h"
-#include "lockstep/run/run_folder.h"
+#include "lockstep/run/recovery.h"
 #include "lockstep/run/saving_callback.h"
 
 namespace lockstep::cli {
@@ -71,43 +74,6 @@ void log_setup(Session& session, const TrainConfig& config,
       !note.empty() && ability<ImageScoring>(session.task()) != nullptr) {
     console.info(note);
   }
-}
-
-// Decided and reported by rank 0 alone, before anything is written.
-void check_folder(const World& world, const CommandLine& line,
-                  const FileNames& names) {
-  world.run_on_rank0_and_broadcast([&] {
-    const TrainConfig& config = line.config();
-    run::check_folder_place(config.save_dir);
-    if (!line.owns_folder()) {
-      run::check_folder_is_free(config.save_dir, config, names);
-    }
-  });
-}
-
-// Lock and records of a run, on the rank that writes.
-struct OpenRun {
-  base::FileDescriptor lock = {};
-  std::unique_ptr<run::RunRecords> records = {};
-};
-
-void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
-  const TrainConfig& config = line.config();
-  const FileNames& names = line.settings().files;
-  session.world().run_on_rank0_and_broadcast([&] {
-    const std::filesystem::path folder = config.save_dir;
-    run::make_folder(folder);
-    if (config.fast_dev_run) {
-      session.console().open_log(folder / "fast_dev_run.log");
-      return;
-    }
-    run.lock = run::lock_run_folder(folder);
-    run::open_run_folder(folder, config, names, line.config_text());
-    // A recipe may keep its logs in a separate folder.
-    const auto log = folder / names.log;
-    base::make_output_folder(log.parent_path());
-    session.console().open_log(log);
-  });
 }
 
 // The exit code, and the last line of the console.
@@ -170,49 +136,24 @@ int close_run(const Outcome& outcome, OpenRun& run, track::Console& console) {
   return outcome.exit_code;
 }
 
-// Moves checkpoints newer than the resumed one aside.
-void leave_newer_behind(Session& session, const run::CheckpointsConfig& files,
-                        const engine::TrainState& state) {
-  session.world().run_on_rank0_and_broadcast([&] {
-    const auto aside =
-        run::set_aside(files.folder, run::newer_checkpoints(files, state.step));
-    if (aside.empty()) return;
-    session.console().info(fmt::format(
-        "checkpoints after step {} and a copy of the metrics are now in {}",
-        state.step, aside.string()));
-  });
-}
-
-// The best model of a resumed run may have been moved aside or be in another
-// folder. If it cannot be found, the next validation counts as the best.
-void settle_best(Session& session, const run::CheckpointsConfig& files,
-                 const std::string& resume, engine::TrainState& state) {
-  const bool is_there =
-      !state.best.value || session.world().run_on_rank0_and_broadcast([&] {
-        return run::keep_best(files, resume, state.best.step) ? 1 : 0;
-      }) != 0;
-  if (is_there) return;
-  session.console().info(fmt::format(
-      "the best model so far, of step {}, is not in {}: the next validation "
-      "counts as the best",
-      state.best.step, files.folder.string()));
-  state.best = {};
-}
-
 // `records` is null on ranks that do not write.
 engine::LoopConfig loop_config(const TrainConfig& config,
                                const LearningRatePlan& plan,
                                const base::TrainingStatusWriter& status,
+                               run::Recovery* recovery,
                                run::RunRecords* records) {
   engine::LoopConfig loop{.num_steps = config.n_steps,
                           .num_epochs = config.epochs,
                           .schedule = plan.schedule,
                           .base_lr = plan.base_lr,
                           .status = status,
-                          .cuda_graphs = {.enabled = config.cuda_graph}};
+                          .cuda_graphs = {.enabled = config.cuda_graph},
+                          .recovery = recovery};
   if (records != nullptr) {
-    loop.record = [records](track::Record record) {
+    loop.record = [records, recovery](track::Record record) {
       records->record(std::move(record));
+      // The queue would die with this process.
+      if (recovery != nullptr) records->wait();
     };
   }
   return loop;
@@ -239,48 +180,6 @@ run::StopRequest run_loop(Session& session, engine::TrainLoop& loop,
   return saving.stopped_for();
 }
 
-track::PlottedMetric plotted_metric(const TaskInfo& info) {
-  return {.name = "val/" + info.best_metric,
-          .better = info.better == Better::kHigher ? plot::Direction::kHigher
-                                                   : plot::Direction::kLower};
-}
-
-run::RunRecordsConfig records_config(const Session& session,
-                                     const CommandLine& line) {
-  return {.folder = line.config().save_dir,
-          .recipe = session.recipe(),
-          .log = line.settings().files.log,
-          .num_processes = session.world().size(),
-          .choices = line.config().records,
-          .settings_json = config::to_json(line.options()),
-          .settings_yaml = config::to_yaml(line.options()),
-          .arguments = line.arguments(),
-          .environment = session.environment(),
-          .best = plotted_metric(session.info())};
-}
-
-// A checkpoint is saved before its step is scored.
-track::KeptRecords kept_records(const engine::TrainState& state,
-                                const std::string& score) {
-  track::KeptRecords kept{.last_step = state.step};
-  if (state.due.scoring) kept.redone = score;
-  if (state.due.validation) kept.redone = "val/";
-  return kept;
-}
-
-// Rank 0 alone writes records. A collective.
-void open_records(Session& session, const CommandLine& line,
-                  const std::optional<track::KeptRecords>& resumed,
-                  int64_t total_steps, OpenRun& run) {
-  if (line.config().fast_dev_run) return;
-  session.world().run_on_rank0_and_broadcast([&] {
-    run::RunRecordsConfig config = records_config(session, line);
-    if (resumed) config.resumed = *resumed;
-    config.total_steps = total_steps;
-    run.records = std::make_unique<run::RunRecords>(config, session.console());
-  });
-}
-
 run::CheckpointsConfig checkpoints_config(const Session& session,
                                           const CommandLine& line,
                                           double base_lr) {
@@ -302,26 +201,40 @@ run::CheckpointsConfig checkpoints_config(const Session& session,
               session.environment())};
 }
 
-// From now on the launcher waits for a checkpoint after Ctrl-C.
-void announce_training(const run::CheckpointsConfig& files, int64_t step,
-                       std::optional<int64_t> saved_step) {
-  if (files.is_dry_run) return;
-  base::TrainingStatusWriter status = files.status;
-  status.start(step, saved_step);
-}
-
-// Start of a training: from a checkpoint, the weights of --init_from, or random
-// weights.
+// Start of a training: from the memory of other ranks, a checkpoint, the weights
+// of --init_from, or random weights.
 struct Start {
   std::unique_ptr<engine::Learner> learner = {};
   engine::TrainState state = {};
   bool is_resumed = false;
+  bool is_recovered = false;
 };
 
+Start recover_training(Session& session, const run::CheckpointsConfig& files,
+                       run::Recovery& recovery) {
+  const World& world = session.world();
+  const std::vector<int> replaced = world.ranks_without_state();
+  const run::RecoveredState recovered = recovery.recover();
+  Start start{.learner = session.make_learner(recovered.layout),
+              .state = recovered.state,
+              .is_resumed = true,
+              .is_recovered = true};
+  run::restore(recovered, *start.learner, files, world);
+  session.console().info(fmt::format(
+      "rank(s) {} were started again and have the state of rank {} after step "
+      "{}: the training goes on, nothing is repeated",
+      base::list_of(replaced), recovered.source, recovered.state.step));
+  return start;
+}
+
 Start start_training(Session& session, const TrainConfig& config,
-                     const run::CheckpointsConfig& files) {
+                     const run::CheckpointsConfig& files,
+                     run::Recovery* recovery) {
   const World& world = session.world();
   track::Console& console = session.console();
+  if (recovery != nullptr && recovery->is_pending()) {
+    return recover_training(session, files, *recovery);
+  }
   Start start;
   std::optional<Tree> checkpoint;
   if (config.resume) {
@@ -339,6 +252,20 @@ Start start_training(Session& session, const TrainConfig& config,
   return start;
 }
 
+// From now on the launcher waits for a checkpoint after Ctrl-C.
+void announce_training(const run::CheckpointsConfig& files,
+                       const Start& start) {
+  if (files.is_dry_run) return;
+  base::TrainingStatusWriter status = files.status;
+  if (start.is_recovered) {
+    status.go_on(start.state.step);
+    return;
+  }
+  status.start(start.state.step, start.is_resumed
+                                     ? std::optional(start.state.step)
+                                     : std::nullopt);
+}
+
 void log_settings_source(const CommandLine& line, Session& session) {
   if (!line.settings_note().empty() && session.world().is_main()) {
     session.console().warn(line.settings_note());
@@ -353,8 +280,24 @@ void log_settings_source(const CommandLine& line, Session& session) {
   }
 }
 
+void check_recovery(const Session& session, const TrainConfig& config) {
+  if (!session.world().device().is_cpu()) {
+    throw ConfigError(
+        "--recover memory replaces ranks of trainings on CPUs only so far; "
+        "leave it out (--max-restarts N with --resume latest restarts all)");
+  }
+  if (config.optimization.shard_optimizer) {
+    throw ConfigError(
+        "--recover memory: with --shard_optimizer the ranks share one copy of "
+        "the model, which a rank that dies leaves half written; leave one of "
+        "the two out");
+  }
+}
+
 // Throws before anything is written.
-void check_before_training(Session& session, const CommandLine& line) {
+void check_before_training(Session& session, const CommandLine& line,
+                           const run::Recovery* recovery) {
+  if (recovery != nullptr) check_recovery(session, line.config());
   run::check_records(records_config(session, line));
   if (session.info().sync_batch_norm) {
     engine::check_batch_norm(session.batch(), session.data().train->size(),
@@ -363,8 +306,32 @@ void check_before_training(Session& session, const CommandLine& line) {
   check_folder(session.world(), line, line.settings().files);
 }
 
+// Folder, best model and records of the run.
+void open_files(Session& session, const CommandLine& line,
+                const run::CheckpointsConfig& files, Start& start,
+                const LearningRatePlan& plan, const std::string& score,
+                OpenRun& run) {
+  const TrainConfig& config = line.config();
+  if (start.is_recovered) {
+    // Rank 0 has had them open since before others were replaced.
+    const auto& replaced = session.world().ranks_without_state();
+    if (std::ranges::find(replaced, 0) == replaced.end()) return;
+  }
+  open_folder(session, line, run);
+  if (config.resume && !start.is_recovered) {
+    leave_newer_behind(session, files, start.state);
+  }
+  std::optional<track::KeptRecords> kept;
+  if (start.is_resumed) {
+    settle_best(session, files, config.resume.value_or("latest"), start.state);
+    kept = kept_records(start.state, score);
+  }
+  open_records(session, line, kept, plan.total_steps, run);
+}
+
 Outcome train(Session& session, const CommandLine& line,
-              run::StopSignals& signals, OpenRun& run) {
+              run::StopSignals& signals, run::Recovery* recovery,
+              OpenRun& run) {
   const TrainConfig& config = line.config();
   const World& world = session.world();
   track::Console& console = session.console();
@@ -376,42 +343,41 @@ Outcome train(Session& session, const CommandLine& line,
   const StepLoader loader = make_step_loader(session, config);
   const double base_lr =
       plan_learning_rate(session, config, loader, {}).base_lr;
-  check_before_training(session, line);
+  const bool is_recovery = recovery != nullptr && recovery->is_pending();
+  if (!is_recovery) check_before_training(session, line, recovery);
   const run::CheckpointsConfig files =
       checkpoints_config(session, line, base_lr);
-  Start start = start_training(session, config, files);
+  Start start = start_training(session, config, files, recovery);
   engine::TrainState& state = start.state;
   session.with_memory_report([] { return "preparing the data"; },
                              [&] { session.fill_cache(); });
   const LearningRatePlan plan =
       plan_learning_rate(session, config, loader, state);
   TrainCallbacks callbacks(session, line.settings(), plan);
-  log_settings_source(line, session);
-  open_folder(session, line, run);
-  if (config.resume) leave_newer_behind(session, files, state);
-  std::optional<track::KeptRecords> kept;
-  if (start.is_resumed) {
-    settle_best(session, files, *config.resume, state);
-    kept = kept_records(state, callbacks.score_metric());
-  }
-  open_records(session, line, kept, plan.total_steps, run);
-  log_setup(session, config, loader, plan, *start.learner);
+  if (!is_recovery) log_settings_source(line, session);
+  open_files(session, line, files, start, plan, callbacks.score_metric(), run);
+  if (!is_recovery) log_setup(session, config, loader, plan, *start.learner);
   signals.arm(world.status());
-  announce_training(
-      files, state.step,
-      start.is_resumed ? std::optional(state.step) : std::nullopt);
+  announce_training(files, start);
   run::Checkpoints checkpoints(files, *start.learner, world, console);
   run::SavingCallback saving(
       saving_config(line.settings(), files.status, callbacks.replicas()),
       checkpoints, signals);
   engine::TrainLoop loop(
       *start.learner, loader, world, console,
-      loop_config(config, plan, files.status, run.records.get()));
+      loop_config(config, plan, files.status, recovery, run.records.get()));
   ProfileCallback profile = profile_callback(session, line);
   std::vector<engine::Callback*> all = callbacks.with(saving);
   all.push_back(&profile);
-  const run::StopRequest stopped_for =
-      run_loop(session, loop, state, std::move(all), saving);
+  run::StopRequest stopped_for = run::StopRequest::kNone;
+  try {
+    stopped_for = run_loop(session, loop, state, std::move(all), saving);
+  } catch (const std::exception& error) {
+    if (recovery != nullptr && comm::is_peer_loss(error)) {
+      recovery->keep(*start.learner, files);
+    }
+    throw;
+  }
   if (!predicted.empty() && stopped_for == run::StopRequest::kNone) {
     console.info(
         prediction_text(predicted, callbacks.times(), *start.learner, world));
@@ -433,14 +399,23 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
   }
   run::StopSignals signals;
   Session session(recipe, line, context.output, context.environment);
+  auto recovery =
+      run::Recovery::from_environment(context.environment, session.world());
   OpenRun run;
-  try {
-    const Outcome outcome = train(session, line, signals, run);
-    return close_run(outcome, run, session.console());
-  } catch (const std::exception& error) {
-    session.console().log_error(comm::error_text(error));
-    if (run.records) run.records->finish(exit_code(error), {});
-    throw;
+  for (;;) {
+    try {
+      const Outcome outcome = train(session, line, signals,
+                                    recovery ? &*recovery : nullptr, run);
+      return close_run(outcome, run, session.console());
+    } catch (const std::exception& error) {
+      const bool is_reformed = recovery && comm::is_peer_loss(error) &&
+                               recovery->can_go_on() &&
+                               recovery->wait_for_replacement();
+      if (is_reformed) continue;
+      session.console().log_error(comm::error_text(error));
+      if (run.records) run.records->finish(exit_code(error), {});
+      throw;
+    }
   }
 }
 

@@ -211,13 +211,13 @@ TrainCallbacks::TrainCallbacks(const Session& session, const Settings& settings,
 
 std::vector<engine::Callback*> TrainCallbacks::with(
     run::SavingCallback& saving) {
-  std::vector<engine::Callback*> all = {&logging_, &validation_};
+  // What is saved or evaluated was compared before.
+  std::vector<engine::Callback*> all = {&replicas_, &logging_, &validation_};
   if (sampling_) all.push_back(&*sampling_);
   all.push_back(&saving);
   if (scoring_) all.push_back(&*scoring_);
   if (plateau_) all.push_back(&*plateau_);
   all.push_back(&early_stopping_);
-  all.push_back(&replicas_);
   return all;
 }
 

@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <thread>
+
 #include "lockstep/error.h"
 
 namespace lockstep::comm {
@@ -18,15 +20,42 @@ ClientStore::Bytes bytes_of(const std::string& text) {
 }  // namespace
 
 ClientStore::ClientStore(std::unique_ptr<net::StoreClient> client,
-                         std::shared_ptr<HostedStore> host)
+                         std::shared_ptr<HostedStore> host,
+                         std::function<bool()> is_outdated)
     : Store(client->config().reply_timeout),
       host_(std::move(host)),
-      client_(std::move(client)) {}
+      client_(std::move(client)),
+      is_outdated_(std::move(is_outdated)) {}
+
+void ClientStore::require_current() const {
+  if (is_outdated_ && is_outdated_()) {
+    throw PeerError("another rank died while the ranks connected");
+  }
+}
+
+void ClientStore::wait_for(const Keys& keys,
+                           std::chrono::milliseconds timeout) {
+  if (!is_outdated_) {
+    client_->wait(keys, timeout);
+    return;
+  }
+  constexpr std::chrono::milliseconds kPause{5};
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!client_->check(keys)) {
+    require_current();
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw TimeoutError("the job's store did not get " + keys.front() +
+                         " in time");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
 
 c10::intrusive_ptr<c10d::Store> ClientStore::clone() {
   auto other = net::StoreClient::connect(client_->config());
   if (other == nullptr) throw PeerError("the job's store is gone");
-  return c10::make_intrusive<ClientStore>(std::move(other), host_);
+  return c10::make_intrusive<ClientStore>(std::move(other), host_,
+                                          is_outdated_);
 }
 
 void ClientStore::set(const std::string& key, const Bytes& value) {
@@ -41,7 +70,7 @@ ClientStore::Bytes ClientStore::compareSet(const std::string& key,
 }
 
 ClientStore::Bytes ClientStore::get(const std::string& key) {
-  client_->wait({key}, timeout_);
+  wait_for({key}, timeout_);
   return bytes_of(client_->get(key));
 }
 
@@ -53,15 +82,18 @@ bool ClientStore::deleteKey(const std::string& key) {
   return client_->erase(key);
 }
 
-bool ClientStore::check(const Keys& keys) { return client_->check(keys); }
+bool ClientStore::check(const Keys& keys) {
+  require_current();
+  return client_->check(keys);
+}
 
 int64_t ClientStore::getNumKeys() { return client_->count_keys(); }
 
-void ClientStore::wait(const Keys& keys) { client_->wait(keys, timeout_); }
+void ClientStore::wait(const Keys& keys) { wait_for(keys, timeout_); }
 
 void ClientStore::wait(const Keys& keys,
                        const std::chrono::milliseconds& timeout) {
-  client_->wait(keys, timeout);
+  wait_for(keys, timeout);
 }
 
 void ClientStore::append(const std::string& key, const Bytes& value) {
@@ -69,7 +101,7 @@ void ClientStore::append(const std::string& key, const Bytes& value) {
 }
 
 std::vector<ClientStore::Bytes> ClientStore::multiGet(const Keys& keys) {
-  client_->wait(keys, timeout_);
+  wait_for(keys, timeout_);
   std::vector<Bytes> values;
   for (const std::string& value : client_->multi_get(keys)) {
     values.push_back(bytes_of(value));
@@ -88,7 +120,7 @@ void ClientStore::queuePush(const std::string& key, const Bytes& value) {
 }
 
 ClientStore::Bytes ClientStore::queuePop(const std::string& key, bool block) {
-  if (block) client_->wait({key}, timeout_);
+  if (block) wait_for({key}, timeout_);
   const auto value = client_->pop(key);
   if (!value) C10_THROW_ERROR(DistQueueEmptyError, "queue is empty");
   return bytes_of(*value);

@@ -1,6 +1,7 @@
 // c10d's interface to a StoreClient.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -22,9 +23,11 @@ struct HostedStore {
 // can be used after a wait that timed out.
 class ClientStore : public c10d::Store {
  public:
-  // `host` keeps the server of this process alive, if there is one.
+  // `host` keeps the server of this process alive, if there is one. Waiting
+  // throws PeerError once is_outdated() says that a rank was replaced.
   explicit ClientStore(std::unique_ptr<net::StoreClient> client,
-                       std::shared_ptr<HostedStore> host = nullptr);
+                       std::shared_ptr<HostedStore> host = nullptr,
+                       std::function<bool()> is_outdated = {});
 
   int port() const { return client_->config().port; }
 
@@ -53,8 +56,12 @@ class ClientStore : public c10d::Store {
   Keys listKeys() override;
 
  private:
+  void wait_for(const Keys& keys, std::chrono::milliseconds timeout);
+  void require_current() const;
+
   std::shared_ptr<HostedStore> host_;  // outlives the client
   std::unique_ptr<net::StoreClient> client_;
+  std::function<bool()> is_outdated_;  // Or empty.
 };
 
 }  // namespace lockstep::comm

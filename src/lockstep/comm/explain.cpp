@@ -126,6 +126,13 @@ bool is_of_libraries(const std::exception& error) {
   return text.starts_with("[") && text.find("/gloo/") < text.find(']');
 }
 
+bool is_peer_loss(const std::exception& error) {
+  if (dynamic_cast<const TimeoutError*>(&error) != nullptr) return false;
+  if (dynamic_cast<const PeerError*>(&error) != nullptr) return true;
+  return is_of_libraries(error) &&
+         recognise(error.what()).kind == FaultKind::kPeerLost;
+}
+
 bool is_out_of_memory(const std::exception& error) {
   if (!is_of_libraries(error)) return false;
   const FaultKind kind = recognise(error.what()).kind;

@@ -34,6 +34,9 @@ Fault recognise(std::string_view text);
 // cannot be allocated; false for those of the program.
 bool is_of_libraries(const std::exception& error);
 
+// Another rank is gone; not: it did not arrive in time.
+bool is_peer_loss(const std::exception& error);
+
 // Memory of a GPU or of the machine could not be allocated.
 bool is_out_of_memory(const std::exception& error);
 

@@ -29,6 +29,8 @@ struct Place {
   // Attempts of one job must not read each other's keys from a store that lives
   // on.
   int64_t attempt = 0;
+  // How often ranks of this attempt were replaced (base/recovery_page.h).
+  int generation = 0;
 
   bool is_one_machine() const { return local_world_size == world_size; }
 };

@@ -283,8 +283,9 @@ std::unique_ptr<net::StoreClient> find_store(
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::Store> open_store(Place& place,
-                                           std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<c10d::Store> open_store(
+    Place& place, std::chrono::milliseconds timeout,
+    const std::function<bool()>& is_outdated) {
   if (place.name_comes_later) wait_for_name(place, timeout);
   std::shared_ptr<HostedStore> host;
   if (place.rank == 0 && !place.launcher_hosts_store) host = host_store(place);
@@ -300,8 +301,9 @@ c10::intrusive_ptr<c10d::Store> open_store(Place& place,
   // Keys under lockstep/ are only for ranks that know the secret.
   const char* prefix = place.store_secret ? "lockstep" : "ranks";
   return c10::make_intrusive<c10d::PrefixStore>(
-      fmt::format("{}/{}", prefix, place.attempt),
-      c10::make_intrusive<ClientStore>(std::move(client), std::move(host)));
+      fmt::format("{}/{}.{}", prefix, place.attempt, place.generation),
+      c10::make_intrusive<ClientStore>(std::move(client), std::move(host),
+                                       is_outdated));
 }
 
 void exchange_peers(c10d::Store& store, const Place& place,

@@ -4,6 +4,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 #include "lockstep/comm/place.h"
@@ -17,9 +18,11 @@ namespace lockstep::comm {
 // Connects to the store of the job; rank 0 hosts it unless the launcher does.
 // Where the job has several ports to choose from, place.master_port becomes the
 // one that was taken. Throws ConfigError when the port is taken or belongs to
-// another user, TimeoutError when the store does not answer in time.
-c10::intrusive_ptr<c10d::Store> open_store(Place& place,
-                                           std::chrono::milliseconds timeout);
+// another user, TimeoutError when the store does not answer in time. Waiting in
+// it ends with a PeerError once is_outdated() says so.
+c10::intrusive_ptr<c10d::Store> open_store(
+    Place& place, std::chrono::milliseconds timeout,
+    const std::function<bool()>& is_outdated = {});
 
 struct PeerTable {
   std::string device_identity;  // Empty for the CPU.

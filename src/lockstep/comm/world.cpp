@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "lockstep/base/slot_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/task_place.h"
 #include "lockstep/comm/explain.h"
@@ -155,14 +156,17 @@ World World::from_environment(const WorldConfig& config,
   impl->status.set_phase(base::Phase::kConnecting);
   impl->device =
       tensor::take_device(config.device, place.local_rank, environment);
-  impl->connect(environment);
+  impl->environment = environment;
+  impl->recovery = base::RecoveryWriter::from_environment(environment);
+  impl->can_reform = base::SlotFile::from_environment(environment).has_value();
+  impl->connect();
   impl->status.set_memory(tensor::host_memory_in_use(),
                           tensor::device_memory_in_use(impl->device));
   impl->status.set_phase(base::Phase::kReady);
   return World(std::move(impl));
 }
 
-void World::Impl::connect(const base::Environment& environment) {
+void World::Impl::connect_once() {
   if (is_alone()) {
     warn_of_missing_srun(environment);
     group = make_group_of_one();
@@ -174,7 +178,7 @@ void World::Impl::connect(const base::Environment& environment) {
     comm::require_interfaces(*names, "GLOO_SOCKET_IFNAME");
   }
   const comm::ExchangeChoice choice = comm::exchange_choice(environment);
-  store = comm::open_store(place, timeout);
+  store = comm::open_store(place, timeout, is_outdated());
   comm::exchange_peers(
       *store, place,
       {.device_identity = tensor::device_identity(device),
@@ -187,7 +191,7 @@ void World::Impl::connect(const base::Environment& environment) {
       c10::make_intrusive<c10d::PrefixStore>("data", store), place.rank,
       place.world_size);
   if (device.is_cuda()) group->setBoundDeviceId(device);
-  connect_cpu(environment, choice);
+  connect_cpu(choice);
   if (device.is_cuda()) {
     name_interface_for_nccl(comm::nccl_interface(address, environment));
     group->setDefaultBackend(ProcessGroup::BackendType::NCCL);
@@ -200,19 +204,18 @@ void World::Impl::connect(const base::Environment& environment) {
   group->setGroupName("lockstep");
 }
 
-void World::Impl::connect_cpu(const base::Environment& environment,
-                              comm::ExchangeChoice choice) {
+void World::Impl::connect_cpu(comm::ExchangeChoice choice) {
   comm::ExchangeOutcome exchange;
   if (!device.is_cuda()) {
     exchange =
         comm::connect_shared_memory(store, place,
                                     {.choice = choice,
                                      .machine = comm::machine_name(environment),
-                                     .timeout = timeout});
+                                     .timeout = connect_timeout()});
   }
-  const BackendPtr gloo = connect_gloo(environment, "gloo", status, place);
+  const BackendPtr gloo = connect_gloo("gloo", status, place);
   if (exchange.machines) {
-    connect_machines(environment, exchange, gloo);
+    connect_machines(exchange, gloo);
     return;
   }
   if (exchange.arena == nullptr) {
@@ -223,7 +226,7 @@ void World::Impl::connect_cpu(const base::Environment& environment,
     group->setDefaultBackend(ProcessGroup::BackendType::GLOO);
     add_backend(*group, c10::DeviceType::CPU, ProcessGroup::BackendType::GLOO,
                 gloo);
-    control = connect_gloo(environment, "control", std::nullopt, place);
+    control = connect_gloo("control", std::nullopt, place);
     return;
   }
   arena = exchange.arena;
@@ -243,8 +246,7 @@ void World::Impl::connect_cpu(const base::Environment& environment,
   control = comm::make_shared_backend(shared);
 }
 
-void World::Impl::connect_machines(const base::Environment& environment,
-                                   const comm::ExchangeOutcome& exchange,
+void World::Impl::connect_machines(const comm::ExchangeOutcome& exchange,
                                    const BackendPtr& gloo) {
   comm::HierarchicalBackendConfig config{.rank = place.rank,
                                          .machines = *exchange.machines,
@@ -257,18 +259,17 @@ void World::Impl::connect_machines(const base::Environment& environment,
     among_leaders.rank = config.machines.machine_of(place.rank);
     among_leaders.world_size = config.machines.count();
     config.leaders =
-        connect_gloo(environment, "leaders", std::nullopt, among_leaders);
+        connect_gloo("leaders", std::nullopt, among_leaders);
   }
   take_buckets_from_backend();
   group->setDefaultBackend(ProcessGroup::BackendType::CUSTOM);
   add_backend(*group, c10::DeviceType::CPU, ProcessGroup::BackendType::CUSTOM,
               comm::make_hierarchical_backend(config));
-  control = connect_gloo(environment, "control", std::nullopt, place);
+  control = connect_gloo("control", std::nullopt, place);
 }
 
 BackendPtr World::Impl::connect_gloo(
-    const base::Environment& environment, const std::string& name,
-    const std::optional<base::StatusWriter>& noted,
+    const std::string& name, const std::optional<base::StatusWriter>& noted,
     const comm::Place& members) const {
   try {
     return comm::make_gloo_backend(

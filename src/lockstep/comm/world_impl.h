@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "lockstep/base/recovery_page.h"
 #include "lockstep/base/status.h"
 #include "lockstep/comm/place.h"
 #include "lockstep/comm/shared_exchange.h"
@@ -26,17 +27,29 @@ struct World::Impl {
   c10::intrusive_ptr<c10d::Backend> control;
   std::shared_ptr<comm::SharedArena> arena;  // Null where no memory is shared.
   bool closed = false;
+  // Recovery from memory; private pages without it.
+  bool can_reform = false;
+  base::RecoveryWriter recovery;
+  base::Environment environment;
+  std::vector<int> ranks_without_state;
 
   ~Impl();
-  void connect(const base::Environment& environment);
-  void connect_cpu(const base::Environment& environment,
-                   comm::ExchangeChoice choice);
-  void connect_machines(const base::Environment& environment,
-                        const comm::ExchangeOutcome& exchange,
+  // Once more as long as ranks die meanwhile.
+  void connect();
+  void connect_once();
+  void disconnect();
+  void reform();
+  // False: the launcher has replaced no rank for a while.
+  bool wait_for_generation() const;
+  void exchange_states();
+  // Whether ranks were replaced since this one connected.
+  std::function<bool()> is_outdated() const;
+  std::chrono::milliseconds connect_timeout() const;
+  void connect_cpu(comm::ExchangeChoice choice);
+  void connect_machines(const comm::ExchangeOutcome& exchange,
                         const c10::intrusive_ptr<c10d::Backend>& gloo);
   c10::intrusive_ptr<c10d::Backend> connect_gloo(
-      const base::Environment& environment, const std::string& name,
-      const std::optional<base::StatusWriter>& noted,
+      const std::string& name, const std::optional<base::StatusWriter>& noted,
       const comm::Place& members) const;
   void close();
   void wait_at_barrier(std::chrono::milliseconds wait);

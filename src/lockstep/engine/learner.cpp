@@ -356,6 +356,19 @@ at::Tensor Learner::running_sums() const {
   return has_sums_ ? torch::cat({total_sums_, skipped}) : skipped;
 }
 
+at::Tensor Learner::running_sums_after(Outcome outcome) const {
+  const bool is_skipped = outcome == Outcome::kSkipped;
+  const at::Tensor sums = is_skipped ? total_sums_ : total_sums_ + step_sums_;
+  const at::Tensor in_a_row =
+      is_skipped ? skipped_in_a_row_ + 1 : torch::zeros_like(skipped_in_a_row_);
+  const at::Tensor skipped = is_skipped ? skipped_ + 1 : skipped_;
+  return torch::cat({sums, torch::stack({skipped, in_a_row}).to(at::kDouble)});
+}
+
+bool Learner::has_skipped_last_step() const {
+  return skipped_in_a_row_.item<float>() > 0;
+}
+
 void Learner::set_running_sums(const at::Tensor& sums) {
   const at::Tensor own = sums.to(world_.device());
   const int64_t columns = own.size(0) - 2;

@@ -81,6 +81,12 @@ class Learner {
   // so that a resumed run logs the same numbers.
   at::Tensor running_sums() const;
   void set_running_sums(const at::Tensor& sums);
+  // The running sums as they will be after the update of the step under way,
+  // all of whose losses are computed.
+  enum class Outcome { kDone, kSkipped };
+  at::Tensor running_sums_after(Outcome outcome) const;
+  // The gradient of the last step was not finite. Waits for the device.
+  bool has_skipped_last_step() const;
 
   // Scope for evaluation and sampling: eval mode, no gradients, autocast, rank
   // 0's buffers. Its end restores training mode. A collective.

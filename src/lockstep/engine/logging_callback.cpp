@@ -49,17 +49,17 @@ void LoggingCallback::begin(TrainLoop& loop) {
   begin_ns_ = base::monotonic_ns();
 }
 
-void LoggingCallback::after_step(TrainLoop& /*loop*/, const Step& step) {
-  step_ = step;
+void LoggingCallback::after_step(TrainLoop& loop, const Step& step) {
+  loop.state().due.logging = step;
   epoch_ = step.begin.epoch;
 }
 
-bool LoggingCallback::due(const TrainLoop& /*loop*/) const {
-  return step_.has_value();
+bool LoggingCallback::due(const TrainLoop& loop) const {
+  return loop.state().due.logging.has_value();
 }
 
 bool LoggingCallback::run(TrainLoop& loop) {
-  const Step step = *std::exchange(step_, std::nullopt);
+  const Step step = *std::exchange(loop.state().due.logging, std::nullopt);
   if (loop.state().step % config_.every == 0 || step.ends_epoch() ||
       loop.is_finished()) {
     log(loop);
@@ -81,6 +81,7 @@ void LoggingCallback::log(TrainLoop& loop) {
   const StepTotals totals = loop.take_totals();
   add_times(times_, totals.times);
   TrainState& state = loop.state();
+  state.logged_step = state.step;
   if (std::isfinite(progress.loss)) {
     state.epoch_loss_sum += progress.loss * progress.loss_weight;
     state.epoch_loss_weight += progress.loss_weight;

@@ -48,8 +48,7 @@ class LoggingCallback final : public Callback {
   track::ProgressState progress_state(const TrainLoop& loop) const;
 
   LoggingConfig config_;
-  std::optional<Step> step_;  // Not logged yet.
-  int64_t epoch_ = 0;         // Epoch of the last step, or of the first.
+  int64_t epoch_ = 0;  // Epoch of the last step, or of the first.
   int64_t first_step_ = 0;
   int64_t begin_ns_ = 0;
   Metrics last_log_;

@@ -26,12 +26,26 @@ void TrainLoop::run(TrainState state, std::vector<Callback*> callbacks) {
   // Constructed in place: Batches cannot be moved.
   batches_.reset(new Batches(loader_.batches(state_.position)));
   for (Callback* callback : callbacks_) callback->begin(*this);
-  if (is_finished()) say_nothing_to_train();
+  const bool is_recovered = !world_.ranks_without_state().empty();
+  if (is_finished() && !is_recovered) say_nothing_to_train();
+  if (config_.recovery) config_.recovery->begin(learner_, state_);
+  try {
+    train();
+  } catch (const PeerError&) {
+    throw;  // The work that made the new records may be repeated.
+  } catch (...) {
+    pass_records_on();
+    throw;
+  }
+  batches_.reset();
+}
+
+void TrainLoop::train() {
   while (run_callbacks() && !is_finished() && poll()) train_step();
   for (Callback* callback : std::views::reverse(callbacks_)) {
     callback->finish(*this);
   }
-  batches_.reset();
+  pass_records_on();
 }
 
 bool TrainLoop::is_finished() const {
@@ -60,6 +74,7 @@ void TrainLoop::train_step() {
   totals_.busy_ns += base::monotonic_ns() - begin;
   state_.due = {};
   for (Callback* callback : callbacks_) callback->after_step(*this, step);
+  commit();
 }
 
 // Loads a micro-batch while the previous one is computed.
@@ -110,6 +125,9 @@ void TrainLoop::compute_gradients(const Batch& batch) {
   timer_.forward_begin();
   learner_.forward(batch);
   timer_.forward_end();
+  if (config_.recovery && batch.ends_step()) {
+    config_.recovery->before_exchange(learner_, state_.step + 1);
+  }
   learner_.backward();
   timer_.backward_end();
 }
@@ -122,9 +140,25 @@ void TrainLoop::update() {
 
 bool TrainLoop::run_callbacks() {
   for (Callback* callback : callbacks_) {
-    if (callback->due(*this) && !callback->run(*this)) return false;
+    if (!callback->due(*this)) continue;
+    const bool is_done = callback->run(*this);
+    commit();
+    if (!is_done) return false;
   }
   return true;
+}
+
+// Records leave first: those of work that is committed are not made again.
+void TrainLoop::commit() {
+  if (!config_.recovery) return;
+  pass_records_on();
+  config_.recovery->commit(learner_, state_);
+}
+
+void TrainLoop::pass_records_on() {
+  for (track::Record& record : std::exchange(new_records_, {})) {
+    config_.record(std::move(record));
+  }
 }
 
 bool TrainLoop::poll() {
@@ -143,7 +177,12 @@ void TrainLoop::record(Metrics metrics) {
 }
 
 void TrainLoop::record(track::Record record) {
-  if (config_.record) config_.record(std::move(record));
+  if (!config_.record) return;
+  if (config_.recovery) {
+    new_records_.push_back(std::move(record));
+  } else {
+    config_.record(std::move(record));
+  }
 }
 
 GoOn TrainLoop::go_on(const char* label, base::Activity activity) {

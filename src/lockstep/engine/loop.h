@@ -10,6 +10,7 @@
 #include "lockstep/engine/callback.h"
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
+#include "lockstep/engine/recovery_log.h"
 #include "lockstep/engine/step_recorder.h"
 #include "lockstep/engine/step_timer.h"
 #include "lockstep/engine/train_state.h"
@@ -30,6 +31,7 @@ struct LoopConfig {
   // Called on all ranks; empty: nothing is recorded.
   std::function<void(track::Record)> record = {};
   StepRecorderConfig cuda_graphs = {};
+  RecoveryLog* recovery = nullptr;  // Not owned; null: none.
 };
 
 // Totals over the steps since the last call.
@@ -76,7 +78,10 @@ class TrainLoop {
   Batch next_batch();
   void compute_gradients(const Batch& batch);
   void update();
+  void train();
   bool run_callbacks();
+  void commit();
+  void pass_records_on();
   bool poll();
   void say_nothing_to_train() const;
 
@@ -93,6 +98,8 @@ class TrainLoop {
   std::vector<Callback*> callbacks_;
   std::unique_ptr<Batches> batches_;
   StepTotals totals_;
+  // Of the callback that is running, where its work may be repeated.
+  std::vector<track::Record> new_records_;
 };
 
 }  // namespace lockstep::engine

@@ -31,7 +31,17 @@ void ReplicaCheckCallback::begin(TrainLoop& loop) {
 }
 
 void ReplicaCheckCallback::after_step(TrainLoop& loop, const Step& /*step*/) {
-  if (every_ > 0 && loop.state().step % every_ == 0) check_new(loop);
+  is_due_ = every_ > 0 && loop.state().step % every_ == 0;
+}
+
+bool ReplicaCheckCallback::due(const TrainLoop& /*loop*/) const {
+  return is_due_;
+}
+
+bool ReplicaCheckCallback::run(TrainLoop& loop) {
+  is_due_ = false;
+  check_new(loop);
+  return true;
 }
 
 void ReplicaCheckCallback::check_new(TrainLoop& loop) {

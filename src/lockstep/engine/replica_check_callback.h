@@ -15,6 +15,8 @@ class ReplicaCheckCallback final : public Callback {
 
   void begin(TrainLoop& loop) override;
   void after_step(TrainLoop& loop, const Step& step) override;
+  bool due(const TrainLoop& loop) const override;
+  bool run(TrainLoop& loop) override;
 
   // Checks unless this step was checked. A rank that differs from a majority
   // gets the majority's values; throws Error when there is none.
@@ -22,6 +24,7 @@ class ReplicaCheckCallback final : public Callback {
 
  private:
   int64_t every_;
+  bool is_due_ = false;
   int64_t checked_step_ = 0;  // All ranks were equal after it.
 };
 

@@ -14,6 +14,7 @@ namespace lockstep::engine {
 // Work that is due after a step. If training stops in the middle of it, the
 // rest is done after resuming.
 struct DueWork {
+  std::optional<Step> logging = {};  // The step that is not logged yet.
   bool validation = false;
   bool sampling = false;
   bool saving = false;
@@ -41,6 +42,7 @@ struct TrainState {
   int64_t step = 0;            // Optimizer steps done.
   DataPosition position = {};  // Position of the next step.
   DueWork due = {};
+  int64_t logged_step = -1;  // The last one whose running sums were taken.
   // Sums over the current epoch.
   double epoch_loss_sum = 0;
   double epoch_loss_weight = 0;

@@ -219,8 +219,35 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
   }
 }
 
+// Replaces the ranks that died; false: nobody did, or that is a failure.
+bool Attempt::recover() {
+  if (!surroundings_.replace || std::ranges::all_of(group_.workers, [](auto& w) {
+        return w.is_alive();
+      })) {
+    return false;
+  }
+  if (!recovery_.allows(group_.workers)) return false;
+  const int generation = recovery_.generation();
+  for (Worker& worker : group_.workers) {
+    if (worker.is_alive()) {
+      worker.recovery.announce(generation);
+      continue;
+    }
+    for (OutputStream& stream : worker.streams) {
+      while (stream.pump()) {
+      }
+    }
+    surroundings_.err.write("lockstep: " + recovery_text(worker, generation) +
+                            "\n");
+    group_.errors->set_restarted(worker.rank);
+    surroundings_.replace(worker, generation);
+  }
+  surroundings_.err.flush();
+  return true;
+}
+
 void Attempt::check_failures() {
-  if (stage_ != Stage::kRunning) return;
+  if (stage_ != Stage::kRunning || recover()) return;
   bool has_victim = false;
   bool has_input_error = false;
   for (const Worker& worker : group_.workers) {

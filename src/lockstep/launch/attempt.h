@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "lockstep/launch/failure_report.h"
 #include "lockstep/launch/group.h"
 #include "lockstep/launch/processes.h"
+#include "lockstep/launch/recovery.h"
 #include "lockstep/launch/silence.h"
 #include "lockstep/launch/stop_patience.h"
 #include "lockstep/launch/verdict.h"
@@ -52,6 +54,8 @@ struct Surroundings {
   ConsoleStream& err;
   int child_fd;                     // a signalfd for SIGCHLD
   nodes::NodeLink* link = nullptr;  // to the other nodes; nullptr: none
+  // Starts the rank of an ended worker again; empty: no rank is replaced.
+  std::function<void(Worker& worker, int generation)> replace = {};
 };
 
 // Waits for events only, never for time: output, deaths, signals, deadlines.
@@ -85,6 +89,7 @@ class Attempt {
   void wait_for_save();
   void hear_nodes();
   void follow(const nodes::End& order);
+  bool recover();
   void check_failures();
   void check_collectives();
   void check_silence(std::span<const RankSnapshot> ranks);
@@ -117,6 +122,7 @@ class Attempt {
   // No rank of this node does anything: a failure when all nodes say so.
   std::optional<Failure> stuck_;
   SilenceWatch silence_;
+  RecoveryPolicy recovery_;
   bool is_silent_ = false;  // overdue_ is about silence
   std::vector<RankSnapshot> snapshots_;
   std::vector<ProcessInfo> survivors_;

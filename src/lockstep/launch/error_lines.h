@@ -31,6 +31,8 @@ class ErrorLines {
   bool take(int rank, std::string_view line, int64_t now_ns);
 
   void set_end(int rank, int exit_code);
+  // A new process has taken its place.
+  void set_restarted(int rank) { exit_codes_.erase(rank); }
 
   // Writes what was held for long enough.
   void release(int64_t now_ns);

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "lockstep/base/crash_handler.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/spawn.h"
 #include "lockstep/launch/worker_environment.h"
@@ -101,8 +102,55 @@ CpuList cpus_of(const Plan& plan, int rank) {
 }
 
 std::vector<int> kept_fds(const Worker& worker, int secret_fd) {
-  if (secret_fd < 0) return {worker.status.fd()};
-  return {worker.status.fd(), secret_fd};
+  std::vector<int> fds = {worker.status.fd()};
+  if (secret_fd >= 0) fds.push_back(secret_fd);
+  if (worker.slots) fds.push_back(worker.slots->fd());
+  return fds;
+}
+
+struct Consoles {
+  ConsoleStream& out;
+  ConsoleStream& err;
+};
+
+// Fills a worker whose rank is set.
+void start_worker(const Plan& plan, const GroupPlace& place, Consoles consoles,
+                  WorkerGroup& group, Worker& worker, Spawner& spawner) {
+  const RunOptions& options = plan.options;
+  const int rank = worker.local_rank;
+  const WorkerEndpoint stdout_end = connect_stream(
+      plan,
+      {Stream::kOut, "stdout.log", &consoles.out, &options.stdout_filters,
+       group.filtered_stdout.get(), place.losses},
+      worker);
+  const WorkerEndpoint stderr_end = connect_stream(
+      plan,
+      {Stream::kErr, "stderr.log", &consoles.err, &options.stderr_filters,
+       group.filtered_stderr.get(), place.losses, group.errors.get()},
+      worker);
+  worker.pid = spawner.start(
+      {.file = plan.command.file,
+       .arguments = arguments_for(plan.command, rank),
+       .environment = worker_environment(
+           plan, {.local_rank = rank,
+                  .world = place.world,
+                  .status_fd = worker.status.fd(),
+                  .secret_fd = place.secret_fd,
+                  .slots_fd = worker.slots ? worker.slots->fd() : -1,
+                  .generation = place.generation,
+                  .terminal_columns = stdout_end.columns,
+                  .error_file = worker.folder / "error.json"}),
+       .stdout_fd = stdout_end.fd,
+       .stderr_fd = stderr_end.fd,
+       .kept_fds = kept_fds(worker, place.secret_fd),
+       .signal_mask = place.signal_mask,
+       .cpus = cpus_of(plan, rank)});
+}
+
+void require_exec(const Plan& plan, Spawner& spawner) {
+  if (const auto number = spawner.wait_for_exec()) {
+    throw exec_error(plan.command, *number);
+  }
 }
 
 }  // namespace
@@ -124,36 +172,31 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
     worker.local_rank = rank;
     worker.rank = place.world.first_rank + rank;
     worker.folder = place.folder / std::to_string(rank);
-    const WorkerEndpoint stdout_end = connect_stream(
-        plan,
-        {Stream::kOut, "stdout.log", &out, &options.stdout_filters,
-         group.filtered_stdout.get(), place.losses},
-        worker);
-    const WorkerEndpoint stderr_end = connect_stream(
-        plan,
-        {Stream::kErr, "stderr.log", &err, &options.stderr_filters,
-         group.filtered_stderr.get(), place.losses, group.errors.get()},
-        worker);
-    worker.pid =
-        spawner.start({.file = plan.command.file,
-                       .arguments = arguments_for(plan.command, rank),
-                       .environment = worker_environment(
-                           plan, {.local_rank = rank,
-                                  .world = place.world,
-                                  .status_fd = worker.status.fd(),
-                                  .secret_fd = place.secret_fd,
-                                  .terminal_columns = stdout_end.columns,
-                                  .error_file = worker.folder / "error.json"}),
-                       .stdout_fd = stdout_end.fd,
-                       .stderr_fd = stderr_end.fd,
-                       .kept_fds = kept_fds(worker, place.secret_fd),
-                       .signal_mask = place.signal_mask,
-                       .cpus = cpus_of(plan, rank)});
+    if (options.recovers_in_memory) {
+      worker.slots = std::make_shared<base::SlotFile>();
+    }
+    start_worker(plan, place, {out, err}, group, worker, spawner);
   }
-  if (const auto number = spawner.wait_for_exec()) {
-    throw exec_error(plan.command, *number);
-  }
+  require_exec(plan, spawner);
   return group;
+}
+
+void replace_worker(const Plan& plan, const GroupPlace& place,
+                    ConsoleStream& out, ConsoleStream& err, WorkerGroup& group,
+                    Worker& worker) {
+  Worker next;
+  next.local_rank = worker.local_rank;
+  next.rank = worker.rank;
+  next.folder = worker.folder;
+  next.slots = worker.slots;
+  next.recovery.announce(place.generation);
+  std::error_code ignored;
+  std::filesystem::remove(worker.folder / "error.json", ignored);
+  std::filesystem::remove(worker.folder / base::kCrashFileName, ignored);
+  Spawner spawner;
+  start_worker(plan, place, {out, err}, group, next, spawner);
+  worker = std::move(next);
+  require_exec(plan, spawner);
 }
 
 }  // namespace lockstep::launch

@@ -22,6 +22,7 @@ struct GroupPlace {
   std::filesystem::path folder;  // of this attempt, with one folder per rank
   sigset_t signal_mask{};        // of the workers
   LogLosses* losses = nullptr;   // not owned; lines that log files lose
+  int generation = 0;            // how often ranks were replaced before
 };
 
 struct WorkerGroup {
@@ -36,5 +37,11 @@ struct WorkerGroup {
 // end.
 WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
                         ConsoleStream& out, ConsoleStream& err);
+
+// Starts the rank of a worker that has ended once more, in its place. Throws
+// as start_group().
+void replace_worker(const Plan& plan, const GroupPlace& place,
+                    ConsoleStream& out, ConsoleStream& err, WorkerGroup& group,
+                    Worker& worker);
 
 }  // namespace lockstep::launch

@@ -158,24 +158,27 @@ class Keeper {
       secret.emplace(world.master_port, world.store_secret);
     }
     const bool is_secret_known = !group_ || !world.store_secret.empty();
-    WorkerGroup workers = start_group(
-        plan_,
-        {.world = world,
-         .secret_fd = secret                     ? secret->fd()
-                      : store && is_secret_known ? store->secret_fd()
-                                                 : -1,
-         .folder = folder,
-         .signal_mask = worker_mask_,
-         .losses = &losses_},
-        out_, err_);
+    GroupPlace place{.world = world,
+                     .secret_fd = secret                     ? secret->fd()
+                                  : store && is_secret_known ? store->secret_fd()
+                                                             : -1,
+                     .folder = folder,
+                     .signal_mask = worker_mask_,
+                     .losses = &losses_};
+    WorkerGroup workers = start_group(plan_, place, out_, err_);
     if (plan_.options.prints_events) tell_start(world, workers);
-    AttemptResult result = Attempt(plan_, workers,
-                                   {.control = control_,
-                                    .out = out_,
-                                    .err = err_,
-                                    .child_fd = child_events_.get(),
-                                    .link = group_ ? group_->link() : nullptr})
-                               .run();
+    Surroundings surroundings{.control = control_,
+                              .out = out_,
+                              .err = err_,
+                              .child_fd = child_events_.get(),
+                              .link = group_ ? group_->link() : nullptr};
+    if (plan_.options.recovers_in_memory) {
+      surroundings.replace = [&](Worker& worker, int generation) {
+        place.generation = generation;
+        replace_worker(plan_, place, out_, err_, workers, worker);
+      };
+    }
+    AttemptResult result = Attempt(plan_, workers, surroundings).run();
     if (store) {
       for (const std::string& notice : store->take_notices()) say(notice);
     }

@@ -140,6 +140,13 @@ void set_start_method(Options&, const Text& value) {
                 "' must be spawn, fork or forkserver");
 }
 
+void set_recover(Options& options, const Text& value) {
+  if (value != "memory" && value != "restart") {
+    refuse_option("--recover '" + value + "' must be memory or restart");
+  }
+  options.recovers_in_memory = value == "memory";
+}
+
 void set_timeout(Options& options, const Text& value) {
   options.timeout = seconds(value, "timeout");
   if (*options.timeout <= 0)
@@ -182,6 +189,11 @@ constexpr auto kTable = std::to_array<RunOption>({
      [](Options& o, const Text& v) {
        o.max_restarts = static_cast<int>(integer(v, "max-restarts", 0));
      }},
+    {"recover", '\0', "HOW",
+     "When a rank is killed or crashes: restart (default) ends or restarts all "
+     "processes; memory starts that rank again, and the others give it their "
+     "state.",
+     set_recover},
     {"module", 'm', nullptr, "PROGRAM is a Python module (python -m).",
      [](Options& o, const Text& v) { o.module = flag(v); }},
     {"no-python", '\0', nullptr, "Run PROGRAM as given, also a .py file.",

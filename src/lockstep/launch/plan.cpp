@@ -237,6 +237,20 @@ void choose_timeout(Plan& plan) {
   plan.timeout_seconds = base::collective_timeout_seconds(plan.environment);
 }
 
+void check_recovery(const Plan& plan) {
+  if (!plan.options.recovers_in_memory) return;
+  if (plan.command.is_python) {
+    throw ConfigError(
+        "--recover memory: a Python program cannot hand its state to a new "
+        "process; leave it out (--max-restarts N restarts all processes)");
+  }
+  if (plan.nodes.mode != NodesPlan::Mode::kAlone) {
+    throw ConfigError(
+        "--recover memory replaces ranks of one node only; leave it out "
+        "(--max-restarts N restarts the job on all nodes)");
+  }
+}
+
 std::string unique_name() {
   return std::string(
       base::trim(base::read_file("/proc/sys/kernel/random/uuid")));
@@ -277,6 +291,7 @@ Plan make_plan(const RunOptions& options, const base::Environment& environment,
   note_hidden_gpus(plan);
   note_missing_nodes(plan);
   plan.command = find_command(options, environment);
+  check_recovery(plan);
   choose_address(plan, environment);
   choose_cpus(plan, machine);
   choose_threads(plan, machine);

@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "lockstep/base/recovery_page.h"
+#include "lockstep/base/slot_file.h"
 #include "lockstep/base/status.h"
 #include "lockstep/base/training_status.h"
 #include "lockstep/launch/failure_report.h"
@@ -31,6 +34,9 @@ struct Worker {
   pid_t pid = 0;
   base::StatusReader status;
   base::TrainingStatusReader training{status.fd()};
+  base::RecoveryReader recovery{status.fd()};
+  // Outlives the process; null unless ranks are replaced.
+  std::shared_ptr<base::SlotFile> slots;
   std::filesystem::path folder;       // of its log and error files
   std::vector<OutputStream> streams;  // those that pass through the launcher
   bool has_stderr_log = false;

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include "lockstep/base/recovery_page.h"
 #include "lockstep/base/signals.h"
+#include "lockstep/base/slot_file.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/net/job_secret.h"
@@ -70,6 +72,12 @@ base::Environment worker_environment(const Plan& plan,
   result["LOCKSTEP_STATUS_FD"] = std::to_string(place.status_fd);
   result.erase(net::kSecretVariable);
   if (place.secret_fd >= 0) set(net::kSecretVariable, place.secret_fd);
+  result.erase(base::kSlotFileVariable);
+  result.erase(base::kGenerationVariable);
+  if (place.slots_fd >= 0) {
+    set(base::kSlotFileVariable, place.slots_fd);
+    set(base::kGenerationVariable, place.generation);
+  }
   result["LOCKSTEP_LAUNCHER"] = "1";
   result.erase(
       base::kTerminalColumnsVariable);  // of a launcher around this one

@@ -10,6 +10,7 @@
 #include "lockstep/engine/file_names.h"
 #include "lockstep/error.h"
 #include "lockstep/run/checkpoint_sections.h"
+#include "lockstep/run/replica_tree.h"
 #include "lockstep/run/run_folder.h"
 #include "lockstep/run/state_tree.h"
 
@@ -84,22 +85,6 @@ std::optional<std::string> link_file(const fs::path& file,
   std::error_code ignored;
   fs::remove(temporary, ignored);
   return error.message();
-}
-
-// Throws unless the checkpoint was trained with the same frozen networks.
-void check_frozen(const Tree& checkpoint, const FrozenNets& frozen) {
-  const auto own = TreeView(checkpoint).find("lockstep");
-  const auto saved = own ? own->find("frozen") : std::nullopt;
-  if (!saved) return;
-  for (const auto& [name, hash] : frozen) {
-    const auto other = saved->find(name);
-    if (!other || other->as_string() == hash) continue;
-    throw ConfigError(
-        fmt::format("the checkpoint was trained with other weights of {} (hash "
-                    "{:.12} then, {:.12} now): use the same weights, or start "
-                    "a new run with --init_from",
-                    name, other->as_string(), hash));
-  }
 }
 
 // The file name pattern for a checkpoint at `state`.
@@ -238,29 +223,7 @@ engine::TrainState restore(const Tree& checkpoint, engine::Learner& learner,
                            const CheckpointsConfig& config, const World& world,
                            track::Console& console) {
   const TreeView own = checkpoint.at("lockstep");
-  check_frozen(checkpoint, learner.info().frozen);
-  load_module_state(learner.model(),
-                    find_weights(checkpoint, config.layout, "the checkpoint"));
-  const std::string& optimizer = config.layout.optimizer;
-  load_optimizer(learner.optimizer(), optimizer.empty()
-                                          ? own.at("optimizer")
-                                          : checkpoint.at(optimizer));
-  if (learner.scaler() != nullptr) {
-    if (const auto scaler = own.find("scaler")) {
-      load_scaler(*learner.scaler(), *scaler);
-    }
-  }
-  const TreeView averages = own.at("ema");
-  if (averages.as_list().size() != learner.averages().size()) {
-    throw ConfigError(fmt::format(
-        "the checkpoint has {} moving averages and --ema_decay asks for {}: "
-        "resume with the same --ema_decay",
-        averages.as_list().size(), learner.averages().size()));
-  }
-  for (size_t i = 0; i < learner.averages().size(); ++i) {
-    load_ema(learner.averages()[i], learner.parameter_names(),
-             averages.at(static_cast<int64_t>(i)));
-  }
+  restore_replicas(checkpoint, learner, config);
   if (own.at("world_size").as_int() == world.size()) {
     load_generators(world, own.at("generators"));
     if (const auto sums = own.find("running_sums")) {
@@ -283,59 +246,13 @@ Checkpoints::Checkpoints(CheckpointsConfig config, engine::Learner& learner,
                     note_failed(path, error);
                   }}) {}
 
-// Everything an exact resume needs beyond the original project's layout.
-Tree Checkpoints::own_tree(const engine::TrainState& state) {
-  Tree own = Tree::dict();
-  own["version"] = 1;
-  own["recipe"] = config_.recipe;
-  own["state"] = train_state_tree(state);
+Tree Checkpoints::make_tree(const engine::TrainState& state) {
+  Tree tree = replica_tree(learner_, state, config_);
+  Tree& own = tree["lockstep"];
   own["world_size"] = world_.size();
-  own["threads"] = at::get_num_threads();
-  own["global_batch"] = config_.global_batch;
-  own["seed"] = static_cast<int64_t>(config_.seed);
-  own["num_samples"] = config_.num_samples;
-  own["config"] = config_.config_yaml;
-  Tree frozen = Tree::dict();
-  for (const auto& [name, hash] : learner_.info().frozen) frozen[name] = hash;
-  own["frozen"] = std::move(frozen);
   own["bucket_layout"] = bucket_layout_tree(learner_.bucket_layout());
   own["generators"] = generators_tree(world_);
-  Tree averages = Tree::list();
-  for (const Ema& ema : learner_.averages()) {
-    averages.push_back(ema_tree(ema, learner_.parameter_names()));
-  }
-  own["ema"] = std::move(averages);
-  if (learner_.scaler() != nullptr) {
-    own["scaler"] = scaler_tree(*learner_.scaler());
-  }
   own["running_sums"] = gathered_tree(learner_.running_sums(), world_);
-  return own;
-}
-
-Tree Checkpoints::make_tree(const engine::TrainState& state) {
-  const CheckpointLayout& layout = config_.layout;
-  Tree own = own_tree(state);
-  Tree tree = Tree::dict();
-  put_progress(tree, state, layout);
-  put_model(tree, learner_.model(), layout);
-  put_averages(tree, learner_, layout);
-  Tree optimizer = optimizer_tree(learner_.optimizer());
-  if (layout.optimizer.empty()) {
-    own["optimizer"] = std::move(optimizer);
-  } else {
-    tree[layout.optimizer] = std::move(optimizer);
-  }
-  if (!layout.scheduler.empty()) {
-    tree[layout.scheduler] =
-        scheduler_tree(learner_.optimizer(), state, config_.base_lr);
-  }
-  if (!layout.scaler.empty()) {
-    tree[layout.scaler] = learner_.scaler() != nullptr
-                              ? scaler_tree(*learner_.scaler())
-                              : Tree::dict();
-  }
-  if (!layout.settings.empty()) tree[layout.settings] = config_.settings;
-  tree["lockstep"] = std::move(own);
   return tree;
 }
 

@@ -104,7 +104,6 @@ class Checkpoints {
   bool has_any() const;
 
  private:
-  Tree own_tree(const engine::TrainState& state);
   Tree make_tree(const engine::TrainState& state);
   void write(const engine::TrainState& state, const SaveRequest& request,
              const Tree& tree);

@@ -188,10 +188,18 @@ Tree gathered_tree(const at::Tensor& tensor, const World& world) {
   return all;
 }
 
+at::Tensor cpu_generator_state() {
+  return device_generator(c10::Device(c10::DeviceType::CPU)).get_state();
+}
+
+void set_cpu_generator_state(const at::Tensor& state) {
+  auto generator = device_generator(c10::Device(c10::DeviceType::CPU));
+  generator.set_state(state.clone());
+}
+
 Tree generators_tree(const World& world) {
-  const c10::Device cpu(c10::DeviceType::CPU);
   Tree tree = Tree::dict();
-  tree["cpu"] = gathered_tree(device_generator(cpu).get_state(), world);
+  tree["cpu"] = gathered_tree(cpu_generator_state(), world);
   if (!world.device().is_cpu()) {
     tree["device"] =
         gathered_tree(device_generator(world.device()).get_state(), world);
@@ -200,13 +208,14 @@ Tree generators_tree(const World& world) {
 }
 
 void load_generators(const World& world, const TreeView& tree) {
-  const auto load = [&](c10::Device device, const TreeView& states) {
-    auto generator = device_generator(device);
-    generator.set_state(states.at(world.rank()).as_tensor().clone());
+  const auto own = [&](const TreeView& states) {
+    return states.at(world.rank()).as_tensor();
   };
-  load(c10::Device(c10::DeviceType::CPU), tree.at("cpu"));
+  set_cpu_generator_state(own(tree.at("cpu")));
   const auto device = tree.find("device");
-  if (!world.device().is_cpu() && device) load(world.device(), *device);
+  if (world.device().is_cpu() || !device) return;
+  auto generator = device_generator(world.device());
+  generator.set_state(own(*device).clone());
 }
 
 }  // namespace lockstep::run

@@ -41,6 +41,10 @@ BucketLayout read_bucket_layout(const TreeView& tree);
 // Gathers one tensor per rank, in rank order, on the CPU. A collective.
 Tree gathered_tree(const at::Tensor& tensor, const World& world);
 
+// The state of the generator that draws dropout on the CPU.
+at::Tensor cpu_generator_state();
+void set_cpu_generator_state(const at::Tensor& state);
+
 // The states of torch's generators on every rank, in rank order. A collective.
 Tree generators_tree(const World& world);
 // Restores this rank's state; the tree must come from the same number of ranks.

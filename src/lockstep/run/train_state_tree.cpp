@@ -3,8 +3,34 @@
 namespace lockstep::run {
 namespace {
 
+Tree position_tree(const DataPosition& position) {
+  return Tree::list({position.epoch, position.sample});
+}
+
+DataPosition read_position(const TreeView& tree) {
+  return {.epoch = tree.at(int64_t{0}).as_int(),
+          .sample = tree.at(int64_t{1}).as_int()};
+}
+
+Tree step_tree(const Step& step) {
+  Tree tree = Tree::dict();
+  tree["begin"] = position_tree(step.begin);
+  tree["num_samples"] = step.num_samples;
+  tree["num_micro_batches"] = step.num_micro_batches;
+  tree["next"] = position_tree(step.next);
+  return tree;
+}
+
+Step read_step(const TreeView& tree) {
+  return {.begin = read_position(tree.at("begin")),
+          .num_samples = tree.at("num_samples").as_int(),
+          .num_micro_batches = tree.at("num_micro_batches").as_int(),
+          .next = read_position(tree.at("next"))};
+}
+
 Tree due_tree(const engine::DueWork& due) {
   Tree tree = Tree::dict();
+  if (due.logging) tree["logging"] = step_tree(*due.logging);
   tree["validation"] = due.validation;
   tree["sampling"] = due.sampling;
   tree["scoring"] = due.scoring;
@@ -50,6 +76,7 @@ Tree train_state_tree(const engine::TrainState& state) {
   tree["epoch"] = state.position.epoch;
   tree["sample"] = state.position.sample;
   tree["due"] = due_tree(state.due);
+  tree["logged_step"] = state.logged_step;
   tree["epoch_loss_sum"] = state.epoch_loss_sum;
   tree["epoch_loss_weight"] = state.epoch_loss_weight;
   tree["train_losses"] = numbers_tree(state.train_losses.values);
@@ -81,6 +108,11 @@ engine::TrainState read_train_state(const TreeView& tree) {
                .sampling = due.at("sampling").as_bool(),
                .saving = due.at("saving").as_bool(),
                .scoring = scoring && scoring->as_bool()};
+  if (const auto step = due.find("logging")) {
+    state.due.logging = read_step(*step);
+  }
+  const auto logged = tree.find("logged_step");  // Newer than the others.
+  if (logged) state.logged_step = logged->as_int();
   state.epoch_loss_sum = tree.at("epoch_loss_sum").as_double();
   state.epoch_loss_weight = tree.at("epoch_loss_weight").as_double();
   state.train_losses = read_losses(tree, "train_losses");

@@ -1,0 +1,107 @@
+// Worlds whose ranks are replaced (World::reform).
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/comm/world_impl.h"
+#include "lockstep/error.h"
+#include "lockstep/world.h"
+
+namespace lockstep {
+namespace {
+
+// A launcher that replaces a rank does so at once.
+constexpr double kReplacementSeconds = 20;
+// A new process that dies while it connects must not hold the others up.
+constexpr std::chrono::seconds kConnectTimeout{30};
+
+}  // namespace
+
+std::function<bool()> World::Impl::is_outdated() const {
+  if (!can_reform) return {};
+  return [page = recovery, generation = place.generation] {
+    return page.generation() != generation;
+  };
+}
+
+std::chrono::milliseconds World::Impl::connect_timeout() const {
+  if (place.generation == 0) return timeout;
+  return std::min<std::chrono::milliseconds>(timeout, kConnectTimeout);
+}
+
+void World::Impl::connect() {
+  for (;;) {
+    place.generation = recovery.generation();
+    try {
+      connect_once();
+      if (place.generation > 0) exchange_states();
+      return;
+    } catch (const PeerError&) {
+      disconnect();
+      // The launcher may learn of the death later than its peers.
+      if (place.generation == 0 || !wait_for_generation()) throw;
+    }
+  }
+}
+
+void World::Impl::disconnect() {
+  group.reset();
+  control.reset();
+  arena.reset();
+  barrier.reset();
+  store.reset();
+}
+
+bool World::Impl::wait_for_generation() const {
+  const int64_t begin = base::monotonic_ns();
+  while (recovery.generation() == place.generation) {
+    if (base::seconds_between(begin, base::monotonic_ns()) >
+        kReplacementSeconds) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+void World::Impl::exchange_states() {
+  const auto key = [](int rank) { return fmt::format("state/{}", rank); };
+  store->set(key(place.rank), recovery.is_ready() ? "held" : "none");
+  ranks_without_state.clear();
+  for (int rank = 0; rank < place.world_size; ++rank) {
+    const auto bytes = store->get(key(rank));
+    if (std::string(bytes.begin(), bytes.end()) == "none") {
+      ranks_without_state.push_back(rank);
+    }
+  }
+}
+
+void World::Impl::reform() {
+  if (!can_reform) {
+    throw ConfigError(
+        "World::reform(): only in a job started with --recover memory");
+  }
+  status.set_phase(base::Phase::kConnecting);
+  disconnect();
+  if (!wait_for_generation()) {
+    throw PeerError(fmt::format(
+        "rank {} lost another rank, and none was replaced", place.rank));
+  }
+  status.restart_collectives();
+  connect();
+  status.set_phase(base::Phase::kReady);
+}
+
+bool World::can_reform() const { return impl_->can_reform; }
+
+void World::offer_state() const { impl_->recovery.set_ready(); }
+
+void World::reform() const { impl_->reform(); }
+
+const std::vector<int>& World::ranks_without_state() const {
+  return impl_->ranks_without_state;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,224 @@
+#include "lockstep/run/recovery.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+
+#include "lockstep/base/recovery_page.h"
+#include "lockstep/base/strings.h"
+#include "lockstep/checkpoint/host_copy.h"
+#include "lockstep/checkpoint/packed.h"
+#include "lockstep/error.h"
+#include "lockstep/run/replica_tree.h"
+#include "lockstep/run/state_tree.h"
+
+namespace lockstep::run {
+namespace {
+
+// Slots of a rank's file.
+constexpr int kOwnSlot = 0;    // By step: generators, sums, buffers.
+constexpr int kStateSlot = 1;  // By commit: the training's state.
+
+constexpr int64_t kNone = -1;
+
+// What a rank has to offer: steps, or kNone.
+struct Offer {
+  int64_t kept = kNone;       // Replicas in its memory.
+  int64_t committed = kNone;  // State in its slots.
+};
+
+std::vector<Offer> gather_offers(const World& world, const Offer& own) {
+  std::vector<Offer> offers;
+  for (const std::string& text : world.gather_texts(
+           fmt::format("{} {}", own.kept, own.committed))) {
+    const auto words = base::split(text, ' ');
+    LOCKSTEP_CHECK(words.size() == 2, "what a rank offers");
+    offers.push_back({base::parse_integer(words[0]).value_or(kNone),
+                      base::parse_integer(words[1]).value_or(kNone)});
+  }
+  return offers;
+}
+
+Tree buffers_tree(const torch::nn::Module& model) {
+  Tree tree = Tree::dict();
+  for (const auto& item : model.named_buffers()) {
+    tree[item.key()] = item.value().detach();
+  }
+  return tree;
+}
+
+}  // namespace
+
+std::optional<Recovery> Recovery::from_environment(
+    const base::Environment& environment, const World& world) {
+  if (!world.can_reform()) return std::nullopt;
+  auto slots = base::SlotFile::from_environment(environment);
+  if (!slots) return std::nullopt;
+  return Recovery(*std::move(slots), world);
+}
+
+Recovery::Recovery(base::SlotFile slots, const World& world)
+    : slots_(std::move(slots)),
+      world_(world),
+      num_commits_(slots_.newest(kStateSlot).value_or(0)) {}
+
+void Recovery::begin(engine::Learner& learner,
+                     const engine::TrainState& state) {
+  kept_.reset();
+  step_ = state.step;
+  const at::Tensor sums = learner.running_sums();
+  write_own(learner, state.step, sums, sums);
+  commit(learner, state);
+  world_.offer_state();
+}
+
+void Recovery::before_exchange(engine::Learner& learner, int64_t step) {
+  using Outcome = engine::Learner::Outcome;
+  write_own(learner, step, learner.running_sums_after(Outcome::kDone),
+            learner.running_sums_after(Outcome::kSkipped));
+}
+
+void Recovery::write_own(engine::Learner& learner, int64_t step,
+                         const at::Tensor& done, const at::Tensor& skipped) {
+  Tree own = Tree::dict();
+  own["generator"] = cpu_generator_state();
+  own["sums"] = done;
+  own["sums_if_skipped"] = skipped;
+  // Those of the other ranks are replaced by rank 0's before each forward.
+  if (world_.is_main()) own["buffers"] = buffers_tree(learner.model());
+  slots_.write(kOwnSlot, step, checkpoint::pack(own));
+}
+
+void Recovery::commit(engine::Learner& learner,
+                      const engine::TrainState& state) {
+  slots_.write(kStateSlot, ++num_commits_,
+               checkpoint::pack(train_state_tree(state)));
+  const bool is_first_step = state.step > step_ && !layout_;
+  step_ = state.step;
+  // The next forward would rebuild the buckets; from three ranks on their
+  // layout changes the last bits.
+  if (is_first_step) layout_ = learner.bucket_layout();
+}
+
+void Recovery::keep(engine::Learner& learner, const CheckpointsConfig& config) {
+  learner.abandon_step();
+  if (kept_) return;  // From the last time: nothing was trained since.
+  const auto state = committed_state();
+  LOCKSTEP_CHECK(state.has_value(), "a training commits before it exchanges");
+  Tree replicas = replica_tree(learner, *state, config);
+  if (layout_) {
+    replicas["lockstep"]["bucket_layout"] = bucket_layout_tree(*layout_);
+  }
+  // A copy: DDP's constructor gives every model rank 0's weights.
+  kept_ = Kept{.step = step_,
+               .is_step_skipped = learner.has_skipped_last_step(),
+               .replicas = checkpoint::host_copy(
+                   replicas, checkpoint::CpuTensors::kCopy)};
+}
+
+bool Recovery::can_go_on() const {
+  return kept_.has_value() || !world_.ranks_without_state().empty();
+}
+
+bool Recovery::wait_for_replacement() {
+  try {
+    world_.reform();
+    return true;
+  } catch (const PeerError&) {
+    return false;
+  }
+}
+
+std::optional<engine::TrainState> Recovery::committed_state() const {
+  const auto newest = slots_.newest(kStateSlot);
+  if (!newest) return std::nullopt;
+  const auto bytes = slots_.read(kStateSlot, *newest);
+  if (!bytes) return std::nullopt;
+  return read_train_state(checkpoint::unpack(*bytes));
+}
+
+Tree Recovery::broadcast_tree(const Tree& tree, int from) const {
+  std::string bytes;
+  if (world_.rank() == from) bytes = checkpoint::pack(tree);
+  const auto size = base::parse_integer(
+      world_.broadcast_text(std::to_string(bytes.size()), from));
+  bytes.resize(static_cast<size_t>(size.value_or(0)));
+  at::Tensor memory = at::from_blob(
+      bytes.data(), {static_cast<int64_t>(bytes.size())}, at::kByte);
+  world_.broadcast(memory, from);
+  return checkpoint::unpack(bytes);
+}
+
+RecoveredState Recovery::recover() {
+  const auto committed = committed_state();
+  const std::vector<Offer> offers = gather_offers(
+      world_, {.kept = kept_ ? kept_->step : kNone,
+               .committed = committed ? committed->step : kNone});
+  const auto source = std::ranges::max_element(offers, {}, &Offer::kept);
+  const int64_t step = source->kept;
+  if (step == kNone) {
+    throw Error("no rank holds the state of the training any more; resume from "
+                "the last checkpoint with --resume latest");
+  }
+  RecoveredState result;
+  result.source = static_cast<int>(source - offers.begin());
+  // Rank 0 writes the records: what it has done after the step is done.
+  const int teller = offers[0].committed == step ? 0 : result.source;
+  result.state = read_train_state(broadcast_tree(
+      committed && world_.rank() == teller ? train_state_tree(*committed)
+                                           : Tree::dict(),
+      teller));
+  Tree replicas = Tree::dict();
+  if (world_.rank() == result.source) {
+    replicas["tree"] = kept_->replicas;
+    replicas["is_step_skipped"] = kept_->is_step_skipped;
+  }
+  replicas = broadcast_tree(replicas, result.source);
+  result.is_step_skipped = TreeView(replicas).at("is_step_skipped").as_bool();
+  if (!kept_ || kept_->step != step) {
+    kept_ = Kept{.step = step,
+                 .is_step_skipped = result.is_step_skipped,
+                 .replicas = *replicas.find("tree")};
+  }
+  result.replicas = kept_->replicas;
+  if (const auto layout =
+          TreeView(result.replicas).at("lockstep").find("bucket_layout")) {
+    layout_ = read_bucket_layout(*layout);
+  }
+  result.layout = layout_;
+  const auto own = slots_.read(kOwnSlot, step);
+  if (!world_.all(own.has_value())) {
+    throw Error(fmt::format(
+        "a rank has lost what it alone knew of step {}; resume from the last "
+        "checkpoint with --resume latest",
+        step));
+  }
+  result.own = checkpoint::unpack(*own);
+  return result;
+}
+
+void restore(const RecoveredState& recovered, engine::Learner& learner,
+             const CheckpointsConfig& config, const World& world) {
+  restore_replicas(recovered.replicas, learner, config);
+  const TreeView own = recovered.own;
+  set_cpu_generator_state(own.at("generator").as_tensor());
+  if (world.is_main()) {
+    load_module_state(learner.model(), own.at("buffers"),
+                      Strictness::kWhatFits);
+  }
+  at::Tensor sums =
+      own.at(recovered.is_step_skipped ? "sums_if_skipped" : "sums")
+          .as_tensor()
+          .clone();
+  // Logging takes all but the number of steps skipped in a row.
+  if (recovered.state.logged_step == recovered.state.step) {
+    sums = sums.slice(0, -2);
+    sums[0].zero_();
+  }
+  learner.set_running_sums(sums);
+}
+
+}  // namespace lockstep::run

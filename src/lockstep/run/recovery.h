@@ -1,0 +1,86 @@
+// Going on from memory after ranks died: each rank's own state lies in a file
+// of its launcher, the replicated state in the memory of the ranks that live.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/environment.h"
+#include "lockstep/base/slot_file.h"
+#include "lockstep/checkpoint.h"
+#include "lockstep/engine/learner.h"
+#include "lockstep/engine/recovery_log.h"
+#include "lockstep/engine/train_state.h"
+#include "lockstep/run/checkpoints.h"
+#include "lockstep/world.h"
+
+namespace lockstep::run {
+
+// Where a training goes on, equal on all ranks but for `own`.
+struct RecoveredState {
+  Tree replicas = {};  // Weights, optimizer, averages: replica_tree().
+  Tree own = {};       // This rank's generators and sums.
+  bool is_step_skipped = false;
+  std::optional<BucketLayout> layout = {};
+  engine::TrainState state = {};
+  int source = 0;  // The rank whose replicas were taken.
+};
+
+// One per process, for all recoveries.
+class Recovery final : public engine::RecoveryLog {
+ public:
+  // No value unless the job was started with --recover memory.
+  static std::optional<Recovery> from_environment(
+      const base::Environment& environment, const World& world);
+
+  void begin(engine::Learner& learner,
+             const engine::TrainState& state) override;
+  void before_exchange(engine::Learner& learner, int64_t step) override;
+  void commit(engine::Learner& learner,
+              const engine::TrainState& state) override;
+
+  // After a PeerError in the loop: copies what the learner holds of the last
+  // committed step. Not a collective.
+  void keep(engine::Learner& learner, const CheckpointsConfig& config);
+
+  // Whether this rank can go on after it lost another one: it has trained, or
+  // has been started to take part.
+  bool can_go_on() const;
+  // World::reform(); false when no rank was replaced.
+  bool wait_for_replacement();
+  // Some ranks have no state: call recover() before training.
+  bool is_pending() const { return !world_.ranks_without_state().empty(); }
+
+  // Finds the last step that all ranks completed and gives it to those that do
+  // not hold it. A collective. Throws Error when no rank holds a state, and
+  // PeerError when another rank dies meanwhile; then it can be called again.
+  RecoveredState recover();
+
+ private:
+  struct Kept {
+    int64_t step = 0;
+    bool is_step_skipped = false;
+    Tree replicas = {};
+  };
+
+  Recovery(base::SlotFile slots, const World& world);
+  void write_own(engine::Learner& learner, int64_t step, const at::Tensor& done,
+                 const at::Tensor& skipped);
+  // The newest state that this rank, or the process before it, has committed.
+  std::optional<engine::TrainState> committed_state() const;
+  Tree broadcast_tree(const Tree& tree, int from) const;
+
+  base::SlotFile slots_;
+  World world_;
+  int64_t num_commits_ = 0;
+  int64_t step_ = 0;  // The last one that was committed.
+  std::optional<BucketLayout> layout_ = {};
+  std::optional<Kept> kept_ = {};
+};
+
+// Gives the learner its state back.
+void restore(const RecoveredState& recovered, engine::Learner& learner,
+             const CheckpointsConfig& config, const World& world);
+
+}  // namespace lockstep::run

@@ -1,6 +1,7 @@
 // The examples do what their top comments say.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <regex>
 
@@ -64,6 +65,32 @@ TEST(Examples, OwnTraining) {
   const auto accuracies = numbers_after(result.out, "accuracy");
   ASSERT_EQ(accuracies.size(), 15u) << result.out;
   EXPECT_GT(accuracies.back(), 0.9);
+}
+
+TEST(Examples, RecoveryGivesTheSameLastLineWhenRanksAreKilled) {
+  const Words command = {
+      LOCKSTEP_PROGRAM, "run", "--nproc-per-node", "3", "--recover", "memory",
+      std::string(EXAMPLES_FOLDER) + "/07_recovery", "4000"};
+  const testing::ProcessOptions options{
+      .environment = {{"CUDA_VISIBLE_DEVICES", ""}, {"OMP_NUM_THREADS", "1"}}};
+  const auto last_line = [](const std::string& text) {
+    return text.substr(text.find("after 4000 steps"));
+  };
+  const auto expected = testing::run(command, options);
+  ASSERT_EQ(expected.exit_code, 0) << expected.err;
+  testing::Process process(command, options);
+  ASSERT_TRUE(process.wait_for_output("step 500\n"));
+  for (const pid_t pid : testing::find_marked(process.marker())) {
+    const auto name =
+        base::try_read_file("/proc/" + std::to_string(pid) + "/comm");
+    if (name != "07_recovery\n") continue;
+    kill(pid, SIGKILL);
+    break;
+  }
+  const auto result = process.wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("is started again"), std::string::npos);
+  EXPECT_EQ(last_line(result.out), last_line(expected.out));
 }
 
 // What docs/tutorial/adding-a-recipe.md does with it, in the same order.

@@ -27,8 +27,10 @@ void check_folder(const World& world, const CommandLine& line,
   });
 }
 
-void open_folder(Session& session, const CommandLine& line, OpenRun& run) {
-  const TrainConfig& config = line.config();
+void open_folder(Session& session, const CommandLine& line, FolderUse use,
+                 OpenRun& run) {
+  TrainConfig config = line.config();
+  if (use == FolderUse::kGoOn) config.overwrite = false;
   const FileNames& names = line.settings().files;
   session.world().run_on_rank0_and_broadcast([&] {
     const std::filesystem::path folder = config.save_dir;

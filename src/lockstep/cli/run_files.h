@@ -26,7 +26,11 @@ struct OpenRun {
 void check_folder(const World& world, const CommandLine& line,
                   const FileNames& names);
 
-void open_folder(Session& session, const CommandLine& line, OpenRun& run);
+// A run goes on when a new rank 0 takes the place of one that died: nothing in
+// its folder is overwritten.
+enum class FolderUse { kAsAsked, kGoOn };
+void open_folder(Session& session, const CommandLine& line, FolderUse use,
+                 OpenRun& run);
 
 run::RunRecordsConfig records_config(const Session& session,
                                      const CommandLine& line);

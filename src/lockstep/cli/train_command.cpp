@@ -197,6 +197,7 @@ run::CheckpointsConfig checkpoints_config(const Session& session,
           .settings = run::settings_tree(line.options()),
           .is_dry_run = config.fast_dev_run,
           .save_required = config.save_required,
+          .waits_for_best = session.world().can_reform(),
           .status = base::TrainingStatusWriter::from_environment(
               session.environment())};
 }
@@ -317,7 +318,8 @@ void open_files(Session& session, const CommandLine& line,
     const auto& replaced = session.world().ranks_without_state();
     if (std::ranges::find(replaced, 0) == replaced.end()) return;
   }
-  open_folder(session, line, run);
+  open_folder(session, line,
+              start.is_recovered ? FolderUse::kGoOn : FolderUse::kAsAsked, run);
   if (config.resume && !start.is_recovered) {
     leave_newer_behind(session, files, start.state);
   }

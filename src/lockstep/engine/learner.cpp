@@ -365,8 +365,13 @@ at::Tensor Learner::running_sums_after(Outcome outcome) const {
   return torch::cat({sums, torch::stack({skipped, in_a_row}).to(at::kDouble)});
 }
 
-bool Learner::has_skipped_last_step() const {
-  return skipped_in_a_row_.item<float>() > 0;
+LastStep Learner::last_step() const {
+  return {.is_skipped = skipped_in_a_row_.item<float>() > 0,
+          .gradient_norm = gradient_norm_.item<float>()};
+}
+
+void Learner::set_last_step(const LastStep& step) {
+  gradient_norm_.fill_(step.gradient_norm);
 }
 
 void Learner::set_running_sums(const at::Tensor& sums) {

@@ -41,6 +41,12 @@ struct Progress {
   double loss_scale = 1;
 };
 
+// How the last step ended.
+struct LastStep {
+  bool is_skipped = false;  // Its gradient was not finite.
+  double gradient_norm = 0;
+};
+
 // The names of the parameters that a task trains.
 std::vector<std::string> trained_names(const Task& task);
 
@@ -85,8 +91,9 @@ class Learner {
   // all of whose losses are computed.
   enum class Outcome { kDone, kSkipped };
   at::Tensor running_sums_after(Outcome outcome) const;
-  // The gradient of the last step was not finite. Waits for the device.
-  bool has_skipped_last_step() const;
+  // Equal on every rank. Waits for the device.
+  LastStep last_step() const;
+  void set_last_step(const LastStep& step);
 
   // Scope for evaluation and sampling: eval mode, no gradients, autocast, rank
   // 0's buffers. Its end restores training mode. A collective.

@@ -21,7 +21,7 @@ class RecoveryPolicy {
   int generation() const { return generation_; }
 
  private:
-  static constexpr int kMostWithoutStep = 3;
+  static constexpr int kMostWithoutStep = 10;
 
   int generation_ = 0;
   int without_step_ = 0;

@@ -284,7 +284,8 @@ void Checkpoints::write(const engine::TrainState& state,
   // The last file must be complete, and after a failed save the result of the
   // next one decides whether to continue. Otherwise training continues during
   // the write.
-  if (request.is_last || (config_.save_required && failures_.in_a_row() > 0)) {
+  if (request.is_last || (request.as_best && config_.waits_for_best) ||
+      (config_.save_required && failures_.in_a_row() > 0)) {
     saver_.wait();
   }
 }

@@ -31,6 +31,8 @@ struct CheckpointsConfig {
   Tree settings = {};
   bool is_dry_run = false;
   bool save_required = false;
+  // Its weights cannot be made again when a new rank 0 goes on with later ones.
+  bool waits_for_best = false;
   base::TrainingStatusWriter status = {};  // For the launcher.
 };
 

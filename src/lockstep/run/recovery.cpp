@@ -114,7 +114,7 @@ void Recovery::keep(engine::Learner& learner, const CheckpointsConfig& config) {
   }
   // A copy: DDP's constructor gives every model rank 0's weights.
   kept_ = Kept{.step = step_,
-               .is_step_skipped = learner.has_skipped_last_step(),
+               .last_step = learner.last_step(),
                .replicas = checkpoint::host_copy(
                    replicas, checkpoint::CpuTensors::kCopy)};
 }
@@ -174,13 +174,16 @@ RecoveredState Recovery::recover() {
   Tree replicas = Tree::dict();
   if (world_.rank() == result.source) {
     replicas["tree"] = kept_->replicas;
-    replicas["is_step_skipped"] = kept_->is_step_skipped;
+    replicas["is_skipped"] = kept_->last_step.is_skipped;
+    replicas["gradient_norm"] = kept_->last_step.gradient_norm;
   }
   replicas = broadcast_tree(replicas, result.source);
-  result.is_step_skipped = TreeView(replicas).at("is_step_skipped").as_bool();
+  const TreeView sent = replicas;
+  result.last_step = {.is_skipped = sent.at("is_skipped").as_bool(),
+                      .gradient_norm = sent.at("gradient_norm").as_double()};
   if (!kept_ || kept_->step != step) {
     kept_ = Kept{.step = step,
-                 .is_step_skipped = result.is_step_skipped,
+                 .last_step = result.last_step,
                  .replicas = *replicas.find("tree")};
   }
   result.replicas = kept_->replicas;
@@ -210,7 +213,7 @@ void restore(const RecoveredState& recovered, engine::Learner& learner,
                       Strictness::kWhatFits);
   }
   at::Tensor sums =
-      own.at(recovered.is_step_skipped ? "sums_if_skipped" : "sums")
+      own.at(recovered.last_step.is_skipped ? "sums_if_skipped" : "sums")
           .as_tensor()
           .clone();
   // Logging takes all but the number of steps skipped in a row.
@@ -219,6 +222,7 @@ void restore(const RecoveredState& recovered, engine::Learner& learner,
     sums[0].zero_();
   }
   learner.set_running_sums(sums);
+  learner.set_last_step(recovered.last_step);
 }
 
 }  // namespace lockstep::run

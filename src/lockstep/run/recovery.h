@@ -21,7 +21,7 @@ namespace lockstep::run {
 struct RecoveredState {
   Tree replicas = {};  // Weights, optimizer, averages: replica_tree().
   Tree own = {};       // This rank's generators and sums.
-  bool is_step_skipped = false;
+  engine::LastStep last_step = {};
   std::optional<BucketLayout> layout = {};
   engine::TrainState state = {};
   int source = 0;  // The rank whose replicas were taken.
@@ -60,7 +60,7 @@ class Recovery final : public engine::RecoveryLog {
  private:
   struct Kept {
     int64_t step = 0;
-    bool is_step_skipped = false;
+    engine::LastStep last_step = {};
     Tree replicas = {};
   };
 

@@ -27,7 +27,11 @@ SavingCallback::SavingCallback(SavingConfig config, Checkpoints& checkpoints,
 
 void SavingCallback::begin(engine::TrainLoop& loop) {
   agreed_stop_ = std::make_unique<AgreedStop>(loop.world(), signals_);
-  first_step_ = loop.state().step;
+  const engine::TrainState& state = loop.state();
+  first_step_ = state.step;
+  // It may have been lost with the rank that would have saved it.
+  is_new_best_ = !loop.world().ranks_without_state().empty() &&
+                 state.best.value && state.best.step == state.step;
 }
 
 void SavingCallback::after_step(engine::TrainLoop& loop, const Step& step) {

@@ -1,0 +1,86 @@
+#include "lockstep/launch/recovery.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace lockstep::launch {
+namespace {
+
+class RecoveryDecision : public ::testing::Test {
+ protected:
+  RecoveryDecision() {
+    for (int rank = 0; rank < 3; ++rank) {
+      Worker& worker = workers_.emplace_back();
+      worker.rank = rank;
+      worker.pid = 100 + rank;
+      page(worker).set_ready();
+    }
+    set_steps(4);
+  }
+
+  static base::Environment environment(const Worker& worker) {
+    return {{"LOCKSTEP_STATUS_FD", std::to_string(worker.status.fd())}};
+  }
+  static base::RecoveryWriter page(const Worker& worker) {
+    return base::RecoveryWriter::from_environment(environment(worker));
+  }
+  void set_steps(int64_t steps) {
+    base::TrainingStatusWriter::from_environment(environment(workers_[0]))
+        .start(steps, std::nullopt);
+  }
+  void end(int rank, int exit_code) {
+    workers_[static_cast<size_t>(rank)].end = WorkerEnd{.exit_code = exit_code};
+  }
+
+  std::vector<Worker> workers_;
+  RecoveryPolicy policy_;
+};
+
+TEST_F(RecoveryDecision, ADeathBySignalIsReplaced) {
+  end(2, -SIGKILL);
+  EXPECT_TRUE(policy_.allows(workers_));
+  EXPECT_EQ(policy_.generation(), 1);
+  EXPECT_EQ(recovery_text(workers_[2], 1),
+            "rank 2 (pid 102) died by SIGKILL and is started again; the other "
+            "ranks keep their state (recovery 1)");
+}
+
+TEST_F(RecoveryDecision, WhatAProgramReportsItselfIsNot) {
+  end(2, 1);
+  EXPECT_FALSE(policy_.allows(workers_));
+  end(2, 0);
+  EXPECT_FALSE(policy_.allows(workers_));
+  end(2, -SIGKILL);
+  end(1, 6);
+  EXPECT_FALSE(policy_.allows(workers_));
+}
+
+TEST_F(RecoveryDecision, SomebodyMustHoldTheState) {
+  end(0, -SIGKILL);
+  end(1, -SIGSEGV);
+  EXPECT_TRUE(policy_.allows(workers_));
+  end(2, -SIGKILL);
+  EXPECT_FALSE(policy_.allows(workers_));
+}
+
+TEST_F(RecoveryDecision, DeathsWithoutAStepBetweenThemEnd) {
+  end(2, -SIGSEGV);
+  int allowed = 0;
+  while (allowed < 100 && policy_.allows(workers_)) ++allowed;
+  EXPECT_EQ(allowed, 10);
+  RecoveryPolicy other;
+  for (int64_t step = 5; step < 105; ++step) {
+    set_steps(step);
+    EXPECT_TRUE(other.allows(workers_));
+  }
+}
+
+TEST_F(RecoveryDecision, TheLivingAreTold) {
+  workers_[1].recovery.announce(3);
+  EXPECT_EQ(page(workers_[1]).generation(), 3);
+  EXPECT_EQ(page(workers_[0]).generation(), 0);
+}
+
+}  // namespace
+}  // namespace lockstep::launch

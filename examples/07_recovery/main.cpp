@@ -23,8 +23,9 @@ struct State {
 // After ranks were replaced: the rank with the most steps gives them to all.
 void share(const lockstep::World& world, State& state) {
   const int64_t step = world.reduce(state.step, lockstep::ReduceOp::kMax);
-  const int64_t source = world.reduce(
-      state.step == step ? world.rank() : world.size(), lockstep::ReduceOp::kMin);
+  const int64_t source =
+      world.reduce(state.step == step ? world.rank() : world.size(),
+                   lockstep::ReduceOp::kMin);
   for (at::Tensor& weight : state.net->parameters()) {
     at::Tensor values = weight.detach();
     world.broadcast(values, static_cast<int>(source));
@@ -65,8 +66,8 @@ void run(int64_t num_steps) {
     }
   }
   if (world.is_main()) {
-    std::cout << "after " << state.step << " steps: "
-              << state.net->bias.item<float>() << std::endl;
+    std::cout << "after " << state.step
+              << " steps: " << state.net->bias.item<float>() << std::endl;
   }
 }
 

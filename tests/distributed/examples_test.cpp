@@ -68,9 +68,14 @@ TEST(Examples, OwnTraining) {
 }
 
 TEST(Examples, RecoveryGivesTheSameLastLineWhenRanksAreKilled) {
-  const Words command = {
-      LOCKSTEP_PROGRAM, "run", "--nproc-per-node", "3", "--recover", "memory",
-      std::string(EXAMPLES_FOLDER) + "/07_recovery", "4000"};
+  const Words command = {LOCKSTEP_PROGRAM,
+                         "run",
+                         "--nproc-per-node",
+                         "3",
+                         "--recover",
+                         "memory",
+                         std::string(EXAMPLES_FOLDER) + "/07_recovery",
+                         "4000"};
   const testing::ProcessOptions options{
       .environment = {{"CUDA_VISIBLE_DEVICES", ""}, {"OMP_NUM_THREADS", "1"}}};
   const auto last_line = [](const std::string& text) {

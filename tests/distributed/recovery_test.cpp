@@ -90,10 +90,10 @@ TEST_P(RecoveryAt, GoesOnWithTheSameBits) {
   const Training whole = undisturbed(kWorld);
   fs::create_directory(record());
   Training killed = training("killed", kWorld);
-  killed.flags = killed.flags +
-                 Words{"--record", record().string(), "--pause_in",
-                       moment.phase, "--pause_call",
-                       std::to_string(moment.call)};
+  killed.flags =
+      killed.flags + Words{"--record",     record().string(),
+                           "--pause_in",   moment.phase,
+                           "--pause_call", std::to_string(moment.call)};
   Words command = command_of(killed) + Words{"--recover", "memory"};
   ProcessOptions options = process_options(killed);
   options.environment["LOCKSTEP_EXCHANGE"] = moment.exchange;
@@ -114,22 +114,21 @@ TEST_P(RecoveryAt, GoesOnWithTheSameBits) {
   expect_same(killed, whole);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Moments, RecoveryAt,
-    ::testing::Values(Moment{"train", 0, 1, "shared"},
-                      Moment{"train", 7, 0, "shared"},
-                      Moment{"train", 7, 2, "gloo"},
-                      Moment{"validate", 0, 1, "shared"},
-                      Moment{"validate", 1, 0, "gloo"},
-                      Moment{"sample", 1, 0, "shared"},
-                      Moment{"sample", 1, 2, "shared"}));
+INSTANTIATE_TEST_SUITE_P(Moments, RecoveryAt,
+                         ::testing::Values(Moment{"train", 0, 1, "shared"},
+                                           Moment{"train", 7, 0, "shared"},
+                                           Moment{"train", 7, 2, "gloo"},
+                                           Moment{"validate", 0, 1, "shared"},
+                                           Moment{"validate", 1, 0, "gloo"},
+                                           Moment{"sample", 1, 0, "shared"},
+                                           Moment{"sample", 1, 2, "shared"}));
 
 // Living processes of the training's ranks.
 std::vector<pid_t> ranks_of(const Process& process) {
   std::vector<pid_t> ranks;
   for (const pid_t pid : find_marked(process.marker())) {
-    const auto text = base::try_read_file("/proc/" + std::to_string(pid) +
-                                          "/cmdline");
+    const auto text =
+        base::try_read_file("/proc/" + std::to_string(pid) + "/cmdline");
     if (text && text->substr(0, text->find('\0')).ends_with("-worker")) {
       ranks.push_back(pid);
     }

@@ -39,8 +39,7 @@ void write_at(int fd, std::string_view bytes, off_t place) {
     const ssize_t count = pwrite(fd, bytes.data(), bytes.size(), place);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
-      throw IoError("cannot keep this rank's state in memory: " +
-                    errno_text());
+      throw IoError("cannot keep this rank's state in memory: " + errno_text());
     }
     bytes.remove_prefix(static_cast<size_t>(count));
     place += count;
@@ -99,9 +98,9 @@ std::optional<std::string> SlotFile::read(int slot, int64_t number) const {
   std::string bytes(header->size, '\0');
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t count = pread(
-        fd_.get(), bytes.data() + done, bytes.size() - done,
-        place + off_t{sizeof(SlotHeader)} + static_cast<off_t>(done));
+    const ssize_t count =
+        pread(fd_.get(), bytes.data() + done, bytes.size() - done,
+              place + off_t{sizeof(SlotHeader)} + static_cast<off_t>(done));
     if (count <= 0) return std::nullopt;
     done += static_cast<size_t>(count);
   }

@@ -91,8 +91,8 @@ void TrainingStatusWriter::start(int64_t num_steps,
 
 void TrainingStatusWriter::go_on(int64_t num_steps) {
   const bool is_known = page_->version == TrainingPage::kVersion;
-  start(num_steps, is_known ? std::optional(page_->saved_step.load())
-                            : std::nullopt);
+  start(num_steps,
+        is_known ? std::optional(page_->saved_step.load()) : std::nullopt);
 }
 
 void TrainingStatusWriter::begin(Activity activity) {

@@ -58,8 +58,8 @@ Tree unpack(std::string_view bytes) {
   const auto find_storage = [&](std::string_view key, int64_t num_bytes) {
     const auto number = base::parse_integer(key);
     if (!number || *number < 0 || *number >= std::ssize(storages) ||
-        static_cast<int64_t>(
-            storages[static_cast<size_t>(*number)]->size()) != num_bytes) {
+        static_cast<int64_t>(storages[static_cast<size_t>(*number)]->size()) !=
+            num_bytes) {
       throw FormatError("packed state lacks storage " + std::string(key));
     }
     return storages[static_cast<size_t>(*number)];

@@ -202,8 +202,8 @@ run::CheckpointsConfig checkpoints_config(const Session& session,
               session.environment())};
 }
 
-// Start of a training: from the memory of other ranks, a checkpoint, the weights
-// of --init_from, or random weights.
+// Start of a training: from the memory of other ranks, a checkpoint, the
+// weights of --init_from, or random weights.
 struct Start {
   std::unique_ptr<engine::Learner> learner = {};
   engine::TrainState state = {};
@@ -406,8 +406,8 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
   OpenRun run;
   for (;;) {
     try {
-      const Outcome outcome = train(session, line, signals,
-                                    recovery ? &*recovery : nullptr, run);
+      const Outcome outcome =
+          train(session, line, signals, recovery ? &*recovery : nullptr, run);
       return close_run(outcome, run, session.console());
     } catch (const std::exception& error) {
       const bool is_reformed = recovery && comm::is_peer_loss(error) &&

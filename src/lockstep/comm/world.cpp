@@ -258,8 +258,7 @@ void World::Impl::connect_machines(const comm::ExchangeOutcome& exchange,
     comm::Place among_leaders = place;
     among_leaders.rank = config.machines.machine_of(place.rank);
     among_leaders.world_size = config.machines.count();
-    config.leaders =
-        connect_gloo("leaders", std::nullopt, among_leaders);
+    config.leaders = connect_gloo("leaders", std::nullopt, among_leaders);
   }
   take_buckets_from_backend();
   group->setDefaultBackend(ProcessGroup::BackendType::CUSTOM);

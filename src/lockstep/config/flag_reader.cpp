@@ -143,6 +143,13 @@ const Flag& FlagReader::find(const std::string& written) const {
 void FlagReader::unknown_flag(const std::string& written) const {
   std::string word = normalized(written);
   word.erase(0, word.find_first_not_of('_'));
+  for (const std::string& flag : launch_flags_) {
+    if (normalized(flag) != word) continue;
+    throw ConfigError(fmt::format(
+        "{} is an option of the launcher: lockstep train RECIPE --{} ...; "
+        "processes that torchrun, srun or mpirun started do not have it",
+        written, flag));
+  }
   std::vector<std::string> known = launch_flags_;
   known.reserve(known.size() + flags_.size());
   for (const Flag& flag : flags_) known.push_back(flag.word);

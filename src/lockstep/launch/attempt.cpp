@@ -221,9 +221,9 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
 
 // Replaces the ranks that died; false: nobody did, or that is a failure.
 bool Attempt::recover() {
-  if (!surroundings_.replace || std::ranges::all_of(group_.workers, [](auto& w) {
-        return w.is_alive();
-      })) {
+  if (!surroundings_.replace ||
+      std::ranges::all_of(group_.workers,
+                          [](auto& w) { return w.is_alive(); })) {
     return false;
   }
   if (!recovery_.allows(group_.workers)) return false;

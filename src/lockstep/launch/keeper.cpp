@@ -159,9 +159,10 @@ class Keeper {
     }
     const bool is_secret_known = !group_ || !world.store_secret.empty();
     GroupPlace place{.world = world,
-                     .secret_fd = secret                     ? secret->fd()
-                                  : store && is_secret_known ? store->secret_fd()
-                                                             : -1,
+                     .secret_fd = secret ? secret->fd()
+                                  : store && is_secret_known
+                                      ? store->secret_fd()
+                                      : -1,
                      .folder = folder,
                      .signal_mask = worker_mask_,
                      .losses = &losses_};

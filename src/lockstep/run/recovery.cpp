@@ -32,8 +32,8 @@ struct Offer {
 
 std::vector<Offer> gather_offers(const World& world, const Offer& own) {
   std::vector<Offer> offers;
-  for (const std::string& text : world.gather_texts(
-           fmt::format("{} {}", own.kept, own.committed))) {
+  for (const std::string& text :
+       world.gather_texts(fmt::format("{} {}", own.kept, own.committed))) {
     const auto words = base::split(text, ' ');
     LOCKSTEP_CHECK(words.size() == 2, "what a rank offers");
     offers.push_back({base::parse_integer(words[0]).value_or(kNone),
@@ -154,14 +154,15 @@ Tree Recovery::broadcast_tree(const Tree& tree, int from) const {
 
 RecoveredState Recovery::recover() {
   const auto committed = committed_state();
-  const std::vector<Offer> offers = gather_offers(
-      world_, {.kept = kept_ ? kept_->step : kNone,
-               .committed = committed ? committed->step : kNone});
+  const std::vector<Offer> offers =
+      gather_offers(world_, {.kept = kept_ ? kept_->step : kNone,
+                             .committed = committed ? committed->step : kNone});
   const auto source = std::ranges::max_element(offers, {}, &Offer::kept);
   const int64_t step = source->kept;
   if (step == kNone) {
-    throw Error("no rank holds the state of the training any more; resume from "
-                "the last checkpoint with --resume latest");
+    throw Error(
+        "no rank holds the state of the training any more; resume from "
+        "the last checkpoint with --resume latest");
   }
   RecoveredState result;
   result.source = static_cast<int>(source - offers.begin());

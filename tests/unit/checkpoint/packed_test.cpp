@@ -31,8 +31,8 @@ TEST(Packed, IsTheSameTreeAgain) {
 
 TEST(Packed, WhatIsCutOffIsAnError) {
   const std::string bytes = pack(make_packed_tree());
-  for (const size_t size : {size_t{0}, size_t{7}, size_t{30}, bytes.size() / 2,
-                            bytes.size() - 1}) {
+  for (const size_t size :
+       {size_t{0}, size_t{7}, size_t{30}, bytes.size() / 2, bytes.size() - 1}) {
     EXPECT_THROW(unpack(std::string_view(bytes).substr(0, size)), FormatError)
         << size;
   }

@@ -233,6 +233,14 @@ TEST(Flags, UnknownOnesMayBeTheLaunchers) {
                               {.launch_flags = {"log-dir", "nproc"}});
       },
       {"unknown flag --nprocs; did you mean --nproc?"});
+  expect_config_error(
+      [&] {
+        config::parse_command(sample.options, {"--log_dir", "x"},
+                              {.launch_flags = {"log-dir", "nproc"}});
+      },
+      {"--log_dir is an option of the launcher: lockstep train RECIPE "
+       "--log-dir ...; processes that torchrun, srun or mpirun started do not "
+       "have it"});
 }
 
 TEST(OnePageCommand, QuestionsAreAnsweredInPlaceOfRunning) {

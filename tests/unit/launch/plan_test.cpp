@@ -281,17 +281,18 @@ TEST(Plan, TimeoutGoesToBothVariables) {
 }
 
 TEST(Plan, RecoveryFromMemoryIsForProgramsOfLockstepOnOneNode) {
-  EXPECT_TRUE(plan_for({"--recover=memory", "true"}).options.recovers_in_memory);
+  EXPECT_TRUE(
+      plan_for({"--recover=memory", "true"}).options.recovers_in_memory);
   EXPECT_FALSE(
       plan_for({"--recover=restart", "true"}).options.recovers_in_memory);
   EXPECT_TRUE(contains(plan_refusal({"--recover=disk", "true"}),
                        "--recover 'disk' must be memory or restart"));
   EXPECT_TRUE(contains(plan_refusal({"--recover=memory", "-m", "json.tool"}),
                        "a Python program cannot hand its state"));
-  EXPECT_TRUE(contains(
-      plan_refusal({"--recover=memory", "--nnodes=2", "--node-rank=0",
-                    "--master-addr=127.0.0.1", "true"}),
-      "replaces ranks of one node only"));
+  EXPECT_TRUE(
+      contains(plan_refusal({"--recover=memory", "--nnodes=2", "--node-rank=0",
+                             "--master-addr=127.0.0.1", "true"}),
+               "replaces ranks of one node only"));
 }
 
 TEST(Plan, StandaloneGetsAFreshRunName) {

@@ -122,7 +122,9 @@ void TrainLoop::update() {
 
 bool TrainLoop::run_callbacks() {
   for (Callback* callback : callbacks_) {
-    if (callback->due(*this) && !callback->run(*this)) return false;
+    if (!callback->due(*this)) continue;
+    world_.status().set_phase(base::Phase::kBetweenSteps);
+    if (!callback->run(*this)) return false;
   }
   return true;
 }

@@ -132,12 +132,11 @@ int main(int count, char** values) {
     const int64_t exchanged = base::monotonic_ns();
     status.set_phase(base::Phase::kUpdating);
     training.set_num_steps(step + 1);
-    training.add_times(
-        {.num_steps = 1,
-         .data = base::seconds_between(begin, loaded),
-         .compute = base::seconds_between(loaded, computed),
-         .exchange = base::seconds_between(computed, exchanged),
-         .other = 0});
+    training.add_times({.num_steps = 1,
+                        .data = base::seconds_between(begin, loaded),
+                        .compute = base::seconds_between(loaded, computed),
+                        .exchange = base::seconds_between(computed, exchanged),
+                        .other = 0});
   }
   training.begin(base::Activity::kFinishing);
   return 0;

@@ -81,7 +81,7 @@ void StackReader::start(const Target& target) {
                          .environment = environment,
                          .stdout_fd = write_end.get(),
                          .stderr_fd = write_end.get(),
-         .cpus = {}});
+                         .cpus = {}});
   } catch (const Error& error) {
     problem_ = error.what();
   }

@@ -126,7 +126,7 @@ std::optional<StuckNote> StuckWatch::update(const WatchedRank& rank,
       const auto spent = scheduling_between(record.threads, threads, elapsed);
       chance *= 1 - spent.starved / elapsed;
       record.run_seconds += spent.run;
-      record.measured_seconds += elapsed;
+      record.measured_seconds += elapsed - spent.starved;
     }
     record.threads = std::move(threads);
   }
@@ -217,9 +217,7 @@ std::string StuckWatch::process_text(const WatchedRank& rank) const {
   const double cores = record.measured_seconds > 0
                            ? record.run_seconds / record.measured_seconds
                            : 0;
-  if (cores >= kBusyCores) {
-    return fmt::format("computes or spins ({:.1f} cores)", cores);
-  }
+  if (cores >= kBusyCores) return "computes or spins";
   return "is " + sources_.waiting(rank.pid);
 }
 
@@ -230,10 +228,11 @@ StuckNote StuckWatch::note(const WatchedRank& culprit,
     stage += ", in " + collective_of(culprit.status);
   }
   return {.text = fmt::format(
-              "{} is stuck in phase {}{} for {} (limit {}); its process {}{}",
-              name_of(culprit), stage, step_text(culprit.status),
+              "{} is stuck for {} in phase {}{} (limit {}); its process {}{}",
+              name_of(culprit),
               base::duration_text(
                   base::seconds_between(culprit.sign_ns, looked_ns_)),
+              stage, step_text(culprit.status),
               base::duration_text(limit_of(culprit).value_or(0)),
               process_text(culprit), waiters_text(culprit, ranks)),
           .culprit = StuckNote::Culprit{culprit.rank, culprit.pid}};
@@ -270,7 +269,7 @@ std::optional<StuckNote> StuckWatch::common_wait(
   return StuckNote{
       .text =
           have_equal_collectives(ranks)
-              ? fmt::format("all {} ranks wait in {} for {}{} and none is "
+              ? fmt::format("all {} ranks wait in {} for {}{}, and none is "
                             "behind: suspect the network or a GPU",
                             num_ranks, collective_of(first.status), silence,
                             step_text(first.status))

@@ -72,10 +72,10 @@ class StuckWatch {
   struct Record {
     std::string stage = {};
     int64_t sign_ns = 0;
-    double chance_seconds = 0;  // silence in which it could run
-    double run_seconds = 0;     // CPU time in `measured_seconds` of it
-    double measured_seconds = 0;
-    ThreadTimes threads = {};  // at the last look; empty: not looked at
+    double chance_seconds = 0;    // silence in which it could run
+    double run_seconds = 0;       // CPU time of its threads in a part of that
+    double measured_seconds = 0;  // length of that part
+    ThreadTimes threads = {};     // at the last look; empty: not looked at
     bool is_reported = false;
     bool is_stopped = false;
     bool is_waiter = false;  // reported as one of ranks that all wait

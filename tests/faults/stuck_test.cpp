@@ -37,13 +37,15 @@ class StuckJob {
                        text.find(')', begin) - begin - before.size());
   }
 
-  void clear_fault() { std::ofstream(folder_.path() / "go").put('\n'); }
-  ProcessResult go_on() {
-    clear_fault();
+  void clear_fault() {
+    std::ofstream(folder_.path() / "go").put('\n');
     for (const launch::ProcessInfo& process :
          launch::find_descendants(launcher_.pid())) {
       kill(process.pid, SIGCONT);
     }
+  }
+  ProcessResult finish() {
+    std::ofstream(folder_.path() / "end").put('\n');
     return launcher_.wait();
   }
 
@@ -76,7 +78,9 @@ TEST_P(Stuck, TheRankIsNamedWithPhaseCollectiveAndStack) {
   StuckJob job(expected.fault);
   ASSERT_TRUE(job.wait_for_text("is stuck")) << job.err();
   ASSERT_TRUE(job.wait_for_text(expected.function)) << job.err();
-  const auto result = job.go_on();
+  job.clear_fault();
+  ASSERT_TRUE(job.wait_for_text("goes on after")) << job.err();
+  const auto result = job.finish();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const std::string name = "rank 1 (pid " + job.stuck_pid() + ")";
   for (const std::string& text :
@@ -107,14 +111,16 @@ TEST(StuckRanks, AStoppedRankStaysStoppedWhileItsStackIsRead) {
   StuckJob job("stop");
   ASSERT_TRUE(job.wait_for_text("_start")) << job.err();
   EXPECT_EQ(job.state_of_rank(job.stuck_pid()), 'T');
-  EXPECT_EQ(job.go_on().exit_code, 0);
+  job.clear_fault();
+  EXPECT_EQ(job.finish().exit_code, 0);
 }
 
 TEST(StuckRanks, RanksThatAllWaitAreReportedTogether) {
   StuckJob job("lost");
   ASSERT_TRUE(job.wait_for_text("all 3 ranks wait in all_reduce #41"))
       << job.err();
-  const auto result = job.go_on();
+  job.clear_fault();
+  const auto result = job.finish();
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(count(result.err, "is stuck"), 0) << result.err;
   EXPECT_EQ(count(result.err, "suspect the network"), 1) << result.err;
@@ -138,20 +144,16 @@ TEST(StuckRanks, APythonProgramShowsItsPythonStackWherePySpyIsInstalled) {
       << "#!/bin/sh\necho \"Thread $3: wait (train.py:7)\"\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   Process sleeper({LOCKSTEP_PYTHON, "-c", "import time; time.sleep(100)"});
-  ASSERT_TRUE(wait_for(
-      [&] {
-        return contains(
-            run({LOCKSTEP_STACK, std::to_string(sleeper.pid())}).out,
-            "main thread");
-      },
-      kPatience));
   ProcessOptions options;
   options.environment["PATH"] = folder.path().string();
-  const auto result =
-      run({LOCKSTEP_STACK, std::to_string(sleeper.pid())}, options);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.out, "Thread " + std::to_string(sleeper.pid()) +
-                            ": wait (train.py:7)\n");
+  const std::string pid = std::to_string(sleeper.pid());
+  // It becomes Python a moment after it was started.
+  EXPECT_TRUE(wait_for(
+      [&] {
+        return run({LOCKSTEP_STACK, pid}, options).out ==
+               "Thread " + pid + ": wait (train.py:7)\n";
+      },
+      kPatience));
   kill(sleeper.pid(), SIGKILL);
 }
 

@@ -4,8 +4,10 @@
 // usage: stuck_worker FAULT RANK FOLDER [STEPS]. At step 40 the rank stops
 // itself ("stop"), computes without end ("spin"), sleeps while it loads data
 // ("sleep"), locks a mutex twice ("deadlock"), or nothing happens ("none");
-// it goes on when FOLDER/go exists. "slow": its data take longer from the start
-// until that file exists. "lost": all ranks stay in a collective.
+// it makes
+// FOLDER/fault before, and goes on when FOLDER/go exists. "slow": its data take longer from the start
+// until that file exists. "lost": all ranks stay in a collective. After the
+// last step it ends when FOLDER/end exists.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -78,7 +80,8 @@ Arrivals& map_arrivals(const std::string& path) {
 
 namespace {
 
-void commit(const std::string& fault) {
+void commit(const std::string& fault, const std::string& folder) {
+  close(open((folder + "/fault").c_str(), O_CREAT | O_WRONLY, 0600));
   if (fault == "stop") std::raise(SIGSTOP);
   if (fault == "spin") spin_in_user_code();
   if (fault == "sleep") sleep_in_user_code();
@@ -113,12 +116,12 @@ int main(int count, char** values) {
     status.set_step(step);
     training.begin(base::Activity::kStep);
     status.set_phase(base::Phase::kLoadingData);
-    if (is_time && phase_of(fault) == base::Phase::kLoadingData) commit(fault);
+    if (is_time && phase_of(fault) == base::Phase::kLoadingData) commit(fault, folder);
     const bool is_slow = fault == "slow" && is_culprit && !may_go_on();
     std::this_thread::sleep_for(is_slow ? kSlowPart : kPart);
     const int64_t loaded = base::monotonic_ns();
     status.set_phase(base::Phase::kForward);
-    if (is_time && phase_of(fault) == base::Phase::kForward) commit(fault);
+    if (is_time && phase_of(fault) == base::Phase::kForward) commit(fault, folder);
     std::this_thread::sleep_for(kPart);
     status.set_phase(base::Phase::kBackward);
     const int64_t computed = base::monotonic_ns();
@@ -139,5 +142,8 @@ int main(int count, char** values) {
                         .other = 0});
   }
   training.begin(base::Activity::kFinishing);
+  status.set_phase(base::Phase::kClosing);
+  const std::string end_file = folder + "/end";
+  while (access(end_file.c_str(), F_OK) != 0) usleep(10'000);
   return 0;
 }

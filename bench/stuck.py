@@ -95,7 +95,7 @@ def soak(minutes):
     with tempfile.TemporaryDirectory() as folder:
         errors = Path(folder) / "stderr"
         command = [peers.LOCKSTEP, "train", "tiny", f"--nproc={num_ranks}", "--n_steps=100000000", "--device=cpu",
-                   "--log_every=10", f"--output_dir={folder}/run"]  # fmt: skip
+                   "--log_every=10", f"--save_dir={folder}/run"]  # fmt: skip
         with errors.open("w") as error_file:
             job = start(command, error_file)
             try:

@@ -5,9 +5,9 @@
 // itself ("stop"), computes without end ("spin"), sleeps while it loads data
 // ("sleep"), locks a mutex twice ("deadlock"), or nothing happens ("none");
 // it makes
-// FOLDER/fault before, and goes on when FOLDER/go exists. "slow": its data take longer from the start
-// until that file exists. "lost": all ranks stay in a collective. After the
-// last step it ends when FOLDER/end exists.
+// FOLDER/fault before, and goes on when FOLDER/go exists. "slow": its data take
+// longer from the start until that file exists. "lost": all ranks stay in a
+// collective. After the last step it ends when FOLDER/end exists.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -116,12 +116,14 @@ int main(int count, char** values) {
     status.set_step(step);
     training.begin(base::Activity::kStep);
     status.set_phase(base::Phase::kLoadingData);
-    if (is_time && phase_of(fault) == base::Phase::kLoadingData) commit(fault, folder);
+    if (is_time && phase_of(fault) == base::Phase::kLoadingData)
+      commit(fault, folder);
     const bool is_slow = fault == "slow" && is_culprit && !may_go_on();
     std::this_thread::sleep_for(is_slow ? kSlowPart : kPart);
     const int64_t loaded = base::monotonic_ns();
     status.set_phase(base::Phase::kForward);
-    if (is_time && phase_of(fault) == base::Phase::kForward) commit(fault, folder);
+    if (is_time && phase_of(fault) == base::Phase::kForward)
+      commit(fault, folder);
     std::this_thread::sleep_for(kPart);
     status.set_phase(base::Phase::kBackward);
     const int64_t computed = base::monotonic_ns();

@@ -19,7 +19,7 @@ bool is_own_stage(const Training& training) {
 WatchedRank watched(const Worker& worker, const base::RankStatus& status,
                     const Training& training) {
   WatchedRank rank{.rank = worker.rank, .pid = worker.pid, .status = status};
-  rank.stage = base::phase_name(status.phase);
+  rank.stage = "phase " + base::phase_name(status.phase);
   rank.p99_seconds = status.phase_p99_seconds;
   rank.sign_ns = status.heartbeat_ns;
   if (training) {

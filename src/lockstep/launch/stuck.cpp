@@ -228,7 +228,7 @@ StuckNote StuckWatch::note(const WatchedRank& culprit,
     stage += ", in " + collective_of(culprit.status);
   }
   return {.text = fmt::format(
-              "{} is stuck for {} in phase {}{} (limit {}); its process {}{}",
+              "{} is stuck for {} in {}{} (limit {}); its process {}{}",
               name_of(culprit),
               base::duration_text(
                   base::seconds_between(culprit.sign_ns, looked_ns_)),

@@ -28,7 +28,7 @@ struct WatchedRank {
   int rank = 0;
   pid_t pid = 0;
   base::RankStatus status = {};
-  std::string stage = {};  // "loading data"
+  std::string stage = {};  // "phase loading data"
   // 99 of 100 stays in this stage are at most this long.
   std::optional<double> p99_seconds = {};
   int64_t sign_ns = 0;  // monotonic_ns() of its last sign of life

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxShown = 5;
 constexpr size_t kMaxFrames = 15;
-constexpr size_t kInnermost = 10;  // of a longer stack; then the outermost
+constexpr size_t kInnermost = 5;  // always shown
 
 bool contains_any(std::string_view text,
                   std::span<const std::string_view> parts) {
@@ -46,17 +46,29 @@ std::string frame_text(size_t number, const Frame& frame) {
                      frame.offset, frame.module);
 }
 
+// Of a long stack the innermost frames and those of the program itself: calls
+// between functions of libtorch are many.
+std::vector<size_t> shown_frames(const std::vector<Frame>& frames) {
+  std::vector<size_t> shown;
+  const bool is_long = frames.size() > kMaxFrames;
+  for (size_t i = 0; i < frames.size() && shown.size() < kMaxFrames; ++i) {
+    if (!is_long || i < kInnermost || frames[i].is_program) shown.push_back(i);
+  }
+  return shown;
+}
+
 std::string frames_text(const std::vector<Frame>& frames) {
   std::string text;
-  const bool is_long = frames.size() > kMaxFrames;
-  const size_t num_left_out = is_long ? frames.size() - kMaxFrames : 0;
-  for (size_t i = 0; i < frames.size(); ++i) {
-    if (is_long && i == kInnermost) {
-      text += fmt::format("  ... {} frames\n", num_left_out);
-      i += num_left_out;
-    }
-    text += frame_text(i, frames[i]);
+  size_t next = 0;
+  const auto skip_to = [&](size_t index) {
+    if (index > next) text += fmt::format("  ... {} frames\n", index - next);
+    next = index + 1;
+  };
+  for (const size_t index : shown_frames(frames)) {
+    skip_to(index);
+    text += frame_text(index, frames[index]);
   }
+  skip_to(frames.size());
   return text;
 }
 

@@ -27,7 +27,7 @@ class StuckScene {
                      .collectives_started = 3,
                      .collectives_finished = 3,
                      .collective_bytes = 1024};
-      rank.stage = base::phase_name(rank.status.phase);
+      rank.stage = "phase " + base::phase_name(rank.status.phase);
       rank.p99_seconds = p99;
       live(i);
       states_[rank.pid] = 'S';

@@ -262,6 +262,7 @@ void Attempt::check_collectives() {
       base::monotonic_ns() +
       static_cast<int64_t>(kCheckSeconds * double{base::kNsPerSecond});
   std::vector<RankSnapshot> ranks;
+  ranks.reserve(group_.workers.size());
   for (const Worker& worker : group_.workers) {
     ranks.push_back(worker.snapshot());
   }

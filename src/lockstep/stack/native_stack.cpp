@@ -48,13 +48,6 @@ class Libdw {
 };
 #define LOCKSTEP_LIBDW(function) (libdw_.find<decltype(function)>(#function))
 
-// Separate files of debug information are not looked for: that may take
-// minutes, and ask a server.
-int find_no_debuginfo(Dwfl_Module*, void**, const char*, Dwarf_Addr,
-                      const char*, const char*, GElf_Word, char**) {
-  return -1;
-}
-
 extern "C" int note_frame(Dwfl_Frame* state, void* argument);
 
 class Unwinder {
@@ -64,7 +57,9 @@ class Unwinder {
         frame_pc_(LOCKSTEP_LIBDW(dwfl_frame_pc)),
         session_(nullptr, LOCKSTEP_LIBDW(dwfl_end)) {
     callbacks_.find_elf = LOCKSTEP_LIBDW(dwfl_linux_proc_find_elf);
-    callbacks_.find_debuginfo = find_no_debuginfo;
+    // Separate files of debug information are not looked for: that may take
+    // minutes, and ask a server.
+    callbacks_.find_debuginfo = [](auto...) { return -1; };
     session_.reset(LOCKSTEP_LIBDW(dwfl_begin)(&callbacks_));
     std::error_code ignored;
     program_ = fs::read_symlink(fmt::format("/proc/{}/exe", pid), ignored);
@@ -173,6 +168,7 @@ std::vector<ThreadStack> read_native_stacks(pid_t pid) {
   if (threads.empty()) throw IoError("there is no such process");
   Unwinder unwinder(pid);
   std::vector<pid_t> ids;
+  ids.reserve(threads.size());
   for (const ThreadStack& thread : threads) ids.push_back(thread.id);
   std::vector<std::vector<uint64_t>> addresses(threads.size());
   {

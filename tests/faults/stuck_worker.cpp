@@ -57,8 +57,7 @@ Arrivals& map_arrivals(const std::string& path) {
 // Outside of a namespace, so that stacks have plain names.
 [[gnu::noinline]] void spin_in_user_code() {
   while (!may_go_on()) {
-    for (volatile int i = 0; i < 100'000'000; i = i + 1) {
-    }
+    for (volatile int i = 0; i < 100'000'000;) i = i + 1;
   }
 }
 

@@ -6,7 +6,7 @@ set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 install(TARGETS lockstep_shared EXPORT LockstepTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS lockstep lockstep-plot lockstep-board lockstep-prepare lockstep-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS lockstep lockstep-plot lockstep-board lockstep-stack lockstep-prepare lockstep-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(LOCKSTEP_WITH_CUDA)
   install(TARGETS lockstep_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

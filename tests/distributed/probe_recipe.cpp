@@ -13,6 +13,11 @@
 #include "lockstep/random.h"
 #include "lockstep/sampling.h"
 
+// Outside of a namespace, so that stacks have a plain name.
+[[gnu::noinline]] void wait_in_dataset(const std::string& file) {
+  while (access(file.c_str(), F_OK) == 0) usleep(20'000);
+}
+
 namespace lockstep {
 namespace {
 
@@ -30,9 +35,12 @@ std::string rank_text() {
 // Sample i: {inputs, wanted value, weight}.
 class ProbeData final : public Dataset {
  public:
-  ProbeData(int64_t size, uint64_t kind) : size_(size), kind_(kind) {}
+  // `late_folder`: of the files hang and slow; empty: never late.
+  ProbeData(int64_t size, uint64_t kind, std::string late_folder)
+      : size_(size), kind_(kind), late_folder_(std::move(late_folder)) {}
   int64_t size() const override { return size_; }
   Sample get(int64_t index, uint64_t seed) const override {
+    if (!late_folder_.empty()) be_late();
     RandomStream draw(sample_seed(kind_, 0, index));
     RandomStream augmentation(seed);
     at::Tensor inputs = torch::empty({kInputs});
@@ -47,8 +55,14 @@ class ProbeData final : public Dataset {
   }
 
  private:
+  void be_late() const {
+    wait_in_dataset(late_folder_ + "/hang");
+    if (access((late_folder_ + "/slow").c_str(), F_OK) == 0) usleep(30'000);
+  }
+
   int64_t size_;
   uint64_t kind_;
+  std::string late_folder_;
 };
 
 uint64_t checksum(const torch::nn::Module& module) {
@@ -95,9 +109,11 @@ class ProbeTask final : public Task, public Sampling {
  public:
   explicit ProbeTask(const ProbeConfig& config)
       : config_(config), net_(std::make_shared<ProbeNet>(config)) {
-    data_.train = std::make_shared<ProbeData>(config.train_samples, 1);
+    data_.train = std::make_shared<ProbeData>(
+        config.train_samples, 1,
+        std::to_string(config.late_rank) == rank_text() ? config.record : "");
     if (config.val_samples > 0) {
-      data_.validation = std::make_shared<ProbeData>(config.val_samples, 2);
+      data_.validation = std::make_shared<ProbeData>(config.val_samples, 2, "");
     }
   }
 
@@ -255,6 +271,7 @@ void ProbeRecipe::describe(Settings& settings) {
   options.add("pause_in", config_.pause_in, "phase", details);
   options.add("pause_call", config_.pause_call, "call of the phase", details);
   options.add("pause_signals", config_.pause_signals, "signals", details);
+  options.add("late_rank", config_.late_rank, "rank", details);
   options.add("nan_sample", config_.nan_sample, "index", details);
   options.add("flip_sample", config_.flip_sample, "index", details);
   options.add("memory_sample", config_.memory_sample, "index", details);

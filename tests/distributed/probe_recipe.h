@@ -28,6 +28,9 @@ struct ProbeConfig {
   std::string pause_in = {};
   int64_t pause_call = 0;
   int64_t pause_signals = 1;
+  // This rank waits in its training data while the file hang is in the folder
+  // `record`, and is slow in them while the file slow is.
+  int64_t late_rank = -1;
   // Training samples that make the loss NaN, or memory run out.
   std::optional<int64_t> nan_sample = {};
   // The rank with this training sample flips a bit of its weights.

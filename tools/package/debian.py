@@ -1,4 +1,4 @@
-"""The Debian package of the programs without libtorch: lockstep, lockstep-plot, lockstep-board and lockstep-prepare."""
+"""The Debian package of the programs without libtorch: lockstep, lockstep-plot, lockstep-board, lockstep-stack and lockstep-prepare."""
 
 import gzip
 import os
@@ -7,7 +7,7 @@ import subprocess
 
 from stage import CARRIED, foreign_libraries, needed, set_times
 
-PROGRAMS = ("lockstep", "lockstep-plot", "lockstep-board", "lockstep-prepare")
+PROGRAMS = ("lockstep", "lockstep-plot", "lockstep-board", "lockstep-stack", "lockstep-prepare")
 # Folders of share that are about the launcher.
 SHARED = ("doc", "man", "bash-completion", "zsh", "fish")
 
@@ -17,12 +17,14 @@ Architecture: amd64
 Maintainer: the authors of Lockstep <lockstep@localhost>
 Installed-Size: {kilobytes}
 Depends: libc6 (>= 2.35), libgcc-s1, libstdc++6 (>= 12), zlib1g
+Recommends: libdw1
 Section: science
 Priority: optional
 Description: launcher for data-parallel training
  lockstep run starts a C++ or Python program once per GPU or CPU slot, with
  torchrun's options and environment, and says why a job died. lockstep-prepare
- converts data sets, lockstep-plot draws runs, lockstep-board lists and shows them. None needs torch; lockstep train needs the worker of
+ converts data sets, lockstep-plot draws runs, lockstep-board lists and shows them, lockstep-stack reads the stack of a stuck
+ rank (with libdw1). None needs torch; lockstep train needs the worker of
  the archive or of the Python wheel beside it.
 """
 

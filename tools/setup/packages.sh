@@ -36,6 +36,7 @@ libfontconfig-dev   required  file    /usr/include/fontconfig/fontconfig.h
 fonts-dejavu-core   required  file    /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
 libjs-dygraphs      required  file    /usr/share/javascript/dygraphs/dygraph.min.js
 zstd                required  command zstd
+libdw-dev           optional  file    /usr/include/elfutils/libdwfl.h
 libgtest-dev        required  file    /usr/include/gtest/gtest.h
 clang-19            optional  command clang++-19
 libclang-rt-19-dev  optional  file    /usr/lib/llvm-19/lib/clang/19/lib/linux

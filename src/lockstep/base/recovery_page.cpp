@@ -8,8 +8,8 @@ namespace lockstep::base {
 namespace {
 
 static_assert(RecoveryPage::kOffset >= offsetof(StatusPage, reserved));
-static_assert(RecoveryPage::kOffset + sizeof(RecoveryPage) <=
-              TrainingPage::kOffset);
+static_assert(RecoveryPage::kOffset >=
+              TrainingPage::kOffset + sizeof(TrainingPage));
 
 }  // namespace
 

@@ -17,7 +17,7 @@ namespace lockstep::base {
 constexpr const char* kGenerationVariable = "LOCKSTEP_GENERATION";
 
 struct RecoveryPage {
-  static constexpr int kOffset = 1024;  // In the status page.
+  static constexpr int kOffset = 4032;  // In the status page.
 
   std::atomic<int32_t> generation;  // Written by the launcher.
   std::atomic<int32_t> is_ready;    // Written by the worker.

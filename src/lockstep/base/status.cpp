@@ -17,6 +17,19 @@ std::shared_ptr<StatusPage> map_status_page(int fd) {
 
 static_assert(sizeof(StatusPage) == kStatusMemoryBytes);
 
+// nullptr for a phase of a newer build.
+template <typename Page>
+auto* durations_of(Page& page, int32_t phase) {
+  const auto index = static_cast<size_t>(phase);
+  return index < page.phase_durations.size() ? &page.phase_durations[index]
+                                             : nullptr;
+}
+
+std::optional<double> phase_p99_seconds(const StatusPage& page) {
+  const DurationCounts* durations = durations_of(page, page.phase);
+  return durations == nullptr ? std::nullopt : durations->p99_seconds();
+}
+
 }  // namespace
 
 std::string phase_name(Phase phase) {
@@ -33,6 +46,7 @@ std::string phase_name(Phase phase) {
     case Phase::kEvaluating: return "evaluating";
     case Phase::kSampling: return "sampling";
     case Phase::kSaving: return "saving a checkpoint";
+    case Phase::kBetweenSteps: return "between steps";
   }
   return "unknown";
 }
@@ -93,6 +107,9 @@ std::optional<RankStatus> read_status_page(const StatusPage& page) {
       .last_collective_failed =
           page.collectives_started > 0 &&
           page.collective_failed == page.collectives_started,
+      .heartbeat_ns = page.heartbeat_ns,
+      .step_seconds = seconds_between(0, page.step_ns),
+      .phase_p99_seconds = phase_p99_seconds(page),
   };
 }
 
@@ -125,13 +142,23 @@ void StatusWriter::set_place(int rank, int world_size) {
 }
 
 void StatusWriter::set_phase(Phase phase) {
-  page_->phase.store(static_cast<int32_t>(phase), std::memory_order_relaxed);
-  beat();
+  const int64_t now = monotonic_ns();
+  const int64_t begin =
+      page_->phase_begin_ns.exchange(now, std::memory_order_relaxed);
+  const int32_t before = page_->phase.exchange(static_cast<int32_t>(phase),
+                                               std::memory_order_relaxed);
+  DurationCounts* durations = durations_of(*page_, before);
+  if (begin > 0 && durations != nullptr) durations->add(now - begin);
+  page_->heartbeat_ns.store(now, std::memory_order_relaxed);
 }
 
 void StatusWriter::set_step(int64_t step) {
+  const int64_t now = monotonic_ns();
+  const int64_t begin =
+      page_->step_begin_ns.exchange(now, std::memory_order_relaxed);
+  if (begin > 0) page_->step_ns.store(now - begin, std::memory_order_relaxed);
   page_->step.store(step, std::memory_order_relaxed);
-  beat();
+  page_->heartbeat_ns.store(now, std::memory_order_relaxed);
 }
 
 void StatusWriter::set_memory(int64_t host_bytes, int64_t device_bytes) {

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/duration_counts.h"
 #include "lockstep/base/environment.h"
 #include "lockstep/base/files.h"
 
@@ -34,6 +35,7 @@ enum class Phase : int32_t {
   kEvaluating,
   kSampling,
   kSaving,
+  kBetweenSteps,
 };
 
 enum class Collective : int32_t {
@@ -54,6 +56,7 @@ std::string collective_name(Collective collective);
 struct StatusPage {
   static constexpr uint64_t kMagic = 0x314753544b434f4c;  // "LOCKTSG1"
   static constexpr int32_t kVersion = 1;
+  static constexpr size_t kNumPhases = 16;
 
   std::atomic<uint64_t> magic;  // kMagic once a Lockstep worker has attached.
   std::atomic<int32_t> version;
@@ -73,7 +76,13 @@ struct StatusPage {
   std::atomic<int64_t> timeout_ns;         // Limit of a collective; 0: unknown
   std::atomic<int64_t> collective_failed;  // Number of the last one that failed
   std::atomic<int32_t> job_is_lost;  // Set by the launcher: a rank has failed
-  std::array<char, 4096 - 116> reserved;
+  std::atomic<int32_t> unused;
+  // Older workers leave them zero.
+  std::atomic<int64_t> phase_begin_ns;  // monotonic_ns()
+  std::atomic<int64_t> step_begin_ns;
+  std::atomic<int64_t> step_ns;  // Duration of the last step; 0: unknown
+  std::array<DurationCounts, kNumPhases> phase_durations;
+  std::array<char, 4096 - 144 - kNumPhases * sizeof(DurationCounts)> reserved;
 };
 static_assert(sizeof(StatusPage) == 4096);
 static_assert(std::atomic<int64_t>::is_always_lock_free);
@@ -95,6 +104,10 @@ struct RankStatus {
   int64_t device_bytes = 0;
   double timeout_seconds = 0;  // Limit of a collective; 0: unknown
   bool last_collective_failed = false;
+  int64_t heartbeat_ns = 0;  // monotonic_ns() of the last sign of life
+  double step_seconds = 0;   // Duration of the last step; 0: unknown
+  // 99 of 100 stays in this phase are at most this long (DurationCounts).
+  std::optional<double> phase_p99_seconds = {};
 };
 
 // No value while no Lockstep worker has attached to the page.

@@ -20,6 +20,12 @@ int64_t typical_ns(const TrainingPage& page, Activity activity) {
   return index < page.typical_ns.size() ? page.typical_ns[index].load() : 0;
 }
 
+std::optional<double> p99_seconds(const TrainingPage& page, Activity activity) {
+  const auto index = static_cast<size_t>(activity);
+  return index < page.durations.size() ? page.durations[index].p99_seconds()
+                                       : std::nullopt;
+}
+
 // Follows a change within a few values, and one outlier only by half.
 void note_duration(std::atomic<int64_t>& typical, int64_t duration) {
   const int64_t before = typical;
@@ -63,7 +69,9 @@ std::optional<TrainingStatus> read_training_page(const TrainingPage& page) {
                 .data = seconds_between(0, page.data_ns),
                 .compute = seconds_between(0, page.compute_ns),
                 .exchange = seconds_between(0, page.exchange_ns),
-                .other = seconds_between(0, page.other_ns)}};
+                .other = seconds_between(0, page.other_ns)},
+      .activity_begin_ns = page.activity_begin_ns,
+      .activity_p99_seconds = p99_seconds(page, activity)};
 }
 
 TrainingStatusWriter::TrainingStatusWriter()
@@ -98,6 +106,10 @@ void TrainingStatusWriter::go_on(int64_t num_steps) {
 void TrainingStatusWriter::begin(Activity activity) {
   const int64_t now = monotonic_ns();
   const auto before = static_cast<Activity>(page_->activity.load());
+  if (before != Activity::kNone) {
+    page_->durations.at(static_cast<size_t>(before))
+        .add(now - page_->activity_begin_ns);
+  }
   // A checkpoint is complete later: note_saved().
   if (before != Activity::kNone && before != Activity::kSaving) {
     note_duration(typical_ns(*page_, before), now - page_->activity_begin_ns);
@@ -121,7 +133,7 @@ void TrainingStatusWriter::start_save() {
 void TrainingStatusWriter::add_times(const StepSeconds& times) {
   // A few steps alone say little on a busy machine: earlier ones fade out.
   const auto add = [](std::atomic<int64_t>& sum, int64_t value) {
-    sum = sum / 4 * 3 + value;
+    sum = sum - sum / 4 + value;  // Also of numbers below 4.
   };
   const auto nanoseconds = [](double seconds) {
     return static_cast<int64_t>(seconds * static_cast<double>(kNsPerSecond));

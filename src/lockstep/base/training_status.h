@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/duration_counts.h"
 #include "lockstep/base/environment.h"
 
 namespace lockstep::base {
@@ -50,6 +51,7 @@ struct TrainingPage {
   std::atomic<int64_t> compute_ns;
   std::atomic<int64_t> exchange_ns;
   std::atomic<int64_t> other_ns;
+  std::array<DurationCounts, kNumActivities> durations;
 };
 
 // Where the time of one rank went, summed over its last steps; the latest weigh
@@ -71,6 +73,9 @@ struct TrainingStatus {
   int64_t num_steps = 0;
   int64_t saved_step = -1;
   StepSeconds times = {};
+  int64_t activity_begin_ns = 0;  // monotonic_ns()
+  // 99 of 100 such activities are at most this long (DurationCounts).
+  std::optional<double> activity_p99_seconds = {};
 };
 
 // No value unless a training writes there.

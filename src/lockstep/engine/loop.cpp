@@ -141,6 +141,7 @@ void TrainLoop::update() {
 bool TrainLoop::run_callbacks() {
   for (Callback* callback : callbacks_) {
     if (!callback->due(*this)) continue;
+    world_.status().set_phase(base::Phase::kBetweenSteps);
     const bool is_done = callback->run(*this);
     commit();
     if (!is_done) return false;

@@ -61,6 +61,7 @@ AttemptResult Attempt::run() {
     hear_nodes();
     check_failures();
     check_collectives();
+    if (stage_ == Stage::kRunning) print(stalls_.look(group_.workers));
     advance();
   }
   drain();
@@ -71,6 +72,7 @@ void Attempt::wait_for_events() {
   std::vector<pollfd> entries = {
       {surroundings_.control.fd(), POLLIN, 0},
       {surroundings_.child_fd, POLLIN, 0},
+      {stalls_.fd(), POLLIN, 0},  // poll() ignores -1
   };
   const bool hears = surroundings_.link != nullptr && stage_ == Stage::kRunning;
   if (hears) entries.push_back({surroundings_.link->fd(), POLLIN, 0});
@@ -102,8 +104,9 @@ int64_t Attempt::next_deadline_ns() const {
     return next_look_ns_ > 0 ? std::min(deadline_ns_, next_look_ns_)
                              : deadline_ns_;
   }
-  if (cause_deadline_ns_ == 0) return next_check_ns_;
-  return std::min(next_check_ns_, cause_deadline_ns_);
+  const int64_t next = std::min(next_check_ns_, stalls_.next_ns());
+  if (cause_deadline_ns_ == 0) return next;
+  return std::min(next, cause_deadline_ns_);
 }
 
 void Attempt::set_deadline(double seconds) {
@@ -286,6 +289,7 @@ void Attempt::check_collectives() {
       base::monotonic_ns() +
       static_cast<int64_t>(kCheckSeconds * double{base::kNsPerSecond});
   std::vector<RankSnapshot> ranks;
+  ranks.reserve(group_.workers.size());
   for (const Worker& worker : group_.workers) {
     ranks.push_back(worker.snapshot());
   }
@@ -296,10 +300,8 @@ void Attempt::check_collectives() {
 
 void Attempt::check_silence(std::span<const RankSnapshot> ranks) {
   SilenceFinding finding = silence_.look(ranks);
-  for (const std::string& line : finding.warnings) {
-    surroundings_.err.write("lockstep: " + line + "\n");
-    surroundings_.err.flush();
-  }
+  print(finding.warnings);
+  for (const auto& [rank, pid] : finding.warned) stalls_.request(rank, pid);
   if (surroundings_.link != nullptr) {
     // Ranks of other nodes may work.
     stuck_ = std::move(finding.failure);
@@ -308,6 +310,13 @@ void Attempt::check_silence(std::span<const RankSnapshot> ranks) {
   }
   overdue_ = std::move(finding.failure);
   is_silent_ = overdue_.has_value();
+}
+
+void Attempt::print(std::span<const std::string> lines) {
+  for (const std::string& line : lines) {
+    surroundings_.err.write("lockstep: " + line + "\n");
+    surroundings_.err.flush();
+  }
 }
 
 void Attempt::end_workers(int signal) {

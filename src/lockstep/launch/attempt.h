@@ -17,6 +17,7 @@
 #include "lockstep/launch/processes.h"
 #include "lockstep/launch/recovery.h"
 #include "lockstep/launch/silence.h"
+#include "lockstep/launch/stall_monitor.h"
 #include "lockstep/launch/stop_patience.h"
 #include "lockstep/launch/verdict.h"
 #include "lockstep/nodes/node_link.h"
@@ -93,6 +94,7 @@ class Attempt {
   void check_failures();
   void check_collectives();
   void check_silence(std::span<const RankSnapshot> ranks);
+  void print(std::span<const std::string> lines);
   void end_workers(int signal);
   void advance();
   void advance_sweep();
@@ -123,6 +125,7 @@ class Attempt {
   std::optional<Failure> stuck_;
   SilenceWatch silence_;
   RecoveryPolicy recovery_;
+  StallMonitor stalls_;
   bool is_silent_ = false;  // overdue_ is about silence
   std::vector<RankSnapshot> snapshots_;
   std::vector<ProcessInfo> survivors_;

@@ -1,14 +1,13 @@
 #include "lockstep/launch/crash_report.h"
 
-#include <cxxabi.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <memory>
 
+#include "lockstep/base/demangle.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/launch/elf_symbols.h"
@@ -19,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxBytes = 64 << 10;
-constexpr size_t kMaxNameLength = 200;  // Templates of ATen are long.
 
 // Whatever a worker put there: only a regular file is read, and not all of it.
 std::string read_beginning(const fs::path& path) {
@@ -40,18 +38,6 @@ std::string without_control_characters(std::string text) {
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
   }
   return text;
-}
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-  std::string result = status == 0 ? text.get() : name;
-  if (result.size() > kMaxNameLength) {
-    result.resize(kMaxNameLength - 3);
-    result += "...";
-  }
-  return result;
 }
 
 // "signal 11 fault 0x10 thread my thread"
@@ -83,13 +69,13 @@ std::string frame_text(const std::string& line) {
   if (plus == std::string::npos) return line;
   const std::string offset = place.substr(plus + 1);
   if (plus > 0) {
-    return fmt::format("{}+{} ({})", demangled(place.substr(0, plus)), offset,
-                       module);
+    return fmt::format("{}+{} ({})", base::demangled(place.substr(0, plus)),
+                       offset, module);
   }
   const uint64_t address = std::strtoull(offset.c_str(), nullptr, 16);
   if (const auto symbol = find_symbol(file, address)) {
-    return fmt::format("{}+{:#x} ({})", demangled(symbol->name), symbol->offset,
-                       module);
+    return fmt::format("{}+{:#x} ({})", base::demangled(symbol->name),
+                       symbol->offset, module);
   }
   return fmt::format("{} ({})", offset, module);
 }

@@ -48,6 +48,7 @@ SilenceFinding SilenceWatch::look(std::span<const RankSnapshot> ranks) {
     if (record.is_warned || !is_worth_a_warning(rank, record)) continue;
     record.is_warned = true;
     finding.warnings.push_back(warning(rank));
+    finding.warned.emplace_back(rank.rank, rank.pid);
   }
   finding.failure = find_failure(ranks);
   return finding;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/launch/failure_report.h"
@@ -23,6 +24,7 @@ namespace lockstep::launch {
 // Result of one check of the ranks.
 struct SilenceFinding {
   std::vector<std::string> warnings;  // lines for the user, once per rank
+  std::vector<std::pair<int, pid_t>> warned;  // these ranks and their processes
   // All ranks are stuck beyond the limit: the job has to end.
   std::optional<Failure> failure;
 };

@@ -45,6 +45,25 @@ TEST(StatusPage, TheReaderSeesWhatTheWriterSays) {
   EXPECT_LT(status->silent_seconds, 10);
 }
 
+TEST(StatusPage, KnowsHowLongPhasesAndStepsTake) {
+  const base::StatusReader reader;
+  auto writer = base::StatusWriter::from_environment(environment_of(reader));
+  writer.set_step(0);
+  EXPECT_EQ(reader.read()->step_seconds, 0);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(reader.read()->phase_p99_seconds);
+    writer.set_phase(base::Phase::kForward);
+    writer.set_phase(base::Phase::kBackward);
+  }
+  // Known of forward, which has ended 20 times, and not of this stay.
+  EXPECT_FALSE(reader.read()->phase_p99_seconds);
+  writer.set_phase(base::Phase::kForward);
+  EXPECT_TRUE(reader.read()->phase_p99_seconds);
+  EXPECT_GT(reader.read()->heartbeat_ns, 0);
+  writer.set_step(1);
+  EXPECT_GT(reader.read()->step_seconds, 0);
+}
+
 TEST(StatusPage, NobodyCanChangeItsSize) {
   const base::StatusReader reader;
   EXPECT_NE(ftruncate(reader.fd(), 0), 0);

@@ -46,6 +46,23 @@ TEST(TrainingStatus, LeavesTheRestOfTheStatusPageAlone) {
   EXPECT_FALSE(status.job_is_lost());
 }
 
+TEST(TrainingStatus, KnowsTheUsualDurationAfterTwentyActivities) {
+  const base::StatusReader page;
+  const base::TrainingStatusReader reader(page.fd());
+  auto writer =
+      base::TrainingStatusWriter::from_environment(environment_of(page));
+  writer.start(0, std::nullopt);
+  for (int i = 0; i < 20; ++i) {
+    writer.begin(base::Activity::kValidation);
+    EXPECT_FALSE(reader.read()->activity_p99_seconds);
+  }
+  writer.begin(base::Activity::kValidation);
+  EXPECT_TRUE(reader.read()->activity_p99_seconds);
+  EXPECT_GT(reader.read()->activity_begin_ns, 0);
+  writer.begin(base::Activity::kStep);
+  EXPECT_FALSE(reader.read()->activity_p99_seconds);
+}
+
 TEST(TrainingStatus, TellsTheActivityAndHowLongItTakes) {
   const base::StatusReader page;
   const base::TrainingStatusReader reader(page.fd());

@@ -1,0 +1,61 @@
+// A training of which one rank is slow, then stuck, in its data: the launcher
+// names it and the cause.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "distributed/training.h"
+
+namespace lockstep::testing {
+namespace {
+
+constexpr double kPatience = 120;  // the machine may be busy
+constexpr size_t kWarmUp = 60;     // batches
+
+TEST(StuckTraining, TheRankWithSlowOrStuckDataIsNamed) {
+  const TempDir temp;
+  const Training training{
+      .recipe = "probe",
+      .world = 3,
+      .folder = temp.path() / "run",
+      .flags = {"--record", temp.path().string(), "--late_rank=1",
+                "--batch_size=2", "--n_steps=1000000", "--log_every=5",
+                "--val_every_epochs=0"}};
+  Process job(command_of(training), process_options(training));
+  const auto text_comes = [&](const std::string& text) {
+    return wait_for([&] { return contains(job.err(), text); }, kPatience);
+  };
+  ASSERT_TRUE(wait_for(
+      [&] {
+        return std::filesystem::exists(temp.path() / "rank_1.txt") &&
+               read_record(temp.path(), 1).size() > kWarmUp;
+      },
+      kPatience))
+      << job.err();
+
+  std::ofstream(temp.path() / "slow").put('\n');
+  ASSERT_TRUE(text_comes("rank 1 slows the job by ")) << job.err();
+  EXPECT_TRUE(contains(job.err(), "loading data takes it")) << job.err();
+  std::filesystem::remove(temp.path() / "slow");
+  EXPECT_TRUE(text_comes("rank 1 no longer slows the job")) << job.err();
+
+  std::ofstream(temp.path() / "hang").put('\n');
+  ASSERT_TRUE(text_comes("is stuck for")) << job.err();
+  ASSERT_TRUE(text_comes("wait_in_dataset(")) << job.err();
+  std::filesystem::remove(temp.path() / "hang");
+  ASSERT_TRUE(text_comes("goes on after")) << job.err();
+  job.send(SIGINT);
+  const std::string err = job.wait().err;
+  for (const char* text :
+       {"in phase loading data, step ", "; ranks 0, 2 wait for it in "}) {
+    EXPECT_TRUE(contains(err, text)) << text << "\n" << err;
+  }
+  for (const char* other : {"rank 0 (pid", "rank 0 slows", "rank 2 slows"}) {
+    EXPECT_FALSE(contains(err, other)) << err;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

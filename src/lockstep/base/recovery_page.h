@@ -12,10 +12,6 @@
 
 namespace lockstep::base {
 
-// Number of times that ranks were replaced before this process was started;
-// unset: 0.
-constexpr const char* kGenerationVariable = "LOCKSTEP_GENERATION";
-
 struct RecoveryPage {
   static constexpr int kOffset = 4032;  // In the status page.
 

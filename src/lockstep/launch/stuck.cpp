@@ -44,16 +44,6 @@ std::string name_of(const WatchedRank& rank) {
   return fmt::format("rank {} (pid {})", rank.rank, rank.pid);
 }
 
-std::string collective_of(const base::RankStatus& status) {
-  std::string text =
-      fmt::format("{} #{}", base::collective_name(status.collective),
-                  status.collectives_started);
-  if (status.collective_bytes > 0) {
-    text += fmt::format(" ({})", base::bytes_text(status.collective_bytes));
-  }
-  return text;
-}
-
 // "; ranks 0, 2 wait for it in all_reduce #13 (16.2 KiB)"
 std::string waiters_text(const WatchedRank& culprit,
                          std::span<const WatchedRank> ranks) {
@@ -71,7 +61,7 @@ std::string waiters_text(const WatchedRank& culprit,
   return fmt::format("; {} wait{} for it in {}",
                      ranks_text(waiters, culprit.status.world_size),
                      waiters.size() == 1 ? "s" : "",
-                     collective_of(first->status));
+                     collective_text(first->status));
 }
 
 bool have_equal_collectives(std::span<const WatchedRank> ranks) {
@@ -225,7 +215,7 @@ StuckNote StuckWatch::note(const WatchedRank& culprit,
                            std::span<const WatchedRank> ranks) const {
   std::string stage = culprit.stage;
   if (culprit.is_in_collective()) {
-    stage += ", in " + collective_of(culprit.status);
+    stage += ", in " + collective_text(culprit.status);
   }
   return {.text = fmt::format(
               "{} is stuck for {} in {}{} (limit {}); its process {}{}",
@@ -271,7 +261,7 @@ std::optional<StuckNote> StuckWatch::common_wait(
           have_equal_collectives(ranks)
               ? fmt::format("all {} ranks wait in {} for {}{}, and none is "
                             "behind: suspect the network or a GPU",
-                            num_ranks, collective_of(first.status), silence,
+                            num_ranks, collective_text(first.status), silence,
                             step_text(first.status))
               : fmt::format("all {} ranks wait in collective #{} for {}{}, but "
                             "not in the same one: look for code, settings or "

@@ -30,17 +30,6 @@ bool mentions_timeout(std::string_view text) {
   return mentions_any(text, kWords);
 }
 
-std::string collective_text(const base::RankStatus& status) {
-  if (status.collectives_started == 0) return "no collective yet";
-  std::string text =
-      fmt::format("{} #{}", base::collective_name(status.collective),
-                  status.collectives_started);
-  if (status.collective_bytes > 0) {
-    text += fmt::format(" ({})", base::bytes_text(status.collective_bytes));
-  }
-  return text;
-}
-
 // "rank 1 (pid 7)"
 std::string name_of(const RankSnapshot& rank) {
   return fmt::format("rank {} (pid {}){}{}", rank.rank, rank.pid,
@@ -166,6 +155,17 @@ Failure leaver_failure(const RankSnapshot& rank) {
 }
 
 }  // namespace
+
+std::string collective_text(const base::RankStatus& status) {
+  if (status.collectives_started == 0) return "no collective yet";
+  std::string text =
+      fmt::format("{} #{}", base::collective_name(status.collective),
+                  status.collectives_started);
+  if (status.collective_bytes > 0) {
+    text += fmt::format(" ({})", base::bytes_text(status.collective_bytes));
+  }
+  return text;
+}
 
 std::string step_text(const base::RankStatus& status) {
   return status.step < 0 ? "" : fmt::format(", step {}", status.step);

@@ -64,6 +64,8 @@ std::string limit_line(std::span<const RankSnapshot> ranks,
                        double timeout_seconds);
 // ", step 4"; empty before the first step.
 std::string step_text(const base::RankStatus& status);
+// "all_reduce #13 (16.2 KiB)"
+std::string collective_text(const base::RankStatus& status);
 // "it is stopped (SIGSTOP); resume it with kill -CONT 7"
 std::string stopped_text(const RankSnapshot& rank);
 

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include "lockstep/base/recovery_page.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/slot_file.h"
 #include "lockstep/base/strings.h"
@@ -73,11 +72,7 @@ base::Environment worker_environment(const Plan& plan,
   result.erase(net::kSecretVariable);
   if (place.secret_fd >= 0) set(net::kSecretVariable, place.secret_fd);
   result.erase(base::kSlotFileVariable);
-  result.erase(base::kGenerationVariable);
-  if (place.slots_fd >= 0) {
-    set(base::kSlotFileVariable, place.slots_fd);
-    set(base::kGenerationVariable, place.generation);
-  }
+  if (place.slots_fd >= 0) set(base::kSlotFileVariable, place.slots_fd);
   result["LOCKSTEP_LAUNCHER"] = "1";
   result.erase(
       base::kTerminalColumnsVariable);  // of a launcher around this one

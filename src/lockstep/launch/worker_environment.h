@@ -16,7 +16,6 @@ struct WorkerPlace {
   int status_fd = -1;
   int secret_fd = -1;        // of the job's store; -1: none
   int slots_fd = -1;         // of base::SlotFile; -1: no rank is replaced
-  int generation = 0;        // how often ranks were replaced
   int terminal_columns = 0;  // where its stdout is shown; 0: no terminal
   std::filesystem::path error_file;
 };

@@ -2,6 +2,7 @@
 // with the bits and the records of an undisturbed one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -136,27 +137,81 @@ std::vector<pid_t> ranks_of(const Process& process) {
   return ranks;
 }
 
-TEST_F(RecoveryFromMemory, RandomKillsChangeNothing) {
-  constexpr int kKills = 8;
-  const Words flags = {"--n_steps=3000", "--log_every=50", "--val_every=100"};
-  Training whole{.world = 4, .folder = temp_.path() / "whole", .flags = flags};
-  run_well(whole);
-  Training killed = whole;
-  killed.folder = temp_.path() / "killed";
-  Process process(command_of(killed) + Words{"--recover", "memory"},
-                  process_options(killed));
+class KilledTraining : public RecoveryFromMemory {
+ protected:
+  KilledTraining()
+      : whole_{.world = 4,
+               .folder = temp_.path() / "whole",
+               .flags = {"--n_steps=2000", "--log_every=50",
+                         "--val_every=100"}},
+        killed_(whole_) {
+    killed_.folder = temp_.path() / "killed";
+  }
+
+  Words command() const {
+    return command_of(killed_) + Words{"--recover", "memory"};
+  }
+
+  static bool wait_for_recoveries(const Process& process, int number) {
+    return wait_for(
+        [&] {
+          return count(process.out(), "nothing is repeated") >= number ||
+                 ranks_of(process).empty();
+        },
+        200);
+  }
+
+  // Returns how often a rank was replaced.
+  int expect_undisturbed(Process& process) const {
+    const ProcessResult result = process.wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+    if (result.exit_code != 0) return 0;
+    run_well(whole_);
+    expect_same(killed_, whole_);
+    return count(result.err, kReplaced);
+  }
+
+  Training whole_;
+  Training killed_;
+};
+
+TEST_F(KilledTraining, AtRandomMomentsHasTheSameBits) {
+  constexpr int kKills = 6;
+  Process process(command(), process_options(killed_));
   std::mt19937 random(4);
   ASSERT_TRUE(process.wait_for_output("step 50/"));
   for (int turn = 0; turn < kKills; ++turn) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
     const auto ranks = ranks_of(process);
-    if (ranks.empty()) break;  // It has ended.
+    ASSERT_EQ(ranks.size(), 4U) << "it has ended: train for more steps";
     kill(ranks[random() % ranks.size()], SIGKILL);
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 1500));
+    ASSERT_TRUE(wait_for_recoveries(process, turn + 1));
   }
-  const ProcessResult result = process.wait();
-  ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
-  EXPECT_GE(count(result.err, kReplaced), 1);
-  expect_same(killed, whole);
+  EXPECT_EQ(expect_undisturbed(process), kKills);
+}
+
+TEST_F(KilledTraining, InThreeOfFourRanksAtOnceHasTheSameBits) {
+  Process process(command(), process_options(killed_));
+  ASSERT_TRUE(process.wait_for_output("step 50/"));
+  const auto ranks = ranks_of(process);
+  ASSERT_EQ(ranks.size(), 4U);
+  for (const size_t victim : {0, 1, 3}) kill(ranks[victim], SIGKILL);
+  EXPECT_EQ(expect_undisturbed(process), 3);
+}
+
+TEST_F(KilledTraining, WhileItRecoversHasTheSameBits) {
+  constexpr int kKills = 5;
+  Process process(command(), process_options(killed_));
+  std::mt19937 random(5);
+  ASSERT_TRUE(process.wait_for_output("step 50/"));
+  // Always the newest one: the others hold the state.
+  for (int turn = 0; turn < kKills; ++turn) {
+    const auto ranks = ranks_of(process);
+    ASSERT_FALSE(ranks.empty());
+    kill(std::ranges::max(ranks), SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 400));
+  }
+  EXPECT_GE(expect_undisturbed(process), 2);
 }
 
 TEST_F(RecoveryFromMemory, WhatARankReportsItselfEndsTheJob) {

@@ -108,14 +108,16 @@ std::vector<int> kept_fds(const Worker& worker, int secret_fd) {
   return fds;
 }
 
-struct Consoles {
-  ConsoleStream& out;
-  ConsoleStream& err;
+struct WorkerStart {
+  const Plan& plan;
+  const GroupPlace& place;
+  Consoles consoles;
 };
 
 // Fills a worker whose rank is set.
-void start_worker(const Plan& plan, const GroupPlace& place, Consoles consoles,
-                  WorkerGroup& group, Worker& worker, Spawner& spawner) {
+void start_worker(const WorkerStart& start, WorkerGroup& group, Worker& worker,
+                  Spawner& spawner) {
+  const auto& [plan, place, consoles] = start;
   const RunOptions& options = plan.options;
   const int rank = worker.local_rank;
   const WorkerEndpoint stdout_end = connect_stream(
@@ -174,15 +176,14 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
     if (options.recovers_in_memory) {
       worker.slots = std::make_shared<base::SlotFile>();
     }
-    start_worker(plan, place, {out, err}, group, worker, spawner);
+    start_worker({plan, place, {out, err}}, group, worker, spawner);
   }
   require_exec(plan, spawner);
   return group;
 }
 
 void replace_worker(const Plan& plan, const GroupPlace& place,
-                    ConsoleStream& out, ConsoleStream& err, WorkerGroup& group,
-                    Worker& worker) {
+                    Consoles consoles, WorkerGroup& group, Worker& worker) {
   Worker next;
   next.local_rank = worker.local_rank;
   next.rank = worker.rank;
@@ -193,7 +194,7 @@ void replace_worker(const Plan& plan, const GroupPlace& place,
   std::filesystem::remove(worker.folder / "error.json", ignored);
   std::filesystem::remove(worker.folder / base::kCrashFileName, ignored);
   Spawner spawner;
-  start_worker(plan, place, {out, err}, group, next, spawner);
+  start_worker({plan, place, consoles}, group, next, spawner);
   worker = std::move(next);
   require_exec(plan, spawner);
 }

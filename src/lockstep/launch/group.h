@@ -38,10 +38,14 @@ struct WorkerGroup {
 WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
                         ConsoleStream& out, ConsoleStream& err);
 
+struct Consoles {
+  ConsoleStream& out;
+  ConsoleStream& err;
+};
+
 // Starts the rank of a worker that has ended once more, in its place. Throws
 // as start_group().
 void replace_worker(const Plan& plan, const GroupPlace& place,
-                    ConsoleStream& out, ConsoleStream& err, WorkerGroup& group,
-                    Worker& worker);
+                    Consoles consoles, WorkerGroup& group, Worker& worker);
 
 }  // namespace lockstep::launch

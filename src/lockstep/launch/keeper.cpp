@@ -176,7 +176,7 @@ class Keeper {
     if (plan_.options.recovers_in_memory) {
       surroundings.replace = [&](Worker& worker, int generation) {
         place.generation = generation;
-        replace_worker(plan_, place, out_, err_, workers, worker);
+        replace_worker(plan_, place, {out_, err_}, workers, worker);
       };
     }
     AttemptResult result = Attempt(plan_, workers, surroundings).run();

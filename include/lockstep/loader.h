@@ -50,9 +50,9 @@ class LOCKSTEP_EXPORT Batches {
 
   class Iterator {
    public:
-    using iterator_concept = std::input_iterator_tag;
-    using difference_type = std::ptrdiff_t;
-    using value_type = Batch;
+    using iterator_concept = std::input_iterator_tag;  // NOLINT: the standard's
+    using difference_type = std::ptrdiff_t;            // NOLINT
+    using value_type = Batch;                          // NOLINT
 
     explicit Iterator(Batches& batches) : batches_(&batches) { ++*this; }
     const Batch& operator*() const { return *batch_; }

@@ -58,7 +58,7 @@ void visit_output(Output& output, Visit&& visit) {
   if constexpr (std::is_same_v<T, at::Tensor>) {
     visit(output);
   } else if constexpr (std::is_arithmetic_v<T> ||
-                       std::is_same_v<T, std::string>) {
+                       std::is_same_v<T, std::string>) {  // NOLINT
     // Nothing to find.
   } else if constexpr (detail::HasOwnVisitor<T&, Visit>) {
     visit_tensors(output, visit);

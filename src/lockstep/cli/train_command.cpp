@@ -307,28 +307,32 @@ void check_before_training(Session& session, const CommandLine& line,
   check_folder(session.world(), line, line.settings().files);
 }
 
-// Folder, best model and records of the run.
-void open_files(Session& session, const CommandLine& line,
-                const run::CheckpointsConfig& files, Start& start,
-                const LearningRatePlan& plan, const std::string& score,
-                OpenRun& run) {
-  const TrainConfig& config = line.config();
-  if (start.is_recovered) {
-    // Rank 0 has had them open since before others were replaced.
-    const auto& replaced = session.world().ranks_without_state();
-    if (std::ranges::find(replaced, 0) == replaced.end()) return;
-  }
+// Not where rank 0 has had them open since before others were replaced.
+bool must_open_files(const World& world, const Start& start) {
+  const auto& replaced = world.ranks_without_state();
+  return !start.is_recovered ||
+         std::ranges::find(replaced, 0) != replaced.end();
+}
+
+// Folder, checkpoints and best model of the run.
+void open_run(Session& session, const CommandLine& line,
+              const run::CheckpointsConfig& files, Start& start, OpenRun& run) {
+  const auto& resume = line.config().resume;
   open_folder(session, line,
               start.is_recovered ? FolderUse::kGoOn : FolderUse::kAsAsked, run);
-  if (config.resume && !start.is_recovered) {
+  if (resume && !start.is_recovered) {
     leave_newer_behind(session, files, start.state);
   }
-  std::optional<track::KeptRecords> kept;
   if (start.is_resumed) {
-    settle_best(session, files, config.resume.value_or("latest"), start.state);
-    kept = kept_records(start.state, score);
+    settle_best(session, files, resume.value_or("latest"), start.state);
   }
-  open_records(session, line, kept, plan.total_steps, run);
+}
+
+// Throws before anything is written.
+std::vector<comm::ClusterSize> predicted_sizes(const CommandLine& line,
+                                               const World& world) {
+  if (line.predict().empty()) return {};
+  return sizes_to_predict(line.predict(), world);
 }
 
 Outcome train(Session& session, const CommandLine& line,
@@ -337,11 +341,7 @@ Outcome train(Session& session, const CommandLine& line,
   const TrainConfig& config = line.config();
   const World& world = session.world();
   track::Console& console = session.console();
-  // Throws before anything is written.
-  std::vector<comm::ClusterSize> predicted;
-  if (!line.predict().empty()) {
-    predicted = sizes_to_predict(line.predict(), world);
-  }
+  const auto predicted = predicted_sizes(line, world);
   const StepLoader loader = make_step_loader(session, config);
   const double base_lr =
       plan_learning_rate(session, config, loader, {}).base_lr;
@@ -357,7 +357,12 @@ Outcome train(Session& session, const CommandLine& line,
       plan_learning_rate(session, config, loader, state);
   TrainCallbacks callbacks(session, line.settings(), plan);
   if (!is_recovery) log_settings_source(line, session);
-  open_files(session, line, files, start, plan, callbacks.score_metric(), run);
+  if (must_open_files(world, start)) {
+    open_run(session, line, files, start, run);
+    std::optional<track::KeptRecords> kept;
+    if (start.is_resumed) kept = kept_records(state, callbacks.score_metric());
+    open_records(session, line, kept, plan.total_steps, run);
+  }
   if (!is_recovery) log_setup(session, config, loader, plan, *start.learner);
   signals.arm(world.status());
   announce_training(files, start);

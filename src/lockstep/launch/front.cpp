@@ -101,10 +101,9 @@ int run_job(const Plan& plan) {
   open_missing_standard_streams();
   std::optional<StoreSocket> port;
   if (plan.master_port) {
-    port =
-        StoreSocket::at(plan.master_addr, *plan.master_port,
-                        plan.nodes.num_nodes == 1 ? TakenPort::kLeaveOut
-                                                  : TakenPort::kChooseAnother);
+    port = StoreSocket::at(plan.master_addr, *plan.master_port,
+                           plan.nodes.num_nodes == 1 ? Reach::kThisMachine
+                                                     : Reach::kOtherMachines);
   }
   signal(SIGPIPE, SIG_IGN);
   // Log files at their size limit are reported and do not end the keeper. A

@@ -112,8 +112,9 @@ class Keeper {
   std::optional<JobStore> open_store() {
     if (!hosts_store()) return std::nullopt;
     if (!port_) {
-      port_ = StoreSocket::any(group_ ? group_->store_address()
-                                      : plan_.master_addr);
+      port_ = group_ ? StoreSocket::any(group_->store_address(),
+                                        Reach::kOtherMachines)
+                     : StoreSocket::any(plan_.master_addr);
     }
     return std::make_optional<JobStore>(
         *port_, group_ ? net::Admission::kEveryone : net::Admission::kOwnUser);

@@ -84,11 +84,11 @@ NodeGroup::~NodeGroup() {
 void NodeGroup::try_to_host() {
   const NodesPlan& nodes = plan_.nodes;
   for (const net::SocketAddress& address :
-       net::resolve(nodes.address, nodes.port).addresses) {
+       net::addresses_for_others(nodes.address, nodes.port)) {
     listener_ = net::listen_at(address, net::PortUse::kReuse);
     if (!listener_) continue;
     is_host_ = true;
-    store_address_ = address.text();
+    store_address_ = address.is_any() ? nodes.address : address.text();
     return;
   }
 }
@@ -150,7 +150,7 @@ std::optional<JobWorld> NodeGroup::meet(
   const NodesPlan& nodes = plan_.nodes;
   if (is_host_) {
     for (const net::SocketAddress& address :
-         net::resolve(nodes.address, 0).addresses) {
+         net::addresses_for_others(nodes.address, 0)) {
       listener_ = net::listen_at(address, net::PortUse::kExclusive);
       if (listener_) break;
     }
@@ -228,6 +228,9 @@ NodeGroup::Formed NodeGroup::form(int attempt,
     }
     if (const auto* refusal = std::get_if<nodes::Refusal>(&*message)) {
       throw ConfigError("this node cannot join: " + refusal->reason);
+    }
+    if (const auto* queued = std::get_if<nodes::Queued>(&*message)) {
+      say_(queued->reason);
     }
   }
   return {.end = *end_};
@@ -329,10 +332,16 @@ std::optional<nodes::Message> NodeGroup::next_message() {
       take_loss(*loss);
       break;
     }
-    std::array<pollfd, 2> entries = {
+    // poll() ignores -1.
+    const int refusals = server_ == nullptr ? -1 : server_->refusals().fd();
+    std::array<pollfd, 3> entries = {
         {{.fd = control_.fd(), .events = POLLIN, .revents = 0},
-         {.fd = link_->fd(), .events = POLLIN, .revents = 0}}};
+         {.fd = link_->fd(), .events = POLLIN, .revents = 0},
+         {.fd = refusals, .events = POLLIN, .revents = 0}}};
     poll(entries.data(), entries.size(), -1);
+    if (entries[2].revents != 0) {
+      for (const auto& line : server_->refusals().take_first()) say_(line);
+    }
     take_signals();
   }
   return std::nullopt;
@@ -340,7 +349,7 @@ std::optional<nodes::Message> NodeGroup::next_message() {
 
 std::vector<std::string> NodeGroup::take_notices() {
   if (server_ == nullptr) return {};
-  return server_->take_notices();
+  return server_->refusals().take_all();
 }
 
 }  // namespace lockstep::launch

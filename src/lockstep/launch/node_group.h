@@ -60,7 +60,8 @@ class NodeGroup {
   // The job does not go on: the others must not wait.
   void announce_stop(int signal);
 
-  // Connections that were refused since the last call.
+  // Connections that were refused since the last call. While this waits, the
+  // first of each kind are said at once.
   std::vector<std::string> take_notices();
 
  private:

@@ -15,16 +15,6 @@ namespace {
 constexpr int kStaticPort = 29500;  // torchrun's
 constexpr int kJoinPort = 29400;    // torchrun's
 
-bool is_loopback_host(const std::string& host) {
-  if (host == "localhost") return true;
-  const bool is_number =
-      host.find(':') != std::string::npos ||
-      host.find_first_not_of("0123456789.") == std::string::npos;
-  if (!is_number) return false;  // No name is looked up for this.
-  const net::Resolution found = net::resolve(host, 0);
-  return !found.addresses.empty() && found.addresses[0].is_loopback();
-}
-
 void refuse_contradictions(const RunOptions& options) {
   if (options.num_nodes == 1) {
     if (options.node_rank.value_or(0) == 0) return;
@@ -68,7 +58,7 @@ Endpoint master_of(const RunOptions& options,
 
 void require_secret(const RunOptions& options, const Endpoint& endpoint) {
   if (!options.secret_file.empty() || options.no_secret ||
-      is_loopback_host(endpoint.host)) {
+      net::is_loopback_host(endpoint.host)) {
     return;
   }
   throw ConfigError(fmt::format(

@@ -12,13 +12,13 @@
 namespace lockstep::launch {
 namespace {
 
-std::string taken_text(int port, TakenPort advice) {
+std::string taken_text(int port, Reach reach) {
   const auto holder = find_port_holder(port);
   return fmt::format(
       "port {} (master port) is taken{}; {}", port,
       holder ? fmt::format(" by process {} ({})", holder->pid, holder->command)
              : " by another process or job",
-      advice == TakenPort::kLeaveOut
+      reach == Reach::kThisMachine
           ? "leave --master-port and MASTER_PORT out, a free one is chosen"
           : "give all nodes another --master-port");
 }
@@ -26,10 +26,12 @@ std::string taken_text(int port, TakenPort advice) {
 // The first address of the name at which this machine can listen; errno holds
 // why there is none.
 base::FileDescriptor listen_at_any_of(const std::string& address, int port,
-                                      net::PortUse use) {
+                                      Reach reach, net::PortUse use) {
+  const auto candidates = reach == Reach::kOtherMachines
+                              ? net::addresses_for_others(address, port)
+                              : net::resolve(address, port).addresses;
   errno = EADDRNOTAVAIL;
-  for (const net::SocketAddress& candidate :
-       net::resolve(address, port).addresses) {
+  for (const net::SocketAddress& candidate : candidates) {
     if (base::FileDescriptor socket = net::listen_at(candidate, use))
       return socket;
   }
@@ -42,9 +44,9 @@ StoreSocket::StoreSocket(base::FileDescriptor listener)
     : listener_(std::move(listener)),
       port_(net::local_address_of(listener_.get()).port()) {}
 
-StoreSocket StoreSocket::any(const std::string& address) {
+StoreSocket StoreSocket::any(const std::string& address, Reach reach) {
   base::FileDescriptor listener =
-      listen_at_any_of(address, 0, net::PortUse::kExclusive);
+      listen_at_any_of(address, 0, reach, net::PortUse::kExclusive);
   if (!listener) {
     throw IoError(fmt::format("cannot listen at a free port of {}: {}", address,
                               base::errno_text()));
@@ -52,16 +54,15 @@ StoreSocket StoreSocket::any(const std::string& address) {
   return StoreSocket(std::move(listener));
 }
 
-StoreSocket StoreSocket::at(const std::string& address, int port,
-                            TakenPort advice) {
+StoreSocket StoreSocket::at(const std::string& address, int port, Reach reach) {
   base::FileDescriptor listener =
-      listen_at_any_of(address, port, net::PortUse::kReuse);
+      listen_at_any_of(address, port, reach, net::PortUse::kReuse);
   if (!listener && errno == EACCES) {
     throw ConfigError(fmt::format(
         "port {} needs special rights; leave --master-port out", port));
   }
   if (!listener && errno == EADDRINUSE) {
-    throw ConfigError(taken_text(port, advice));
+    throw ConfigError(taken_text(port, reach));
   }
   if (!listener) {
     throw IoError(fmt::format("cannot listen at {}:{}: {}", address, port,

@@ -8,20 +8,22 @@
 
 namespace lockstep::launch {
 
-// What to do about a port that is taken.
-enum class TakenPort { kLeaveOut, kChooseAnother };
+// From where a store is reached.
+enum class Reach { kThisMachine, kOtherMachines };
 
-// Listens from its construction on, at one address of this machine: nobody else
-// can listen there, and connections wait until the store serves them.
+// Listens from its construction on, at one address of this machine (or at every
+// one: net::addresses_for_others()). Nobody else can listen there, and
+// connections wait until the store serves them.
 class StoreSocket {
  public:
   // At any free port. Throws IoError when there is none.
-  static StoreSocket any(const std::string& address);
+  static StoreSocket any(const std::string& address,
+                         Reach reach = Reach::kThisMachine);
 
   // At this very port. Throws ConfigError, naming the port, its holder where
   // the system shows it, and the fix, when the port is taken.
   static StoreSocket at(const std::string& address, int port,
-                        TakenPort advice = TakenPort::kLeaveOut);
+                        Reach reach = Reach::kThisMachine);
 
   int port() const { return port_; }
   const base::FileDescriptor& listener() const { return listener_; }

@@ -37,6 +37,22 @@ Resolution look_up(const std::string& host, int port, int flags) {
   return result;
 }
 
+// IPv4 through a socket of IPv6 has addresses such as ::ffff:10.0.0.1.
+SocketAddress without_mapping(const SocketAddress& address) {
+  constexpr size_t kFirstByte = 12;  // of the IPv4 address
+  if (address.family() != AF_INET6) return address;
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address.storage);
+  if (!IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) return address;
+  SocketAddress result;
+  auto& four = reinterpret_cast<sockaddr_in&>(result.storage);
+  four.sin_family = AF_INET;
+  four.sin_port = six.sin6_port;
+  std::memcpy(&four.sin_addr, &six.sin6_addr.s6_addr[kFirstByte],
+              sizeof(four.sin_addr));
+  result.size = sizeof(four);
+  return result;
+}
+
 template <typename Get>
 SocketAddress end_of(int socket, Get get) {
   SocketAddress result;
@@ -59,17 +75,29 @@ int SocketAddress::port() const {
 
 bool SocketAddress::is_loopback() const {
   constexpr uint32_t kLoopbackNet = 127;
-  if (family() == AF_INET6) {
+  const SocketAddress plain = without_mapping(*this);
+  if (plain.family() == AF_INET6) {
     return IN6_IS_ADDR_LOOPBACK(
-        &reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr);
+        &reinterpret_cast<const sockaddr_in6&>(plain.storage).sin6_addr);
   }
-  const auto& address = reinterpret_cast<const sockaddr_in&>(storage);
+  const auto& address = reinterpret_cast<const sockaddr_in&>(plain.storage);
   return ntohl(address.sin_addr.s_addr) >> 24 == kLoopbackNet;
 }
 
+bool SocketAddress::is_any() const {
+  if (family() == AF_INET6) {
+    return IN6_IS_ADDR_UNSPECIFIED(
+        &reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr);
+  }
+  return family() == AF_INET &&
+         reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr ==
+             INADDR_ANY;
+}
+
 std::string SocketAddress::text() const {
+  const SocketAddress plain = without_mapping(*this);
   std::array<char, NI_MAXHOST> name{};
-  if (getnameinfo(get(), size, name.data(), name.size(), nullptr, 0,
+  if (getnameinfo(plain.get(), plain.size, name.data(), name.size(), nullptr, 0,
                   NI_NUMERICHOST) != 0) {
     return "";
   }
@@ -98,6 +126,21 @@ SocketAddress any_address(int port) {
       socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return look_up(probe ? "::" : "0.0.0.0", port, AI_NUMERICHOST)
       .addresses.front();
+}
+
+bool is_loopback_host(const std::string& host) {
+  if (host == "localhost") return true;
+  const auto found = look_up(host, 0, AI_NUMERICHOST).addresses;
+  return !found.empty() && found[0].is_loopback();
+}
+
+std::vector<SocketAddress> addresses_for_others(const std::string& host,
+                                                int port) {
+  std::vector<SocketAddress> addresses = resolve(host, port).addresses;
+  if (addresses.empty() || is_loopback_host(host)) return addresses;
+  std::erase_if(addresses, [](const auto& a) { return a.is_loopback(); });
+  if (addresses.empty()) addresses.push_back(any_address(port));
+  return addresses;
 }
 
 base::FileDescriptor listen_at(const SocketAddress& address, PortUse use) {

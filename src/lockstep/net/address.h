@@ -19,8 +19,9 @@ struct SocketAddress {
   }
   int family() const { return storage.ss_family; }
   int port() const;
-  bool is_loopback() const;
-  // "10.0.0.1", "fe80::1%eth0". Empty: none.
+  bool is_loopback() const;  // also as ::ffff:127.0.0.1
+  bool is_any() const;       // 0.0.0.0 or ::
+  // "10.0.0.1", also of ::ffff:10.0.0.1; "fe80::1%eth0". Empty: none.
   std::string text() const;
 };
 
@@ -38,6 +39,16 @@ std::vector<SocketAddress> resolve_master(const std::string& host, int port);
 
 // 0.0.0.0, or :: with IPv4 where the machine has IPv6.
 SocketAddress any_address(int port);
+
+// "localhost", or an address of the loopback interface. No name is looked up.
+bool is_loopback_host(const std::string& host);
+
+// Where a machine may listen that other machines know as `host`: at its
+// addresses without those of the loopback interface, which is how Debian's
+// installer enters a machine's own name; where no other is left, at every
+// interface. A loopback host stays one.
+std::vector<SocketAddress> addresses_for_others(const std::string& host,
+                                                int port);
 
 // kReuse also takes a port at which connections of a former listener are still
 // closing. Nobody who listens there loses it.

@@ -195,6 +195,18 @@ void read_body(const json& body, Refusal& refusal) {
   refusal.reason = body.at("reason").get<std::string>();
 }
 
+json write_body(const Queued& queued) { return {{"reason", queued.reason}}; }
+
+void read_body(const json& body, Queued& queued) {
+  queued.reason = body.at("reason").get<std::string>();
+}
+
+json write_body(const Note& note) { return {{"text", note.text}}; }
+
+void read_body(const json& body, Note& note) {
+  note.text = body.at("text").get<std::string>();
+}
+
 template <size_t Index>
 Message read_message(const json& body) {
   std::variant_alternative_t<Index, Message> message;

@@ -121,8 +121,23 @@ struct Refusal {
   bool operator==(const Refusal&) const = default;
 };
 
+// Server to a node that has joined and waits for a place.
+struct Queued {
+  std::string reason = {};
+
+  bool operator==(const Queued&) const = default;
+};
+
+// Node to server: a line about a rank that is stuck, while the job runs. Server
+// to the other nodes: the same with the name of the node.
+struct Note {
+  std::string text = {};
+
+  bool operator==(const Note&) const = default;
+};
+
 using Message = std::variant<Join, Alive, Ending, Result, Verdict, World, End,
-                             Results, Refusal>;
+                             Results, Refusal, Queued, Note>;
 
 Frame encode(const Message& message);
 // Throws FormatError.

@@ -15,7 +15,6 @@
 #include <csignal>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -55,10 +54,12 @@ struct Peer {
   Peer(base::FileDescriptor connected, const JobIdentity& job,
        int64_t deadline_in_ns)
       : socket(std::move(connected)),
+        address(net::peer_address_of(socket.get()).text()),
         handshake(job),
         deadline_ns(deadline_in_ns) {}
 
   base::FileDescriptor socket;
+  std::string address;  // of a connection that is reset there is none later
   ServerHandshake handshake;
   int64_t deadline_ns;  // of the handshake
   std::optional<FrameReader> reader = {};
@@ -70,12 +71,6 @@ struct Peer {
   bool is_stranger() const { return !reader; }
 };
 
-// Connections that were refused for one reason.
-struct RefusedOnes {
-  std::string first_address;
-  int64_t count = 0;
-};
-
 }  // namespace
 
 class NodeServer::Loop {
@@ -85,7 +80,7 @@ class NodeServer::Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  std::vector<std::string> take_notices();
+  RefusalLog& refusals() { return refusals_; }
 
  private:
   void run();
@@ -104,7 +99,7 @@ class NodeServer::Loop {
   void flush(MemberId id);
   void drop(MemberId id, const std::string& why);
   void drop_late_strangers();
-  void refuse(const Peer& peer, const std::string& reason);
+  void refuse(MemberId stranger, const std::string& reason);
 
   NodeServerConfig config_;
   base::FileDescriptor listener_;
@@ -117,8 +112,7 @@ class NodeServer::Loop {
   MemberId next_id_ = kFirstMember;
   int64_t paused_until_ns_ = 0;
   int64_t stopped_ns_ = 0;  // 0: not asked to stop
-  std::mutex mutex_;
-  std::map<std::string, RefusedOnes> refused_;  // by reason; under mutex_
+  RefusalLog refusals_;
   std::thread thread_;
 };
 
@@ -147,27 +141,6 @@ NodeServer::Loop::~Loop() {
   const ssize_t written [[maybe_unused]] =
       write(stop_.get(), &one, sizeof(one));
   thread_.join();
-}
-
-std::vector<std::string> NodeServer::Loop::take_notices() {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::string> lines;
-  for (const auto& [reason, ones] : std::exchange(refused_, {})) {
-    lines.push_back(fmt::format(
-        "refused {} at the launchers' port ({}from {}): {}",
-        ones.count == 1 ? "a connection"
-                        : fmt::format("{} connections", ones.count),
-        ones.count == 1 ? "" : "the first ", ones.first_address, reason));
-  }
-  return lines;
-}
-
-void NodeServer::Loop::refuse(const Peer& peer, const std::string& reason) {
-  const std::lock_guard lock(mutex_);
-  RefusedOnes& ones = refused_[reason];
-  if (ones.count++ == 0) {
-    ones.first_address = net::peer_address_of(peer.socket.get()).text();
-  }
 }
 
 void NodeServer::Loop::watch(int fd, MemberId id, uint32_t events,
@@ -260,7 +233,7 @@ void NodeServer::Loop::accept_all() {
 // No descriptor is left.
 void NodeServer::Loop::make_room() {
   if (!strangers_.empty()) {
-    drop(strangers_.front(), "no descriptor was left for it");
+    refuse(strangers_.front(), "it said nothing, and no descriptor was left");
     return;
   }
   watch(listener_.get(), kListener, 0, EPOLL_CTL_DEL);
@@ -272,7 +245,7 @@ void NodeServer::Loop::admit(base::FileDescriptor socket) {
   const size_t limit = std::max(
       config_.max_strangers, static_cast<size_t>(config_.rounds.num_nodes) * 2);
   if (strangers_.size() >= limit) {
-    drop(strangers_.front(), "too many connections that say nothing");
+    refuse(strangers_.front(), "too many connections that say nothing");
   }
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -296,6 +269,10 @@ void NodeServer::Loop::receive(MemberId id) {
   std::array<char, kReadBytes> buffer;
   const ssize_t count = read(peer.socket.get(), buffer.data(), buffer.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count <= 0 && peer.is_stranger()) {
+    refuse(id, "it closed before it said who it is");
+    return;
+  }
   if (count <= 0) {
     drop(id, "its connection closed: its launcher has ended or was killed");
     return;
@@ -309,8 +286,8 @@ void NodeServer::Loop::receive(MemberId id) {
     }
     if (!peer.is_stranger()) pass_on_frames(id, peer);
   } catch (const FormatError& error) {
-    refuse(peer, error.what());
     flush(id);
+    refusals_.add(error.what(), peer.address);
     drop(id, fmt::format("its launcher sent {}", error.what()));
   }
 }
@@ -399,13 +376,17 @@ void NodeServer::Loop::drop(MemberId id, const std::string& why) {
   }
 }
 
+void NodeServer::Loop::refuse(MemberId stranger, const std::string& reason) {
+  refusals_.add(reason, peers_.at(stranger).address);
+  drop(stranger, "");
+}
+
 void NodeServer::Loop::drop_late_strangers() {
   const int64_t now = base::monotonic_ns();
   while (!strangers_.empty()) {
     const Peer& peer = peers_.at(strangers_.front());
     if (peer.deadline_ns > now) return;
-    refuse(peer, "it did not say who it is in time");
-    drop(strangers_.front(), "");
+    refuse(strangers_.front(), "it did not say who it is in time");
   }
 }
 
@@ -414,8 +395,6 @@ NodeServer::NodeServer(base::FileDescriptor listener, NodeServerConfig config)
 
 NodeServer::~NodeServer() = default;
 
-std::vector<std::string> NodeServer::take_notices() {
-  return loop_->take_notices();
-}
+RefusalLog& NodeServer::refusals() { return loop_->refusals(); }
 
 }  // namespace lockstep::nodes

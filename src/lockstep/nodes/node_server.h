@@ -3,11 +3,10 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "lockstep/base/files.h"
 #include "lockstep/nodes/handshake.h"
+#include "lockstep/nodes/refusal_log.h"
 #include "lockstep/nodes/rounds.h"
 
 namespace lockstep::nodes {
@@ -33,9 +32,8 @@ class NodeServer {
   NodeServer(const NodeServer&) = delete;
   NodeServer& operator=(const NodeServer&) = delete;
 
-  // Which connections were refused since the last call: one line per reason.
-  // Thread-safe.
-  std::vector<std::string> take_notices();
+  // Which connections were refused.
+  RefusalLog& refusals();
 
  private:
   class Loop;

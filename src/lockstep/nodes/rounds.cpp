@@ -24,7 +24,7 @@ int64_t in_ns(double seconds) {
 Rounds::Rounds(RoundsConfig config, Moment now)
     : config_(config),
       nodes_(static_cast<size_t>(config.num_nodes)),
-      join_deadline_ns_(now.ns + in_ns(config.join_seconds)),
+      join_deadline_ns_(now.ns + join_ns()),
       next_alive_ns_(now.ns + in_ns(config.alive_seconds)) {}
 
 std::vector<Rounds::Outgoing> Rounds::take_outgoing() {
@@ -48,6 +48,8 @@ Rounds::Node* Rounds::node_of(MemberId member) {
   return node.member == member ? &node : nullptr;
 }
 
+int64_t Rounds::join_ns() const { return in_ns(config_.join_seconds); }
+
 int64_t Rounds::lost_after_ns() const {
   return in_ns(config_.alive_seconds * config_.max_missed);
 }
@@ -69,6 +71,24 @@ void Rounds::receive(MemberId from, const Message& message, Moment now) {
     take_result(from, result->text);
   } else if (const auto* verdict = std::get_if<Verdict>(&message)) {
     if (from == host_ && phase_ == Phase::kEnding) give_verdict(*verdict, now);
+  } else if (const auto* note = std::get_if<Note>(&message)) {
+    pass_on(from, *note);
+  }
+}
+
+// All nodes may have much to say at once: it is not what the job is for.
+void Rounds::pass_on(MemberId from, const Note& note) {
+  constexpr size_t kMostBytes = 2000;
+  const Node* node = node_of(from);
+  if (phase_ != Phase::kRunning || node == nullptr ||
+      ++num_notes_ > config_.max_notes) {
+    return;
+  }
+  const Note named{fmt::format("{} (node {}): {}", node->entry.host_name,
+                               *members_.at(from).node,
+                               note.text.substr(0, kMostBytes))};
+  for (const Node& other : nodes_) {
+    if (other.member && *other.member != from) send(*other.member, named);
   }
 }
 
@@ -95,53 +115,7 @@ void Rounds::end_all(const Verdict& verdict) {
     dismissed_.push_back(id);
   }
   phase_ = Phase::kOver;
-}
-
-std::string Rounds::objection_to(const Join& join) const {
-  if (join.num_nodes != config_.num_nodes) {
-    return fmt::format(
-        "its --nnodes is {}, that of the host {}; give every node the same",
-        join.num_nodes, config_.num_nodes);
-  }
-  if (join.node && *join.node >= config_.num_nodes) {
-    return fmt::format("--node-rank {} is not below --nnodes {}", *join.node,
-                       config_.num_nodes);
-  }
-  if (join.is_host && host_) return "the job has a host already";
-  if (!join.node) return "";
-  for (const auto& [id, member] : members_) {
-    if (member.join.node == join.node) {
-      return fmt::format(
-          "--node-rank {} is taken by {}; give every node its own number",
-          *join.node, member.join.host_name);
-    }
-  }
-  return "";
-}
-
-void Rounds::refuse(MemberId member, const std::string& reason) {
-  send(member, Refusal{.reason = reason});
-  dismissed_.push_back(member);
-}
-
-void Rounds::join(MemberId from, const Join& join, Moment now) {
-  if (phase_ == Phase::kOver) {
-    refuse(from, "the job has ended");
-    return;
-  }
-  if (!members_.contains(from)) {
-    if (const std::string objection = objection_to(join); !objection.empty()) {
-      refuse(from, objection);
-      return;
-    }
-  }
-  Member& member = members_[from];
-  member.join = join;
-  member.heard_ns = now.ns;
-  member.clock_offset = now.unix - join.unix_time;
-  member.is_ready = true;
-  if (join.is_host) host_ = from;
-  if (phase_ == Phase::kJoining) form_world(now);
+  dismiss_newcomers();
 }
 
 // Those that have a number keep it; the host is number 0. Others wait for a
@@ -219,7 +193,11 @@ void Rounds::form_world(Moment now) {
     send(*nodes_[i].member, world);
     world.first_rank += member.join.num_processes;
   }
+  for (const auto& [id, member] : members_) {
+    if (member.is_ready) tell_it_is_full(id);
+  }
   phase_ = Phase::kRunning;
+  num_notes_ = 0;
   next_alive_ns_ = now.ns + in_ns(config_.alive_seconds);
 }
 
@@ -283,13 +261,21 @@ void Rounds::finish() {
   phase_ = Phase::kOver;
   for (const auto& [id, member] : members_) {
     if (!member.node && id != host_) {
-      send(id, Refusal{.reason = "the job ended without this node"});
+      refuse(id, kEndedWithout);
+    } else {
+      dismissed_.push_back(id);
     }
-    dismissed_.push_back(id);
   }
+  dismiss_newcomers();
 }
 
 void Rounds::leave(MemberId member, const std::string& why, Moment now) {
+  newcomers_.erase(member);
+  remove(member, why, now);
+  admit_newcomers(now);
+}
+
+void Rounds::remove(MemberId member, const std::string& why, Moment now) {
   if (!members_.contains(member)) return;
   Node* node = node_of(member);
   const Member gone = members_.at(member);
@@ -355,9 +341,11 @@ void Rounds::tick(Moment now) {
     give_up_joining();
     return;
   }
+  refuse_late_newcomers(now);
   if (now.ns < next_alive_ns_) return;
   next_alive_ns_ = now.ns + in_ns(config_.alive_seconds);
   for (const auto& [id, member] : members_) send(id, Alive{});
+  for (const auto& [id, newcomer] : newcomers_) send(id, Alive{});
 }
 
 int64_t Rounds::next_deadline_ns() const {
@@ -366,6 +354,9 @@ int64_t Rounds::next_deadline_ns() const {
   if (phase_ == Phase::kJoining) next = std::min(next, join_deadline_ns_);
   for (const auto& [id, member] : members_) {
     next = std::min(next, member.heard_ns + lost_after_ns());
+  }
+  for (const auto& [id, newcomer] : newcomers_) {
+    next = std::min(next, newcomer.came.ns + join_ns());
   }
   return next;
 }

@@ -19,6 +19,7 @@ struct RoundsConfig {
   double join_seconds = 600;  // for all nodes, from the first on
   double alive_seconds = 5;   // between signs of life
   int max_missed = 3;         // such intervals without one: the node is lost
+  int max_notes = 100;        // of one attempt that are passed on
 };
 
 struct Moment {
@@ -54,6 +55,8 @@ class Rounds {
 
  private:
   enum class Phase { kJoining, kRunning, kEnding, kOver };
+  static constexpr const char* kEndedWithout =
+      "the job ended without this node";
 
   struct Member {
     Join join = {};
@@ -69,10 +72,26 @@ class Rounds {
     std::optional<NodeResult> result = {};
   };
 
+  // Has joined with a number that another, which may be gone soon, still has.
+  struct Newcomer {
+    Join join = {};
+    Moment came = {};
+    std::string holder = {};  // its name
+  };
+
   void join(MemberId from, const Join& join, Moment now);
+  void admit(MemberId from, const Join& join, Moment now);
+  void queue(MemberId from, const Join& join, Moment now);
+  void admit_newcomers(Moment now);
+  void refuse_late_newcomers(Moment now);
+  void dismiss_newcomers();
+  void tell_it_is_full(MemberId member);
+  void remove(MemberId member, const std::string& why, Moment now);
+  void pass_on(MemberId from, const Note& note);
   void hear_of_end(MemberId from, const Ending& ending);
   void end_all(const Verdict& verdict);
   std::string objection_to(const Join& join) const;
+  const Member* holder_of(std::optional<int> node) const;
   void refuse(MemberId member, const std::string& reason);
   void form_world(Moment now);
   std::vector<MemberId> choose_members() const;
@@ -86,6 +105,7 @@ class Rounds {
   void finish();
   void send(MemberId to, Message message);
   Node* node_of(MemberId member);
+  int64_t join_ns() const;
   int64_t lost_after_ns() const;
 
   RoundsConfig config_;
@@ -93,6 +113,8 @@ class Rounds {
   int attempt_ = 0;
   std::optional<MemberId> host_;
   std::map<MemberId, Member> members_;
+  std::map<MemberId, Newcomer> newcomers_;
+  int num_notes_ = 0;  // of this attempt
   std::vector<Node> nodes_;
   int64_t join_deadline_ns_;
   int64_t next_alive_ns_;

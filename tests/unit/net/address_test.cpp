@@ -26,6 +26,29 @@ TEST(Address, AnUnknownNameIsSaid) {
   EXPECT_THROW(net::resolve_master("no.such.host.invalid", 1), ConfigError);
 }
 
+TEST(Address, OfIpv4ThroughIpv6IsShownAsIpv4) {
+  const auto mapped = net::resolve("::ffff:127.0.1.1", 80).addresses.at(0);
+  EXPECT_EQ(mapped.text(), "127.0.1.1");
+  EXPECT_TRUE(mapped.is_loopback());
+  EXPECT_FALSE(
+      net::resolve("::ffff:192.0.2.1", 80).addresses.at(0).is_loopback());
+}
+
+TEST(Address, ForOthersIsNoLoopbackOneUnlessThatIsMeant) {
+  EXPECT_TRUE(net::is_loopback_host("localhost"));
+  EXPECT_TRUE(net::is_loopback_host("127.0.1.1"));
+  EXPECT_TRUE(net::is_loopback_host("::1"));
+  EXPECT_FALSE(net::is_loopback_host("192.0.2.1"));
+  EXPECT_FALSE(net::is_loopback_host("node1"));
+  const auto meant = net::addresses_for_others("127.0.0.1", 80);
+  ASSERT_EQ(meant.size(), 1u);
+  EXPECT_EQ(meant[0].text(), "127.0.0.1");
+  EXPECT_EQ(net::addresses_for_others("192.0.2.1", 80).at(0).text(),
+            "192.0.2.1");
+  EXPECT_TRUE(net::any_address(80).is_any());
+  EXPECT_TRUE(net::addresses_for_others("no.such.host.invalid", 1).empty());
+}
+
 TEST(Address, APortWithAListenerCannotBeTakenOver) {
   const auto address = net::resolve("127.0.0.1", 0).addresses.at(0);
   const base::FileDescriptor first =

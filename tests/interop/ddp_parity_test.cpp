@@ -59,10 +59,12 @@ class DdpParity : public ::testing::TestWithParam<int> {
 TEST_P(DdpParity, EqualsPythonBitForBit) {
   const testing::TempDir folder;
   const auto theirs = folder.path() / "python";
-  run_all_cases({TORCH_PYTHON, DDP_REFERENCE}, theirs, "gloo");
+  ASSERT_NO_FATAL_FAILURE(
+      run_all_cases({TORCH_PYTHON, DDP_REFERENCE}, theirs, "gloo"));
   for (const std::string exchange : {"shared", "gloo"}) {
     const auto ours = folder.path() / exchange;
-    run_all_cases({DDP_PARITY_WORKER}, ours, exchange);
+    ASSERT_NO_FATAL_FAILURE(
+        run_all_cases({DDP_PARITY_WORKER}, ours, exchange));
     for (const std::string& name : kCases) {
       SCOPED_TRACE(name + " over " + exchange);
       compare_ranks(ours, theirs, name);

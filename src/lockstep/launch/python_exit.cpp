@@ -19,7 +19,9 @@ std::string python_exit_advice(const ProgramCommand& command,
   return "  The program ended while Gloo's threads were still running, and one "
          "of them aborted it.\n"
          "  Call torch.distributed.destroy_process_group() at the end of the "
-         "program.\n";
+         "program. Where it is called,\n"
+         "  import torch.distributed.nn before init_process_group(): imported "
+         "by DDP, it keeps the group alive.\n";
 }
 
 }  // namespace lockstep::launch

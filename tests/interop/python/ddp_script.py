@@ -8,6 +8,7 @@ import sys
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # Before init_process_group(): imported later by DDP, it would keep the group alive.
 from torch.distributed.elastic.multiprocessing.errors import record
 
 

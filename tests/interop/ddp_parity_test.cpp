@@ -63,8 +63,7 @@ TEST_P(DdpParity, EqualsPythonBitForBit) {
       run_all_cases({TORCH_PYTHON, DDP_REFERENCE}, theirs, "gloo"));
   for (const std::string exchange : {"shared", "gloo"}) {
     const auto ours = folder.path() / exchange;
-    ASSERT_NO_FATAL_FAILURE(
-        run_all_cases({DDP_PARITY_WORKER}, ours, exchange));
+    ASSERT_NO_FATAL_FAILURE(run_all_cases({DDP_PARITY_WORKER}, ours, exchange));
     for (const std::string& name : kCases) {
       SCOPED_TRACE(name + " over " + exchange);
       compare_ranks(ours, theirs, name);

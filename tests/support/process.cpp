@@ -140,6 +140,10 @@ ProcessResult Process::wait() {
   result.seconds = now_seconds() - begin_;
   result.out = out();
   result.err = err();
+  if (result.timed_out) {
+    result.err += "\n(the test killed it after " +
+                  std::to_string(result.seconds) + " s)\n";
+  }
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "lockstep/launch/cause.h"
 #include "support/control_group.h"
 #include "support/free_port.h"
+#include "support/name_lookup.h"
 
 namespace lockstep::testing {
 namespace {
@@ -18,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using launch::Cause;
 
-// The promise is 2 s; a loaded machine gets more.
-constexpr double kMostSeconds = 15;
+// The promise is 2 s (bench/verdict.py); a loaded machine gets more.
+constexpr double kMostSeconds = 60;
 
 // The last part of stderr is the verdict, inside the frame or without one.
 void expect_verdict(const ProcessResult& result, Cause cause,
@@ -75,11 +76,15 @@ class VerdictTest : public ::testing::Test {
     EXPECT_LT(now - *failed, kMostSeconds);
   }
 
-  // The job in a mount namespace of its own, after `setup` as root of it.
+  // A command behind it runs in a mount namespace of its own, after `setup` as
+  // root of it.
+  static Words in_namespace(const std::string& setup) {
+    return {"unshare", "-Urm", "sh", "-c", setup + " && exec \"$@\"", "sh"};
+  }
+
   ProcessResult run_in_namespace(const std::string& setup,
                                  const std::string& script) const {
-    Words command = {"unshare", "-Urm", "sh", "-c", setup + " && exec \"$@\"",
-                     "sh"};
+    Words command = in_namespace(setup);
     for (const std::string& word :
          python_job({"--nproc=2"}, after_mark(script))) {
       command.push_back(word);
@@ -147,11 +152,15 @@ TEST_F(VerdictTest, Stall) {
 }
 
 TEST_F(VerdictTest, UnequalNumberOfBatches) {
+  // The launcher has seen the end of rank 1 when its process is gone.
   const auto result = run_shell(
       {"--nproc=2"},
-      "[ $RANK = 1 ] && exit 0; sleep 0.2; echo '{\"message\": {\"message\": "
-      "\"PeerError: Connection closed by peer\"}}' > "
-      "$TORCHELASTIC_ERROR_FILE; exit 5",
+      R"([ $RANK = 1 ] && { echo $$ > $MARK.new; mv $MARK.new $MARK; exit 0; }
+         while [ ! -e $MARK ]; do sleep 0.01; done
+         while kill -0 $(cat $MARK) 2> /dev/null; do sleep 0.01; done
+         echo '{"message": {"message": "PeerError: Connection closed by peer"}}' \
+           > $TORCHELASTIC_ERROR_FILE
+         exit 5)",
       options());
   expect_verdict(result, Cause::kUnequalBatches,
                  "exited with 0 while other ranks still needed it");
@@ -173,9 +182,12 @@ TEST_F(VerdictTest, Port) {
 }
 
 TEST_F(VerdictTest, Interface) {
-  const auto result =
-      run(job({"--nproc=2", "--master-addr", "no-such-host.invalid", "true"}),
-          options());
+  Words command = in_namespace(kOnlyHostsFile);
+  for (const std::string& word :
+       job({"--nproc=2", "--master-addr", "no-such-host.invalid", "true"})) {
+    command.push_back(word);
+  }
+  const auto result = run(command, options());
   EXPECT_EQ(result.exit_code, 2);
   expect_verdict(result, Cause::kInterface, "no-such-host.invalid");
 }

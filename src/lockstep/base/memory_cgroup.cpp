@@ -51,6 +51,21 @@ std::optional<int64_t> find_entry(const fs::path& file, std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<int64_t> number_in(const fs::path& file) {
+  return parse_integer(trim(try_read_file(file).value_or("")));
+}
+
+int64_t used_bytes_of(const fs::path& folder) {
+  auto used = number_in(folder / "memory.current");
+  // Version 1 shows a sum over the groups below under another name.
+  auto reclaimable = find_entry(folder / "memory.stat", "inactive_file");
+  if (!used) {
+    used = number_in(folder / "memory.usage_in_bytes");
+    reclaimable = find_entry(folder / "memory.stat", "total_inactive_file");
+  }
+  return std::max<int64_t>(0, used.value_or(0) - reclaimable.value_or(0));
+}
+
 }  // namespace
 
 MemoryCgroup::MemoryCgroup(CgroupFiles files) {
@@ -78,6 +93,27 @@ std::optional<int64_t> MemoryCgroup::limit_bytes() const {
     if (folder == root_ || !folder.has_relative_path()) break;
   }
   return lowest && *lowest < kNoLimit ? lowest : std::nullopt;
+}
+
+std::optional<MemoryRoom> MemoryCgroup::tightest_room() const {
+  std::optional<MemoryRoom> tightest;
+  const auto take = [&](std::optional<int64_t> limit, const fs::path& folder) {
+    if (!limit || *limit >= kNoLimit) return;
+    const MemoryRoom room{.limit_bytes = *limit,
+                          .used_bytes = used_bytes_of(folder)};
+    if (!tightest || room.left_bytes() < tightest->left_bytes()) {
+      tightest = room;
+    }
+  };
+  for (fs::path folder = folder_;; folder = folder.parent_path()) {
+    take(number_in(folder / "memory.max"), folder);
+    take(number_in(folder / "memory.limit_in_bytes"), folder);
+    if (folder == root_ || !folder.has_relative_path()) break;
+  }
+  // Groups of version 1 above a container's mount.
+  take(find_entry(folder_ / "memory.stat", "hierarchical_memory_limit"),
+       folder_);
+  return tightest;
 }
 
 }  // namespace lockstep::base

@@ -14,6 +14,14 @@ struct CgroupFiles {
   std::filesystem::path root = "/sys/fs/cgroup";
 };
 
+// A limit, and what counts against it less what the kernel can take back.
+struct MemoryRoom {
+  int64_t limit_bytes = 0;
+  int64_t used_bytes = 0;
+
+  int64_t left_bytes() const { return limit_bytes - used_bytes; }
+};
+
 // Version 1 and 2 of cgroups.
 class MemoryCgroup {
  public:
@@ -26,6 +34,9 @@ class MemoryCgroup {
   std::optional<int64_t> num_oom_kills() const;
   // The lowest limit of the group and those above it; no value without one.
   std::optional<int64_t> limit_bytes() const;
+  // Of the group and those above it the one with the least left, which need not
+  // have the lowest limit: others share it. No value without a limit.
+  std::optional<MemoryRoom> tightest_room() const;
 
  private:
   std::filesystem::path root_;  // Hierarchy with the memory controller.

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/environment.h"
@@ -47,11 +49,70 @@ void check_sum(const World& world) {
       world.size(), world.rank()));
 }
 
-// Set by tests and by those who want to see what a hang looks like.
-void stall_if_asked(const base::Environment& environment,
-                    std::string_view what) {
-  if (base::find(environment, kStallVariable) != what) return;
+// Set by tests and by those who want to see what a fault looks like.
+bool is_asked_for(std::string_view fault,
+                  const base::Environment& environment) {
+  return base::find(environment, kStallVariable) == fault;
+}
+
+[[noreturn]] void stall() {
   for (;;) pause();
+}
+
+struct CopyPlan {
+  std::string name;  // "GPU 0 to GPU 1"
+  c10::Device source = c10::kCPU;
+  c10::Device target = c10::kCPU;
+  int64_t count = kCopyCount;
+  bool is_spoiled = false;
+};
+
+struct CopyResult {
+  bool is_equal = false;
+  double bytes_per_second = 0;
+};
+
+CopyResult try_copy(const CopyPlan& plan) {
+  const auto on = [](c10::Device device) {
+    return at::TensorOptions().device(device).dtype(at::kInt);
+  };
+  const at::Tensor data = at::arange(plan.count, on(plan.source));
+  at::Tensor copy = at::full({plan.count}, -1, on(plan.target));
+  const auto copy_all = [&] {
+    copy.copy_(data);
+    tensor::synchronize(plan.source);
+    tensor::synchronize(plan.target);
+  };
+  copy_all();
+  const int64_t begin = base::monotonic_ns();
+  copy_all();
+  const double seconds = base::seconds_between(begin, base::monotonic_ns());
+  if (plan.is_spoiled) copy[plan.count / 2] = -1;
+  return {.is_equal = at::equal(copy.cpu(), data.cpu()),
+          .bytes_per_second = static_cast<double>(data.nbytes()) / seconds};
+}
+
+std::vector<CopyPlan> plan_copies(const CommandContext& context) {
+  // In the memory of the machine, where there may be no GPU.
+  if (is_asked_for("wrong", context.environment)) {
+    return {
+        {.name = "GPU 0 to GPU 1", .count = kSmallCount, .is_spoiled = true}};
+  }
+  tensor::take_device(DeviceChoice::kCuda, 0, context.environment);
+  const int count = tensor::num_usable_gpus();
+  std::vector<CopyPlan> plans;
+  for (int from = 0; from < count; ++from) {
+    for (int to = 0; to < count; ++to) {
+      if (from == to && count > 1) continue;
+      const auto gpu = [](int index) {
+        return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+      };
+      plans.push_back({.name = fmt::format("GPU {} to GPU {}", from, to),
+                       .source = gpu(from),
+                       .target = gpu(to)});
+    }
+  }
+  return plans;
 }
 
 }  // namespace
@@ -59,7 +120,7 @@ void stall_if_asked(const base::Environment& environment,
 int probe_exchange(const std::string& device, const CommandContext& context) {
   const World world = World::from_environment(
       {.device = engine::parse_device_choice(device)}, context.environment);
-  stall_if_asked(context.environment, "exchange");
+  if (is_asked_for("exchange", context.environment)) stall();
   check_sum(world);
   const auto options = at::TensorOptions().device(world.device());
   at::Tensor small = at::full({kSmallCount}, 1.0, options);
@@ -77,42 +138,22 @@ int probe_exchange(const std::string& device, const CommandContext& context) {
 }
 
 int probe_copies(const CommandContext& context) {
-  if (base::find(context.environment, kStallVariable) == "copies") {
+  if (is_asked_for("copies", context.environment)) {
     context.output.out("doctor copy GPU 0 to GPU 1\n");
-    stall_if_asked(context.environment, "copies");
+    stall();
   }
-  tensor::take_device(DeviceChoice::kCuda, 0, context.environment);
-  const int count = tensor::num_usable_gpus();
   double slowest = 1e18;
-  int copies = 0;
   std::string wrong;
-  for (int from = 0; from < count; ++from) {
-    for (int to = 0; to < count; ++to) {
-      if (from == to && count > 1) continue;
-      const std::string pair = fmt::format("GPU {} to GPU {}", from, to);
-      context.output.out("doctor copy " + pair + "\n");
-      const c10::Device source(c10::kCUDA, static_cast<c10::DeviceIndex>(from));
-      const c10::Device target(c10::kCUDA, static_cast<c10::DeviceIndex>(to));
-      const at::Tensor data = at::arange(
-          kCopyCount, at::TensorOptions().device(source).dtype(at::kInt));
-      at::Tensor copy = at::full(
-          {kCopyCount}, -1, at::TensorOptions().device(target).dtype(at::kInt));
-      copy.copy_(data);
-      tensor::synchronize(source);
-      tensor::synchronize(target);
-      const int64_t begin = base::monotonic_ns();
-      copy.copy_(data);
-      tensor::synchronize(source);
-      tensor::synchronize(target);
-      const double seconds = base::seconds_between(begin, base::monotonic_ns());
-      slowest = std::min(slowest, static_cast<double>(data.nbytes()) / seconds);
-      ++copies;
-      if (wrong.empty() && !at::equal(copy.cpu(), data.cpu())) wrong = pair;
-    }
+  const std::vector<CopyPlan> plans = plan_copies(context);
+  for (const CopyPlan& plan : plans) {
+    context.output.out("doctor copy " + plan.name + "\n");
+    const CopyResult result = try_copy(plan);
+    slowest = std::min(slowest, result.bytes_per_second);
+    if (wrong.empty() && !result.is_equal) wrong = plan.name;
   }
   context.output.out(fmt::format(
       "doctor result {{\"copies\": {}, \"slowest\": {}, \"wrong\": \"{}\"}}\n",
-      copies, slowest, wrong));
+      plans.size(), slowest, wrong));
   return 0;
 }
 

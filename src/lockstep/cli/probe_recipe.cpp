@@ -159,6 +159,7 @@ int probe_recipe(Recipe& recipe, const std::vector<std::string>& arguments,
   const tensor::DeviceMemory memory = tensor::device_memory(world.device());
   result.update({{"batch", engine::batch_size_text(session.batch())},
                  {"batch_size", session.batch().per_process},
+                 {"workers", config.workers},
                  {"lr", lr_text(session, config, plan)},
                  {"device", tensor::device_name(world.device())},
                  {"peak_bytes", memory.peak_bytes},

@@ -51,6 +51,7 @@ class Doctor {
     const auto save_dir = flag("save_dir");
     if (save_dir) add(check_disk({.folder = *save_dir}));
     if (const auto probe = find_probe()) check_processes_at_work(*probe);
+    if (!options_.recipe.empty()) add(check_cpus(limits_, job_));
     if (options_.json) {
       write_(findings_json(findings_));
     } else {
@@ -134,15 +135,19 @@ class Doctor {
 
   void check_limits() {
     limits_ = read_limits();
-    const auto workers = base::parse_integer(flag("workers").value_or(""));
-    const JobSize job{.num_processes = demand_.num_processes,
-                      .workers = workers.value_or(0),
-                      .uses_gpus = uses_gpus()};
-    add(check_shared_memory(limits_, job));
-    add(check_open_files(limits_, job));
-    add(check_processes(limits_, job));
-    add(check_memory(limits_, job));
-    add(check_cpus(limits_, job));
+    auto words = flag("workers");
+    if (!words) words = flag("num_workers");
+    if (const auto workers = base::parse_integer(words.value_or(""))) {
+      job_.workers = *workers;
+    }
+    job_.num_processes = demand_.num_processes;
+    job_.uses_gpus = uses_gpus();
+    add(check_shared_memory(limits_, job_));
+    add(check_open_files(limits_, job_));
+    add(check_processes(limits_, job_));
+    add(check_memory(limits_, job_));
+    // A recipe tells how many loader threads it has.
+    if (options_.recipe.empty()) add(check_cpus(limits_, job_));
   }
 
   // No value, and a line, where the worker or its torch is missing.
@@ -171,7 +176,6 @@ class Doctor {
 
   void check_processes_at_work(const ProbeCommand& probe) {
     const int gpus = uses_gpus() ? visible_.count() : 0;
-    const bool has_failed = exit_code_of(findings_) != 0;
     add(check_gpu_copies(probe, gpus));
     add(check_exchange(probe,
                        {.num_processes = std::max(2, demand_.num_processes),
@@ -180,8 +184,9 @@ class Doctor {
       if (!flag("save_dir")) add(check_disk({}));
       return;
     }
-    // What is wrong with the machine would show as trouble of the recipe.
-    if (has_failed) {
+    // What is wrong with the machine would show as trouble of the recipe, and
+    // an exchange that hangs would hang once more.
+    if (exit_code_of(findings_) != 0) {
       add(Finding{.check = "recipe",
                   .level = Level::kWarning,
                   .text = "not measured, because of the failures above",
@@ -195,18 +200,20 @@ class Doctor {
                              .load = load_,
                              .cpus = limits_.cpus});
     add(recipe.findings);
-    if (recipe.save_dir.empty()) return;
+    if (recipe.measured) check_measured(*recipe.measured);
+  }
+
+  void check_measured(const RecipeMeasurement& measured) {
+    job_.workers = measured.workers;
+    job_.peak_bytes = measured.peak_host_bytes;
     std::vector<Finding> disk =
-        check_disk({.folder = recipe.save_dir,
-                    .checkpoint_bytes = recipe.checkpoint_bytes,
-                    .num_checkpoints = recipe.num_checkpoints});
+        check_disk({.folder = measured.save_dir,
+                    .checkpoint_bytes = measured.checkpoint_bytes,
+                    .num_checkpoints = measured.num_checkpoints});
     // The folder of the flag was looked at before.
     if (flag("save_dir")) disk.erase(disk.begin());
     add(disk);
-    const Limits limits = read_limits();
-    Finding memory =
-        check_memory(limits, {.num_processes = demand_.num_processes,
-                              .peak_bytes = recipe.peak_host_bytes});
+    Finding memory = check_memory(read_limits(), job_);
     memory.check = "job memory";
     add(memory);
   }
@@ -217,6 +224,7 @@ class Doctor {
   launch::VisibleGpus visible_;
   GpuDemand demand_ = {};
   Limits limits_ = {};
+  JobSize job_ = {};
   const double load_ = load_average();  // Before anything is measured.
   std::vector<Finding> findings_ = {};
 };

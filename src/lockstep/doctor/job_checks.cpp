@@ -26,7 +26,10 @@ base::Environment without_meeting(base::Environment environment) {
   return environment;
 }
 
-std::string limit_text(double seconds) { return base::duration_text(seconds); }
+// ", and process 7 (name) cannot be killed: ..."
+std::string left_text(const ProbeResult& result) {
+  return result.unkillable.empty() ? "" : ", and " + result.unkillable;
+}
 
 std::string rate_text(double bytes_per_second) {
   return base::bytes_text(static_cast<int64_t>(bytes_per_second)) + "/s";
@@ -77,8 +80,9 @@ Finding measure_exchange(const ProbeCommand& probe, const ExchangeJob& job,
     finding.level = Level::kFailure;
     finding.kind = Class::kHang;
     finding.text =
-        fmt::format("{} processes did not finish an all-reduce within {}",
-                    job.num_processes, limit_text(probe.limit_seconds));
+        fmt::format("{} processes did not finish an all-reduce within {}{}",
+                    job.num_processes, base::duration_text(probe.limit_seconds),
+                    left_text(result));
     finding.mend = way.mend;
     return finding;
   }
@@ -105,9 +109,9 @@ Finding measure_exchange(const ProbeCommand& probe, const ExchangeJob& job,
 
 Finding check_gpu_copies(const ProbeCommand& probe, int num_gpus) {
   Finding finding{.check = "gpu copies", .kind = Class::kDevice};
-  const bool is_injected = base::find(probe.environment, kStallVariable)
-                               .value_or("")
-                               .starts_with("copies");
+  const std::string injected =
+      base::find(probe.environment, kStallVariable).value_or("");
+  const bool is_injected = injected == "copies" || injected == "wrong";
   if (num_gpus == 0 && !is_injected) {
     finding.text = "no GPU: nothing to copy";
     return finding;
@@ -120,9 +124,10 @@ Finding check_gpu_copies(const ProbeCommand& probe, int num_gpus) {
     finding.kind = Class::kHang;
     finding.text = fmt::format(
         "copy {} did not end within {}{}: the known trouble of peer-to-peer "
-        "access behind an IOMMU or PCI access control (ACS)",
-        result.last_line(kPairMark), limit_text(probe.limit_seconds),
-        is_injected ? " (made to hang by LOCKSTEP_DOCTOR_STALL)" : "");
+        "access behind an IOMMU or PCI access control (ACS){}",
+        result.last_line(kPairMark), base::duration_text(probe.limit_seconds),
+        is_injected ? " (made to hang by LOCKSTEP_DOCTOR_STALL)" : "",
+        left_text(result));
     finding.mend =
         "export NCCL_P2P_DISABLE=1; for good: iommu=pt on the kernel's command "
         "line, or ACS off in the firmware";
@@ -138,7 +143,8 @@ Finding check_gpu_copies(const ProbeCommand& probe, int num_gpus) {
   const std::string wrong = json.value("wrong", "");
   if (!wrong.empty()) {
     finding.level = Level::kFailure;
-    finding.text = "copy " + wrong + " arrived with other data";
+    finding.text = "copy " + wrong + " arrived with other data" +
+                   (is_injected ? " (made so by LOCKSTEP_DOCTOR_STALL)" : "");
     finding.mend = "export NCCL_P2P_DISABLE=1, and have the machine checked";
     return finding;
   }

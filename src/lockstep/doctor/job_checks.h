@@ -9,6 +9,7 @@
 
 #include "lockstep/base/environment.h"
 #include "lockstep/doctor/finding.h"
+#include "lockstep/doctor/recipe_findings.h"
 
 namespace lockstep::doctor {
 
@@ -21,8 +22,9 @@ struct ProbeCommand {
 };
 
 // A copy that does not end is the known trouble of peer-to-peer access behind
-// an IOMMU. With LOCKSTEP_DOCTOR_STALL=copies one is made to hang, to show it
-// where there is a single GPU or none.
+// an IOMMU. With LOCKSTEP_DOCTOR_STALL=copies one is made to hang, and with
+// LOCKSTEP_DOCTOR_STALL=wrong to change its data, to show it where there is a
+// single GPU or none.
 Finding check_gpu_copies(const ProbeCommand& probe, int num_gpus);
 
 struct ExchangeJob {
@@ -44,11 +46,8 @@ struct RecipeJob {
 
 struct RecipeFindings {
   std::vector<Finding> findings = {};
-  // What later checks need; 0 and empty where the measurement failed.
-  int64_t peak_host_bytes = 0;  // Per process.
-  int64_t checkpoint_bytes = 0;
-  int64_t num_checkpoints = 1;
-  std::string save_dir = {};
+  // What later checks need; no value where the measurement failed.
+  std::optional<RecipeMeasurement> measured = {};
 };
 
 RecipeFindings check_recipe(const ProbeCommand& probe, const RecipeJob& job);

@@ -28,6 +28,8 @@ constexpr int64_t kUsualShm = 1024 * kMebibyte;
 constexpr int64_t kFilesPerProcess = 128;
 // The launcher's pipes and pages per worker.
 constexpr int64_t kFilesPerRank = 8;
+// A loader thread with the samples that it decodes and those that wait.
+constexpr int64_t kLoaderBytes = 32 * kMebibyte;
 // Threads of libtorch, Gloo and the autograd engine besides loaders.
 constexpr int64_t kThreadsPerProcess = 24;
 
@@ -44,10 +46,25 @@ std::optional<int64_t> number_in(const fs::path& file) {
       base::trim(base::try_read_file(file).value_or("")));
 }
 
-// The path of this process in the hierarchy of `controller`.
-fs::path cgroup_folder(const fs::path& membership, const fs::path& root,
-                       std::string_view controller) {
-  fs::path unified = root;
+// The folder of this process in the hierarchy of a controller, and that
+// hierarchy's root.
+struct CgroupPlace {
+  fs::path folder;
+  fs::path root;
+
+  // The group and those above it: `visit` sees each folder.
+  template <typename Visit>
+  void for_each_level(Visit visit) const {
+    for (fs::path at = folder;; at = at.parent_path()) {
+      visit(at);
+      if (at == root || !at.has_relative_path()) return;
+    }
+  }
+};
+
+CgroupPlace find_cgroup(const fs::path& membership, const fs::path& root,
+                        const std::string& controller) {
+  CgroupPlace place{.folder = root, .root = root};
   for (const std::string& line :
        base::split(base::try_read_file(membership).value_or(""), '\n')) {
     const auto parts = base::split(line, ':');
@@ -55,11 +72,16 @@ fs::path cgroup_folder(const fs::path& membership, const fs::path& root,
     const fs::path relative = fs::path(parts[2]).relative_path();
     const auto names = base::split(parts[1], ',');
     if (std::ranges::find(names, controller) != names.end()) {
-      return root / std::string(controller) / relative;
+      place = {.folder = root / controller / relative,
+               .root = root / controller};
+      break;
     }
-    if (parts[0] == "0" && parts[1].empty()) unified = root / relative;
+    if (parts[0] == "0" && parts[1].empty()) place.folder = root / relative;
   }
-  return unified;
+  std::error_code error;
+  // In a container the mount often begins at the group itself.
+  if (!fs::exists(place.folder, error)) place.folder = place.root;
+  return place;
 }
 
 int64_t value_of(const std::string& text, std::string_view name) {
@@ -70,35 +92,22 @@ int64_t value_of(const std::string& text, std::string_view name) {
   return base::parse_integer(text.substr(begin, end - begin)).value_or(0);
 }
 
-std::optional<int64_t> smaller(std::optional<int64_t> a,
-                               std::optional<int64_t> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
-
 void read_processes(Limits& limits) {
-  // root's processes are not counted.
-  if (geteuid() != 0) limits.processes = limit_of(RLIMIT_NPROC);
-  const fs::path group =
-      cgroup_folder("/proc/self/cgroup", "/sys/fs/cgroup", "pids");
-  limits.processes = smaller(limits.processes, number_in(group / "pids.max"));
-  limits.used_processes = number_in(group / "pids.current").value_or(0);
+  const ProcessRoom room =
+      process_room("/proc/self/cgroup", "/sys/fs/cgroup",
+                   // root's processes are not counted.
+                   geteuid() == 0 ? std::nullopt : limit_of(RLIMIT_NPROC));
+  limits.processes = room.limit;
+  limits.used_processes = room.used;
 }
 
 void read_memory(Limits& limits) {
   const std::string text = base::try_read_file("/proc/meminfo").value_or("");
   limits.memory_available = value_of(text, "MemAvailable:") * 1024;
-  limits.memory_limit = base::MemoryCgroup().limit_bytes();
-  const fs::path group =
-      cgroup_folder("/proc/self/cgroup", "/sys/fs/cgroup", "memory");
-  const auto used = number_in(group / "memory.current");
-  limits.memory_used =
-      used ? *used : number_in(group / "memory.usage_in_bytes").value_or(0);
-  // Pages that the kernel can take back.
-  const std::string stat =
-      base::try_read_file(group / "memory.stat").value_or("");
-  limits.memory_used -=
-      std::min(limits.memory_used, value_of(stat, "inactive_file "));
+  if (const auto room = base::MemoryCgroup().tightest_room()) {
+    limits.memory_limit = room->limit_bytes;
+    limits.memory_used = room->used_bytes;
+  }
   limits.address_space = limit_of(RLIMIT_AS);
 }
 
@@ -118,26 +127,39 @@ void read_cpus(Limits& limits) {
 
 std::optional<double> cpu_quota(const fs::path& membership,
                                 const fs::path& root) {
-  const fs::path group = cgroup_folder(membership, root, "cpu");
   std::optional<double> lowest;
   const auto take = [&](double quota, double period) {
     if (quota <= 0 || period <= 0) return;
     lowest = std::min(lowest.value_or(quota / period), quota / period);
   };
-  // The lowest one of the group and those above it counts.
-  for (fs::path folder = group;; folder = folder.parent_path()) {
+  find_cgroup(membership, root, "cpu").for_each_level([&](const fs::path& at) {
     const auto words = base::split(
-        base::trim(base::try_read_file(folder / "cpu.max").value_or("")), ' ');
+        base::trim(base::try_read_file(at / "cpu.max").value_or("")), ' ');
     if (words.size() == 2) {
       take(static_cast<double>(base::parse_integer(words[0]).value_or(-1)),
            static_cast<double>(base::parse_integer(words[1]).value_or(-1)));
     }
-    take(static_cast<double>(
-             number_in(folder / "cpu.cfs_quota_us").value_or(-1)),
-         static_cast<double>(
-             number_in(folder / "cpu.cfs_period_us").value_or(-1)));
-    if (folder == root || !folder.has_relative_path()) return lowest;
-  }
+    take(static_cast<double>(number_in(at / "cpu.cfs_quota_us").value_or(-1)),
+         static_cast<double>(number_in(at / "cpu.cfs_period_us").value_or(-1)));
+  });
+  return lowest;
+}
+
+ProcessRoom process_room(const fs::path& membership, const fs::path& root,
+                         std::optional<int64_t> user_limit) {
+  const CgroupPlace place = find_cgroup(membership, root, "pids");
+  ProcessRoom tightest{
+      .limit = user_limit,
+      .used = number_in(place.folder / "pids.current").value_or(0)};
+  place.for_each_level([&](const fs::path& at) {
+    const auto limit = number_in(at / "pids.max");
+    const int64_t used = number_in(at / "pids.current").value_or(0);
+    if (limit &&
+        (!tightest.limit || *limit - used < *tightest.limit - tightest.used)) {
+      tightest = {.limit = limit, .used = used};
+    }
+  });
+  return tightest;
 }
 
 Limits read_limits() {
@@ -228,7 +250,10 @@ Finding check_memory(const Limits& limits, const JobSize& job) {
                                  base::bytes_text(*limits.memory_limit));
     }
   }
-  const int64_t each = std::max(kWorkerBytes, job.peak_bytes);
+  // What was measured holds the loaders.
+  const int64_t each = job.peak_bytes > 0
+                           ? std::max(kWorkerBytes, job.peak_bytes)
+                           : kWorkerBytes + kLoaderBytes * job.workers;
   finding.text +=
       fmt::format(", about {} needed by {} process{}",
                   base::bytes_text(each * job.num_processes), job.num_processes,
@@ -252,7 +277,7 @@ Finding check_memory(const Limits& limits, const JobSize& job) {
 
 Finding check_cpus(const Limits& limits, const JobSize& job) {
   Finding finding{.check = "cpus", .kind = Class::kLimits};
-  const int64_t threads = job.num_processes * (1 + job.workers);
+  const int64_t loaders = job.num_processes * job.workers;
   finding.text = fmt::format(
       "{:g} CPUs{} for {} process{} with {} loader "
       "thread{} each",
@@ -264,7 +289,7 @@ Finding check_cpus(const Limits& limits, const JobSize& job) {
     finding.text += ": processes share CPUs and do not run faster together";
     finding.mend = fmt::format(
         "--nproc {}", std::max(1, static_cast<int>(std::floor(limits.cpus))));
-  } else if (static_cast<double>(threads) > 2 * limits.cpus) {
+  } else if (static_cast<double>(loaders) > 2 * limits.cpus) {
     finding.level = Level::kWarning;
     const auto workers = std::max<int64_t>(
         1, static_cast<int64_t>(limits.cpus) / job.num_processes - 1);

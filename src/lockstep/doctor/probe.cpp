@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <set>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/exec_arrays.h"
@@ -17,13 +19,15 @@
 #include "lockstep/base/strings.h"
 #include "lockstep/doctor/held_signals.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/processes.h"
 
 namespace lockstep::doctor {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kGraceSeconds = 5;  // Between SIGTERM and SIGKILL.
+constexpr double kGraceSeconds = 5;    // Between SIGTERM and SIGKILL.
+constexpr int kLookMilliseconds = 10;  // Between looks at killed processes.
 
 // A temporary folder, removed with all that is in it.
 class ProbeFolder {
@@ -94,6 +98,66 @@ bool wait_for_end(int process, const HeldSignals& signals, double seconds) {
   }
 }
 
+// All processes that one measurement started. Orphans among them come to this
+// process: the workers of a launcher that was killed would otherwise still
+// write while their folder is removed. Children from before, of a shell that
+// became this program, are left alone.
+class ProbeFamily {
+ public:
+  ProbeFamily() {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    for (const launch::ProcessInfo& process : below_this_one()) {
+      before_.insert(process.pid);
+    }
+  }
+
+  // SIGKILL to all until none is left; returns those that the kernel does not
+  // let go within the time.
+  std::vector<launch::ProcessInfo> kill_all(double seconds) const {
+    const int64_t begin = base::monotonic_ns();
+    for (;;) {
+      const auto members = find_members();
+      if (members.empty()) return {};
+      for (const launch::ProcessInfo& process : members) {
+        kill(process.pid, SIGKILL);
+        waitpid(process.pid, nullptr, WNOHANG);
+      }
+      if (base::seconds_between(begin, base::monotonic_ns()) > seconds) {
+        return members;
+      }
+      poll(nullptr, 0, kLookMilliseconds);
+    }
+  }
+
+ private:
+  static std::vector<launch::ProcessInfo> below_this_one() {
+    return launch::find_descendants(getpid());
+  }
+
+  std::vector<launch::ProcessInfo> find_members() const {
+    std::set<pid_t> others = before_;
+    std::vector<launch::ProcessInfo> members;
+    // Parents come before their children.
+    for (launch::ProcessInfo& process : below_this_one()) {
+      if (others.contains(process.pid) || others.contains(process.parent)) {
+        others.insert(process.pid);
+      } else {
+        members.push_back(std::move(process));
+      }
+    }
+    return members;
+  }
+
+  std::set<pid_t> before_ = {};
+};
+
+std::string text_of(const std::vector<launch::ProcessInfo>& left) {
+  if (left.empty()) return "";
+  const launch::ProcessInfo& process = left.front();
+  return "process " + std::to_string(process.pid) + " (" + process.command +
+         ") cannot be killed: it is " + launch::state_name(process.state);
+}
+
 }  // namespace
 
 std::string ProbeResult::last_line(const std::string& mark) const {
@@ -121,6 +185,7 @@ ProbeResult run_probe(const std::vector<std::string>& command,
   // Before the folder is made and until it is removed: Ctrl-C leaves nothing.
   const HeldSignals signals;
   const ProbeFolder folder;
+  const ProbeFamily family;
   const fs::path error_file = folder.path() / "error.json";
   environment["TMPDIR"] = folder.path().string();
   environment["TORCHELASTIC_ERROR_FILE"] = error_file.string();
@@ -129,17 +194,16 @@ ProbeResult run_probe(const std::vector<std::string>& command,
   const base::FileDescriptor process(
       static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   int signal = 0;
-  if (!wait_for_end(process.get(), signals, limit_seconds)) {
+  bool has_ended = wait_for_end(process.get(), signals, limit_seconds);
+  if (!has_ended) {
     signal = signals.take();
     result.timed_out = signal == 0;
     kill(pid, SIGTERM);
-    if (!wait_for_end(process.get(), signals, kGraceSeconds)) {
-      kill(-pid, SIGKILL);
-    }
+    has_ended = wait_for_end(process.get(), signals, kGraceSeconds);
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  int status = SIGKILL;  // As kill_all() leaves it.
+  if (has_ended) waitpid(pid, &status, 0);
+  result.unkillable = text_of(family.kill_all(launch::kKillSeconds));
   if (signal != 0) throw Interrupted{signal};
   result.exit_code =
       WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);

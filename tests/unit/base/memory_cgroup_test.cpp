@@ -66,11 +66,43 @@ TEST(MemoryCgroup, FindsItselfAtTheRootOfAContainersMount) {
   EXPECT_EQ(group.limit_bytes(), 4096);
 }
 
+TEST(MemoryCgroup, TheTightestRoomIsThatOfTheGroupThatLeavesLeast) {
+  const TempDir folder;
+  write(folder, "cgroup", "0::/user/job\n");
+  write(folder, "root/user/memory.max", "10000\n");
+  write(folder, "root/user/memory.current", "9500\n");
+  write(folder, "root/user/memory.stat", "anon 9000\ninactive_file 400\n");
+  write(folder, "root/user/job/memory.max", "4000\n");
+  write(folder, "root/user/job/memory.current", "1000\n");
+  write(folder, "root/user/job/memory.events", "oom_kill 0\n");
+  const auto room = base::MemoryCgroup(files_in(folder)).tightest_room();
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->limit_bytes, 10000);
+  EXPECT_EQ(room->used_bytes, 9100);
+}
+
+TEST(MemoryCgroup, RoomIsReadFromVersion1) {
+  const TempDir folder;
+  write(folder, "cgroup", "4:memory:/job\n");
+  write(folder, "root/memory/job/memory.oom_control", "oom_kill 0\n");
+  write(folder, "root/memory/job/memory.limit_in_bytes",
+        "9223372036854771712\n");
+  write(folder, "root/memory/job/memory.usage_in_bytes", "3000\n");
+  write(folder, "root/memory/job/memory.stat",
+        "inactive_file 1\nhierarchical_memory_limit 8000\n"
+        "total_inactive_file 500\n");
+  const auto room = base::MemoryCgroup(files_in(folder)).tightest_room();
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->limit_bytes, 8000) << "of a group above the mount";
+  EXPECT_EQ(room->used_bytes, 2500);
+}
+
 TEST(MemoryCgroup, KnowsNothingWhereTheKernelShowsNothing) {
   const TempDir folder;
   const base::MemoryCgroup group(files_in(folder));
   EXPECT_FALSE(group.num_oom_kills());
   EXPECT_FALSE(group.limit_bytes());
+  EXPECT_FALSE(group.tightest_room());
 }
 
 }  // namespace

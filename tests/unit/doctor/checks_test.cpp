@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
 
 #include "lockstep/doctor/disk_checks.h"
 #include "lockstep/doctor/finding.h"
 #include "lockstep/doctor/gpu_checks.h"
 #include "lockstep/doctor/limit_checks.h"
 #include "lockstep/doctor/network_checks.h"
+#include "lockstep/doctor/recipe_findings.h"
 #include "support/messages.h"
 #include "support/temp_dir.h"
 
@@ -169,6 +171,109 @@ TEST(DoctorLimits, QuotasOfBothVersionsAreRead) {
   write("cgroup1/cpu/job/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(cpu_quota(folder.path() / "one", folder.path() / "cgroup1"), 0.5);
   EXPECT_FALSE(cpu_quota(folder.path() / "none", folder.path() / "cgroup1"));
+}
+
+TEST(DoctorLimits, LoadersAndWhatWasMeasuredCountAsMemory) {
+  Limits limits = roomy();
+  limits.memory_available = int64_t{2} << 30;
+  const JobSize few{.num_processes = 2, .workers = 0};
+  EXPECT_EQ(check_memory(limits, few).level, Level::kOk);
+  expect_failure(check_memory(limits, {.num_processes = 2, .workers = 64}), 9,
+                 "2.0 GiB available, about 5.0 GiB needed by 2 processes",
+                 "fewer --workers");
+  // A measurement holds the loaders.
+  JobSize measured{.num_processes = 2, .workers = 64};
+  measured.peak_bytes = int64_t{600} << 20;
+  EXPECT_EQ(check_memory(limits, measured).level, Level::kOk);
+  measured.peak_bytes = int64_t{3} << 30;
+  expect_failure(check_memory(limits, measured), 9, "about 6.0 GiB needed",
+                 "fewer processes");
+}
+
+TEST(DoctorLimits, TheGroupThatLeavesLeastCounts) {
+  const testing::TempDir folder;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((folder.path() / path).parent_path());
+    std::ofstream(folder.path() / path) << text;
+  };
+  const auto room = [&](std::optional<int64_t> user_limit) {
+    return process_room(folder.path() / "membership", folder.path() / "root",
+                        user_limit);
+  };
+  write("membership", "0::/above/job\n");
+  write("root/above/pids.max", "1000\n");
+  write("root/above/pids.current", "990\n");
+  write("root/above/job/pids.max", "100\n");
+  write("root/above/job/pids.current", "20\n");
+  EXPECT_EQ(room(4096).limit, 1000);
+  EXPECT_EQ(room(4096).used, 990);
+  EXPECT_EQ(room(25).limit, 25);
+  EXPECT_EQ(room(25).used, 20);
+  // In a container the mount begins at the group itself.
+  write("membership", "0::/docker/0123\n");
+  write("root/pids.max", "50\n");
+  write("root/pids.current", "7\n");
+  EXPECT_EQ(room(std::nullopt).limit, 50);
+  EXPECT_EQ(room(std::nullopt).used, 7);
+  write("root/cpu.max", "150000 100000\n");
+  EXPECT_EQ(cpu_quota(folder.path() / "membership", folder.path() / "root"),
+            1.5);
+}
+
+RecipeMeasurement measured_at(double samples_per_second) {
+  return {.batch_size = 32,
+          .device = "H200",
+          .peak_bytes = int64_t{10} << 30,
+          .total_bytes = int64_t{140} << 30,
+          .step_ms = 5,
+          .samples_per_second = samples_per_second};
+}
+
+TEST(DoctorRecipe, AStepThatFillsTheDeviceIsAWarning) {
+  RecipeMeasurement measured = measured_at(100);
+  EXPECT_EQ(batch_memory_finding(measured).level, Level::kOk);
+  measured.peak_bytes = int64_t{130} << 30;
+  const Finding finding = batch_memory_finding(measured);
+  EXPECT_EQ(finding.level, Level::kWarning);
+  expect_in(finding.text,
+            "a batch of 32 per process takes 130.0 GiB of 140.0 GiB on H200");
+  expect_in(finding.mend, "a smaller --batch_size");
+}
+
+TEST(DoctorRecipe, LittleSpeedUpIsAWarningWithItsCause) {
+  SpeedPair pair{.alone = measured_at(100),
+                 .together = measured_at(190),
+                 .num_processes = 2,
+                 .load = 0.3,
+                 .cpus = 16};
+  const Finding good = speed_finding(pair);
+  EXPECT_EQ(good.level, Level::kOk) << finding_line(good);
+  expect_in(good.text, "predicted speed-up 1.90");
+  pair.together = measured_at(110);
+  EXPECT_EQ(speed_finding(pair).level, Level::kWarning);
+  expect_in(speed_finding(pair).mend, "--nproc 1");
+  pair.together.exchange_part = 0.5;
+  expect_in(finding_line(speed_finding(pair)),
+            "ranks wait for gradients of others; mend: a larger --batch_size");
+  pair.together.data_part = 0.5;
+  expect_in(finding_line(speed_finding(pair)),
+            "ranks wait for data; mend: more --workers");
+  pair.load = 9;
+  expect_in(finding_line(speed_finding(pair)),
+            "but the machine is busy (load 9.0 on 16 CPUs); mend: run this "
+            "command again");
+}
+
+TEST(DoctorRecipe, OtherTextIsNoMeasurement) {
+  EXPECT_FALSE(parse_measurement(""));
+  EXPECT_FALSE(parse_measurement("[1]"));
+  EXPECT_FALSE(parse_measurement(R"({"samples": "many"})"));
+  const auto measured = parse_measurement(
+      R"({"samples": 7, "workers": 3, "parts": {"data": 0.25}})");
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->num_samples, 7);
+  EXPECT_EQ(measured->workers, 3);
+  EXPECT_EQ(measured->data_part, 0.25);
 }
 
 TEST(DoctorNetwork, AnInterfaceThatDoesNotExistFails) {

@@ -61,7 +61,7 @@ AttemptResult Attempt::run() {
     hear_nodes();
     check_failures();
     check_collectives();
-    if (stage_ == Stage::kRunning) print(stalls_.look(group_.workers));
+    if (stage_ == Stage::kRunning) tell_stalls();
     advance();
   }
   drain();
@@ -163,6 +163,9 @@ void Attempt::hear_nodes() {
   if (surroundings_.link == nullptr || stage_ != Stage::kRunning) return;
   const bool is_lost = surroundings_.link->loss().has_value();
   while (const auto message = surroundings_.link->next()) {
+    if (const auto* note = std::get_if<nodes::Note>(&*message)) {
+      print({&note->text, 1});
+    }
     const auto* order = std::get_if<nodes::End>(&*message);
     if (order == nullptr) continue;
     follow(*order);
@@ -310,6 +313,16 @@ void Attempt::check_silence(std::span<const RankSnapshot> ranks) {
   }
   overdue_ = std::move(finding.failure);
   is_silent_ = overdue_.has_value();
+}
+
+void Attempt::tell_stalls() {
+  const StallLines lines = stalls_.look(group_.workers);
+  print(lines.notes);
+  print(lines.stacks);
+  if (surroundings_.link == nullptr) return;
+  for (const std::string& note : lines.notes) {
+    surroundings_.link->send(nodes::Note{note});
+  }
 }
 
 void Attempt::print(std::span<const std::string> lines) {

@@ -94,6 +94,7 @@ class Attempt {
   void check_failures();
   void check_collectives();
   void check_silence(std::span<const RankSnapshot> ranks);
+  void tell_stalls();
   void print(std::span<const std::string> lines);
   void end_workers(int signal);
   void advance();

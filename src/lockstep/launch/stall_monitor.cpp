@@ -41,8 +41,8 @@ int64_t StallMonitor::next_ns() const {
   return std::min(next_look_ns_, stacks_.deadline_ns());
 }
 
-std::vector<std::string> StallMonitor::look(std::span<const Worker> workers) {
-  std::vector<std::string> lines;
+StallLines StallMonitor::look(std::span<const Worker> workers) {
+  StallLines lines;
   const int64_t now = base::monotonic_ns();
   if (now >= next_look_ns_) {
     next_look_ns_ = now + static_cast<int64_t>(StuckWatch::kLookSeconds *
@@ -60,16 +60,14 @@ std::vector<std::string> StallMonitor::look(std::span<const Worker> workers) {
                        .times = training->times});
     }
     for (StuckNote& note : stuck_.look(ranks)) {
-      lines.push_back(std::move(note.text));
+      lines.notes.push_back(std::move(note.text));
       if (note.culprit) stacks_.request(note.culprit->rank, note.culprit->pid);
     }
     for (std::string& line : stragglers_.look(paces)) {
-      lines.push_back(std::move(line));
+      lines.notes.push_back(std::move(line));
     }
   }
-  for (std::string& line : stacks_.take_lines()) {
-    lines.push_back(std::move(line));
-  }
+  lines.stacks = stacks_.take_lines();
   return lines;
 }
 

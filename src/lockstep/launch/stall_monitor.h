@@ -16,11 +16,17 @@
 
 namespace lockstep::launch {
 
+// For the user.
+struct StallLines {
+  std::vector<std::string> notes = {};  // the launchers of other nodes, too
+  std::vector<std::string> stacks = {};
+};
+
 // One per attempt. Never blocks.
 class StallMonitor {
  public:
-  // Lines for the user. Does nothing before next_ns(), unless fd() is readable.
-  std::vector<std::string> look(std::span<const Worker> workers);
+  // Does nothing before next_ns(), unless fd() is readable.
+  StallLines look(std::span<const Worker> workers);
   int64_t next_ns() const;
   // To be polled for input; -1: there is none.
   int fd() const { return stacks_.fd(); }

@@ -53,7 +53,13 @@ class Job:
             return subprocess.Popen(self.command, stdout=out, stderr=subprocess.STDOUT, env=environment)
 
     def wait_for(self, text, count):
+        deadline = time.monotonic() + LIMIT
         while sum(path.read_text().count(text) for path in self.outputs) < count:
+            if time.monotonic() > deadline:
+                for launcher in self.launchers:
+                    launcher.kill()
+                sys.exit(f"bench: not {count} times '{text}' within {LIMIT} s\n" +
+                         "".join(path.read_text() for path in self.outputs))
             time.sleep(0.001)
 
     def finish(self):

@@ -8,14 +8,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 NETWORK = "10.77.0."
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def documented(beginning):
-    """The command of docs/how-to/clusters.md that begins so: what that page shows is what a test has run."""
-    with open(os.path.join(SOURCE, "docs", "how-to", "clusters.md"), encoding="utf-8") as file:
+def documented(beginning, page="clusters.md"):
+    """The command of a page in docs/how-to that begins so: what that page shows is what a test has run."""
+    with open(os.path.join(SOURCE, "docs", "how-to", page), encoding="utf-8") as file:
         blocks = file.read().split("```")[1::2]
     found = [line for block in blocks for line in block.splitlines() if line.startswith(beginning)]
     assert len(found) == 1, f"{len(found)} commands begin with '{beginning}': {found}"
@@ -95,6 +96,14 @@ class Host:
         for line in self.run("ss", "-Hltn", stdout=subprocess.PIPE, text=True).stdout.splitlines():
             found.add(line.split()[3].rsplit(":", 1)[0])
         return found
+
+
+def wait_until(condition, what, seconds=300):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s for {what() if callable(what) else what}")
+        time.sleep(0.2)
 
 
 def make_hosts(count, folder=None):

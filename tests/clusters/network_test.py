@@ -2,6 +2,7 @@
 
 network_test.py PROGRAMS: hosts with a docker bridge of equal address, whose own name resolves to a loopback address.
 """
+import contextlib
 import os
 import re
 import subprocess
@@ -14,16 +15,39 @@ import hosts as machine  # noqa: E402
 LIMIT = 300
 
 
-def start_ranks(programs, hosts, variables, program="01_all_reduce"):
+def start_ranks(programs, hosts, variables, program="01_all_reduce", *flags):
     """One rank per host."""
     processes = []
     for rank, host in enumerate(hosts):
-        environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(len(hosts)), "LOCAL_RANK": "0",
-                       "LOCAL_WORLD_SIZE": "1", "MASTER_PORT": "29500", "OMP_NUM_THREADS": "1",
+        environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(len(hosts)), "LOCAL_RANK": str(hosts[:rank].count(host)),
+                       "LOCAL_WORLD_SIZE": str(hosts.count(host)), "MASTER_PORT": "29500", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "",
                        "TORCH_DISTRIBUTED_TIMEOUT": "240", **variables}
-        processes.append(host.start(os.path.join(programs, program), env=environment, stdout=subprocess.PIPE,
+        processes.append(host.start(os.path.join(programs, program), *flags, env=environment, stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True))
     return processes
+
+
+def end(processes):
+    for process in processes:
+        process.kill()
+    for process in processes:
+        process.communicate()
+
+
+@contextlib.contextmanager
+def paused_training(programs, hosts, variables):
+    """Ranks of a training, one per host, that have exchanged gradients and stay in a step."""
+    with tempfile.TemporaryDirectory() as folder:
+        flags = ["train", "probe", "--device", "cpu", "--batch_size", "2", "--save_dir", os.path.join(folder, "run"), "--record",
+                 folder, "--pause_in", "train", "--pause_call", "2"]
+        ranks = start_ranks(programs, hosts, variables, "probe_worker", *flags)
+        try:
+            machine.wait_until(lambda: all(os.path.exists(os.path.join(folder, f"paused_{rank}")) or ranks[rank].poll() is not None
+                                           for rank in range(len(ranks))), "ranks that pause")
+            assert not [rank for rank in ranks if rank.poll() is not None], [rank.communicate() for rank in ranks]
+            yield
+        finally:
+            end(ranks)
 
 
 def expect_sum(processes):
@@ -58,30 +82,17 @@ def interfaces_may_be_named(programs, hosts):
 def only_the_jobs_network_listens(programs, hosts):
     """While rank 0 waits for the others, its store listens at MASTER_ADDR alone; connected ranks likewise."""
     ranks = start_ranks(programs, hosts[:1], {"MASTER_ADDR": hosts[0].address, "WORLD_SIZE": "2"})
-    while not hosts[0].listeners():
-        assert ranks[0].poll() is None, ranks[0].communicate()
-    assert hosts[0].listeners() == {hosts[0].address}, hosts[0].listeners()
-    ranks[0].kill()
-    ranks[0].communicate()
-    ranks = start_ranks(programs, hosts, {"MASTER_ADDR": hosts[0].address})
-    while any(rank.poll() is None for rank in ranks):
+    machine.wait_until(lambda: hosts[0].listeners() or ranks[0].poll() is not None, "a listener")
+    assert hosts[0].listeners() == {hosts[0].address}, (hosts[0].listeners(), ranks[0].poll())
+    end(ranks)
+    with paused_training(programs, hosts, {"MASTER_ADDR": hosts[0].address}):
         for host in hosts:
-            assert host.listeners() <= {host.address}, host.listeners()
-    expect_sum(ranks)
+            assert host.listeners() == {host.address}, host.listeners()
 
 
 def one_host_stays_on_loopback(programs, hosts):
-    seen = set()
-    ranks = []
-    for rank in range(2):
-        environment = dict(os.environ, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29500",
-                           LOCKSTEP_EXCHANGE="gloo", OMP_NUM_THREADS="1")
-        ranks.append(hosts[0].start(os.path.join(programs, "01_all_reduce"), env=environment, stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, text=True))
-    while any(rank.poll() is None for rank in ranks):
-        seen |= hosts[0].listeners()
-    expect_sum(ranks)
-    assert seen <= {"127.0.0.1"}, seen
+    with paused_training(programs, [hosts[0]] * 2, {"MASTER_ADDR": "127.0.0.1", "LOCKSTEP_EXCHANGE": "gloo"}):
+        assert hosts[0].listeners() == {"127.0.0.1"}, hosts[0].listeners()
 
 
 def commands_of_the_document(programs, hosts, folder):
@@ -109,6 +120,26 @@ def commands_of_the_document(programs, hosts, folder):
     assert "all processes are on one machine" in result.stdout, result.stdout
 
 
+def launchers_of_the_document(programs, hosts, folder):
+    """`lockstep train` on every host, as docs/how-to/several-machines.md shows it. node1 knows itself as 127.0.1.1 only."""
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+                   "CUDA_VISIBLE_DEVICES": ""}
+    place = tempfile.mkdtemp(dir=folder)
+
+    def documented(beginning):
+        return machine.documented(beginning, "several-machines.md")
+
+    subprocess.run(["bash", "-c", f"cd {place} && {documented('head -c 32')}"], check=True)
+    joining, numbered = documented("lockstep train tiny --nnodes 3 --nproc 2 --rdzv"), documented("lockstep train tiny --nnodes 3 --nproc 2 --node")
+    for name, commands in (("joined", [joining] * 3),
+                           ("numbered", [numbered.replace("--node-rank 0", f"--node-rank {node}") for node in range(3)])):
+        nodes = [host.start("bash", "-c", f"cd {place} && exec {command} --n_steps 2 --save_dir {name}", env=environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                 for host, command in zip(hosts, commands)]
+        outputs = [node.communicate(timeout=LIMIT) for node in nodes]
+        assert [node.returncode for node in nodes] == [0, 0, 0] and "World size: 6" in outputs[0][0], outputs
+
+
 def main():
     machine.require("unshare", "nsenter", "ip", "ss")
     machine.enter_private_machine()
@@ -119,7 +150,9 @@ def main():
                      only_the_jobs_network_listens, one_host_stays_on_loopback):
             case(programs, hosts)
             print(f"ok  {case.__name__}", flush=True)
-        commands_of_the_document(programs, hosts, folder)
+        for case in (commands_of_the_document, launchers_of_the_document):
+            case(programs, hosts, folder)
+            print(f"ok  {case.__name__}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 import os
 import shutil
 import subprocess
-import time
+
+from hosts import wait_until
 
 CONFIGURATION = """ClusterName=lockstep
 SlurmctldHost=node1({controller})
@@ -60,7 +61,8 @@ class Cluster:
         self.start_daemon(self.hosts[0], "slurmctld")
         for host in self.hosts:
             self.start_daemon(host, "slurmd", "-N", host.name)
-        wait_until(lambda: self.are_nodes_idle(), lambda: f"idle nodes: {self.node_states()}\n{self.logs()}")
+        wait_until(lambda: self.are_nodes_idle(), lambda: f"idle nodes: {self.node_states()}\n{self.logs()}",
+                   seconds=600)
 
     def start_daemon(self, host, *words):
         self.daemons.append(host.start(*words, "-D", "-f", self.configuration, env=self.environment,
@@ -109,11 +111,3 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def wait_until(condition, what, seconds=600):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s for {what() if callable(what) else what}")
-        time.sleep(0.2)

@@ -2,6 +2,7 @@
 
 slurm_test.py PROGRAMS
 """
+import functools
 import os
 import re
 import sys
@@ -9,9 +10,10 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import hosts as machine  # noqa: E402
-from slurm import Cluster, wait_until  # noqa: E402
+from slurm import Cluster  # noqa: E402
 
 SOURCE = machine.SOURCE
+wait_until = functools.partial(machine.wait_until, seconds=600)
 BATCH_FILE = os.path.join(SOURCE, "scripts", "slurm", "train.sbatch")
 TRAINING = ["--device", "cpu", "--epochs", "3", "--batch_size", "2", "--log_every", "1"]
 
@@ -28,7 +30,7 @@ def commands_of_the_document(programs, cluster, folder):
     out = cluster.run("bash", "-c", f"cd {place} && {machine.documented('srun')} --epochs 1", variables=variables)
     assert "World size: 4" in out, out
     os.symlink(os.path.join(SOURCE, "scripts"), os.path.join(place, "scripts"))
-    command = machine.documented("sbatch").replace("sbatch", "sbatch --wait -o out", 1)
+    command = machine.documented("sbatch --nodes 2 --ntasks-per-node").replace("sbatch", "sbatch --wait -o out", 1)
     cluster.run("bash", "-c", f"cd {place} && {command} --epochs 1 --overwrite", variables=variables)
     with open(os.path.join(place, "out"), encoding="utf-8") as file:
         assert "World size: 4" in file.read()
@@ -59,11 +61,32 @@ def a_script_without_srun_is_told(programs, cluster, folder):
     assert "SLURM_NTASKS=4, but srun did not start this process: it runs alone" in out, out
 
 
-def submit(programs, cluster, folder, name, *flags, minutes="1"):
+def launchers_prove_a_secret_of_the_job(programs, cluster, folder):
+    """As the document shows it: one launcher per node, and a secret that the batch file makes and removes."""
+    place = tempfile.mkdtemp(dir=folder)
+    os.symlink(os.path.join(SOURCE, "scripts"), os.path.join(place, "scripts"))
+    script = os.path.join(place, "program.sh")
+    with open(script, "w", encoding="ascii") as file:
+        file.write(f"#!/bin/sh\nstat -c 'mode %a' {place}/.lockstep-$SLURM_JOB_ID.secret\nexec {programs}/01_all_reduce\n")
+    os.chmod(script, 0o755)
+    command = machine.documented("sbatch --nodes 2 scripts/slurm/run.sbatch")
+    assert command.endswith(" lockstep-worker train tiny"), command
+    command = command.replace("sbatch", "sbatch --wait -o out", 1).replace("lockstep-worker train tiny", script)
+    cluster.run("bash", "-c", f"cd {place} && {command}",
+                variables={"PATH": f"{programs}:{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": ""})
+    with open(os.path.join(place, "out"), encoding="utf-8") as file:
+        out = file.read()
+    assert out.count("mode 600") == 4, out
+    for rank in range(4):
+        assert f"rank {rank} of 4: the sum is 10" in out, out
+    assert not [name for name in os.listdir(place) if name.endswith(".secret")], os.listdir(place)
+
+
+def submit(programs, cluster, folder, name, *flags):
     """Returns the number of the job and its output file."""
     run, out_file = os.path.join(folder, name), os.path.join(folder, f"{name}.out")
     os.makedirs(run + ".record")
-    out = cluster.run("sbatch", "-N", "2", "--ntasks-per-node", "2", "--time", minutes, "--signal", "B:USR1@45", "-o",
+    out = cluster.run("sbatch", "-N", "2", "--ntasks-per-node", "2", "--time", "60", "--signal", "B:USR1@45", "-o",
                       out_file, BATCH_FILE, "probe", *TRAINING, "--save_dir", run, "--record", run + ".record", *flags,
                       variables={"LOCKSTEP_WORKER": os.path.join(programs, "probe_worker")})
     return re.search(r"\d+", out).group(0), out_file
@@ -91,11 +114,21 @@ def weights_before_each_batch(folder, name):
     return trained, validated
 
 
+def run_seconds(cluster, job):
+    days, _, time = cluster.job(job)["RunTime"].rpartition("-")
+    hours, minutes, seconds = (int(part) for part in time.split(":"))
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
 def a_job_near_its_limit_saves_and_goes_on(programs, cluster, folder):
-    """All ranks wait in a step until the signal that precedes the limit has become SIGTERM."""
-    job, out_file = submit(programs, cluster, folder, "whole", minutes="60")
+    """All ranks wait in a step until the signal that precedes the limit has become SIGTERM; only then is it near."""
+    job, out_file = submit(programs, cluster, folder, "whole")
     assert finish(cluster, job, out_file)[0] == 0
     job, out_file = submit(programs, cluster, folder, "cut", "--pause_in", "train", "--pause_call", "4")
+    paused = [os.path.join(folder, "cut.record", f"paused_{rank}") for rank in range(4)]
+    wait_until(lambda: all(os.path.exists(path) for path in paused), lambda: f"the pause: {cluster.job(job)}")
+    # In minutes; more than the 45 s of --signal are left.
+    cluster.run("scontrol", "update", f"JobId={job}", f"TimeLimit={(run_seconds(cluster, job) + 50) // 60 + 1}")
     wait_until(lambda: cluster.job(job)["Restarts"] != "0", lambda: f"the requeue: {cluster.job(job)}")
     # The rest may take as long as it does.
     cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=60")
@@ -120,8 +153,8 @@ def main():
         cluster = Cluster(machine.make_hosts(2, folder), tempfile.mkdtemp(dir=folder), tasks_per_node=2)
         try:
             cluster.start()
-            for case in (srun_forms_one_world, commands_of_the_document, steps_of_one_job_do_not_meet, a_script_without_srun_is_told,
-                         a_job_near_its_limit_saves_and_goes_on):
+            for case in (srun_forms_one_world, commands_of_the_document, launchers_prove_a_secret_of_the_job,
+                         steps_of_one_job_do_not_meet, a_script_without_srun_is_told, a_job_near_its_limit_saves_and_goes_on):
                 case(programs, cluster, folder)
                 print(f"ok  {case.__name__}", flush=True)
         finally:

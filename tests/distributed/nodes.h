@@ -20,11 +20,15 @@ namespace lockstep::testing {
 using Words = std::vector<std::string>;
 
 constexpr int kNodes = 3;
-// Signs of life every 0.5 s: a node is lost after 5 s of silence, which is long
-// enough for a busy machine.
+// A node that stays silent is lost after 60 s, which no busy machine reaches.
+constexpr const char* kPatient =
+    "--rdzv-conf=join_timeout=120,keep_alive_interval=1,"
+    "keep_alive_max_attempt=60";
+// After 5 s, for nodes that shall be lost by silence.
 constexpr const char* kQuick =
     "--rdzv-conf=join_timeout=120,keep_alive_interval=0.5,"
     "keep_alive_max_attempt=10";
+
 inline Words operator+(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
@@ -46,23 +50,18 @@ class Nodes : public ::testing::Test {
 
   // Joining in any order.
   Words join(const Words& more = {}) const {
-    return Words{LOCKSTEP_PROGRAM,  "run",       "--nnodes=3",
-                 "--nproc=2",       "--rdzv-id", "job",
-                 "--rdzv-endpoint", endpoint(),  "--rdzv-secret-file",
-                 secret_,           kQuick} +
+    return Words{LOCKSTEP_PROGRAM,     "run",   "--nnodes=3",      "--nproc=2",
+                 "--rdzv-id",          "job",   "--rdzv-endpoint", endpoint(),
+                 "--rdzv-secret-file", secret_, kPatient} +
            more;
   }
 
   Words fixed(int node, const Words& more = {}) const {
-    return Words{LOCKSTEP_PROGRAM,
-                 "run",
-                 "--nnodes=3",
-                 "--nproc=2",
-                 "--node-rank",
-                 std::to_string(node),
-                 "--master-addr",
-                 hosts_.address(0),
-                 kQuick} +
+    return Words{LOCKSTEP_PROGRAM, "run",
+                 "--nnodes=3",     "--nproc=2",
+                 "--node-rank",    std::to_string(node),
+                 "--master-addr",  hosts_.address(0),
+                 kPatient} +
            more;
   }
 
@@ -81,6 +80,17 @@ class Nodes : public ::testing::Test {
 
   void start_all(const Words& command) {
     for (int host = 0; host < kNodes; ++host) start(host, command);
+  }
+
+  void expect_up() {
+    for (auto& process : processes_) {
+      ASSERT_TRUE(process->wait_for_output("up")) << process->err();
+    }
+  }
+
+  static bool says(const Process& process, const std::string& text) {
+    return wait_for(
+        [&] { return process.err().find(text) != std::string::npos; }, 120);
   }
 
   std::vector<ProcessResult> wait_for_all() {

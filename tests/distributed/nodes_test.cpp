@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
+#include <sstream>
 
 namespace lockstep {
 namespace {
@@ -19,6 +21,12 @@ constexpr int kNodes = testing::kNodes;
 constexpr const char* kPlace =
     "echo node $GROUP_RANK of $GROUP_WORLD_SIZE on $(hostname): rank $RANK of "
     "$WORLD_SIZE, local $LOCAL_RANK, attempt $TORCHELASTIC_RESTART_COUNT";
+
+bool has_lines(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  return static_cast<bool>(std::getline(file, line));
+}
 
 // Every rank marks itself, then waits to be ended.
 const std::string kStay = "echo up $RANK; exec sleep 1000";
@@ -48,12 +56,7 @@ TEST_F(Nodes, WithNumbersMeetAtTheMaster) {
 TEST_F(Nodes, AreWaitedFor) {
   const Process& first = start(0, join(shell(kPlace)));
   start(1, join(shell(kPlace)));
-  ASSERT_TRUE(testing::wait_for(
-      [&] {
-        return first.err().find("waiting for 3 nodes") != std::string::npos;
-      },
-      60))
-      << first.err();
+  ASSERT_TRUE(says(first, "waiting for 3 nodes")) << first.err();
   EXPECT_EQ(first.out(), "");
   start(2, join(shell(kPlace)));
   for (const ProcessResult& result : wait_for_all()) {
@@ -62,12 +65,13 @@ TEST_F(Nodes, AreWaitedFor) {
 }
 
 TEST_F(Nodes, ThatNeverComeAreSaid) {
-  const Words command = join({"--rdzv-conf=join_timeout=2", "true"});
-  start(0, command);
-  start(2, command);
+  // The first looks for the host while that one's time begins.
+  const Process& first = start(2, join({"true"}));
+  ASSERT_TRUE(says(first, "joining 3 nodes")) << first.err();
+  start(0, join({"--rdzv-conf=join_timeout=8", "true"}));
   for (const ProcessResult& result : wait_for_all()) {
     EXPECT_EQ(result.exit_code, 6);
-    expect_in(result.err, "waited 2.0 s for 3 nodes, 2 came (host0, host2)");
+    expect_in(result.err, "waited 8.0 s for 3 nodes, 2 came (host0, host2)");
   }
 }
 
@@ -114,9 +118,7 @@ TEST_F(Nodes, StartAgainTogether) {
 
 TEST_F(Nodes, AreEndedWhenOneIsKilled) {
   start_all(join(shell(kStay)));
-  for (auto& process : processes_) {
-    ASSERT_TRUE(process->wait_for_output("up")) << process->err();
-  }
+  expect_up();
   processes_[1]->send(SIGKILL);
   auto results = wait_for_all();
   results.erase(results.begin() + 1);
@@ -135,9 +137,7 @@ TEST_F(Nodes, LetAKilledOneComeBack) {
                  "$RANK; exit 0; fi; " +
                  kStay));
   start_all(command);
-  for (auto& process : processes_) {
-    ASSERT_TRUE(process->wait_for_output("up")) << process->err();
-  }
+  expect_up();
   processes_[1]->send(SIGKILL);
   processes_[1]->wait();
   Process& replacement = start(1, command);
@@ -156,9 +156,7 @@ TEST_F(Nodes, WithNumbersLetAKilledOneComeBack) {
           "exit 0; fi; " +
           kStay);
   for (int host = 0; host < kNodes; ++host) start(host, fixed(host, rest));
-  for (auto& process : processes_) {
-    ASSERT_TRUE(process->wait_for_output("up")) << process->err();
-  }
+  expect_up();
   processes_[1]->send(SIGKILL);
   processes_[1]->wait();
   Process& replacement = start(1, fixed(1, rest));
@@ -169,9 +167,7 @@ TEST_F(Nodes, WithNumbersLetAKilledOneComeBack) {
 
 TEST_F(Nodes, EndWhenTheirHostIsKilled) {
   start_all(join(shell(kStay)));
-  for (auto& process : processes_) {
-    ASSERT_TRUE(process->wait_for_output("up")) << process->err();
-  }
+  expect_up();
   processes_[0]->send(SIGKILL);
   const auto results = wait_for_all();
   for (int node = 1; node < kNodes; ++node) {
@@ -182,10 +178,8 @@ TEST_F(Nodes, EndWhenTheirHostIsKilled) {
 }
 
 TEST_F(Nodes, NoticeACableThatIsCut) {
-  start_all(join(shell(kStay)));
-  for (auto& process : processes_) {
-    ASSERT_TRUE(process->wait_for_output("up")) << process->err();
-  }
+  start_all(join(Words{testing::kQuick} + shell(kStay)));
+  expect_up();
   hosts_.cut(2);
   const auto results = wait_for_all();
   EXPECT_EQ(report_in(results[0].err), report_in(results[1].err));
@@ -196,10 +190,8 @@ TEST_F(Nodes, NoticeACableThatIsCut) {
 }
 
 TEST_F(Nodes, NoticeACableThatIsCutOneWay) {
-  start_all(join(shell(kStay)));
-  for (auto& process : processes_) {
-    ASSERT_TRUE(process->wait_for_output("up")) << process->err();
-  }
+  start_all(join(Words{testing::kQuick} + shell(kStay)));
+  expect_up();
   hosts_.cut_outgoing(1);
   const auto results = wait_for_all();
   EXPECT_EQ(results[0].exit_code, 5);
@@ -207,13 +199,52 @@ TEST_F(Nodes, NoticeACableThatIsCutOneWay) {
   EXPECT_EQ(results[1].exit_code, 5) << results[1].err;
 }
 
+// Ranks exchange gradients over Gloo when one host is cut off in one direction.
+class TrainingNodes : public Nodes {
+ protected:
+  void start_training() {
+    const std::string folder = (folder_.path() / "run").string();
+    Words command = join({testing::kQuick, "--nproc=1", "tiny", "--n_steps",
+                          "1000000", "--save_dir", folder});
+    command[1] = "train";
+    start_all(command);
+    const std::string records = folder + "/metrics.jsonl";
+    ASSERT_TRUE(testing::wait_for([&] { return has_lines(records); }, 120))
+        << processes_[0]->err();
+  }
+
+  void expect_loss_of_host1() {
+    const auto results = wait_for_all();
+    for (const ProcessResult& result : results) {
+      EXPECT_EQ(result.exit_code, 5) << result.err;
+    }
+    expect_in(report_in(results[0].err), "host1 (node 1) is lost");
+    EXPECT_EQ(report_in(results[0].err), report_in(results[2].err));
+    for (const auto& process : ended_) {
+      EXPECT_TRUE(testing::wait_until_gone(process->marker(), 60).empty());
+    }
+  }
+};
+
+TEST_F(TrainingNodes, NoticeThatOneHearsNothing) {
+  start_training();
+  hosts_.cut_incoming(1);
+  expect_loss_of_host1();
+}
+
+TEST_F(TrainingNodes, NoticeThatOneIsNotHeard) {
+  start_training();
+  hosts_.cut_outgoing(1);
+  expect_loss_of_host1();
+}
+
 TEST_F(Nodes, SurviveACableThatIsMendedInTime) {
   const std::string go = folder_.path().string() + "/go";
+  // However long cutting and mending take.
   start_all(join(
+      Words{"--rdzv-conf=keep_alive_interval=0.5,keep_alive_max_attempt=400"} +
       shell("echo up $RANK; while [ ! -e " + go + " ]; do sleep 0.1; done")));
-  for (auto& process : processes_) {
-    ASSERT_TRUE(process->wait_for_output("up")) << process->err();
-  }
+  expect_up();
   hosts_.cut(2);
   hosts_.mend(2);
   folder_.write("go", "");
@@ -249,6 +280,53 @@ TEST_F(Nodes, WithAnotherSecretOrIdCannotJoin) {
             "launcher with another secret");
 }
 
+TEST_F(Nodes, WithNumbersAgreeOnASecretOrDoNotMeet) {
+  const Words with = {"--rdzv-secret-file", secret_};
+  start(0, fixed(0, with + shell(kPlace)));
+  start(2, fixed(2, with + shell(kPlace)));
+  const ProcessResult refused =
+      testing::run(hosts_.on(1, fixed(1, shell(kPlace))), options());
+  EXPECT_EQ(refused.exit_code, 2);
+  expect_in(refused.err,
+            "node 0 and this node disagree about --rdzv-secret-file");
+  start(1, fixed(1, with + shell(kPlace)));
+  for (const ProcessResult& result : wait_for_all()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+}
+
+// "10.77.0.1:29400" as the kernel shows it, without the port.
+Words listeners_in(const std::string& table) {
+  Words addresses;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string address;
+    for (int i = 0; i < 4; ++i) words >> address;
+    addresses.push_back(address.substr(0, address.rfind(':')));
+  }
+  return addresses;
+}
+
+TEST_F(Nodes, ListenAtTheOneAddressOfTheJob) {
+  for (const bool has_numbers : {false, true}) {
+    for (int host = 0; host < kNodes; ++host) {
+      start(host, has_numbers ? fixed(host, shell(kStay)) : join(shell(kStay)));
+    }
+    expect_up();
+    for (int host = 0; host < kNodes; ++host) {
+      const ProcessResult sockets =
+          testing::run(hosts_.on(host, {"ss", "-Hltn"}));
+      ASSERT_EQ(sockets.exit_code, 0) << sockets.err;
+      // The store and the launchers' port.
+      EXPECT_EQ(listeners_in(sockets.out),
+                host == 0 ? Words(2, "10.77.0.1") : Words());
+    }
+    processes_[0]->send(SIGTERM);
+    wait_for_all();
+  }
+}
+
 TEST_F(Nodes, RunTwoJobsSideBySide) {
   Words second = join(shell("echo second $RANK"));
   std::replace(second.begin(), second.end(), endpoint(),
@@ -264,9 +342,7 @@ TEST_F(Nodes, RunTwoJobsSideBySide) {
 
 TEST_F(Nodes, StopTogether) {
   start_all(join(shell(kStay)));
-  for (auto& process : processes_) {
-    ASSERT_TRUE(process->wait_for_output("up")) << process->err();
-  }
+  expect_up();
   processes_[2]->send(SIGTERM);
   for (const ProcessResult& result : wait_for_all()) {
     EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
@@ -275,7 +351,8 @@ TEST_F(Nodes, StopTogether) {
 }
 
 TEST_F(Nodes, NameAStalledRankOfAnotherNode) {
-  start_all(join({"--timeout=3", FAULTS_WORKER, "stop", "4"}));
+  // Also the time for six processes to load libtorch and to meet.
+  start_all(join({"--timeout=30", FAULTS_WORKER, "stop", "4"}));
   const auto results = wait_for_all();
   expect_same_report(results);
   EXPECT_EQ(results[0].exit_code, 6) << results[0].err;

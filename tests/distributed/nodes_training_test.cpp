@@ -1,5 +1,7 @@
 // Trainings on several machines.
+#include <csignal>
 #include <filesystem>
+#include <sstream>
 
 #include "distributed/nodes.h"
 #include "lockstep/base/files.h"
@@ -62,13 +64,71 @@ TEST_F(Nodes, TrainToTheBitsOfOneNode) {
   EXPECT_EQ(weights_of(numbered, options()), expected);
 }
 
-TEST_F(Ipv6Nodes, Train) {
+// The weights before the last batch of each rank, from the records of the
+// recipe of the tests.
+Words last_batches(const std::string& folder) {
+  Words last;
+  for (int rank = 0; rank < 6; ++rank) {
+    std::istringstream lines(base::read_file(folder + ".record/rank_" +
+                                             std::to_string(rank) + ".txt"));
+    std::string found;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("train")) found = line;
+    }
+    last.push_back(found);
+  }
+  return last;
+}
+
+Words probe(const std::string& folder) {
+  std::filesystem::create_directories(folder + ".record");
+  return {PROBE_WORKER,
+          "train",
+          "probe",
+          "--device",
+          "cpu",
+          "--epochs",
+          "3",
+          "--batch_size",
+          "2",
+          "--save_every",
+          "2",
+          "--save_dir",
+          folder,
+          "--record",
+          folder + ".record"};
+}
+
+TEST_F(Ipv6Nodes, TrainToTheBitsOfOneNodeAlsoAfterARestart) {
+  const std::string alone = (folder_.path() / "alone").string();
+  const ProcessResult single = testing::run(
+      Words{LOCKSTEP_PROGRAM, "run", "--nproc=6"} + probe(alone), options());
+  ASSERT_EQ(single.exit_code, 0) << single.err;
   const std::string folder = (folder_.path() / "run").string();
-  start_all(as_training(join(), training(folder)));
+  // All ranks stop at their fourth batch, where one is killed.
+  start_all(join(Words{"--max-restarts=1"} + probe(folder) +
+                 Words{"--pause_in", "train", "--pause_call", "3"}));
+  const auto pid_of_paused = [&](int rank) {
+    return base::try_read_file(folder + ".record/paused_" +
+                               std::to_string(rank))
+        .value_or("");
+  };
+  ASSERT_TRUE(testing::wait_for(
+      [&] {
+        for (int rank = 0; rank < 6; ++rank) {
+          if (pid_of_paused(rank).empty()) return false;
+        }
+        return true;
+      },
+      120))
+      << processes_[0]->err();
+  kill(std::stoi(pid_of_paused(4)), SIGKILL);
   for (const ProcessResult& result : wait_for_all()) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
+    expect_in(result.err, "rank 4 on host2 (node 2) failed");
   }
-  EXPECT_FALSE(weights_of(folder, options()).empty());
+  EXPECT_EQ(last_batches(folder), last_batches(alone));
+  EXPECT_NE(last_batches(alone)[5], "");
 }
 
 TEST_F(Ipv6Nodes, MeetAtTheMaster) {

@@ -1,6 +1,7 @@
 // Several nodes on one machine.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -8,6 +9,7 @@
 #include <sstream>
 
 #include "faults/launcher.h"
+#include "lockstep/launch/processes.h"
 #include "support/free_port.h"
 #include "support/hostile.h"
 
@@ -29,6 +31,17 @@ Words half(const std::string& port, const std::string& script,
   return shell_job(options, script);
 }
 
+bool says(const Process& process, const std::string& text) {
+  return testing::wait_for(
+      [&] { return process.err().find(text) != std::string::npos; }, 120);
+}
+
+// Why the strangers of the tests are refused.
+constexpr const char* kReasons[] = {"bytes that are not of a launcher",
+                                    "a launcher of another job",
+                                    "a launcher of another version of Lockstep",
+                                    "it closed before it said who it is"};
+
 TEST(NodesOfOneMachine, AreNotDisturbedByStrangers) {
   const testing::TempDir folder;
   const std::string port = testing::free_port();
@@ -36,13 +49,15 @@ TEST(NodesOfOneMachine, AreNotDisturbedByStrangers) {
   const std::string script = "echo up $RANK; while [ ! -e " + go +
                              " ]; do sleep 0.2; done; echo done $RANK";
   Process host(half(port, script));
-  ASSERT_TRUE(testing::wait_for(
-      [&] { return host.err().find("waiting for 2") != std::string::npos; },
-      60));
+  ASSERT_TRUE(says(host, "waiting for 2"));
   // Before the other node is there, and while the job runs.
   constexpr int64_t kStrangers = 2000;
   EXPECT_EQ(testing::connect_as_stranger(std::stoi(port), kStrangers).refused,
             0);
+  // While it waits.
+  for (const char* reason : kReasons) {
+    EXPECT_TRUE(says(host, std::string("127.0.0.1): ") + reason)) << reason;
+  }
   Process other(half(port, script));
   ASSERT_TRUE(host.wait_for_output("up 1"));
   ASSERT_TRUE(other.wait_for_output("up 3")) << other.err();
@@ -53,11 +68,10 @@ TEST(NodesOfOneMachine, AreNotDisturbedByStrangers) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(other.wait().exit_code, 0);
   expect_in(result.out, "done 0");
-  // One line per reason, whatever their number.
-  expect_in(result.err, "bytes that are not of a launcher");
-  expect_in(result.err, "a launcher of another job");
-  expect_in(result.err, "a launcher of another version of Lockstep");
-  EXPECT_LE(count(result.err, "at the launchers' port"), 6) << result.err;
+  // A line for the first and one for all others, whatever their number.
+  for (const char* reason : kReasons) {
+    EXPECT_LE(count(result.err, std::string(": ") + reason), 2) << result.err;
+  }
 }
 
 // The addresses at which a process listens, in the kernel's hexadecimal form.
@@ -123,14 +137,42 @@ TEST(NodesOfOneMachine, AThirdOneIsToldThatTheJobEndedWithoutIt) {
   ASSERT_TRUE(first.wait_for_output("up")) << first.err();
   ASSERT_TRUE(second.wait_for_output("up")) << second.err();
   Process third(half(port, script));
-  ASSERT_TRUE(testing::wait_for(
-      [&] { return third.err().find("joining 2") != std::string::npos; }, 60));
+  ASSERT_TRUE(says(third,
+                   "the job has its 2 nodes; this one takes the place of the "
+                   "next that is lost"))
+      << third.err();
   folder.write("go", "");
   EXPECT_EQ(first.wait().exit_code, 0);
   EXPECT_EQ(second.wait().exit_code, 0);
   const auto result = third.wait();
-  EXPECT_NE(result.exit_code, 0);
+  EXPECT_EQ(result.exit_code, 2);
+  expect_in(result.err,
+            "this node cannot join: the job ended without this node");
   EXPECT_EQ(result.out, "");
+}
+
+TEST(NodesOfOneMachine, NameAStuckRankOfTheOtherWhileTheJobRuns) {
+  const testing::TempDir folder;
+  const std::string port = testing::free_port();
+  // Rank 3 stops itself; ranks 0 and 1 of the host wait for it.
+  const std::string script = std::string("exec " LOCKSTEP_STUCK_WORKER) +
+                             " stop 3 " + folder.path().string() + " 60";
+  Process host(half(port, script));
+  ASSERT_TRUE(says(host, "waiting for 2")) << host.err();
+  Process other(half(port, script));
+  ASSERT_TRUE(says(other, "rank 3 (pid ")) << other.err();
+  ASSERT_TRUE(says(host, "(node 1): rank 3 (pid ")) << host.err();
+  const std::string text = host.err();
+  const auto begin = text.find("(node 1): rank 3 (pid ");
+  expect_in(text.substr(begin, text.find('\n', begin) - begin), "is stuck");
+  folder.write("go", "");
+  folder.write("end", "");
+  for (const launch::ProcessInfo& process :
+       launch::find_descendants(other.pid())) {
+    kill(process.pid, SIGCONT);
+  }
+  EXPECT_EQ(host.wait().exit_code, 0) << host.err();
+  EXPECT_EQ(other.wait().exit_code, 0) << other.err();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/free_port.h"
+#include "support/hosts.h"
 #include "support/messages.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -137,23 +138,23 @@ TEST(LockstepUnderTorchrun, TheStoreOfTheAgentIsUsed) {
   expect_in(result.out, "rank 2 of 3: the sum is 6");
 }
 
-// Nodes with numbers, of which one runs torchrun.
+// Nodes with numbers on two hosts, of which one runs torchrun.
 void expect_one_job(const std::vector<std::string>& first,
                     const std::vector<std::string>& second) {
-  const std::string port = free_port();
-  const auto node = [&port](std::vector<std::string> command, const char* rank,
-                            const char* count) {
-    command.insert(
-        command.end(),
-        {"--nnodes=2", std::string("--nproc-per-node=") + count,
-         std::string("--node-rank=") + rank, "--master-addr=127.0.0.1",
-         "--master-port=" + port, EXAMPLES_FOLDER "/01_all_reduce"});
-    return command;
+  const testing::Hosts hosts(2);
+  const auto node = [&hosts](std::vector<std::string> command, int rank,
+                             const char* count) {
+    command.insert(command.end(),
+                   {"--nnodes=2", std::string("--nproc-per-node=") + count,
+                    "--node-rank=" + std::to_string(rank),
+                    "--master-addr=" + hosts.address(0), "--master-port=29500",
+                    EXAMPLES_FOLDER "/01_all_reduce"});
+    return hosts.on(rank, command);
   };
   const testing::ProcessOptions options{
       .environment = {{"OMP_NUM_THREADS", "1"}, {"CUDA_VISIBLE_DEVICES", ""}}};
-  testing::Process node0(node(first, "0", "2"), options);
-  testing::Process node1(node(second, "1", "1"), options);
+  testing::Process node0(node(first, 0, "2"), options);
+  testing::Process node1(node(second, 1, "1"), options);
   const ProcessResult result0 = node0.wait();
   const ProcessResult result1 = node1.wait();
   EXPECT_EQ(result0.exit_code, 0) << result0.err;

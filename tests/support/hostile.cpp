@@ -15,7 +15,8 @@ namespace lockstep::testing {
 namespace {
 
 constexpr size_t kMostOpen = 300;
-constexpr int kNumKinds = 7;
+constexpr int kNumKinds = 8;
+constexpr int kTrickle = 7;
 
 std::string noise(std::mt19937& random, size_t size) {
   std::string bytes;
@@ -35,6 +36,7 @@ std::string words_of(int kind, std::mt19937& random) {
       return magic.substr(0, random() % magic.size());   // Half, and no more.
     case 4: return magic + version + noise(random, 64);  // Another job.
     case 5: return magic + std::string("\7\0", 2) + noise(random, 64);
+    case kTrickle: return magic + version + noise(random, 64);
     default: return magic + version + noise(random, 64 + 32 + 100);
   }
 }
@@ -55,11 +57,23 @@ base::FileDescriptor connect_to(int port) {
   return result;
 }
 
+// One that has not yet said everything.
+struct Stranger {
+  base::FileDescriptor socket;
+  std::string rest;  // said a byte at a time
+
+  void say(size_t size) {
+    const std::string bytes = rest.substr(0, size);
+    rest.erase(0, size);
+    send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+};
+
 }  // namespace
 
 HostileCounts connect_as_stranger(int port, int64_t count) {
   std::mt19937 random(7);
-  std::deque<base::FileDescriptor> open;
+  std::deque<Stranger> open;
   HostileCounts counts;
   for (int64_t i = 0; i < count; ++i) {
     base::FileDescriptor socket = connect_to(port);
@@ -68,10 +82,13 @@ HostileCounts connect_as_stranger(int port, int64_t count) {
       continue;
     }
     ++counts.opened;
-    const std::string words = words_of(static_cast<int>(i % kNumKinds), random);
-    send(socket.get(), words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    open.push_back(std::move(socket));
+    const auto kind = static_cast<int>(i % kNumKinds);
+    open.push_back({std::move(socket), words_of(kind, random)});
+    if (kind != kTrickle) open.back().say(open.back().rest.size());
     if (open.size() > kMostOpen) open.pop_front();
+    for (Stranger& stranger : open) {
+      if (!stranger.rest.empty()) stranger.say(1);
+    }
   }
   return counts;
 }

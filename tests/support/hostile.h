@@ -1,5 +1,6 @@
 // Connections that a launcher's port may get from a network: scanners, other
-// programs, wrong launchers, and those that never say anything.
+// programs, wrong launchers, those that never say anything, and those that say
+// it a byte at a time.
 #pragma once
 
 #include <cstdint>

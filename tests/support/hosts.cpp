@@ -5,14 +5,16 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr const char* kHold = "echo ready; exec sleep 100000";
+// Ends with this process, however that one ends.
+constexpr const char* kHold =
+    "echo ready; exec setpriv --pdeathsig KILL sleep 100000";
 
 [[noreturn]] void refuse_system(const std::string& what,
                                 const std::string& reason) {
   throw IoError(
       "hosts of network namespaces cannot be made here (" + what +
       "): " + reason +
-      "; they need the programs unshare, nsenter (util-linux) and ip "
+      "; they need the programs unshare, nsenter, setpriv (util-linux) and ip "
       "(iproute2), kernel modules veth and bridge, and unprivileged user "
       "namespaces (sysctl kernel.unprivileged_userns_clone=1) or root");
 }
@@ -92,12 +94,22 @@ void Hosts::mend(int host) {
   run_in(*switch_, "ip link set v" + std::to_string(host) + " up");
 }
 
+void Hosts::block_route(int from, int to) const {
+  if (from == to) return;
+  const std::string family = family_ == Family::kIpv4 ? "" : "-6 ";
+  run_in(*hosts_.at(static_cast<size_t>(from)),
+         "ip " + family + "route add blackhole " + address(to));
+}
+
 void Hosts::cut_outgoing(int host) {
   for (int other = 0; other < static_cast<int>(hosts_.size()); ++other) {
-    if (other == host) continue;
-    const std::string family = family_ == Family::kIpv4 ? "" : "-6 ";
-    run_in(*hosts_.at(static_cast<size_t>(host)),
-           "ip " + family + "route add blackhole " + address(other));
+    block_route(host, other);
+  }
+}
+
+void Hosts::cut_incoming(int host) {
+  for (int other = 0; other < static_cast<int>(hosts_.size()); ++other) {
+    block_route(other, host);
   }
 }
 

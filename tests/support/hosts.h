@@ -31,11 +31,14 @@ class Hosts {
   void mend(int host);
   // What the host sends to the others is lost; what they send arrives.
   void cut_outgoing(int host);
+  // What the others send to the host is lost; what it sends arrives.
+  void cut_incoming(int host);
 
  private:
   std::vector<std::string> enter(const Process& holder,
                                  const std::vector<std::string>& command) const;
   void run_in(const Process& holder, const std::string& script) const;
+  void block_route(int from, int to) const;
 
   Family family_;
   std::unique_ptr<Process> switch_;

@@ -49,6 +49,7 @@ void train(const lockstep::World& world, State& state, int64_t num_steps) {
       std::cout << "step " << state.step << std::endl;
     }
   }
+  world.withdraw_state();
 }
 
 void run(int64_t num_steps) {

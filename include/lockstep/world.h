@@ -126,6 +126,11 @@ class LOCKSTEP_EXPORT World {
   // Ranks that have not called offer_state() yet, once ranks were replaced;
   // empty before.
   const std::vector<int>& ranks_without_state() const;
+  // After the last collective: waits for the other ranks, at most the world's
+  // timeout. From here on a rank that dies is not replaced. Throws PeerError
+  // when one died meanwhile, which is survived by reform() like any other.
+  // Does nothing unless can_reform().
+  void withdraw_state() const;
 
   // Leaves the group cleanly: waits a short while for the others, then closes.
   // Called by the last handle's destructor too (unless an error is being

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -21,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kPatience = 200;  // The machine may be busy.
 constexpr const char* kReplaced = "and is started again; the other ranks keep";
 
 int count(const std::string& text, const std::string& part) {
@@ -82,136 +84,231 @@ struct Moment {
   std::string exchange;
 };
 
-class RecoveryAt : public RecoveryFromMemory,
-                   public ::testing::WithParamInterface<Moment> {};
+class RecoveryAt : public RecoveryFromMemory {
+ protected:
+  // Kills the rank in that moment and compares the end.
+  void kill_at(const Moment& moment, const Training& whole) {
+    fs::remove_all(record());
+    fs::create_directory(record());
+    Training killed = training("killed", kWorld);
+    fs::remove_all(killed.folder);
+    killed.flags =
+        killed.flags + Words{"--record",     record().string(),
+                             "--pause_in",   moment.phase,
+                             "--pause_call", std::to_string(moment.call)};
+    ProcessOptions options = process_options(killed);
+    options.environment["LOCKSTEP_EXCHANGE"] = moment.exchange;
+    Process process(command_of(killed) + Words{"--recover", "memory"}, options);
+    const pid_t pid = pid_in("paused_" + std::to_string(moment.victim));
+    ASSERT_GT(pid, 0) << process.err();
+    ASSERT_EQ(kill(pid, SIGKILL), 0);
+    std::ofstream(record() / "go") << "go";
+    const ProcessResult result = process.wait();
+    ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
+    EXPECT_EQ(count(result.err, kReplaced), 1) << result.err;
+    expect_in(result.out + result.err, "nothing is repeated");
+    expect_same(killed, whole);
+  }
 
-TEST_P(RecoveryAt, GoesOnWithTheSameBits) {
-  const Moment& moment = GetParam();
-  constexpr int kWorld = 3;
+  // Of a file that a rank of the probe writes; 0 when it does not come.
+  pid_t pid_in(const std::string& name) const {
+    const fs::path path = record() / name;
+    const auto text = [&] { return base::try_read_file(path).value_or(""); };
+    if (!wait_for([&] { return !text().empty(); }, kPatience)) return 0;
+    return static_cast<pid_t>(
+        base::parse_integer(base::trim(text())).value_or(0));
+  }
+
+  static constexpr int kWorld = 3;
+};
+
+TEST_F(RecoveryAt, AnyMomentGoesOnWithTheSameBits) {
+  const Training whole = undisturbed(kWorld);
+  for (const Moment& moment : {Moment{"train", 0, 1, "shared"},
+                               {"train", 7, 0, "shared"},
+                               {"train", 7, 2, "gloo"},
+                               {"validate", 0, 1, "shared"},
+                               {"validate", 1, 0, "gloo"},
+                               {"sample", 1, 0, "shared"},
+                               {"sample", 1, 2, "shared"}}) {
+    SCOPED_TRACE(moment.phase + " " + std::to_string(moment.call) + " on " +
+                 std::to_string(moment.victim) + ", " + moment.exchange);
+    kill_at(moment, whole);
+  }
+}
+
+// Rank 0 still writes the last checkpoint, the others have done all.
+TEST_F(RecoveryAt, TheEndAfterTheLastStepGoesOnWithTheSameBits) {
+  const Training whole = undisturbed(kWorld);
+  fs::create_directory(record());
+  temp_.write("faults", "fsync HOLD 0 *checkpoint_step_16.pt.partial.*\n");
+  Training killed = training("killed", kWorld);
+  killed.flags = killed.flags + Words{"--record", record().string()};
+  ProcessOptions options = process_options(killed);
+  options.environment["LD_PRELOAD"] = DISK_FAULT_SHIM;
+  options.environment["DISK_FAULTS"] = (temp_.path() / "faults").string();
+  Process process(command_of(killed) + Words{"--recover", "memory"}, options);
+  const auto is_written = [&] {
+    return std::ranges::any_of(
+        files_below(killed.folder), [](const std::string& name) {
+          return contains(name, "checkpoint_step_16.pt.partial.");
+        });
+  };
+  ASSERT_TRUE(wait_for(is_written, kPatience)) << process.err();
+  kill(pid_in("pid_1"), SIGKILL);
+  ASSERT_TRUE(
+      wait_for([&] { return contains(process.err(), kReplaced); }, kPatience))
+      << process.err();
+  fs::remove(temp_.path() / "faults");
+  const ProcessResult result = process.wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
+  expect_same(killed, whole);
+}
+
+// Nobody would meet the new process.
+TEST_F(RecoveryAt, ARankThatDiesWhenAllIsDoneIsNotReplaced) {
   const Training whole = undisturbed(kWorld);
   fs::create_directory(record());
   Training killed = training("killed", kWorld);
   killed.flags =
-      killed.flags + Words{"--record",     record().string(),
-                           "--pause_in",   moment.phase,
-                           "--pause_call", std::to_string(moment.call)};
-  Words command = command_of(killed) + Words{"--recover", "memory"};
-  ProcessOptions options = process_options(killed);
-  options.environment["LOCKSTEP_EXCHANGE"] = moment.exchange;
-  Process process(command, options);
-  const fs::path paused =
-      record() / ("paused_" + std::to_string(moment.victim));
-  ASSERT_TRUE(wait_for(
-      [&] { return base::try_read_file(paused).value_or("") != ""; }, 200))
-      << process.err();
-  const pid_t pid = static_cast<pid_t>(
-      *base::parse_integer(base::trim(base::read_file(paused))));
-  ASSERT_EQ(kill(pid, SIGKILL), 0);
-  std::ofstream(record() / "go") << "go";
+      killed.flags + Words{"--record", record().string(), "--pause_in", "end"};
+  Process process(command_of(killed) + Words{"--recover", "memory"},
+                  process_options(killed));
+  const pid_t pid = pid_in("paused_1");
+  ASSERT_GT(pid, 0) << process.err();
+  kill(pid, SIGKILL);
   const ProcessResult result = process.wait();
-  ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
-  EXPECT_EQ(count(result.err, kReplaced), 1) << result.err;
-  expect_in(result.out + result.err, "nothing is repeated");
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+  EXPECT_EQ(count(result.err, kReplaced), 0) << result.err;
   expect_same(killed, whole);
 }
 
-INSTANTIATE_TEST_SUITE_P(Moments, RecoveryAt,
-                         ::testing::Values(Moment{"train", 0, 1, "shared"},
-                                           Moment{"train", 7, 0, "shared"},
-                                           Moment{"train", 7, 2, "gloo"},
-                                           Moment{"validate", 0, 1, "shared"},
-                                           Moment{"validate", 1, 0, "gloo"},
-                                           Moment{"sample", 1, 0, "shared"},
-                                           Moment{"sample", 1, 2, "shared"}));
+// A process of the training's ranks.
+struct RankProcess {
+  pid_t pid = 0;
+  int64_t started = 0;  // In clock ticks since the machine's start.
+};
 
-// Living processes of the training's ranks.
-std::vector<pid_t> ranks_of(const Process& process) {
-  std::vector<pid_t> ranks;
+// Of /proc/PID/stat, from the third on: the second, the name, may hold blanks.
+std::vector<std::string> stat_fields(pid_t pid) {
+  const auto text =
+      base::try_read_file("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = text ? text->rfind(") ") : std::string::npos;
+  if (name_end == std::string::npos) return {"Z"};
+  return base::split(text->substr(name_end + 2), ' ');
+}
+
+int64_t start_of(pid_t pid) {
+  constexpr size_t kStartTime = 19;  // Field 22 of the file.
+  const auto fields = stat_fields(pid);
+  if (fields.size() <= kStartTime) return 0;
+  return base::parse_integer(fields[kStartTime]).value_or(0);
+}
+
+std::vector<RankProcess> ranks_of(const Process& process) {
+  std::vector<RankProcess> ranks;
   for (const pid_t pid : find_marked(process.marker())) {
     const auto text =
         base::try_read_file("/proc/" + std::to_string(pid) + "/cmdline");
     if (text && text->substr(0, text->find('\0')).ends_with("-worker")) {
-      ranks.push_back(pid);
+      ranks.push_back({.pid = pid, .started = start_of(pid)});
     }
   }
   return ranks;
 }
 
+// A training without end of which ranks are killed; it is stopped when that is
+// done, and compared with one that stops at the same step by itself.
 class KilledTraining : public RecoveryFromMemory {
  protected:
   KilledTraining()
-      : whole_{.world = 4,
-               .folder = temp_.path() / "whole",
-               .flags = {"--n_steps=2000", "--log_every=50",
-                         "--val_every=100"}},
-        killed_(whole_) {
-    killed_.folder = temp_.path() / "killed";
+      : killed_{.world = 4,
+                .folder = temp_.path() / "killed",
+                .flags = {"--n_steps=10000000", "--log_every=50",
+                          "--val_every=20", "--keep_last=0"}},
+        process_(command_of(killed_) + Words{"--recover", "memory"},
+                 options()) {}
+
+  ProcessOptions options() const {
+    ProcessOptions options = process_options(killed_);
+    options.timeout_seconds = kLimit;
+    return options;
   }
 
-  Words command() const {
-    return command_of(killed_) + Words{"--recover", "memory"};
+  bool comes(const std::function<bool()>& condition) const {
+    return wait_for([&] { return condition() || has_ended(); }, kLimit) &&
+           !has_ended();
+  }
+  // A zombie, as it is not waited for yet.
+  bool has_ended() const { return stat_fields(process_.pid()).at(0) == "Z"; }
+
+  // All four; a process that was just started is not a worker yet.
+  std::vector<RankProcess> all_ranks() const {
+    std::vector<RankProcess> ranks;
+    EXPECT_TRUE(comes([&] {
+      ranks = ranks_of(process_);
+      return ranks.size() == 4;
+    })) << process_.err();
+    return ranks;
   }
 
-  static bool wait_for_recoveries(const Process& process, int number) {
-    return wait_for(
-        [&] {
-          return count(process.out(), "nothing is repeated") >= number ||
-                 ranks_of(process).empty();
-        },
-        200);
+  int num_recoveries() const {
+    return count(process_.out(), "nothing is repeated");
   }
 
-  // Returns how often a rank was replaced.
-  int expect_undisturbed(Process& process) const {
-    const ProcessResult result = process.wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
-    if (result.exit_code != 0) return 0;
-    run_well(whole_);
-    expect_same(killed_, whole_);
-    return count(result.err, kReplaced);
+  bool trains_on() const {
+    const int lines = count(process_.out(), "step ");
+    return comes([&] { return count(process_.out(), "step ") > lines + 1; });
   }
 
-  Training whole_;
+  void expect_undisturbed(int num_kills) {
+    ASSERT_TRUE(trains_on()) << process_.err();
+    process_.send(SIGTERM);
+    const ProcessResult result = process_.wait();
+    ASSERT_EQ(result.exit_code, 128 + SIGTERM) << result.err << result.out;
+    EXPECT_EQ(count(result.err, kReplaced), num_kills) << result.err;
+    const int64_t step = last_checkpoint(killed_.folder)
+                             .at("lockstep")
+                             .at("state")
+                             .at("step")
+                             .as_int();
+    Training whole = killed_;
+    whole.folder = temp_.path() / "whole";
+    whole.flags.push_back("--stop_after_steps=" + std::to_string(step));
+    run_well(whole);
+    expect_same(killed_, whole);
+  }
+
+  static constexpr double kLimit = 400;
   Training killed_;
+  Process process_;
 };
 
-TEST_F(KilledTraining, AtRandomMomentsHasTheSameBits) {
+TEST_F(KilledTraining, AgainAndAgainHasTheSameBits) {
   constexpr int kKills = 6;
-  Process process(command(), process_options(killed_));
   std::mt19937 random(4);
-  ASSERT_TRUE(process.wait_for_output("step 50/"));
+  ASSERT_TRUE(comes([&] { return contains(process_.out(), "step 50/"); }));
+  // One at a time.
   for (int turn = 0; turn < kKills; ++turn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
-    const auto ranks = ranks_of(process);
-    ASSERT_EQ(ranks.size(), 4U) << "it has ended: train for more steps";
-    kill(ranks[random() % ranks.size()], SIGKILL);
-    ASSERT_TRUE(wait_for_recoveries(process, turn + 1));
+    const auto ranks = all_ranks();
+    ASSERT_EQ(ranks.size(), 4U);
+    kill(ranks[random() % 4].pid, SIGKILL);
+    ASSERT_TRUE(comes([&] { return num_recoveries() == turn + 1; }));
   }
-  EXPECT_EQ(expect_undisturbed(process), kKills);
-}
-
-TEST_F(KilledTraining, InThreeOfFourRanksAtOnceHasTheSameBits) {
-  Process process(command(), process_options(killed_));
-  ASSERT_TRUE(process.wait_for_output("step 50/"));
-  const auto ranks = ranks_of(process);
+  // Three of four at once.
+  const auto ranks = all_ranks();
   ASSERT_EQ(ranks.size(), 4U);
-  for (const size_t victim : {0, 1, 3}) kill(ranks[victim], SIGKILL);
-  EXPECT_EQ(expect_undisturbed(process), 3);
-}
-
-TEST_F(KilledTraining, WhileItRecoversHasTheSameBits) {
-  constexpr int kKills = 5;
-  Process process(command(), process_options(killed_));
-  std::mt19937 random(5);
-  ASSERT_TRUE(process.wait_for_output("step 50/"));
-  // Always the newest one: the others hold the state.
+  for (const size_t victim : {0, 1, 3}) kill(ranks[victim].pid, SIGKILL);
+  ASSERT_TRUE(trains_on());
+  // While it recovers: always the newest one, as the others hold the state.
   for (int turn = 0; turn < kKills; ++turn) {
-    const auto ranks = ranks_of(process);
-    ASSERT_FALSE(ranks.empty());
-    kill(std::ranges::max(ranks), SIGKILL);
+    const auto now = all_ranks();
+    ASSERT_EQ(now.size(), 4U);
+    kill(std::ranges::max(now, {}, &RankProcess::started).pid, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 400));
   }
-  EXPECT_GE(expect_undisturbed(process), 2);
+  expect_undisturbed(2 * kKills + 3);
 }
 
 TEST_F(RecoveryFromMemory, WhatARankReportsItselfEndsTheJob) {
@@ -231,8 +328,8 @@ TEST_F(RecoveryFromMemory, WhenAllRanksDieTheJobHasFailed) {
   Process process(command_of(training) + Words{"--recover", "memory"},
                   process_options(training));
   ASSERT_TRUE(process.wait_for_output("step 50/"));
-  for (const pid_t pid : ranks_of(process)) kill(pid, SIGSTOP);
-  for (const pid_t pid : ranks_of(process)) kill(pid, SIGKILL);
+  for (const auto& rank : ranks_of(process)) kill(rank.pid, SIGSTOP);
+  for (const auto& rank : ranks_of(process)) kill(rank.pid, SIGKILL);
   const ProcessResult result = process.wait();
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
   EXPECT_TRUE(wait_until_gone(process.marker(), 60).empty());

@@ -20,8 +20,17 @@ bool RecoveryReader::is_ready() const {
   return page_ != nullptr && page_->is_ready != 0;
 }
 
-void RecoveryReader::announce(int generation) const {
-  if (page_ != nullptr) page_->generation = generation;
+bool RecoveryReader::is_over() const {
+  return page_ != nullptr && (page_->generation & RecoveryPage::kOver) != 0;
+}
+
+bool RecoveryReader::announce(int generation) const {
+  if (page_ == nullptr) return false;
+  int32_t before = page_->generation;
+  do {
+    if ((before & RecoveryPage::kOver) != 0) return false;
+  } while (!page_->generation.compare_exchange_weak(before, generation));
+  return true;
 }
 
 RecoveryWriter::RecoveryWriter() : page_(std::make_shared<RecoveryPage>()) {}
@@ -41,6 +50,15 @@ void RecoveryWriter::set_ready() { page_->is_ready = 1; }
 
 bool RecoveryWriter::is_ready() const { return page_->is_ready != 0; }
 
-int RecoveryWriter::generation() const { return page_->generation; }
+int RecoveryWriter::generation() const {
+  return page_->generation & ~RecoveryPage::kOver;
+}
+
+bool RecoveryWriter::end(int generation) {
+  int32_t before = generation;
+  return page_->generation.compare_exchange_strong(
+             before, generation | RecoveryPage::kOver) ||
+         before == (generation | RecoveryPage::kOver);
+}
 
 }  // namespace lockstep::base

@@ -15,8 +15,12 @@ namespace lockstep::base {
 struct RecoveryPage {
   static constexpr int kOffset = 4032;  // In the status page.
 
-  std::atomic<int32_t> generation;  // Written by the launcher.
-  std::atomic<int32_t> is_ready;    // Written by the worker.
+  // Written by the launcher, until the worker sets kOver in it: one word, so
+  // that a rank is either replaced before a worker's end or not at all.
+  std::atomic<int32_t> generation;
+  std::atomic<int32_t> is_ready;  // Written by the worker.
+
+  static constexpr int32_t kOver = 1 << 30;
 };
 
 // The launcher's side.
@@ -27,8 +31,11 @@ class RecoveryReader {
 
   // The worker holds a state that it can hand to a new rank.
   bool is_ready() const;
-  // Tells the worker that ranks which died are being replaced.
-  void announce(int generation) const;
+  // The worker needs no other rank any more.
+  bool is_over() const;
+  // Tells the worker that ranks which died are being replaced. False: it is
+  // over for this one.
+  bool announce(int generation) const;
 
  private:
   std::shared_ptr<RecoveryPage> page_;
@@ -45,6 +52,9 @@ class RecoveryWriter {
   void set_ready();
   bool is_ready() const;
   int generation() const;
+  // This rank needs no other one any more: none is replaced from here on.
+  // False: some have been since `generation`.
+  bool end(int generation);
 
  private:
   std::shared_ptr<RecoveryPage> page_;

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "lockstep/error.h"
@@ -40,7 +41,9 @@ void ClientStore::wait_for(const Keys& keys,
     return;
   }
   constexpr std::chrono::milliseconds kPause{5};
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  // The death of a rank ends it: Gloo's short limit is for its connections.
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::max(timeout, timeout_);
   while (!client_->check(keys)) {
     require_current();
     if (std::chrono::steady_clock::now() > deadline) {

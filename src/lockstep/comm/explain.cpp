@@ -105,6 +105,9 @@ constexpr std::array kPatterns = {
         "a GPU operation failed; the place reported may be later than the "
         "place it happened",
         "run again with CUDA_LAUNCH_BLOCKING=1 to see the operation itself"},
+    Pattern{"Connection refused", FaultKind::kPeerLost,
+            "another rank ended while the ranks connected",
+            "look for the first error of the other ranks"},
 };
 
 }  // namespace

@@ -48,7 +48,11 @@ class FutureCompletion {
 };
 
 c10::intrusive_ptr<Gloo::Options> make_options(const GlooConfig& config) {
-  auto options = Gloo::Options::create(config.timeout);
+  // Gloo waits five times as long for the first connection of two ranks.
+  constexpr int kGlooFactor = 5;
+  auto options = Gloo::Options::create(
+      config.connect_timeout.count() > 0 ? config.connect_timeout / kGlooFactor
+                                         : config.timeout);
   options->group_name = config.name;
   if (config.interfaces) {
     for (const std::string& name : base::split(*config.interfaces, ',')) {
@@ -69,13 +73,17 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(
     const GlooConfig& config) {
   auto own_store = c10::make_intrusive<c10d::PrefixStore>(config.name, store);
   auto options = make_options(config);
+  c10::intrusive_ptr<Gloo> backend;
   if (config.status) {
-    return c10::make_intrusive<Recorded<Gloo, FutureCompletion>>(
+    backend = c10::make_intrusive<Recorded<Gloo, FutureCompletion>>(
         *config.status, own_store, place.rank, place.world_size,
         std::move(options));
+  } else {
+    backend = c10::make_intrusive<Gloo>(own_store, place.rank, place.world_size,
+                                        std::move(options));
   }
-  return c10::make_intrusive<Gloo>(own_store, place.rank, place.world_size,
-                                   std::move(options));
+  if (config.connect_timeout.count() > 0) backend->setTimeout(config.timeout);
+  return backend;
 }
 
 }  // namespace lockstep::comm

@@ -18,8 +18,11 @@ class Store;
 namespace lockstep::comm {
 
 struct GlooConfig {
-  std::string name = {};  // Distinguishes the groups of one job.
-  std::chrono::milliseconds timeout{0};
+  std::string name = {};                 // Distinguishes the groups of one job.
+  std::chrono::milliseconds timeout{0};  // Of each collective.
+  // For two ranks to connect once both are there; 0: Gloo's own, five times
+  // the timeout.
+  std::chrono::milliseconds connect_timeout{0};
   // Interfaces to use, comma-separated (GLOO_SOCKET_IFNAME). Unset: `address`;
   // gloo's own choice, the host's name, is often a loopback address.
   std::optional<std::string> interfaces = {};

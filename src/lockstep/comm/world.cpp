@@ -275,6 +275,8 @@ BackendPtr World::Impl::connect_gloo(
         store, members,
         {.name = name,
          .timeout = timeout,
+         .connect_timeout = place.generation == 0 ? std::chrono::milliseconds(0)
+                                                  : connect_timeout(),
          .interfaces = base::find(environment, "GLOO_SOCKET_IFNAME"),
          .address = address,
          .status = noted});
@@ -287,6 +289,7 @@ BackendPtr World::Impl::connect_gloo(
 void World::Impl::close() {
   if (std::exchange(closed, true)) return;
   status.set_phase(base::Phase::kClosing);
+  recovery.end(place.generation);
   if (!is_alone()) {
     // Whoever hosts the store leaves last; the others do not depend on its
     // answer.

@@ -42,6 +42,7 @@ struct World::Impl {
   // False: the launcher has replaced no rank for a while.
   bool wait_for_generation() const;
   void exchange_states();
+  void withdraw_state();
   // Whether ranks were replaced since this one connected.
   std::function<bool()> is_outdated() const;
   std::chrono::milliseconds connect_timeout() const;

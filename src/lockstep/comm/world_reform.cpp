@@ -15,7 +15,7 @@ namespace {
 // A launcher that replaces a rank does so at once.
 constexpr double kReplacementSeconds = 20;
 // A new process that dies while it connects must not hold the others up.
-constexpr std::chrono::seconds kConnectTimeout{30};
+constexpr std::chrono::seconds kConnectTimeout{20};
 
 }  // namespace
 
@@ -38,7 +38,9 @@ void World::Impl::connect() {
       connect_once();
       if (place.generation > 0) exchange_states();
       return;
-    } catch (const PeerError&) {
+    } catch (const std::exception&) {
+      // A rank that dies meanwhile shows in many ways: a refused connection, a
+      // timeout, memory that is not shared.
       disconnect();
       // The launcher may learn of the death later than its peers.
       if (place.generation == 0 || !wait_for_generation()) throw;
@@ -78,6 +80,21 @@ void World::Impl::exchange_states() {
   }
 }
 
+void World::Impl::withdraw_state() {
+  if (!can_reform) return;
+  require_open();
+  const auto lost = [this] {
+    return PeerError(fmt::format(
+        "rank {} lost another rank when all had done their work", place.rank));
+  };
+  if (!is_alone()) {
+    // Not noted as a collective: one rank may write its last file for long.
+    const auto absent = barrier->arrive_and_wait(timeout);
+    if (absent.store_lost || !absent.left.empty()) throw lost();
+  }
+  if (!recovery.end(place.generation)) throw lost();
+}
+
 void World::Impl::reform() {
   if (!can_reform) {
     throw ConfigError(
@@ -99,6 +116,8 @@ bool World::can_reform() const { return impl_->can_reform; }
 void World::offer_state() const { impl_->recovery.set_ready(); }
 
 void World::reform() const { impl_->reform(); }
+
+void World::withdraw_state() const { impl_->withdraw_state(); }
 
 const std::vector<int>& World::ranks_without_state() const {
   return impl_->ranks_without_state;

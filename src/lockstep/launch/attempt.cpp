@@ -234,11 +234,14 @@ bool Attempt::recover() {
   }
   if (!recovery_.allows(group_.workers)) return false;
   const int generation = recovery_.generation();
-  for (Worker& worker : group_.workers) {
-    if (worker.is_alive()) {
-      worker.recovery.announce(generation);
-      continue;
+  for (const Worker& worker : group_.workers) {
+    // One that has just done all its work will not meet a new rank.
+    if (worker.is_alive() && !worker.recovery.announce(generation)) {
+      return false;
     }
+  }
+  for (Worker& worker : group_.workers) {
+    if (worker.is_alive()) continue;
     for (OutputStream& stream : worker.streams) {
       while (stream.pump()) {
       }

@@ -13,6 +13,8 @@ bool holds_state(const Worker& worker) {
   return worker.is_alive() && worker.recovery.is_ready();
 }
 
+bool is_over(const Worker& worker) { return worker.recovery.is_over(); }
+
 bool is_alive_or_died_by_signal(const Worker& worker) {
   return worker.is_alive() || (worker.end && worker.end->exit_code < 0);
 }
@@ -31,6 +33,7 @@ int64_t steps_done(std::span<const Worker> workers) {
 
 bool RecoveryPolicy::allows(std::span<const Worker> workers) {
   if (!std::ranges::any_of(workers, holds_state) ||
+      std::ranges::any_of(workers, is_over) ||
       !std::ranges::all_of(workers, is_alive_or_died_by_signal)) {
     return false;
   }

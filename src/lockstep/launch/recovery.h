@@ -12,9 +12,10 @@ namespace lockstep::launch {
 class RecoveryPolicy {
  public:
   // Called when a worker has ended. True: those that ended are to be replaced.
-  // That needs a rank that holds the state, deaths by a signal alone (what a
-  // program reports itself would happen again), and progress: a rank that dies
-  // again and again at one step is not replaced forever.
+  // That needs a rank that holds the state, none that has done all its work
+  // (it will not meet a new one), deaths by a signal alone (what a program
+  // reports itself would happen again), and progress: a rank that dies again
+  // and again at one step is not replaced forever.
   bool allows(std::span<const Worker> workers);
 
   // How often ranks were replaced.

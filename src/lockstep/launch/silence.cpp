@@ -44,6 +44,8 @@ SilenceFinding SilenceWatch::look(std::span<const RankSnapshot> ranks) {
   for (const RankSnapshot& rank : ranks) {
     if (!is_judged(rank)) continue;
     Record& record = records_[rank.rank];
+    // Another process may have replaced it.
+    if (rank.pid != record.pid) record = {.pid = rank.pid};
     update(rank, record);
     if (record.is_warned || !is_worth_a_warning(rank, record)) continue;
     record.is_warned = true;

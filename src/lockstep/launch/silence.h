@@ -48,7 +48,9 @@ class SilenceWatch {
 
  private:
   struct Record {
-    std::optional<ProcessActivity> activity;  // no value: gave a sign of life
+    pid_t pid = 0;
+    // no value: gave a sign of life
+    std::optional<ProcessActivity> activity = {};
     int64_t looked_ns = 0;
     int64_t worked_ns = 0;  // the last sign of life or work
     bool is_busy = false;   // worked between the last two looks

@@ -106,6 +106,8 @@ std::vector<StuckNote> StuckWatch::look(std::span<const WatchedRank> ranks) {
 std::optional<StuckNote> StuckWatch::update(const WatchedRank& rank,
                                             double elapsed) {
   Record& record = records_[rank.rank];
+  // What was known of a process does not hold for the one that replaces it.
+  if (rank.pid != record.pid) record = {.pid = rank.pid};
   if (rank.sign_ns != record.sign_ns) return restart(rank, record);
   double chance = std::min(elapsed, kMostLooks * kLookSeconds);
   const auto limit = limit_of(rank);
@@ -140,7 +142,7 @@ std::optional<StuckNote> StuckWatch::restart(const WatchedRank& rank,
     }
   }
   auto known = std::move(record.known_silence);
-  record = {.stage = rank.stage, .sign_ns = rank.sign_ns};
+  record = {.pid = rank.pid, .stage = rank.stage, .sign_ns = rank.sign_ns};
   record.known_silence = std::move(known);
   record.chance_seconds =
       std::min(base::seconds_between(rank.sign_ns, looked_ns_),

@@ -70,6 +70,7 @@ class StuckWatch {
 
  private:
   struct Record {
+    pid_t pid = 0;
     std::string stage = {};
     int64_t sign_ns = 0;
     double chance_seconds = 0;    // silence in which it could run

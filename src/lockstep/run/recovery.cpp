@@ -69,8 +69,13 @@ void Recovery::begin(engine::Learner& learner,
                      const engine::TrainState& state) {
   kept_.reset();
   step_ = state.step;
-  const at::Tensor sums = learner.running_sums();
-  write_own(learner, state.step, sums, sums);
+  if (!first_step_) first_step_ = state.step;
+  // After a recovery it holds the step already. To write it again would leave
+  // nothing, should this process be killed meanwhile.
+  if (!slots_.read(kOwnSlot, state.step)) {
+    const at::Tensor sums = learner.running_sums();
+    write_own(learner, state.step, sums, sums);
+  }
   commit(learner, state);
   world_.offer_state();
 }
@@ -177,11 +182,14 @@ RecoveredState Recovery::recover() {
     replicas["tree"] = kept_->replicas;
     replicas["is_skipped"] = kept_->last_step.is_skipped;
     replicas["gradient_norm"] = kept_->last_step.gradient_norm;
+    replicas["first_step"] = first_step_.value_or(step);
   }
   replicas = broadcast_tree(replicas, result.source);
   const TreeView sent = replicas;
   result.last_step = {.is_skipped = sent.at("is_skipped").as_bool(),
                       .gradient_norm = sent.at("gradient_norm").as_double()};
+  first_step_ = sent.at("first_step").as_int();
+  result.first_step = *first_step_;
   if (!kept_ || kept_->step != step) {
     kept_ = Kept{.step = step,
                  .last_step = result.last_step,

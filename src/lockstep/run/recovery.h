@@ -24,7 +24,8 @@ struct RecoveredState {
   engine::LastStep last_step = {};
   std::optional<BucketLayout> layout = {};
   engine::TrainState state = {};
-  int source = 0;  // The rank whose replicas were taken.
+  int64_t first_step = 0;  // Where the training began, before all recoveries.
+  int source = 0;          // The rank whose replicas were taken.
 };
 
 // One per process, for all recoveries.
@@ -43,6 +44,10 @@ class Recovery final : public engine::RecoveryLog {
   // After a PeerError in the loop: copies what the learner holds of the last
   // committed step. Not a collective.
   void keep(engine::Learner& learner, const CheckpointsConfig& config);
+
+  // After the last work: waits for the other ranks; no rank is replaced from
+  // here on. Throws PeerError when one died meanwhile.
+  void end() { world_.withdraw_state(); }
 
   // Whether this rank can go on after it lost another one: it has trained, or
   // has been started to take part.
@@ -75,6 +80,7 @@ class Recovery final : public engine::RecoveryLog {
   World world_;
   int64_t num_commits_ = 0;
   int64_t step_ = 0;  // The last one that was committed.
+  std::optional<int64_t> first_step_ = {};
   std::optional<BucketLayout> layout_ = {};
   std::optional<Kept> kept_ = {};
 };

@@ -28,7 +28,7 @@ SavingCallback::SavingCallback(SavingConfig config, Checkpoints& checkpoints,
 void SavingCallback::begin(engine::TrainLoop& loop) {
   agreed_stop_ = std::make_unique<AgreedStop>(loop.world(), signals_);
   const engine::TrainState& state = loop.state();
-  first_step_ = state.step;
+  first_step_ = config_.first_step.value_or(state.step);
   // It may have been lost with the rank that would have saved it.
   is_new_best_ = !loop.world().ranks_without_state().empty() &&
                  state.best.value && state.best.step == state.step;

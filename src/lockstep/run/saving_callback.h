@@ -22,6 +22,9 @@ struct SavingConfig {
   bool is_dry_run = false;  // Nothing is written.
   // Save and end after this many steps of this start.
   std::optional<int64_t> stop_after_steps = {};
+  // Of this start, where that is not the first one of the loop: after ranks
+  // were replaced.
+  std::optional<int64_t> first_step = {};
   // Called before anything is saved.
   std::function<void(engine::TrainLoop&)> before_save = [](engine::TrainLoop&) {
   };

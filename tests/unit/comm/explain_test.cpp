@@ -34,6 +34,9 @@ TEST(Explain, RecognisesTheTextsOfTheLibraries) {
       {"[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection "
        "closed by peer [127.0.0.1]:50847",
        comm::FaultKind::kPeerLost},
+      {"[/pytorch/third_party/gloo/gloo/transport/tcp/socket.cc:58] connect "
+       "[127.0.0.1]:50847: Connection refused",
+       comm::FaultKind::kPeerLost},
       {"CUDA error: an illegal memory access was encountered",
        comm::FaultKind::kCuda},
       {"Bootstrap : no socket interface found", comm::FaultKind::kInterface},

@@ -76,8 +76,24 @@ TEST_F(RecoveryDecision, DeathsWithoutAStepBetweenThemEnd) {
   }
 }
 
+TEST_F(RecoveryDecision, NobodyIsReplacedOnceARankHasDoneItsWork) {
+  EXPECT_TRUE(page(workers_[0]).end(0));
+  end(2, -SIGKILL);
+  EXPECT_FALSE(policy_.allows(workers_));
+}
+
+TEST_F(RecoveryDecision, ARankEndsBeforeOneIsReplacedOrNotAtAll) {
+  EXPECT_TRUE(workers_[0].recovery.announce(1));
+  EXPECT_FALSE(page(workers_[0]).end(0));
+  EXPECT_TRUE(page(workers_[0]).end(1));
+  EXPECT_TRUE(page(workers_[0]).end(1));
+  EXPECT_TRUE(workers_[0].recovery.is_over());
+  EXPECT_FALSE(workers_[0].recovery.announce(2));
+  EXPECT_EQ(page(workers_[0]).generation(), 1);
+}
+
 TEST_F(RecoveryDecision, TheLivingAreTold) {
-  workers_[1].recovery.announce(3);
+  EXPECT_TRUE(workers_[1].recovery.announce(3));
   EXPECT_EQ(page(workers_[1]).generation(), 3);
   EXPECT_EQ(page(workers_[0]).generation(), 0);
 }

@@ -63,6 +63,17 @@ class Scene {
        .waiting = [](pid_t) { return std::string("sleeping in pipe_read"); }}};
 };
 
+TEST(Silence, AProcessThatReplacesAnotherIsWarnedAboutToo) {
+  Scene scene(1);
+  scene.pass(75);
+  EXPECT_EQ(scene.warnings.size(), 1u);
+  scene[0].pid = 107;
+  scene[0].status->silent_seconds = 0;
+  scene.pass(75);
+  ASSERT_EQ(scene.warnings.size(), 2u);
+  EXPECT_TRUE(contains(scene.warnings[1], "rank 0 (pid 107)"));
+}
+
 TEST(Silence, StuckRanksAreWarnedAboutOnceAndEndedAfterTheLimit) {
   Scene scene(2);
   scene.pass(55);

@@ -131,6 +131,19 @@ TEST(StuckWatch, ARankThatGoesOnIsSaidOnceAndSuspectedLaterOnly) {
   EXPECT_EQ(scene.pass(1).size(), 1u);
 }
 
+TEST(StuckWatch, AProcessThatReplacesAStuckOneIsNotTheStuckOne) {
+  StuckScene scene(2);
+  scene.start_collective(0);
+  EXPECT_EQ(scene.pass(3).size(), 1u);
+  scene[1].pid = 107;
+  scene.live(1);
+  EXPECT_TRUE(scene.pass(1.0).empty());
+  // Its silences are not known yet.
+  const auto texts = scene.pass(0.6);
+  ASSERT_EQ(texts.size(), 1u);
+  EXPECT_TRUE(contains(texts[0], "rank 1 (pid 107) is stuck")) << texts[0];
+}
+
 TEST(StuckWatch, AStoppedRankIsNamedEveryTimeAlsoInsideACollective) {
   StuckScene scene(2);
   scene.start_collective(0);

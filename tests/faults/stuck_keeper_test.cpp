@@ -33,7 +33,7 @@ TEST(StuckKeeper, TheLauncherEndsTheJobPolitely) {
   EXPECT_TRUE(contains(result.err, "does not answer")) << result.err;
   EXPECT_EQ(base::read_file(folder.path() / "saved0"), "0\n");
   EXPECT_EQ(base::read_file(folder.path() / "saved1"), "1\n");
-  EXPECT_TRUE(wait_until_gone(launcher.marker(), 5).empty());
+  EXPECT_TRUE(wait_until_gone(launcher.marker(), 60).empty());
 }
 
 }  // namespace

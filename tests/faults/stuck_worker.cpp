@@ -17,6 +17,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -33,7 +34,9 @@ using namespace lockstep;
 constexpr int kFaultAt = 40;
 constexpr int kMostRanks = 8;
 constexpr auto kPart = std::chrono::milliseconds(2);
-constexpr auto kSlowPart = std::chrono::milliseconds(20);
+// Of a job with a slow rank: long beside the delays of a busy machine.
+constexpr auto kLongPart = std::chrono::milliseconds(40);
+constexpr auto kSlowPart = std::chrono::milliseconds(400);
 
 std::string go_file;
 
@@ -87,6 +90,19 @@ void commit(const std::string& fault, const std::string& folder) {
   if (fault == "deadlock") lock_in_user_code();
 }
 
+// Until the others wait for it in the collective of this step. It gives signs
+// of life meanwhile: what follows shall be its only silence.
+void wait_for_others(const Arrivals& arrivals, int64_t rank, int64_t size,
+                     int64_t step, const std::function<void()>& give_sign) {
+  for (int64_t other = 0; other < size; ++other) {
+    while (other != rank &&
+           arrivals.at(static_cast<size_t>(other)) < step + 1) {
+      give_sign();
+      usleep(1000);
+    }
+  }
+}
+
 // Where each fault happens.
 base::Phase phase_of(const std::string& fault) {
   return fault == "sleep" ? base::Phase::kLoadingData : base::Phase::kForward;
@@ -109,21 +125,25 @@ int main(int count, char** values) {
   Arrivals& arrivals = map_arrivals(folder + "/arrivals");
   status.set_place(static_cast<int>(rank), static_cast<int>(size));
   training.start(0, std::nullopt);
+  const auto part = fault == "slow" ? kLongPart : kPart;
   for (int64_t step = 0; step < num_steps; ++step) {
     const bool is_time = is_culprit && step == kFaultAt;
+    const auto fail_in = [&](base::Phase phase) {
+      status.set_phase(phase);
+      if (!is_time || phase_of(fault) != phase) return;
+      wait_for_others(arrivals, rank, size, step,
+                      [&] { status.set_phase(phase); });
+      commit(fault, folder);
+    };
     const int64_t begin = base::monotonic_ns();
     status.set_step(step);
     training.begin(base::Activity::kStep);
-    status.set_phase(base::Phase::kLoadingData);
-    if (is_time && phase_of(fault) == base::Phase::kLoadingData)
-      commit(fault, folder);
+    fail_in(base::Phase::kLoadingData);
     const bool is_slow = fault == "slow" && is_culprit && !may_go_on();
-    std::this_thread::sleep_for(is_slow ? kSlowPart : kPart);
+    std::this_thread::sleep_for(is_slow ? kSlowPart : part);
     const int64_t loaded = base::monotonic_ns();
-    status.set_phase(base::Phase::kForward);
-    if (is_time && phase_of(fault) == base::Phase::kForward)
-      commit(fault, folder);
-    std::this_thread::sleep_for(kPart);
+    fail_in(base::Phase::kForward);
+    std::this_thread::sleep_for(part);
     status.set_phase(base::Phase::kBackward);
     const int64_t computed = base::monotonic_ns();
     status.start_collective(base::Collective::kAllReduce, 4096);

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BIN = ROOT / "build" / "release" / "bin"
+BIN = Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build" / "release" / "bin"))
 LOCKSTEP = str(BIN / "lockstep")
 WORKER = str(BIN / "ddp_worker")
 PEER = str(ROOT / "bench" / "python" / "ddp_worker.py")

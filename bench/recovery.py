@@ -1,140 +1,127 @@
-"""Ranks of a training are killed at random: recovery from memory beside torchrun's restart of the same worker.
+"""Processes of a training are killed at random, and it ends with the bits of an undisturbed one.
 
-    recovery.py [KILLS] [RANKS] [SEED]
+    recovery.py [KILLS] [RANKS] [SEED]            ranks; the others give the new process their state from memory.
+                                                  Beside it: torchrun's restart of the same worker.
+    recovery.py launcher [KILLS] [RANKS] [SEED]   the keeper or the front of the launcher, by turns that SEED draws.
+                                                  Nothing may be left, and --resume latest goes on.
 
-After each kill: time until a step is committed that was not before. At the end: whether weights, states and metrics are
-those of an undisturbed run. Targets: every kill is survived, same bits, median 2 s and a tenth of torchrun's."""
+After each kill of a rank: time until a step is committed that was not before. Ends with 1 unless all kills were survived
+with the same weights, states and metrics. Targets: median 2 s and a tenth of torchrun's."""
 import json
 import os
 import random
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import peers
+import trainings
 
-KILLS = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-RANKS = int(sys.argv[2]) if len(sys.argv) > 2 else 4
-SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-WORKER = str(peers.BIN / "lockstep-worker")
-STEPS_PER_KILL = 400
+WORDS = sys.argv[1:]
+KILLS_LAUNCHER = bool(WORDS) and WORDS[0] == "launcher"
+NUMBERS = [int(word) for word in WORDS[KILLS_LAUNCHER:]]
+KILLS = NUMBERS[0] if NUMBERS else 30
+RANKS = NUMBERS[1] if len(NUMBERS) > 1 else 4
+SEED = NUMBERS[2] if len(NUMBERS) > 2 else 1
 TORCHRUN_KILLS = 3
-ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
+FIRST_STEP = 20
 
 
-def training(folder, steps, more=()):
-    return ["train", "tiny", "--n_steps", str(steps), "--save_dir", str(folder), "--log_every", "1", "--val_every",
-            "100", "--save_every", "50", *more]
-
-
-def last_step(folder):
-    """Of metrics.jsonl, which has every step."""
-    try:
-        with open(folder / "metrics.jsonl", "rb") as file:
-            file.seek(max(0, os.path.getsize(file.name) - 4096))
-            lines = file.read().split(b"\n")[:-1]
-        return json.loads(lines[-1])["step"]
-    except (OSError, IndexError, ValueError, KeyError):
-        return 0
-
-
-def ranks_below(pid):
-    found, todo = [], [pid]
-    while todo:
-        try:
-            children = Path(f"/proc/{todo[-1]}/task/{todo.pop()}/children").read_text(encoding="ascii").split()
-        except OSError:
-            continue
-        for child in map(int, children):
-            todo.append(child)
-            try:
-                if Path(f"/proc/{child}/exe").resolve().name == "lockstep-worker":
-                    found.append(child)
-            except OSError:
-                pass
-    return found
-
-
-def wait_until(condition, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.005)
-    return False
-
-
-def kill_at_random(process, folder, count, draw, pause):
-    """Seconds from each kill to a new step."""
+def kill_ranks(training, count, draw, pause):
+    """Seconds from each kill to a new step; fewer than `count` when the training did not survive one."""
     seconds = []
-    wait_until(lambda: last_step(folder) > 20, 60)
-    while process.poll() is None and len(seconds) < count:
+    training.wait_for_step(FIRST_STEP)
+    while len(seconds) < count and training.is_running():
         time.sleep(draw.uniform(0, pause))
-        ranks = ranks_below(process.pid)
+        ranks = training.ranks()
         if not ranks:
             continue
-        before = last_step(folder)
+        before = training.last_step()
         begin = time.monotonic()
         try:
-            os.kill(draw.choice(ranks), signal.SIGKILL)
+            os.kill(draw.choice(sorted(ranks)), signal.SIGKILL)
         except ProcessLookupError:
             continue
         # What was under way may still be written.
-        if not wait_until(lambda: last_step(folder) > before + 1 or process.poll() is not None, 120):
+        if not training.wait_for_step(before + 2):
             break
         seconds.append(time.monotonic() - begin)
     return seconds
 
 
-def start(command, log):
-    return subprocess.Popen(command, env=ENVIRONMENT, stdout=log, stderr=subprocess.STDOUT)
-
-
-def metrics(folder):
-    rows = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    return [{name: value for name, value in row.items() if not name.startswith(("perf/", "time"))} for row in rows]
+def compare(killed, whole):
+    """With an undisturbed run that stops at the same step."""
+    step, checkpoint = trainings.last_checkpoint(killed)
+    trainings.run_undisturbed(whole, RANKS, step)
+    return {"steps": step, "same_bits": trainings.differences(checkpoint, whole / checkpoint.name) == [],
+            "same_metrics": trainings.metrics(killed) == trainings.metrics(whole)}  # fmt: skip
 
 
 def recover_from_memory(folder, draw):
-    steps = STEPS_PER_KILL * KILLS
-    whole, killed = folder / "whole", folder / "killed"
-    launcher = [peers.LOCKSTEP]
-    subprocess.run(launcher + training(whole, steps, ["--nproc", str(RANKS)]), env=ENVIRONMENT, check=True,
-                   capture_output=True)
-    with open(folder / "killed.log", "w", encoding="utf-8") as log:
-        process = start(launcher + training(killed, steps, ["--nproc", str(RANKS), "--recover", "memory"]), log)
-        seconds = kill_at_random(process, killed, KILLS, draw, 1.0)
-        code = process.wait()
-    name = f"checkpoint_step_{steps}.pt"
-    compared = subprocess.run([WORKER, "probe", "checkpoints", str(whole / name), str(killed / name)], check=False,
-                              capture_output=True, text=True).stdout
-    return {"kills": len(seconds), "exit_code": code, "median_s": statistics.median(seconds), "longest_s": max(seconds),
-            "same_bits": '"different":[]' in compared, "same_metrics": code == 0 and metrics(whole) == metrics(killed)}
+    killed = folder / "killed"
+    more = ["--nproc", str(RANKS), "--recover", "memory"]
+    training = trainings.Training([peers.LOCKSTEP, *trainings.flags(killed, more)], killed)
+    seconds = kill_ranks(training, KILLS, draw, 1.0)
+    if not training.is_running() or not training.wait_for_step(training.last_step() + 2):
+        sys.exit(f"bench: the training did not survive kill {len(seconds) + 1}:\n{training.log.read_text()[-4000:]}")
+    code = training.stop()
+    result = {"survived": len(seconds), "exit_code": code, "median_s": statistics.median(seconds),
+              "longest_s": max(seconds), "processes_left": len(training.processes())}  # fmt: skip
+    return {**result, **compare(killed, folder / "whole")}
 
 
 def restart_by_torchrun(folder, draw):
     run = folder / "torchrun"
-    command = [peers.peer_python(), "-m", "torch.distributed.run", "--standalone", "--no-python", "--nproc-per-node",
-               str(RANKS), "--max-restarts", "100", WORKER]
-    with open(folder / "torchrun.log", "w", encoding="utf-8") as log:
-        process = start(command + training(run, 10**7, ["--resume", "latest"]), log)
-        seconds = kill_at_random(process, run, TORCHRUN_KILLS, draw, 1.0)
-        process.terminate()
-        process.wait()
+    command = [*peers.torchrun(), "--standalone", "--no-python", "--nproc-per-node", str(RANKS), "--max-restarts", "100",
+               trainings.WORKER]  # fmt: skip
+    training = trainings.Training(command + trainings.flags(run, ["--resume", "latest"]), run)
+    seconds = kill_ranks(training, TORCHRUN_KILLS, draw, 1.0)
+    training.process.terminate()
+    training.process.wait()
     return statistics.median(seconds) if seconds else None
+
+
+def kill_launcher(training, draw):
+    """Returns how many processes are left a minute later; normally none."""
+    name = draw.choice(["front", "keeper"])
+    os.kill(training.process.pid if name == "front" else training.keeper(), signal.SIGKILL)
+    training.process.wait(trainings.PATIENCE)
+    trainings.wait_until(lambda: not training.processes(), 60)
+    return len(training.processes())
+
+
+def resume_after_kills(folder, draw):
+    killed = folder / "killed"
+    more = ["--nproc", str(RANKS), "--resume", "latest"]
+    left = 0
+    for kill in range(KILLS):
+        # Beyond what the one before has written after its last checkpoint.
+        step = trainings.last_step(killed) + draw.randrange(1, 60)
+        training = trainings.Training([peers.LOCKSTEP, *trainings.flags(killed, more, save_every=20)], killed)
+        if not training.wait_for_step(step):
+            sys.exit(f"bench: the training did not go on after kill {kill}:\n{training.log.read_text()[-4000:]}")
+        left += kill_launcher(training, draw)
+    peers.run([peers.LOCKSTEP, *trainings.flags(killed, [*more, "--stop_after_steps", "30"], save_every=20)])
+    return {"survived": KILLS, "processes_left": left, **compare(killed, folder / "whole")}
 
 
 def main():
     draw = random.Random(SEED)
     with tempfile.TemporaryDirectory() as name:
-        result = recover_from_memory(Path(name), draw)
-        restart = restart_by_torchrun(Path(name), draw)
-    print(json.dumps({"bench": "recovery", "ranks": RANKS, "seed": SEED, **result, "torchrun_median_s": restart,
-                      "ratio": restart and restart / result["median_s"]}))
+        if KILLS_LAUNCHER:
+            result = resume_after_kills(Path(name), draw)
+        else:
+            result = recover_from_memory(Path(name), draw)
+            restart = restart_by_torchrun(Path(name), draw)
+            result.update(torchrun_median_s=restart, ratio=restart and restart / result["median_s"])
+    result["load"] = os.getloadavg()[0]
+    print(json.dumps({"bench": "recovery launcher" if KILLS_LAUNCHER else "recovery", "kills": KILLS, "ranks": RANKS,
+                      "seed": SEED, **result}))  # fmt: skip
+    if result["survived"] < KILLS or result["processes_left"] or not (result["same_bits"] and result["same_metrics"]):
+        sys.exit(1)
 
 
 main()

@@ -65,6 +65,10 @@ class LOCKSTEP_EXPORT StepLoader {
   // Step::num_micro_batches batches per step. To resume: Batch::next.
   Batches batches(DataPosition first = {}) const;
 
+  // The same steps, with the same samples and seeds, in micro-batches of
+  // another size; as many samples are kept ahead.
+  StepLoader with_micro_batches_of(int64_t num_samples) const;
+
   int64_t steps_per_epoch() const;
   // From a position to the end of epoch `num_epochs` - 1.
   int64_t steps_until(DataPosition position, int64_t num_epochs) const;
@@ -74,6 +78,7 @@ class LOCKSTEP_EXPORT StepLoader {
 
  private:
   std::shared_ptr<const Dataset> dataset_;
+  Shard shard_;
   c10::Device device_;
   StepLoaderConfig config_;
   std::shared_ptr<const data::StepPlan> plan_;

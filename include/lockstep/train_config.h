@@ -93,6 +93,8 @@ struct TrainConfig {
   int64_t seed = 0;
   bool deterministic = false;
   bool cuda_graph = true;
+  // "fail", "halve" or "halve_anyway" the micro-batch when memory runs out.
+  std::string on_oom = "fail";
 
   int64_t log_every = 50;
   std::optional<int64_t> val_every = {};

@@ -11,6 +11,7 @@
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
 #include "lockstep/engine/common_settings.h"
+#include "lockstep/engine/out_of_memory.h"
 #include "lockstep/error.h"
 #include "lockstep/feature_caching.h"
 #include "lockstep/image_scoring.h"
@@ -162,19 +163,36 @@ std::unique_ptr<engine::Learner> Session::make_learner(
                                   .bucket_layout = std::move(bucket_layout)});
         engine::seed_dropout(config.seed, world_.rank());
       });
+  if (line_.purpose() == Purpose::kTrain) {
+    engine::check_halving(engine::parse_on_out_of_memory(line_.config().on_oom),
+                          *learner, world_);
+  }
   if (!precision_.note.empty()) console_->info(precision_.note);
   return learner;
 }
 
-void Session::with_memory_report(const std::function<std::string()>& what,
-                                 const std::function<void()>& work) const {
+bool Session::could_halve_batch() const {
+  return line_.purpose() == Purpose::kTrain &&
+         line_.config().on_oom == "fail" && batch_.per_process > 1 &&
+         world_.size() == 1;
+}
+
+void Session::with_memory_report(
+    const std::function<std::string()>& what, const std::function<void()>& work,
+    const std::function<int64_t()>& batch_size) const {
   try {
     work();
   } catch (const std::exception& error) {
     if (!comm::is_out_of_memory(error)) throw;
-    throw DeviceError(out_of_memory_text(world_, what(), error.what(),
-                                         batch_.per_process,
-                                         info_.memory_remedies));
+    std::vector<std::string> remedies = info_.memory_remedies;
+    if (batch_size && could_halve_batch()) {
+      remedies.emplace_back(
+          "--on_oom halve (smaller micro-batches when needed; the effective "
+          "batch stays)");
+    }
+    throw DeviceError(out_of_memory_text(
+        world_, what(), error.what(),
+        batch_size ? batch_size() : batch_.per_process, remedies));
   }
 }
 

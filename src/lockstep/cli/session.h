@@ -50,12 +50,17 @@ class Session {
   void fill_cache();
 
   // Runs `work`; when memory runs out, throws DeviceError with numbers and the
-  // task's remedies.
-  void with_memory_report(const std::function<std::string()>& what,
-                          const std::function<void()>& work) const;
+  // task's remedies. `batch_size`: of a micro-batch at that time; empty: as
+  // set.
+  void with_memory_report(
+      const std::function<std::string()>& what,
+      const std::function<void()>& work,
+      const std::function<int64_t()>& batch_size = {}) const;
 
  private:
   void build_task(Recipe& recipe);
+  // --on_oom halve would have applied.
+  bool could_halve_batch() const;
   std::shared_ptr<const Dataset> skipping(
       const std::shared_ptr<const Dataset>& data);
 

@@ -1,5 +1,6 @@
 #include "lockstep/step_loader.h"
 
+#include "lockstep/base/divide.h"
 #include "lockstep/base/status.h"
 #include "lockstep/data/batch_stream.h"
 #include "lockstep/data/step_plan.h"
@@ -40,6 +41,7 @@ StepLoader::StepLoader(std::shared_ptr<const Dataset> dataset,
 StepLoader::StepLoader(std::shared_ptr<const Dataset> dataset, Shard shard,
                        c10::Device device, StepLoaderConfig config)
     : dataset_(std::move(dataset)),
+      shard_(shard),
       device_(device),
       config_(config),
       plan_(std::make_shared<const data::StepPlan>(
@@ -53,6 +55,17 @@ Batches StepLoader::batches(DataPosition first) const {
                                .prefetch_batches = config_.prefetch_batches,
                                .device = device_},
                               *status_);
+}
+
+StepLoader StepLoader::with_micro_batches_of(int64_t num_samples) const {
+  data::require_at_least("micro_batch_size", num_samples, 1);
+  StepLoaderConfig config = config_;
+  config.micro_batch_size = num_samples;
+  config.prefetch_batches = base::divide_up(
+      config_.prefetch_batches * config_.micro_batch_size, num_samples);
+  StepLoader loader(dataset_, shard_, device_, config);
+  loader.status_ = status_;
+  return loader;
 }
 
 int64_t StepLoader::steps_per_epoch() const { return plan_->steps_per_epoch(); }

@@ -72,6 +72,12 @@ void describe_data(Options& options, TrainConfig& config) {
   options.add("gradient_accumulation_steps", config.gradient_accumulation_steps,
               "micro-batches per optimizer step",
               {.minimum = 1, .group = group, .follows = "global_batch_size"});
+  options.add("on_oom", config.on_oom,
+              "when a step runs out of memory: fail ends the training; halve "
+              "repeats the step with half the samples per micro-batch and "
+              "twice the accumulation, and goes on so; halve_anyway also where "
+              "that changes the gradient (batch statistics)",
+              {.choices = {"fail", "halve", "halve_anyway"}, .group = group});
   options.add("drop_last", config.drop_last,
               "leave out an epoch's last step when it is not full",
               {.group = group});

@@ -194,7 +194,8 @@ void Learner::forward(const Batch& batch) {
     loss = task_.loss(inputs, random);
   }
   check_loss(loss, config_.recipe);
-  if (!loss.terms.empty()) loss = joined(loss.terms, batch);
+  has_loss_terms_ = !loss.terms.empty();
+  if (has_loss_terms_) loss = joined(loss.terms, batch);
   has_own_normaliser_ = loss.normaliser.defined();
   // DDP averages over ranks; a step needs the sum over ranks.
   const double factor =
@@ -260,10 +261,17 @@ std::vector<parallel::NamedTensor> Learner::replicated_tensors() const {
                          .tensor = average.averages()[i]});
     }
   }
+  if (scaler_) {
+    const optim::GradScalerState scaling = scaler_->state();
+    tensors.push_back({.name = "the loss scale", .tensor = scaling.scale});
+    tensors.push_back({.name = "the steps since it changed",
+                       .tensor = scaling.growth_tracker});
+  }
   return tensors;
 }
 
 void Learner::begin_step(double lr) {
+  has_updated_ = false;
   has_sums_ = true;
   if (working_weights_) working_weights_->refresh();
   is_update_fused_ = fused_update_->fits();
@@ -283,6 +291,7 @@ optim::GradientReport Learner::run_update() {
 
 void Learner::update() {
   const optim::GradientReport report = run_update();
+  has_updated_ = true;
   if (scaler_) scaler_->update(report.found_inf);
   gradient_norm_.copy_(report.norm);
   count_step(report.found_inf);
@@ -293,6 +302,7 @@ optim::GradientReport Learner::update_by_parts(
   const optim::GradientReport report = optim::prepare_gradients(
       parameters_, factor, config_.optimization.max_grad_norm);
   optimizer_->step_and_clear(report.found_inf);
+  has_updated_ = true;
   if (working_weights_) working_weights_->mark_changed();
   for (Ema& average : averages_) average.update();
   return report;
@@ -302,6 +312,7 @@ void Learner::abandon_step() {
   scaled_loss_.reset();
   optimizer_->clear_gradients();
   ddp_->abandon_step();
+  if (step_sums_.defined()) step_sums_.zero_();
 }
 
 // The loss of a skipped step is not counted.

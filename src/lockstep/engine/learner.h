@@ -71,8 +71,16 @@ class Learner {
   void backward();
   // After the last micro-batch of a step.
   void update();
-  // After an exception in the middle of a step: it may be done again.
+  // After an exception in the middle of a step: if can_repeat_step(), it may be
+  // done again. Buffers, generators and counters of the averages stay as they
+  // are: StepRollback.
   void abandon_step();
+  // The step that was begun has not changed weights or optimizer state.
+  bool can_repeat_step() const { return !has_updated_; }
+  // The loss has terms, which are divided by the normalisers of each
+  // micro-batch and not of the step: micro-batches of another size give another
+  // gradient.
+  bool has_loss_terms() const { return has_loss_terms_; }
   // The step that was begun needs nothing of the host.
   bool updates_in_device_memory() const { return is_update_fused_; }
 
@@ -120,8 +128,9 @@ class Learner {
   // Call it after weights were set from outside.
   void restart_averages();
   void weights_were_set();
-  // What must be equal on all ranks: trained weights, optimizer state and
-  // averages. Empty where the ranks share one copy.
+  // What must be equal on all ranks: trained weights, optimizer state, averages
+  // and the loss scale. Not the buffers, which rank 0 gives to all before each
+  // forward. Empty where the ranks share one copy.
   std::vector<parallel::NamedTensor> replicated_tensors() const;
   // Names of the tensors in each average.
   std::vector<std::string> parameter_names() const;
@@ -159,6 +168,8 @@ class Learner {
   at::Tensor scaled_loss_;    // Set between forward and backward.
   int64_t step_samples_ = 0;  // Samples of this step, over all ranks.
   bool has_own_normaliser_ = false;
+  bool has_loss_terms_ = false;
+  bool has_updated_ = false;  // In this step.
   std::vector<std::string> part_names_;
   // Loss, parts and normaliser of this step, and of all steps since
   // take_progress(). Made by the first step; a graph keeps their addresses.

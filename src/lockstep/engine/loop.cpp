@@ -5,8 +5,11 @@
 #include <ranges>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/divide.h"
 #include "lockstep/base/status.h"
+#include "lockstep/comm/explain.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/device.h"
 
 namespace lockstep::engine {
 
@@ -18,7 +21,11 @@ TrainLoop::TrainLoop(Learner& learner, StepLoader loader, const World& world,
       console_(console),
       config_(std::move(config)),
       timer_(world.device(), world.status()),
-      recorder_(world, timer_, config_.cuda_graphs) {}
+      recorder_(world, timer_, config_.cuda_graphs) {
+  if (config_.on_out_of_memory != OnOutOfMemory::kFail) {
+    rollback_.emplace(learner, world.device());
+  }
+}
 
 void TrainLoop::run(TrainState state, std::vector<Callback*> callbacks) {
   state_ = std::move(state);
@@ -63,9 +70,7 @@ void TrainLoop::train_step() {
   const int64_t begin = base::monotonic_ns();
   world_.status().set_step(state_.step);
   config_.status.begin(base::Activity::kStep);
-  timer_.begin_step();
-  learner_.begin_step(next_lr());
-  const Step step = recorder_.is_enabled() ? run_whole_step() : run_step();
+  const Step step = rollback_ ? run_step_within_memory() : begin_and_run_step();
   timer_.end_step();
   totals_.num_samples += step.num_samples;
   ++state_.step;
@@ -75,6 +80,50 @@ void TrainLoop::train_step() {
   state_.due = {};
   for (Callback* callback : callbacks_) callback->after_step(*this, step);
   commit();
+}
+
+Step TrainLoop::begin_and_run_step() {
+  timer_.begin_step();
+  learner_.begin_step(next_lr());
+  return recorder_.is_enabled() ? run_whole_step() : run_step();
+}
+
+Step TrainLoop::run_step_within_memory() {
+  for (;;) {
+    rollback_->note();
+    try {
+      return begin_and_run_step();
+    } catch (const std::exception& error) {
+      if (!comm::is_out_of_memory(error) || !learner_.can_repeat_step() ||
+          micro_batch_size() == 1) {
+        throw;
+      }
+    }
+    // Not before: what the step has allocated is free now.
+    halve_batch();
+  }
+}
+
+BatchSize TrainLoop::batch_size() const {
+  const StepLoaderConfig& config = loader_.config();
+  return {
+      .per_process = config.micro_batch_size,
+      .num_processes = world_.size(),
+      .accumulation = base::divide_up(config.global_batch_size,
+                                      config.micro_batch_size * world_.size())};
+}
+
+void TrainLoop::halve_batch() {
+  batches_.reset();
+  rollback_->undo();
+  recorder_.restart();
+  tensor::release_cached_memory(world_.device());
+  const BatchSize before = batch_size();
+  const BatchSize after = halved(before);
+  console_.warn(halving_text(state_.step + 1, before, after,
+                             loader_.config().global_batch_size));
+  loader_ = loader_.with_micro_batches_of(after.per_process);
+  batches_.reset(new Batches(loader_.batches(state_.position)));
 }
 
 // Loads a micro-batch while the previous one is computed.
@@ -125,6 +174,7 @@ void TrainLoop::compute_gradients(const Batch& batch) {
   timer_.forward_begin();
   learner_.forward(batch);
   timer_.forward_end();
+  check_halving_of_loss(config_.on_out_of_memory, learner_);
   if (config_.recovery && batch.ends_step()) {
     config_.recovery->before_exchange(learner_, state_.step + 1);
   }

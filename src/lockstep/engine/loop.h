@@ -10,8 +10,10 @@
 #include "lockstep/engine/callback.h"
 #include "lockstep/engine/evaluation.h"
 #include "lockstep/engine/learner.h"
+#include "lockstep/engine/out_of_memory.h"
 #include "lockstep/engine/recovery_log.h"
 #include "lockstep/engine/step_recorder.h"
+#include "lockstep/engine/step_rollback.h"
 #include "lockstep/engine/step_timer.h"
 #include "lockstep/engine/train_state.h"
 #include "lockstep/schedule.h"
@@ -32,6 +34,7 @@ struct LoopConfig {
   std::function<void(track::Record)> record = {};
   StepRecorderConfig cuda_graphs = {};
   RecoveryLog* recovery = nullptr;  // Not owned; null: none.
+  OnOutOfMemory on_out_of_memory = OnOutOfMemory::kFail;
 };
 
 // Totals over the steps since the last call.
@@ -70,9 +73,15 @@ class TrainLoop {
   // Waits for the device.
   StepTotals take_totals();
   const StepRecorder& recorder() const { return recorder_; }
+  // Samples of one micro-batch on one rank, as long as memory lasts.
+  int64_t micro_batch_size() const { return loader_.config().micro_batch_size; }
 
  private:
   void train_step();
+  Step begin_and_run_step();
+  Step run_step_within_memory();
+  void halve_batch();
+  BatchSize batch_size() const;
   Step run_step();
   Step run_whole_step();
   Batch next_batch();
@@ -92,6 +101,7 @@ class TrainLoop {
   LoopConfig config_;
   StepTimer timer_;
   StepRecorder recorder_;
+  std::optional<StepRollback> rollback_;  // Where a step may be repeated.
 
   // Per run().
   TrainState state_;

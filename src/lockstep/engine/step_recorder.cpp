@@ -6,6 +6,7 @@
 
 #include "lockstep/base/status.h"
 #include "lockstep/tensor/cuda_library.h"
+#include "lockstep/tensor/device.h"
 
 namespace lockstep::engine {
 namespace {
@@ -82,6 +83,8 @@ struct StepRecorder::Entry {
   StepShape shape;
   bool was_seen = false;
   bool is_refused = false;
+  // A capture found no memory beside what steps before it had left cached.
+  bool needs_room = false;
   // The graph reads its inputs from here.
   std::vector<Batch> batches = {};
   std::shared_ptr<StepEvents> events = {};
@@ -91,7 +94,10 @@ struct StepRecorder::Entry {
 
 StepRecorder::StepRecorder(const World& world, StepTimer& timer,
                            const StepRecorderConfig& config)
-    : world_(world), timer_(timer), config_(config) {
+    : world_(world),
+      timer_(timer),
+      config_(config),
+      first_to_capture_(config.num_eager_steps) {
   if (world.device().is_cpu()) config_.enabled = false;
 }
 
@@ -105,11 +111,11 @@ size_t StepRecorder::num_graphs() const {
 std::string StepRecorder::take_problem() { return std::exchange(problem_, {}); }
 
 // The Reducer times every 100th step with events of its own, which must not be
-// captured.
+// captured. Its count may be behind by the steps that were abandoned.
 bool StepRecorder::is_time_to_capture() const {
   constexpr int64_t kTimedSteps = 100;
   const int64_t in_cycle = num_steps_ % kTimedSteps;
-  return num_steps_ >= config_.num_eager_steps && in_cycle != 0 &&
+  return num_steps_ >= first_to_capture_ && in_cycle > num_abandoned_ &&
          in_cycle != kTimedSteps - 1;
 }
 
@@ -149,6 +155,7 @@ void StepRecorder::capture(Entry& entry, const std::vector<Batch>& batches,
     if (other->graph) shares_memory = other->graph.get();
   }
   ++num_steps_;
+  if (entry.needs_room) tensor::release_cached_memory(world_.device());
   entry.batches = copies_of(batches);
   entry.events = timer_.start_events();
   base::StatusWriter status = world_.status();
@@ -159,11 +166,39 @@ void StepRecorder::capture(Entry& entry, const std::vector<Batch>& batches,
   entry.graph = std::move(captured.graph);
   if (entry.graph != nullptr) return;
   work.abandon();
-  entry.batches.clear();
-  entry.events.reset();
-  entry.is_refused = true;
-  problem_ = captured.problem;
+  end_failed_capture(entry, captured);
   timer_.start_events();
+}
+
+void StepRecorder::end_failed_capture(Entry& entry,
+                                      const tensor::CudaGraph::Capture& end) {
+  if (end.is_out_of_memory && !entry.needs_room) {
+    entry.needs_room = true;
+  } else {
+    entry.is_refused = true;
+    problem_ = end.problem;
+  }
+  wait_for_reducer();
+  for (const auto& other : entries_) {
+    other->graph.reset();
+    other->batches.clear();
+    other->events.reset();
+  }
+  if (end.is_out_of_memory) tensor::release_cached_memory(world_.device());
+}
+
+void StepRecorder::restart() {
+  if (!config_.enabled) return;
+  wait_for_reducer();
+  entries_.clear();
+}
+
+// A Reducer whose step is abandoned makes new buckets in the next steps: graphs
+// would write to the old ones.
+void StepRecorder::wait_for_reducer() {
+  tensor::synchronize(world_.device());
+  ++num_abandoned_;
+  first_to_capture_ = num_steps_ + config_.num_eager_steps;
 }
 
 void StepRecorder::replay(Entry& entry, const std::vector<Batch>& batches) {

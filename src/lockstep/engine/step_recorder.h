@@ -48,6 +48,10 @@ class StepRecorder {
   // One step: calls the work, or replays what it launched.
   void run(const std::vector<Batch>& batches, const Work& work);
 
+  // Drops all graphs with their memory, after a step that was abandoned. Later
+  // steps are captured anew.
+  void restart();
+
   // Why steps are not captured; empty unless a capture failed since the last
   // call.
   std::string take_problem();
@@ -65,12 +69,16 @@ class StepRecorder {
   void capture(Entry& entry, const std::vector<Batch>& batches,
                const Work& work);
   void replay(Entry& entry, const std::vector<Batch>& batches);
+  void end_failed_capture(Entry& entry, const tensor::CudaGraph::Capture& end);
+  void wait_for_reducer();
 
   World world_;
   StepTimer& timer_;
   StepRecorderConfig config_;
   std::vector<std::unique_ptr<Entry>> entries_;
-  int64_t num_steps_ = 0;  // That went through the Reducer.
+  int64_t num_steps_ = 0;      // That went through the Reducer.
+  int64_t num_abandoned_ = 0;  // Of these; it may not have counted them.
+  int64_t first_to_capture_ = 0;
   int64_t num_replays_ = 0;
   std::string problem_;
 };

@@ -156,9 +156,15 @@ std::vector<Optimizer::Slice> Optimizer::slices_of(
 void Optimizer::step(const std::optional<at::Tensor>& found_inf) {
   check_found_inf(found_inf);
   const at::NoGradGuard no_grad;
+  // All memory is taken before the first parameter changes: a step that finds
+  // none left can be done again.
+  std::vector<Slice> slices;
   for (size_t group = 0; group < groups_.size(); ++group) {
-    for (const Slice& slice : slices_of(group, found_inf)) update(slice);
+    for (Slice& slice : slices_of(group, found_inf)) {
+      slices.push_back(std::move(slice));
+    }
   }
+  for (const Slice& slice : slices) update(slice);
 }
 
 void Optimizer::clear_gradients() {

@@ -2,8 +2,12 @@
 
 #include <torch/torch.h>
 
+#include "lockstep/tensor/generator.h"
+
 namespace lockstep::run {
 namespace {
+
+using tensor::device_generator;
 
 constexpr double kNoBetas = -1;
 
@@ -40,10 +44,6 @@ Tree group_tree(const std::map<std::string, double>& settings,
   }
   tree["params"] = std::move(parameters);
   return tree;
-}
-
-at::Generator device_generator(c10::Device device) {
-  return at::globalContext().defaultGenerator(device);
 }
 
 }  // namespace

@@ -15,12 +15,16 @@ std::string first_line(const std::string& text) {
 struct Body {
   const std::function<void()>& function;
   std::string problem = {};
+  bool is_out_of_memory = false;
 
   static bool call(void* body) {
     auto& self = *static_cast<Body*>(body);
     try {
       self.function();
       return true;
+    } catch (const c10::OutOfMemoryError& error) {
+      self.problem = first_line(error.what_without_backtrace());
+      self.is_out_of_memory = true;
     } catch (const c10::Error& error) {
       self.problem = first_line(error.what_without_backtrace());
     } catch (const std::exception& error) {
@@ -49,7 +53,8 @@ CudaGraph::Capture CudaGraph::capture(const std::function<void()>& body,
     return {.graph = std::unique_ptr<CudaGraph>(new CudaGraph(graph))};
   }
   return {.problem = called.problem.empty() ? "CUDA cannot capture it"
-                                            : called.problem};
+                                            : called.problem,
+          .is_out_of_memory = called.is_out_of_memory};
 }
 
 bool CudaGraph::is_capturing() {

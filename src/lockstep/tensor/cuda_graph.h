@@ -39,6 +39,7 @@ class CudaGraph {
 struct CudaGraph::Capture {
   std::unique_ptr<CudaGraph> graph = {};
   std::string problem = {};
+  bool is_out_of_memory = false;
 };
 
 }  // namespace lockstep::tensor

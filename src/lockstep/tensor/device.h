@@ -45,6 +45,10 @@ std::string device_name(c10::Device device);
 // bf16 arithmetic in hardware; a CPU always can.
 bool supports_bf16(c10::Device device);
 
+// Gives memory that the device's allocator keeps for later back to the driver;
+// nothing on the CPU.
+void release_cached_memory(c10::Device device);
+
 // Blocks until all work queued on the device is done.
 void synchronize(c10::Device device);
 

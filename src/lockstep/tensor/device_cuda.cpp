@@ -55,6 +55,10 @@ LOCKSTEP_EXPORT void lockstep_cuda_memory(int index, int64_t* values) {
   values[3] = static_cast<int64_t>(total_bytes);
 }
 
+LOCKSTEP_EXPORT void lockstep_cuda_release_cached_memory() {
+  c10::cuda::CUDACachingAllocator::emptyCache();
+}
+
 LOCKSTEP_EXPORT const char* lockstep_cuda_device_name(int index) {
   thread_local cudaDeviceProp properties{};
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));

@@ -33,6 +33,11 @@ DeviceMemory device_memory(c10::Device device) {
           .total_bytes = values[3]};
 }
 
+void release_cached_memory(c10::Device device) {
+  if (!device.is_cuda()) return;
+  cuda_function<void()>("lockstep_cuda_release_cached_memory")();
+}
+
 std::string device_name(c10::Device device) {
   if (!device.is_cuda()) return "CPU";
   return cuda_function<const char*(int)>("lockstep_cuda_device_name")(

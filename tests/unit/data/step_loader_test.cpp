@@ -96,6 +96,27 @@ TEST(StepLoader, StepsAreEqualOnAnyNumberOfProcesses) {
   }
 }
 
+TEST(StepLoader, OtherMicroBatchesHoldTheSamplesOfTheSameSteps) {
+  const LoaderSetup setup{
+      .config = {.global_batch_size = 12, .micro_batch_size = 6, .seed = 4}};
+  const StepLoader loader =
+      loader_of(setup, {.rank = 1, .size = 2}).with_micro_batches_of(3);
+  EXPECT_EQ(loader.config().micro_batch_size, 3);
+  EXPECT_EQ(loader.config().prefetch_batches, 4);
+  Batches whole = loader_of(setup, {.rank = 1, .size = 2}).batches();
+  Batches parts = loader.batches();
+  for (int step = 0; step < 4; ++step) {
+    const Batch expected = *whole.next();
+    const Batch first = *parts.next();
+    const Batch second = *parts.next();
+    EXPECT_TRUE(torch::cat({first[1], second[1]}).equal(expected[1]));
+    EXPECT_TRUE(torch::cat({first.seeds, second.seeds}).equal(expected.seeds));
+    EXPECT_EQ(first.step.num_micro_batches, 2);
+    EXPECT_EQ(second.step.next, expected.step.next);
+  }
+  EXPECT_THROW(loader.with_micro_batches_of(0), ConfigError);
+}
+
 TEST(StepLoader, ResumesAtAnyStepOnAnyNumberOfProcesses) {
   const LoaderSetup setup;
   const auto whole = read_steps(setup, 2, {}, 11);

@@ -51,6 +51,18 @@ class Steps {
 // The gradient of mean (w - 3)^2 x^2 at w = 1 for x = 1..8.
 constexpr double kGradient = -4 * 204.0 / 8;
 
+TEST(Learner, AStepCanBeRepeatedUntilItsUpdate) {
+  const World world = world_of_one();
+  LineTask task;
+  engine::Learner learner(task, world, sgd());
+  learner.begin_step(1e-3);
+  EXPECT_TRUE(learner.can_repeat_step());
+  Steps(task, world, 4).train(learner, 1e-3);
+  EXPECT_FALSE(learner.can_repeat_step());
+  learner.begin_step(1e-3);
+  EXPECT_TRUE(learner.can_repeat_step());
+}
+
 TEST(Learner, AStepFollowsTheMeanLossInAnyMicroBatches) {
   const World world = world_of_one();
   for (const int64_t micro_batch_size : {1, 3, 8}) {

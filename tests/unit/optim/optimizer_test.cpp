@@ -211,5 +211,18 @@ TEST(Optimizer, RefusesWhatItCannotTrain) {
   EXPECT_THROW(optimizer.step(), ConfigError);
 }
 
+// So that a step that finds no memory can be repeated.
+TEST(Optimizer, AStepThatFailsBeforeItsLastUpdateHasChangedNothing) {
+  auto good = parameter({2}, torch::kFloat);
+  auto bad = parameter({2}, torch::kFloat);
+  const Tensor before = good.detach().clone();
+  AdamW optimizer({{.name = "good", .parameters = {good}},
+                   {.name = "bad", .parameters = {bad}}});
+  good.mutable_grad() = torch::ones({2});
+  bad.mutable_grad() = torch::ones({2}).to_sparse();
+  EXPECT_THROW(optimizer.step(), ConfigError);
+  EXPECT_TRUE(good.detach().equal(before));
+}
+
 }  // namespace
 }  // namespace lockstep

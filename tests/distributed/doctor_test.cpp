@@ -238,7 +238,21 @@ TEST_F(DoctorProgram, CtrlCLeavesNothingBehind) {
   ASSERT_TRUE(wait_for([&] { return !fs::is_empty(temp_.path()); }, 60));
   process.send(SIGINT);
   EXPECT_EQ(process.wait().exit_code, -SIGINT);
-  EXPECT_TRUE(wait_until_gone(process.marker(), 60).empty());
+  EXPECT_TRUE(find_marked(process.marker()).empty());
+  expect_nothing_left();
+}
+
+TEST_F(DoctorProgram, CtrlCWhileRanksExchangeLeavesNothingBehind) {
+  ProcessOptions options = in_folder();
+  options.environment["LOCKSTEP_DOCTOR_STALL"] = "exchange";
+  options.environment["CUDA_VISIBLE_DEVICES"] = "";
+  Process process(doctor({}), options);
+  // The doctor, three processes of its launcher and two workers.
+  ASSERT_TRUE(
+      wait_for([&] { return find_marked(process.marker()).size() >= 6; }, 120));
+  process.send(SIGINT);
+  EXPECT_EQ(process.wait().exit_code, -SIGINT);
+  EXPECT_TRUE(find_marked(process.marker()).empty());
   expect_nothing_left();
 }
 

@@ -12,6 +12,7 @@
 #include "lockstep/board/assets.h"
 #include "lockstep/board/curve_json.h"
 #include "lockstep/board/run_details.h"
+#include "lockstep/board/verdict_page.h"
 #include "lockstep/net/address.h"
 #include "lockstep/net/socket_owner.h"
 #include "lockstep/runs/rank_table.h"
@@ -134,6 +135,11 @@ std::optional<HttpResponse> BoardSite::Impl::refuse(const HttpRequest& request,
 
 HttpResponse BoardSite::Impl::route(const HttpRequest& request,
                                     const std::shared_ptr<Impl>& self) {
+  if (request.path == "/verdicts.html") {
+    return {.type = "text/html; charset=utf-8",
+            .body = verdict_page(find_asset("/verdicts.md")->bytes),
+            .headers = {{"Cache-Control", "no-cache"}}};
+  }
   if (const auto asset = find_asset(request.path)) {
     return {.type = std::string(asset->type),
             .body = std::string(asset->bytes),
@@ -166,10 +172,12 @@ HttpResponse BoardSite::Impl::of_run(const HttpRequest& request) {
     return text_response(200, log_end(*config.tree, *run));
   }
   if (request.path == "/api/trace") {
-    auto trace = read_trace(*config.tree, *run);
+    auto trace = open_trace(*config.tree, *run);
     if (!trace) return text_response(404, "no such trace\n");
+    const int64_t size = trace->facts.size;
     return {.type = kJson,
-            .body = *std::move(trace),
+            .file = std::make_shared<const HttpFile>(
+                HttpFile{.file = std::move(trace->file), .size = size}),
             .headers = {{"Content-Disposition",
                          "attachment; filename=\"trace.json\""}}};
   }

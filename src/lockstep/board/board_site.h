@@ -7,6 +7,8 @@
 //   /api/run?run=RUN              samples, checkpoints, settings, ranks
 //   /api/log?run=RUN              the end of its log
 //   /api/sample?run=RUN&path=P    a sampled image or text
+//   /api/trace?run=RUN            the trace of --profile
+//   /verdicts.html#CAUSE          what causes of failures mean
 #pragma once
 
 #include <memory>

@@ -18,6 +18,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kReadBytes = size_t{16} << 10;
+constexpr int64_t kPieceBytes = int64_t{256} << 10;  // Of a file.
+// At most sent at once, so that other connections have their turn.
+constexpr size_t kTurnBytes = size_t{2} << 20;
 constexpr auto kStreamKeepAlive = std::chrono::seconds(15);
 
 const char* reason_phrase(int status) {
@@ -55,7 +58,9 @@ std::string head_text(const HttpResponse& response, bool keep_alive) {
     has_cache_rule |= name == "Cache-Control";
   }
   if (!has_cache_rule) text += "Cache-Control: no-store\r\n";
-  if (!response.stream) {
+  if (response.file) {
+    text += fmt::format("Content-Length: {}\r\n", response.file->size);
+  } else if (!response.stream) {
     text += fmt::format("Content-Length: {}\r\n", response.body.size());
   }
   return text + kSafetyHeaders +
@@ -67,14 +72,36 @@ struct Connection {
   base::FileDescriptor socket = {};
   std::string in = {};
   std::string out = {};
-  size_t sent = 0;          // Of `out`.
-  bool is_closing = false;  // Once `out` is sent.
+  size_t sent = 0;                            // Of `out`.
+  bool is_closing = false;                    // Once all is sent.
+  std::shared_ptr<const HttpFile> file = {};  // Follows `out`.
+  int64_t file_sent = 0;                      // Of `file`, or in `out`.
   std::shared_ptr<EventStream> stream = {};
   Clock::time_point active = {};   // Last byte in or out.
   Clock::time_point request = {};  // First byte of an unfinished request.
 
   size_t waiting() const { return out.size() - sent; }
+  bool has_more() const { return waiting() > 0 || file != nullptr; }
 };
+
+// The next piece of its file becomes `out`, which is all sent.
+void take_piece(Connection& connection) {
+  connection.out.clear();
+  connection.sent = 0;
+  if (!connection.file) return;
+  const int64_t left = connection.file->size - connection.file_sent;
+  connection.out.resize(
+      static_cast<size_t>(std::clamp<int64_t>(left, 0, kPieceBytes)));
+  const ssize_t got = pread(connection.file->file.get(), connection.out.data(),
+                            connection.out.size(), connection.file_sent);
+  connection.out.resize(static_cast<size_t>(std::max<ssize_t>(0, got)));
+  connection.file_sent += static_cast<int64_t>(connection.out.size());
+  // The length that was promised cannot be kept.
+  if (got <= 0 && left > 0) connection.is_closing = true;
+  if (got <= 0 || connection.file_sent == connection.file->size) {
+    connection.file.reset();
+  }
+}
 
 }  // namespace
 
@@ -133,17 +160,23 @@ struct HttpServer::Impl {
         recv(connection.socket.get(), buffer.data(), buffer.size(), 0);
     if (got == 0) return false;
     if (got < 0) return errno == EAGAIN || errno == EINTR;
-    connection.active = Clock::now();
+    // Who sends without receiving is not active.
+    if (!connection.has_more()) connection.active = Clock::now();
     // A page that follows events has nothing more to ask here.
     if (connection.stream || connection.is_closing) return true;
-    if (connection.in.empty()) connection.request = connection.active;
+    if (connection.in.empty()) connection.request = Clock::now();
     connection.in.append(buffer.data(), static_cast<size_t>(got));
     return serve(connection);
   }
 
+  // Requests that cannot be answered yet stay with the one who sends them.
+  bool has_room(const Connection& connection) const {
+    return !connection.is_closing && !connection.file &&
+           connection.waiting() < config.most_waiting_bytes;
+  }
+
   bool serve(Connection& connection) {
-    while (!connection.stream && !connection.is_closing &&
-           connection.waiting() < config.most_waiting_bytes) {
+    while (!connection.stream && has_room(connection)) {
       ParsedRequest parsed = parse_request(connection.in);
       if (parsed.kind == ParsedRequest::Kind::kIncomplete) break;
       if (parsed.kind == ParsedRequest::Kind::kRefused) {
@@ -171,28 +204,38 @@ struct HttpServer::Impl {
       connection.out += connection.stream->next();
       return;
     }
-    if (!request.is_head) connection.out += response.body;
+    if (!request.is_head) {
+      connection.out += response.body;
+      connection.file = std::move(response.file);
+      connection.file_sent = 0;
+    }
     connection.is_closing = !keep_alive;
   }
 
   bool send_waiting(Connection& connection) {
-    while (connection.waiting() > 0) {
+    size_t sent_now = 0;
+    bool is_blocked = false;
+    while (!is_blocked && sent_now < kTurnBytes) {
+      if (connection.waiting() == 0) take_piece(connection);
+      if (connection.waiting() == 0) break;
       const ssize_t sent =
           send(connection.socket.get(), connection.out.data() + connection.sent,
                connection.waiting(), MSG_NOSIGNAL);
       if (sent < 0) {
         if (errno == EINTR) continue;
         if (errno != EAGAIN) return false;
-        watch(connection.socket.get(), EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
-        return true;
+        is_blocked = true;
+        continue;
       }
       connection.sent += static_cast<size_t>(sent);
+      sent_now += static_cast<size_t>(sent);
       connection.active = Clock::now();
     }
-    connection.out.clear();
-    connection.sent = 0;
-    watch(connection.socket.get(), EPOLLIN, EPOLL_CTL_MOD);
-    return !connection.is_closing;
+    watch(connection.socket.get(),
+          (has_room(connection) ? EPOLLIN : 0U) |
+              (connection.has_more() ? EPOLLOUT : 0U),
+          EPOLL_CTL_MOD);
+    return connection.has_more() || !connection.is_closing;
   }
 
   void handle(int fd, uint32_t events) {
@@ -207,7 +250,7 @@ struct HttpServer::Impl {
   }
 
   bool is_overdue(const Connection& connection, Clock::time_point now) const {
-    if (connection.waiting() > 0) {
+    if (connection.has_more()) {
       return now - connection.active > config.write_timeout;
     }
     if (connection.stream) return false;

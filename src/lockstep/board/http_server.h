@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,10 +25,19 @@ class EventStream {
   virtual std::string next() = 0;
 };
 
+// The first `size` bytes of a file.
+struct HttpFile {
+  base::FileDescriptor file = {};
+  int64_t size = 0;
+};
+
 struct HttpResponse {
   int status = 200;
   std::string type = "text/plain; charset=utf-8";
   std::string body = {};
+  // Instead of a body: read piece by piece while it is sent. The connection
+  // ends where the file has become shorter.
+  std::shared_ptr<const HttpFile> file = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::shared_ptr<EventStream> stream = {};  // Instead of a body.
 };
@@ -38,7 +48,8 @@ struct HttpServerConfig {
   std::chrono::milliseconds idle_timeout = std::chrono::seconds(75);
   std::chrono::milliseconds write_timeout = std::chrono::seconds(60);
   std::chrono::milliseconds tick = std::chrono::seconds(1);
-  size_t most_waiting_bytes = size_t{64} << 20;  // Per connection.
+  // Per connection: with more to send, nothing is read from it.
+  size_t most_waiting_bytes = size_t{64} << 20;
 };
 
 class HttpServer {

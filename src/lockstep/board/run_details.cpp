@@ -30,7 +30,6 @@ constexpr size_t kMostSamples = 200;
 constexpr size_t kMostSampleBytes = size_t{32} << 20;
 constexpr size_t kMostProfileBytes = size_t{1} << 20;
 constexpr size_t kMostKinds = 16;
-constexpr size_t kMostTraceBytes = size_t{512} << 20;
 constexpr size_t kLogBytes = size_t{64} << 10;
 
 constexpr std::array<std::string_view, 3> kSampleFolders = {"samples", "images",
@@ -190,9 +189,9 @@ std::string details_json(const runs::FolderTree& tree,
       runs::json_text(settings.problem));
 }
 
-std::optional<std::string> read_trace(const runs::FolderTree& tree,
-                                      const runs::RunSummary& run) {
-  return tree.read(joined_path(run.id, "profile/trace.json"), kMostTraceBytes);
+std::optional<runs::OpenFile> open_trace(const runs::FolderTree& tree,
+                                         const runs::RunSummary& run) {
+  return tree.open_file(joined_path(run.id, "profile/trace.json"));
 }
 
 std::string log_end(const runs::FolderTree& tree, const runs::RunSummary& run) {

@@ -19,8 +19,8 @@ std::string details_json(const runs::FolderTree& tree,
                          const runs::RunSummary& run);
 
 // The trace of --profile; no value when there is none.
-std::optional<std::string> read_trace(const runs::FolderTree& tree,
-                                      const runs::RunSummary& run);
+std::optional<runs::OpenFile> open_trace(const runs::FolderTree& tree,
+                                         const runs::RunSummary& run);
 
 // The last lines of the run's log; empty when it has none.
 std::string log_end(const runs::FolderTree& tree, const runs::RunSummary& run);

@@ -110,10 +110,11 @@ Outcome finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
   // A signal's exit code says what ended the training.
   const bool has_own_code = run::exit_code_of(stopped_for) != 0;
   if (!lost.empty() && !has_own_code) {
+    const std::string reason = checkpoints.last_error();
     throw IoError(fmt::format(
-        "the training is done, but its {} could not be written: see the errors "
-        "above",
-        lost));
+        "the training is done, but its {} could not be written, see the errors "
+        "above{}{}",
+        lost, reason.empty() ? "" : ": ", reason));
   }
   if (stopped_for != run::StopRequest::kNone) {
     return stopped_outcome(stopped_for, lost, checkpoints, config);

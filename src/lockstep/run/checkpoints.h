@@ -102,6 +102,8 @@ class Checkpoints {
   // Waits for the last write. Returns what could not be written, as text; empty
   // if nothing failed.
   std::string finish();
+  // Why the last save that failed did; empty: none has. Rank 0 knows it.
+  std::string last_error() const { return failures_.last_error(); }
   // Whether the folder holds any checkpoint to resume from.
   bool has_any() const;
 

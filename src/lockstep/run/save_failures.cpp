@@ -18,6 +18,10 @@ void SaveFailures::note_saved(int64_t step) {
 }
 
 std::string SaveFailures::note_failed(const FailedSave& save) {
+  {
+    const std::lock_guard lock(mutex_);
+    last_error_ = save.error;
+  }
   ++in_a_row_;
   const std::string left =
       !save.has_older ? "the run has no checkpoint on disk"
@@ -39,12 +43,17 @@ std::string SaveFailures::note_failed(const FailedSave& save) {
       save.path.parent_path().string(), kRule);
 }
 
+std::string SaveFailures::last_error() const {
+  const std::lock_guard lock(mutex_);
+  return last_error_;
+}
+
 void SaveFailures::require_saves(const std::filesystem::path& folder) const {
   if (in_a_row_ < kTooMany) return;
   throw IoError(fmt::format(
-      "--save_required: the last {} saves have failed, see the errors above; "
-      "make room on the disk of {}, or repair it, and resume",
-      in_a_row_.load(), folder.string()));
+      "--save_required: the last {} saves have failed, see the errors above: "
+      "{}; make room on the disk of {}, or repair it, and resume",
+      in_a_row_.load(), last_error(), folder.string()));
 }
 
 }  // namespace lockstep::run

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -25,11 +26,15 @@ class SaveFailures {
   std::string note_failed(const FailedSave& save);
 
   int64_t in_a_row() const { return in_a_row_; }
+  // Of the last save that failed; empty: none has.
+  std::string last_error() const;
   // Throws IoError after kTooMany or more failures in a row.
   void require_saves(const std::filesystem::path& folder) const;
 
  private:
   std::atomic<int64_t> in_a_row_ = 0;
+  mutable std::mutex mutex_;
+  std::string last_error_ = {};  // Under the mutex.
   std::optional<int64_t> saved_step_ = {};
 };
 

@@ -203,7 +203,9 @@ TEST_F(BoardSiteTest, ProfilesAreShownByTheirNumbersAlone) {
   EXPECT_EQ(get("/api/trace", {{"run", "a"}}).status, 404);
   fs::create_directories(folder_.path() / "runs/a/profile");
   folder_.write("runs/a/profile/trace.json", "{}");
-  EXPECT_EQ(get("/api/trace", {{"run", "a"}}).body, "{}");
+  const auto trace = get("/api/trace", {{"run", "a"}});
+  ASSERT_TRUE(trace.file) << "it is not read at once: it may be large";
+  EXPECT_EQ(trace.file->size, 2);
   folder_.write(
       "runs/a/profile/summary.json",
       R"({"device":"CPU","secret":[[1]],"ranks":[{"rank":1,"steps":2,)"
@@ -237,6 +239,11 @@ TEST_F(BoardSiteTest, TheVerdictOfAFailedRunIsShown) {
   EXPECT_EQ(run.at("verdict").at("cause"), "stall");
   EXPECT_EQ(run.at("verdict").at("next"), "lockstep board");
   EXPECT_NE(get("/verdicts.md").body.find("## stall"), std::string::npos);
+  const std::string page = get("/verdicts.html").body;
+  for (const char* part : {"<h2 id=\"stall\">stall</h2>",
+                           "id=\"out-of-host-memory-oom-killer\""}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "lockstep/board/http_server.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -18,6 +19,7 @@ namespace {
 using base::FileDescriptor;
 
 constexpr int kLimitMs = 120'000;
+constexpr int64_t kFileBytes = int64_t{12} << 20;
 
 class Ticks final : public board::EventStream {
  public:
@@ -35,6 +37,12 @@ board::HttpResponse answer(const board::HttpRequest& request, int /*socket*/) {
   }
   if (request.path == "/large") {
     return {.body = std::string(size_t{8} << 20, 'x')};
+  }
+  if (request.path.ends_with("/file")) {
+    return {.file = std::make_shared<const board::HttpFile>(board::HttpFile{
+                .file = FileDescriptor(
+                    open(request.path.c_str(), O_RDONLY | O_CLOEXEC)),
+                .size = kFileBytes})};
   }
   return {.body = "you asked for " + request.path};
 }
@@ -100,6 +108,8 @@ class HttpServerTest : public ::testing::Test {
     return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
   }
 
+  std::string file_path() const { return (folder_.path() / "file").string(); }
+
   bool is_served() const {
     const FileDescriptor client = connected();
     send_text(client.get(), request("/x"));
@@ -148,6 +158,55 @@ TEST_F(HttpServerTest, SendsLargeAnswersToSlowReaders) {
   send_text(client.get(), request("/large") + request("/after"));
   const std::string all = read_until(client.get(), "asked for /after");
   EXPECT_GT(all.size(), size_t{8} << 20);
+}
+
+TEST_F(HttpServerTest, FilesAreSentPieceByPieceWhileOthersAreServed) {
+  start();
+  std::string bytes(kFileBytes, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<char>((i * 2654435761U) >> 24);
+  }
+  folder_.write("file", bytes);
+  const FileDescriptor client = connected();
+  send_text(client.get(), request(file_path()) + request("/after"));
+  std::string got = read_until(client.get(), "\r\n\r\n");
+  EXPECT_NE(got.find("Content-Length: " + std::to_string(kFileBytes) + "\r\n"),
+            std::string::npos);
+  EXPECT_TRUE(is_served());
+  got += read_until(client.get(), "asked for /after");
+  const size_t begin = got.find("\r\n\r\n") + 4;
+  EXPECT_TRUE(got.compare(begin, bytes.size(), bytes) == 0);
+  EXPECT_EQ(got.compare(begin + bytes.size(), 8, "HTTP/1.1"), 0);
+}
+
+TEST_F(HttpServerTest, AFileThatBecameShorterEndsTheConnection) {
+  start();
+  folder_.write("file", "short");
+  const FileDescriptor client = connected();
+  send_text(client.get(), request(file_path()));
+  EXPECT_TRUE(read_until(client.get(), "").ends_with("\r\n\r\nshort"));
+  EXPECT_TRUE(is_served());
+}
+
+TEST_F(HttpServerTest, WhoSendsAndNeverReceivesIsNotReadFromAndIsDropped) {
+  start({.write_timeout = std::chrono::milliseconds(300),
+         .most_waiting_bytes = size_t{1} << 20});
+  const FileDescriptor client = connected();
+  const std::string text = request("/large");
+  size_t sent = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    const ssize_t count = send(client.get(), text.data(), text.size(),
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0 && errno != EAGAIN) break;  // Dropped.
+    if (count > 0) sent += static_cast<size_t>(count);
+    if (count < 0) std::this_thread::yield();
+    ASSERT_LT(std::chrono::steady_clock::now() - begin,
+              std::chrono::milliseconds(kLimitMs));
+  }
+  // What the socket itself holds.
+  EXPECT_LT(sent, size_t{4} << 20);
+  EXPECT_TRUE(is_served());
 }
 
 TEST_F(HttpServerTest, EventsKeepComing) {

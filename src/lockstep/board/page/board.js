@@ -140,7 +140,7 @@ function showVerdict(verdict) {
   place.replaceChildren();
   if (!verdict) return;
   const link = element('a', {text: verdict.cause});
-  link.href = '/verdicts.md';
+  link.href = `/verdicts.html#${verdict.see.split('#')[1] || ''}`;
   link.title = verdict.see;
   const line = element('p', {text: 'Verdict: '});
   line.append(link, `: ${verdict.meaning}`);

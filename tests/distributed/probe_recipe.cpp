@@ -57,7 +57,7 @@ class ProbeData final : public Dataset {
  private:
   void be_late() const {
     wait_in_dataset(late_folder_ + "/hang");
-    if (access((late_folder_ + "/slow").c_str(), F_OK) == 0) usleep(30'000);
+    if (access((late_folder_ + "/slow").c_str(), F_OK) == 0) usleep(150'000);
   }
 
   int64_t size_;
@@ -117,6 +117,12 @@ class ProbeTask final : public Task, public Sampling {
     }
   }
 
+  ~ProbeTask() override {
+    if (config_.pause_in == "end") pause();
+  }
+  ProbeTask(const ProbeTask&) = delete;
+  ProbeTask& operator=(const ProbeTask&) = delete;
+
   TaskInfo info() const override {
     return {.memory_remedies = {"--batch_size 1", "--dropout 0"},
             .normaliser_per_sample = config_.own_normaliser ? 3.0 : 1.0};
@@ -135,6 +141,9 @@ class ProbeTask final : public Task, public Sampling {
  private:
   void note(const std::string& phase, std::span<const int64_t> indices);
   void pause() const;
+  void flip_by_seed();
+  void run_out_of_memory() const;
+  bool is_memory_short(const Batch& batch);
 
   ProbeConfig config_;
   DataSets data_;
@@ -143,21 +152,65 @@ class ProbeTask final : public Task, public Sampling {
   bool is_validating_ = false;
   int64_t num_validations_ = 0;
   int64_t num_losses_ = 0;
+  int64_t num_flips_ = 0;  // On all ranks.
+  int64_t num_steps_ = 0;  // Whose losses are computed.
+  size_t num_failures_ = 0;
 };
+
+// Past autograd, as a faulty memory does.
+void ProbeTask::flip_by_seed() {
+  const char* size = std::getenv("WORLD_SIZE");
+  RandomStream draw(sample_seed(*config_.flip_seed, 0, num_flips_++));
+  const auto below = [&](size_t end) {
+    return static_cast<size_t>(draw.uniform() * static_cast<double>(end));
+  };
+  const auto victim =
+      std::to_string(below(size == nullptr ? 1 : std::stoul(size)));
+  const auto parameters = net_->parameters();
+  const at::Tensor& tensor = parameters[below(parameters.size())];
+  const size_t byte = below(tensor.nbytes());
+  const size_t bit = below(8);
+  if (victim != rank_text()) return;
+  static_cast<uint8_t*>(tensor.data_ptr())[byte] ^= uint8_t(1U << bit);
+  std::ofstream(config_.record + "/flips.txt", std::ios::app)
+      << num_flips_ << ' ' << victim << std::endl;
+}
+
+void ProbeTask::run_out_of_memory() const {
+  if (config_.host_memory) torch::empty({int64_t{1} << 50});
+  TORCH_CHECK_WITH(OutOfMemoryError, false,
+                   "CUDA out of memory. Tried to allocate 20.00 MiB");
+}
+
+// Called once for each batch.
+bool ProbeTask::is_memory_short(const Batch& batch) {
+  if (!batch.ends_step()) return false;
+  ++num_steps_;
+  if (num_failures_ == config_.memory_steps.size() ||
+      config_.memory_steps[num_failures_] != double(num_steps_)) {
+    return false;
+  }
+  ++num_failures_;
+  const bool is_meant = config_.memory_rank < 0 ||
+                        std::to_string(config_.memory_rank) == rank_text();
+  --num_steps_;  // It is repeated.
+  return is_meant;
+}
 
 Loss ProbeTask::loss(const Batch& batch, SampleRandom& random) {
   is_validating_ = false;
   if (!batch.is_filler) note("train", batch.indices);
-  if (holds(batch, config_.memory_sample)) {
-    if (config_.host_memory) torch::empty({int64_t{1} << 50});
-    TORCH_CHECK_WITH(OutOfMemoryError, false,
-                     "CUDA out of memory. Tried to allocate 20.00 MiB");
-  }
+  if (holds(batch, config_.memory_sample)) run_out_of_memory();
   const at::Tensor noise = random.normal({kInputs}, batch[0].scalar_type());
   const at::Tensor outputs = net_->forward(batch[0] + config_.noise * noise);
   at::Tensor errors = (outputs - batch[1]).square();
+  if (is_memory_short(batch)) {
+    if (!config_.memory_in_backward) run_out_of_memory();
+    errors.register_hook([this](const at::Tensor&) { run_out_of_memory(); });
+  }
   if (holds(batch, config_.nan_sample)) errors = errors * NAN;
   if (config_.forgetful) errors = errors * (1 + 0.1 * double(++num_losses_));
+  if (config_.flip_seed && !batch.is_filler) flip_by_seed();
   if (holds(batch, config_.flip_sample)) {
     // Past autograd, as a faulty memory does.
     auto* bytes = static_cast<uint8_t*>(net_->parameters()[0].data_ptr());
@@ -274,7 +327,12 @@ void ProbeRecipe::describe(Settings& settings) {
   options.add("late_rank", config_.late_rank, "rank", details);
   options.add("nan_sample", config_.nan_sample, "index", details);
   options.add("flip_sample", config_.flip_sample, "index", details);
+  options.add("flip_seed", config_.flip_seed, "seed", details);
   options.add("memory_sample", config_.memory_sample, "index", details);
+  options.add("memory_steps", config_.memory_steps, "steps", details);
+  options.add("memory_rank", config_.memory_rank, "rank", details);
+  options.add("memory_in_backward", config_.memory_in_backward, "place",
+              details);
   options.add("host_memory", config_.host_memory, "of the machine", details);
   options.add("validation_losses", config_.validation_losses, "losses",
               details);

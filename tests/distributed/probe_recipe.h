@@ -22,9 +22,9 @@ struct ProbeConfig {
   // A folder for rank_N.txt: a line per batch with the samples and a checksum
   // of the weights before it; and for the files pid_N and paused_N.
   std::string record = {};
-  // In call `pause_call` (from 0) of the phase train, validate or sample: makes
-  // the file paused_N and waits for `pause_signals` signals or the file go;
-  // once in a folder.
+  // In call `pause_call` (from 0) of the phase train, validate or sample, or
+  // when all is done ("end"): makes the file paused_N and waits for
+  // `pause_signals` signals or the file go; once in a folder.
   std::string pause_in = {};
   int64_t pause_call = 0;
   int64_t pause_signals = 1;
@@ -35,7 +35,15 @@ struct ProbeConfig {
   std::optional<int64_t> nan_sample = {};
   // The rank with this training sample flips a bit of its weights.
   std::optional<int64_t> flip_sample = {};
+  // In every training batch one rank, drawn by this seed, flips a bit of its
+  // weights and adds the line "BATCH RANK" to the file flips.txt in `record`.
+  std::optional<int64_t> flip_seed = {};
   std::optional<int64_t> memory_sample = {};
+  // Memory runs out in these steps, once in each, on the rank `memory_rank` or
+  // on all: in the last forward or backward pass of the step.
+  std::vector<double> memory_steps = {};
+  int64_t memory_rank = -1;
+  bool memory_in_backward = false;
   // Memory of the machine, not of a GPU; by a real allocation.
   bool host_memory = false;
   // The loss of the n-th validation; the last one stays.

@@ -143,13 +143,15 @@ engine::LoopConfig loop_config(const TrainConfig& config,
                                const base::TrainingStatusWriter& status,
                                run::Recovery* recovery,
                                run::RunRecords* records) {
-  engine::LoopConfig loop{.num_steps = config.n_steps,
-                          .num_epochs = config.epochs,
-                          .schedule = plan.schedule,
-                          .base_lr = plan.base_lr,
-                          .status = status,
-                          .cuda_graphs = {.enabled = config.cuda_graph},
-                          .recovery = recovery};
+  engine::LoopConfig loop{
+      .num_steps = config.n_steps,
+      .num_epochs = config.epochs,
+      .schedule = plan.schedule,
+      .base_lr = plan.base_lr,
+      .status = status,
+      .cuda_graphs = {.enabled = config.cuda_graph},
+      .recovery = recovery,
+      .on_out_of_memory = engine::parse_on_out_of_memory(config.on_oom)};
   if (records != nullptr) {
     loop.record = [records, recovery](track::Record record) {
       records->record(std::move(record));
@@ -177,7 +179,8 @@ run::StopRequest run_loop(Session& session, engine::TrainLoop& loop,
                           run::SavingCallback& saving) {
   session.with_memory_report(
       [&] { return fmt::format("step {}", loop.state().step + 1); },
-      [&] { loop.run(state, std::move(callbacks)); });
+      [&] { loop.run(state, std::move(callbacks)); },
+      [&] { return loop.micro_batch_size(); });
   return saving.stopped_for();
 }
 

@@ -89,6 +89,32 @@ TEST(ReplicaCheck, FindsNamesAndHealsEachOf200FlippedBits) {
   });
 }
 
+// Opposite flips of one bit leave a plain sum as it was; the tensor is longer
+// than a block of the comparison.
+TEST(ReplicaCheck, FindsTwoFlipsThatUndoEachOther) {
+  run_ranks({.size = 3}, [](const World& world) {
+    constexpr int64_t kWords = 150'000;
+    const std::vector<NamedTensor> state = {
+        {.name = "words", .tensor = torch::zeros({kWords}, at::kInt)}};
+    auto* words = state[0].tensor.data_ptr<int32_t>();
+    std::mt19937 random(3);
+    for (int turn = 0; turn < 50; ++turn) {
+      SCOPED_TRACE(turn);
+      const auto one = static_cast<int64_t>(random() % kWords);
+      const auto other = (one + 1 + random() % (kWords - 1)) % kWords;
+      const auto bit = static_cast<int32_t>(1U << (random() % 31));
+      words[one] = bit;
+      words[other] = 0;
+      if (world.rank() == 2) std::swap(words[one], words[other]);
+      const auto found = compare_replicas(world, state);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->ranks, std::vector<int>{2});
+      EXPECT_EQ(words[one], bit);
+      words[one] = 0;
+    }
+  });
+}
+
 TEST(ReplicaCheck, WithoutAMajorityNothingIsChanged) {
   run_ranks({.size = 2}, [](const World& world) {
     const auto state = make_state();

@@ -104,8 +104,8 @@ Outcome stopped_outcome(run::StopRequest stopped_for, const std::string& lost,
                       signal, note, config.save_dir)};
 }
 
-Outcome finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
-               const TrainConfig& config) {
+Outcome outcome_of(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
+                   const TrainConfig& config) {
   const std::string lost = checkpoints.finish();
   // A signal's exit code says what ended the training.
   const bool has_own_code = run::exit_code_of(stopped_for) != 0;
@@ -123,6 +123,14 @@ Outcome finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
           config.fast_dev_run
               ? "fast_dev_run: everything works; nothing was saved"
               : "done; everything is in " + config.save_dir};
+}
+
+// All work of this rank ends here: ranks that die later are not replaced.
+Outcome finish(run::StopRequest stopped_for, run::Checkpoints& checkpoints,
+               const TrainConfig& config, run::Recovery* recovery) {
+  Outcome outcome = outcome_of(stopped_for, checkpoints, config);
+  if (recovery != nullptr) recovery->end();
+  return outcome;
 }
 
 // The last line is recorded, but printed when the records have ended: what they
@@ -213,6 +221,7 @@ struct Start {
   engine::TrainState state = {};
   bool is_resumed = false;
   bool is_recovered = false;
+  std::optional<int64_t> first_step = {};  // Where that is not state.step.
 };
 
 Start recover_training(Session& session, const run::CheckpointsConfig& files,
@@ -223,7 +232,8 @@ Start recover_training(Session& session, const run::CheckpointsConfig& files,
   Start start{.learner = session.make_learner(recovered.layout),
               .state = recovered.state,
               .is_resumed = true,
-              .is_recovered = true};
+              .is_recovered = true,
+              .first_step = recovered.first_step};
   run::restore(recovered, *start.learner, files, world);
   session.console().info(fmt::format(
       "rank(s) {} were started again and have the state of rank {} after step "
@@ -371,32 +381,33 @@ Outcome train(Session& session, const CommandLine& line,
   signals.arm(world.status());
   announce_training(files, start);
   run::Checkpoints checkpoints(files, *start.learner, world, console);
-  run::SavingCallback saving(
-      saving_config(line.settings(), files.status, callbacks.replicas()),
-      checkpoints, signals);
+  run::SavingConfig saves =
+      saving_config(line.settings(), files.status, callbacks.replicas());
+  saves.first_step = start.first_step;
+  run::SavingCallback saving(std::move(saves), checkpoints, signals);
   engine::TrainLoop loop(
       *start.learner, loader, world, console,
       loop_config(config, plan, files.status, recovery, run.records.get()));
   ProfileCallback profile = profile_callback(session, line);
   std::vector<engine::Callback*> all = callbacks.with(saving);
   all.push_back(&profile);
-  run::StopRequest stopped_for = run::StopRequest::kNone;
   try {
-    stopped_for = run_loop(session, loop, state, std::move(all), saving);
+    const run::StopRequest stopped_for =
+        run_loop(session, loop, state, std::move(all), saving);
+    if (!predicted.empty() && stopped_for == run::StopRequest::kNone) {
+      console.info(
+          prediction_text(predicted, callbacks.times(), *start.learner, world));
+    }
+    // So that its messages come before those about the data.
+    if (run.records) run.records->wait();
+    session.report_bad_samples();
+    return finish(stopped_for, checkpoints, config, recovery);
   } catch (const std::exception& error) {
     if (recovery != nullptr && comm::is_peer_loss(error)) {
       recovery->keep(*start.learner, files);
     }
     throw;
   }
-  if (!predicted.empty() && stopped_for == run::StopRequest::kNone) {
-    console.info(
-        prediction_text(predicted, callbacks.times(), *start.learner, world));
-  }
-  // So that its messages come before those about the data.
-  if (run.records) run.records->wait();
-  session.report_bad_samples();
-  return finish(stopped_for, checkpoints, config);
 }
 
 }  // namespace

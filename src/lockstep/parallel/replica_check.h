@@ -28,8 +28,8 @@ struct Divergence {
 };
 
 // Compares tensors that must be equal on all ranks, given in the same order by
-// all; no value when they are. Finds every difference in a single bit, and
-// others but for chance. A collective.
+// all; no value when they are. Finds every difference in one bit or in two of a
+// tensor, and others but for chance. A collective.
 std::optional<Divergence> compare_replicas(
     const World& world, const std::vector<NamedTensor>& tensors);
 

@@ -8,7 +8,12 @@ import subprocess
 import tempfile
 import time
 
-LIMIT = float(os.environ.get("LOCKSTEP_PAGE_LIMIT", 240))  # Seconds for anything to happen: machines may be slow.
+# Seconds for all that a program does here: machines may be slow, and any one wait may take what is left.
+DEADLINE = time.monotonic() + float(os.environ.get("LOCKSTEP_PAGE_LIMIT", 840))
+
+
+def seconds_left():
+    return max(1.0, DEADLINE - time.monotonic())
 
 
 class Page:
@@ -82,9 +87,8 @@ class Page:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.commands, json.dumps(message).encode() + b"\0")
-        deadline = time.monotonic() + LIMIT
         while True:
-            answer = self.read(deadline)
+            answer = self.read(DEADLINE)
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
@@ -103,7 +107,6 @@ class Page:
 
     def wait_for(self, script, what=None):
         """Waits until an expression is true; returns its value, or {} for what is not plain data."""
-        deadline = time.monotonic() + LIMIT
         while True:
             reason = ""
             try:
@@ -112,7 +115,7 @@ class Page:
                     return value
             except RuntimeError as error:  # What it names is not there yet.
                 reason = f" ({error})"
-            if time.monotonic() > deadline:
+            if time.monotonic() > DEADLINE - 5:
                 raise AssertionError(f"never happened: {what or script}{reason}; errors on the page: {self.errors}")
             time.sleep(0.1)
 

@@ -34,6 +34,7 @@ std::string anchor_of(std::string_view heading) {
 constexpr std::string_view kHead =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
     "<title>Verdicts</title>"
+    "<link rel=\"icon\" href=\"/icon.svg\" type=\"image/svg+xml\">"
     "<meta name=\"color-scheme\" content=\"light dark\">"
     "<style>body{max-width:60rem;margin:1rem auto;padding:0 1rem;"
     "font-family:sans-serif}div{white-space:pre-wrap;overflow-wrap:anywhere}"

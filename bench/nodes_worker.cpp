@@ -35,7 +35,7 @@ void wait_for(nodes::NodeLink& link) {
     }
     if (const auto loss = link.loss()) {
       std::fprintf(stderr, "nodes_worker: %s\n", loss->reason.c_str());
-      std::exit(1);
+      std::_Exit(1);  // Threads of other links still run.
     }
     pollfd entry{.fd = link.fd(), .events = POLLIN, .revents = 0};
     poll(&entry, 1, -1);

@@ -75,7 +75,9 @@ class NodeLink::Loop {
   base::FileDescriptor connect_to(const net::SocketAddress& address,
                                   std::string& problem);
   bool shake_hands(const base::FileDescriptor& socket, std::string& problem);
+  bool talk_or_begin_again();
   void talk();
+  bool has_input() const;
   void send_all();
   void receive_all();
   Wait wait_for(int socket, short events, int64_t deadline_ns);
@@ -90,6 +92,9 @@ class NodeLink::Loop {
   std::optional<FrameReader> reader_;
   std::optional<FrameWriter> writer_;
   std::string unsent_;
+  int64_t deadline_ns_ = 0;     // for finding the host
+  bool is_known_ = false;       // the host has read the proof
+  std::vector<Message> early_;  // sent before
   int64_t heard_ns_ = 0;
   int64_t next_alive_ns_ = 0;
 
@@ -176,7 +181,9 @@ std::string NodeLink::Loop::address() const {
 void NodeLink::Loop::run() {
   pthread_setname_np(pthread_self(), "lockstep-link");
   try {
-    if (find_host()) talk();
+    deadline_ns_ = after_seconds(config_.join_seconds);
+    while (find_host() && !talk_or_begin_again()) {
+    }
   } catch (const ConfigError& error) {
     lose(LinkLoss::Kind::kRefused,
          fmt::format("{}: {}", address(), error.what()));
@@ -185,6 +192,22 @@ void NodeLink::Loop::run() {
          fmt::format("the connection to the host of the job ({}) broke: {}",
                      address(), error.what()));
   }
+}
+
+// False: the host closed the connection before it had read the proof, as one
+// does that has no CPU for a while.
+bool NodeLink::Loop::talk_or_begin_again() {
+  try {
+    talk();
+    return true;
+  } catch (const PeerError&) {
+    if (is_known_ || base::monotonic_ns() >= deadline_ns_) throw;
+    unsent_.clear();
+    const std::lock_guard lock(mutex_);
+    to_send_.insert(to_send_.begin(), early_.begin(), early_.end());
+    early_.clear();
+  }
+  return wait_for(-1, 0, after_seconds(kLongestPauseSeconds)) == Wait::kStopped;
 }
 
 // Sleeps, too: with a descriptor of -1.
@@ -207,13 +230,12 @@ NodeLink::Loop::Wait NodeLink::Loop::wait_for(int socket, short events,
 }
 
 bool NodeLink::Loop::find_host() {
-  const int64_t deadline_ns = after_seconds(config_.join_seconds);
   std::string problem;
   double pause = kFirstPauseSeconds;
   while (true) {
     if (try_addresses(problem)) return true;
     if (is_stopping()) return false;
-    if (base::monotonic_ns() >= deadline_ns) break;
+    if (base::monotonic_ns() >= deadline_ns_) break;
     if (wait_for(-1, 0, after_seconds(pause)) == Wait::kStopped) return false;
     pause = std::min(2 * pause, kLongestPauseSeconds);
   }
@@ -311,6 +333,12 @@ bool NodeLink::Loop::shake_hands(const base::FileDescriptor& socket,
   return true;
 }
 
+// This thread may have had no CPU for longer than the host was silent.
+bool NodeLink::Loop::has_input() const {
+  pollfd entry{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  return poll(&entry, 1, 0) == 1;
+}
+
 void NodeLink::Loop::talk() {
   const double silence = config_.alive_seconds * config_.max_missed;
   const auto limit_ns =
@@ -318,10 +346,11 @@ void NodeLink::Loop::talk() {
   while (!is_stopping()) {
     send_all();
     const int64_t now = base::monotonic_ns();
-    if (now - heard_ns_ >= limit_ns) {
+    if (now - heard_ns_ >= limit_ns && !has_input()) {
       throw PeerError("no sign of life for " + base::duration_text(silence));
     }
-    const int64_t deadline_ns = std::min(next_alive_ns_, heard_ns_ + limit_ns);
+    const int64_t deadline_ns =
+        std::max(now, std::min(next_alive_ns_, heard_ns_ + limit_ns));
     std::array<pollfd, 2> entries = {
         {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
          {.fd = socket_.get(),
@@ -343,6 +372,9 @@ void NodeLink::Loop::send_all() {
   {
     const std::lock_guard lock(mutex_);
     messages = std::exchange(to_send_, {});
+    if (!is_known_) {
+      early_.insert(early_.end(), messages.begin(), messages.end());
+    }
     if (base::monotonic_ns() >= next_alive_ns_) {
       messages.emplace_back(Alive{.is_stuck = is_stuck_});
       next_alive_ns_ = after_seconds(config_.alive_seconds);
@@ -376,6 +408,8 @@ void NodeLink::Loop::receive_all() {
   reader_->append({buffer.data(), static_cast<size_t>(count)});
   while (const auto frame = reader_->next()) {
     Message message = decode(*frame);
+    is_known_ = true;
+    early_.clear();
     if (std::holds_alternative<Alive>(message)) continue;
     const std::lock_guard lock(mutex_);
     received_.push_back(std::move(message));

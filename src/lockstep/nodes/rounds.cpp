@@ -234,11 +234,10 @@ void Rounds::take_result(MemberId from, const std::string& text) {
 }
 
 void Rounds::collect() {
+  const auto is_missing = [](const Node& node) { return !node.result; };
+  if (std::any_of(nodes_.begin(), nodes_.end(), is_missing)) return;
   Results results;
-  for (const Node& node : nodes_) {
-    if (!node.result) return;
-    results.nodes.push_back(*node.result);
-  }
+  for (const Node& node : nodes_) results.nodes.push_back(*node.result);
   phase_ = Phase::kEnding;
   if (host_) send(*host_, std::move(results));
 }

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "distributed/original_layouts.h"
+#include "distributed/update_watch.h"
 #include "lockstep/random.h"
 #include "lockstep/sampling.h"
 
@@ -22,7 +23,6 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kInputs = 4;
-constexpr int64_t kHidden = 6;
 constexpr int kLongestPause = 240;  // In seconds.
 
 // A recipe does not know its rank; its records need different names.
@@ -87,11 +87,11 @@ bool holds(const Batch& batch, std::optional<int64_t> sample) {
 class ProbeNet : public torch::nn::Module {
  public:
   explicit ProbeNet(const ProbeConfig& config) {
-    first = register_module("first", torch::nn::Linear(kInputs, kHidden));
+    first = register_module("first", torch::nn::Linear(kInputs, config.hidden));
     dropout = register_module("dropout", torch::nn::Dropout(config.dropout));
-    last = register_module("last", torch::nn::Linear(kHidden, 1));
+    last = register_module("last", torch::nn::Linear(config.hidden, 1));
     if (config.batch_norm) {
-      norm = register_module("norm", torch::nn::BatchNorm1d(kHidden));
+      norm = register_module("norm", torch::nn::BatchNorm1d(config.hidden));
     }
   }
   at::Tensor forward(const at::Tensor& x) {
@@ -115,6 +115,7 @@ class ProbeTask final : public Task, public Sampling {
     if (config.val_samples > 0) {
       data_.validation = std::make_shared<ProbeData>(config.val_samples, 2, "");
     }
+    if (config.pause_in == "update") pause_in_update();
   }
 
   ~ProbeTask() override {
@@ -287,6 +288,25 @@ void ProbeTask::note(const std::string& phase,
   }
 }
 
+void ProbeTask::pause_in_update() {
+  const auto is_meant = [this] {
+    return calls_["update"] == config_.pause_call;
+  };
+  const bool is_late = std::to_string(config_.late_rank) == rank_text();
+  testing::watch_updates(
+      {.before =
+           [this, is_meant, is_late] {
+             if (is_meant() && is_late) pause();
+           },
+       .after =
+           [this, is_meant] {
+             if (is_meant()) {
+               std::ofstream(config_.record + "/updated_" + rank_text()) << 1;
+             }
+             ++calls_["update"];
+           }});
+}
+
 void ProbeTask::pause() const {
   const std::string file = config_.record + "/paused_" + rank_text();
   if (access(file.c_str(), F_OK) == 0) return;
@@ -315,6 +335,7 @@ void ProbeRecipe::describe(Settings& settings) {
   const OptionDetails details = {.group = "Probe"};
   options.add("train_samples", config_.train_samples, "samples", details);
   options.add("val_samples", config_.val_samples, "samples", details);
+  options.add("hidden", config_.hidden, "units", details);
   options.add("dropout", config_.dropout, "probability", details);
   options.add("batch_norm", config_.batch_norm, "one more layer", details);
   options.add("noise", config_.noise, "deviation", details);

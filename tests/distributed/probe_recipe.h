@@ -13,6 +13,7 @@ namespace lockstep {
 struct ProbeConfig {
   int64_t train_samples = 24;
   int64_t val_samples = 7;
+  int64_t hidden = 6;  // Units of the network.
   double dropout = 0;
   bool batch_norm = false;
   double noise = 0.1;
@@ -24,7 +25,9 @@ struct ProbeConfig {
   std::string record = {};
   // In call `pause_call` (from 0) of the phase train, validate or sample, or
   // when all is done ("end"): makes the file paused_N and waits for
-  // `pause_signals` signals or the file go; once in a folder.
+  // `pause_signals` signals or the file go; once in a folder. In call
+  // `pause_call` of the optimizer's kernel ("update") the rank `late_rank`
+  // waits before it, and others make the file updated_N after it.
   std::string pause_in = {};
   int64_t pause_call = 0;
   int64_t pause_signals = 1;

@@ -7,15 +7,17 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <numeric>
 #include <random>
 #include <thread>
 
+#include "distributed/random_call.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/files.h"
+#include "lockstep/error.h"
 #include "support/forked_ranks.h"
 #include "support/messages.h"
 
@@ -29,6 +31,7 @@ using comm::SharedKind;
 using testing::expect_in;
 using testing::ForkedEnd;
 using testing::ForkedRank;
+using testing::RandomCall;
 using testing::run_forked;
 
 double number_from(const char* variable, double otherwise) {
@@ -98,6 +101,7 @@ TEST(SharedMemory, AKilledRankIsNamedWithinMilliseconds) {
   // The shortest of some turns: a busy machine may be slow, but not always.
   double shortest = 1e9;
   for (int turn = 0; turn < 40 && shortest > 0.02; ++turn) {
+    double seconds = -1;
     const auto ends = run_forked({.size = 2}, [](ForkedRank& self) {
       std::vector<float> values(10);
       self.run(all_reduce_of(values));
@@ -105,24 +109,31 @@ TEST(SharedMemory, AKilledRankIsNamedWithinMilliseconds) {
       const int64_t begin = base::monotonic_ns();
       try {
         self.run(all_reduce_of(values));
-      } catch (const std::exception&) {
+      } catch (const PeerError&) {
+        return "named after " + std::to_string(base::seconds_between(
+                                    begin, base::monotonic_ns()));
       }
-      return std::to_string(base::seconds_between(begin, base::monotonic_ns()));
+      return std::string("no error");
     });
-    shortest = std::min(shortest, std::stod(ends[0].report));
+    ASSERT_EQ(std::sscanf(ends[0].report.c_str(), "named after %lf", &seconds),
+              1)
+        << ends[0].report;
+    shortest = std::min(shortest, seconds);
   }
   EXPECT_LT(shortest, 0.02);
 }
 
+// The limit is that of a whole collective, which takes milliseconds: long
+// enough that a rank that lives arrives within it on any machine.
 TEST(SharedMemory, AStoppedRankIsNamedByTheLimitInEveryPhase) {
   const int num_turns =
-      static_cast<int>(number_from("LOCKSTEP_EXCHANGE_TURNS", 10));
+      static_cast<int>(number_from("LOCKSTEP_EXCHANGE_TURNS", 3));
   std::mt19937 random(2);
   for (int turn = 0; turn < num_turns; ++turn) {
     const int victim = turn % 3;
     const auto pause = std::chrono::microseconds(random() % 5000);
     const auto ends = run_forked({.size = 3,
-                                  .timeout_seconds = 1,
+                                  .timeout_seconds = 5,
                                   .disturb =
                                       [&](const std::vector<pid_t>& pids) {
                                         std::this_thread::sleep_for(pause);
@@ -133,7 +144,7 @@ TEST(SharedMemory, AStoppedRankIsNamedByTheLimitInEveryPhase) {
       if (rank == victim) continue;
       expect_in(ends[rank].report, "TimeoutError: rank(s) " +
                                        std::to_string(victim) +
-                                       " did not arrive within 1.0 s");
+                                       " did not arrive within 5.0 s");
       expect_in(ends[rank].report, "--timeout SECONDS");
     }
     const int first = victim == 0 ? 1 : 0;
@@ -216,113 +227,7 @@ TEST(SharedMemory, OtherSizesAndTypesOnOtherRanksAreNamed) {
   }
 }
 
-// A call with the values that every rank can compute for itself: numbers whose
-// sum is exact.
-class RandomCall {
- public:
-  RandomCall(uint32_t seed, const ForkedRank& self)
-      : random_(seed), self_(self), size_(static_cast<size_t>(self.size)) {
-    kind_ = static_cast<SharedKind>(1 + random_() % 5);
-    root_ = static_cast<int>(random_() % size_);
-    constexpr std::array<size_t, 5> kMost = {5, 2000, 40000, 400000, 1500000};
-    count_ = 1 + random_() % kMost[random_() % kMost.size()];
-    if (kind_ == SharedKind::kReduceScatter) count_ *= size_;
-    in_heap_ = random_() % 2 == 0;
-  }
-
-  // An empty text, or what is wrong.
-  std::string run(ForkedRank& self) {
-    const size_t bytes = count_ * sizeof(float);
-    std::vector<float> own(count_);
-    for (size_t i = 0; i < count_; ++i) own[i] = value(self_.rank, i);
-    std::vector<float> result = own;
-    std::vector<std::vector<float>> gathered;
-    SharedCall call{.kind = kind_,
-                    .element = Element::kFloat32,
-                    .root = root_,
-                    .bytes = kind_ == SharedKind::kBarrier ? 0 : bytes,
-                    .input = reinterpret_cast<const std::byte*>(own.data()),
-                    .output = reinterpret_cast<std::byte*>(result.data())};
-    if (kind_ == SharedKind::kAllReduce || kind_ == SharedKind::kBroadcast) {
-      call.input = nullptr;
-    }
-    if (kind_ == SharedKind::kAllGather) {
-      for (size_t rank = 0; rank < size_; ++rank) {
-        gathered.emplace_back(count_);
-      }
-      for (auto& one : gathered) {
-        call.outputs.push_back(reinterpret_cast<std::byte*>(one.data()));
-      }
-    }
-    std::byte* block = nullptr;
-    if (kind_ == SharedKind::kAllReduce && in_heap_) {
-      block = self.arena->allocate(bytes);
-      std::memcpy(block, own.data(), bytes);
-      call.output = block;
-    }
-    self.run(call);
-    if (block != nullptr) {
-      std::memcpy(result.data(), block, bytes);
-      self.arena->free(block);
-    }
-    return check(result, gathered);
-  }
-
- private:
-  static float value(int rank, size_t index) {
-    return static_cast<float>((index * 7 + static_cast<size_t>(rank) * 13) %
-                              1000);
-  }
-
-  float sum(size_t index) const {
-    float total = 0;
-    for (int rank = 0; rank < self_.size; ++rank) total += value(rank, index);
-    return total;
-  }
-
-  std::string check(const std::vector<float>& result,
-                    const std::vector<std::vector<float>>& gathered) const {
-    const auto is = [&](float found, float expected) {
-      return found == expected;
-    };
-    const size_t part = count_ / size_;
-    for (size_t i = 0; i < count_; ++i) {
-      bool good = true;
-      switch (kind_) {
-        case SharedKind::kAllReduce: good = is(result[i], sum(i)); break;
-        case SharedKind::kBroadcast:
-          good = is(result[i], value(root_, i));
-          break;
-        case SharedKind::kReduceScatter:
-          good = i >= part || is(result[i], sum(self_.rank * part + i));
-          break;
-        case SharedKind::kAllGather:
-          for (size_t rank = 0; rank < size_; ++rank) {
-            good =
-                good && is(gathered[rank][i], value(static_cast<int>(rank), i));
-          }
-          break;
-        case SharedKind::kBarrier: break;
-      }
-      if (!good) {
-        return "wrong value at " + std::to_string(i) + " of " +
-               std::to_string(count_) + ", kind " +
-               std::to_string(static_cast<int>(kind_));
-      }
-    }
-    return "";
-  }
-
-  std::mt19937 random_;
-  const ForkedRank& self_;
-  size_t size_;
-  SharedKind kind_;
-  int root_;
-  size_t count_;
-  bool in_heap_;
-};
-
-TEST(SharedMemory, CallsOfEveryKindAndSizeGiveTheRightValues) {
+TEST(SharedMemory, CallsOfEveryKindTypeAndSizeGiveTheRightValues) {
   const double seconds = number_from("LOCKSTEP_EXCHANGE_SECONDS", 8);
   for (const int size : {2, 3, 5, 8}) {
     const auto ends = run_forked({.size = size}, [&](ForkedRank& self) {
@@ -371,26 +276,72 @@ TEST(SharedMemory, TheHeapTakesAndReturnsMemory) {
   for (const ForkedEnd& end : ends) EXPECT_EQ(end.report, "good");
 }
 
-TEST(SharedMemory, LeavesNothingBehind) {
-  const auto entries = [] {
-    return std::distance(std::filesystem::directory_iterator("/dev/shm"),
-                         std::filesystem::directory_iterator());
-  };
-  const auto descriptors = [] {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
-                         std::filesystem::directory_iterator());
-  };
-  const auto before = entries();
-  const auto open = descriptors();
+// Descriptors of this process: what each refers to.
+std::vector<std::string> open_files() {
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code is_closed;  // The one that lists the folder.
+    names.push_back(std::filesystem::read_symlink(entry, is_closed));
+  }
+  return names;
+}
+
+size_t count_containing(const std::vector<std::string>& names,
+                        const std::string& part) {
+  return static_cast<size_t>(
+      std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+        return name.find(part) != std::string::npos;
+      }));
+}
+
+bool has_mapping() {
+  return base::read_file("/proc/self/maps").find("lockstep-exchange") !=
+         std::string::npos;
+}
+
+TEST(SharedMemory, ARankThatLeavesClosesItsMemoryAndSockets) {
+  const auto ends = run_forked({.size = 3}, [](ForkedRank& self) {
+    const auto before = open_files();
+    const auto memory = count_containing(before, "lockstep-exchange");
+    if (memory != 3 || !has_mapping()) {
+      return "attached to " + std::to_string(memory);
+    }
+    {
+      ForkedRank leaving = std::move(self);
+      std::vector<float> values(kCounts[1]);
+      leaving.run(all_reduce_of(values));
+    }
+    if (has_mapping()) return std::string("a mapping is left");
+    const auto after = open_files();
+    if (count_containing(after, "lockstep-exchange") != 0) {
+      return std::string("memory is left");
+    }
+    // A region per rank, and a socket to every other rank.
+    if (after.size() != before.size() - 3 - 2) {
+      return std::to_string(before.size()) + " descriptors before, " +
+             std::to_string(after.size()) + " after";
+    }
+    return std::string("good");
+  });
+  for (const ForkedEnd& end : ends) EXPECT_EQ(end.report, "good");
+}
+
+TEST(SharedMemory, AKilledRankLeavesNothingBehind) {
+  const auto open = open_files().size();
   run_forked(
       {.size = 3,
        .disturb =
            [](const std::vector<pid_t>& pids) { kill(pids[0], SIGKILL); }},
       reduce_for_ever);
-  EXPECT_EQ(entries(), before);
-  EXPECT_EQ(descriptors(), open);
-  EXPECT_EQ(base::read_file("/proc/self/maps").find("lockstep-exchange"),
-            std::string::npos);
+  // Other programs have files there, too.
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    names.push_back(entry.path().filename());
+  }
+  EXPECT_EQ(count_containing(names, "lockstep"), 0U);
+  EXPECT_EQ(open_files().size(), open);
+  EXPECT_FALSE(has_mapping());
 }
 
 }  // namespace

@@ -70,12 +70,12 @@ base::FileDescriptor make_socket() {
   return socket;
 }
 
-bool is_own_user(int socket) {
+bool is_of_user(int socket, uid_t user) {
   ucred credentials{};
   socklen_t size = sizeof(credentials);
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) ==
              0 &&
-         credentials.uid == geteuid();
+         credentials.uid == user;
 }
 
 // Ends a wait that has become useless.
@@ -171,7 +171,7 @@ base::FileDescriptor call_peer(const PeerExchange& exchange, int rank) {
                     "(another network namespace?): {}",
                     rank, base::errno_text()));
   }
-  if (!is_own_user(socket.get())) {
+  if (!is_of_user(socket.get(), exchange.user)) {
     throw IoError(fmt::format("rank {} runs as another user", rank));
   }
   send_hello(socket.get(), make_hello(exchange, rank), exchange.own_memory);
@@ -184,7 +184,7 @@ void accept_peer(const PeerExchange& exchange, const Patience& patience,
   patience.wait_for(exchange.listener->socket.get(), POLLIN);
   base::FileDescriptor socket(accept4(exchange.listener->socket.get(), nullptr,
                                       nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket || !is_own_user(socket.get())) return;
+  if (!socket || !is_of_user(socket.get(), exchange.user)) return;
   patience.wait_for(socket.get(), POLLIN);
   auto greeting = receive_hello(socket.get());
   if (!greeting || !is_for(greeting->hello, exchange.listener->name)) return;

@@ -6,6 +6,9 @@
 // gone, whatever killed it.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -30,6 +33,7 @@ struct PeerExchange {
   std::vector<std::string> names = {};  // Of all ranks' listeners.
   int own_memory = -1;
   std::chrono::milliseconds timeout{0};
+  uid_t user = geteuid();  // Of all ranks; others are sent away.
   // Asked again and again while this rank waits: the reason for which another
   // rank has given up.
   std::function<std::optional<std::string>()> find_refusal = [] {

@@ -14,7 +14,7 @@ void SharedQueue::end() {
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   std::unique_lock lock(mutex_);
-  while (running_ == nullptr && !tasks_.empty()) {
+  while (running_.empty() && !tasks_.empty()) {
     run_next(lock, WaitStyle::kSleep);
   }
 }
@@ -43,7 +43,7 @@ void SharedQueue::run_now(std::shared_ptr<SharedTask> task) {
 // The others need not wait until the thread has woken up.
 void SharedQueue::push(std::shared_ptr<SharedTask> task) {
   tasks_.push_back(std::move(task));
-  if (running_ == nullptr && tasks_.size() == 1) tasks_.front()->begin();
+  if (running_.empty() && tasks_.size() == 1) tasks_.front()->begin();
 }
 
 bool SharedQueue::is_waiting(const SharedTask& task) const {
@@ -52,11 +52,25 @@ bool SharedQueue::is_waiting(const SharedTask& task) const {
   });
 }
 
+bool SharedQueue::is_running(const SharedTask& task) const {
+  return std::find(running_.begin(), running_.end(), &task) != running_.end();
+}
+
+bool SharedQueue::runs_here() const {
+  return !running_.empty() && runner_ == std::this_thread::get_id();
+}
+
 void SharedQueue::wait(const SharedTask& task) {
   std::unique_lock lock(mutex_);
+  // In a callback: nobody else runs the others until it returns.
+  while (runs_here() && is_waiting(task)) {
+    tasks_.front()->begin();
+    run_first(lock, WaitStyle::kSpin);
+  }
+  if (runs_here()) return;
   for (;;) {
-    if (running_ != nullptr) {
-      if (running_ != &task && !is_waiting(task)) return;
+    if (!running_.empty()) {
+      if (!is_running(task) && !is_waiting(task)) return;
       changed_.wait(lock);
     } else if (is_waiting(task)) {
       run_next(lock, WaitStyle::kSpin);
@@ -66,23 +80,29 @@ void SharedQueue::wait(const SharedTask& task) {
   }
 }
 
-void SharedQueue::run_next(std::unique_lock<std::mutex>& lock,
-                           WaitStyle style) {
+void SharedQueue::run_first(std::unique_lock<std::mutex>& lock,
+                            WaitStyle style) {
   const std::shared_ptr<SharedTask> task = std::move(tasks_.front());
   tasks_.pop_front();
-  running_ = task.get();
+  running_.push_back(task.get());
+  runner_ = std::this_thread::get_id();
   lock.unlock();
   task->finish(style);
   lock.lock();
-  running_ = nullptr;
-  if (!tasks_.empty()) tasks_.front()->begin();
+  running_.pop_back();
   changed_.notify_all();
+}
+
+void SharedQueue::run_next(std::unique_lock<std::mutex>& lock,
+                           WaitStyle style) {
+  run_first(lock, style);
+  if (!tasks_.empty()) tasks_.front()->begin();
 }
 
 void SharedQueue::serve() {
   std::unique_lock lock(mutex_);
   while (!is_ending_) {
-    if (running_ == nullptr && !tasks_.empty()) {
+    if (running_.empty() && !tasks_.empty()) {
       run_next(lock, WaitStyle::kSleep);
     } else {
       changed_.wait(lock);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "lockstep/comm/shared_channel.h"
 
@@ -23,6 +24,10 @@ class SharedTask {
 
 // Tasks run one at a time, in the order in which they were added: on the
 // queue's thread, or on one that waits for them. Thread-safe.
+//
+// A task may wait for another one at the end of its own finish(), where the
+// callbacks of its future are called: that one, and those before it, run
+// within it.
 class SharedQueue {
  public:
   SharedQueue() = default;
@@ -44,13 +49,18 @@ class SharedQueue {
  private:
   void push(std::shared_ptr<SharedTask> task);
   bool is_waiting(const SharedTask& task) const;
+  bool is_running(const SharedTask& task) const;
+  bool runs_here() const;
+  void run_first(std::unique_lock<std::mutex>& lock, WaitStyle style);
   void run_next(std::unique_lock<std::mutex>& lock, WaitStyle style);
   void serve();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<SharedTask>> tasks_;
-  const SharedTask* running_ = nullptr;
+  // The one that runs, and those within which it runs, all on one thread.
+  std::vector<const SharedTask*> running_;
+  std::thread::id runner_;
   bool is_ending_ = false;
   std::thread thread_;  // From the first task that nobody waits for.
 };

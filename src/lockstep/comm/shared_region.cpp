@@ -1,15 +1,51 @@
 #include "lockstep/comm/shared_region.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <utility>
 
 #include "lockstep/error.h"
 
 namespace lockstep::comm {
+namespace {
+
+// `ulimit -f` counts for memory files, too: growing beyond it raises SIGXFSZ,
+// which ends the process. While this lives, the call fails with EFBIG and
+// nothing else happens. Of the calling thread only.
+class FileSizeSignalBlocked {
+ public:
+  FileSizeSignalBlocked() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+  }
+  ~FileSizeSignalBlocked() {
+    const int error = errno;  // sigtimedwait() sets it where there is none.
+    const timespec now{.tv_sec = 0, .tv_nsec = 0};
+    if (!was_pending_) sigtimedwait(&signals_, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  FileSizeSignalBlocked(const FileSizeSignalBlocked&) = delete;
+  FileSizeSignalBlocked& operator=(const FileSizeSignalBlocked&) = delete;
+
+ private:
+  sigset_t signals_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+}  // namespace
 
 SharedRegion::~SharedRegion() { unmap(); }
 
@@ -77,6 +113,7 @@ bool SharedRegion::map(size_t bytes) {
 }
 
 bool SharedRegion::take_memory(size_t offset, size_t bytes) const {
+  const FileSizeSignalBlocked blocked;
   int result = 0;
   do {
     result = fallocate(fd(), 0, static_cast<off_t>(offset),

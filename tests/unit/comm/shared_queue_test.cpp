@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
+#include <future>
+#include <thread>
 #include <vector>
 
 namespace lockstep::comm {
@@ -87,6 +90,59 @@ TEST(SharedQueue, EndsWithNothingLeft) {
     }
   }
   EXPECT_EQ(log.finished, numbers_below(kCount));
+}
+
+// A task that calls a function when it has finished, as a future calls its
+// callbacks.
+class CallingTask final : public SharedTask {
+ public:
+  CallingTask(Log& log, int number, std::function<void()> callback)
+      : log_(log), number_(number), callback_(std::move(callback)) {}
+
+  void begin() noexcept override { log_.begun.push_back(number_); }
+  void finish(WaitStyle) noexcept override {
+    log_.finished.push_back(number_);
+    ++log_.num_finished;
+    callback_();
+  }
+
+ private:
+  Log& log_;
+  int number_;
+  std::function<void()> callback_;
+};
+
+TEST(SharedQueue, ATaskMayWaitForOthersInItsCallback) {
+  for (const bool waits_here : {false, true}) {
+    Log log;
+    SharedQueue queue;
+    std::vector<std::shared_ptr<SharedTask>> tasks(4);
+    std::promise<void> is_filled;
+    auto filled = is_filled.get_future().share();
+    tasks[0] = std::make_shared<CallingTask>(log, 0, [&, filled] {
+      filled.wait();
+      queue.wait(*tasks[0]);    // This one itself.
+      queue.run_now(tasks[2]);  // After task 1, which is queued.
+      EXPECT_EQ(log.finished, numbers_below(4));
+    });
+    tasks[1] = std::make_shared<NotedTask>(log, 1);
+    // Within a callback within a callback.
+    tasks[2] = std::make_shared<CallingTask>(log, 2, [&] {
+      queue.add(tasks[3]);
+      queue.wait(*tasks[3]);
+      EXPECT_EQ(log.finished, numbers_below(4));
+    });
+    tasks[3] = std::make_shared<NotedTask>(log, 3);
+    queue.add(tasks[0]);
+    queue.add(tasks[1]);
+    is_filled.set_value();
+    if (waits_here) queue.wait(*tasks[0]);
+    queue.wait(*tasks[1]);
+    const auto last = std::make_shared<NotedTask>(log, 4);
+    queue.run_now(last);
+    EXPECT_EQ(log.begun, numbers_below(5));
+    EXPECT_EQ(log.finished, numbers_below(5));
+  }
 }
 
 TEST(SharedQueue, AWaitingThreadSpinsAndTheQueuesOwnSleeps) {

@@ -6,6 +6,12 @@ Reading: 200 runs with 100,000 recorded losses each (and a validation every 1000
   page_data_s  a page that opens: the list of 200 runs and the curves of 14 of them, which were not read before;
                target 1
   again_s      the same once more: curves are kept
+Page: the same 200 runs in a headless Chromium, which shares the cores with the board.
+  page_rows_s    from opening the page until all 200 rows are there
+  page_curves_s  from the choice of 14 runs, not read before, until their 14 lines are drawn
+  frame_ms, frame_p95_ms, frame_most_ms
+                 time between frames while the list is scrolled and filtered, with the 14 curves in the charts; 16.7 is
+                 every frame of a screen
 Cost: a training of two ranks runs, and every other period a board serves one page that follows it.
   board_core_percent  CPU time of the board in percent of one core; target 0.5 % of what the training takes
   step_ratio          time per step with the board over that without, median of neighbouring periods
@@ -19,6 +25,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -27,6 +34,9 @@ import urllib.request
 from pathlib import Path
 
 import peers
+
+sys.path.insert(0, str(peers.ROOT / "tests" / "board"))
+from devtools import Page  # noqa: E402
 
 RUNS, POINTS, SHOWN = 200, 100_000, 14
 PERIODS, PERIOD_S = 16, 6
@@ -113,6 +123,51 @@ def measure_reading(folder):
                 again_s=round(again_s, 3))
 
 
+# Scrolls and filters the list for three seconds; the times between frames.
+FRAMES = """new Promise((done) => {
+  const list = document.querySelector('#runs .scroll'), filter = document.getElementById('filter');
+  const times = [];
+  let last = performance.now();
+  const begin = last;
+  const step = (now) => {
+    times.push(now - last);
+    last = now;
+    list.scrollTop = (list.scrollTop + 60) % Math.max(1, list.scrollHeight - list.clientHeight);
+    if (times.length % 20 === 0) {
+      filter.value = times.length % 40 ? 'run1' : '';
+      filter.dispatchEvent(new Event('input'));
+    }
+    if (now - begin < 3000) requestAnimationFrame(step);
+    else done(times.slice(1));
+  };
+  requestAnimationFrame(step);
+})"""
+LABEL = "document.querySelector('figure[data-metric=\"train/loss\"] .plot').getAttribute('aria-label')"
+
+
+def measure_page(folder):
+    board = Board(folder)
+    page = Page()
+    try:
+        while sum(run["step"] == POINTS for run in board.get("/api/runs")["list"]["runs"]) < RUNS:
+            time.sleep(0.02)
+        begin = time.perf_counter()
+        page.open(board.address + "/")
+        page.wait_for(f"document.querySelectorAll('#rows tr').length === {RUNS}")
+        rows_s = time.perf_counter() - begin
+        begin = time.perf_counter()
+        page.run(f"[...document.querySelectorAll('#rows input:not(:checked)')].slice(0, {SHOWN - 1}).forEach((box) => box.click())")
+        page.wait_for(f"{LABEL}.split(';')[0].split(', ').length === {SHOWN} && !{LABEL}.includes('undefined')")
+        curves_s = time.perf_counter() - begin
+        frames = sorted(page.run(FRAMES))
+    finally:
+        page.close()
+        board.close()
+    return dict(page_rows_s=round(rows_s, 3), page_curves_s=round(curves_s, 3),
+                frame_ms=round(statistics.median(frames), 1), frame_p95_ms=round(frames[int(0.95 * len(frames))], 1),
+                frame_most_ms=round(frames[-1], 1))
+
+
 def follow(board, stop):
     """What an open page asks for: events, and the curves of the run after each that changes it.
 
@@ -173,7 +228,7 @@ def main():
     try:
         (folder / "many").mkdir()
         make_runs(folder / "many")
-        reading = measure_reading(folder / "many")
+        reading = measure_reading(folder / "many") | measure_page(folder / "many")
         shutil.rmtree(folder / "many")
         cost = measure_cost(folder)
     finally:

@@ -142,6 +142,7 @@ class ProbeTask final : public Task, public Sampling {
  private:
   void note(const std::string& phase, std::span<const int64_t> indices);
   void pause() const;
+  void pause_in_update();
   void flip_by_seed();
   void run_out_of_memory() const;
   bool is_memory_short(const Batch& batch);

@@ -6,13 +6,20 @@
 //   lockstep run --nproc N exchange_worker update ROUNDS   all-reduce, norm,
 //   clipping, AdamW and an average of a model of 100 MB: by every rank, and
 //   divided among the ranks (--shard_optimizer)
+//   lockstep run --nproc N exchange_worker memory   what a rank needs for such
+//   a model, by every rank and divided; memory that ranks share counts in parts
 #include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <sstream>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/files.h"
 #include "lockstep/comm/gloo_backend.h"
 #include "lockstep/comm/place.h"
 #include "lockstep/lockstep.h"
@@ -184,8 +191,73 @@ double seconds_of(const World& world, const std::function<void()>& action) {
   return lockstep::base::seconds_between(begin, lockstep::base::monotonic_ns());
 }
 
+constexpr double kMaxNorm = 1;
+
+// Of this process; what is shared counts in equal parts.
+double memory_mb() {
+  std::istringstream lines(
+      lockstep::base::read_file("/proc/self/smaps_rollup"));
+  for (std::string line; std::getline(lines, line);) {
+    double kib = 0;
+    if (std::sscanf(line.c_str(), "Pss: %lf", &kib) == 1) return kib / 1024;
+  }
+  throw lockstep::IoError("no Pss in /proc/self/smaps_rollup");
+}
+
+// How much memory the steps of a model take: parameters, gradients, state and
+// an average.
+double growth_mb(const World& world, const std::function<void()>& steps) {
+  world.all(true);
+  const double before = memory_mb();
+  world.all(true);
+  steps();
+  return memory_mb() - before;
+}
+
+void measure_memory() {
+  torch::set_num_threads(1);
+  const auto world =
+      World::from_environment({.device = lockstep::DeviceChoice::kCpu});
+  const auto shared = world.group()->getBackend(c10::DeviceType::CPU);
+  std::optional<Model> model;
+  std::optional<lockstep::AdamW> optimizer;
+  std::vector<lockstep::Ema> averages;
+  std::optional<lockstep::parallel::ShardedUpdate> update;
+  const auto begin = [&] {
+    update.reset();
+    averages.clear();
+    model.emplace(shared);
+    optimizer.emplace(model->parameters);
+    averages.emplace_back(model->parameters);
+    model->run_backward();
+    model->exchange(shared);
+  };
+  const double replicated = growth_mb(world, [&] {
+    begin();
+    optimizer->step_and_clear(
+        lockstep::optim::prepare_gradients(model->parameters, {}, kMaxNorm)
+            .found_inf);
+    averages[0].update();
+    world.all(true);
+  });
+  averages.clear();
+  optimizer.reset();
+  model.reset();
+  const double divided = growth_mb(world, [&] {
+    begin();
+    update.emplace(world, *optimizer, averages, kMaxNorm);
+    update->run({});
+    world.all(true);
+  });
+  if (world.is_main()) {
+    fmt::print(
+        "{{\"ranks\": {}, \"replicated_mb\": {:.0f}, \"sharded_mb\": {:.0f}}}"
+        "\n",
+        world.size(), replicated, divided);
+  }
+}
+
 void measure_update(int rounds) {
-  constexpr double kMaxNorm = 1;
   torch::set_num_threads(1);
   const auto world =
       World::from_environment({.device = lockstep::DeviceChoice::kCpu});
@@ -239,12 +311,15 @@ void measure_update(int rounds) {
 
 int main(int argc, char** argv) {
   return lockstep::run_program([&] {
-    if (argc == 2) {
+    if (argc == 2 && argv[1] == std::string("memory")) {
+      measure_memory();
+    } else if (argc == 2) {
       measure_all(std::stoi(argv[1]));
-    } else if (argc == 3 && std::string(argv[1]) == "update") {
+    } else if (argc == 3 && argv[1] == std::string("update")) {
       measure_update(std::stoi(argv[2]));
     } else {
-      throw lockstep::ConfigError("usage: exchange_worker [update] ROUNDS");
+      throw lockstep::ConfigError(
+          "usage: exchange_worker [update] ROUNDS | memory");
     }
   });
 }

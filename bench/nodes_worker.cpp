@@ -1,8 +1,8 @@
 // Launchers without workers, for bench/nodes.py:
 //
-//   nodes_worker rendezvous NODES    a world of so many launchers in this
-//   process nodes_worker hostile PORT COUNT  so many strangers at a launcher's
-//   port
+//   rendezvous NODES    a world of so many launchers in this process
+//   hostile PORT COUNT  so many strangers at a launcher's port
+//   besiege COUNT       so many at a world of two launchers in this process
 #include <poll.h>
 #include <sys/resource.h>
 
@@ -97,6 +97,38 @@ int hostile(int port, int64_t count) {
   return 0;
 }
 
+// A world of two launchers that strangers do not disturb, in this process: for
+// runs under a sanitizer.
+int besiege(int64_t count) {
+  const nodes::JobIdentity job = nodes::identify_job("a secret", "bench");
+  base::FileDescriptor listener = net::listen_at(
+      net::resolve("127.0.0.1", 0).addresses.at(0), net::PortUse::kExclusive);
+  const int port = net::local_address_of(listener.get()).port();
+  nodes::NodeServer server(std::move(listener),
+                           {.rounds = {.num_nodes = 2}, .job = job});
+  const nodes::NodeLinkConfig config{
+      .host = "127.0.0.1", .port = port, .job = job};
+  nodes::NodeLink host(config);
+  nodes::NodeLink other(config);
+  host.send(nodes::Join{
+      .num_nodes = 2, .is_host = true, .host_name = "a", .master_port = port});
+  other.send(nodes::Join{.num_nodes = 2, .host_name = "b"});
+  wait_for<nodes::World>(host);
+  wait_for<nodes::World>(other);
+  hostile(port, count);
+  other.send(nodes::Note{"still here"});
+  wait_for<nodes::Note>(host);
+  host.send(nodes::Result{});
+  other.send(nodes::Result{});
+  wait_for<nodes::Results>(host);
+  host.send(nodes::Verdict{});
+  wait_for<nodes::Verdict>(other);
+  for (const std::string& line : server.refusals().take_all()) {
+    std::puts(line.c_str());
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -105,7 +137,10 @@ int main(int argc, char** argv) {
   if (mode == "hostile" && argc == 4) {
     return hostile(std::stoi(argv[2]), std::stoll(argv[3]));
   }
-  std::fputs("usage: nodes_worker rendezvous NODES | hostile PORT COUNT\n",
-             stderr);
+  if (mode == "besiege" && argc == 3) return besiege(std::stoll(argv[2]));
+  std::fputs(
+      "usage: nodes_worker rendezvous NODES | hostile PORT COUNT | besiege "
+      "COUNT\n",
+      stderr);
   return 2;
 }

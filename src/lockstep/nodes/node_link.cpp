@@ -132,13 +132,14 @@ NodeLink::Loop::~Loop() {
 }
 
 std::optional<Message> NodeLink::Loop::next() {
+  clear_event(news_);
   const std::lock_guard lock(mutex_);
   std::optional<Message> message;
   if (!received_.empty()) {
     message = std::move(received_.front());
     received_.pop_front();
   }
-  if (received_.empty() && !loss_) clear_event(news_);
+  if (!received_.empty() || loss_) raise_event(news_);
   return message;
 }
 
@@ -386,15 +387,14 @@ void NodeLink::Loop::send_all() {
   while (!unsent_.empty()) {
     const ssize_t count = ::send(socket_.get(), unsent_.data(), unsent_.size(),
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count > 0) {
+    if (count >= 0) {
       unsent_.erase(0, static_cast<size_t>(count));
-    } else if (count < 0 && errno == EAGAIN) {
-      return;
-    } else if (errno != EINTR) {
-      // What the host has sent before is still to be read.
-      unsent_.clear();
-      return;
+      continue;
     }
+    if (errno == EINTR) continue;
+    // What the host has sent before is still to be read.
+    if (errno != EAGAIN) unsent_.clear();
+    return;
   }
 }
 

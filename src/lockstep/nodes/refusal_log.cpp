@@ -26,10 +26,11 @@ void RefusalLog::add(const std::string& reason, const std::string& address) {
 }
 
 std::vector<std::string> RefusalLog::take_first() {
-  const std::lock_guard lock(mutex_);
+  // Before the lock: one that comes meanwhile is among the lines, or the next.
   uint64_t ignored = 0;
   const ssize_t size [[maybe_unused]] =
       read(event_.get(), &ignored, sizeof(ignored));
+  const std::lock_guard lock(mutex_);
   std::vector<std::string> lines;
   for (auto& [reason, refusals] : refusals_) {
     if (refusals.num_told > 0) continue;

@@ -237,6 +237,7 @@ void Rounds::collect() {
   const auto is_missing = [](const Node& node) { return !node.result; };
   if (std::any_of(nodes_.begin(), nodes_.end(), is_missing)) return;
   Results results;
+  results.nodes.reserve(nodes_.size());
   for (const Node& node : nodes_) results.nodes.push_back(*node.result);
   phase_ = Phase::kEnding;
   if (host_) send(*host_, std::move(results));

@@ -354,7 +354,7 @@ TEST_F(Nodes, StopTogether) {
 
 TEST_F(Nodes, NameAStalledRankOfAnotherNode) {
   // Also the time for six processes to load libtorch and to meet.
-  start_all(join({"--timeout=30", FAULTS_WORKER, "stop", "4"}));
+  start_all(join({"--timeout=20", FAULTS_WORKER, "stop", "4"}));
   const auto results = wait_for_all();
   expect_same_report(results);
   EXPECT_EQ(results[0].exit_code, 6) << results[0].err;

@@ -298,6 +298,7 @@ void Rounds::remove(MemberId member, const std::string& why, Moment now) {
 void Rounds::give_up_joining() {
   std::vector<std::string> names;
   std::vector<std::string> missing;
+  names.reserve(members_.size());
   for (const auto& [id, member] : members_) {
     names.push_back(member.join.host_name);
   }

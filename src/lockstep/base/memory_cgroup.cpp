@@ -68,7 +68,7 @@ int64_t used_bytes_of(const fs::path& folder) {
 
 }  // namespace
 
-MemoryCgroup::MemoryCgroup(CgroupFiles files) {
+MemoryCgroup::MemoryCgroup(const CgroupFiles& files) {
   const Membership own = read_membership(files.membership);
   root_ = own.is_version1 ? files.root / "memory" : files.root;
   const char* name = own.is_version1 ? "memory.oom_control" : "memory.events";

@@ -25,7 +25,7 @@ struct MemoryRoom {
 // Version 1 and 2 of cgroups.
 class MemoryCgroup {
  public:
-  explicit MemoryCgroup(CgroupFiles files = {});
+  explicit MemoryCgroup(const CgroupFiles& files = {});
 
   // The file with the number of killed processes.
   const std::filesystem::path& counter() const { return counter_; }

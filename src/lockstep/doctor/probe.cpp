@@ -116,7 +116,7 @@ class ProbeFamily {
   std::vector<launch::ProcessInfo> kill_all(double seconds) const {
     const int64_t begin = base::monotonic_ns();
     for (;;) {
-      const auto members = find_members();
+      auto members = find_members();
       if (members.empty()) return {};
       for (const launch::ProcessInfo& process : members) {
         kill(process.pid, SIGKILL);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "distributed/doctor_program.h"
+#include "lockstep/base/files.h"
 #include "support/control_group.h"
 #include "support/free_port.h"
 #include "support/name_lookup.h"
@@ -169,6 +170,19 @@ TEST_F(DoctorProgram, ACopyThatArrivesWithOtherData) {
                  "copy GPU 0 to GPU 1 arrived with other data (made so by "
                  "LOCKSTEP_DOCTOR_STALL)");
   expect_nothing_left();
+}
+
+TEST_F(DoctorProgram, LeavesTheChildrenOfTheShellBeforeItAlone) {
+  const TempDir notes;
+  const std::string file = (notes.path() / "child").string();
+  ProcessOptions options = in_folder();
+  options.environment["LOCKSTEP_DOCTOR_STALL"] = "wrong";
+  const auto result =
+      run(doctor_after("{ sleep 600 & echo $! > " + file + "; }", {}), options);
+  EXPECT_EQ(result.exit_code, 7) << result.out << result.err;
+  const auto child = static_cast<pid_t>(std::stoi(base::read_file(file)));
+  EXPECT_EQ(kill(child, 0), 0) << "it was ended";
+  kill(child, SIGKILL);
 }
 
 TEST_F(DoctorProgram, AnExchangeThatHangs) {

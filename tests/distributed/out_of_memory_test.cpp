@@ -180,12 +180,95 @@ TEST_F(OutOfMemory, IsNotRepairedWhereThatWouldChangeTheTraining) {
   }
 }
 
-TEST_F(OutOfMemory, OfOneOfSeveralProcessesIsNotRepairedYet) {
+TEST_F(OutOfMemory, OfSeveralProcessesIsRefusedWhereTheyCannotConnectAnew) {
   Training two = probe("run", {"--on_oom=halve"});
   two.world = 2;
   const ProcessResult result = run(two);
   EXPECT_EQ(result.exit_code, 2) << result.err << result.out;
-  expect_in(result.err, "--on_oom: only trainings of one process");
+  expect_in(result.err, "--on_oom: several processes go on with a smaller");
+  expect_in(result.err, "--recover memory");
+}
+
+struct Ranks {
+  int world = 2;
+  int victim = 1;  // -1: all at once.
+  std::string exchange = {};
+  std::string pass = {};
+  // Buffers are exchanged before a loss: a rank may lose another one first.
+  std::string statistics = "--batch_norm=true";
+};
+
+class OutOfMemoryOfRanks : public OutOfMemory,
+                           public ::testing::WithParamInterface<Ranks> {
+ protected:
+  ProcessResult run_with(const Training& training) const {
+    ProcessOptions options = process_options(training);
+    options.environment["LOCKSTEP_EXCHANGE"] = GetParam().exchange;
+    return lockstep::testing::run(
+        command_of(training) + Words{"--recover", "memory"}, options);
+  }
+};
+
+TEST_P(OutOfMemoryOfRanks, HasTheBitsOfATrainingResumedWithTheSmallerBatch) {
+  const Ranks& ranks = GetParam();
+  const Words flags = {"--train_samples=48", "--epochs=2",
+                       "--dropout=0.3",      "--own_normaliser",
+                       "--ema_decay=0.9",    "--log_every=2",
+                       ranks.statistics,     "--on_oom=halve_anyway"};
+  Training halved =
+      probe("halved", flags + Words{"--batch_size=4", "--memory_steps", "3",
+                                    "--memory_rank",
+                                    std::to_string(ranks.victim), ranks.pass});
+  Training first =
+      probe("resumed", flags + Words{"--batch_size=4", "--stop_after_steps=2"});
+  Training rest =
+      probe("resumed",
+            flags + Words{"--batch_size=2", "--gradient_accumulation_steps=2",
+                          "--resume=latest", "--stop_after_steps=99"});
+  for (Training* training : {&halved, &first, &rest}) {
+    training->world = ranks.world;
+  }
+  const ProcessResult result = run_with(halved);
+  ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
+  EXPECT_EQ(num_halvings(result), ranks.victim < 0 ? ranks.world : 1)
+      << result.err << result.out;
+  expect_not_in(result.out + result.err, "started again");
+  run_with(first);
+  const ProcessResult resumed = run_with(rest);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err << resumed.out;
+  const Tree actual = last_checkpoint(halved.folder);
+  const Tree expected = last_checkpoint(rest.folder);
+  expect_equal(learned(actual), learned(expected));
+  for (const char* part : {"state", "generators", "running_sums"}) {
+    expect_equal(*actual.at("lockstep").value().find(part),
+                 *expected.at("lockstep").value().find(part), part);
+  }
+  EXPECT_EQ(metric_lines(halved.folder), metric_lines(rest.folder));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Worlds, OutOfMemoryOfRanks,
+    ::testing::Values(Ranks{2, 0, "shared", "--memory_in_backward=false"},
+                      Ranks{3, 1, "gloo", "--memory_in_backward=true"},
+                      Ranks{3, 2, "shared", "--memory_in_backward=true"},
+                      Ranks{2, -1, "gloo", "--memory_in_backward=false",
+                            "--batch_norm=false"}),
+    [](const auto& tested) {
+      const Ranks& ranks = tested.param;
+      return (ranks.victim < 0 ? "All"
+                               : "Rank" + std::to_string(ranks.victim)) +
+             "Of" + std::to_string(ranks.world) + ranks.exchange;
+    });
+
+TEST_F(OutOfMemory, OfARankBelowOneSampleEndsTheJob) {
+  Training two = probe("run", {"--batch_size=2", "--memory_sample=7",
+                               "--on_oom=halve", "--epochs=2"});
+  two.world = 2;
+  const ProcessResult result =
+      run(command_of(two) + Words{"--recover", "memory"}, process_options(two));
+  EXPECT_EQ(result.exit_code, 7) << result.err << result.out;
+  expect_in(result.err, "halved from 2 to 1");
+  expect_in(result.err, "batch of 1 per process");
 }
 
 }  // namespace

@@ -54,6 +54,12 @@ int RecoveryWriter::generation() const {
   return page_->generation & ~RecoveryPage::kOver;
 }
 
+void RecoveryWriter::ask_all() { page_->asks_all = 1; }
+
+bool RecoveryWriter::take_request_to_all() {
+  return page_->asks_all.exchange(0) != 0;
+}
+
 bool RecoveryWriter::end(int generation) {
   int32_t before = generation;
   return page_->generation.compare_exchange_strong(

@@ -19,6 +19,7 @@ struct RecoveryPage {
   // that a rank is either replaced before a worker's end or not at all.
   std::atomic<int32_t> generation;
   std::atomic<int32_t> is_ready;  // Written by the worker.
+  std::atomic<int32_t> asks_all;  // Of the worker to itself.
 
   static constexpr int32_t kOver = 1 << 30;
 };
@@ -52,6 +53,10 @@ class RecoveryWriter {
   void set_ready();
   bool is_ready() const;
   int generation() const;
+  // This rank's next World::reform() asks all ranks to connect anew, though
+  // none has died.
+  void ask_all();
+  bool take_request_to_all();
   // This rank needs no other one any more: none is replaced from here on.
   // False: some have been since `generation`.
   bool end(int generation);

@@ -174,7 +174,7 @@ std::unique_ptr<engine::Learner> Session::make_learner(
 bool Session::could_halve_batch() const {
   return line_.purpose() == Purpose::kTrain &&
          line_.config().on_oom == "fail" && batch_.per_process > 1 &&
-         world_.size() == 1;
+         (world_.size() == 1 || world_.can_reform());
 }
 
 void Session::with_memory_report(

@@ -221,7 +221,8 @@ struct Start {
   engine::TrainState state = {};
   bool is_resumed = false;
   bool is_recovered = false;
-  std::optional<int64_t> first_step = {};  // Where that is not state.step.
+  std::optional<int64_t> first_step = {};   // Where that is not state.step.
+  std::optional<int64_t> micro_batch = {};  // Where that is not the batch's.
 };
 
 Start recover_training(Session& session, const run::CheckpointsConfig& files,
@@ -233,8 +234,10 @@ Start recover_training(Session& session, const run::CheckpointsConfig& files,
               .state = recovered.state,
               .is_resumed = true,
               .is_recovered = true,
-              .first_step = recovered.first_step};
+              .first_step = recovered.first_step,
+              .micro_batch = recovered.micro_batch};
   run::restore(recovered, *start.learner, files, world);
+  if (replaced.empty()) return start;
   session.console().info(fmt::format(
       "rank(s) {} were started again and have the state of rank {} after step "
       "{}: the training goes on, nothing is repeated",
@@ -356,7 +359,7 @@ Outcome train(Session& session, const CommandLine& line,
   const World& world = session.world();
   track::Console& console = session.console();
   const auto predicted = predicted_sizes(line, world);
-  const StepLoader loader = make_step_loader(session, config);
+  StepLoader loader = make_step_loader(session, config);
   const double base_lr =
       plan_learning_rate(session, config, loader, {}).base_lr;
   const bool is_recovery = recovery != nullptr && recovery->is_pending();
@@ -364,6 +367,9 @@ Outcome train(Session& session, const CommandLine& line,
   const run::CheckpointsConfig files =
       checkpoints_config(session, line, base_lr);
   Start start = start_training(session, config, files, recovery);
+  if (start.micro_batch) {
+    loader = loader.with_micro_batches_of(*start.micro_batch);
+  }
   engine::TrainState& state = start.state;
   session.with_memory_report([] { return "preparing the data"; },
                              [&] { session.fill_cache(); });

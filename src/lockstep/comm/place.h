@@ -31,6 +31,8 @@ struct Place {
   int64_t attempt = 0;
   // How often ranks of this attempt were replaced (base/recovery_page.h).
   int generation = 0;
+  // How often all ranks of this generation have connected anew.
+  int round = 0;
 
   bool is_one_machine() const { return local_world_size == world_size; }
 };

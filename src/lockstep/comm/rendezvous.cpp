@@ -301,7 +301,8 @@ c10::intrusive_ptr<c10d::Store> open_store(
   // Keys under lockstep/ are only for ranks that know the secret.
   const char* prefix = place.store_secret ? "lockstep" : "ranks";
   return c10::make_intrusive<c10d::PrefixStore>(
-      fmt::format("{}/{}.{}", prefix, place.attempt, place.generation),
+      fmt::format("{}/{}.{}.{}", prefix, place.attempt, place.generation,
+                  place.round),
       c10::make_intrusive<ClientStore>(std::move(client), std::move(host),
                                        is_outdated));
 }

@@ -41,6 +41,9 @@ struct World::Impl {
   void reform();
   // False: the launcher has replaced no rank for a while.
   bool wait_for_generation() const;
+  // In reform(): until the launcher has replaced ranks, or all have come.
+  bool wait_for_all_or_generation();
+  bool has_key(const std::string& key) const;
   void exchange_states();
   void withdraw_state();
   // Whether ranks were replaced since this one connected.

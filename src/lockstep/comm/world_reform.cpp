@@ -17,6 +17,11 @@ constexpr double kReplacementSeconds = 20;
 // A new process that dies while it connects must not hold the others up.
 constexpr std::chrono::seconds kConnectTimeout{20};
 
+// Of ranks in reform().
+constexpr const char* kComeKey = "reform/come";
+constexpr const char* kAllKey = "reform/all";  // Have come: none has died.
+constexpr const char* kAskedKey = "reform/asked";
+
 }  // namespace
 
 std::function<bool()> World::Impl::is_outdated() const {
@@ -33,17 +38,21 @@ std::chrono::milliseconds World::Impl::connect_timeout() const {
 
 void World::Impl::connect() {
   for (;;) {
-    place.generation = recovery.generation();
+    if (place.generation != recovery.generation()) {
+      place.generation = recovery.generation();
+      place.round = 0;
+    }
+    const bool is_first = place.generation == 0 && place.round == 0;
     try {
       connect_once();
-      if (place.generation > 0) exchange_states();
+      if (!is_first) exchange_states();
       return;
     } catch (const std::exception&) {
       // A rank that dies meanwhile shows in many ways: a refused connection, a
       // timeout, memory that is not shared.
       disconnect();
       // The launcher may learn of the death later than its peers.
-      if (place.generation == 0 || !wait_for_generation()) throw;
+      if (is_first || !wait_for_generation()) throw;
     }
   }
 }
@@ -61,6 +70,41 @@ bool World::Impl::wait_for_generation() const {
   while (recovery.generation() == place.generation) {
     if (base::seconds_between(begin, base::monotonic_ns()) >
         kReplacementSeconds) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+bool World::Impl::has_key(const std::string& key) const {
+  try {
+    return store->check({key});
+  } catch (const std::exception&) {
+    return false;  // The store tells that a rank was replaced.
+  }
+}
+
+// A launcher that replaces ranks does so at once. Ranks that live come when
+// they are done with what they compute, if one has asked for it.
+bool World::Impl::wait_for_all_or_generation() {
+  if (store == nullptr) return wait_for_generation();
+  try {
+    if (recovery.take_request_to_all()) store->set(kAskedKey, "");
+    if (store->add(kComeKey, 1) == place.world_size) store->set(kAllKey, "");
+  } catch (const std::exception&) {
+    return wait_for_generation();
+  }
+  const int64_t begin = base::monotonic_ns();
+  while (recovery.generation() == place.generation) {
+    if (has_key(kAllKey)) {
+      ++place.round;
+      return true;
+    }
+    const double waited = base::seconds_between(begin, base::monotonic_ns());
+    if (waited > kReplacementSeconds &&
+        (!has_key(kAskedKey) ||
+         waited > std::chrono::duration<double>(timeout).count())) {
       return false;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -101,8 +145,13 @@ void World::Impl::reform() {
         "World::reform(): only in a job started with --recover memory");
   }
   status.set_phase(base::Phase::kConnecting);
+  // By this the others learn of it.
+  group.reset();
+  control.reset();
+  arena.reset();
+  const bool goes_on = wait_for_all_or_generation();
   disconnect();
-  if (!wait_for_generation()) {
+  if (!goes_on) {
     throw PeerError(fmt::format(
         "rank {} lost another rank, and none was replaced", place.rank));
   }

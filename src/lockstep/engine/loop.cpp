@@ -22,7 +22,8 @@ TrainLoop::TrainLoop(Learner& learner, StepLoader loader, const World& world,
       config_(std::move(config)),
       timer_(world.device(), world.status()),
       recorder_(world, timer_, config_.cuda_graphs) {
-  if (config_.on_out_of_memory != OnOutOfMemory::kFail) {
+  // Several ranks take back what their recovery has written down.
+  if (config_.on_out_of_memory != OnOutOfMemory::kFail && world.size() == 1) {
     rollback_.emplace(learner, world.device());
   }
 }
@@ -70,7 +71,9 @@ void TrainLoop::train_step() {
   const int64_t begin = base::monotonic_ns();
   world_.status().set_step(state_.step);
   config_.status.begin(base::Activity::kStep);
-  const Step step = rollback_ ? run_step_within_memory() : begin_and_run_step();
+  const Step step = config_.on_out_of_memory == OnOutOfMemory::kFail
+                        ? begin_and_run_step()
+                        : run_step_within_memory();
   timer_.end_step();
   totals_.num_samples += step.num_samples;
   ++state_.step;
@@ -90,7 +93,7 @@ Step TrainLoop::begin_and_run_step() {
 
 Step TrainLoop::run_step_within_memory() {
   for (;;) {
-    rollback_->note();
+    if (rollback_) rollback_->note();
     try {
       return begin_and_run_step();
     } catch (const std::exception& error) {
@@ -100,8 +103,22 @@ Step TrainLoop::run_step_within_memory() {
       }
     }
     // Not before: what the step has allocated is free now.
+    if (!rollback_) halve_batch_of_all_ranks();
     halve_batch();
   }
+}
+
+// The others wait for this rank's gradients. As one that has lost them, it lets
+// go of its connections, by which they lose it too.
+void TrainLoop::halve_batch_of_all_ranks() {
+  const BatchSize before = batch_size();
+  const BatchSize after = halved(before);
+  LOCKSTEP_CHECK(config_.recovery != nullptr, "ranks that can connect anew");
+  const std::string text = halving_text(state_.step + 1, before, after,
+                                        loader_.config().global_batch_size);
+  console_.warn(text);
+  config_.recovery->want_micro_batch(after.per_process);
+  throw PeerError(text);
 }
 
 BatchSize TrainLoop::batch_size() const {

@@ -81,6 +81,7 @@ class TrainLoop {
   Step begin_and_run_step();
   Step run_step_within_memory();
   void halve_batch();
+  [[noreturn]] void halve_batch_of_all_ranks();
   BatchSize batch_size() const;
   Step run_step();
   Step run_whole_step();

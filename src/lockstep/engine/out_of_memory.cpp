@@ -37,10 +37,12 @@ OnOutOfMemory parse_on_out_of_memory(const std::string& name) {
 }
 
 void check_halving(OnOutOfMemory choice, Learner& learner, const World& world) {
-  if (choice != OnOutOfMemory::kFail && world.size() > 1) {
+  if (choice != OnOutOfMemory::kFail && world.size() > 1 &&
+      !world.can_reform()) {
     throw ConfigError(
-        "--on_oom: only trainings of one process go on with a smaller batch so "
-        "far; leave it out");
+        "--on_oom: several processes go on with a smaller batch only in a "
+        "training of CPU ranks with --recover memory so far; add it, or leave "
+        "--on_oom out");
   }
   if (choice != OnOutOfMemory::kHalve) return;
   for (const auto& item :

@@ -20,9 +20,9 @@ enum class OnOutOfMemory {
 // Of --on_oom.
 OnOutOfMemory parse_on_out_of_memory(const std::string& name);
 
-// Throws ConfigError in a world of several ranks, and where smaller
-// micro-batches would change the training: for a trained layer with batch
-// statistics.
+// Throws ConfigError in a world of several ranks that cannot connect anew, and
+// where smaller micro-batches would change the training: for a trained layer
+// with batch statistics.
 void check_halving(OnOutOfMemory choice, Learner& learner, const World& world);
 // The same for a loss of several terms, which shows in the first step.
 void check_halving_of_loss(OnOutOfMemory choice, const Learner& learner);

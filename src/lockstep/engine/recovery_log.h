@@ -22,6 +22,9 @@ class RecoveryLog {
   // A step, or a callback's work after it, is complete on this rank. May be a
   // collective.
   virtual void commit(Learner& learner, const TrainState& state) = 0;
+  // Memory ran out on this rank: when all have connected anew, they shall go on
+  // with micro-batches of at most this many samples.
+  virtual void want_micro_batch(int64_t num_samples) = 0;
 };
 
 }  // namespace lockstep::engine

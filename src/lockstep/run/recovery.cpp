@@ -26,18 +26,20 @@ constexpr int64_t kNone = -1;
 
 // What a rank has to offer: steps, or kNone.
 struct Offer {
-  int64_t kept = kNone;       // Replicas in its memory.
-  int64_t committed = kNone;  // State in its slots.
+  int64_t kept = kNone;         // Replicas in its memory.
+  int64_t committed = kNone;    // State in its slots.
+  int64_t micro_batch = kNone;  // The largest that fits, if it is known.
 };
 
 std::vector<Offer> gather_offers(const World& world, const Offer& own) {
   std::vector<Offer> offers;
-  for (const std::string& text :
-       world.gather_texts(fmt::format("{} {}", own.kept, own.committed))) {
+  for (const std::string& text : world.gather_texts(
+           fmt::format("{} {} {}", own.kept, own.committed, own.micro_batch))) {
     const auto words = base::split(text, ' ');
-    LOCKSTEP_CHECK(words.size() == 2, "what a rank offers");
+    LOCKSTEP_CHECK(words.size() == 3, "what a rank offers");
     offers.push_back({base::parse_integer(words[0]).value_or(kNone),
-                      base::parse_integer(words[1]).value_or(kNone)});
+                      base::parse_integer(words[1]).value_or(kNone),
+                      base::parse_integer(words[2]).value_or(kNone)});
   }
   return offers;
 }
@@ -57,17 +59,21 @@ std::optional<Recovery> Recovery::from_environment(
   if (!world.can_reform()) return std::nullopt;
   auto slots = base::SlotFile::from_environment(environment);
   if (!slots) return std::nullopt;
-  return Recovery(*std::move(slots), world);
+  return Recovery(*std::move(slots), world,
+                  base::RecoveryWriter::from_environment(environment));
 }
 
-Recovery::Recovery(base::SlotFile slots, const World& world)
+Recovery::Recovery(base::SlotFile slots, const World& world,
+                   const base::RecoveryWriter& page)
     : slots_(std::move(slots)),
       world_(world),
+      page_(page),
       num_commits_(slots_.newest(kStateSlot).value_or(0)) {}
 
 void Recovery::begin(engine::Learner& learner,
                      const engine::TrainState& state) {
   kept_.reset();
+  has_reformed_ = false;
   step_ = state.step;
   if (!first_step_) first_step_ = state.step;
   // After a recovery it holds the step already. To write it again would leave
@@ -124,6 +130,11 @@ void Recovery::keep(engine::Learner& learner, const CheckpointsConfig& config) {
                    replicas, checkpoint::CpuTensors::kCopy)};
 }
 
+void Recovery::want_micro_batch(int64_t num_samples) {
+  micro_batch_ = num_samples;
+  page_.ask_all();
+}
+
 bool Recovery::can_go_on() const {
   return kept_.has_value() || !world_.ranks_without_state().empty();
 }
@@ -131,6 +142,7 @@ bool Recovery::can_go_on() const {
 bool Recovery::wait_for_replacement() {
   try {
     world_.reform();
+    has_reformed_ = true;
     return true;
   } catch (const PeerError&) {
     return false;
@@ -161,7 +173,13 @@ RecoveredState Recovery::recover() {
   const auto committed = committed_state();
   const std::vector<Offer> offers =
       gather_offers(world_, {.kept = kept_ ? kept_->step : kNone,
-                             .committed = committed ? committed->step : kNone});
+                             .committed = committed ? committed->step : kNone,
+                             .micro_batch = micro_batch_.value_or(kNone)});
+  for (const Offer& offer : offers) {
+    if (offer.micro_batch == kNone) continue;
+    micro_batch_ =
+        std::min(micro_batch_.value_or(offer.micro_batch), offer.micro_batch);
+  }
   const auto source = std::ranges::max_element(offers, {}, &Offer::kept);
   const int64_t step = source->kept;
   if (step == kNone) {
@@ -169,7 +187,7 @@ RecoveredState Recovery::recover() {
         "no rank holds the state of the training any more; resume from "
         "the last checkpoint with --resume latest");
   }
-  RecoveredState result;
+  RecoveredState result{.micro_batch = micro_batch_};
   result.source = static_cast<int>(source - offers.begin());
   // Rank 0 writes the records: what it has done after the step is done.
   const int teller = offers[0].committed == step ? 0 : result.source;

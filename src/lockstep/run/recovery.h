@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/base/recovery_page.h"
 #include "lockstep/base/slot_file.h"
 #include "lockstep/checkpoint.h"
 #include "lockstep/engine/learner.h"
@@ -26,6 +27,8 @@ struct RecoveredState {
   engine::TrainState state = {};
   int64_t first_step = 0;  // Where the training began, before all recoveries.
   int source = 0;          // The rank whose replicas were taken.
+  // Of all ranks, where memory has run out.
+  std::optional<int64_t> micro_batch = {};
 };
 
 // One per process, for all recoveries.
@@ -40,6 +43,7 @@ class Recovery final : public engine::RecoveryLog {
   void before_exchange(engine::Learner& learner, int64_t step) override;
   void commit(engine::Learner& learner,
               const engine::TrainState& state) override;
+  void want_micro_batch(int64_t num_samples) override;
 
   // After a PeerError in the loop: copies what the learner holds of the last
   // committed step. Not a collective.
@@ -52,10 +56,12 @@ class Recovery final : public engine::RecoveryLog {
   // Whether this rank can go on after it lost another one: it has trained, or
   // has been started to take part.
   bool can_go_on() const;
-  // World::reform(); false when no rank was replaced.
+  // World::reform(); false when ranks are gone and were not replaced.
   bool wait_for_replacement();
-  // Some ranks have no state: call recover() before training.
-  bool is_pending() const { return !world_.ranks_without_state().empty(); }
+  // The ranks have connected anew: call recover() before training.
+  bool is_pending() const {
+    return has_reformed_ || !world_.ranks_without_state().empty();
+  }
 
   // Finds the last step that all ranks completed and gives it to those that do
   // not hold it. A collective. Throws Error when no rank holds a state, and
@@ -69,7 +75,8 @@ class Recovery final : public engine::RecoveryLog {
     Tree replicas = {};
   };
 
-  Recovery(base::SlotFile slots, const World& world);
+  Recovery(base::SlotFile slots, const World& world,
+           const base::RecoveryWriter& page);
   void write_own(engine::Learner& learner, int64_t step, const at::Tensor& done,
                  const at::Tensor& skipped);
   // The newest state that this rank, or the process before it, has committed.
@@ -78,11 +85,14 @@ class Recovery final : public engine::RecoveryLog {
 
   base::SlotFile slots_;
   World world_;
+  base::RecoveryWriter page_;
   int64_t num_commits_ = 0;
   int64_t step_ = 0;  // The last one that was committed.
   std::optional<int64_t> first_step_ = {};
   std::optional<BucketLayout> layout_ = {};
   std::optional<Kept> kept_ = {};
+  std::optional<int64_t> micro_batch_ = {};
+  bool has_reformed_ = false;  // Since begin().
 };
 
 // Gives the learner its state back.

@@ -104,7 +104,7 @@ TEST(Kill, At200MomentsOfSavingLosesNothingThatWasSaid) {
     const pid_t child = fork();
     if (child == 0) save_for_ever(query, step, *shared);
     const auto wanted = static_cast<int64_t>(1 + random() % 3);
-    EXPECT_TRUE(wait_for([&] { return shared->num_started >= wanted; }, 20));
+    EXPECT_TRUE(wait_for([&] { return shared->num_started >= wanted; }, 120));
     sleep_ns(static_cast<int64_t>(random() % 15'000'000));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
@@ -169,13 +169,13 @@ class KillTraining : public ::testing::Test {
     const int64_t before = newest_step();
     Process process(command_of(killed), process_options(killed));
     const auto steps = static_cast<int64_t>(1 + random() % 4);
-    ASSERT_TRUE(wait_for([&] { return newest_step() >= before + steps; }, 30))
+    ASSERT_TRUE(wait_for([&] { return newest_step() >= before + steps; }, 120))
         << process.err();
     sleep_ns(static_cast<int64_t>(random() % 10'000'000));
     const int64_t seen = newest_step();
     for (const pid_t pid : find_marked(process.marker())) kill(pid, SIGKILL);
     EXPECT_EQ(process.wait().exit_code, -SIGKILL);
-    EXPECT_TRUE(wait_until_gone(process.marker(), 10).empty());
+    EXPECT_TRUE(wait_until_gone(process.marker(), 60).empty());
     if (before > 0) {
       expect_in(process.out(), "resuming from " + resumed_from_.string());
     }

@@ -27,6 +27,7 @@ LAYERS = re.compile(r"<!-- layers -->\n+```\n(.*?)```", re.DOTALL)
 HEADING = re.compile(r"^#+ +(.*)$")
 README_LINES = 120
 LEFT_FOR_LATER = re.compile(r"\b(TO[D]O|FIX[M]E)\b")
+FRAGMENT = re.compile(r"// O[f] ")
 MACHINE = re.compile(r"/(home|root|work|farm|Users)/[A-Za-z.]|(extra-)?index[-]url|find[-]links")
 
 
@@ -63,6 +64,8 @@ def line_problems(path, line):
         yield "not ASCII"
     if LEFT_FOR_LATER.search(line):
         yield "left for later: finish it or take it out"
+    if FRAGMENT.search(line):
+        yield "a comment that begins with 'Of': say what the thing is"
     if MACHINE.search(line):
         yield "a path or package index of one machine"
 

@@ -34,7 +34,7 @@ using namespace lockstep;
 constexpr int kFaultAt = 40;
 constexpr int kMostRanks = 8;
 constexpr auto kPart = std::chrono::milliseconds(2);
-// Of a job with a slow rank: long beside the delays of a busy machine.
+// For a job with a slow rank: long beside the delays of a busy machine.
 constexpr auto kLongPart = std::chrono::milliseconds(40);
 constexpr auto kSlowPart = std::chrono::milliseconds(400);
 

@@ -27,7 +27,8 @@ void seed(uint64_t number) {
 
 struct Run {
   Tensors results = {};
-  Tensors gradients = {};  // Of the inputs; undefined for undefined ones.
+  Tensors gradients =
+      {};  // With respect to the inputs; undefined for undefined ones.
 };
 
 // Results and gradients for weights of the results that depend on their number

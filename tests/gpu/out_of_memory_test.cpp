@@ -81,7 +81,7 @@ struct WideRun {
   std::string warnings;
   int64_t micro_batch_size = 0;
   int64_t num_replays = 0;
-  std::vector<int64_t> num_updates;  // Of the averages.
+  std::vector<int64_t> num_updates;  // One per average.
 };
 
 enum class Graphs { kOff, kOn };

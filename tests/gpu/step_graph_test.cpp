@@ -56,7 +56,7 @@ std::vector<GraphCase> graph_cases() {
 }
 
 struct GraphRun {
-  std::vector<double> losses = {};  // Of each step.
+  std::vector<double> losses = {};  // One per step.
   ProcessResult result = {};
 };
 

@@ -298,6 +298,10 @@ class Docs(SampleTree):
         self.write("src/a.cpp", "// TO" + "DO: finish\n")
         self.assert_found("left for later")
 
+    def test_finds_comments_that_are_fragments(self):
+        self.write("src/a.cpp", "int size = 0;  // O" + "f the file.\n")
+        self.assert_found("begins with 'Of'")
+
     def test_finds_paths_of_one_machine(self):
         self.write("a.sh", "cd /" + "home/me/lockstep\n")
         self.assert_found("a.sh:1: a path")

@@ -26,7 +26,7 @@ struct ForkedRank {
 
 struct ForkedRanksConfig {
   int size = 2;
-  double timeout_seconds = 60;  // Of a collective.
+  double timeout_seconds = 60;  // Per collective.
   // Called in the parent once all ranks have met.
   std::function<void(const std::vector<pid_t>&)> disturb =
       [](const std::vector<pid_t>&) {};

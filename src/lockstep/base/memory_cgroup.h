@@ -34,7 +34,7 @@ class MemoryCgroup {
   std::optional<int64_t> num_oom_kills() const;
   // The lowest limit of the group and those above it; no value without one.
   std::optional<int64_t> limit_bytes() const;
-  // Of the group and those above it the one with the least left, which need not
+  // The group, or one above it, with the least left, which need not
   // have the lowest limit: others share it. No value without a limit.
   std::optional<MemoryRoom> tightest_room() const;
 

@@ -19,7 +19,7 @@ struct RecoveryPage {
   // that a rank is either replaced before a worker's end or not at all.
   std::atomic<int32_t> generation;
   std::atomic<int32_t> is_ready;  // Written by the worker.
-  std::atomic<int32_t> asks_all;  // Of the worker to itself.
+  std::atomic<int32_t> asks_all;  // The worker's note to itself.
 
   static constexpr int32_t kOver = 1 << 30;
 };

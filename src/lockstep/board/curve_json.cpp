@@ -18,7 +18,7 @@ size_t num_points(const plot::Series::Lines& lines) {
   return count;
 }
 
-// Of every `group` points the lowest and the highest, in their order.
+// The lowest and the highest of every `group` points, in their order.
 Line thinned_line(const Line& line, size_t group) {
   Line result;
   for (size_t begin = 0; begin < line.size(); begin += group) {

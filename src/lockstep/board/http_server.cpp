@@ -18,7 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kReadBytes = size_t{16} << 10;
-constexpr int64_t kPieceBytes = int64_t{256} << 10;  // Of a file.
+constexpr int64_t kPieceBytes = int64_t{256}
+                                << 10;  // Read from a file at a time.
 // At most sent at once, so that other connections have their turn.
 constexpr size_t kTurnBytes = size_t{2} << 20;
 constexpr auto kStreamKeepAlive = std::chrono::seconds(15);
@@ -72,10 +73,10 @@ struct Connection {
   base::FileDescriptor socket = {};
   std::string in = {};
   std::string out = {};
-  size_t sent = 0;                            // Of `out`.
+  size_t sent = 0;                            // Bytes of `out`.
   bool is_closing = false;                    // Once all is sent.
   std::shared_ptr<const HttpFile> file = {};  // Follows `out`.
-  int64_t file_sent = 0;                      // Of `file`, or in `out`.
+  int64_t file_sent = 0;  // Bytes of `file` sent or in `out`.
   std::shared_ptr<EventStream> stream = {};
   Clock::time_point active = {};   // Last byte in or out.
   Clock::time_point request = {};  // First byte of an unfinished request.

@@ -20,7 +20,7 @@ struct RunStoreConfig {
   std::chrono::milliseconds interval = std::chrono::seconds(1);
   // Nothing is read when nobody asked for this long.
   std::chrono::milliseconds patience = std::chrono::seconds(10);
-  int64_t num_threads = 2;  // Of the first reading.
+  int64_t num_threads = 2;  // For the first read.
 };
 
 // A run and the number of the update in which it last changed.

@@ -15,7 +15,7 @@ class ProfileCallback final : public engine::Callback {
   ProfileCallback(const World& world, std::optional<ProfilerConfig> config);
 
   void after_step(engine::TrainLoop& loop, const Step& step) override;
-  // Of a run that was too short, or stopped.
+  // For a run that was too short, or stopped.
   void finish(engine::TrainLoop& loop) override;
 
  private:

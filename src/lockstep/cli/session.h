@@ -67,7 +67,7 @@ class Session {
   const CommandLine& line_;
   base::Environment environment_;
   World world_;
-  tensor::StreamScope stream_;  // Of everything that is computed.
+  tensor::StreamScope stream_;  // Everything is computed on it.
   std::unique_ptr<track::Console> console_;
   std::string recipe_;
   engine::Precision precision_;

@@ -19,7 +19,7 @@ namespace lockstep::comm {
 
 struct GlooConfig {
   std::string name = {};                 // Distinguishes the groups of one job.
-  std::chrono::milliseconds timeout{0};  // Of each collective.
+  std::chrono::milliseconds timeout{0};  // Per collective.
   // For two ranks to connect once both are there; 0: Gloo's own, five times
   // the timeout.
   std::chrono::milliseconds connect_timeout{0};

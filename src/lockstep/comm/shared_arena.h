@@ -56,7 +56,7 @@ struct alignas(64) StepCounter {
 // The first page of a region.
 struct ControlPage {
   std::array<StepCounter, kNumChannels> steps;
-  // Of rank 0's page, for all: 0 none, 1 being written, 2 complete.
+  // On rank 0's page, for all: 0 none, 1 being written, 2 complete.
   std::atomic<uint32_t> failure_state;
   std::atomic<int32_t> failure_kind;
   std::array<char, 1024> failure_text;

@@ -28,7 +28,7 @@ enum class WaitStyle {
 
 struct WaitConfig {
   WaitStyle style = WaitStyle::kSpin;
-  int64_t timeout_ns = 0;  // Of the whole collective.
+  int64_t timeout_ns = 0;  // For the whole collective.
 };
 
 // One per rank and channel. Not thread-safe: one thread at a time.

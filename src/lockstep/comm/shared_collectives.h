@@ -24,7 +24,7 @@ struct SharedCall {
   Element element = Element::kUint8;
   Reduction reduction = Reduction::kSum;
   int root = 0;
-  // Of the tensor that a rank puts in.
+  // Size of the tensor that a rank puts in.
   size_t bytes = 0;
   // all_reduce and broadcast work in place, on `output`.
   const std::byte* input = nullptr;

@@ -29,7 +29,8 @@ enum class ExchangeChoice { kAutomatic, kGloo, kShared, kHierarchical };
 ExchangeChoice exchange_choice(const base::Environment& environment);
 
 struct ExchangeOutcome {
-  // Of all ranks, or of this machine's when there are several. Null: Gloo.
+  // Shared by all ranks, or by this machine's when there are several. Null:
+  // Gloo.
   std::shared_ptr<SharedArena> arena;
   // With kHierarchical on several machines: where each rank runs.
   std::optional<Machines> machines;

@@ -30,10 +30,10 @@ PeerListener listen_for_peers(int num_ranks);
 struct PeerExchange {
   int rank = 0;
   const PeerListener* listener = nullptr;
-  std::vector<std::string> names = {};  // Of all ranks' listeners.
+  std::vector<std::string> names = {};  // Names of all ranks' listeners.
   int own_memory = -1;
   std::chrono::milliseconds timeout{0};
-  uid_t user = geteuid();  // Of all ranks; others are sent away.
+  uid_t user = geteuid();  // All ranks run as this user; others are sent away.
   // Asked again and again while this rank waits: the reason for which another
   // rank has given up.
   std::function<std::optional<std::string>()> find_refusal = [] {

@@ -19,7 +19,7 @@ struct World::Impl {
   c10::Device device{c10::DeviceType::CPU};
   std::chrono::milliseconds timeout{0};
   base::StatusWriter status;
-  std::string address;  // Of this host, for Gloo and NCCL.
+  std::string address;  // This host's, for Gloo and NCCL.
   // Empty in a world of one, as is `control`.
   c10::intrusive_ptr<c10d::Store> store;
   std::optional<comm::StoreBarrier> barrier;

@@ -17,7 +17,7 @@ constexpr double kReplacementSeconds = 20;
 // A new process that dies while it connects must not hold the others up.
 constexpr std::chrono::seconds kConnectTimeout{20};
 
-// Of ranks in reform().
+// Set by ranks in reform().
 constexpr const char* kComeKey = "reform/come";
 constexpr const char* kAllKey = "reform/all";  // Have come: none has died.
 constexpr const char* kAskedKey = "reform/asked";

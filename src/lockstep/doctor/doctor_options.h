@@ -13,7 +13,7 @@ namespace lockstep::doctor {
 struct DoctorOptions {
   bool help = false;
   bool json = false;
-  double limit_seconds = 120;  // Of each measurement.
+  double limit_seconds = 120;  // Per measurement.
   launch::RunOptions launch = {};
   // RECIPE and its flags; empty: no recipe.
   std::vector<std::string> recipe = {};

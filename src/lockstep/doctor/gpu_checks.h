@@ -21,7 +21,7 @@ struct GpuFacts {
   int known = 0;                      // GPUs that the driver shows.
 };
 
-// Of this machine.
+// Facts about this machine.
 GpuFacts read_gpus(const launch::VisibleGpus& visible);
 
 struct GpuDemand {

@@ -22,9 +22,9 @@ struct Limits {
   int64_t shm_free = 0;
   std::optional<int64_t> open_files = {};  // No value: unlimited.
   std::optional<int64_t> processes = {};   // By ulimit -u or pids.max.
-  int64_t used_processes = 0;              // Of this user or control group.
+  int64_t used_processes = 0;              // By this user or control group.
   int64_t memory_available = 0;            // On the machine.
-  // Of the control group, or that above it, that leaves least.
+  // The control group, or the one above it, with the least left.
   std::optional<int64_t> memory_limit = {};
   int64_t memory_used = 0;
   std::optional<int64_t> address_space = {};  // ulimit -v, per process.
@@ -43,7 +43,7 @@ struct ProcessRoom {
   std::optional<int64_t> limit = {};  // No value: unlimited.
   int64_t used = 0;
 };
-// Of a user's limit and those of the control group and the groups above it the
+// Among a user's limit and those of the control group and its parents, the
 // one that leaves least.
 ProcessRoom process_room(const std::filesystem::path& membership,
                          const std::filesystem::path& root,

@@ -10,7 +10,7 @@ namespace lockstep::doctor {
 namespace {
 
 constexpr double kPoorEfficiency = 0.6;
-constexpr double kLargePart = 0.3;  // Of a step's time.
+constexpr double kLargePart = 0.3;  // Fraction of a step's time.
 
 std::string speed_text(const RecipeMeasurement& measured, int num_processes) {
   return fmt::format("{} process{} {:.3g} samples/s ({:.3g} ms per step)",

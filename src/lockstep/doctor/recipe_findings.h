@@ -28,8 +28,8 @@ struct RecipeMeasurement {
   int64_t num_checkpoints = 1;  // That are kept.
   std::string save_dir = {};
   double step_ms = 0;
-  double samples_per_second = 0;  // Of all processes.
-  double data_part = 0;           // Of a step's time.
+  double samples_per_second = 0;  // Over all processes.
+  double data_part = 0;           // Fraction of a step's time.
   double exchange_part = 0;
 };
 

@@ -36,7 +36,7 @@ class LoggingCallback final : public Callback {
   // Ends the progress bar and logs where the time went.
   void finish(TrainLoop& loop) override;
 
-  // Of this rank, over all steps of run().
+  // This rank's, over all steps of run().
   const track::StepTimes& times() const { return times_; }
 
  private:

@@ -109,7 +109,7 @@ class TrainLoop {
   std::vector<Callback*> callbacks_;
   std::unique_ptr<Batches> batches_;
   StepTotals totals_;
-  // Of the callback that is running, where its work may be repeated.
+  // Records of the running callback, where its work may be repeated.
   std::vector<track::Record> new_records_;
 };
 

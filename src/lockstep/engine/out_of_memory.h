@@ -17,7 +17,7 @@ enum class OnOutOfMemory {
   kHalveAnyway,  // Also where it does not.
 };
 
-// Of --on_oom.
+// Values of --on_oom.
 OnOutOfMemory parse_on_out_of_memory(const std::string& name);
 
 // Throws ConfigError in a world of several ranks that cannot connect anew, and

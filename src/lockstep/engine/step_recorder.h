@@ -77,7 +77,7 @@ class StepRecorder {
   StepRecorderConfig config_;
   std::vector<std::unique_ptr<Entry>> entries_;
   int64_t num_steps_ = 0;      // That went through the Reducer.
-  int64_t num_abandoned_ = 0;  // Of these; it may not have counted them.
+  int64_t num_abandoned_ = 0;  // Abandoned ones, which may not be counted.
   int64_t first_to_capture_ = 0;
   int64_t num_replays_ = 0;
   std::string problem_;

@@ -21,7 +21,7 @@ template <int kWarps>
 struct RowLayout {
   static constexpr int kRowsPerBlock = kAdaLnWarps / kWarps;
 
-  // Of the row among those that the block holds at a time.
+  // Index of the row among those that the block holds at a time.
   __device__ static int row() { return threadIdx.x / kWarp / kWarps; }
   __device__ static int column(int four) {
     const int warp = threadIdx.x / kWarp % kWarps;

@@ -20,7 +20,7 @@ struct ResidualNorm {
   double eps = 1e-6;
 };
 
-// Of all tokens of a sample, [B, D] each; both or neither.
+// Shared by all tokens of a sample, [B, D] each; both or neither.
 struct Modulation {
   at::Tensor shift = {};
   at::Tensor scale = {};

@@ -56,7 +56,7 @@ struct SetStepScalarsRequest {
 
 struct SumSquaresRequest {
   const OptimizerTable* table = nullptr;  // On the host.
-  const float* factor = nullptr;          // Of the gradients; null: 1.
+  const float* factor = nullptr;          // Multiplies gradients; null: 1.
   double* partials = nullptr;             // One per chunk.
 };
 

@@ -34,7 +34,7 @@ struct QkRmsRopeRequest {
   float* rstd = nullptr;  // [samples, tokens, 2, heads]
 };
 
-// Of a tensor [samples, tokens, heads, size] whose last dimension is packed.
+// Strides of [samples, tokens, heads, size] whose last dimension is packed.
 struct HeadStrides {
   int64_t sample = 0;
   int64_t token = 0;

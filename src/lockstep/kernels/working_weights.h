@@ -44,7 +44,7 @@ class WorkingWeights {
   struct Entry {
     at::Tensor parameter;
     at::Tensor copy;
-    int64_t version = -1;  // Of the parameter when it was copied.
+    int64_t version = -1;  // The parameter's when it was copied.
   };
 
   at::ScalarType dtype_;

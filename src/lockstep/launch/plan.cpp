@@ -156,7 +156,7 @@ void take_port_of_worker(RunOptions& options) {
   }
 }
 
-// Of several nodes number 0 hosts the store at the address that all know.
+// With several nodes, number 0 hosts the store at the address that all know.
 // Without numbers it shows later which node it is.
 void choose_address_of_node(Plan& plan) {
   const NodesPlan& nodes = plan.nodes;

@@ -14,7 +14,7 @@
 namespace lockstep::launch {
 namespace {
 
-// Of torchrun's own back ends.
+// Settings of torchrun's own back ends.
 constexpr std::array<std::string_view, 6> kWithoutMeaning = {
     "last_call_timeout", "close_timeout", "heartbeat",
     "read_timeout",      "store_type",    "is_host"};

@@ -32,7 +32,7 @@ struct Command {
   std::string name = {};   // "train"
   std::string usage = {};  // "RECIPE [flags]"
   std::string summary = {};
-  std::vector<Section> sections = {};     // Of every recipe.
+  std::vector<Section> sections = {};     // For every recipe.
   std::vector<RecipeFlags> recipes = {};  // Empty: it takes no recipe.
 };
 

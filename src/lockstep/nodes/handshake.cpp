@@ -23,7 +23,7 @@ std::string opening(uint16_t version) {
          static_cast<char>(version >> 8);
 }
 
-// Of an opening whose magic was checked.
+// Parses an opening whose magic was checked.
 int version_in(std::string_view bytes) {
   return static_cast<unsigned char>(bytes[kMagic.size()]) |
          static_cast<unsigned char>(bytes[kMagic.size() + 1]) << 8;

@@ -19,7 +19,7 @@ bool is_same_digest(std::string_view a, std::string_view b);
 // For nonces. Throws IoError.
 std::string random_bytes(size_t count);
 
-// Of a job: who knows only its id, or only its secret, does not have it.
+// Key of a job: made from both its id and its secret.
 std::string job_key(std::string_view secret, std::string_view job_id);
 
 // Names a job to a stranger without its key.

@@ -137,7 +137,7 @@ void FusedUpdate::begin_step(double lr) {
 FusedUpdate::Tables FusedUpdate::tables() {
   Tables tables;
   gradients_.clear();
-  // Of each average, in the order of the parameters.
+  // Copies of a parameter, one per average.
   std::map<const c10::TensorImpl*, std::vector<at::Tensor>> averages;
   for (const Ema& average : averages_) {
     for (size_t i = 0; i < average.parameters().size(); ++i) {

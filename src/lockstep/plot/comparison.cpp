@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kComparisonWidth = 1200;
 constexpr double kComparisonPanel = 330;  // Height.
-constexpr double kLegendHeight = 22;      // Of a line.
+constexpr double kLegendHeight = 22;      // Per line.
 
 Stroke stroke_of_run(size_t run) {
   return {.color = kCurveColors[run % kCurveColors.size()],

@@ -45,7 +45,7 @@ std::vector<std::vector<Point>> dashes(const std::vector<Point>& points) {
   constexpr double kDashGap = 6;
   std::vector<std::vector<Point>> parts = {{points.front()}};
   bool is_drawn = true;
-  double left = kDashLength;  // Of the present dash or gap.
+  double left = kDashLength;  // Rest of the current dash or gap.
   for (size_t i = 1; i < points.size(); ++i) {
     Point from = points[i - 1];
     const Point to = points[i];

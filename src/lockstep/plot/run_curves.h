@@ -24,7 +24,7 @@ struct RunCurves {
   // model, where the run knows it.
   NamedSeries metric = {};
   Direction better = Direction::kUnknown;
-  std::vector<NamedSeries> loss_terms = {};  // Of training.
+  std::vector<NamedSeries> loss_terms = {};  // Training only.
   Series learning_rate = {};
   Series samples_per_second = {};
   Series gradient_norm = {};

@@ -16,7 +16,7 @@ constexpr double kImageGap = 6;      // Between two images.
 constexpr double kNamesHeight = 24;  // Above the images.
 constexpr double kNameSize = 15;
 constexpr double kCurveWidth = 520;
-constexpr double kLeastHeight = 360;  // Of the curve.
+constexpr double kLeastHeight = 360;  // For the curve.
 
 // The size of an image in the card.
 struct CardCell {

@@ -25,7 +25,7 @@ namespace {
 
 namespace kineto = torch::autograd::profiler;
 
-// Of libkineto's ActivityType, whose header the wheel lacks.
+// Values of libkineto's ActivityType; the wheel lacks its header.
 constexpr uint8_t kCpuOperation = 0;
 constexpr uint8_t kUserScope = 1;
 constexpr uint8_t kMemoryCopy = 3;
@@ -199,7 +199,7 @@ struct Profiler::Impl {
   int64_t zero_ns = 0;  // Unix time of the trace's zero, on all ranks.
   double before_ms = 0;
   std::optional<profile::Recording> recording;  // While it records.
-  std::mutex mutex;                             // Of `collectives`.
+  std::mutex mutex;                             // Guards `collectives`.
   std::vector<int64_t> collectives;
   bool is_done = false;
   std::string table;

@@ -131,7 +131,7 @@ class HostWalk {
   std::vector<const Event*> events_;
   std::vector<const Event*> stack_;
   int64_t last_ = 0;
-  int64_t pause_begin_ = 0;  // Of the operation before a pause.
+  int64_t pause_begin_ = 0;  // End of the operation before a pause.
   TimeByKind time_;
 };
 

@@ -16,7 +16,7 @@ struct Event {
   std::string name;
   int64_t begin_ns = 0;  // Unix time.
   int64_t end_ns = 0;
-  uint64_t thread = 0;     // Of the host, or the stream of a GPU.
+  uint64_t thread = 0;     // On the host, or the stream of a GPU.
   bool is_device = false;  // A kernel, copy or fill of a GPU.
 };
 

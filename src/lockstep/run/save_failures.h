@@ -26,7 +26,7 @@ class SaveFailures {
   std::string note_failed(const FailedSave& save);
 
   int64_t in_a_row() const { return in_a_row_; }
-  // Of the last save that failed; empty: none has.
+  // Why the last failed save failed; empty: none has.
   std::string last_error() const;
   // Throws IoError after kTooMany or more failures in a row.
   void require_saves(const std::filesystem::path& folder) const;

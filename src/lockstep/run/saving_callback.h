@@ -22,7 +22,7 @@ struct SavingConfig {
   bool is_dry_run = false;  // Nothing is written.
   // Save and end after this many steps of this start.
   std::optional<int64_t> stop_after_steps = {};
-  // Of this start, where that is not the first one of the loop: after ranks
+  // Steps of this start, where it is not the first of the loop: after ranks
   // were replaced.
   std::optional<int64_t> first_step = {};
   // Called before anything is saved.

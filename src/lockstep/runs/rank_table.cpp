@@ -52,7 +52,7 @@ double median(std::vector<double> values) {
   return values.empty() ? 0 : values[(values.size() - 1) / 2];
 }
 
-// Of the whole job, which a rank's own numbers are compared with.
+// Values over the whole job, to compare a rank's own with.
 struct JobFacts {
   int64_t most_collectives = 0;
   int64_t fewest_collectives = INT64_MAX;

@@ -35,11 +35,11 @@ struct LossDifference {
 struct LossComparison {
   int64_t num_common = 0;  // Steps that both recorded.
   int64_t last_common = 0;
-  std::optional<LossDifference> first_difference = {};  // Of any size.
+  std::optional<LossDifference> first_difference = {};  // Any size.
   std::optional<LossDifference> first_notable = {};     // Beyond 1 %.
 };
 
-// Of train/loss, value by value. Both runs are read from their beginning.
+// Compares train/loss value by value. Reads both runs from the beginning.
 LossComparison compare_losses(const FolderTree& first,
                               const FolderTree& second);
 

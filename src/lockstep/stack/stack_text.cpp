@@ -46,7 +46,7 @@ std::string frame_text(size_t number, const Frame& frame) {
                      frame.offset, frame.module);
 }
 
-// Of a long stack the innermost frames and those of the program itself: calls
+// The innermost frames of a long stack and those of the program itself: calls
 // between functions of libtorch are many.
 std::vector<size_t> shown_frames(const std::vector<Frame>& frames) {
   std::vector<size_t> shown;

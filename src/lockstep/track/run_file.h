@@ -17,7 +17,7 @@ constexpr const char* kRunFile = "run.json";
 struct RunEnd {
   int64_t unix_time = 0;  // Seconds.
   int exit_code = 0;
-  std::string last_line = {};  // Of the console.
+  std::string last_line = {};  // On the console.
 };
 
 struct RunInfo {

@@ -19,7 +19,7 @@ TEST(SharedSum, ChunksAreThoseOfGloosRing) {
 }
 
 TEST(SharedSum, AddsInTheOrderOfTheRing) {
-  // Of chunk 0: (x[2] + x[1]) + x[0]; of chunk 1: (x[0] + x[2]) + x[1]. Only
+  // Chunk 0: (x[2] + x[1]) + x[0]; chunk 1: (x[0] + x[2]) + x[1]. Only
   // one order keeps the small value.
   const std::array<std::vector<float>, 3> values = {
       std::vector<float>{1, 1}, std::vector<float>{-1e8F, -1e8F},

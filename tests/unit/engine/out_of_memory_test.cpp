@@ -57,7 +57,7 @@ class LargeTask final : public testing::LineTask {
 
   int64_t num_fitting = 8;
   int64_t num_losses = 0;
-  std::vector<double> draws;  // Of the losses that were computed.
+  std::vector<double> draws;  // One per computed loss.
 };
 
 struct LargeTraining {

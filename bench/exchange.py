@@ -31,8 +31,8 @@ def measure_update():
     return peers.run_json([peers.LOCKSTEP, "run", "--nproc", RANKS, WORKER, "update", ROUNDS])
 
 
-def measure_memory():
-    return peers.run_json([peers.LOCKSTEP, "run", "--nproc", RANKS, WORKER, "memory"])
+def rank_mb(way):
+    return peers.run_json([peers.LOCKSTEP, "run", "--nproc", RANKS, WORKER, "memory", way])["rank_mb"]
 
 
 def median_row(rows):
@@ -66,5 +66,6 @@ peers.report(
     step_shared_ms=statistics.median(shared for _, shared, _ in turns),
     step_gloo_ms=statistics.median(gloo for _, _, gloo in turns),
     update=update,
-    memory=measure_memory(),
+    rank_mb=rank_mb("whole"),
+    sharded_rank_mb=rank_mb("divided"),
 )

@@ -193,7 +193,7 @@ double seconds_of(const World& world, const std::function<void()>& action) {
 
 constexpr double kMaxNorm = 1;
 
-// Of this process; what is shared counts in equal parts.
+// Memory of this process; what is shared counts in equal parts.
 double memory_mb() {
   std::istringstream lines(
       lockstep::base::read_file("/proc/self/smaps_rollup"));
@@ -204,56 +204,37 @@ double memory_mb() {
   throw lockstep::IoError("no Pss in /proc/self/smaps_rollup");
 }
 
-// How much memory the steps of a model take: parameters, gradients, state and
-// an average.
-double growth_mb(const World& world, const std::function<void()>& steps) {
-  world.all(true);
-  const double before = memory_mb();
-  world.all(true);
-  steps();
-  return memory_mb() - before;
-}
-
-void measure_memory() {
+// One way in a process: what the other has freed would count.
+void measure_memory(const std::string& way) {
   torch::set_num_threads(1);
   const auto world =
       World::from_environment({.device = lockstep::DeviceChoice::kCpu});
   const auto shared = world.group()->getBackend(c10::DeviceType::CPU);
-  std::optional<Model> model;
-  std::optional<lockstep::AdamW> optimizer;
+  const double before = memory_mb();
+  Model model(shared);
+  lockstep::AdamW optimizer(model.parameters);
   std::vector<lockstep::Ema> averages;
+  averages.emplace_back(model.parameters);
   std::optional<lockstep::parallel::ShardedUpdate> update;
-  const auto begin = [&] {
-    update.reset();
-    averages.clear();
-    model.emplace(shared);
-    optimizer.emplace(model->parameters);
-    averages.emplace_back(model->parameters);
-    model->run_backward();
-    model->exchange(shared);
-  };
-  const double replicated = growth_mb(world, [&] {
-    begin();
-    optimizer->step_and_clear(
-        lockstep::optim::prepare_gradients(model->parameters, {}, kMaxNorm)
+  if (way == "divided") {
+    update.emplace(world, optimizer, averages, kMaxNorm);
+  }
+  model.run_backward();
+  model.exchange(shared);
+  if (update) {
+    update->run({});
+  } else {
+    optimizer.step_and_clear(
+        lockstep::optim::prepare_gradients(model.parameters, {}, kMaxNorm)
             .found_inf);
     averages[0].update();
-    world.all(true);
-  });
-  averages.clear();
-  optimizer.reset();
-  model.reset();
-  const double divided = growth_mb(world, [&] {
-    begin();
-    update.emplace(world, *optimizer, averages, kMaxNorm);
-    update->run({});
-    world.all(true);
-  });
+  }
+  world.all(true);
+  const double own = memory_mb() - before;
+  const double all = world.reduce(own, lockstep::ReduceOp::kSum);
   if (world.is_main()) {
-    fmt::print(
-        "{{\"ranks\": {}, \"replicated_mb\": {:.0f}, \"sharded_mb\": {:.0f}}}"
-        "\n",
-        world.size(), replicated, divided);
+    fmt::print("{{\"ranks\": {}, \"rank_mb\": {:.0f}}}\n", world.size(),
+               all / world.size());
   }
 }
 
@@ -311,15 +292,15 @@ void measure_update(int rounds) {
 
 int main(int argc, char** argv) {
   return lockstep::run_program([&] {
-    if (argc == 2 && argv[1] == std::string("memory")) {
-      measure_memory();
+    if (argc == 3 && argv[1] == std::string("memory")) {
+      measure_memory(argv[2]);
     } else if (argc == 2) {
       measure_all(std::stoi(argv[1]));
     } else if (argc == 3 && argv[1] == std::string("update")) {
       measure_update(std::stoi(argv[2]));
     } else {
       throw lockstep::ConfigError(
-          "usage: exchange_worker [update] ROUNDS | memory");
+          "usage: exchange_worker [update] ROUNDS | memory whole|divided");
     }
   });
 }

@@ -304,13 +304,15 @@ TEST(ExchangeAndSystem, HostsThatShareAKernelButNoNetworkUseGloo) {
   }
   const auto refused =
       run_in_places(hosts.address(0), "29556", "shared", on_host);
-  for (const auto& end : refused) {
-    EXPECT_EQ(end.exit_code, 2) << end.err;
-    expect_in(end.out + end.err,
-              "LOCKSTEP_EXCHANGE=shared, but the ranks cannot share memory: "
-              "rank 1: rank 0 is not reached through a unix socket (another "
-              "network namespace?)");
-  }
+  EXPECT_EQ(refused[0].exit_code, 2) << refused[0].err;
+  const std::string output = refused[0].out + refused[0].err;
+  expect_in(output,
+            "LOCKSTEP_EXCHANGE=shared, but the ranks cannot share memory: ");
+  expect_in(output,
+            "rank 1: rank 0 is not reached through a unix socket (another "
+            "network namespace?)");
+  // Rank 0 hosts the store here: it may be gone before rank 1 has read all.
+  EXPECT_NE(refused[1].exit_code, 0);
 }
 
 // The name of a host says nothing about its memory.

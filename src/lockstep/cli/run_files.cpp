@@ -39,7 +39,8 @@ void open_folder(Session& session, const CommandLine& line, FolderUse use,
       session.console().open_log(folder / "fast_dev_run.log");
       return;
     }
-    run.lock = run::lock_run_folder(folder);
+    // After ranks were replaced it may be held already.
+    if (!run.lock) run.lock = run::lock_run_folder(folder);
     run::open_run_folder(folder, config, names, line.config_text());
     // A recipe may keep its logs in a separate folder.
     const auto log = folder / names.log;

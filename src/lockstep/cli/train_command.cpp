@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "lockstep/base/files.h"
 #include "lockstep/base/status.h"
 #include "lockstep/base/strings.h"
@@ -298,24 +296,12 @@ void log_settings_source(const CommandLine& line, Session& session) {
   }
 }
 
-void check_recovery(const Session& session, const TrainConfig& config) {
-  if (!session.world().device().is_cpu()) {
-    throw ConfigError(
-        "--recover memory replaces ranks of trainings on CPUs only so far; "
-        "leave it out (--max-restarts N with --resume latest restarts all)");
-  }
-  if (config.optimization.shard_optimizer) {
-    throw ConfigError(
-        "--recover memory: with --shard_optimizer the ranks share one copy of "
-        "the model, which a rank that dies leaves half written; leave one of "
-        "the two out");
-  }
-}
-
 // Throws before anything is written.
 void check_before_training(Session& session, const CommandLine& line,
                            const run::Recovery* recovery) {
-  if (recovery != nullptr) check_recovery(session, line.config());
+  if (recovery != nullptr) {
+    run::check_recovery(session.world(), line.config());
+  }
   run::check_records(records_config(session, line));
   if (session.info().sync_batch_norm) {
     engine::check_batch_norm(session.batch(), session.data().train->size(),
@@ -324,11 +310,11 @@ void check_before_training(Session& session, const CommandLine& line,
   check_folder(session.world(), line, line.settings().files);
 }
 
-// Not where rank 0 has had them open since before others were replaced.
-bool must_open_files(const World& world, const Start& start) {
-  const auto& replaced = world.ranks_without_state();
-  return !start.is_recovered ||
-         std::ranges::find(replaced, 0) != replaced.end();
+// Not where rank 0 has them open: it was not replaced, or has opened them since
+// and lost another rank before it trained.
+bool must_open_files(const World& world, const Start& start,
+                     const OpenRun& run) {
+  return !start.is_recovered || !world.any(run.records != nullptr);
 }
 
 // Folder, checkpoints and best model of the run.
@@ -352,6 +338,20 @@ std::vector<comm::ClusterSize> predicted_sizes(const CommandLine& line,
   return sizes_to_predict(line.predict(), world);
 }
 
+void use_micro_batch(const Start& start, StepLoader& loader) {
+  if (!start.micro_batch) return;
+  loader = loader.with_micro_batches_of(*start.micro_batch);
+}
+
+run::SavingConfig saves_of(const CommandLine& line,
+                           const run::CheckpointsConfig& files,
+                           const Start& start, TrainCallbacks& callbacks) {
+  run::SavingConfig saves =
+      saving_config(line.settings(), files.status, callbacks.replicas());
+  saves.first_step = start.first_step;
+  return saves;
+}
+
 Outcome train(Session& session, const CommandLine& line,
               run::StopSignals& signals, run::Recovery* recovery,
               OpenRun& run) {
@@ -367,9 +367,7 @@ Outcome train(Session& session, const CommandLine& line,
   const run::CheckpointsConfig files =
       checkpoints_config(session, line, base_lr);
   Start start = start_training(session, config, files, recovery);
-  if (start.micro_batch) {
-    loader = loader.with_micro_batches_of(*start.micro_batch);
-  }
+  use_micro_batch(start, loader);
   engine::TrainState& state = start.state;
   session.with_memory_report([] { return "preparing the data"; },
                              [&] { session.fill_cache(); });
@@ -377,7 +375,7 @@ Outcome train(Session& session, const CommandLine& line,
       plan_learning_rate(session, config, loader, state);
   TrainCallbacks callbacks(session, line.settings(), plan);
   if (!is_recovery) log_settings_source(line, session);
-  if (must_open_files(world, start)) {
+  if (must_open_files(world, start, run)) {
     open_run(session, line, files, start, run);
     std::optional<track::KeptRecords> kept;
     if (start.is_resumed) kept = kept_records(state, callbacks.score_metric());
@@ -387,10 +385,8 @@ Outcome train(Session& session, const CommandLine& line,
   signals.arm(world.status());
   announce_training(files, start);
   run::Checkpoints checkpoints(files, *start.learner, world, console);
-  run::SavingConfig saves =
-      saving_config(line.settings(), files.status, callbacks.replicas());
-  saves.first_step = start.first_step;
-  run::SavingCallback saving(std::move(saves), checkpoints, signals);
+  run::SavingCallback saving(saves_of(line, files, start, callbacks),
+                             checkpoints, signals);
   engine::TrainLoop loop(
       *start.learner, loader, world, console,
       loop_config(config, plan, files.status, recovery, run.records.get()));

@@ -22,24 +22,16 @@ namespace {
 constexpr int kOwnSlot = 0;    // By step: generators, sums, buffers.
 constexpr int kStateSlot = 1;  // By commit: the training's state.
 
-constexpr int64_t kNone = -1;
-
-// What a rank has to offer: steps, or kNone.
-struct Offer {
-  int64_t kept = kNone;         // Replicas in its memory.
-  int64_t committed = kNone;    // State in its slots.
-  int64_t micro_batch = kNone;  // The largest that fits, if it is known.
-};
-
-std::vector<Offer> gather_offers(const World& world, const Offer& own) {
-  std::vector<Offer> offers;
+std::vector<RecoveryOffer> gather_offers(const World& world,
+                                         const RecoveryOffer& own) {
+  std::vector<RecoveryOffer> offers;
   for (const std::string& text : world.gather_texts(
            fmt::format("{} {} {}", own.kept, own.committed, own.micro_batch))) {
     const auto words = base::split(text, ' ');
     LOCKSTEP_CHECK(words.size() == 3, "what a rank offers");
-    offers.push_back({base::parse_integer(words[0]).value_or(kNone),
-                      base::parse_integer(words[1]).value_or(kNone),
-                      base::parse_integer(words[2]).value_or(kNone)});
+    offers.push_back({base::parse_integer(words[0]).value_or(kNoStep),
+                      base::parse_integer(words[1]).value_or(kNoStep),
+                      base::parse_integer(words[2]).value_or(kNoStep)});
   }
   return offers;
 }
@@ -53,6 +45,25 @@ Tree buffers_tree(const torch::nn::Module& model) {
 }
 
 }  // namespace
+
+std::optional<RecoveryRoles> choose_roles(
+    const std::vector<RecoveryOffer>& offers) {
+  const auto source =
+      std::ranges::max_element(offers, {}, &RecoveryOffer::kept);
+  const int64_t step = source->kept;
+  const auto knows = [&](const RecoveryOffer& offer) {
+    return step != kNoStep && offer.committed == step;
+  };
+  const auto number = [&](auto place) {
+    return static_cast<int>(place - offers.begin());
+  };
+  // Rank 0 writes the records: what it has done after the step is done.
+  auto teller = offers.begin();
+  if (!knows(*teller)) teller = source;
+  if (!knows(*teller)) teller = std::ranges::find_if(offers, knows);
+  if (teller == offers.end()) return std::nullopt;
+  return RecoveryRoles{.source = number(source), .teller = number(teller)};
+}
 
 std::optional<Recovery> Recovery::from_environment(
     const base::Environment& environment, const World& world) {
@@ -171,26 +182,25 @@ Tree Recovery::broadcast_tree(const Tree& tree, int from) const {
 
 RecoveredState Recovery::recover() {
   const auto committed = committed_state();
-  const std::vector<Offer> offers =
-      gather_offers(world_, {.kept = kept_ ? kept_->step : kNone,
-                             .committed = committed ? committed->step : kNone,
-                             .micro_batch = micro_batch_.value_or(kNone)});
-  for (const Offer& offer : offers) {
-    if (offer.micro_batch == kNone) continue;
+  const std::vector<RecoveryOffer> offers =
+      gather_offers(world_, {.kept = kept_ ? kept_->step : kNoStep,
+                             .committed = committed ? committed->step : kNoStep,
+                             .micro_batch = micro_batch_.value_or(kNoStep)});
+  for (const RecoveryOffer& offer : offers) {
+    if (offer.micro_batch == kNoStep) continue;
     micro_batch_ =
         std::min(micro_batch_.value_or(offer.micro_batch), offer.micro_batch);
   }
-  const auto source = std::ranges::max_element(offers, {}, &Offer::kept);
-  const int64_t step = source->kept;
-  if (step == kNone) {
+  const auto roles = choose_roles(offers);
+  if (!roles) {
     throw Error(
         "no rank holds the state of the training any more; resume from "
         "the last checkpoint with --resume latest");
   }
   RecoveredState result{.micro_batch = micro_batch_};
-  result.source = static_cast<int>(source - offers.begin());
-  // Rank 0 writes the records: what it has done after the step is done.
-  const int teller = offers[0].committed == step ? 0 : result.source;
+  result.source = roles->source;
+  const int teller = roles->teller;
+  const int64_t step = offers[static_cast<size_t>(roles->source)].kept;
   result.state = read_train_state(broadcast_tree(
       committed && world_.rank() == teller ? train_state_tree(*committed)
                                            : Tree::dict(),
@@ -228,6 +238,20 @@ RecoveredState Recovery::recover() {
   }
   result.own = checkpoint::unpack(*own);
   return result;
+}
+
+void check_recovery(const World& world, const TrainConfig& config) {
+  if (!world.device().is_cpu()) {
+    throw ConfigError(
+        "--recover memory replaces ranks of trainings on CPUs only so far; "
+        "leave it out (--max-restarts N with --resume latest restarts all)");
+  }
+  if (config.optimization.shard_optimizer) {
+    throw ConfigError(
+        "--recover memory: with --shard_optimizer the ranks share one copy of "
+        "the model, which a rank that dies leaves half written; leave one of "
+        "the two out");
+  }
 }
 
 void restore(const RecoveredState& recovered, engine::Learner& learner,

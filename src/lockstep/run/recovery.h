@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/recovery_page.h"
@@ -14,6 +15,7 @@
 #include "lockstep/engine/recovery_log.h"
 #include "lockstep/engine/train_state.h"
 #include "lockstep/run/checkpoints.h"
+#include "lockstep/train_config.h"
 #include "lockstep/world.h"
 
 namespace lockstep::run {
@@ -27,9 +29,29 @@ struct RecoveredState {
   engine::TrainState state = {};
   int64_t first_step = 0;  // Where the training began, before all recoveries.
   int source = 0;          // The rank whose replicas were taken.
-  // Of all ranks, where memory has run out.
+  // On all ranks, where memory has run out.
   std::optional<int64_t> micro_batch = {};
 };
+
+// What a rank has to offer after others died: steps, or kNoStep.
+constexpr int64_t kNoStep = -1;
+struct RecoveryOffer {
+  int64_t kept = kNoStep;         // Replicas in its memory.
+  int64_t committed = kNoStep;    // State in its slots, or in those of the
+                                  // process that it replaces.
+  int64_t micro_batch = kNoStep;  // The largest that fits, if it is known.
+};
+
+struct RecoveryRoles {
+  int source = 0;  // Gives the replicas.
+  int teller = 0;  // Gives the training's state, of the same step.
+};
+
+// By the offers of all ranks; no value when the state is lost. A rank that was
+// given replicas and lost another rank before it trained has not committed
+// their step.
+std::optional<RecoveryRoles> choose_roles(
+    const std::vector<RecoveryOffer>& offers);
 
 // One per process, for all recoveries.
 class Recovery final : public engine::RecoveryLog {
@@ -94,6 +116,9 @@ class Recovery final : public engine::RecoveryLog {
   std::optional<int64_t> micro_batch_ = {};
   bool has_reformed_ = false;  // Since begin().
 };
+
+// Throws ConfigError where a rank could not be replaced.
+void check_recovery(const World& world, const TrainConfig& config);
 
 // Gives the learner its state back.
 void restore(const RecoveredState& recovered, engine::Learner& learner,

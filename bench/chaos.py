@@ -98,7 +98,7 @@ def main():
         begin = time.monotonic()
         lost = disturb(Chaos(training, controls, draw), int(MINUTES * 60 / EVERY))
         seconds = time.monotonic() - begin
-        code = training.stop()
+        code = training.stop(RANKS)
         left = len(training.processes())
         step, checkpoint = trainings.last_checkpoint(chaotic)
         trainings.run_undisturbed(whole, RANKS, step)

@@ -67,7 +67,7 @@ def recover_from_memory(folder, draw):
     seconds = kill_ranks(training, KILLS, draw, 1.0)
     if not training.is_running() or not training.wait_for_step(training.last_step() + 2):
         sys.exit(f"bench: the training did not survive kill {len(seconds) + 1}:\n{training.log.read_text()[-4000:]}")
-    code = training.stop()
+    code = training.stop(RANKS)
     result = {"survived": len(seconds), "exit_code": code, "median_s": statistics.median(seconds),
               "longest_s": max(seconds), "processes_left": len(training.processes())}  # fmt: skip
     return {**result, **compare(killed, folder / "whole")}

@@ -60,10 +60,14 @@ class Training:
                 continue
         return found
 
-    def stop(self):
-        """As a user does, so that it saves; returns the exit code."""
+    def stop(self, ranks):
+        """As a user does, so that it saves; then some steps to an end by plan, as that of run_undisturbed(): a signal may
+        come before or after the validation of a step. Returns the exit code of the signal."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
+        code = self.process.wait(PATIENCE)
+        more = ["--nproc", str(ranks), "--resume", "latest", "--stop_after_steps", "7"]
+        peers.run([peers.LOCKSTEP, *flags(self.folder, more)])
+        return code
 
 
 def state_of(pid):

@@ -175,7 +175,7 @@ void ProbeTask::flip_by_seed() {
   if (victim != rank_text()) return;
   static_cast<uint8_t*>(tensor.data_ptr())[byte] ^= uint8_t(1U << bit);
   std::ofstream(config_.record + "/flips.txt", std::ios::app)
-      << num_flips_ << ' ' << victim << std::endl;
+      << num_flips_ << ' ' << victim << '\n';
 }
 
 void ProbeTask::run_out_of_memory() const {

@@ -4,7 +4,8 @@
 set -euo pipefail
 source_folder="$1" case="$2"
 temporary="$(mktemp -d)"
-trap 'rm -rf "$temporary"' EXIT
+# A subshell that is killed right after its fork still has this trap.
+trap '[[ $BASHPID != "$$" ]] || rm -rf "$temporary"' EXIT
 cd "$temporary"
 export LOCKSTEP_CACHE="$temporary/cache" HOME="$temporary"
 unset VIRTUAL_ENV LOCKSTEP_TORCH LOCKSTEP_WHEELS

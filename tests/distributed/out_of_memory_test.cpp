@@ -41,6 +41,19 @@ int num_halvings(const ProcessResult& result) {
   return number;
 }
 
+// Equal weights, optimizer state, generators, sums and metrics.
+void expect_same_end(const std::filesystem::path& folder,
+                     const std::filesystem::path& other) {
+  const Tree actual = last_checkpoint(folder);
+  const Tree expected = last_checkpoint(other);
+  expect_equal(learned(actual), learned(expected));
+  for (const char* part : {"state", "generators", "running_sums"}) {
+    expect_equal(*actual.at("lockstep").value().find(part),
+                 *expected.at("lockstep").value().find(part), part);
+  }
+  EXPECT_EQ(metric_lines(folder), metric_lines(other));
+}
+
 TEST_F(OutOfMemory, InSteps3And10And50ChangesNoLoss) {
   const Words flags = {"--batch_size=8",    "--train_samples=212", "--epochs=2",
                        "--own_normaliser",  "--ema_decay=0.9",     "--lr=0.001",
@@ -103,14 +116,7 @@ TEST_P(OutOfMemoryAt, HasTheBitsOfATrainingResumedWithTheSmallerBatch) {
       probe("resumed", flags + smaller +
                            Words{"--resume=latest", "--stop_after_steps=99"});
   run_well(rest);
-  const Tree actual = last_checkpoint(halved.folder);
-  const Tree expected = last_checkpoint(rest.folder);
-  expect_equal(learned(actual), learned(expected));
-  for (const char* part : {"state", "generators", "running_sums"}) {
-    expect_equal(*actual.at("lockstep").value().find(part),
-                 *expected.at("lockstep").value().find(part), part);
-  }
-  EXPECT_EQ(metric_lines(halved.folder), metric_lines(rest.folder));
+  expect_same_end(halved.folder, rest.folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(Passes, OutOfMemoryAt,
@@ -236,14 +242,7 @@ TEST_P(OutOfMemoryOfRanks, HasTheBitsOfATrainingResumedWithTheSmallerBatch) {
   run_with(first);
   const ProcessResult resumed = run_with(rest);
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err << resumed.out;
-  const Tree actual = last_checkpoint(halved.folder);
-  const Tree expected = last_checkpoint(rest.folder);
-  expect_equal(learned(actual), learned(expected));
-  for (const char* part : {"state", "generators", "running_sums"}) {
-    expect_equal(*actual.at("lockstep").value().find(part),
-                 *expected.at("lockstep").value().find(part), part);
-  }
-  EXPECT_EQ(metric_lines(halved.folder), metric_lines(rest.folder));
+  expect_same_end(halved.folder, rest.folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(

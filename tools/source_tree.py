@@ -7,6 +7,7 @@ from pathlib import Path
 SOURCE_FOLDERS = ("include", "src", "tests", "bench", "examples")
 CODE_SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
 LEFT_OUT = {"build", ".git", ".cache", "__pycache__"}
+OF_TRAININGS = {"runs", "wandb"}  # At the top only: sources have folders of these names, too.
 
 
 def files(root, suffixes, folders=(".",)):
@@ -14,7 +15,8 @@ def files(root, suffixes, folders=(".",)):
     found = []
     for folder in folders:
         for parent, children, names in os.walk(Path(root) / folder):
-            children[:] = [c for c in children if c not in LEFT_OUT]
+            left_out = LEFT_OUT | OF_TRAININGS if Path(parent) == Path(root) else LEFT_OUT
+            children[:] = [c for c in children if c not in left_out]
             found += [Path(parent) / n for n in names if n.endswith(tuple(suffixes))]
     return sorted(found)
 

@@ -119,9 +119,10 @@ class LOCKSTEP_EXPORT World {
   // replaced. Called once by each rank, by a new one when it has the state.
   void offer_state() const;
   // After a PeerError: lets go of the old connections, waits until the launcher
-  // has replaced the ranks that died, and connects anew. What was made with
-  // this world (DDP, votes) must be gone and is made again afterwards. Throws
-  // PeerError when no rank was replaced, ConfigError unless can_reform().
+  // has replaced the ranks that died, or all ranks have called it, and connects
+  // anew. What was made with this world (DDP, votes) must be gone and is made
+  // again afterwards. Throws PeerError when a rank is gone and was not
+  // replaced, ConfigError unless can_reform().
   void reform() const;
   // Ranks that have not called offer_state() yet, once ranks were replaced;
   // empty before.

@@ -302,6 +302,12 @@ class Docs(SampleTree):
         self.write("src/a.cpp", "int size = 0;  // O" + "f the file.\n")
         self.assert_found("begins with 'Of'")
 
+    def test_leaves_out_what_trainings_wrote(self):
+        self.write("runs/demo/wandb.json", "/" + "home/me/lockstep\n")
+        self.assert_fine()
+        self.write("src/runs/a.cpp", "// caf\u00e9\n")
+        self.assert_found("src/runs/a.cpp:1: not ASCII")
+
     def test_finds_paths_of_one_machine(self):
         self.write("a.sh", "cd /" + "home/me/lockstep\n")
         self.assert_found("a.sh:1: a path")

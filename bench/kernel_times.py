@@ -23,12 +23,12 @@ KINDS = [
     ("attention", r"cudnn.*(sdpa|attention|flash|fmha)|flash_|fmha|dot_do_o|sdpa"),
     ("products", r"gemm|nvjet|cutlass|xmma|cublas|splitK|s16816"),
     ("norm, gate, residual", r"adaln|rms_norm|layer_norm|LayerNorm|token_norm"),
-    ("qk-norm, rope", r"qk_"),
+    ("qk-norm, rope, packing of qkv", r"qk_|qkv_"),
     ("activation", r"swiglu|gelu|activation|silu|GeluCUDA"),
     ("optimizer", r"optimizer_step|sum_squares|finish_norm|count_steps|set_scalars|multi_tensor"),
     ("convolutions", r"conv|wgrad|dgrad|implicit"),
     ("copies and casts", r"copy|Cat|memcpy|Memcpy|memset|Memset|convert"),
-    ("reductions", r"reduce"),
+    ("reductions", r"reduce|column_sums"),
     ("element-wise", r"elementwise|vectorized|index|fill|draws"),
 ]
 MARK = "set_scalars"

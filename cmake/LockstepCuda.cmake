@@ -78,6 +78,8 @@ if(LOCKSTEP_WITH_CUDA)
   # The run-time library that libtorch_cuda itself uses, never a second one.
   find_library(LOCKSTEP_CUDART NAMES libcudart.so.13 cudart
     HINTS "${Libtorch_SITE_PACKAGES}/nvidia/cu13/lib" "${_toolkit}/lib64" REQUIRED)
+  find_library(LOCKSTEP_CUBLASLT NAMES libcublasLt.so.13 cublasLt
+    HINTS "${Libtorch_SITE_PACKAGES}/nvidia/cu13/lib" "${_toolkit}/lib64" REQUIRED)
   add_library(Lockstep::cuda_headers INTERFACE IMPORTED)
   set_target_properties(Lockstep::cuda_headers PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES "${_wheel_nccl_include};${_wheel_cuda_include};${_toolkit}/include"

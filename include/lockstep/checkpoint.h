@@ -55,8 +55,10 @@ LOCKSTEP_EXPORT Tree load_checkpoint(const std::filesystem::path& path);
 LOCKSTEP_EXPORT void save_safetensors(const std::filesystem::path& path,
                                       const Tree& tensors);
 
-// Called on the writing thread, after a file was written or could not be.
+// Called on the writing thread: before a file is written, and after it was or
+// could not be.
 struct BackgroundSaverConfig {
+  std::function<void()> before_save = {};
   std::function<void(const std::filesystem::path& path)> on_saved = {};
   std::function<void(const std::filesystem::path& path,
                      const std::string& error)>

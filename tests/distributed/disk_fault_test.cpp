@@ -2,6 +2,7 @@
 // was lost, and lose nothing that was saved before.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -93,6 +94,25 @@ class DiskFault : public ::testing::Test {
 };
 
 using Steps = std::vector<int64_t>;
+
+// Else a run that is killed and goes on from the checkpoint lacks records.
+TEST_F(DiskFault, ACheckpointWaitsForTheRecordsBeforeIt) {
+  set_faults("write HOLD 1 */metrics.jsonl\n");  // The first line is written.
+  const Training paused = training(1, {"--pause_in=train", "--pause_call=3",
+                                       "--record", temp_.path().string()});
+  Process process(command_of(paused), options(paused));
+  ASSERT_TRUE(
+      wait_for([&] { return fs::exists(temp_.path() / "paused_0"); }, 60));
+  // Its save was asked for in step 2.
+  const fs::path checkpoint = folder() / "checkpoint_step_2.pt";
+  usleep(500'000);
+  EXPECT_FALSE(fs::exists(checkpoint));
+  set_faults("");
+  EXPECT_TRUE(wait_for([&] { return fs::exists(checkpoint); }, 60));
+  EXPECT_GE(metric(folder(), "train/loss").size(), 2U);
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait().exit_code, 128 + SIGTERM);
+}
 
 struct Fault {
   std::string line;
@@ -270,14 +290,16 @@ TEST_F(DiskFault, OfRecordsIsSaidOncePerKindAndTrainingGoesOn) {
   EXPECT_TRUE(metrics.ends_with("}\n")) << metrics;
 }
 
-// A disk that is slow: what is said of the samples comes before the last line.
+// A disk that is slow: what is said of the samples comes before the last line,
+// and the checkpoint waits for them only so long.
 TEST_F(DiskFault, ThatHoldsUpSamplesHoldsUpTheLastLine) {
   set_faults("rename HOLD 0 */samples/*\n");
   const Training slow = training(1, {"--sample_every=8"});
   Process process(command_of(slow), options(slow));
   ASSERT_TRUE(
-      wait_for([&] { return contains(process.out(), "time per step"); }, 30))
+      wait_for([&] { return contains(process.out(), "time per step"); }, 60))
       << process.err();
+  EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
   EXPECT_FALSE(wait_for([&] { return contains(process.out(), "done;"); }, 1));
   fs::remove(temp_.path() / "faults");
   const ProcessResult result = process.wait();

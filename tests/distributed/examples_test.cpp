@@ -49,6 +49,16 @@ TEST(Examples, AllReduce) {
   }
 }
 
+TEST(Examples, StepGraphLearns) {
+  for (const int num_processes : {1, 2}) {
+    const auto result = run_example("08_step_graph", num_processes, {"300"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const auto losses = numbers_after(result.out, "loss");
+    ASSERT_EQ(losses.size(), 3u) << result.out;
+    EXPECT_LT(losses.back(), 0.9 * losses.front());
+  }
+}
+
 TEST(Examples, DdpInThirtyLines) {
   for (const int num_processes : {1, 2}) {
     const auto result = run_example("02_ddp_in_30_lines", num_processes);

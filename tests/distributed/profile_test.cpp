@@ -33,7 +33,9 @@ void expect_nested(const Json& trace) {
     std::vector<double> open;
     for (const auto& [begin, end] : intervals) {
       while (!open.empty() && open.back() <= begin) open.pop_back();
-      if (!open.empty()) EXPECT_LE(-end, open.back() + 1e-3);
+      if (!open.empty()) {
+        EXPECT_LE(-end, open.back() + 1e-3);
+      }
       open.push_back(-end);
     }
   }

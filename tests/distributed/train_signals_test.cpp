@@ -123,9 +123,10 @@ TEST_P(TrainSignals, SavesAndResumesToTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(All, TrainSignals,
                          ::testing::Combine(::testing::ValuesIn(kSignals),
                                             ::testing::ValuesIn(kMoments)),
-                         [](const auto& info) {
-                           return base::signal_name(std::get<0>(info.param)) +
-                                  "In" + std::get<1>(info.param).name;
+                         [](const auto& instance) {
+                           return base::signal_name(
+                                      std::get<0>(instance.param)) +
+                                  "In" + std::get<1>(instance.param).name;
                          });
 
 }  // namespace

@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                            "sleep_in_user_code()"},
                       Case{"deadlock", "forward", "its process is sleeping",
                            "lock_in_user_code()"}),
-    [](const auto& info) { return std::string(info.param.fault); });
+    [](const auto& instance) { return std::string(instance.param.fault); });
 
 TEST(StuckRanks, AStoppedRankStaysStoppedWhileItsStackIsRead) {
   StuckJob job("stop");

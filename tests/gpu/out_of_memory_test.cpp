@@ -13,12 +13,12 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr int64_t kSampleBytes = int64_t{64} << 20;
+constexpr int64_t kSampleBytes = int64_t{512} << 20;
 constexpr int64_t kBatch = 8;
 constexpr int64_t kNumSteps = 60;
 
-// Takes memory in proportion to its batch; before some steps others take most
-// of what is left.
+// Takes memory in proportion to its batch; in some steps, until the end of the
+// next one, others take most of what is left.
 class WideTask final : public Task {
  public:
   WideTask() {
@@ -34,7 +34,9 @@ class WideTask final : public Task {
     return net_.ptr();
   }
   Loss loss(const Batch& batch, SampleRandom& /*random*/) override {
+    if (step > last_scarce_step_ + 1) taken_.clear();
     if (batch.micro_batch == 0 && scarce_steps.erase(step) > 0) {
+      last_scarce_step_ = step;
       take_memory(batch);
     }
     const at::Tensor work =
@@ -47,17 +49,23 @@ class WideTask final : public Task {
   std::set<int64_t> scarce_steps = {};
 
  private:
-  // Leaves enough for three quarters of the batch.
+  // Leaves room for half of the batch. What is free is found by trying: the
+  // allocator's cache is shared with tensors that stay.
   void take_memory(const Batch& batch) {
-    const c10::Device device = batch[0].device();
-    tensor::release_cached_memory(device);
-    const int64_t left = batch.size() * kSampleBytes / 4 * 3;
-    const int64_t taken = tensor::device_memory(device).free_bytes - left;
-    taken_.push_back(
-        torch::empty({taken}, batch[0].options().dtype(torch::kByte)));
+    const auto options = batch[0].options().dtype(torch::kByte);
+    try {
+      for (;;) {
+        taken_.push_back(
+            torch::empty({batch.size() / 2 * kSampleBytes}, options));
+      }
+    } catch (const c10::OutOfMemoryError&) {
+      ASSERT_FALSE(taken_.empty());
+      taken_.pop_back();
+    }
   }
 
   torch::nn::Linear net_{nullptr};
+  int64_t last_scarce_step_ = 0;
   std::vector<at::Tensor> taken_;
   std::shared_ptr<const Dataset> data_;
 };
@@ -86,9 +94,8 @@ struct WideRun {
 
 enum class Graphs { kOff, kOn };
 
-WideRun train_wide(const std::set<int64_t>& scarce_steps, Graphs graphs) {
-  const World world =
-      World::from_environment({.device = DeviceChoice::kCuda}, {});
+WideRun train_wide_in(const World& world, const std::set<int64_t>& scarce_steps,
+                      Graphs graphs) {
   const tensor::StreamScope stream(world.device());
   WideTask task;
   task.scarce_steps = scarce_steps;
@@ -114,6 +121,15 @@ WideRun train_wide(const std::set<int64_t>& scarce_steps, Graphs graphs) {
   for (const Ema& average : learner.averages()) {
     run.num_updates.push_back(average.num_updates());
   }
+  return run;
+}
+
+WideRun train_wide(const std::set<int64_t>& scarce_steps, Graphs graphs) {
+  const World world =
+      World::from_environment({.device = DeviceChoice::kCuda}, {});
+  WideRun run = train_wide_in(world, scarce_steps, graphs);
+  // Else the processes of other tests find the GPU full.
+  tensor::release_cached_memory(world.device());
   return run;
 }
 

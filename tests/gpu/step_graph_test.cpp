@@ -1,5 +1,7 @@
 // Steps that are replayed as CUDA graphs, against steps that are launched
 // kernel by kernel.
+#include "lockstep/step_graph.h"
+
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -7,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/engine/step_recorder.h"
+#include "lockstep/fused.h"
 #include "lockstep/tensor/stream_scope.h"
 #include "support/process.h"
 #include "support/ranks.h"
@@ -166,6 +169,33 @@ TEST(StepRecorder, ReplaysAShapeThatItHasSeen) {
   EXPECT_LT(times.forward, 1);
 }
 
+TEST(StepRecorder, AnIdleGraphMakesRoom) {
+  Sum sum;
+  engine::StepRecorder recorder(sum.world, sum.timer,
+                                {.num_eager_steps = 1,
+                                 .max_graphs = 2,
+                                 .max_idle_steps = 6,
+                                 .max_shapes = 4});
+  double expected = 0;
+  const auto run = [&](int64_t size) {
+    sum.timer.begin_step();
+    sum.timer.data_end();
+    sum.step(recorder, size, 1);
+    expected += static_cast<double>(size);
+  };
+  for (int i = 0; i < 3; ++i) run(3);
+  for (int i = 0; i < 3; ++i) run(4);
+  EXPECT_EQ(recorder.num_graphs(), 2U);
+  for (int i = 0; i < 3; ++i) run(5);
+  const int64_t before = recorder.num_replays();  // 5 has to wait.
+  for (int i = 0; i < 4; ++i) run(5);
+  EXPECT_GT(recorder.num_replays(), before);
+  EXPECT_EQ(recorder.num_graphs(), 2U);
+  for (int64_t size = 10; size < 30; ++size) run(size);
+  EXPECT_EQ(sum.total.item<double>(), expected);
+  EXPECT_EQ(recorder.take_problem(), "");
+}
+
 TEST(StepRecorder, AStepThatReadsBackRunsEagerlyAndTheProblemIsNamed) {
   Sum sum;
   sum.reads_back = true;
@@ -194,6 +224,67 @@ TEST(StepRecorder, AStepWithAFillerRunsEagerly) {
     recorder.run(batches, {.run = [](const std::vector<Batch>&) {}});
   }
   EXPECT_EQ(recorder.num_replays(), 0);
+}
+
+// The steps of an own loop, with or without graphs.
+struct OwnLoop {
+  std::vector<float> losses = {};
+  std::vector<torch::Tensor> weights = {};
+  int64_t num_replays = 0;
+  std::string problem = {};
+};
+
+OwnLoop run_own_loop(bool has_graphs) {
+  const World world =
+      World::from_environment({.device = DeviceChoice::kCuda}, {});
+  const TrainingStream stream(world);
+  torch::manual_seed(5);
+  auto options = torch::TensorOptions(world.device());
+  torch::Tensor up = torch::randn({128, 32}, options).mul(0.1);
+  torch::Tensor down = torch::randn({8, 64}, options).mul(0.1);
+  const std::vector<torch::Tensor> weights = {up.requires_grad_(),
+                                              down.requires_grad_()};
+  AdamW optimizer(weights);
+  StepGraph step(
+      world, optimizer,
+      [&](const StepGraph::Tensors& in) {
+        const torch::Tensor hidden = torch::dropout(
+            fused_linear_activation(in[0], up, {}, FusedActivation::kSwiGlu),
+            0.1, /*train=*/true);
+        return torch::mse_loss(fused_linear(hidden, down).to(torch::kFloat),
+                               in[1]);
+      },
+      {.enabled = has_graphs,
+       .max_grad_norm = 0.5,
+       .autocast = torch::kBFloat16});
+  OwnLoop loop;
+  for (int i = 1; i <= 50; ++i) {
+    // Two shapes of inputs by turns, and a learning rate that changes.
+    const int64_t rows = i % 3 == 0 ? 24 : 16;
+    const torch::Tensor x =
+        torch::arange(rows * 32, options.dtype(torch::kFloat))
+            .add(i)
+            .sin()
+            .view({rows, 32});
+    const torch::Tensor loss = step.run(1e-3 * i, {x, x.narrow(1, 0, 8)});
+    loop.losses.push_back(loss.item<float>());
+  }
+  loop.weights = {up.detach().clone(), down.detach().clone()};
+  loop.num_replays = step.num_replays();
+  loop.problem = step.problem();
+  return loop;
+}
+
+TEST(StepGraphOfOwnLoop, ReplaysAreTheStepsOfTheHost) {
+  const OwnLoop host = run_own_loop(false);
+  const OwnLoop graphs = run_own_loop(true);
+  EXPECT_EQ(graphs.problem, "");
+  EXPECT_EQ(host.num_replays, 0);
+  EXPECT_GT(graphs.num_replays, 30);
+  EXPECT_EQ(graphs.losses, host.losses);
+  for (size_t i = 0; i < host.weights.size(); ++i) {
+    EXPECT_TRUE(graphs.weights[i].equal(host.weights[i])) << i;
+  }
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST_P(OriginalLayouts, FilesOfTheOriginalsAreEvaluatedAndBegunWith) {
 INSTANTIATE_TEST_SUITE_P(Of, OriginalLayouts,
                          ::testing::Values("jit", "jit_images", "dit",
                                            "scribble", "protein", "atlas"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& instance) { return instance.param; });
 
 }  // namespace
 }  // namespace lockstep

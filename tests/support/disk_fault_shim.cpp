@@ -9,6 +9,7 @@
 //   rename EIO    0    */checkpoint_*   by the old name or the new one
 //   fsync  HOLD   0    *.partial.*      no failure: waits until the line is
 //   gone
+//   write  HOLD   1    */metrics.jsonl  as long as the file has that size
 //
 // SIZE counts for write alone. The file is read at every call, so that faults
 // come and go while a program runs; without the file there are none.
@@ -74,12 +75,16 @@ std::optional<Fault> find_fault(const std::string& call,
   return std::nullopt;
 }
 
+void take_a_nap() {
+  const timespec nap{.tv_sec = 0, .tv_nsec = 5'000'000};
+  nanosleep(&nap, nullptr);
+}
+
 // Whether the call fails; errno is then set.
 bool fails(const std::string& call, const std::string& path) {
   auto fault = find_fault(call, path);
   while (fault && fault->reason == kHold) {
-    const timespec nap{.tv_sec = 0, .tv_nsec = 5'000'000};
-    nanosleep(&nap, nullptr);
+    take_a_nap();
     fault = find_fault(call, path);
   }
   if (fault) errno = fault->reason;
@@ -106,7 +111,13 @@ extern "C" {
 ssize_t write(int file, const void* bytes, size_t count) {
   struct stat status{};
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
-    if (const auto fault = find_fault("write", path_of(file))) {
+    auto fault = find_fault("write", path_of(file));
+    while (fault && fault->reason == kHold &&
+           status.st_size >= fault->allowed_size) {
+      take_a_nap();
+      fault = find_fault("write", path_of(file));
+    }
+    if (fault && fault->reason != kHold) {
       const off_t room = fault->allowed_size - status.st_size;
       if (room <= 0) {
         errno = fault->reason;

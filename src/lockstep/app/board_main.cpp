@@ -1,7 +1,6 @@
 // `lockstep-board`: the commands `lockstep runs` and `lockstep board`, over run
 // folders. A separate program, so that the launcher stays small; it does not
 // link libtorch.
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -61,7 +60,7 @@ void serve(const Arguments& arguments) {
     return;
   }
   const base::FileDescriptor stop = stop_signals();
-  setpriority(PRIO_PROCESS, 0, kNiceness);
+  [[maybe_unused]] const int niceness = nice(kNiceness);
   board::Board served(options);
   base::write_all(STDOUT_FILENO, base::printable_text(served.greeting()));
   served.run(stop.get());

@@ -15,6 +15,7 @@ struct BackgroundSaver::Impl {
 
   void write(const std::filesystem::path& path, const Tree& snapshot) {
     try {
+      if (config.before_save) config.before_save();
       formats::write_torch_file(path, checkpoint::to_value(snapshot));
       if (config.on_saved) config.on_saved(path);
     } catch (const std::exception& problem) {

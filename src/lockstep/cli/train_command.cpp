@@ -364,8 +364,7 @@ Outcome train(Session& session, const CommandLine& line,
       plan_learning_rate(session, config, loader, {}).base_lr;
   const bool is_recovery = recovery != nullptr && recovery->is_pending();
   if (!is_recovery) check_before_training(session, line, recovery);
-  const run::CheckpointsConfig files =
-      checkpoints_config(session, line, base_lr);
+  run::CheckpointsConfig files = checkpoints_config(session, line, base_lr);
   Start start = start_training(session, config, files, recovery);
   use_micro_batch(start, loader);
   engine::TrainState& state = start.state;
@@ -384,6 +383,9 @@ Outcome train(Session& session, const CommandLine& line,
   if (!is_recovery) log_setup(session, config, loader, plan, *start.learner);
   signals.arm(world.status());
   announce_training(files, start);
+  if (run.records) {
+    files.wait_for_records = [&] { run.records->wait_before_checkpoint(); };
+  }
   run::Checkpoints checkpoints(files, *start.learner, world, console);
   run::SavingCallback saving(saves_of(line, files, start, callbacks),
                              checkpoints, signals);

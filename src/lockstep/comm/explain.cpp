@@ -100,6 +100,11 @@ constexpr std::array kPatterns = {
             "the ranks called NCCL differently, or two share a GPU",
             kNcclDebug},
     Pattern{"NCCL", FaultKind::kNccl, "NCCL failed", kNcclDebug},
+    Pattern{"without ATen_cuda library", FaultKind::kCuda,
+            "torch looked for a GPU before its CUDA library was loaded",
+            "make the World first: World::from_environment() loads it; "
+            "torch::manual_seed() and everything else that may look for a GPU "
+            "comes after it"},
     Pattern{
         "CUDA error", FaultKind::kCuda,
         "a GPU operation failed; the place reported may be later than the "

@@ -97,6 +97,9 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
   if (config.precision.autocast && world.device().is_cuda()) {
     working_weights_ = std::make_unique<kernels::WorkingWeights>(
         parameters_, *config.precision.autocast);
+    if (!at::globalContext().deterministicAlgorithms()) {
+      product_choice_.emplace(world, *working_weights_);
+    }
   }
   fused_update_ = std::make_unique<optim::FusedUpdate>(
       *optimizer_, averages_, config.optimization.max_grad_norm,
@@ -271,6 +274,7 @@ std::vector<parallel::NamedTensor> Learner::replicated_tensors() const {
 }
 
 void Learner::begin_step(double lr) {
+  if (product_choice_ && has_updated_) product_choice_->share();
   has_updated_ = false;
   has_sums_ = true;
   if (working_weights_) working_weights_->refresh();

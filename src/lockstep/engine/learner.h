@@ -11,6 +11,7 @@
 #include "lockstep/ddp.h"
 #include "lockstep/ema.h"
 #include "lockstep/engine/precision.h"
+#include "lockstep/engine/product_choice.h"
 #include "lockstep/optim/fused_update.h"
 #include "lockstep/optim/grad_scaler.h"
 #include "lockstep/optimizer.h"
@@ -136,6 +137,10 @@ class Learner {
   std::vector<std::string> parameter_names() const;
   optim::GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   const Precision& precision() const { return config_.precision; }
+  // Null on a CPU and with deterministic kernels.
+  ProductChoice* product_choice() {
+    return product_choice_ ? &*product_choice_ : nullptr;
+  }
   // A collective.
   BucketLayout bucket_layout() { return ddp_->bucket_layout(); }
 
@@ -161,6 +166,7 @@ class Learner {
   std::optional<optim::GradScaler> scaler_;
   std::vector<Ema> averages_;
   std::unique_ptr<kernels::WorkingWeights> working_weights_;  // Or null.
+  std::optional<ProductChoice> product_choice_;
   std::unique_ptr<optim::FusedUpdate> fused_update_;
   bool is_update_fused_ = false;                             // In this step.
   std::unique_ptr<parallel::ShardedUpdate> sharded_update_;  // Or null.

@@ -81,6 +81,7 @@ void note_collectives(base::StatusWriter status,
 
 struct StepRecorder::Entry {
   StepShape shape;
+  int64_t last_run = 0;
   bool was_seen = false;
   bool is_refused = false;
   // A capture found no memory beside what steps before it had left cached.
@@ -121,11 +122,29 @@ bool StepRecorder::is_time_to_capture() const {
 
 StepRecorder::Entry& StepRecorder::entry_of(const std::vector<Batch>& batches) {
   StepShape shape = shape_of(batches);
-  for (const auto& entry : entries_) {
-    if (entry->shape == shape) return *entry;
+  const auto at = std::ranges::find_if(
+      entries_, [&](const auto& entry) { return entry->shape == shape; });
+  if (at != entries_.end()) {
+    std::rotate(entries_.begin(), at, at + 1);
+    return *entries_.front();
   }
-  entries_.push_back(std::make_unique<Entry>(Entry{.shape = std::move(shape)}));
-  return *entries_.back();
+  if (entries_.size() >= config_.max_shapes) entries_.pop_back();
+  entries_.insert(entries_.begin(),
+                  std::make_unique<Entry>(Entry{.shape = std::move(shape)}));
+  return *entries_.front();
+}
+
+bool StepRecorder::has_room_for_graph() {
+  if (num_graphs() < config_.max_graphs) return true;
+  const auto oldest = std::ranges::find_if(
+      entries_.rbegin(), entries_.rend(),
+      [](const auto& entry) { return entry->graph != nullptr; });
+  if (oldest == entries_.rend() ||
+      num_runs_ - (*oldest)->last_run <= config_.max_idle_steps) {
+    return false;
+  }
+  entries_.erase(std::next(oldest).base());
+  return true;
 }
 
 void StepRecorder::run(const std::vector<Batch>& batches, const Work& work) {
@@ -134,10 +153,12 @@ void StepRecorder::run(const std::vector<Batch>& batches, const Work& work) {
   }
   Entry& entry = entry_of(batches);
   const bool wants_graph = entry.was_seen && !entry.is_refused &&
-                           entry.graph == nullptr && work.can_be_captured &&
-                           num_graphs() < config_.max_graphs;
+                           entry.graph == nullptr && work.can_be_captured;
   entry.was_seen = true;
-  if (wants_graph && is_time_to_capture()) capture(entry, batches, work);
+  entry.last_run = ++num_runs_;
+  if (wants_graph && is_time_to_capture() && has_room_for_graph()) {
+    capture(entry, batches, work);
+  }
   if (entry.graph != nullptr) return replay(entry, batches);
   run_eagerly(batches, work);
 }

@@ -21,6 +21,9 @@ struct StepRecorderConfig {
   int64_t num_eager_steps = 12;
   // Each keeps its inputs and its launches; intermediate memory is shared.
   size_t max_graphs = 16;
+  // A graph that was not replayed in so many steps makes room for another.
+  int64_t max_idle_steps = 1000;
+  size_t max_shapes = 256;  // Remembered, with a graph or without.
 };
 
 // The part of a step that is captured must launch the same for equal shapes: it
@@ -64,6 +67,7 @@ class StepRecorder {
   struct Entry;
 
   bool is_time_to_capture() const;
+  bool has_room_for_graph();
   Entry& entry_of(const std::vector<Batch>& batches);
   void run_eagerly(const std::vector<Batch>& batches, const Work& work);
   void capture(Entry& entry, const std::vector<Batch>& batches,
@@ -75,7 +79,8 @@ class StepRecorder {
   World world_;
   StepTimer& timer_;
   StepRecorderConfig config_;
-  std::vector<std::unique_ptr<Entry>> entries_;
+  std::vector<std::unique_ptr<Entry>> entries_;  // The last used one first.
+  int64_t num_runs_ = 0;
   int64_t num_steps_ = 0;      // That went through the Reducer.
   int64_t num_abandoned_ = 0;  // Abandoned ones, which may not be counted.
   int64_t first_to_capture_ = 0;

@@ -82,7 +82,7 @@ class ActivationFunction
 bool has_activation_kernel(const at::Tensor& x, const at::Tensor& weight,
                            const at::Tensor& bias) {
   constexpr int64_t kMostValues = std::numeric_limits<int32_t>::max();
-  return x.is_cuda() && x.numel() > 0 && has_element_type(x) &&
+  return is_on_gpu(x) && x.numel() > 0 && has_element_type(x) &&
          weight.size(0) % 16 == 0 &&
          x.numel() / x.size(-1) * weight.size(0) <= kMostValues &&
          (!bias.defined() ||

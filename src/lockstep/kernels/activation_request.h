@@ -26,14 +26,14 @@ struct ActivationRequest {
   float* d_bias = nullptr;        // As bias; null: none.
   float* partial_sums = nullptr;  // [activation_blocks(rows), columns]
   int64_t rows = 0;
-  int64_t size = 0;  // A multiple of 4.
+  int64_t size = 0;  // A multiple of 8.
   ActivationKind kind = ActivationKind::kGeluTanh;
   ElementType type = ElementType::kBfloat16;
 };
 
 // Blocks over the rows in backward, each of which leaves its sums.
 constexpr int64_t activation_blocks(int64_t rows) {
-  return rows < 64 * 64 ? (rows + 63) / 64 : 64;
+  return rows < 16 * 176 ? (rows + 15) / 16 : 176;
 }
 
 }  // namespace lockstep::kernels

@@ -184,7 +184,7 @@ bool is_float_parameter(const at::Tensor& parameter) {
 
 bool has_adaln_kernel(const AdaLnTensors& tensors) {
   const at::Tensor& x = tensors.x;
-  if (!x.is_cuda() || x.scalar_type() != at::kFloat || x.dim() != 3 ||
+  if (!is_on_gpu(x) || x.scalar_type() != at::kFloat || x.dim() != 3 ||
       x.numel() == 0 || x.size(2) % 8 != 0 || x.size(2) > kMaxAdaLnWidth ||
       x.size(0) > 65535) {
     return false;

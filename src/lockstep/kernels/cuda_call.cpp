@@ -1,10 +1,15 @@
 #include "lockstep/kernels/cuda_call.h"
 
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "lockstep/error.h"
 
 namespace lockstep::kernels {
+
+bool is_on_gpu(const at::Tensor& tensor) {
+  return tensor.is_cuda() && !at::isTensorSubclassLike(tensor);
+}
 
 bool has_element_type(const at::Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();

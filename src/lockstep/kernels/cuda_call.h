@@ -9,6 +9,10 @@
 
 namespace lockstep::kernels {
 
+// In the memory of a GPU; not so a tensor that only stands for one (fake
+// tensors of torch.compile, functorch).
+bool is_on_gpu(const at::Tensor& tensor);
+
 // float32, float16 or bfloat16.
 bool has_element_type(const at::Tensor& tensor);
 ElementType element_type(const at::Tensor& tensor);

@@ -7,6 +7,8 @@
 
 #include "lockstep/kernels/adaln_residual.h"
 #include "lockstep/kernels/cuda_call.h"
+#include "lockstep/kernels/head_gradients.h"
+#include "lockstep/kernels/optional_tensor.h"
 #include "lockstep/kernels/qk_rms_rope_request.h"
 
 namespace lockstep::kernels {
@@ -35,6 +37,7 @@ class QkRmsRopeFunction : public torch::autograd::Function<QkRmsRopeFunction> {
  public:
   // rope: real, [N, size / 2, 2]
   static variable_list forward(AutogradContext* context, const at::Tensor& qkv,
+                               const OptionalTensor& bias,
                                const at::Tensor& queries,
                                const at::Tensor& keys, const at::Tensor& rope,
                                double eps) {
@@ -52,6 +55,7 @@ class QkRmsRopeFunction : public torch::autograd::Function<QkRmsRopeFunction> {
            qkv.device());
     context->save_for_backward({qkv, queries, keys, rope, rstd});
     context->saved_data["eps"] = eps;
+    context->saved_data["has_bias"] = bias.has_value();
     return {q, k, qkv.select(2, 2)};
   }
 
@@ -63,9 +67,17 @@ class QkRmsRopeFunction : public torch::autograd::Function<QkRmsRopeFunction> {
     const at::Tensor d_qkv = at::empty_like(qkv);
     const at::Tensor d_queries = at::empty_like(saved[1]);
     const at::Tensor d_keys = at::empty_like(saved[2]);
-    const int64_t rows = qkv.size(0) * qkv.size(1) * qkv.size(3);
+    const int64_t blocks =
+        qk_rms_blocks(qkv.size(0) * qkv.size(1), qkv.size(3));
     const at::Tensor partial_sums =
-        at::empty({2, qk_rms_blocks(rows), qkv.size(4)}, rstd.options());
+        at::empty({2, blocks, qkv.size(4)}, rstd.options());
+    at::Tensor d_bias;
+    at::Tensor partial_bias_sums;
+    if (context->saved_data["has_bias"].toBool()) {
+      const int64_t width = 3 * qkv.size(3) * qkv.size(4);
+      d_bias = at::empty({width}, rstd.options());
+      partial_bias_sums = at::empty({blocks, width}, rstd.options());
+    }
     QkRmsRopeBackwardRequest request{
         .arguments = arguments_of(qkv, saved[1], saved[2], saved[3],
                                   context->saved_data["eps"].toDouble()),
@@ -73,29 +85,12 @@ class QkRmsRopeFunction : public torch::autograd::Function<QkRmsRopeFunction> {
         .d_qkv = d_qkv.mutable_data_ptr(),
         .d_weight = {d_queries.mutable_data_ptr<float>(),
                      d_keys.mutable_data_ptr<float>()},
-        .partial_sums = partial_sums.mutable_data_ptr<float>()};
-    // Contiguous copies must live until the launch.
-    std::array<at::Tensor, 3> d_out;
-    for (size_t i = 0; i < d_out.size(); ++i) {
-      d_out[i] = is_head_strided(gradients[i]) ? gradients[i]
-                                               : gradients[i].contiguous();
-      request.d_out[i] = d_out[i].const_data_ptr();
-      request.strides[i] = {.sample = d_out[i].stride(0),
-                            .token = d_out[i].stride(1),
-                            .head = d_out[i].stride(2)};
-    }
+        .partial_sums = partial_sums.mutable_data_ptr<float>(),
+        .d_bias = mutable_data_or_null<float>(d_bias),
+        .partial_bias_sums = mutable_data_or_null<float>(partial_bias_sums)};
+    const HeadGradients d_out(gradients, request.d_out, request.strides);
     launch("lockstep_cuda_qk_rms_rope_backward", request, qkv.device());
-    return {d_qkv, d_queries, d_keys, {}, {}};
-  }
-
- private:
-  static bool is_head_strided(const at::Tensor& heads) {
-    constexpr int64_t kAlignment = 16;
-    const int64_t packed = kAlignment / heads.element_size();
-    return heads.stride(3) == 1 && heads.stride(0) % packed == 0 &&
-           heads.stride(1) % packed == 0 && heads.stride(2) % packed == 0 &&
-           reinterpret_cast<uintptr_t>(heads.const_data_ptr()) % kAlignment ==
-               0;
+    return {d_qkv, d_bias, d_queries, d_keys, {}, {}};
   }
 };
 
@@ -104,7 +99,7 @@ bool has_qk_rms_rope_kernel(const at::Tensor& qkv, const QkRmsNorms& norms,
   const auto is_weight = [](const at::Tensor& weight) {
     return weight.scalar_type() == at::kFloat && is_packed(weight);
   };
-  return qkv.is_cuda() && qkv.numel() > 0 &&
+  return is_on_gpu(qkv) && qkv.numel() > 0 &&
          qkv.numel() <= std::numeric_limits<int32_t>::max() &&
          has_element_type(qkv) && is_packed(qkv) &&
          has_qk_rms_rope(qkv.size(4)) && is_weight(norms.queries) &&
@@ -115,15 +110,15 @@ bool has_qk_rms_rope_kernel(const at::Tensor& qkv, const QkRmsNorms& norms,
 
 }  // namespace
 
-QueriesKeysValues qk_rms_rope(const at::Tensor& qkv, const QkRmsNorms& norms,
+QueriesKeysValues qk_rms_rope(const LinearResult& qkv, const QkRmsNorms& norms,
                               const RopeTable& table) {
-  if (has_qk_rms_rope_kernel(qkv, norms, table)) {
-    const auto heads =
-        QkRmsRopeFunction::apply(qkv, norms.queries, norms.keys,
-                                 at::view_as_real(table.complex), norms.eps);
+  if (has_qk_rms_rope_kernel(qkv.out, norms, table)) {
+    const auto heads = QkRmsRopeFunction::apply(
+        qkv.out, optional(qkv.bias), norms.queries, norms.keys,
+        at::view_as_real(table.complex), norms.eps);
     return {.queries = heads[0], .keys = heads[1], .values = heads[2]};
   }
-  const auto parts = qkv.unbind(2);
+  const auto parts = with_bias_gradient(qkv).unbind(2);
   return {.queries =
               apply_rope(rms_norm(parts[0], norms.queries, norms.eps), table),
           .keys = apply_rope(rms_norm(parts[1], norms.keys, norms.eps), table),

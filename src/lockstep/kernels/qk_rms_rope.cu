@@ -1,9 +1,8 @@
 // The CUDA side of qk_rms_rope.cpp; part of liblockstep_cuda. No torch header:
 // this file compiles in seconds.
 #include "lockstep/export.h"
-#include "lockstep/kernels/element.cuh"
+#include "lockstep/kernels/column_sums.cuh"
 #include "lockstep/kernels/qk_rms_rope_request.h"
-#include "lockstep/kernels/vector.cuh"
 
 namespace {
 
@@ -89,24 +88,29 @@ __global__ void qk_rms_rope(QkRmsRopeRequest request) {
              x);
 }
 
+// Gradients of a thread's channels.
+struct ChannelSums {
+  float weight[kChannels] = {};
+  float bias[kChannels] = {};
+};
+
 template <typename T>
 __device__ void copy_values(const QkRmsRopeBackwardRequest& request,
-                            const HeadRow& head, int channel) {
-  float d[kChannels] = {};
-  if (request.d_out[2] != nullptr) {
-    load_pack(d, static_cast<const T*>(request.d_out[2]) +
-                     head.at(request.strides[2]) + channel);
-  }
+                            const HeadRow& head, int channel,
+                            ChannelSums& sums) {
+  float d[kChannels];
+  load_pack(d, static_cast<const T*>(request.d_out[2]) +
+                   head.at(request.strides[2]) + channel);
+  for (int i = 0; i < kChannels; ++i) sums.bias[i] += d[i];
   store_pack(static_cast<T*>(request.d_qkv) +
                  head.packed(request.arguments, 2) + channel,
              d);
 }
 
-// Adds this thread's gradient of a weight's channels to sum.
 template <typename T>
 __device__ void backward_of_head(const QkRmsRopeBackwardRequest& request,
                                  const HeadRow& head, int which, int channel,
-                                 bool is_row, float (&sum)[kChannels]) {
+                                 bool is_row, ChannelSums& sums) {
   const QkRmsArguments& arguments = request.arguments;
   const int threads_per_head = arguments.size / kChannels;
   const HeadStrides& strides =
@@ -128,16 +132,42 @@ __device__ void backward_of_head(const QkRmsRopeBackwardRequest& request,
   }
   for (int i = 0; i < kChannels; ++i) {
     x[i] *= rstd;
-    if (is_row) sum[i] += d[i] * x[i];
+    if (is_row) sums.weight[i] += d[i] * x[i];
     d[i] *= weight[i];
     dot += d[i] * x[i];
   }
   dot = sum_of_head(dot, threads_per_head) / static_cast<float>(arguments.size);
   if (!is_row) return;
-  for (int i = 0; i < kChannels; ++i) d[i] = rstd * (d[i] - x[i] * dot);
+  for (int i = 0; i < kChannels; ++i) {
+    d[i] = rstd * (d[i] - x[i] * dot);
+    sums.bias[i] += d[i];
+  }
   store_pack(
       static_cast<T*>(request.d_qkv) + head.packed(arguments, which) + channel,
       d);
+}
+
+// A head's sum over the places of the block that hold it, in their order.
+__device__ void store_bias_sums(const QkRmsRopeBackwardRequest& request,
+                                int which, const float* scratch,
+                                int rows_per_pass) {
+  const QkRmsArguments& arguments = request.arguments;
+  const int num_heads = arguments.num_heads;
+  const int width = num_heads * arguments.size;
+  const int first_head =
+      static_cast<int>(int64_t{blockIdx.x} * rows_per_pass % num_heads);
+  float* out =
+      request.partial_bias_sums + (int64_t{blockIdx.x} * 3 + which) * width;
+  for (int i = threadIdx.x; i < width; i += kThreads) {
+    const int head = i / arguments.size;
+    const int channel = i % arguments.size;
+    float total = 0;
+    for (int place = (head - first_head + num_heads) % num_heads;
+         place < rows_per_pass; place += num_heads) {
+      total += scratch[place * arguments.size + channel];
+    }
+    out[i] = total;
+  }
 }
 
 template <typename T>
@@ -152,20 +182,26 @@ __global__ void __launch_bounds__(kThreads)
   const int place = threadIdx.x / threads_per_head;
   const int64_t rows =
       arguments.num_samples * arguments.num_tokens * arguments.num_heads;
-  float sum[kChannels] = {};
+  ChannelSums sums;
   for (int64_t first = int64_t{blockIdx.x} * rows_per_pass; first < rows;
        first += int64_t{gridDim.x} * rows_per_pass) {
     const bool is_row = first + place < rows;
     const HeadRow head(is_row ? static_cast<unsigned>(first + place) : 0,
                        arguments);
     if (which < 2) {
-      backward_of_head<T>(request, head, which, channel, is_row, sum);
+      backward_of_head<T>(request, head, which, channel, is_row, sums);
     } else if (is_row) {
-      copy_values<T>(request, head, channel);
+      copy_values<T>(request, head, channel, sums);
     }
   }
+  if (request.d_bias != nullptr) {
+    store_pack(scratch + place * arguments.size + channel, sums.bias);
+    __syncthreads();
+    store_bias_sums(request, which, scratch, rows_per_pass);
+    __syncthreads();
+  }
   if (which == 2) return;
-  store_pack(scratch + place * arguments.size + channel, sum);
+  store_pack(scratch + place * arguments.size + channel, sums.weight);
   __syncthreads();
   float* out = request.partial_sums +
                (int64_t{which} * gridDim.x + blockIdx.x) * arguments.size;
@@ -225,7 +261,8 @@ extern "C" LOCKSTEP_EXPORT void lockstep_cuda_qk_rms_rope_backward(
     const QkRmsRopeBackwardRequest* request, void* stream) {
   const QkRmsArguments& arguments = request->arguments;
   const auto queue = static_cast<cudaStream_t>(stream);
-  const auto blocks = static_cast<unsigned>(qk_rms_blocks(num_rows(arguments)));
+  const auto blocks = static_cast<unsigned>(qk_rms_blocks(
+      arguments.num_samples * arguments.num_tokens, arguments.num_heads));
   with_element(arguments.type, [&](auto* element) {
     qk_rms_rope_backward<std::remove_pointer_t<decltype(element)>>
         <<<dim3(blocks, 3), kThreads, 0, queue>>>(*request);
@@ -233,4 +270,8 @@ extern "C" LOCKSTEP_EXPORT void lockstep_cuda_qk_rms_rope_backward(
   finish_weights<<<dim3(static_cast<unsigned>(arguments.size), 2), kThreads, 0,
                    queue>>>(*request, static_cast<int>(blocks));
   check_launch("qk_rms_rope_backward");
+  if (request->d_bias == nullptr) return;
+  add_column_sums(request->partial_bias_sums, request->d_bias,
+                  int64_t{3} * arguments.num_heads * arguments.size, blocks,
+                  queue);
 }

@@ -1,8 +1,7 @@
 // QK RMS norm and rotary position embedding in one kernel, with gradients.
 #pragma once
 
-#include <array>
-
+#include "lockstep/kernels/qkv_heads.h"
 #include "lockstep/kernels/rope.h"
 #include "lockstep/tensor/tensor.h"
 
@@ -14,18 +13,11 @@ struct QkRmsNorms {
   double eps = 1e-6;
 };
 
-// [B, N, heads, size] each.
-struct QueriesKeysValues {
-  at::Tensor queries = {};
-  at::Tensor keys = {};
-  at::Tensor values = {};
-};
-
 // RMS norm of each head of queries and keys, then rope. qkv [B, N, 3, heads,
 // size]; table: kInterleaved, of N positions. On a GPU one kernel each way;
 // results then have the type of qkv, and backward packs the gradients of all
-// three.
-QueriesKeysValues qk_rms_rope(const at::Tensor& qkv, const QkRmsNorms& norms,
+// three and sums that of the bias.
+QueriesKeysValues qk_rms_rope(const LinearResult& qkv, const QkRmsNorms& norms,
                               const RopeTable& table);
 
 }  // namespace lockstep::kernels

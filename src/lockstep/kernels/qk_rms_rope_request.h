@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lockstep/kernels/element_type.h"
+#include "lockstep/kernels/head_strides.h"
 
 namespace lockstep::kernels {
 
@@ -34,28 +35,24 @@ struct QkRmsRopeRequest {
   float* rstd = nullptr;  // [samples, tokens, 2, heads]
 };
 
-// Strides of [samples, tokens, heads, size] whose last dimension is packed.
-struct HeadStrides {
-  int64_t sample = 0;
-  int64_t token = 0;
-  int64_t head = 0;
-};
-
 struct QkRmsRopeBackwardRequest {
   QkRmsArguments arguments = {};
   const float* rstd = nullptr;
-  // T: gradients of queries, keys and values. Null values: zeros.
-  const void* d_out[3] = {};
+  const void* d_out[3] = {};  // T: of queries, keys and values.
   HeadStrides strides[3] = {};
-  void* d_qkv = nullptr;          // T, as qkv.
-  float* d_weight[2] = {};        // [size]
-  float* partial_sums = nullptr;  // [2, qk_rms_blocks(rows), size]
+  void* d_qkv = nullptr;               // T, as qkv.
+  float* d_weight[2] = {};             // [size]
+  float* partial_sums = nullptr;       // [2, qk_rms_blocks(), size]
+  float* d_bias = nullptr;             // [3, heads, size]; null: none.
+  float* partial_bias_sums = nullptr;  // [qk_rms_blocks(), 3, heads, size]
 };
 
-// Blocks of the backward kernel for rows = samples * tokens * heads, each of
-// which leaves its sums.
-constexpr int64_t qk_rms_blocks(int64_t rows) {
-  return rows < 1024 * 64 ? (rows + 63) / 64 : 1024;
+// Blocks of the backward kernel, each of which leaves its sums. A multiple of
+// the heads, so that a thread keeps its head.
+constexpr int64_t qk_rms_blocks(int64_t num_tokens_of_all, int64_t num_heads) {
+  const int64_t rows = num_tokens_of_all * num_heads;
+  const int64_t blocks = rows < 1024 * 64 ? (rows + 63) / 64 : 1024;
+  return (blocks + num_heads - 1) / num_heads * num_heads;
 }
 
 }  // namespace lockstep::kernels

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lockstep/kernels/product_algorithms.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep::kernels {
@@ -25,6 +26,14 @@ class WorkingWeights {
   // loaded, or exchanged with averages. All of them after mark_changed().
   void refresh();
   void mark_changed() { is_changed_ = true; }
+
+  // For the products with these weights. Null, at first: ATen computes them.
+  const c10::intrusive_ptr<ProductAlgorithms>& algorithms() const {
+    return algorithms_;
+  }
+  void set_algorithms(c10::intrusive_ptr<ProductAlgorithms> algorithms) {
+    algorithms_ = std::move(algorithms);
+  }
 
   // Those of the scope that this thread is in; null outside.
   static const WorkingWeights* current();
@@ -51,6 +60,7 @@ class WorkingWeights {
   bool is_changed_ = true;
   std::vector<Entry> entries_;
   std::unordered_map<const c10::TensorImpl*, size_t> places_;
+  c10::intrusive_ptr<ProductAlgorithms> algorithms_;
 };
 
 }  // namespace lockstep::kernels

@@ -15,10 +15,14 @@ struct Attention::Heads {
   at::Tensor queries = {};
   at::Tensor keys = {};
   at::Tensor values = {};
-  // [B, N, 3, heads, size]. Set instead of queries and keys with QK-norm, whose
+  // [B, N, 3, heads, size]. Set instead of the others with QK-norm, whose
   // kernel takes the packed tensor.
-  at::Tensor packed = {};
+  kernels::LinearResult packed = {};
 };
+
+Attention::Heads Attention::heads_of(const kernels::QueriesKeysValues& heads) {
+  return {.queries = heads.queries, .keys = heads.keys, .values = heads.values};
+}
 
 Attention::Attention(const AttentionConfig& config)
     : config_(config),
@@ -135,26 +139,24 @@ Attention::Heads Attention::project(const at::Tensor& x) {
             .keys = in_heads(k_proj_->forward(x)),
             .values = in_heads(v_proj_->forward(x))};
   }
-  const at::Tensor packed =
-      kernels::linear(x, qkv_weight_, qkv_bias_)
-          .unflatten(-1, {3, config_.num_heads, head_size_});
-  if (config_.qk_norm == QkNorm::kLayer) {
-    return {.values = packed.select(2, 2), .packed = packed};
-  }
-  if (config_.qk_norm == QkNorm::kRms) return {.packed = packed};
-  const auto parts = packed.unbind(2);
-  return {.queries = parts[0], .keys = parts[1], .values = parts[2]};
+  kernels::LinearResult packed =
+      kernels::linear_leaving_bias(x, qkv_weight_, qkv_bias_);
+  packed.out = packed.out.unflatten(-1, {3, config_.num_heads, head_size_});
+  if (config_.qk_norm != QkNorm::kNone) return {.packed = std::move(packed)};
+  return heads_of(kernels::qkv_heads(packed));
 }
 
 void Attention::norm_and_rotate(Heads& heads, const kernels::RopeTable* rope) {
   if (config_.qk_norm == QkNorm::kRms) return rms_norm_and_rotate(heads, rope);
-  if (heads.packed.defined()) {
+  if (config_.qk_norm == QkNorm::kLayer) {
+    const at::Tensor packed = kernels::with_bias_gradient(heads.packed);
+    const at::Tensor values = packed.select(2, 2);
     const kernels::QueriesAndKeys rotated = kernels::qk_norm_rope(
-        heads.packed,
+        packed,
         {.queries = q_layer_norm_->norm(), .keys = k_layer_norm_->norm()},
         *rope);
-    heads.queries = rotated.queries;
-    heads.keys = rotated.keys;
+    heads = {
+        .queries = rotated.queries, .keys = rotated.keys, .values = values};
     return;
   }
   if (rope != nullptr) {
@@ -166,21 +168,17 @@ void Attention::norm_and_rotate(Heads& heads, const kernels::RopeTable* rope) {
 void Attention::rms_norm_and_rotate(Heads& heads,
                                     const kernels::RopeTable* rope) {
   if (rope != nullptr) {
-    const kernels::QueriesKeysValues rotated =
-        kernels::qk_rms_rope(heads.packed,
-                             {.queries = q_rms_norm_->norm().weight,
-                              .keys = k_rms_norm_->norm().weight,
-                              .eps = q_rms_norm_->norm().eps},
-                             *rope);
-    heads = {.queries = rotated.queries,
-             .keys = rotated.keys,
-             .values = rotated.values};
+    heads =
+        heads_of(kernels::qk_rms_rope(heads.packed,
+                                      {.queries = q_rms_norm_->norm().weight,
+                                       .keys = k_rms_norm_->norm().weight,
+                                       .eps = q_rms_norm_->norm().eps},
+                                      *rope));
     return;
   }
-  const auto parts = heads.packed.unbind(2);
-  heads = {.queries = q_rms_norm_->forward(parts[0]),
-           .keys = k_rms_norm_->forward(parts[1]),
-           .values = parts[2]};
+  heads = heads_of(kernels::qkv_heads(heads.packed));
+  heads.queries = q_rms_norm_->forward(heads.queries);
+  heads.keys = k_rms_norm_->forward(heads.keys);
 }
 
 at::Tensor Attention::mix(const Heads& heads, const AttentionInput& input) {

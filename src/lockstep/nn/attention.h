@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "lockstep/kernels/qkv_heads.h"
 #include "lockstep/kernels/rope.h"
 #include "lockstep/nn/linear.h"
 #include "lockstep/nn/norm.h"
@@ -79,6 +80,7 @@ class Attention : public torch::nn::Module {
   void register_separate();
   void register_norms();
 
+  static Heads heads_of(const kernels::QueriesKeysValues& heads);
   Heads project(const at::Tensor& x);
   void norm_and_rotate(Heads& heads, const kernels::RopeTable* rope);
   void rms_norm_and_rotate(Heads& heads, const kernels::RopeTable* rope);

@@ -230,6 +230,10 @@ engine::TrainState restore(const Tree& checkpoint, engine::Learner& learner,
       learner.set_running_sums(sums->at(world.rank()).as_tensor());
     }
   }
+  const auto algorithms = own.find("product_algorithms");
+  if (algorithms && learner.product_choice() != nullptr) {
+    learner.product_choice()->take(algorithms->as_string());
+  }
   if (world.is_main()) warn_of_other_bits(own, config, world, console);
   return read_train_state(own.at("state"));
 }
@@ -240,7 +244,8 @@ Checkpoints::Checkpoints(CheckpointsConfig config, engine::Learner& learner,
       learner_(learner),
       world_(world),
       console_(console),
-      saver_({.on_saved = [this](const fs::path& path) { note_saved(path); },
+      saver_({.before_save = config_.wait_for_records,
+              .on_saved = [this](const fs::path& path) { note_saved(path); },
               .on_error =
                   [this](const fs::path& path, const std::string& error) {
                     note_failed(path, error);
@@ -251,6 +256,9 @@ Tree Checkpoints::make_tree(const engine::TrainState& state) {
   Tree& own = tree["lockstep"];
   own["world_size"] = world_.size();
   own["bucket_layout"] = bucket_layout_tree(learner_.bucket_layout());
+  if (const auto* products = learner_.product_choice()) {
+    own["product_algorithms"] = products->text();
+  }
   own["generators"] = generators_tree(world_);
   own["running_sums"] = gathered_tree(learner_.running_sums(), world_);
   return tree;

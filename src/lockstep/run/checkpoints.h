@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -34,6 +35,9 @@ struct CheckpointsConfig {
   // Its weights cannot be made again when a new rank 0 goes on with later ones.
   bool waits_for_best = false;
   base::TrainingStatusWriter status = {};  // For the launcher.
+  // Called on the writing thread before each file: records of the steps before
+  // it should not be missing when a killed run goes on from it.
+  std::function<void()> wait_for_records = {};
 };
 
 // The checkpoint that --resume names; no value if 'latest' finds none. Rank 0

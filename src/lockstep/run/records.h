@@ -1,6 +1,7 @@
 // The records of a run: creates its trackers, new or resumed.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -48,6 +49,11 @@ class RunRecords {
   void record(track::Record record) { recorder_->record(std::move(record)); }
   // Waits until all that was recorded before is written.
   void wait() { recorder_->wait(); }
+  // As wait(), for 10 s at most: a disk that holds up records must not cost
+  // checkpoints.
+  void wait_before_checkpoint() {
+    recorder_->wait_for(std::chrono::seconds(10));
+  }
   // Waits until everything is written and, with WANDB_MODE=online, for the
   // upload. `last_line` is recorded as the console's last one, unless empty.
   void finish(int exit_code, const std::string& last_line);

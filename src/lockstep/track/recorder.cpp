@@ -67,6 +67,13 @@ struct Recorder::Impl {
                      [&, last = num_pushed] { return num_written >= last; });
   }
 
+  bool wait_for(std::chrono::milliseconds limit) {
+    std::unique_lock lock(mutex);
+    return all_written.wait_for(lock, limit, [&, last = num_pushed] {
+      return num_written >= last;
+    });
+  }
+
   void run() {
     using Clock = std::chrono::steady_clock;
     auto next_tick = Clock::now() + config.tick;
@@ -212,6 +219,10 @@ void Recorder::console(ConsoleText text) {
 }
 
 void Recorder::wait() { impl_->wait(); }
+
+bool Recorder::wait_for(std::chrono::milliseconds limit) {
+  return impl_->wait_for(limit);
+}
 
 void Recorder::finish(int exit_code) { impl_->end(exit_code); }
 

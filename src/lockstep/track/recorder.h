@@ -41,6 +41,8 @@ class Recorder {
 
   // Waits until all that was recorded before is written.
   void wait();
+  // As wait(), no longer than `limit`. False when it is not written by then.
+  bool wait_for(std::chrono::milliseconds limit);
 
   // Waits until everything is written. No calls after it count.
   void finish(int exit_code);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +18,8 @@
 namespace lockstep::track {
 namespace {
 
-constexpr int kPriority = 10;  // As `nice` without a number.
+// More than the training's; as `nice` without a number.
+constexpr int kNiceness = 10;
 constexpr int kCannotExecute = 127;
 
 base::FileDescriptor opened(const std::filesystem::path& path, int flags) {
@@ -60,7 +60,7 @@ void become_first_victim_of_the_oom_killer() {
   // A socket of a rank that stayed open here would hide the rank's death from
   // its peers.
   closefrom(STDERR_FILENO + 1);
-  setpriority(PRIO_PROCESS, 0, kPriority);
+  [[maybe_unused]] const int niceness = nice(kNiceness);
   become_first_victim_of_the_oom_killer();
   // Handlers of the parent must not run in the shared memory.
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);

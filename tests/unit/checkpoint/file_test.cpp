@@ -70,9 +70,7 @@ TEST(CheckpointFile, ManyTensorsTakeTimeInProportion) {
     save_safetensors(path, std::move(tensors));
     return testing::cpu_seconds([&] { load_checkpoint(path); });
   };
-  seconds(1'000);  // What is done once.
-  // Four times as many: 4 when linear, 16 when quadratic.
-  EXPECT_LT(seconds(80'000) / seconds(20'000), 10);
+  EXPECT_LT(testing::growth_of_time(seconds, 80'000), testing::kLinearGrowth);
 }
 
 TEST(CheckpointFile, TrainedParametersAreSavedWithoutAutograd) {

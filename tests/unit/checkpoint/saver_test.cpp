@@ -74,6 +74,18 @@ TEST(BackgroundSaver, ItsDestructorFinishesTheWrite) {
   EXPECT_NO_THROW(load_checkpoint(path));
 }
 
+TEST(BackgroundSaver, SaysBeforeItWrites) {
+  const testing::TempDir folder;
+  const fs::path path = folder.path() / "a.pt";
+  std::vector<bool> existed;
+  BackgroundSaver saver(
+      {.before_save = [&] { existed.push_back(fs::exists(path)); }});
+  saver.save(path, Tree::dict());
+  saver.save(path, Tree::dict());
+  saver.wait();
+  EXPECT_EQ(existed, (std::vector<bool>{false, true}));
+}
+
 TEST(BackgroundSaver, ErrorsAreKeptAndGivenOnce) {
   const testing::TempDir folder;
   const fs::path path = folder.path() / "missing" / "a.pt";

@@ -98,8 +98,8 @@ TEST_P(HelpOfRecipe, TheShortOneLeavesOutWhatFewNeed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HelpOfRecipe, ::testing::ValuesIn(all_recipes()),
-                         [](const auto& info) {
-                           return std::string(info.param.name);
+                         [](const auto& instance) {
+                           return std::string(instance.param.name);
                          });
 
 TEST(Help, FitsOnAPage) {

@@ -39,6 +39,8 @@ TEST(Explain, RecognisesTheTextsOfTheLibraries) {
        comm::FaultKind::kPeerLost},
       {"CUDA error: an illegal memory access was encountered",
        comm::FaultKind::kCuda},
+      {"Cannot initialize CUDA without ATen_cuda library. PyTorch splits",
+       comm::FaultKind::kCuda},
       {"Bootstrap : no socket interface found", comm::FaultKind::kInterface},
       {"mat1 and mat2 shapes cannot be multiplied", comm::FaultKind::kUnknown}};
   for (const auto& [text, kind] : known) {

@@ -33,8 +33,8 @@ class StructureOf
 
 INSTANTIATE_TEST_SUITE_P(Formats, StructureOf,
                          ::testing::Values(&as_pdb, &as_mmcif),
-                         [](const auto& info) {
-                           return info.param == &as_pdb ? "Pdb" : "Mmcif";
+                         [](const auto& instance) {
+                           return instance.param == &as_pdb ? "Pdb" : "Mmcif";
                          });
 
 Atoms residue_atoms(const std::string& type, int number) {

@@ -87,8 +87,10 @@ TEST(Recorder, WaitsForAllThatWasRecordedBefore) {
   auto waiting = std::async(std::launch::async, [&] { recorder.wait(); });
   EXPECT_EQ(waiting.wait_for(std::chrono::seconds(0)),
             std::future_status::timeout);
+  EXPECT_FALSE(recorder.wait_for(std::chrono::milliseconds(20)));
   release.set_value();
   waiting.get();
+  EXPECT_TRUE(recorder.wait_for(std::chrono::milliseconds(0)));
   EXPECT_EQ(diary.told, (std::vector<std::string>{"step 1", "out two\n"}));
   recorder.finish(0);
 }

@@ -131,7 +131,8 @@ def launchers_of_the_document(programs, hosts, folder):
 
     subprocess.run(["bash", "-c", f"cd {place} && {documented('head -c 32')}"], check=True)
     joining, numbered = documented("lockstep train tiny --nnodes 3 --nproc 2 --rdzv"), documented("lockstep train tiny --nnodes 3 --nproc 2 --node")
-    for name, commands in (("joined", [joining] * 3),
+    elastic = documented("lockstep train tiny --nnodes 2:4").replace("2:4", "2:3")  # So that nobody waits for a fourth.
+    for name, commands in (("joined", [joining] * 3), ("elastic", [elastic] * 3),
                            ("numbered", [numbered.replace("--node-rank 0", f"--node-rank {node}") for node in range(3)])):
         nodes = [host.start("bash", "-c", f"cd {place} && exec {command} --n_steps 2 --save_dir {name}", env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

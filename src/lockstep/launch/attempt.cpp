@@ -12,7 +12,6 @@
 #include <csignal>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/overdue.h"
@@ -74,8 +73,7 @@ void Attempt::wait_for_events() {
       {surroundings_.child_fd, POLLIN, 0},
       {stalls_.fd(), POLLIN, 0},  // poll() ignores -1
   };
-  const bool hears = surroundings_.link != nullptr && stage_ == Stage::kRunning;
-  if (hears) entries.push_back({surroundings_.link->fd(), POLLIN, 0});
+  if (hears_nodes()) entries.push_back({surroundings_.link->fd(), POLLIN, 0});
   for (ConsoleStream* console : {&surroundings_.out, &surroundings_.err}) {
     if (console->has_pending()) entries.push_back({console->fd(), POLLOUT, 0});
   }
@@ -128,70 +126,6 @@ bool Attempt::has_leaver() const {
                      });
 }
 
-void Attempt::handle_signal(int signal) {
-  const auto& stop_signals = plan_.options.stop_signals;
-  if (std::find(stop_signals.begin(), stop_signals.end(), signal) ==
-      stop_signals.end()) {
-    // Only to the workers: a helper process of theirs may die of it.
-    for (const Worker& worker : group_.workers) {
-      if (worker.is_alive()) kill(worker.pid, signal);
-    }
-    return;
-  }
-  stop_signal_ = signal;
-  if (stage_ == Stage::kRunning) {
-    is_stopped_ = true;
-    end_workers(signal);
-    surroundings_.err.write(
-        fmt::format("lockstep: {} received, ending {} process{}\n",
-                    base::signal_name(signal), plan_.num_processes,
-                    plan_.num_processes == 1 ? "" : "es"));
-    if (signal == SIGINT) patience_.emplace(base::monotonic_ns());
-  } else if (signal == SIGINT) {
-    // Whoever presses Ctrl-C while the job ends does not want to wait.
-    patience_.reset();
-    set_deadline(0);
-  } else if (patience_) {
-    // A batch system or a shutdown of the machine does not wait for long.
-    patience_.reset();
-    set_deadline(plan_.options.shutdown_timeout);
-  }
-}
-
-// While this node ends, nobody can ask for more.
-void Attempt::hear_nodes() {
-  if (surroundings_.link == nullptr || stage_ != Stage::kRunning) return;
-  const bool is_lost = surroundings_.link->loss().has_value();
-  while (const auto message = surroundings_.link->next()) {
-    if (const auto* note = std::get_if<nodes::Note>(&*message)) {
-      print({&note->text, 1});
-    }
-    const auto* order = std::get_if<nodes::End>(&*message);
-    if (order == nullptr) continue;
-    follow(*order);
-    return;
-  }
-  if (is_lost) follow({});
-}
-
-void Attempt::follow(const nodes::End& order) {
-  is_ordered_ = true;
-  if (order.kind == nodes::End::Kind::kStop) {
-    is_stopped_ = true;
-    stop_signal_ = order.signal;
-    surroundings_.err.write(fmt::format(
-        "lockstep: another node received {}, ending the processes of this "
-        "one\n",
-        base::signal_name(order.signal)));
-    if (order.signal == SIGINT) patience_.emplace(base::monotonic_ns());
-  }
-  if (order.kind == nodes::End::Kind::kStuck) {
-    overdue_ = stuck_;
-    is_silent_ = overdue_.has_value();
-  }
-  end_workers(is_stopped_ ? order.signal : SIGTERM);
-}
-
 void Attempt::reap() {
   signalfd_siginfo ignored;
   while (read(surroundings_.child_fd, &ignored, sizeof(ignored)) > 0) {
@@ -216,8 +150,9 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
     const int code = exit_code_of(wait_status);
     group_.errors->set_end(worker.rank, code);
     // A signal that was not sent from here is a separate failure.
-    const bool is_foreign_signal =
-        stage_ == Stage::kEnding && code < 0 && code != -SIGTERM;
+    const bool is_foreign_signal = stage_ == Stage::kEnding &&
+                                   !is_regrouping_ && code < 0 &&
+                                   code != -SIGTERM;
     worker.end = {.exit_code = code,
                   .unix_time = unix_now(),
                   .on_request = stage_ != Stage::kRunning && !is_foreign_signal,
@@ -336,6 +271,7 @@ void Attempt::print(std::span<const std::string> lines) {
 }
 
 void Attempt::end_workers(int signal) {
+  asked_signal_ = signal;
   if (surroundings_.link != nullptr && !is_ordered_) {
     surroundings_.link->send(nodes::Ending{.signal = is_stopped_ ? signal : 0});
   }
@@ -346,7 +282,7 @@ void Attempt::end_workers(int signal) {
     worker.has_reported = worker.has_error_file();
   }
   for (const Worker& worker : group_.workers) {
-    if (!is_stopped_) worker.status.announce_loss();
+    if (!is_stopped_ && !is_regrouping_) worker.status.announce_loss();
     worker.signal_group(signal);
     // A stopped process gets the signal only when it continues.
     worker.signal_group(SIGCONT);
@@ -370,7 +306,7 @@ std::vector<base::TrainingStatus> Attempt::trainings(Who who) const {
 bool Attempt::has_failed_worker() const {
   return std::ranges::any_of(group_.workers, [this](const Worker& worker) {
     return worker.end && worker.end->exit_code != 0 &&
-           worker.end->exit_code != 128 + stop_signal_;
+           worker.end->exit_code != 128 + asked_signal_;
   });
 }
 

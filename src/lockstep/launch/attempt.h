@@ -30,10 +30,12 @@ struct AttemptResult {
     kFailure,
     kStopped,    // a signal asked the launcher to end the job
     kEnded,      // because of another node
+    kRegrouped,  // because nodes of an elastic job join or leave
     kAbandoned,  // the front process is gone
   };
   Kind kind = Kind::kSuccess;
   int stop_signal = 0;                 // 0: none came
+  bool is_leaving = false;             // SIGTERM: the others go on
   std::vector<Failure> failures = {};  // in the order of ranks
   // All ranks at the first failure, before anything was ended.
   std::vector<RankSnapshot> snapshots = {};
@@ -55,6 +57,7 @@ struct Surroundings {
   ConsoleStream& err;
   int child_fd;                     // a signalfd for SIGCHLD
   nodes::NodeLink* link = nullptr;  // to the other nodes; nullptr: none
+  bool may_leave = false;           // SIGTERM ends this node's part only
   // Starts the rank of an ended worker again; empty: no rank is replaced.
   std::function<void(Worker& worker, int generation)> replace = {};
 };
@@ -81,6 +84,12 @@ class Attempt {
   void wait_for_events();
   int64_t next_deadline_ns() const;
   void handle_signal(int signal);
+  bool is_stop_signal(int signal) const;
+  void stop(int signal);
+  void leave();
+  void regroup();
+  void give_up_saving();
+  bool hears_nodes() const;
   void reap();
   void record_end(pid_t pid, int wait_status, const rusage& usage);
   // For workers that train and save: also ended ones, or only those alive.
@@ -105,6 +114,7 @@ class Attempt {
   bool has_leaver() const;
   void drain();
   void collect_failures(AttemptResult& result) const;
+  void collect_earlier_failures(AttemptResult& result) const;
   AttemptResult result();
 
   const Plan& plan_;
@@ -116,10 +126,14 @@ class Attempt {
   int64_t victim_ended_ns_ = 0;    // the first one; 0: none has ended yet
   int64_t cause_deadline_ns_ = 0;  // of the report on why it ended
   bool has_children_ = true;
-  bool is_stopped_ = false;  // ended by a signal, not by a failure
-  bool is_ordered_ = false;  // ended because of another node
+  bool is_stopped_ = false;     // ended by a signal, not by a failure
+  bool is_ordered_ = false;     // ended because of another node
+  bool is_regrouping_ = false;  // all nodes end, to start again with others
+  bool is_leaving_ = false;     // this one is not among them
+  int asked_signal_ = 0;        // that the workers got
   int stop_signal_ = 0;
-  std::optional<StopPatience> patience_;  // after the first Ctrl-C
+  // After the first Ctrl-C, and while nodes regroup.
+  std::optional<StopPatience> patience_;
   int64_t next_look_ns_ = 0;  // at a training that saves; 0: there is none
   std::optional<Failure> overdue_;  // a rank that exceeds the timeout
   // No rank of this node does anything: a failure when all nodes say so.

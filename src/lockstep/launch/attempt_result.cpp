@@ -25,15 +25,36 @@ void Attempt::collect_failures(AttemptResult& result) const {
   }
 }
 
+// Before nodes regrouped: ranks of other nodes may have been stopped a moment
+// earlier than those of this one, which lost them.
+void Attempt::collect_earlier_failures(AttemptResult& result) const {
+  for (const Worker& worker : group_.workers) {
+    if (!worker.end || worker.end->on_request) continue;
+    if (worker.end->exit_code == 0 || is_consequence(worker.failure())) {
+      continue;
+    }
+    result.failures.push_back(worker.failure());
+    result.kind = AttemptResult::Kind::kFailure;
+  }
+}
+
 AttemptResult Attempt::result() {
   AttemptResult result;
   result.stop_signal = stop_signal_;
+  result.is_leaving = is_leaving_;
   result.snapshots = std::move(snapshots_);
   result.survivors = std::move(survivors_);
-  if (is_stopped_) {
-    result.kind = AttemptResult::Kind::kStopped;
+  if (is_stopped_ || is_regrouping_) {
     const auto training = combine(trainings(Who::kAll));
     if (training) result.loss = loss_text(*training);
+  }
+  if (is_stopped_) {
+    result.kind = AttemptResult::Kind::kStopped;
+    return result;
+  }
+  if (is_regrouping_) {
+    result.kind = AttemptResult::Kind::kRegrouped;
+    collect_earlier_failures(result);
     return result;
   }
   result.is_overdue = overdue_.has_value();

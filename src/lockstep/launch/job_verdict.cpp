@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <utility>
 
 #include "lockstep/base/environment.h"
@@ -39,6 +40,15 @@ std::string report_of(const Plan& plan, const AttemptResult& result,
 
 std::string said(const std::string& text) { return "lockstep: " + text + "\n"; }
 
+JobVerdict stopped(int signal, const std::optional<std::string>& loss) {
+  JobVerdict verdict{.exit_code = 128 + signal, .stop_signal = signal};
+  if (loss) {
+    verdict.text = said(*loss);
+    verdict.exit_code = kUnsavedExitCode;
+  }
+  return verdict;
+}
+
 }  // namespace
 
 // A restart would not help.
@@ -52,13 +62,35 @@ bool JobJudge::explains_itself(const AttemptResult& result) const {
   return is_workers_input_error(result) || is_input_error(root_of(result));
 }
 
-bool JobJudge::may_restart(const AttemptResult& result, int attempt) const {
+bool JobJudge::may_restart(const AttemptResult& result,
+                           int num_restarts) const {
   return result.kind == Kind::kFailure && result.stop_signal == 0 &&
-         attempt < plan_.options.max_restarts &&
+         num_restarts < plan_.options.max_restarts &&
          !is_workers_input_error(result);
 }
 
-JobVerdict JobJudge::restart(const AttemptResult& result, int attempt,
+// An elastic job goes on with other nodes, however often they change. No value:
+// the attempt ended for another reason.
+std::optional<JobVerdict> JobJudge::regroup(const AttemptResult& result,
+                                            double attempt_seconds,
+                                            const NodeChanges& changes) {
+  const bool is_loss = result.kind == Kind::kFailure &&
+                       result.stop_signal == 0 &&
+                       root_of(result).num_lost_ranks > 0;
+  if (result.kind != Kind::kRegrouped && !is_loss) return std::nullopt;
+  if (!changes.leavers.empty() && changes.num_nodes < plan_.nodes.min_nodes) {
+    return stopped(SIGTERM, result.loss);
+  }
+  const double delay = is_loss ? delay_.after(attempt_seconds) : 0;
+  std::string text = said(changes_text(changes, plan_.nodes, delay));
+  if (result.loss) text += said(*result.loss);
+  return JobVerdict{.is_restart = true,
+                    .is_counted = false,
+                    .delay_seconds = delay,
+                    .text = std::move(text)};
+}
+
+JobVerdict JobJudge::restart(const AttemptResult& result, int num_restarts,
                              double attempt_seconds, int num_ranks) {
   const Failure& root = root_of(result);
   const double delay = delay_.after(attempt_seconds);
@@ -71,9 +103,9 @@ JobVerdict JobJudge::restart(const AttemptResult& result, int attempt,
               : fmt::format("rank {}{}{} failed ({})", root.rank,
                             root.place.empty() ? "" : " on ", root.place,
                             ending_text(root));
-  std::string text = said(
-      fmt::format("{}; all {} processes start again{} (restart {} of {})", who,
-                  num_ranks, when, attempt + 1, plan_.options.max_restarts));
+  std::string text = said(fmt::format(
+      "{}; all {} processes start again{} (restart {} of {})", who, num_ranks,
+      when, num_restarts + 1, plan_.options.max_restarts));
   if (!root.meaning.empty()) {
     text += said(ending_text(root) + ": " + root.meaning);
   }
@@ -106,16 +138,22 @@ void JobJudge::tell_failure(const AttemptResult& result, int num_ranks,
   verdict.text = report_of(plan_, result, num_ranks, verdict.finding);
 }
 
-JobVerdict JobJudge::judge(AttemptResult result, int attempt,
-                           double attempt_seconds, int num_ranks) {
+JobVerdict JobJudge::judge(AttemptResult result, int num_restarts,
+                           double attempt_seconds, int num_ranks,
+                           const std::optional<NodeChanges>& changes) {
   if (result.kind == Kind::kFailure && !result.is_overdue) {
     if (auto leaver = find_leaver(result.snapshots, result.failures,
                                   plan_.timeout_seconds)) {
       result.failures.push_back(*std::move(leaver));
     }
   }
-  if (may_restart(result, attempt)) {
-    return restart(result, attempt, attempt_seconds, num_ranks);
+  if (changes) {
+    if (auto verdict = regroup(result, attempt_seconds, *changes)) {
+      return *std::move(verdict);
+    }
+  }
+  if (may_restart(result, num_restarts)) {
+    return restart(result, num_restarts, attempt_seconds, num_ranks);
   }
   JobVerdict verdict;
   if (result.kind == Kind::kFailure) {
@@ -123,12 +161,7 @@ JobVerdict JobJudge::judge(AttemptResult result, int attempt,
     verdict.exit_code = exit_code_for(result.failures);
     verdict.cause = root_of(result);
   } else if (result.kind == Kind::kStopped) {
-    verdict.exit_code = 128 + result.stop_signal;
-    if (result.loss) {
-      verdict.text = said(*result.loss);
-      verdict.exit_code = kUnsavedExitCode;
-    }
-    verdict.stop_signal = result.stop_signal;
+    verdict = stopped(result.stop_signal, result.loss);
   } else if (result.kind == Kind::kAbandoned) {
     verdict.exit_code = 1;
   }

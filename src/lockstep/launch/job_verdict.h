@@ -6,6 +6,7 @@
 
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/cause.h"
+#include "lockstep/launch/node_changes.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/restart_delay.h"
 
@@ -13,6 +14,7 @@ namespace lockstep::launch {
 
 struct JobVerdict {
   bool is_restart = false;
+  bool is_counted = true;    // this restart, against --max-restarts
   double delay_seconds = 0;  // before the restart
   int exit_code = 0;
   std::string text = {};                // for the user
@@ -26,19 +28,24 @@ class JobJudge {
  public:
   explicit JobJudge(const Plan& plan) : plan_(plan) {}
 
-  // `result` is of all ranks of the job, however many nodes they are on.
-  JobVerdict judge(AttemptResult result, int attempt, double attempt_seconds,
-                   int num_ranks);
+  // `result` is of all ranks of the job, however many nodes they are on, after
+  // `num_restarts` that count; `changes` are those of an elastic job's nodes.
+  JobVerdict judge(AttemptResult result, int num_restarts,
+                   double attempt_seconds, int num_ranks,
+                   const std::optional<NodeChanges>& changes = {});
 
  private:
-  bool may_restart(const AttemptResult& result, int attempt) const;
+  bool may_restart(const AttemptResult& result, int num_restarts) const;
   bool is_workers_input_error(const AttemptResult& result) const;
   bool explains_itself(const AttemptResult& result) const;
   Verdict find_cause(const AttemptResult& result) const;
   void tell_failure(const AttemptResult& result, int num_ranks,
                     JobVerdict& verdict) const;
-  JobVerdict restart(const AttemptResult& result, int attempt,
+  JobVerdict restart(const AttemptResult& result, int num_restarts,
                      double attempt_seconds, int num_ranks);
+  std::optional<JobVerdict> regroup(const AttemptResult& result,
+                                    double attempt_seconds,
+                                    const NodeChanges& changes);
 
   const Plan& plan_;
   RestartDelay delay_;

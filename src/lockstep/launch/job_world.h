@@ -8,7 +8,8 @@
 namespace lockstep::launch {
 
 struct JobWorld {
-  int attempt = 0;  // counted from 0
+  int attempt = 0;       // counted from 0
+  int num_restarts = 0;  // that count against --max-restarts
   int node = 0;
   int num_nodes = 1;
   int first_rank = 0;  // of this node
@@ -25,6 +26,7 @@ struct JobWorld {
 inline JobWorld world_of_one_node(const Plan& plan, int attempt,
                                   int master_port) {
   return {.attempt = attempt,
+          .num_restarts = attempt,
           .num_ranks = plan.num_processes,
           .role_size = plan.num_processes,
           .master_addr = plan.master_addr,

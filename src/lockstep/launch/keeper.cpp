@@ -173,7 +173,8 @@ class Keeper {
                               .out = out_,
                               .err = err_,
                               .child_fd = child_events_.get(),
-                              .link = group_ ? group_->link() : nullptr};
+                              .link = group_ ? group_->link() : nullptr,
+                              .may_leave = group_ && group_->may_leave(world)};
     if (plan_.options.recovers_in_memory) {
       surroundings.replace = [&](Worker& worker, int generation) {
         place.generation = generation;
@@ -228,7 +229,9 @@ class Keeper {
       for (const int signal : control_.read()) {
         if (!is_stop_signal(signal)) continue;
         say(base::signal_name(signal) +
-            " received, the job does not start again");
+            (group_ && group_->leaves_on(signal)
+                 ? " received, this node leaves the job"
+                 : " received, the job does not start again"));
         if (group_) group_->announce_stop(signal);
         return JobVerdict{.exit_code = 128 + signal, .stop_signal = signal};
       }

@@ -15,6 +15,7 @@
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/node_changes.h"
 #include "lockstep/launch/node_results.h"
 #include "lockstep/launch/worker.h"
 #include "lockstep/net/address.h"
@@ -35,6 +36,7 @@ std::string in_hex(const std::string& bytes) {
 
 JobVerdict from_message(const nodes::Verdict& message) {
   JobVerdict verdict{.is_restart = message.is_restart,
+                     .is_counted = message.is_counted,
                      .delay_seconds = message.delay_seconds,
                      .exit_code = message.exit_code,
                      .text = message.text,
@@ -45,6 +47,7 @@ JobVerdict from_message(const nodes::Verdict& message) {
 
 nodes::Verdict to_message(const JobVerdict& verdict) {
   return {.is_restart = verdict.is_restart,
+          .is_counted = verdict.is_counted,
           .delay_seconds = verdict.delay_seconds,
           .exit_code = verdict.exit_code,
           .stop_signal = verdict.stop_signal,
@@ -107,7 +110,9 @@ void NodeGroup::open_channel(const std::string& host, int port) {
         std::move(listener_),
         nodes::NodeServerConfig{
             .rounds = {.num_nodes = plan_.nodes.num_nodes,
+                       .min_nodes = plan_.nodes.min_nodes,
                        .join_seconds = settings.join_timeout,
+                       .last_call_seconds = settings.last_call_timeout,
                        .alive_seconds = settings.keep_alive_interval,
                        .max_missed = settings.keep_alive_max_attempt},
             .job = identity()});
@@ -124,6 +129,7 @@ void NodeGroup::open_channel(const std::string& host, int port) {
 nodes::Join NodeGroup::join_message(
     const std::optional<OfferedStore>& store) const {
   nodes::Join join{.num_nodes = plan_.nodes.num_nodes,
+                   .min_nodes = plan_.nodes.min_nodes,
                    .num_processes = plan_.num_processes,
                    .is_host = is_host_,
                    .host_name = base::host_name(),
@@ -191,14 +197,26 @@ std::optional<JobWorld> NodeGroup::meet(
                   .job = plan_.job};
 }
 
+void NodeGroup::say_that_it_forms() const {
+  const NodesPlan& nodes = plan_.nodes;
+  const std::string fewest =
+      nodes.is_elastic() ? fmt::format("{} to ", nodes.min_nodes) : "";
+  say_(fmt::format("{} {}{} nodes at {}", is_host_ ? "waiting for" : "joining",
+                   fewest, nodes.num_nodes,
+                   endpoint_text(nodes.address, nodes.port)));
+}
+
+void NodeGroup::say_who_is_there(const JobWorld& world) const {
+  if (!plan_.nodes.is_elastic()) return;
+  say_(fmt::format("start {}: node {} of {}, {} processes in all",
+                   world.attempt + 1, world.node, world.num_nodes,
+                   world.num_ranks));
+}
+
 NodeGroup::Formed NodeGroup::form(int attempt,
                                   const std::optional<OfferedStore>& store) {
   is_waiting_for_others_ = false;
-  if (attempt == 0) {
-    say_(fmt::format("{} {} nodes at {}", is_host_ ? "waiting for" : "joining",
-                     plan_.nodes.num_nodes,
-                     endpoint_text(plan_.nodes.address, plan_.nodes.port)));
-  }
+  if (attempt == 0) say_that_it_forms();
   if (attempt == 0 && plan_.nodes.mode == Mode::kStatic) {
     if (auto world = meet(store)) return {.world = std::move(world)};
     if (end_) return {.end = *end_};
@@ -211,6 +229,7 @@ NodeGroup::Formed NodeGroup::form(int attempt,
   while (const auto message = next_message()) {
     if (const auto* world = std::get_if<nodes::World>(&*message)) {
       JobWorld result{.attempt = world->attempt,
+                      .num_restarts = world->num_restarts,
                       .node = world->node,
                       .num_nodes = world->num_nodes,
                       .first_rank = world->first_rank,
@@ -221,6 +240,7 @@ NodeGroup::Formed NodeGroup::form(int attempt,
                       .master_port = world->master_port,
                       .store_secret = world->store_secret,
                       .job = world->job};
+      say_who_is_there(result);
       return {.world = std::move(result)};
     }
     if (const auto* verdict = std::get_if<nodes::Verdict>(&*message)) {
@@ -244,17 +264,12 @@ JobVerdict NodeGroup::agree(const AttemptResult& own, const JobWorld& world,
   is_waiting_for_others_ = true;
   link_->send(nodes::Result{
       .text = encode_result(own, max_result_bytes(world.num_nodes))});
-  while (const auto message = next_message()) {
-    if (const auto* results = std::get_if<nodes::Results>(&*message)) {
-      const JobVerdict verdict =
-          judge.judge(merge_results(*results), world.attempt, attempt_seconds,
-                      world.num_ranks);
-      link_->send(to_message(verdict));
-      return verdict;
-    }
-    if (const auto* verdict = std::get_if<nodes::Verdict>(&*message)) {
-      return from_message(*verdict);
-    }
+  if (const auto verdict = wait_for_verdict(world, judge, attempt_seconds)) {
+    if (!verdict->is_restart) return *verdict;
+    if (own.is_leaving) return stop_here(*verdict, SIGTERM);
+    if (asked_signal_ == 0) return *verdict;
+    announce_stop(asked_signal_);
+    return stop_here(*verdict, asked_signal_);
   }
   // What this node knows itself stands before what it lost.
   JobVerdict verdict = judge.judge(own, plan_.options.max_restarts,
@@ -264,6 +279,33 @@ JobVerdict NodeGroup::agree(const AttemptResult& own, const JobWorld& world,
   }
   verdict.text += end_->text;
   return verdict;
+}
+
+// No value: end_ says why none comes.
+std::optional<JobVerdict> NodeGroup::wait_for_verdict(const JobWorld& world,
+                                                      JobJudge& judge,
+                                                      double attempt_seconds) {
+  while (const auto message = next_message()) {
+    if (const auto* results = std::get_if<nodes::Results>(&*message)) {
+      std::optional<NodeChanges> changes;
+      if (plan_.nodes.is_elastic()) changes = changes_in(*results);
+      const JobVerdict verdict =
+          judge.judge(merge_results(*results), world.num_restarts,
+                      attempt_seconds, world.num_ranks, changes);
+      link_->send(to_message(verdict));
+      return verdict;
+    }
+    if (const auto* verdict = std::get_if<nodes::Verdict>(&*message)) {
+      return from_message(*verdict);
+    }
+  }
+  return std::nullopt;
+}
+
+// The others start again.
+JobVerdict NodeGroup::stop_here(const JobVerdict& verdict, int signal) {
+  return {
+      .exit_code = 128 + signal, .text = verdict.text, .stop_signal = signal};
 }
 
 JobVerdict NodeGroup::judge_alone(const AttemptResult& own,
@@ -276,8 +318,17 @@ JobVerdict NodeGroup::judge_alone(const AttemptResult& own,
                      world.num_ranks);
 }
 
+bool NodeGroup::may_leave(const JobWorld& world) const {
+  return leaves_on(SIGTERM) && world.num_nodes > plan_.nodes.min_nodes;
+}
+
+bool NodeGroup::leaves_on(int signal) const {
+  return plan_.nodes.is_elastic() && !is_host_ && signal == SIGTERM;
+}
+
 void NodeGroup::announce_stop(int signal) {
-  if (link_ != nullptr) link_->send(nodes::Ending{.signal = signal});
+  if (link_ == nullptr || leaves_on(signal)) return;
+  link_->send(nodes::Ending{.signal = signal});
 }
 
 void NodeGroup::take_signals() {
@@ -287,22 +338,27 @@ void NodeGroup::take_signals() {
         stop_signals.end()) {
       continue;
     }
-    announce_stop(signal);
     const std::string name = base::signal_name(signal);
-    // The others end, and this node gets the verdict; who asks twice does not
-    // wait for it.
-    if (is_waiting_for_others_ && link_ != nullptr && !is_asked_to_stop_) {
-      is_asked_to_stop_ = true;
-      say_(name + " received, ending the processes of the other nodes");
+    const bool leaves = leaves_on(signal);
+    announce_stop(signal);
+    // The others end, or start again without this node, which gets the verdict;
+    // who asks twice does not wait for it.
+    if (is_waiting_for_others_ && link_ != nullptr && asked_signal_ == 0) {
+      asked_signal_ = signal;
+      say_(name + (leaves ? " received, this node waits for the end of the "
+                            "others' processes"
+                          : " received, ending the processes of the other "
+                            "nodes"));
       continue;
     }
-    end_ =
-        JobVerdict{.exit_code = 128 + signal,
-                   .text = fmt::format("lockstep: {} received, {}\n", name,
-                                       is_waiting_for_others_
-                                           ? "the other nodes are on their own"
-                                           : "the job does not start"),
-                   .stop_signal = signal};
+    const char* what = leaves                   ? "this node leaves the job"
+                       : is_waiting_for_others_ ? "the other nodes are on "
+                                                  "their own"
+                                                : "the job does not start";
+    end_ = JobVerdict{
+        .exit_code = 128 + signal,
+        .text = fmt::format("lockstep: {} received, {}\n", name, what),
+        .stop_signal = signal};
   }
   if (control_.is_abandoned()) end_ = JobVerdict{.exit_code = 1};
 }

@@ -50,14 +50,20 @@ class NodeGroup {
   // TimeoutError, PeerError and ConfigError.
   Formed form(int attempt, const std::optional<OfferedStore>& store);
 
-  // Waits until all nodes have ended the attempt; all get the same verdict.
+  // SIGTERM to this node's launcher ends its part of the world only.
+  bool may_leave(const JobWorld& world) const;
+  // Before the workers of an attempt run, and after them.
+  bool leaves_on(int signal) const;
+
+  // Waits until all nodes have ended the attempt; all get the same verdict, but
+  // one that leaves does not start again.
   JobVerdict agree(const AttemptResult& own, const JobWorld& world,
                    JobJudge& judge, double attempt_seconds);
 
   // To the other launchers; nullptr: some nodes run something else.
   nodes::NodeLink* link() { return link_.get(); }
 
-  // The job does not go on: the others must not wait.
+  // The job does not go on: the others must not wait. An elastic job does.
   void announce_stop(int signal);
 
   // Connections that were refused since the last call. While this waits, the
@@ -70,11 +76,17 @@ class NodeGroup {
   std::optional<JobWorld> meet(const std::optional<OfferedStore>& store);
   void open_channel(const std::string& host, int port);
   nodes::JobIdentity identity() const;
+  void say_that_it_forms() const;
+  void say_who_is_there(const JobWorld& world) const;
   nodes::Join join_message(const std::optional<OfferedStore>& store) const;
   // No value: end_ says why nothing more comes.
   std::optional<nodes::Message> next_message();
   void take_signals();
   void take_loss(const nodes::LinkLoss& loss);
+  std::optional<JobVerdict> wait_for_verdict(const JobWorld& world,
+                                             JobJudge& judge,
+                                             double attempt_seconds);
+  JobVerdict stop_here(const JobVerdict& verdict, int signal);
   JobVerdict judge_alone(const AttemptResult& own, const JobWorld& world,
                          JobJudge& judge, double attempt_seconds);
 
@@ -83,7 +95,7 @@ class NodeGroup {
   Say say_;
   bool is_host_ = false;
   bool is_waiting_for_others_ = false;  // this node's workers have ended
-  bool is_asked_to_stop_ = false;       // while it waits for others
+  int asked_signal_ = 0;                // while it waits for others
   std::string store_address_;
   std::string channel_key_;  // instead of a secret file
   base::FileDescriptor listener_;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/error.h"
+#include "lockstep/launch/node_changes.h"
 
 namespace lockstep::launch {
 namespace {
@@ -192,7 +193,11 @@ Kind add_node(AttemptResult& merged, const nodes::NodeResult& node,
   if (merged.run_folder.empty()) merged.run_folder = own.run_folder;
   // Only rank 0 knows what is saved.
   if (node.node == 0) merged.loss = own.loss;
-  if (own.kind == Kind::kStopped) merged.kind = Kind::kStopped;
+  if (own.kind == Kind::kStopped) {
+    merged.kind = Kind::kStopped;
+  } else if (own.kind == Kind::kRegrouped && merged.kind == Kind::kSuccess) {
+    merged.kind = Kind::kRegrouped;
+  }
   return own.kind;
 }
 
@@ -286,8 +291,7 @@ AttemptResult merge_results(const nodes::Results& results) {
   int first_rank = 0;
   bool has_ended = false;
   for (const nodes::NodeResult& node : results.nodes) {
-    const std::string place =
-        fmt::format("{} (node {})", node.entry.host_name, node.node);
+    const std::string place = place_text(node);
     if (node.loss.empty()) {
       has_ended = add_node(merged, node, place) == Kind::kEnded || has_ended;
     } else {
@@ -295,7 +299,7 @@ AttemptResult merge_results(const nodes::Results& results) {
     }
     first_rank += node.entry.num_processes;
   }
-  if (has_ended && merged.failures.empty() && merged.kind != Kind::kStopped) {
+  if (has_ended && merged.failures.empty() && merged.kind == Kind::kSuccess) {
     merged.failures.push_back(unknown_failure());
   }
   if (!merged.failures.empty() && merged.kind != Kind::kStopped) {

@@ -15,8 +15,26 @@ namespace {
 constexpr int kStaticPort = 29500;  // torchrun's
 constexpr int kJoinPort = 29400;    // torchrun's
 
+bool has_bounds(const RunOptions& options) {
+  return options.num_nodes < options.max_nodes;
+}
+
+// 1:MAX without a place to meet is one node, too.
+bool is_alone(const RunOptions& options) {
+  return options.num_nodes == 1 &&
+         (!has_bounds(options) || options.standalone ||
+          options.endpoint.empty());
+}
+
+// "3", "2:4"
+std::string nnodes_text(const RunOptions& options) {
+  return has_bounds(options)
+             ? fmt::format("{}:{}", options.num_nodes, options.max_nodes)
+             : std::to_string(options.num_nodes);
+}
+
 void refuse_contradictions(const RunOptions& options) {
-  if (options.num_nodes == 1) {
+  if (is_alone(options)) {
     if (options.node_rank.value_or(0) == 0) return;
     throw ConfigError(fmt::format("--node-rank {} needs --nnodes {} or more",
                                   *options.node_rank, *options.node_rank + 1));
@@ -24,7 +42,16 @@ void refuse_contradictions(const RunOptions& options) {
   if (options.standalone) {
     throw ConfigError("--standalone is for one node; leave it or --nnodes out");
   }
-  if (options.node_rank.value_or(0) >= options.num_nodes) {
+  const bool has_number = options.node_rank && options.backend != "c10d";
+  if (has_bounds(options) &&
+      (has_number || options.backend == "static" || options.endpoint.empty())) {
+    throw ConfigError(fmt::format(
+        "--nnodes {}: nodes that come and go cannot have fixed numbers; give "
+        "every node --rdzv-endpoint HOST and no --node-rank, or one number: "
+        "--nnodes {}",
+        nnodes_text(options), options.max_nodes));
+  }
+  if (options.node_rank.value_or(0) >= options.max_nodes) {
     throw ConfigError(fmt::format("--node-rank {} must be below --nnodes {}",
                                   *options.node_rank, options.num_nodes));
   }
@@ -113,14 +140,16 @@ NodesPlan plan_nodes(const RunOptions& options,
                      const base::Environment& environment) {
   refuse_contradictions(options);
   NodesPlan plan;
-  if (options.num_nodes == 1) return plan;
-  plan.num_nodes = options.num_nodes;
+  if (is_alone(options)) return plan;
+  plan.num_nodes = options.max_nodes;
+  if (has_bounds(options)) plan.min_nodes = options.num_nodes;
   plan.settings = options.rendezvous;
   if (!options.secret_file.empty()) {
     plan.secret = nodes::read_secret_file(options.secret_file);
   }
-  const bool is_static = options.backend == "static" || options.node_rank ||
-                         options.endpoint.empty();
+  const bool is_static =
+      !plan.is_elastic() && (options.backend == "static" || options.node_rank ||
+                             options.endpoint.empty());
   if (is_static && !options.node_rank) {
     throw ConfigError(fmt::format(
         "--nnodes {}: which node is this? Give every node its own --node-rank "

@@ -15,12 +15,16 @@ struct NodesPlan {
     kJoin,    // --rdzv-endpoint: whoever can listen there hosts
   };
   Mode mode = Mode::kAlone;
-  int num_nodes = 1;
+  int num_nodes = 1;    // at most, in an elastic job
+  int min_nodes = 0;    // of an elastic job; 0: the number of nodes is fixed
   int node_rank = 0;    // kStatic
   std::string address;  // where they meet: a name or an address
   int port = 0;
   RendezvousSettings settings;
   std::string secret;  // empty: none
+
+  // Nodes may join, leave and be lost while the job runs.
+  bool is_elastic() const { return min_nodes > 0; }
 };
 
 // Throws ConfigError for options that contradict each other, and for nodes that

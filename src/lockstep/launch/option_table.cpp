@@ -70,13 +70,9 @@ void set_nnodes(Options& options, const Text& value) {
   for (const Text& bound : bounds) integer(bound, "nnodes", 1);
   const int64_t fewest = *base::parse_integer(bounds.front());
   const int64_t most = *base::parse_integer(bounds.back());
-  if (bounds.size() > 2 || fewest > most || fewest > kMostNodes) {
+  if (bounds.size() > 2 || fewest > most || most > kMostNodes) {
     refuse_option("--nnodes '" + value +
-                  "' must be a number of nodes, at most 8192");
-  }
-  if (fewest != 1 && fewest != most) {
-    refuse_option("--nnodes " + value +
-                  ": a job cannot shrink or grow; give one number");
+                  "' must be a number of nodes, at most 8192, or MIN:MAX");
   }
   options.num_nodes = static_cast<int>(fewest);
   options.max_nodes = static_cast<int>(most);
@@ -230,7 +226,8 @@ constexpr auto kTable = std::to_array<RunOption>({
      "Each process sees only its own GPU, and LOCAL_RANK=0.",
      [](Options& o, const Text& v) { o.virtual_local_rank = flag(v); }},
     {"nnodes", '\0', "N",
-     "Number of nodes (machines), each with its own lockstep run. Default 1.",
+     "Number of nodes (machines), each with its own lockstep run, or MIN:MAX: "
+     "the job shrinks and grows as nodes come and go. Default 1.",
      set_nnodes},
     {"node-rank", '\0', "R",
      "Number of this node, from 0. Node 0 is at --master-addr.",
@@ -254,9 +251,9 @@ constexpr auto kTable = std::to_array<RunOption>({
      "Name of the job, the same on all nodes (TORCHELASTIC_RUN_ID).",
      [](Options& o, const Text& v) { o.run_id = v; }},
     {"rdzv-conf", '\0', "SETTINGS",
-     "join_timeout=600, keep_alive_interval=5, keep_alive_max_attempt=3: "
-     "seconds for all nodes to come, between signs of life, and how many may "
-     "be missed.",
+     "join_timeout=600, last_call_timeout=30, keep_alive_interval=5, "
+     "keep_alive_max_attempt=3: seconds for all nodes to come, for more than "
+     "MIN of them, between signs of life, and how many may be missed.",
      [](Options& o, const Text& v) {
        o.rendezvous = parse_rendezvous_settings(v);
      }},

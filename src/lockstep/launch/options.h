@@ -18,8 +18,8 @@ struct RunOptions {
   bool help = false;                // --help: nothing else is checked
   std::string nproc = "1";          // a number, auto, gpu or cpu
   bool is_nproc_given = false;      // false: nproc is the default
-  int num_nodes = 1;                // --nnodes N
-  int max_nodes = 1;                // MAX of --nnodes 1:MAX
+  int num_nodes = 1;                // --nnodes N, or MIN of MIN:MAX
+  int max_nodes = 1;                // MAX of --nnodes MIN:MAX, or N
   std::optional<int> node_rank;     // --node-rank
   std::string backend;              // --rdzv-backend; empty: not given
   RendezvousSettings rendezvous;    // --rdzv-conf

@@ -116,12 +116,15 @@ void choose_cpus(Plan& plan, const Machine& machine) {
                        machine.sysfs);
 }
 
-// One node cannot wait for others to join.
+// Without a place to meet.
 void note_missing_nodes(Plan& plan) {
-  if (plan.options.max_nodes == plan.options.num_nodes) return;
+  if (plan.options.max_nodes == 1 ||
+      plan.nodes.mode != NodesPlan::Mode::kAlone) {
+    return;
+  }
   plan.notes.push_back(
       fmt::format("--nnodes 1:{}: this job runs on this node alone; other "
-                  "nodes cannot join",
+                  "nodes can join with --rdzv-endpoint HOST",
                   plan.options.max_nodes));
 }
 
@@ -271,7 +274,9 @@ Machine this_machine() {
 Plan make_plan(const RunOptions& options, const base::Environment& environment,
                const Machine& machine) {
   if (!options.standalone) {
-    refuse_nested_launch(environment, options.num_nodes);
+    refuse_nested_launch(environment, options.endpoint.empty()
+                                          ? options.num_nodes
+                                          : options.max_nodes);
   }
   refuse_file_timer(environment);
   Plan plan;

@@ -15,9 +15,8 @@ namespace lockstep::launch {
 namespace {
 
 // Settings of torchrun's own back ends.
-constexpr std::array<std::string_view, 6> kWithoutMeaning = {
-    "last_call_timeout", "close_timeout", "heartbeat",
-    "read_timeout",      "store_type",    "is_host"};
+constexpr std::array<std::string_view, 5> kWithoutMeaning = {
+    "close_timeout", "heartbeat", "read_timeout", "store_type", "is_host"};
 constexpr double kLongestSeconds = 30 * 24 * 3600;
 constexpr double kShortestSeconds = 0.05;
 
@@ -41,9 +40,9 @@ int setting_count(const std::string& name, const std::string& value) {
 }
 
 [[noreturn]] void unknown_setting(const std::string& name) {
-  const std::vector<std::string> known = {"join_timeout", "timeout",
-                                          "keep_alive_interval",
-                                          "keep_alive_max_attempt"};
+  const std::vector<std::string> known = {
+      "join_timeout", "timeout", "last_call_timeout", "keep_alive_interval",
+      "keep_alive_max_attempt"};
   const auto near = base::nearest(name, known);
   throw ConfigError(fmt::format("--rdzv-conf: unknown setting '{}'; {}", name,
                                 near ? fmt::format("did you mean {}?", *near)
@@ -54,6 +53,8 @@ void apply_setting(RendezvousSettings& settings, const std::string& name,
                    const std::string& value) {
   if (name == "join_timeout" || name == "timeout") {
     settings.join_timeout = setting_seconds(name, value);
+  } else if (name == "last_call_timeout") {
+    settings.last_call_timeout = setting_seconds(name, value);
   } else if (name == "keep_alive_interval") {
     settings.keep_alive_interval = setting_seconds(name, value);
   } else if (name == "keep_alive_max_attempt") {

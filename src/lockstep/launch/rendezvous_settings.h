@@ -7,6 +7,7 @@ namespace lockstep::launch {
 
 struct RendezvousSettings {
   double join_timeout = 600;       // for all nodes to be there, in seconds
+  double last_call_timeout = 30;   // for more than MIN of MIN:MAX, in seconds
   double keep_alive_interval = 5;  // between signs of life, in seconds
   int keep_alive_max_attempt = 3;  // intervals without one: a node is lost
 };

@@ -28,6 +28,16 @@ void show_only_own_gpu(base::Environment& environment, const VisibleGpus& gpus,
       gpus.names[static_cast<size_t>(local_rank % gpus.count())];
 }
 
+void tell_elastic(base::Environment& environment, const NodesPlan& nodes,
+                  int generation) {
+  environment.erase("LOCKSTEP_ELASTIC");
+  environment.erase("LOCKSTEP_GENERATION");
+  if (!nodes.is_elastic()) return;
+  environment["LOCKSTEP_ELASTIC"] =
+      std::to_string(nodes.min_nodes) + ":" + std::to_string(nodes.num_nodes);
+  environment["LOCKSTEP_GENERATION"] = std::to_string(generation);
+}
+
 std::string signal_names(const std::vector<int>& signals) {
   std::vector<std::string> names;
   for (const int signal : signals) names.push_back(base::signal_name(signal));
@@ -81,6 +91,7 @@ base::Environment worker_environment(const Plan& plan,
         std::to_string(place.terminal_columns);
   }
   result["LOCKSTEP_JOB"] = world.job;
+  tell_elastic(result, plan.nodes, world.attempt);
   if (plan.options.share_gpus && plan.num_processes > plan.gpus.count()) {
     share_gpu(result, rank, world.num_nodes);
   }

@@ -18,7 +18,7 @@
 
 namespace lockstep::nodes {
 
-constexpr uint16_t kProtocolVersion = 1;
+constexpr uint16_t kProtocolVersion = 2;
 
 // What the server answers to the first bytes.
 enum class Answer : uint8_t { kWelcome, kOtherVersion, kOtherJob };

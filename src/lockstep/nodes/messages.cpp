@@ -68,6 +68,7 @@ NodeEntry entry_from_json(const json& value) {
 
 json write_body(const Join& join) {
   return {{"nodes", join.num_nodes},
+          {"min_nodes", join.min_nodes},
           {"processes", join.num_processes},
           {"node", join.node ? json(*join.node) : json(nullptr)},
           {"is_host", join.is_host},
@@ -81,6 +82,7 @@ json write_body(const Join& join) {
 
 void read_body(const json& body, Join& join) {
   join.num_nodes = bounded(body.at("nodes"), 1, kMostNodes);
+  join.min_nodes = bounded(body.at("min_nodes"), 0, join.num_nodes);
   join.num_processes = bounded(body.at("processes"), 1, kMostNodes);
   if (const json& node = body.at("node"); !node.is_null()) {
     join.node = bounded(node, 0, kMostNodes);
@@ -100,10 +102,13 @@ void read_body(const json& body, Alive& alive) {
   alive.is_stuck = body.at("is_stuck").get<bool>();
 }
 
-json write_body(const Ending& ending) { return {{"signal", ending.signal}}; }
+json write_body(const Ending& ending) {
+  return {{"signal", ending.signal}, {"is_leaving", ending.is_leaving}};
+}
 
 void read_body(const json& body, Ending& ending) {
   ending.signal = bounded(body.at("signal"), 0, kLastSignal);
+  ending.is_leaving = body.at("is_leaving").get<bool>();
 }
 
 json write_body(const Result& result) { return {{"text", result.text}}; }
@@ -114,6 +119,7 @@ void read_body(const json& body, Result& result) {
 
 json write_body(const Verdict& verdict) {
   return {{"is_restart", verdict.is_restart},
+          {"is_counted", verdict.is_counted},
           {"delay", verdict.delay_seconds},
           {"exit_code", verdict.exit_code},
           {"stop_signal", verdict.stop_signal},
@@ -124,6 +130,7 @@ json write_body(const Verdict& verdict) {
 void read_body(const json& body, Verdict& verdict) {
   constexpr int kLastExitCode = 255;
   verdict.is_restart = body.at("is_restart").get<bool>();
+  verdict.is_counted = body.at("is_counted").get<bool>();
   verdict.delay_seconds = finite(body.at("delay"));
   verdict.exit_code = bounded(body.at("exit_code"), 0, kLastExitCode);
   verdict.stop_signal = bounded(body.at("stop_signal"), 0, kLastSignal);
@@ -133,6 +140,7 @@ void read_body(const json& body, Verdict& verdict) {
 
 json write_body(const World& world) {
   return {{"attempt", world.attempt},
+          {"restarts", world.num_restarts},
           {"node", world.node},
           {"nodes", world.num_nodes},
           {"first_rank", world.first_rank},
@@ -145,6 +153,7 @@ json write_body(const World& world) {
 
 void read_body(const json& body, World& world) {
   world.attempt = bounded(body.at("attempt"), 0, INT32_MAX);
+  world.num_restarts = bounded(body.at("restarts"), 0, INT32_MAX);
   world.num_nodes = bounded(body.at("nodes"), 1, kMostNodes);
   world.node = bounded(body.at("node"), 0, world.num_nodes - 1);
   world.num_ranks = bounded(body.at("ranks"), 1, INT32_MAX);
@@ -161,7 +170,7 @@ json write_body(const End& end) {
 
 void read_body(const json& body, End& end) {
   end.kind = static_cast<End::Kind>(
-      bounded(body.at("kind"), 0, static_cast<int>(End::Kind::kStuck)));
+      bounded(body.at("kind"), 0, static_cast<int>(End::Kind::kRegroup)));
   end.signal = bounded(body.at("signal"), 0, kLastSignal);
 }
 
@@ -172,10 +181,15 @@ json write_body(const Results& results) {
                      {"entry", entry_to_json(node.entry)},
                      {"text", node.text},
                      {"loss", node.loss},
+                     {"is_leaving", node.is_leaving},
                      {"lost_at", node.lost_at},
                      {"clock_offset", node.clock_offset}});
   }
-  return {{"nodes", nodes}};
+  json newcomers = json::array();
+  for (const NodeEntry& entry : results.newcomers) {
+    newcomers.push_back(entry_to_json(entry));
+  }
+  return {{"nodes", nodes}, {"newcomers", newcomers}};
 }
 
 void read_body(const json& body, Results& results) {
@@ -184,8 +198,12 @@ void read_body(const json& body, Results& results) {
                              .entry = entry_from_json(node.at("entry")),
                              .text = node.at("text").get<std::string>(),
                              .loss = node.at("loss").get<std::string>(),
+                             .is_leaving = node.at("is_leaving").get<bool>(),
                              .lost_at = finite(node.at("lost_at")),
                              .clock_offset = finite(node.at("clock_offset"))});
+  }
+  for (const json& entry : body.at("newcomers")) {
+    results.newcomers.push_back(entry_from_json(entry));
   }
 }
 

@@ -4,7 +4,8 @@
 // An attempt goes: every node joins; the server sends all the world; nodes run;
 // the first that ends early says so, and the server tells the others; every
 // node sends its result; the host gets all results and gives the verdict, which
-// the server sends to all.
+// the server sends to all. In an elastic job the server also ends an attempt
+// for nodes that join or leave.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,8 @@ namespace lockstep::nodes {
 
 // Node to server: ready for the next attempt.
 struct Join {
-  int num_nodes = 1;
+  int num_nodes = 1;  // at most, in an elastic job
+  int min_nodes = 0;  // of an elastic job; 0: the number of nodes is fixed
   int num_processes = 1;
   std::optional<int> node = {};  // of --node-rank; no value: any
   bool is_host = false;
@@ -41,7 +43,8 @@ struct Alive {
 
 // Node to server: its workers are ending.
 struct Ending {
-  int signal = 0;  // that asked for it; 0: a failure
+  int signal = 0;           // that asked for it; 0: a failure
+  bool is_leaving = false;  // the job goes on without this node
 
   bool operator==(const Ending&) const = default;
 };
@@ -56,6 +59,7 @@ struct Result {
 // Host to server, server to all.
 struct Verdict {
   bool is_restart = false;
+  bool is_counted = true;    // this restart counts against --max-restarts
   double delay_seconds = 0;  // before the restart
   int exit_code = 0;
   int stop_signal = 0;     // that ended the job; 0: none
@@ -75,7 +79,8 @@ struct NodeEntry {
 // Server to all: the attempt begins.
 struct World {
   int attempt = 0;
-  int node = 0;  // the receiver's number
+  int num_restarts = 0;  // that count against --max-restarts
+  int node = 0;          // the receiver's number
   int num_nodes = 1;
   int first_rank = 0;  // of the receiver's
   int num_ranks = 1;
@@ -89,7 +94,12 @@ struct World {
 
 // Server to all: end the workers.
 struct End {
-  enum class Kind { kFailure, kStop, kStuck };
+  enum class Kind {
+    kFailure,
+    kStop,
+    kStuck,
+    kRegroup,  // nodes join or leave: trainings save, then all start again
+  };
   Kind kind = Kind::kFailure;
   int signal = 0;
 
@@ -101,6 +111,7 @@ struct NodeResult {
   NodeEntry entry = {};
   std::string text = {};    // of its Result
   std::string loss = {};    // why the node is lost; empty: it is not
+  bool is_leaving = false;  // the job goes on without it
   double lost_at = 0;       // by the host's clock
   double clock_offset = 0;  // to be added to its clock to get the host's
 
@@ -110,6 +121,7 @@ struct NodeResult {
 // Server to host.
 struct Results {
   std::vector<NodeResult> nodes = {};
+  std::vector<NodeEntry> newcomers = {};  // that get a place if all start again
 
   bool operator==(const Results&) const = default;
 };

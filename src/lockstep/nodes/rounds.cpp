@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -13,8 +14,6 @@
 namespace lockstep::nodes {
 namespace {
 
-constexpr MemberId kNobody = 0;
-
 int64_t in_ns(double seconds) {
   return static_cast<int64_t>(seconds * double{base::kNsPerSecond});
 }
@@ -23,7 +22,6 @@ int64_t in_ns(double seconds) {
 
 Rounds::Rounds(RoundsConfig config, Moment now)
     : config_(config),
-      nodes_(static_cast<size_t>(config.num_nodes)),
       join_deadline_ns_(now.ns + join_ns()),
       next_alive_ns_(now.ns + in_ns(config.alive_seconds)) {}
 
@@ -66,7 +64,7 @@ void Rounds::receive(MemberId from, const Message& message, Moment now) {
     members_[from].is_stuck = alive->is_stuck;
     end_if_all_are_stuck();
   } else if (const auto* ending = std::get_if<Ending>(&message)) {
-    hear_of_end(from, *ending);
+    hear_of_end(from, *ending, now);
   } else if (const auto* result = std::get_if<Result>(&message)) {
     take_result(from, result->text);
   } else if (const auto* verdict = std::get_if<Verdict>(&message)) {
@@ -92,7 +90,8 @@ void Rounds::pass_on(MemberId from, const Note& note) {
   }
 }
 
-void Rounds::hear_of_end(MemberId from, const Ending& ending) {
+void Rounds::hear_of_end(MemberId from, const Ending& ending, Moment now) {
+  if (ending.is_leaving && let_go(from, now)) return;
   if (phase_ == Phase::kJoining && ending.signal != 0) {
     end_all({.exit_code = 128 + ending.signal,
              .stop_signal = ending.signal,
@@ -132,7 +131,7 @@ std::vector<MemberId> Rounds::choose_members() const {
   std::sort(order.begin(), order.end());
   std::vector<MemberId> chosen;
   for (const auto& [urgency, id] : order) {
-    if (chosen.size() < nodes_.size()) chosen.push_back(id);
+    if (std::ssize(chosen) < config_.num_nodes) chosen.push_back(id);
   }
   return chosen;
 }
@@ -140,7 +139,7 @@ std::vector<MemberId> Rounds::choose_members() const {
 // New ones get the free numbers in the order of their names, whichever came
 // first.
 void Rounds::number(const std::vector<MemberId>& chosen) {
-  for (Node& node : nodes_) node.member.reset();
+  nodes_.assign(chosen.size(), {});
   std::vector<MemberId> unnumbered;
   for (const MemberId id : chosen) {
     Member& member = members_.at(id);
@@ -165,14 +164,12 @@ void Rounds::number(const std::vector<MemberId>& chosen) {
   }
 }
 
-void Rounds::form_world(Moment now) {
-  if (!host_ || members_.size() < nodes_.size()) return;
-  const std::vector<MemberId> chosen = choose_members();
-  if (chosen.size() < nodes_.size()) return;
-  number(chosen);
+// Without a receiver.
+World Rounds::describe_world() {
   const Join& host = members_.at(*host_).join;
   World world{.attempt = attempt_,
-              .num_nodes = config_.num_nodes,
+              .num_restarts = num_restarts_,
+              .num_nodes = static_cast<int>(nodes_.size()),
               .num_ranks = 0,
               .master_addr = host.master_addr,
               .master_port = host.master_port,
@@ -182,9 +179,19 @@ void Rounds::form_world(Moment now) {
     const Join& join = members_.at(*node.member).join;
     node.entry = {.host_name = join.host_name,
                   .num_processes = join.num_processes};
-    node.result.reset();
     world.num_ranks += join.num_processes;
   }
+  return world;
+}
+
+void Rounds::form_world(Moment now) {
+  if (!host_ || !members_.at(*host_).is_ready || !may_form(now)) return;
+  if (is_elastic()) {
+    renumber(choose_members());
+  } else {
+    number(choose_members());
+  }
+  World world = describe_world();
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Member& member = members_.at(*nodes_[i].member);
     member.is_ready = false;
@@ -198,10 +205,12 @@ void Rounds::form_world(Moment now) {
   }
   phase_ = Phase::kRunning;
   num_notes_ = 0;
+  last_call_ns_.reset();
+  growth_ns_.reset();
   next_alive_ns_ = now.ns + in_ns(config_.alive_seconds);
 }
 
-void Rounds::end_attempt(const End& end, MemberId except) {
+void Rounds::end_attempt(const End& end, std::optional<MemberId> except) {
   phase_ = Phase::kEnding;
   for (const Node& node : nodes_) {
     if (node.member && *node.member != except) send(*node.member, end);
@@ -214,7 +223,7 @@ void Rounds::end_if_all_are_stuck() {
     if (node.result) continue;  // Its ranks have ended well.
     if (!node.member || !members_.at(*node.member).is_stuck) return;
   }
-  end_attempt({.kind = End::Kind::kStuck}, kNobody);
+  end_attempt({.kind = End::Kind::kStuck}, std::nullopt);
 }
 
 void Rounds::take_result(MemberId from, const std::string& text) {
@@ -227,6 +236,7 @@ void Rounds::take_result(MemberId from, const std::string& text) {
   node->result = NodeResult{.node = *member.node,
                             .entry = node->entry,
                             .text = text,
+                            .is_leaving = member.is_leaving,
                             .clock_offset = member.clock_offset};
   // Those that are left may all be stuck.
   end_if_all_are_stuck();
@@ -239,6 +249,11 @@ void Rounds::collect() {
   Results results;
   results.nodes.reserve(nodes_.size());
   for (const Node& node : nodes_) results.nodes.push_back(*node.result);
+  for (const MemberId id : waiting_for_a_place()) {
+    const Join& join = members_.at(id).join;
+    results.newcomers.push_back(
+        {.host_name = join.host_name, .num_processes = join.num_processes});
+  }
   phase_ = Phase::kEnding;
   if (host_) send(*host_, std::move(results));
 }
@@ -252,6 +267,7 @@ void Rounds::give_verdict(const Verdict& verdict, Moment now) {
     return;
   }
   ++attempt_;
+  if (verdict.is_counted) ++num_restarts_;
   phase_ = Phase::kJoining;
   join_deadline_ns_ =
       now.ns + in_ns(config_.join_seconds + verdict.delay_seconds);
@@ -273,6 +289,7 @@ void Rounds::leave(MemberId member, const std::string& why, Moment now) {
   newcomers_.erase(member);
   remove(member, why, now);
   admit_newcomers(now);
+  if (is_elastic() && phase_ == Phase::kJoining) form_world(now);
 }
 
 void Rounds::remove(MemberId member, const std::string& why, Moment now) {
@@ -291,7 +308,8 @@ void Rounds::remove(MemberId member, const std::string& why, Moment now) {
                             .loss = why,
                             .lost_at = now.unix,
                             .clock_offset = gone.clock_offset};
-  if (phase_ == Phase::kRunning) end_attempt({}, kNobody);
+  // Also to those that wait for a save, which cannot complete any more.
+  end_attempt({}, std::nullopt);
   collect();
 }
 
@@ -315,11 +333,12 @@ void Rounds::give_up_joining() {
   end_all(
       {.exit_code = kTimeoutExitCode,
        .text = fmt::format(
-           "lockstep: waited {} for {} nodes, {} came ({}{}); start "
+           "lockstep: waited {} for {}{} nodes, {} came ({}{}); start "
            "the others, look for their errors, or set another limit "
            "(--rdzv-conf join_timeout=SECONDS)\n",
-           base::duration_text(config_.join_seconds), config_.num_nodes,
-           members_.size(), base::join(names, ", "),
+           base::duration_text(config_.join_seconds),
+           is_elastic() ? "at least " : "", fewest_nodes(), members_.size(),
+           base::join(names, ", "),
            has_numbers ? "; without node " + base::join(missing, ", ") : "")});
 }
 
@@ -338,9 +357,11 @@ void Rounds::tick(Moment now) {
           now);
     lost_.push_back(id);
   }
+  grow(now);
   if (phase_ == Phase::kJoining && now.ns >= join_deadline_ns_) {
-    give_up_joining();
-    return;
+    form_world(now);
+    if (phase_ == Phase::kJoining) give_up_joining();
+    if (phase_ == Phase::kOver) return;
   }
   refuse_late_newcomers(now);
   if (now.ns < next_alive_ns_) return;
@@ -353,6 +374,8 @@ int64_t Rounds::next_deadline_ns() const {
   if (phase_ == Phase::kOver) return INT64_MAX;
   int64_t next = next_alive_ns_;
   if (phase_ == Phase::kJoining) next = std::min(next, join_deadline_ns_);
+  if (last_call_ns_) next = std::min(next, *last_call_ns_);
+  if (growth_ns_) next = std::min(next, *growth_ns_);
   for (const auto& [id, member] : members_) {
     next = std::min(next, member.heard_ns + lost_after_ns());
   }

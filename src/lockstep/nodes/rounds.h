@@ -15,11 +15,13 @@ namespace lockstep::nodes {
 using MemberId = uint64_t;
 
 struct RoundsConfig {
-  int num_nodes = 2;
-  double join_seconds = 600;  // for all nodes, from the first on
-  double alive_seconds = 5;   // between signs of life
-  int max_missed = 3;         // such intervals without one: the node is lost
-  int max_notes = 100;        // of one attempt that are passed on
+  int num_nodes = 2;  // at most, in an elastic job
+  int min_nodes = 0;  // of an elastic job; 0: the number of nodes is fixed
+  double join_seconds = 600;      // for these nodes, from the first on
+  double last_call_seconds = 30;  // for more of them, at the first start
+  double alive_seconds = 5;       // between signs of life
+  int max_missed = 3;   // such intervals without one: the node is lost
+  int max_notes = 100;  // of one attempt that are passed on
 };
 
 struct Moment {
@@ -65,6 +67,7 @@ class Rounds {
     double clock_offset = 0;
     bool is_ready = false;
     bool is_stuck = false;
+    bool is_leaving = false;
   };
   struct Node {
     std::optional<MemberId> member = {};
@@ -88,7 +91,7 @@ class Rounds {
   void tell_it_is_full(MemberId member);
   void remove(MemberId member, const std::string& why, Moment now);
   void pass_on(MemberId from, const Note& note);
-  void hear_of_end(MemberId from, const Ending& ending);
+  void hear_of_end(MemberId from, const Ending& ending, Moment now);
   void end_all(const Verdict& verdict);
   std::string objection_to(const Join& join) const;
   const Member* holder_of(std::optional<int> node) const;
@@ -96,8 +99,9 @@ class Rounds {
   void form_world(Moment now);
   std::vector<MemberId> choose_members() const;
   void number(const std::vector<MemberId>& chosen);
+  World describe_world();
   void take_result(MemberId from, const std::string& text);
-  void end_attempt(const End& end, MemberId except);
+  void end_attempt(const End& end, std::optional<MemberId> except);
   void end_if_all_are_stuck();
   void collect();
   void give_verdict(const Verdict& verdict, Moment now);
@@ -105,18 +109,33 @@ class Rounds {
   void finish();
   void send(MemberId to, Message message);
   Node* node_of(MemberId member);
+
+  // Elastic jobs.
+  bool is_elastic() const { return config_.min_nodes > 0; }
+  int fewest_nodes() const;
+  bool may_form(Moment now);
+  void renumber(std::vector<MemberId> chosen);
+  void plan_growth(MemberId newcomer, Moment now);
+  void grow(Moment now);
+  std::vector<MemberId> waiting_for_a_place() const;
+  bool let_go(MemberId member, Moment now);
+  int num_staying() const;
+
   int64_t join_ns() const;
   int64_t lost_after_ns() const;
 
   RoundsConfig config_;
   Phase phase_ = Phase::kJoining;
   int attempt_ = 0;
+  int num_restarts_ = 0;  // that count
   std::optional<MemberId> host_;
   std::map<MemberId, Member> members_;
   std::map<MemberId, Newcomer> newcomers_;
   int num_notes_ = 0;  // of this attempt
   std::vector<Node> nodes_;
   int64_t join_deadline_ns_;
+  std::optional<int64_t> last_call_ns_;  // the first start waits until then
+  std::optional<int64_t> growth_ns_;     // the attempt ends then for newcomers
   int64_t next_alive_ns_;
   std::vector<Outgoing> outgoing_;
   std::vector<MemberId> dismissed_;

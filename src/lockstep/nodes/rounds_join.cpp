@@ -15,13 +15,21 @@ std::string taken_text(const Join& join, const std::string& holder) {
       join.node.value_or(0), holder);
 }
 
+// "3", "2:4"
+std::string nnodes_text(int min_nodes, int num_nodes) {
+  return min_nodes == 0 ? std::to_string(num_nodes)
+                        : fmt::format("{}:{}", min_nodes, num_nodes);
+}
+
 }  // namespace
 
 std::string Rounds::objection_to(const Join& join) const {
-  if (join.num_nodes != config_.num_nodes) {
+  if (join.num_nodes != config_.num_nodes ||
+      join.min_nodes != config_.min_nodes) {
     return fmt::format(
         "its --nnodes is {}, that of the host {}; give every node the same",
-        join.num_nodes, config_.num_nodes);
+        nnodes_text(join.min_nodes, join.num_nodes),
+        nnodes_text(config_.min_nodes, config_.num_nodes));
   }
   if (join.node && *join.node >= config_.num_nodes) {
     return fmt::format("--node-rank {} is not below --nnodes {}", *join.node,
@@ -68,7 +76,12 @@ void Rounds::join(MemberId from, const Join& join, Moment now) {
   }
   const bool is_late = is_new && phase_ != Phase::kJoining;
   admit(from, join, now);
-  if (is_late) tell_it_is_full(from);
+  if (!is_late) return;
+  if (is_elastic() && std::ssize(nodes_) < config_.num_nodes) {
+    plan_growth(from, now);
+  } else {
+    tell_it_is_full(from);
+  }
 }
 
 void Rounds::tell_it_is_full(MemberId member) {
@@ -115,6 +128,7 @@ void Rounds::admit(MemberId from, const Join& join, Moment now) {
   member.heard_ns = now.ns;
   member.clock_offset = now.unix - join.unix_time;
   member.is_ready = true;
+  member.is_leaving = false;
   if (join.is_host) host_ = from;
   if (phase_ == Phase::kJoining) form_world(now);
 }

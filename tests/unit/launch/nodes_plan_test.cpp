@@ -66,6 +66,49 @@ TEST(NodesPlan, WhatIsMissingIsSaid) {
             "--standalone is for one node");
 }
 
+TEST(NodesPlan, NodesThatComeAndGoMeetAtAnEndpoint) {
+  const NodesPlan plan =
+      nodes_of({"--nnodes=2:4", "--rdzv-endpoint=127.0.0.1", "p"});
+  EXPECT_EQ(plan.mode, NodesPlan::Mode::kJoin);
+  EXPECT_TRUE(plan.is_elastic());
+  EXPECT_EQ(plan.min_nodes, 2);
+  EXPECT_EQ(plan.num_nodes, 4);
+  EXPECT_TRUE(nodes_of({"--nnodes=1:4", "--rdzv-endpoint=127.0.0.1", "p"})
+                  .is_elastic());
+  EXPECT_FALSE(nodes_of({"--nnodes=4:4", "--rdzv-endpoint=127.0.0.1", "p"})
+                   .is_elastic());
+  // As in torchrun, where c10d takes no notice of numbers.
+  EXPECT_TRUE(nodes_of({"--nnodes=2:4", "--rdzv-backend=c10d", "--node-rank=3",
+                        "--rdzv-endpoint=127.0.0.1", "p"})
+                  .is_elastic());
+}
+
+TEST(NodesPlan, OneToSeveralNodesWithoutAnEndpointAreOne) {
+  for (const Arguments& more :
+       {Arguments{}, Arguments{"--node-rank=0"},
+        Arguments{"--standalone", "--rdzv-endpoint=127.0.0.1"}}) {
+    Arguments arguments = {"--nnodes=1:4"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.emplace_back("p");
+    EXPECT_EQ(nodes_of(arguments).mode, NodesPlan::Mode::kAlone);
+  }
+}
+
+TEST(NodesPlan, NodesThatComeAndGoHaveNoNumbers) {
+  for (const Arguments& arguments :
+       {Arguments{"--nnodes=2:4", "p"},
+        Arguments{"--nnodes=2:4", "--node-rank=1", "--master-addr=a", "p"},
+        Arguments{"--nnodes=2:4", "--rdzv-endpoint=127.0.0.1", "--node-rank=1",
+                  "p"},
+        Arguments{"--nnodes=1:4", "--rdzv-endpoint=127.0.0.1",
+                  "--rdzv-backend=static", "p"}}) {
+    expect_in(refusal_of(arguments),
+              "nodes that come and go cannot have fixed numbers; give every "
+              "node --rdzv-endpoint HOST and no --node-rank, or one number: "
+              "--nnodes 4");
+  }
+}
+
 TEST(NodesPlan, NodesThatMeetOnANetworkNeedASecret) {
   expect_in(refusal_of({"--nnodes=2", "--rdzv-endpoint=box", "p"}),
             "--rdzv-secret-file job.secret");

@@ -143,7 +143,7 @@ TEST(RunOptions, ABeginningThatFitsOneOptionIsThatOption) {
       "--rdzv-conf, --rdzv-secret-file, --rdzv-no-secret, --rdzv-backend");
 }
 
-TEST(RunOptions, TheNumberOfNodesIsFixed) {
+TEST(RunOptions, TheNumberOfNodesMayHaveBounds) {
   EXPECT_EQ(parse({"--nnodes=1:4", "p"}).max_nodes, 4);
   EXPECT_EQ(parse({"--nnodes=1:4", "p"}).num_nodes, 1);
   EXPECT_EQ(parse({"--nnodes=1", "p"}).max_nodes, 1);
@@ -151,8 +151,13 @@ TEST(RunOptions, TheNumberOfNodesIsFixed) {
   EXPECT_EQ(parse({"--nnodes=3:3", "p"}).num_nodes, 3);
   EXPECT_TRUE(
       contains(parse_refusal({"--nnodes=2:1", "p"}), "must be a number"));
-  EXPECT_TRUE(contains(parse_refusal({"--nnodes=2:4", "p"}),
-                       "a job cannot shrink or grow; give one number"));
+  EXPECT_EQ(parse({"--nnodes=2:4", "p"}).num_nodes, 2);
+  EXPECT_EQ(parse({"--nnodes=2:4", "p"}).max_nodes, 4);
+  for (const char* bad : {"2:", ":2", "1:2:3", "0:2", "1:9000"}) {
+    EXPECT_TRUE(contains(parse_refusal({std::string("--nnodes=") + bad, "p"}),
+                         "--nnodes '"))
+        << bad;
+  }
 }
 
 TEST(RunOptions, RendezvousSettingsHaveTheNamesOfTorchrun) {
@@ -163,6 +168,7 @@ TEST(RunOptions, RendezvousSettingsHaveTheNamesOfTorchrun) {
              "p"})
           .rendezvous;
   EXPECT_EQ(settings.join_timeout, 7);
+  EXPECT_EQ(settings.last_call_timeout, 3);
   EXPECT_EQ(settings.keep_alive_interval, 0.5);
   EXPECT_EQ(settings.keep_alive_max_attempt, 4);
   EXPECT_EQ(parse({"--rdzv-conf=timeout=9", "p"}).rendezvous.join_timeout, 9);

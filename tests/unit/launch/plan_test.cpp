@@ -153,7 +153,9 @@ TEST(Plan, MoreNodesAreAllowedAndMissed) {
   const launch::Plan plan = plan_for({"--nnodes=1:2", "true"});
   EXPECT_EQ(plan.notes,
             Arguments{"--nnodes 1:2: this job runs on this node alone; other "
-                      "nodes cannot join"});
+                      "nodes can join with --rdzv-endpoint HOST"});
+  EXPECT_TRUE(plan_for({"--nnodes=1:2", "--rdzv-endpoint=127.0.0.1", "true"})
+                  .notes.empty());
 }
 
 TEST(Plan, DevNullAsLogFolderMeansNoFiles) {

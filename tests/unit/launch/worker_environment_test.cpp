@@ -54,6 +54,20 @@ TEST(WorkerEnvironment, HoldsAllVariablesOfTorchrun) {
   EXPECT_EQ(worker_of(plan, 2), expected);
 }
 
+TEST(WorkerEnvironment, OfAnElasticJobSaysSo) {
+  const base::Environment outer = {{"LOCKSTEP_ELASTIC", "1:2"},
+                                   {"LOCKSTEP_GENERATION", "7"}};
+  const auto elastic = worker_of(
+      plan_for({"--nnodes=2:3", "--rdzv-endpoint=127.0.0.1", "true"}, outer),
+      0);
+  EXPECT_EQ(elastic.at("LOCKSTEP_ELASTIC"), "2:3");
+  EXPECT_EQ(elastic.at("LOCKSTEP_GENERATION"), "1");
+  EXPECT_EQ(elastic.at("TORCHELASTIC_RESTART_COUNT"), "1");
+  const auto other = worker_of(plan_for({"true"}, outer), 0);
+  EXPECT_FALSE(other.contains("LOCKSTEP_ELASTIC"));
+  EXPECT_FALSE(other.contains("LOCKSTEP_GENERATION"));
+}
+
 TEST(WorkerEnvironment, GlooStaysOnTheLoopbackInterfaceUnlessAskedOtherwise) {
   const launch::Plan chosen =
       plan_for({"true"}, {{"GLOO_SOCKET_IFNAME", "eth0"}});

@@ -90,13 +90,13 @@ TEST(Handshake, AnotherJobAndAnotherVersionAreSaid) {
   ClientHandshake newer(kJob);
   ServerHandshake older(kJob);
   std::string hello = newer.hello();
-  hello[16] = 2;  // The version follows the magic.
+  hello[16] = 3;  // The version follows the magic.
   answer.clear();
   expect_in(error_of<FormatError>([&] { older.receive(hello, answer); }),
             "another version");
-  answer[16] = 2;
+  answer[16] = 3;
   expect_in(error_of<ConfigError>([&] { newer.receive(answer, proof); }),
-            "has version 2 of the launchers' protocol, this one 1");
+            "has version 3 of the launchers' protocol, this one 2");
 }
 
 // A server that replays what it heard cannot take part.

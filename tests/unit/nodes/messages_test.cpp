@@ -12,6 +12,7 @@ using nodes::Message;
 TEST(Messages, AreTheSameAfterTheWay) {
   const std::vector<Message> all = {
       nodes::Join{.num_nodes = 3,
+                  .min_nodes = 2,
                   .num_processes = 8,
                   .node = 2,
                   .is_host = true,
@@ -23,15 +24,17 @@ TEST(Messages, AreTheSameAfterTheWay) {
                   .job = "name"},
       nodes::Join{},
       nodes::Alive{.is_stuck = true},
-      nodes::Ending{.signal = 15},
+      nodes::Ending{.signal = 15, .is_leaving = true},
       nodes::Result{.text = "text"},
       nodes::Verdict{.is_restart = true,
+                     .is_counted = false,
                      .delay_seconds = 2.5,
                      .exit_code = 137,
                      .stop_signal = 9,
                      .text = "report\n",
                      .cause = "{}"},
       nodes::World{.attempt = 2,
+                   .num_restarts = 1,
                    .node = 1,
                    .num_nodes = 2,
                    .first_rank = 1,
@@ -41,12 +44,15 @@ TEST(Messages, AreTheSameAfterTheWay) {
                    .store_secret = "s",
                    .job = "name"},
       nodes::End{.kind = nodes::End::Kind::kStop, .signal = 2},
+      nodes::End{.kind = nodes::End::Kind::kRegroup},
       nodes::Results{.nodes = {{.node = 1,
                                 .entry = {"b", 2},
                                 .text = "t",
                                 .loss = "gone",
+                                .is_leaving = true,
                                 .lost_at = 3.5,
-                                .clock_offset = -0.25}}},
+                                .clock_offset = -0.25}},
+                     .newcomers = {{"c", 4}}},
       nodes::Refusal{.reason = "full"},
       nodes::Queued{.reason = "taken"},
       nodes::Note{.text = "rank 3 is stuck"}};
@@ -67,6 +73,7 @@ TEST(Messages, ThatMakeNoSenseAreRefused) {
   refuses(0, "{");
   refuses(200, "{}");
   refuses(1, R"({"is_stuck": 3})");
+  refuses(0, R"({"nodes": 2, "min_nodes": 3})");
   refuses(2, R"({"signal": 1000})");
   refuses(2, R"({"signal": -1})");
   refuses(2, R"({"signal": 1e300})");

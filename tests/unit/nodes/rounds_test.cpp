@@ -1,100 +1,31 @@
 #include "lockstep/nodes/rounds.h"
 
-#include <gtest/gtest.h>
-
 #include <csignal>
-#include <map>
 
 #include "lockstep/error.h"
 #include "support/messages.h"
+#include "unit/nodes/members.h"
 
 namespace lockstep {
 namespace {
 
 using nodes::MemberId;
-using nodes::Message;
-using nodes::Rounds;
 using testing::expect_in;
+using testing::kSecond;
 
-constexpr int64_t kSecond = 1'000'000'000;
-
-// Members talk to the rounds; time passes when the test says so.
-class RoundsTest : public ::testing::Test {
+class RoundsTest : public testing::Members {
  protected:
-  nodes::Moment now() const {
-    return {.ns = now_ns_, .unix = 1000 + static_cast<double>(now_ns_) * 1e-9};
-  }
-
-  void join(MemberId id, const std::string& name,
-            std::optional<int> node = std::nullopt) {
-    say(id, nodes::Join{.num_nodes = 3,
-                        .num_processes = 2,
-                        .node = node,
-                        .is_host = id == 10,
-                        .host_name = name,
-                        .unix_time = 1000,
-                        .master_addr = "10.0.0.1",
-                        .master_port = 5});
-  }
-
-  void say(MemberId from, const Message& message) {
-    rounds_.receive(from, message, now());
-    collect();
-  }
-
-  void leave(MemberId id) {
-    rounds_.leave(id, "gone", now());
-    collect();
-  }
-
-  void collect() {
-    for (auto& [to, message] : rounds_.take_outgoing()) {
-      if (!std::holds_alternative<nodes::Alive>(message)) {
-        heard_[to].push_back(message);
-      }
-    }
-    for (const MemberId id : rounds_.take_lost()) lost_.push_back(id);
-  }
-
-  // All members give signs of life meanwhile, but those named.
-  void pass(double seconds, const std::vector<MemberId>& silent = {}) {
-    const int64_t end =
-        now_ns_ + static_cast<int64_t>(seconds * double{kSecond});
-    while (now_ns_ < end) {
-      now_ns_ += kSecond;
-      for (const MemberId id : {MemberId{10}, MemberId{11}, MemberId{12}}) {
-        if (std::find(silent.begin(), silent.end(), id) == silent.end()) {
-          rounds_.receive(id, nodes::Alive{}, now());
-        }
-      }
-      rounds_.tick(now());
-      collect();
-    }
-  }
-
-  // The last message to a member, of this type.
-  template <typename Type>
-  Type last(MemberId id) {
-    if (heard_[id].empty() ||
-        !std::holds_alternative<Type>(heard_[id].back())) {
-      ADD_FAILURE() << "member " << id << " did not hear that";
-      return {};
-    }
-    return std::get<Type>(heard_[id].back());
-  }
+  RoundsTest()
+      : Members({.num_nodes = 3,
+                 .join_seconds = 60,
+                 .alive_seconds = 5,
+                 .max_missed = 3}) {}
 
   void form() {
     join(10, "c");
     join(11, "b");
     join(12, "a");
   }
-
-  int64_t now_ns_ = kSecond;
-  Rounds rounds_{
-      {.num_nodes = 3, .join_seconds = 60, .alive_seconds = 5, .max_missed = 3},
-      {.ns = kSecond, .unix = 1000}};
-  std::map<MemberId, std::vector<Message>> heard_;
-  std::vector<MemberId> lost_;
 };
 
 TEST_F(RoundsTest, TheWorldFormsWhenAllAreThere) {
@@ -258,6 +189,20 @@ TEST_F(RoundsTest, OneThatComesWhileTheJobRunsWaitsForAPlace) {
   join(10, "c");
   join(12, "a");
   EXPECT_EQ(last<nodes::World>(13).node, 2);
+}
+
+TEST_F(RoundsTest, ARestartWaitsForTheHostAlsoWhenThereAreEnoughOthers) {
+  form();
+  join(13, "late");
+  say(11, nodes::Ending{});
+  for (const MemberId id : {10, 11, 12}) say(id, nodes::Result{});
+  say(10, nodes::Verdict{.is_restart = true});
+  join(11, "b");
+  join(12, "a");
+  last<nodes::Verdict>(12);
+  join(10, "c");
+  EXPECT_EQ(last<nodes::World>(10).node, 0);
+  last<nodes::World>(12);
 }
 
 TEST_F(RoundsTest, OneWithATakenNumberWaitsUntilTheOtherIsGone) {

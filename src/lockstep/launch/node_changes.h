@@ -1,0 +1,31 @@
+// How the nodes of an elastic job change after an attempt.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/launch/nodes_plan.h"
+#include "lockstep/nodes/messages.h"
+
+namespace lockstep::launch {
+
+struct NodeChanges {
+  std::vector<std::string> losses;     // "box (node 1) is lost: ..."
+  std::vector<std::string> leavers;    // "box (node 1)"
+  std::vector<std::string> newcomers;  // "box"
+  // With which the job goes on.
+  int num_nodes = 0;
+  int num_ranks = 0;
+};
+
+NodeChanges changes_in(const nodes::Results& results);
+
+// "box (node 1)"
+std::string place_text(const nodes::NodeResult& node);
+
+// "box joins; the job goes on with 3 nodes and 6 processes", or for how long it
+// waits for more.
+std::string changes_text(const NodeChanges& changes, const NodesPlan& plan,
+                         double delay_seconds);
+
+}  // namespace lockstep::launch

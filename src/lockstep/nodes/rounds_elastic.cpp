@@ -1,0 +1,131 @@
+// How the number of nodes of an elastic job changes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <tuple>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/nodes/rounds.h"
+
+namespace lockstep::nodes {
+namespace {
+
+// Nodes that are added together come one after the other.
+constexpr int64_t kGrowthNs = 2 * base::kNsPerSecond;
+
+}  // namespace
+
+int Rounds::fewest_nodes() const {
+  return is_elastic() ? config_.min_nodes : config_.num_nodes;
+}
+
+// A fixed number of nodes waits for all. An elastic job waits at its first
+// start for the last call; later only for those that were in it: who comes
+// after them makes it grow.
+bool Rounds::may_form(Moment now) {
+  const auto num_ready = std::ranges::count_if(
+      members_, [](const auto& entry) { return entry.second.is_ready; });
+  if (num_ready >= config_.num_nodes) return true;
+  if (num_ready < fewest_nodes()) {
+    last_call_ns_.reset();
+    return false;
+  }
+  if (now.ns >= join_deadline_ns_) return true;
+  if (attempt_ > 0) {
+    return std::ranges::all_of(members_, [](const auto& entry) {
+      return entry.second.is_ready || entry.second.is_leaving;
+    });
+  }
+  if (!last_call_ns_) {
+    last_call_ns_ = now.ns + static_cast<int64_t>(config_.last_call_seconds *
+                                                  double{base::kNsPerSecond});
+  }
+  return now.ns >= *last_call_ns_;
+}
+
+// Without gaps: the host, those that had a number in their order, new ones by
+// name.
+void Rounds::renumber(std::vector<MemberId> chosen) {
+  std::ranges::sort(chosen, {}, [this](MemberId id) {
+    const Member& member = members_.at(id);
+    return std::tuple(id == host_ ? 0 : 1, member.node.value_or(INT_MAX),
+                      member.join.host_name, id);
+  });
+  for (auto& [id, member] : members_) member.node.reset();
+  nodes_.assign(chosen.size(), {});
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    nodes_[i].member = chosen[i];
+    members_.at(chosen[i]).node = static_cast<int>(i);
+  }
+}
+
+int Rounds::num_staying() const {
+  return static_cast<int>(
+      std::ranges::count_if(nodes_, [this](const Node& node) {
+        return node.member && !members_.at(*node.member).is_leaving;
+      }));
+}
+
+// In the order in which they came, as many as there are places.
+std::vector<MemberId> Rounds::waiting_for_a_place() const {
+  std::vector<MemberId> found;
+  if (!is_elastic()) return found;
+  const int num_places = config_.num_nodes - num_staying();
+  for (const auto& [id, member] : members_) {
+    if (member.is_ready && !member.node && std::ssize(found) < num_places) {
+      found.push_back(id);
+    }
+  }
+  return found;
+}
+
+void Rounds::plan_growth(MemberId newcomer, Moment now) {
+  send(newcomer,
+       Queued{fmt::format("the job runs on {} node{}; it stops them at their "
+                          "next step and starts again with this one",
+                          nodes_.size(), nodes_.size() == 1 ? "" : "s")});
+  const bool is_complete =
+      std::ssize(waiting_for_a_place()) + num_staying() == config_.num_nodes;
+  if (is_complete) {
+    growth_ns_ = now.ns;
+  } else if (!growth_ns_) {
+    growth_ns_ = now.ns + kGrowthNs;
+  }
+}
+
+// Also the end of the last call.
+void Rounds::grow(Moment now) {
+  if (phase_ == Phase::kJoining && last_call_ns_ && now.ns >= *last_call_ns_) {
+    form_world(now);
+  }
+  if (!growth_ns_ || now.ns < *growth_ns_) return;
+  growth_ns_.reset();
+  // A job whose first node is done is about to end.
+  const bool is_ending = std::ranges::any_of(
+      nodes_, [](const Node& node) { return node.result.has_value(); });
+  if (phase_ == Phase::kRunning && !is_ending &&
+      !waiting_for_a_place().empty()) {
+    end_attempt({.kind = End::Kind::kRegroup}, std::nullopt);
+  }
+}
+
+// True: the others go on without it.
+bool Rounds::let_go(MemberId member, Moment now) {
+  if (!is_elastic() || member == host_) return false;
+  if (phase_ == Phase::kJoining) {
+    members_.at(member).is_ready = false;
+    members_.at(member).is_leaving = true;
+    form_world(now);
+    return true;
+  }
+  if (node_of(member) == nullptr) return true;
+  if (phase_ == Phase::kRunning) {
+    if (num_staying() <= config_.min_nodes) return false;
+    end_attempt({.kind = End::Kind::kRegroup}, member);
+  }
+  members_.at(member).is_leaving = true;
+  return true;
+}
+
+}  // namespace lockstep::nodes

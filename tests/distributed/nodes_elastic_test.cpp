@@ -1,0 +1,171 @@
+// What launchers of an elastic job (--nnodes MIN:MAX) do when nodes come and
+// go.
+#include <csignal>
+
+#include "distributed/nodes.h"
+
+namespace lockstep {
+namespace {
+
+using testing::expect_in;
+using testing::Process;
+using testing::ProcessResult;
+using testing::shell;
+using testing::Words;
+using testing::operator+;
+
+// No node is lost by silence, and all three are waited for at the start.
+const std::string kPatientConf =
+    "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=60,"
+    "last_call_timeout=300";
+const std::string kLastCall = ",last_call_timeout=1";
+
+class ElasticNodes : public testing::Nodes {
+ protected:
+  // Every rank marks each of its starts, then waits for the file "done".
+  Words elastic(const std::string& conf, const Words& more = {}) const {
+    return join(
+        Words{"--nnodes=2:3", conf} + more +
+        shell("echo up $TORCHELASTIC_RESTART_COUNT $RANK of $WORLD_SIZE; "
+              "while [ ! -e " +
+              folder_.path().string() + "/done ]; do sleep 0.1; done"));
+  }
+
+  void expect_start(const Process& process, const std::string& start) {
+    EXPECT_TRUE(process.wait_for_output("up " + start)) << process.err();
+  }
+
+  void expect_good_end() {
+    folder_.write("done", "");
+    for (const ProcessResult& result : wait_for_all()) {
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+    }
+  }
+};
+
+TEST_F(ElasticNodes, StartWithFewerAfterTheLastCall) {
+  const Words command = elastic(kPatientConf + kLastCall);
+  const Process& first = start(0, command);
+  const Process& second = start(1, command);
+  expect_start(first, "0 0 of 4");
+  expect_start(second, "0 3 of 4");
+  expect_in(first.err(), "waiting for 2 to 3 nodes");
+  expect_in(second.err(), "start 1: node 1 of 2, 4 processes in all");
+  expect_good_end();
+}
+
+TEST_F(ElasticNodes, GrowWhenOneComes) {
+  const Words command = elastic(kPatientConf + kLastCall);
+  const Process& first = start(0, command);
+  const Process& second = start(1, command);
+  expect_start(first, "0 1 of 4");
+  expect_start(second, "0 2 of 4");
+  const Process& third = start(2, command);
+  expect_start(third, "1 5 of 6");
+  expect_start(first, "1 0 of 6");
+  expect_in(third.err(), "the job runs on 2 nodes");
+  expect_in(second.err(),
+            "host2 joins; the job goes on with 3 nodes and 6 processes");
+  expect_good_end();
+}
+
+TEST_F(ElasticNodes, GoOnWithoutOneThatIsKilledAndLetItComeBack) {
+  const Words command = elastic(kPatientConf);
+  start_all(command);
+  expect_up();
+  processes_[1]->send(SIGKILL);
+  processes_[1]->wait();
+  expect_start(*processes_[0], "1 0 of 4");
+  expect_start(*processes_[2], "1 2 of 4");
+  expect_in(processes_[2]->err(), "host1 (node 1) is lost: its connection");
+  expect_in(processes_[2]->err(),
+            "; the job goes on with 2 nodes and 4 processes");
+  EXPECT_TRUE(testing::wait_until_gone(processes_[1]->marker(), 60).empty());
+  processes_.erase(processes_.begin() + 1);
+  expect_start(start(1, command), "2 4 of 6");
+  expect_good_end();
+}
+
+TEST_F(ElasticNodes, LetOneLeaveAndStopWhenTooFewWouldStay) {
+  start_all(elastic(kPatientConf));
+  expect_up();
+  processes_[2]->send(SIGTERM);
+  const ProcessResult left = processes_[2]->wait();
+  EXPECT_EQ(left.exit_code, 128 + SIGTERM);
+  expect_in(left.err, "SIGTERM received, this node leaves the job");
+  expect_in(left.err,
+            "host2 (node 2) leaves; the job goes on with 2 nodes and 4 "
+            "processes");
+  processes_.pop_back();
+  expect_start(*processes_[0], "1 0 of 4");
+  expect_start(*processes_[1], "1 2 of 4");
+  processes_[1]->send(SIGTERM);
+  for (const ProcessResult& result : wait_for_all()) {
+    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  }
+  expect_in(ended_[0]->err(), "another node received SIGTERM");
+}
+
+TEST_F(ElasticNodes, StopTogetherAtCtrlC) {
+  start_all(elastic(kPatientConf));
+  expect_up();
+  processes_[2]->send(SIGINT);
+  for (const ProcessResult& result : wait_for_all()) {
+    EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+  }
+}
+
+TEST_F(ElasticNodes, EndWhenTooFewAreLeft) {
+  // The other looks for the host while that one's time begins.
+  const Process& other = start(1, elastic(kPatientConf));
+  ASSERT_TRUE(says(other, "joining 2 to 3 nodes")) << other.err();
+  Process& host =
+      start(0, elastic(kPatientConf + kLastCall + ",join_timeout=10"));
+  expect_start(host, "0 1 of 4");
+  other.send(SIGKILL);
+  const ProcessResult result = host.wait();
+  EXPECT_EQ(result.exit_code, 6);
+  expect_in(result.err,
+            "1 node of at least 2 left, waiting up to 10.0 s for others");
+  expect_in(result.err, "waited 10.0 s for at least 2 nodes, 1 came (host0)");
+}
+
+TEST_F(ElasticNodes, FailuresOfRanksCount) {
+  const Words command =
+      join({"--nnodes=2:3", kPatientConf + kLastCall, "--max-restarts=1"}) +
+      shell(
+          "echo up $TORCHELASTIC_RESTART_COUNT $RANK of $WORLD_SIZE; if [ "
+          "$RANK = 3 ]; then exit 3; fi; exec sleep 1000");
+  start(0, command);
+  start(1, command);
+  for (const ProcessResult& result : wait_for_all()) {
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    expect_in(result.err, "start again (restart 1 of 1)");
+    expect_in(result.out, "up 1 ");
+  }
+}
+
+TEST_F(ElasticNodes, GoOnWithoutOneThatIsCutOff) {
+  start_all(elastic(testing::kQuick + std::string(",last_call_timeout=300")));
+  expect_up();
+  hosts_.cut(2);
+  EXPECT_EQ(processes_[2]->wait().exit_code, 5);
+  expect_in(processes_[2]->err(), "broke: no sign of life for 5.0 s");
+  expect_start(*processes_[0], "1 1 of 4");
+  expect_start(*processes_[1], "1 2 of 4");
+  expect_in(processes_[0]->err(), "host2 (node 2) is lost: no sign of life");
+  processes_.pop_back();
+  expect_good_end();
+}
+
+TEST_F(ElasticNodes, TellTheirRanksWhichStartItIs) {
+  const Words command =
+      join({"--nnodes=1:3", kPatientConf + kLastCall}) +
+      shell("echo $LOCKSTEP_ELASTIC $LOCKSTEP_GENERATION $RANK");
+  const ProcessResult result = testing::run(hosts_.on(0, command), options());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_in(result.out, "1:3 0 1");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -296,10 +296,13 @@ TEST_F(DiskFault, ThatHoldsUpSamplesHoldsUpTheLastLine) {
   set_faults("rename HOLD 0 */samples/*\n");
   const Training slow = training(1, {"--sample_every=8"});
   Process process(command_of(slow), options(slow));
-  ASSERT_TRUE(
-      wait_for([&] { return contains(process.out(), "time per step"); }, 60))
+  ASSERT_TRUE(wait_for(
+      [&] {
+        return contains(process.out(), "time per step") &&
+               fs::exists(folder() / "checkpoint_step_8.pt");
+      },
+      60))
       << process.err();
-  EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
   EXPECT_FALSE(wait_for([&] { return contains(process.out(), "done;"); }, 1));
   fs::remove(temp_.path() / "faults");
   const ProcessResult result = process.wait();
@@ -307,6 +310,7 @@ TEST_F(DiskFault, ThatHoldsUpSamplesHoldsUpTheLastLine) {
   const size_t samples = result.out.find("samples: ");
   ASSERT_NE(samples, std::string::npos) << result.out;
   EXPECT_LT(samples, result.out.find("done;")) << result.out;
+  EXPECT_EQ(saved_steps(), (Steps{2, 4, 6, 8}));
 }
 
 TEST_F(DiskFault, OfRecordsThatEndsLosesOnlyWhatCameMeanwhile) {

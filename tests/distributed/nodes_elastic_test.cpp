@@ -1,5 +1,6 @@
 // What launchers of an elastic job (--nnodes MIN:MAX) do when nodes come and
 // go.
+#include <algorithm>
 #include <csignal>
 
 #include "distributed/nodes.h"
@@ -18,6 +19,8 @@ using testing::operator+;
 const std::string kPatientConf =
     "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=60,"
     "last_call_timeout=300";
+const std::string kQuickConf =
+    testing::kQuick + std::string(",last_call_timeout=300");
 const std::string kLastCall = ",last_call_timeout=1";
 
 class ElasticNodes : public testing::Nodes {
@@ -106,6 +109,21 @@ TEST_F(ElasticNodes, LetOneLeaveAndStopWhenTooFewWouldStay) {
   expect_in(ended_[0]->err(), "another node received SIGTERM");
 }
 
+TEST_F(ElasticNodes, LetTheirHostLeave) {
+  start_all(elastic(kPatientConf));
+  expect_up();
+  processes_[0]->send(SIGTERM);
+  const ProcessResult left = processes_[0]->wait();
+  EXPECT_EQ(left.exit_code, 128 + SIGTERM);
+  expect_in(left.err,
+            "host0 (node 0) leaves; the job goes on with 2 nodes and 4 "
+            "processes");
+  processes_.erase(processes_.begin());
+  expect_start(*processes_[0], "1 0 of 4");
+  expect_start(*processes_[1], "1 2 of 4");
+  expect_good_end();
+}
+
 TEST_F(ElasticNodes, StopTogetherAtCtrlC) {
   start_all(elastic(kPatientConf));
   expect_up();
@@ -145,16 +163,76 @@ TEST_F(ElasticNodes, FailuresOfRanksCount) {
   }
 }
 
+// One node would be enough, but those that it does not hear are more.
 TEST_F(ElasticNodes, GoOnWithoutOneThatIsCutOff) {
-  start_all(elastic(testing::kQuick + std::string(",last_call_timeout=300")));
+  start_all(elastic(kQuickConf, {"--nnodes=1:3"}));
   expect_up();
   hosts_.cut(2);
-  EXPECT_EQ(processes_[2]->wait().exit_code, 5);
-  expect_in(processes_[2]->err(), "broke: no sign of life for 5.0 s");
+  const ProcessResult cut = processes_[2]->wait();
+  EXPECT_EQ(cut.exit_code, 5);
+  expect_in(cut.err, "broke: no sign of life for 5.0 s");
+  expect_in(cut.err,
+            "1 of the 3 nodes of the last start found each other; the others "
+            "may go on without them, so the job ends here");
+  processes_.pop_back();
   expect_start(*processes_[0], "1 1 of 4");
   expect_start(*processes_[1], "1 2 of 4");
   expect_in(processes_[0]->err(), "host2 (node 2) is lost: no sign of life");
-  processes_.pop_back();
+  expect_good_end();
+}
+
+TEST_F(ElasticNodes, GoOnUnderANewHostWhenTheirsIsKilled) {
+  start_all(elastic(kPatientConf));
+  expect_up();
+  processes_[0]->send(SIGKILL);
+  processes_[0]->wait();
+  processes_.erase(processes_.begin());
+  expect_start(*processes_[0], "1 0 of 4");
+  expect_start(*processes_[1], "1 2 of 4");
+  expect_in(processes_[0]->err(), "waiting for the others as their host");
+  expect_in(processes_[1]->err(), "joining the others at 10.77.0.2");
+  // Others join there, and that host may be lost as well.
+  Words command = elastic(kPatientConf);
+  std::replace(command.begin(), command.end(), endpoint(),
+               hosts_.address(1) + ":29400");
+  expect_start(start(0, command), "2 4 of 6");
+  processes_[0]->send(SIGKILL);
+  processes_[0]->wait();
+  processes_.erase(processes_.begin());
+  expect_start(*processes_[0], "3 1 of 4");
+  expect_start(*processes_[1], "3 3 of 4");
+  expect_good_end();
+}
+
+TEST_F(ElasticNodes, GoOnAloneWhenTheHostOfTwoIsKilled) {
+  const Words command =
+      elastic(kPatientConf + kLastCall, {"--nnodes=1:3", "--max-restarts=0"});
+  const Process& host = start(0, command);
+  ASSERT_TRUE(says(host, "waiting for 1 to 3 nodes")) << host.err();
+  const Process& other = start(1, command);
+  ASSERT_TRUE(testing::wait_for(
+      [&] { return other.out().find(" 3 of 4") != std::string::npos; }, 120))
+      << other.err();
+  host.send(SIGKILL);
+  ASSERT_TRUE(testing::wait_for(
+      [&] { return other.out().find(" 1 of 2") != std::string::npos; }, 120))
+      << other.err();
+  processes_[0]->wait();
+  processes_.erase(processes_.begin());
+  expect_good_end();
+}
+
+TEST_F(ElasticNodes, GoOnUnderANewHostWhenTheirsIsCutOff) {
+  start_all(elastic(kQuickConf));
+  expect_up();
+  hosts_.cut(0);
+  const ProcessResult host = processes_[0]->wait();
+  EXPECT_EQ(host.exit_code, 5);
+  expect_in(host.err, "they may go on without this side, so the job ends here");
+  EXPECT_TRUE(testing::wait_until_gone(processes_[0]->marker(), 0).empty());
+  processes_.erase(processes_.begin());
+  expect_start(*processes_[0], "1 0 of 4");
+  expect_start(*processes_[1], "1 3 of 4");
   expect_good_end();
 }
 

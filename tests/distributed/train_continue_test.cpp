@@ -115,6 +115,24 @@ TEST_F(TrainContinue, OneTrainingAtATimeWritesToAFolder) {
   EXPECT_EQ(process.wait().exit_code, 0);
 }
 
+// The mean of a log interval that began on two ranks.
+TEST_F(TrainContinue, OnFewerRanksNoLossIsLeftOut) {
+  const Words flags = {"--global_batch_size=8", "--precision=fp64",
+                       "--epochs=1"};
+  const auto on = [&](int world, const std::string& name, const Words& more) {
+    Training training = tiny(name, flags + more);
+    std::erase(training.flags, "--batch_size=8");
+    training.world = world;
+    return training;
+  };
+  run_well(on(1, "whole", {}));
+  run_well(on(2, "parts", {"--stop_after_steps=3"}));
+  run_well(on(1, "parts", {"--resume=latest", "--stop_after_steps=100"}));
+  const auto losses = metric(in("whole"), "train/loss");
+  ASSERT_EQ(losses.size(), 2U);
+  expect_close(metric(in("parts"), "train/loss"), losses, 1e-10);
+}
+
 TEST_F(TrainContinue, AnotherOrderInTheMiddleOfAnEpochIsSaid) {
   run_well(tiny("run", {"--n_steps=5"}));
   const ProcessResult other =

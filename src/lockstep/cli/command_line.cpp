@@ -202,8 +202,10 @@ void CommandLine::drop_beaten_settings() {
   if (epochs > steps) settings_.common.optimization.warmup_steps = 0;
 }
 
-std::string CommandLine::config_text() const {
+std::string CommandLine::config_text(
+    const std::optional<run::FirstStart>& first_start) const {
   return job_line_ + run::recipe_line(recipe_name_) +
+         (first_start ? run::first_start_line(*first_start) : "") +
          config::to_yaml(settings_.options);
 }
 

@@ -10,6 +10,7 @@
 #include "lockstep/config/parse.h"
 #include "lockstep/config/render.h"
 #include "lockstep/recipe.h"
+#include "lockstep/run/elastic_job.h"
 
 namespace lockstep::cli {
 
@@ -43,7 +44,9 @@ class CommandLine {
   const TrainConfig& config() const { return settings_.common; }
   const Options& options() const { return settings_.options; }
   // The config file of the run folder: job, recipe and all settings as YAML.
-  std::string config_text() const;
+  // In an elastic job also how it was started first.
+  std::string config_text(
+      const std::optional<run::FirstStart>& first_start = {}) const;
   // For eval and sample.
   const std::string& checkpoint() const { return checkpoint_; }
   // Sizes of clusters whose step times shall be predicted; empty: none.

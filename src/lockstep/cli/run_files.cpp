@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "lockstep/config/render.h"
+#include "lockstep/run/elastic_job.h"
 #include "lockstep/run/run_folder.h"
 
 namespace lockstep::cli {
@@ -12,6 +15,15 @@ track::PlottedMetric plotted_metric(const TaskInfo& info) {
   return {.name = "val/" + info.best_metric,
           .better = info.better == Better::kHigher ? plot::Direction::kHigher
                                                    : plot::Direction::kLower};
+}
+
+// A cut-off start of the same job may still be ending.
+base::FileDescriptor lock_folder(const std::filesystem::path& folder,
+                                 const std::optional<run::RunFence>& fence) {
+  constexpr std::chrono::seconds kOldStartEnds{30};
+  const bool may_wait = fence && !fence->is_first_start();
+  return run::lock_run_folder(
+      folder, may_wait ? kOldStartEnds : std::chrono::seconds(0));
 }
 
 }  // namespace
@@ -39,9 +51,13 @@ void open_folder(Session& session, const CommandLine& line, FolderUse use,
       session.console().open_log(folder / "fast_dev_run.log");
       return;
     }
+    const auto fence =
+        run::RunFence::from_environment(folder, session.environment());
     // After ranks were replaced it may be held already.
-    if (!run.lock) run.lock = run::lock_run_folder(folder);
-    run::open_run_folder(folder, config, names, line.config_text());
+    if (!run.lock) run.lock = lock_folder(folder, fence);
+    if (fence) fence->claim();
+    run::open_run_folder(folder, config, names,
+                         line.config_text(session.first_start()));
     // A recipe may keep its logs in a separate folder.
     const auto log = folder / names.log;
     base::make_output_folder(log.parent_path());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lockstep/base/files.h"
 #include "lockstep/base/status.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/cli/startup_text.h"
@@ -15,6 +16,7 @@
 #include "lockstep/error.h"
 #include "lockstep/feature_caching.h"
 #include "lockstep/image_scoring.h"
+#include "lockstep/run/run_folder.h"
 
 namespace lockstep::cli {
 namespace {
@@ -70,12 +72,39 @@ Session::Session(Recipe& recipe, const CommandLine& line,
   precision_ =
       engine::resolve_precision(config, line.options(), world_.device());
   engine::apply_precision(precision_);
-  batch_ = engine::resolve_batch_size(config, line.options(), world_.size());
+  resolve_batch();
   with_memory_report([] { return std::string("making the model"); },
                      [&] { build_task(recipe); });
   const bool trains =
       line.purpose() == Purpose::kTrain || line.purpose() == Purpose::kPrepare;
   if (trains && !config.deterministic) engine::choose_kernels(info_.shapes);
+}
+
+// An elastic job keeps its global batch, and its learning rate, when the number
+// of processes changes; accumulation follows.
+void Session::resolve_batch() {
+  const TrainConfig& config = line_.config();
+  const bool is_elastic = run::is_elastic(environment_);
+  if (is_elastic) {
+    first_start_ = run::read_first_start(world_.run_on_rank0_and_broadcast([&] {
+      const auto file =
+          std::filesystem::path(config.save_dir) / run::kConfigFile;
+      return line_.owns_folder() ? base::try_read_file(file).value_or("")
+                                 : std::string();
+    }));
+  }
+  if (first_start_) {
+    batch_ = engine::divide_batch(first_start_->global_batch,
+                                  first_start_->micro_batch, world_.size());
+    return;
+  }
+  batch_ = engine::resolve_batch_size(
+      config, line_.options(), world_.size(),
+      is_elastic ? engine::Shares::kUneven : engine::Shares::kEqual);
+  if (!is_elastic) return;
+  first_start_ = run::FirstStart{.num_processes = world_.size(),
+                                 .global_batch = batch_.effective(),
+                                 .micro_batch = batch_.per_process};
 }
 
 void Session::build_task(Recipe& recipe) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/precision.h"
 #include "lockstep/recipe.h"
+#include "lockstep/run/elastic_job.h"
 #include "lockstep/tensor/stream_scope.h"
 #include "lockstep/track/console.h"
 #include "lockstep/world.h"
@@ -29,6 +31,15 @@ class Session {
   const World& world() const { return world_; }
   track::Console& console() { return *console_; }
   const engine::BatchSize& batch() const { return batch_; }
+  // In an elastic job; else no value.
+  const std::optional<run::FirstStart>& first_start() const {
+    return first_start_;
+  }
+  // That the learning rate is scaled for: in an elastic job those of its first
+  // start.
+  int scaled_processes() const {
+    return first_start_ ? first_start_->num_processes : world_.size();
+  }
   const std::string& recipe() const { return recipe_; }  // Its name.
   Task& task() const { return *task_; }
   const TaskInfo& info() const { return info_; }
@@ -58,6 +69,7 @@ class Session {
       const std::function<int64_t()>& batch_size = {}) const;
 
  private:
+  void resolve_batch();
   void build_task(Recipe& recipe);
   // --on_oom halve would have applied.
   bool could_halve_batch() const;
@@ -72,6 +84,7 @@ class Session {
   std::string recipe_;
   engine::Precision precision_;
   engine::BatchSize batch_;
+  std::optional<run::FirstStart> first_start_;
   std::unique_ptr<Task> task_;
   TaskInfo info_;
   DataSets data_;

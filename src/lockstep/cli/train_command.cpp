@@ -8,11 +8,10 @@
 #include "lockstep/cli/profile_callback.h"
 #include "lockstep/cli/run_files.h"
 #include "lockstep/cli/session.h"
-#include "lockstep/cli/startup_text.h"
+#include "lockstep/cli/setup_log.h"
 #include "lockstep/cli/training_parts.h"
 #include "lockstep/comm/explain.h"
 #include "lockstep/config/render.h"
-#include "lockstep/engine/common_settings.h"
 #include "lockstep/engine/loop.h"
 #include "lockstep/error.h"
 #include "lockstep/run/checkpoint_sections.h"
@@ -23,56 +22,6 @@
 
 namespace lockstep::cli {
 namespace {
-
-// "dit: 32477221 parameters to train; DiT on images of 10 classes"
-std::string model_text(const Session& session, engine::Learner& learner) {
-  int64_t count = 0;
-  for (const auto& parameter : learner.model().parameters()) {
-    if (parameter.requires_grad()) count += parameter.numel();
-  }
-  const std::string& subject = session.info().subject;
-  return fmt::format("{}: {} parameters to train{}{}", session.recipe(), count,
-                     subject.empty() ? "" : "; ", subject);
-}
-
-void log_setup(Session& session, const TrainConfig& config,
-               const StepLoader& loader, const LearningRatePlan& plan,
-               engine::Learner& learner) {
-  const World& world = session.world();
-  const engine::BatchSize& batch = session.batch();
-  track::Console& console = session.console();
-  console.info(setup_text(world));
-  const std::string on_cpu = cpu_text(world.device(), config.device,
-                                      session.recipe(), session.environment());
-  if (!on_cpu.empty()) console.info(on_cpu);
-  console.info(engine::batch_size_text(batch));
-  console.info(lr_text(session, config, plan));
-  const int64_t samples = loader.dataset().size();
-  console.info(fmt::format(
-      "{} training samples, {} steps per epoch, {} warm-up steps, precision {}",
-      samples, loader.steps_per_epoch(), plan.schedule.warmup_updates,
-      learner.precision().name));
-  console.info(model_text(session, learner));
-  if (plan.schedule.warmup_updates >= plan.total_steps &&
-      plan.schedule.warmup_updates > 0) {
-    console.info(fmt::format(
-        "note: the warm-up of {} steps is not shorter than the run of {}: the "
-        "learning rate stays below its value; a smaller {} shortens it",
-        plan.schedule.warmup_updates, plan.total_steps,
-        engine::warmup_flag(config.optimization)));
-  }
-  if (batch.per_process * world.size() > samples) {
-    console.info(fmt::format(
-        "note: a batch of {} per process is larger than the share of a process "
-        "({} of {} samples): every step takes the whole data set",
-        batch.per_process, samples / world.size(), samples));
-  }
-  const std::string note = fid::score_note(config.score);
-  if (config.score.every && *config.score.every <= plan.total_steps &&
-      !note.empty() && ability<ImageScoring>(session.task()) != nullptr) {
-    console.info(note);
-  }
-}
 
 // The exit code, and the last line of the console.
 struct Outcome {
@@ -209,7 +158,9 @@ run::CheckpointsConfig checkpoints_config(const Session& session,
           .save_required = config.save_required,
           .waits_for_best = session.world().can_reform(),
           .status = base::TrainingStatusWriter::from_environment(
-              session.environment())};
+              session.environment()),
+          .fence = run::RunFence::from_environment(config.save_dir,
+                                                   session.environment())};
 }
 
 // Start of a training: from the memory of other ranks, a checkpoint, the
@@ -331,6 +282,12 @@ void open_run(Session& session, const CommandLine& line,
   }
 }
 
+std::optional<track::KeptRecords> records_to_keep(
+    const Start& start, const TrainCallbacks& callbacks) {
+  if (!start.is_resumed) return std::nullopt;
+  return kept_records(start.state, callbacks.score_metric());
+}
+
 // Throws before anything is written.
 std::vector<comm::ClusterSize> predicted_sizes(const CommandLine& line,
                                                const World& world) {
@@ -376,8 +333,7 @@ Outcome train(Session& session, const CommandLine& line,
   if (!is_recovery) log_settings_source(line, session);
   if (must_open_files(world, start, run)) {
     open_run(session, line, files, start, run);
-    std::optional<track::KeptRecords> kept;
-    if (start.is_resumed) kept = kept_records(state, callbacks.score_metric());
+    const auto kept = records_to_keep(start, callbacks);
     open_records(session, line, kept, plan.total_steps, run);
   }
   if (!is_recovery) log_setup(session, config, loader, plan, *start.learner);

@@ -57,7 +57,7 @@ double base_lr_of(const Session& session, const TrainConfig& config) {
   }
   return optim::scaled_lr(optimization.lr,
                           optim::parse_lr_scaling(optimization.lr_scaling),
-                          session.world().size());
+                          session.scaled_processes());
 }
 
 // `key`: the checkpoint key that lists the losses; empty if there is none.
@@ -171,7 +171,7 @@ std::string lr_text(const Session& session, const TrainConfig& config,
   }
   return optim::scaling_text(optimization.lr,
                              optim::parse_lr_scaling(optimization.lr_scaling),
-                             session.world().size());
+                             session.scaled_processes());
 }
 
 run::SavingConfig saving_config(const Settings& settings,

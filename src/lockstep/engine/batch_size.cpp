@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/base/divide.h"
 #include "lockstep/error.h"
 
 namespace lockstep::engine {
@@ -19,8 +20,18 @@ namespace {
 
 }  // namespace
 
+BatchSize divide_batch(int64_t global, int64_t largest_micro_batch,
+                       int num_processes) {
+  const int64_t share = base::divide_up(global, int64_t{num_processes});
+  BatchSize batch{.num_processes = num_processes};
+  batch.accumulation = base::divide_up(share, largest_micro_batch);
+  batch.per_process = base::divide_up(share, batch.accumulation);
+  if (batch.effective() != global) batch.uneven_total = global;
+  return batch;
+}
+
 BatchSize resolve_batch_size(const TrainConfig& config, const Options& options,
-                             int num_processes) {
+                             int num_processes, Shares shares) {
   BatchSize batch{.per_process = config.batch_size,
                   .num_processes = num_processes,
                   .accumulation = config.gradient_accumulation_steps};
@@ -29,6 +40,13 @@ BatchSize resolve_batch_size(const TrainConfig& config, const Options& options,
   const bool has_batch = options.was_given("batch_size");
   const bool has_accumulation =
       options.was_given("gradient_accumulation_steps");
+  if (shares == Shares::kUneven) {
+    const int64_t micro_batches = num_processes * batch.accumulation;
+    return divide_batch(
+        global,
+        has_batch ? batch.per_process : base::divide_up(global, micro_batches),
+        num_processes);
+  }
   if (has_batch && has_accumulation) {
     if (batch.effective() != global) {
       throw ConfigError(
@@ -61,9 +79,10 @@ BatchSize resolve_batch_size(const TrainConfig& config, const Options& options,
 
 std::string batch_size_text(const BatchSize& batch) {
   return fmt::format(
-      "effective batch {} = {} per process \u00d7 {} process{} \u00d7 {} "
+      "effective batch {} = {}{} per process \u00d7 {} process{} \u00d7 {} "
       "accumulation",
-      batch.effective(), batch.per_process, batch.num_processes,
+      batch.effective(), batch.uneven_total ? "at most " : "",
+      batch.per_process, batch.num_processes,
       batch.num_processes == 1 ? "" : "es", batch.accumulation);
 }
 
@@ -74,6 +93,13 @@ void check_batch_norm(const BatchSize& batch, int64_t num_samples,
     throw ConfigError(
         "batch normalisation needs at least two samples at a time: raise "
         "--batch_size");
+  }
+  if (batch.effective() % together == 1) {
+    throw ConfigError(fmt::format(
+        "batch normalisation needs at least two samples at a time, and a step "
+        "of {} samples ends with one on {} processes: use another "
+        "--global_batch_size or --batch_size",
+        batch.effective(), batch.num_processes));
   }
   const int64_t left = num_samples % batch.effective();
   if (config.drop_last || left % together != 1) return;

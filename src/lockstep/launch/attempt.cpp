@@ -152,7 +152,7 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
     // A signal that was not sent from here is a separate failure.
     const bool is_foreign_signal = stage_ == Stage::kEnding &&
                                    !is_regrouping_ && code < 0 &&
-                                   code != -SIGTERM;
+                                   code != -SIGTERM && code != -asked_signal_;
     worker.end = {.exit_code = code,
                   .unix_time = unix_now(),
                   .on_request = stage_ != Stage::kRunning && !is_foreign_signal,

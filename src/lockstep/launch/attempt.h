@@ -57,6 +57,7 @@ struct Surroundings {
   ConsoleStream& err;
   int child_fd;                     // a signalfd for SIGCHLD
   nodes::NodeLink* link = nullptr;  // to the other nodes; nullptr: none
+  bool is_elastic = false;          // the job goes on when nodes are lost
   bool may_leave = false;           // SIGTERM ends this node's part only
   // Starts the rank of an ended worker again; empty: no rank is replaced.
   std::function<void(Worker& worker, int generation)> replace = {};
@@ -89,6 +90,7 @@ class Attempt {
   void leave();
   void regroup();
   void give_up_saving();
+  void cut();
   bool hears_nodes() const;
   void reap();
   void record_end(pid_t pid, int wait_status, const rusage& usage);
@@ -129,6 +131,7 @@ class Attempt {
   bool is_stopped_ = false;     // ended by a signal, not by a failure
   bool is_ordered_ = false;     // ended because of another node
   bool is_regrouping_ = false;  // all nodes end, to start again with others
+  bool is_cut_ = false;         // nodes may start elsewhere without this one
   bool is_leaving_ = false;     // this one is not among them
   int asked_signal_ = 0;        // that the workers got
   int stop_signal_ = 0;

@@ -91,7 +91,8 @@ void Attempt::regroup() {
 bool Attempt::hears_nodes() const {
   return surroundings_.link != nullptr &&
          (stage_ == Stage::kRunning ||
-          (stage_ == Stage::kEnding && patience_.has_value()));
+          (stage_ == Stage::kEnding && patience_.has_value()) ||
+          (stage_ < Stage::kOver && surroundings_.is_elastic && !is_cut_));
 }
 
 void Attempt::hear_nodes() {
@@ -106,13 +107,19 @@ void Attempt::hear_nodes() {
     follow(*order);
     return;
   }
-  if (is_lost) follow({});
+  if (!is_lost) return;
+  follow({.kind = surroundings_.is_elastic ? nodes::End::Kind::kCut
+                                           : nodes::End::Kind::kFailure});
 }
 
 void Attempt::follow(const nodes::End& order) {
   using Kind = nodes::End::Kind;
+  if (order.kind == Kind::kCut) {
+    cut();
+    return;
+  }
   if (stage_ != Stage::kRunning) {
-    if (order.kind == Kind::kFailure) give_up_saving();
+    if (order.kind == Kind::kFailure && patience_) give_up_saving();
     return;
   }
   if (order.kind == Kind::kRegroup) {
@@ -135,6 +142,18 @@ void Attempt::follow(const nodes::End& order) {
     is_silent_ = overdue_.has_value();
   }
   end_workers(is_stopped_ ? order.signal : SIGTERM);
+}
+
+// Before others start again that do not hear this node.
+void Attempt::cut() {
+  is_cut_ = true;
+  if (stage_ == Stage::kRunning) {
+    is_ordered_ = true;
+    end_workers(SIGKILL);
+    return;
+  }
+  patience_.reset();
+  if (stage_ != Stage::kKilling) set_deadline(0);
 }
 
 // A node was lost, without which nothing can be saved.

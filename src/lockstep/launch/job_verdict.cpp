@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
 #include "lockstep/base/environment.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/error.h"
 #include "lockstep/launch/python_exit.h"
+#include "lockstep/launch/succession.h"
 
 namespace lockstep::launch {
 namespace {
@@ -81,7 +84,10 @@ std::optional<JobVerdict> JobJudge::regroup(const AttemptResult& result,
   if (!changes.leavers.empty() && changes.num_nodes < plan_.nodes.min_nodes) {
     return stopped(SIGTERM, result.loss);
   }
-  const double delay = is_loss ? delay_.after(attempt_seconds) : 0;
+  double delay = is_loss ? delay_.after(attempt_seconds) : 0;
+  if (changes.num_silent > 0) {
+    delay = std::max(delay, settle_seconds(plan_.nodes.settings));
+  }
   std::string text = said(changes_text(changes, plan_.nodes, delay));
   if (result.loss) text += said(*result.loss);
   return JobVerdict{.is_restart = true,
@@ -147,11 +153,35 @@ JobVerdict JobJudge::judge(AttemptResult result, int num_restarts,
       result.failures.push_back(*std::move(leaver));
     }
   }
-  if (changes) {
-    if (auto verdict = regroup(result, attempt_seconds, *changes)) {
-      return *std::move(verdict);
-    }
+  return changes ? judge_elastic(result, num_restarts, attempt_seconds,
+                                 num_ranks, *changes)
+                 : conclude(result, num_restarts, attempt_seconds, num_ranks);
+}
+
+JobVerdict JobJudge::judge_elastic(const AttemptResult& result,
+                                   int num_restarts, double attempt_seconds,
+                                   int num_ranks, const NodeChanges& changes) {
+  if (!has_quorum(changes) && result.kind != Kind::kStopped) {
+    return {.exit_code = kPeerExitCode,
+            .text = said(base::join(changes.losses, "; ") +
+                         "; they may go on without this side, so the job ends "
+                         "here")};
   }
+  auto verdict = regroup(result, attempt_seconds, changes);
+  if (!verdict) {
+    verdict = conclude(result, num_restarts, attempt_seconds, num_ranks);
+  }
+  if (!verdict->is_restart) return *verdict;
+  if (changes.num_silent > 0) {
+    verdict->delay_seconds =
+        std::max(verdict->delay_seconds, settle_seconds(plan_.nodes.settings));
+  }
+  if (changes.is_host_leaving) verdict->departed = changes.departed;
+  return *verdict;
+}
+
+JobVerdict JobJudge::conclude(const AttemptResult& result, int num_restarts,
+                              double attempt_seconds, int num_ranks) {
   if (may_restart(result, num_restarts)) {
     return restart(result, num_restarts, attempt_seconds, num_ranks);
   }

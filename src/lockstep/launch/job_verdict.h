@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/cause.h"
@@ -21,6 +22,7 @@ struct JobVerdict {
   std::optional<Failure> cause = {};    // the root cause of a failed job
   std::optional<Verdict> finding = {};  // its class, where it was judged
   int stop_signal = 0;                  // that ended the job
+  std::vector<int> departed = {};  // with the host, which leaves an elastic job
 };
 
 // Judges the attempts of one job, in their order.
@@ -43,6 +45,11 @@ class JobJudge {
                     JobVerdict& verdict) const;
   JobVerdict restart(const AttemptResult& result, int num_restarts,
                      double attempt_seconds, int num_ranks);
+  JobVerdict conclude(const AttemptResult& result, int num_restarts,
+                      double attempt_seconds, int num_ranks);
+  JobVerdict judge_elastic(const AttemptResult& result, int num_restarts,
+                           double attempt_seconds, int num_ranks,
+                           const NodeChanges& changes);
   std::optional<JobVerdict> regroup(const AttemptResult& result,
                                     double attempt_seconds,
                                     const NodeChanges& changes);

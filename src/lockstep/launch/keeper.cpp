@@ -174,6 +174,7 @@ class Keeper {
                               .err = err_,
                               .child_fd = child_events_.get(),
                               .link = group_ ? group_->link() : nullptr,
+                              .is_elastic = plan_.nodes.is_elastic(),
                               .may_leave = group_ && group_->may_leave(world)};
     if (plan_.options.recovers_in_memory) {
       surroundings.replace = [&](Worker& worker, int generation) {

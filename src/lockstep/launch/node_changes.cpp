@@ -19,11 +19,26 @@ std::string place_text(const nodes::NodeResult& node) {
   return fmt::format("{} (node {})", node.entry.host_name, node.node);
 }
 
+// The host has the lowest number, which decides between halves.
+bool has_quorum(const NodeChanges& changes) {
+  return changes.num_present >= changes.num_silent;
+}
+
 NodeChanges changes_in(const nodes::Results& results) {
   NodeChanges changes;
   for (const nodes::NodeResult& node : results.nodes) {
     const std::string place = place_text(node);
-    if (!node.loss.empty()) {
+    const bool is_lost = !node.loss.empty();
+    if (!is_lost) {
+      ++changes.num_present;
+    } else if (node.may_live) {
+      ++changes.num_silent;
+    }
+    if (is_lost ? !node.may_live : node.is_leaving) {
+      changes.departed.push_back(node.node);
+    }
+    if (node.node == 0) changes.is_host_leaving = node.is_leaving;
+    if (is_lost) {
       changes.losses.push_back(fmt::format("{} is lost: {}", place, node.loss));
     } else if (node.is_leaving) {
       changes.leavers.push_back(place);

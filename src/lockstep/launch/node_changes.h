@@ -13,10 +13,18 @@ struct NodeChanges {
   std::vector<std::string> losses;     // "box (node 1) is lost: ..."
   std::vector<std::string> leavers;    // "box (node 1)"
   std::vector<std::string> newcomers;  // "box"
+  int num_present = 0;  // of the last world, also those that leave
+  int num_silent = 0;   // lost, but they may live
+  // Numbers of those that leave or have ended.
+  std::vector<int> departed = {};
+  bool is_host_leaving = false;
   // With which the job goes on.
   int num_nodes = 0;
   int num_ranks = 0;
 };
+
+// False: those that are silent may be more, and go on without this host.
+bool has_quorum(const NodeChanges& changes);
 
 NodeChanges changes_in(const nodes::Results& results);
 

@@ -40,7 +40,8 @@ JobVerdict from_message(const nodes::Verdict& message) {
                      .delay_seconds = message.delay_seconds,
                      .exit_code = message.exit_code,
                      .text = message.text,
-                     .stop_signal = message.stop_signal};
+                     .stop_signal = message.stop_signal,
+                     .departed = message.departed};
   if (!message.cause.empty()) verdict.cause = decode_failure(message.cause);
   return verdict;
 }
@@ -52,7 +53,8 @@ nodes::Verdict to_message(const JobVerdict& verdict) {
           .exit_code = verdict.exit_code,
           .stop_signal = verdict.stop_signal,
           .text = verdict.text,
-          .cause = verdict.cause ? encode_failure(*verdict.cause) : ""};
+          .cause = verdict.cause ? encode_failure(*verdict.cause) : "",
+          .departed = verdict.departed};
 }
 
 // One of every node, beside what the keeper needs for itself.
@@ -114,14 +116,22 @@ void NodeGroup::open_channel(const std::string& host, int port) {
                        .join_seconds = settings.join_timeout,
                        .last_call_seconds = settings.last_call_timeout,
                        .alive_seconds = settings.keep_alive_interval,
-                       .max_missed = settings.keep_alive_max_attempt},
+                       .max_missed = settings.keep_alive_max_attempt,
+                       .lost_world = succession_.lost_world(settings)},
             .job = identity()});
   }
+  open_link(host, port, settings.join_timeout);
+}
+
+void NodeGroup::open_link(const std::string& host, int port,
+                          double join_seconds) {
+  const RendezvousSettings& settings = plan_.nodes.settings;
+  host_address_ = host;
   link_ = std::make_unique<nodes::NodeLink>(
       nodes::NodeLinkConfig{.host = host,
                             .port = port,
                             .job = identity(),
-                            .join_seconds = settings.join_timeout,
+                            .join_seconds = join_seconds,
                             .alive_seconds = settings.keep_alive_interval,
                             .max_missed = settings.keep_alive_max_attempt});
 }
@@ -134,7 +144,8 @@ nodes::Join NodeGroup::join_message(
                    .is_host = is_host_,
                    .host_name = base::host_name(),
                    .unix_time = unix_now(),
-                   .job = plan_.job};
+                   .job = job_.empty() ? plan_.job : job_,
+                   .former = succession_.former_place()};
   if (plan_.nodes.mode == Mode::kStatic) join.node = plan_.nodes.node_rank;
   if (store) {
     join.master_addr = store_address_;
@@ -240,6 +251,8 @@ NodeGroup::Formed NodeGroup::form(int attempt,
                       .master_port = world->master_port,
                       .store_secret = world->store_secret,
                       .job = world->job};
+      job_ = world->job;
+      if (plan_.nodes.is_elastic()) succession_.begin(*world);
       say_who_is_there(result);
       return {.world = std::move(result)};
     }
@@ -253,7 +266,8 @@ NodeGroup::Formed NodeGroup::form(int attempt,
       say_(queued->reason);
     }
   }
-  return {.end = *end_};
+  if (end_) return {.end = *end_};
+  return {.end = find_new_host(*std::exchange(lost_host_, std::nullopt))};
 }
 
 JobVerdict NodeGroup::agree(const AttemptResult& own, const JobWorld& world,
@@ -267,11 +281,22 @@ JobVerdict NodeGroup::agree(const AttemptResult& own, const JobWorld& world,
   if (const auto verdict = wait_for_verdict(world, judge, attempt_seconds)) {
     if (!verdict->is_restart) return *verdict;
     if (own.is_leaving) return stop_here(*verdict, SIGTERM);
-    if (asked_signal_ == 0) return *verdict;
-    announce_stop(asked_signal_);
-    return stop_here(*verdict, asked_signal_);
+    if (asked_signal_ != 0) {
+      announce_stop(asked_signal_);
+      return stop_here(*verdict, asked_signal_);
+    }
+    if (verdict->departed.empty()) return *verdict;
+    succession_.depart(verdict->departed);
+    return follow_new_host(verdict->text);
   }
-  // What this node knows itself stands before what it lost.
+  if (!end_) return go_on_without_host(own, world, judge, attempt_seconds);
+  return judge_lost(own, world, judge, attempt_seconds);
+}
+
+// What this node knows itself stands before what it lost.
+JobVerdict NodeGroup::judge_lost(const AttemptResult& own,
+                                 const JobWorld& world, JobJudge& judge,
+                                 double attempt_seconds) {
   JobVerdict verdict = judge.judge(own, plan_.options.max_restarts,
                                    attempt_seconds, world.num_ranks);
   if (own.kind != AttemptResult::Kind::kFailure) {
@@ -281,7 +306,7 @@ JobVerdict NodeGroup::agree(const AttemptResult& own, const JobWorld& world,
   return verdict;
 }
 
-// No value: end_ says why none comes.
+// No value: end_ says why none comes, or the host is lost.
 std::optional<JobVerdict> NodeGroup::wait_for_verdict(const JobWorld& world,
                                                       JobJudge& judge,
                                                       double attempt_seconds) {
@@ -319,7 +344,7 @@ JobVerdict NodeGroup::judge_alone(const AttemptResult& own,
 }
 
 bool NodeGroup::may_leave(const JobWorld& world) const {
-  return leaves_on(SIGTERM) && world.num_nodes > plan_.nodes.min_nodes;
+  return plan_.nodes.is_elastic() && world.num_nodes > plan_.nodes.min_nodes;
 }
 
 bool NodeGroup::leaves_on(int signal) const {
@@ -370,6 +395,14 @@ void NodeGroup::take_loss(const nodes::LinkLoss& loss) {
   if (loss.kind == nodes::LinkLoss::Kind::kNotFound) {
     throw TimeoutError(loss.reason);
   }
+  if (succession_.is_possible()) {
+    lost_host_ = loss;
+  } else {
+    end_for(loss);
+  }
+}
+
+void NodeGroup::end_for(const nodes::LinkLoss& loss) {
   end_ = JobVerdict{
       .exit_code = kPeerExitCode,
       .text = fmt::format(
@@ -388,19 +421,23 @@ std::optional<nodes::Message> NodeGroup::next_message() {
       take_loss(*loss);
       break;
     }
-    // poll() ignores -1.
-    const int refusals = server_ == nullptr ? -1 : server_->refusals().fd();
-    std::array<pollfd, 3> entries = {
-        {{.fd = control_.fd(), .events = POLLIN, .revents = 0},
-         {.fd = link_->fd(), .events = POLLIN, .revents = 0},
-         {.fd = refusals, .events = POLLIN, .revents = 0}}};
-    poll(entries.data(), entries.size(), -1);
-    if (entries[2].revents != 0) {
-      for (const auto& line : server_->refusals().take_first()) say_(line);
-    }
-    take_signals();
+    wait_for_news();
   }
   return std::nullopt;
+}
+
+void NodeGroup::wait_for_news() {
+  // poll() ignores -1.
+  const int refusals = server_ == nullptr ? -1 : server_->refusals().fd();
+  std::array<pollfd, 3> entries = {
+      {{.fd = control_.fd(), .events = POLLIN, .revents = 0},
+       {.fd = link_->fd(), .events = POLLIN, .revents = 0},
+       {.fd = refusals, .events = POLLIN, .revents = 0}}};
+  poll(entries.data(), entries.size(), -1);
+  if (entries[2].revents != 0) {
+    for (const auto& line : server_->refusals().take_first()) say_(line);
+  }
+  take_signals();
 }
 
 std::vector<std::string> NodeGroup::take_notices() {

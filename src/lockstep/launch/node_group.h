@@ -14,6 +14,7 @@
 #include "lockstep/launch/job_world.h"
 #include "lockstep/launch/plan.h"
 #include "lockstep/launch/static_meeting.h"
+#include "lockstep/launch/succession.h"
 #include "lockstep/nodes/node_link.h"
 #include "lockstep/nodes/node_server.h"
 
@@ -75,17 +76,28 @@ class NodeGroup {
   bool is_cancelled();
   std::optional<JobWorld> meet(const std::optional<OfferedStore>& store);
   void open_channel(const std::string& host, int port);
+  void open_link(const std::string& host, int port, double join_seconds);
+  JobVerdict find_new_host(const nodes::LinkLoss& loss);
+  JobVerdict follow_new_host(const std::string& reason);
+  bool host_at(const std::string& address);
+  bool reach(const std::string& address);
   nodes::JobIdentity identity() const;
   void say_that_it_forms() const;
   void say_who_is_there(const JobWorld& world) const;
   nodes::Join join_message(const std::optional<OfferedStore>& store) const;
   // No value: end_ says why nothing more comes.
   std::optional<nodes::Message> next_message();
+  void wait_for_news();
   void take_signals();
   void take_loss(const nodes::LinkLoss& loss);
+  void end_for(const nodes::LinkLoss& loss);
   std::optional<JobVerdict> wait_for_verdict(const JobWorld& world,
                                              JobJudge& judge,
                                              double attempt_seconds);
+  JobVerdict go_on_without_host(const AttemptResult& own, const JobWorld& world,
+                                JobJudge& judge, double attempt_seconds);
+  JobVerdict judge_lost(const AttemptResult& own, const JobWorld& world,
+                        JobJudge& judge, double attempt_seconds);
   JobVerdict stop_here(const JobVerdict& verdict, int signal);
   JobVerdict judge_alone(const AttemptResult& own, const JobWorld& world,
                          JobJudge& judge, double attempt_seconds);
@@ -103,6 +115,10 @@ class NodeGroup {
   std::optional<ChannelNote> offer_;
   std::unique_ptr<nodes::NodeServer> server_;
   std::unique_ptr<nodes::NodeLink> link_;
+  std::string job_;           // its unique name, from the first world on
+  std::string host_address_;  // of the channel
+  Succession succession_;
+  std::optional<nodes::LinkLoss> lost_host_;  // that another node may replace
   std::optional<JobVerdict> end_;
 };
 

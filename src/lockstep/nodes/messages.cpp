@@ -77,7 +77,10 @@ json write_body(const Join& join) {
           {"master_addr", join.master_addr},
           {"master_port", join.master_port},
           {"store_secret", to_hex(join.store_secret)},
-          {"job", join.job}};
+          {"job", join.job},
+          {"former", join.former ? json{{"attempt", join.former->attempt},
+                                        {"node", join.former->node}}
+                                 : json(nullptr)}};
 }
 
 void read_body(const json& body, Join& join) {
@@ -94,6 +97,10 @@ void read_body(const json& body, Join& join) {
   join.master_port = bounded(body.at("master_port"), 0, kLastPort);
   join.store_secret = from_hex(body.at("store_secret").get<std::string>());
   join.job = body.at("job").get<std::string>();
+  if (const json& former = body.at("former"); !former.is_null()) {
+    join.former = {.attempt = bounded(former.at("attempt"), 0, INT32_MAX),
+                   .node = bounded(former.at("node"), 0, kMostNodes)};
+  }
 }
 
 json write_body(const Alive& alive) { return {{"is_stuck", alive.is_stuck}}; }
@@ -124,7 +131,8 @@ json write_body(const Verdict& verdict) {
           {"exit_code", verdict.exit_code},
           {"stop_signal", verdict.stop_signal},
           {"text", verdict.text},
-          {"cause", verdict.cause}};
+          {"cause", verdict.cause},
+          {"departed", verdict.departed}};
 }
 
 void read_body(const json& body, Verdict& verdict) {
@@ -136,6 +144,9 @@ void read_body(const json& body, Verdict& verdict) {
   verdict.stop_signal = bounded(body.at("stop_signal"), 0, kLastSignal);
   verdict.text = body.at("text").get<std::string>();
   verdict.cause = body.at("cause").get<std::string>();
+  for (const json& node : body.at("departed")) {
+    verdict.departed.push_back(bounded(node, 0, kMostNodes));
+  }
 }
 
 json write_body(const World& world) {
@@ -148,7 +159,8 @@ json write_body(const World& world) {
           {"master_addr", world.master_addr},
           {"master_port", world.master_port},
           {"store_secret", to_hex(world.store_secret)},
-          {"job", world.job}};
+          {"job", world.job},
+          {"addresses", world.addresses}};
 }
 
 void read_body(const json& body, World& world) {
@@ -162,6 +174,9 @@ void read_body(const json& body, World& world) {
   world.master_port = bounded(body.at("master_port"), 0, kLastPort);
   world.store_secret = from_hex(body.at("store_secret").get<std::string>());
   world.job = body.at("job").get<std::string>();
+  for (const json& address : body.at("addresses")) {
+    world.addresses.push_back(address.get<std::string>());
+  }
 }
 
 json write_body(const End& end) {
@@ -170,7 +185,7 @@ json write_body(const End& end) {
 
 void read_body(const json& body, End& end) {
   end.kind = static_cast<End::Kind>(
-      bounded(body.at("kind"), 0, static_cast<int>(End::Kind::kRegroup)));
+      bounded(body.at("kind"), 0, static_cast<int>(End::Kind::kCut)));
   end.signal = bounded(body.at("signal"), 0, kLastSignal);
 }
 
@@ -181,6 +196,7 @@ json write_body(const Results& results) {
                      {"entry", entry_to_json(node.entry)},
                      {"text", node.text},
                      {"loss", node.loss},
+                     {"may_live", node.may_live},
                      {"is_leaving", node.is_leaving},
                      {"lost_at", node.lost_at},
                      {"clock_offset", node.clock_offset}});
@@ -198,6 +214,7 @@ void read_body(const json& body, Results& results) {
                              .entry = entry_from_json(node.at("entry")),
                              .text = node.at("text").get<std::string>(),
                              .loss = node.at("loss").get<std::string>(),
+                             .may_live = node.at("may_live").get<bool>(),
                              .is_leaving = node.at("is_leaving").get<bool>(),
                              .lost_at = finite(node.at("lost_at")),
                              .clock_offset = finite(node.at("clock_offset"))});
@@ -224,6 +241,10 @@ json write_body(const Note& note) { return {{"text", note.text}}; }
 void read_body(const json& body, Note& note) {
   note.text = body.at("text").get<std::string>();
 }
+
+json write_body(const Abandon&) { return json::object(); }
+
+void read_body(const json&, Abandon&) {}
 
 template <size_t Index>
 Message read_message(const json& body) {

@@ -17,6 +17,14 @@
 
 namespace lockstep::nodes {
 
+// A node's number in an earlier world.
+struct FormerPlace {
+  int attempt = 0;
+  int node = 0;
+
+  bool operator==(const FormerPlace&) const = default;
+};
+
 // Node to server: ready for the next attempt.
 struct Join {
   int num_nodes = 1;  // at most, in an elastic job
@@ -29,7 +37,9 @@ struct Join {
   std::string master_addr = {};  // the host's store
   int master_port = 0;
   std::string store_secret = {};
-  std::string job = {};  // the host's unique name of it
+  std::string job = {};                    // the host's unique name of it
+  std::optional<FormerPlace> former = {};  // under a host that is lost
+  std::string address = {};  // of the connection; the server fills it in
 
   bool operator==(const Join&) const = default;
 };
@@ -65,6 +75,8 @@ struct Verdict {
   int stop_signal = 0;     // that ended the job; 0: none
   std::string text = {};   // to be printed by every launcher
   std::string cause = {};  // the root cause, encoded by the host
+  // Not empty when the host leaves: with it these nodes, and another one hosts.
+  std::vector<int> departed = {};
 
   bool operator==(const Verdict&) const = default;
 };
@@ -88,6 +100,8 @@ struct World {
   int master_port = 0;
   std::string store_secret = {};
   std::string job = {};
+  // Elastic jobs: of the first nodes, one of which hosts when this one is lost.
+  std::vector<std::string> addresses = {};
 
   bool operator==(const World&) const = default;
 };
@@ -99,6 +113,9 @@ struct End {
     kStop,
     kStuck,
     kRegroup,  // nodes join or leave: trainings save, then all start again
+    // A node of an elastic job fell silent and may go on with others: no
+    // process of this one may write any more.
+    kCut,
   };
   Kind kind = Kind::kFailure;
   int signal = 0;
@@ -111,6 +128,7 @@ struct NodeResult {
   NodeEntry entry = {};
   std::string text = {};    // of its Result
   std::string loss = {};    // why the node is lost; empty: it is not
+  bool may_live = false;    // it is lost, but nobody has seen its end
   bool is_leaving = false;  // the job goes on without it
   double lost_at = 0;       // by the host's clock
   double clock_offset = 0;  // to be added to its clock to get the host's
@@ -148,8 +166,13 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
+// Node to server: it has lost the host, and may look for another one.
+struct Abandon {
+  bool operator==(const Abandon&) const = default;
+};
+
 using Message = std::variant<Join, Alive, Ending, Result, Verdict, World, End,
-                             Results, Refusal, Queued, Note>;
+                             Results, Refusal, Queued, Note, Abandon>;
 
 Frame encode(const Message& message);
 // Throws FormatError.

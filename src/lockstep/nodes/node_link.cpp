@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <deque>
@@ -40,15 +41,12 @@ int64_t after_seconds(double seconds) {
 }
 
 void raise_event(const base::FileDescriptor& event) {
-  const uint64_t one = 1;
-  const ssize_t written [[maybe_unused]] =
-      write(event.get(), &one, sizeof(one));
+  eventfd_write(event.get(), 1);
 }
 
 void clear_event(const base::FileDescriptor& event) {
-  uint64_t count = 0;
-  const ssize_t size [[maybe_unused]] =
-      read(event.get(), &count, sizeof(count));
+  eventfd_t count = 0;
+  eventfd_read(event.get(), &count);
 }
 
 }  // namespace
@@ -63,6 +61,7 @@ class NodeLink::Loop {
   int fd() const { return news_.get(); }
   std::optional<Message> next();
   std::optional<LinkLoss> loss();
+  bool is_found() const { return is_known_; }
   void send(const Message& message);
   void set_stuck(bool is_stuck);
 
@@ -79,6 +78,8 @@ class NodeLink::Loop {
   void talk();
   bool has_input() const;
   void send_all();
+  void send_goodbye();
+  void flush();
   void receive_all();
   Wait wait_for(int socket, short events, int64_t deadline_ns);
   bool is_stopping();
@@ -92,9 +93,9 @@ class NodeLink::Loop {
   std::optional<FrameReader> reader_;
   std::optional<FrameWriter> writer_;
   std::string unsent_;
-  int64_t deadline_ns_ = 0;     // for finding the host
-  bool is_known_ = false;       // the host has read the proof
-  std::vector<Message> early_;  // sent before
+  int64_t deadline_ns_ = 0;             // for finding the host
+  std::atomic<bool> is_known_ = false;  // the host has read the proof
+  std::vector<Message> early_;          // sent before
   int64_t heard_ns_ = 0;
   int64_t next_alive_ns_ = 0;
 
@@ -189,6 +190,7 @@ void NodeLink::Loop::run() {
     lose(LinkLoss::Kind::kRefused,
          fmt::format("{}: {}", address(), error.what()));
   } catch (const std::exception& error) {
+    send_goodbye();
     lose(LinkLoss::Kind::kLost,
          fmt::format("the connection to the host of the job ({}) broke: {}",
                      address(), error.what()));
@@ -359,9 +361,8 @@ void NodeLink::Loop::talk() {
               static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT),
           .revents = 0}}};
     poll(entries.data(), entries.size(),
-         static_cast<int>(std::max<int64_t>(
-             0,
-             std::min<int64_t>((deadline_ns - now) / 1'000'000 + 1, 60'000))));
+         static_cast<int>(std::clamp<int64_t>(
+             (deadline_ns - now) / 1'000'000 + 1, 0, 60'000)));
     if (entries[0].revents != 0) clear_event(wake_);
     if ((entries[1].revents & ~POLLOUT) != 0) receive_all();
   }
@@ -384,6 +385,10 @@ void NodeLink::Loop::send_all() {
   for (const Message& message : messages) {
     unsent_ += writer_->write(encode(message));
   }
+  flush();
+}
+
+void NodeLink::Loop::flush() {
   while (!unsent_.empty()) {
     const ssize_t count = ::send(socket_.get(), unsent_.data(), unsent_.size(),
                                  MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -398,6 +403,14 @@ void NodeLink::Loop::send_all() {
   }
 }
 
+// A host that still hears this node must not take the end of the connection for
+// that of the launcher.
+void NodeLink::Loop::send_goodbye() {
+  if (!writer_) return;
+  unsent_ += writer_->write(encode(Abandon{}));
+  flush();
+}
+
 void NodeLink::Loop::receive_all() {
   std::array<char, kLinkReadBytes> buffer;
   const ssize_t count = read(socket_.get(), buffer.data(), buffer.size());
@@ -408,10 +421,10 @@ void NodeLink::Loop::receive_all() {
   reader_->append({buffer.data(), static_cast<size_t>(count)});
   while (const auto frame = reader_->next()) {
     Message message = decode(*frame);
-    is_known_ = true;
     early_.clear();
-    if (std::holds_alternative<Alive>(message)) continue;
     const std::lock_guard lock(mutex_);
+    if (!is_known_.exchange(true)) raise_event(news_);
+    if (std::holds_alternative<Alive>(message)) continue;
     received_.push_back(std::move(message));
     raise_event(news_);
   }
@@ -427,6 +440,8 @@ int NodeLink::fd() const { return loop_->fd(); }
 std::optional<Message> NodeLink::next() { return loop_->next(); }
 
 std::optional<LinkLoss> NodeLink::loss() const { return loop_->loss(); }
+
+bool NodeLink::is_found() const { return loop_->is_found(); }
 
 void NodeLink::send(const Message& message) { loop_->send(message); }
 

@@ -45,6 +45,8 @@ class NodeLink {
   // The oldest message that came; no value: there is none.
   std::optional<Message> next();
   std::optional<LinkLoss> loss() const;
+  // The host was found and has read the proof; fd() is readable then.
+  bool is_found() const;
 
   // Before the host is found, messages wait for it.
   void send(const Message& message);

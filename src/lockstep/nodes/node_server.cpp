@@ -99,7 +99,7 @@ class NodeServer::Loop {
   void pass_on_frames(MemberId id, Peer& peer);
   void deliver();
   void flush(MemberId id);
-  void drop(MemberId id, const std::string& why);
+  void drop(MemberId id, const std::string& why, Fate fate = Fate::kUnknown);
   void drop_late_strangers();
   void refuse(MemberId stranger, const std::string& reason);
 
@@ -291,7 +291,9 @@ void NodeServer::Loop::receive(MemberId id) {
     return;
   }
   if (count <= 0) {
-    drop(id, "its connection closed: its launcher has ended or was killed");
+    const bool is_closed = count == 0 || errno == ECONNRESET;
+    drop(id, "its connection closed: its launcher has ended or was killed",
+         is_closed ? Fate::kEnded : Fate::kUnknown);
     return;
   }
   const std::string_view bytes(buffer.data(), static_cast<size_t>(count));
@@ -324,7 +326,9 @@ void NodeServer::Loop::greet(MemberId id, Peer& peer, std::string_view bytes) {
 
 void NodeServer::Loop::pass_on_frames(MemberId id, Peer& peer) {
   while (const auto frame = peer.reader->next()) {
-    rounds_.receive(id, decode(*frame), moment_now());
+    Message message = decode(*frame);
+    if (auto* join = std::get_if<Join>(&message)) join->address = peer.address;
+    rounds_.receive(id, message, moment_now());
   }
 }
 
@@ -383,7 +387,7 @@ void NodeServer::Loop::flush(MemberId id) {
   watch(peer.socket.get(), id, events, EPOLL_CTL_MOD);
 }
 
-void NodeServer::Loop::drop(MemberId id, const std::string& why) {
+void NodeServer::Loop::drop(MemberId id, const std::string& why, Fate fate) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
   const bool is_stranger = found->second.is_stranger();
@@ -391,7 +395,7 @@ void NodeServer::Loop::drop(MemberId id, const std::string& why) {
   if (is_stranger) {
     std::erase(strangers_, id);
   } else {
-    rounds_.leave(id, why, moment_now());
+    rounds_.leave(id, why, moment_now(), fate);
   }
 }
 

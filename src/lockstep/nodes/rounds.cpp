@@ -21,9 +21,14 @@ int64_t in_ns(double seconds) {
 }  // namespace
 
 Rounds::Rounds(RoundsConfig config, Moment now)
-    : config_(config),
+    : config_(std::move(config)),
+      begin_ns_(now.ns),
       join_deadline_ns_(now.ns + join_ns()),
-      next_alive_ns_(now.ns + in_ns(config.alive_seconds)) {}
+      next_alive_ns_(now.ns + in_ns(config_.alive_seconds)) {
+  if (!config_.lost_world) return;
+  attempt_ = config_.lost_world->attempt + 1;
+  num_restarts_ = config_.lost_world->num_restarts;
+}
 
 std::vector<Rounds::Outgoing> Rounds::take_outgoing() {
   return std::exchange(outgoing_, {});
@@ -71,6 +76,8 @@ void Rounds::receive(MemberId from, const Message& message, Moment now) {
     if (from == host_ && phase_ == Phase::kEnding) give_verdict(*verdict, now);
   } else if (const auto* note = std::get_if<Note>(&message)) {
     pass_on(from, *note);
+  } else if (std::holds_alternative<Abandon>(message)) {
+    leave(from, "it hears nothing from the host any more", now, Fate::kUnknown);
   }
 }
 
@@ -123,9 +130,9 @@ std::vector<MemberId> Rounds::choose_members() const {
   std::vector<std::tuple<int, MemberId>> order;
   for (const auto& [id, member] : members_) {
     if (!member.is_ready) continue;
-    const int urgency = id == host_                       ? 0
-                        : member.node || member.join.node ? 1
-                                                          : 2;
+    const bool has_place =
+        member.node || member.join.node || member.join.former;
+    const int urgency = id == host_ ? 0 : has_place ? 1 : 2;
     order.emplace_back(urgency, id);
   }
   std::sort(order.begin(), order.end());
@@ -174,7 +181,8 @@ World Rounds::describe_world() {
               .master_addr = host.master_addr,
               .master_port = host.master_port,
               .store_secret = host.store_secret,
-              .job = host.job};
+              .job = host.job,
+              .addresses = first_addresses()};
   for (Node& node : nodes_) {
     const Join& join = members_.at(*node.member).join;
     node.entry = {.host_name = join.host_name,
@@ -285,14 +293,16 @@ void Rounds::finish() {
   dismiss_newcomers();
 }
 
-void Rounds::leave(MemberId member, const std::string& why, Moment now) {
+void Rounds::leave(MemberId member, const std::string& why, Moment now,
+                   Fate fate) {
   newcomers_.erase(member);
-  remove(member, why, now);
+  remove(member, why, now, fate);
   admit_newcomers(now);
   if (is_elastic() && phase_ == Phase::kJoining) form_world(now);
 }
 
-void Rounds::remove(MemberId member, const std::string& why, Moment now) {
+void Rounds::remove(MemberId member, const std::string& why, Moment now,
+                    Fate fate) {
   if (!members_.contains(member)) return;
   Node* node = node_of(member);
   const Member gone = members_.at(member);
@@ -306,10 +316,13 @@ void Rounds::remove(MemberId member, const std::string& why, Moment now) {
   node->result = NodeResult{.node = *gone.node,
                             .entry = node->entry,
                             .loss = why,
+                            .may_live = fate == Fate::kUnknown,
                             .lost_at = now.unix,
                             .clock_offset = gone.clock_offset};
   // Also to those that wait for a save, which cannot complete any more.
-  end_attempt({}, std::nullopt);
+  const bool is_cut = is_elastic() && fate == Fate::kUnknown;
+  end_attempt({.kind = is_cut ? End::Kind::kCut : End::Kind::kFailure},
+              std::nullopt);
   collect();
 }
 
@@ -354,15 +367,15 @@ void Rounds::tick(Moment now) {
               "no sign of life for {}: the machine, its network or its "
               "launcher is stuck or gone",
               base::duration_text(config_.alive_seconds * config_.max_missed)),
-          now);
+          now, Fate::kUnknown);
     lost_.push_back(id);
   }
   grow(now);
   if (phase_ == Phase::kJoining && now.ns >= join_deadline_ns_) {
     form_world(now);
     if (phase_ == Phase::kJoining) give_up_joining();
-    if (phase_ == Phase::kOver) return;
   }
+  if (phase_ == Phase::kOver) return;
   refuse_late_newcomers(now);
   if (now.ns < next_alive_ns_) return;
   next_alive_ns_ = now.ns + in_ns(config_.alive_seconds);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,19 @@ namespace lockstep::nodes {
 
 using MemberId = uint64_t;
 
+// The last world of an elastic job whose host is lost. Those that are left go
+// on when they are more than half of it, or the half with the lowest number: so
+// no two parts of a network that fell apart do.
+struct LostWorld {
+  int attempt = 0;
+  int num_restarts = 0;
+  int num_nodes = 2;
+  std::set<int> departed = {};  // nodes that have ended for certain
+  std::set<int> silent = {};    // former hosts that may live
+  double wait_seconds = 15;     // for all that are left
+  double settle_seconds = 0;    // until processes elsewhere have ended
+};
+
 struct RoundsConfig {
   int num_nodes = 2;  // at most, in an elastic job
   int min_nodes = 0;  // of an elastic job; 0: the number of nodes is fixed
@@ -22,7 +36,11 @@ struct RoundsConfig {
   double alive_seconds = 5;       // between signs of life
   int max_missed = 3;   // such intervals without one: the node is lost
   int max_notes = 100;  // of one attempt that are passed on
+  std::optional<LostWorld> lost_world = {};  // of the host before this one
 };
+
+// What is known of a member that is gone.
+enum class Fate { kEnded, kUnknown };
 
 struct Moment {
   int64_t ns = 0;   // monotonic
@@ -36,7 +54,8 @@ class Rounds {
 
   void receive(MemberId from, const Message& message, Moment now);
   // The connection of a member is gone.
-  void leave(MemberId member, const std::string& why, Moment now);
+  void leave(MemberId member, const std::string& why, Moment now,
+             Fate fate = Fate::kEnded);
   // To be called at next_deadline_ns(), and as often as one likes.
   void tick(Moment now);
   int64_t next_deadline_ns() const;
@@ -89,7 +108,7 @@ class Rounds {
   void refuse_late_newcomers(Moment now);
   void dismiss_newcomers();
   void tell_it_is_full(MemberId member);
-  void remove(MemberId member, const std::string& why, Moment now);
+  void remove(MemberId member, const std::string& why, Moment now, Fate fate);
   void pass_on(MemberId from, const Note& note);
   void hear_of_end(MemberId from, const Ending& ending, Moment now);
   void end_all(const Verdict& verdict);
@@ -114,6 +133,11 @@ class Rounds {
   bool is_elastic() const { return config_.min_nodes > 0; }
   int fewest_nodes() const;
   bool may_form(Moment now);
+  bool may_succeed(Moment now);
+  std::set<int> former_nodes() const;
+  bool has_quorum(const std::set<int>& present) const;
+  void give_up_succession(size_t num_present);
+  std::vector<std::string> first_addresses() const;
   void renumber(std::vector<MemberId> chosen);
   void plan_growth(MemberId newcomer, Moment now);
   void grow(Moment now);
@@ -133,8 +157,9 @@ class Rounds {
   std::map<MemberId, Newcomer> newcomers_;
   int num_notes_ = 0;  // of this attempt
   std::vector<Node> nodes_;
+  int64_t begin_ns_;
   int64_t join_deadline_ns_;
-  std::optional<int64_t> last_call_ns_;  // the first start waits until then
+  std::optional<int64_t> last_call_ns_;  // a start waits until then
   std::optional<int64_t> growth_ns_;     // the attempt ends then for newcomers
   int64_t next_alive_ns_;
   std::vector<Outgoing> outgoing_;

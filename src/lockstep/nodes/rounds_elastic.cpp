@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/error.h"
 #include "lockstep/nodes/rounds.h"
 
 namespace lockstep::nodes {
@@ -24,6 +25,7 @@ int Rounds::fewest_nodes() const {
 // start for the last call; later only for those that were in it: who comes
 // after them makes it grow.
 bool Rounds::may_form(Moment now) {
+  if (config_.lost_world && !may_succeed(now)) return false;
   const auto num_ready = std::ranges::count_if(
       members_, [](const auto& entry) { return entry.second.is_ready; });
   if (num_ready >= config_.num_nodes) return true;
@@ -44,12 +46,82 @@ bool Rounds::may_form(Moment now) {
   return now.ns >= *last_call_ns_;
 }
 
+std::set<int> Rounds::former_nodes() const {
+  std::set<int> nodes;
+  for (const auto& [id, member] : members_) {
+    const auto& former = member.join.former;
+    if (member.is_ready && former &&
+        former->attempt == config_.lost_world->attempt) {
+      nodes.insert(former->node);
+    }
+  }
+  return nodes;
+}
+
+bool Rounds::has_quorum(const std::set<int>& present) const {
+  const LostWorld& world = *config_.lost_world;
+  const size_t num_voters =
+      static_cast<size_t>(world.num_nodes) - world.departed.size();
+  int lowest = 0;
+  while (world.departed.contains(lowest)) ++lowest;
+  return 2 * present.size() > num_voters ||
+         (2 * present.size() == num_voters && present.contains(lowest));
+}
+
+// After the loss of a host. From then on the job is as after any restart.
+bool Rounds::may_succeed(Moment now) {
+  const LostWorld& world = *config_.lost_world;
+  const auto after = [this](double seconds) {
+    return begin_ns_ +
+           static_cast<int64_t>(seconds * double{base::kNsPerSecond});
+  };
+  const std::set<int> present = former_nodes();
+  const size_t num_left = static_cast<size_t>(world.num_nodes) -
+                          world.departed.size() - world.silent.size();
+  const int64_t deadline =
+      after(std::max(world.settle_seconds,
+                     present.size() >= num_left ? 0.0 : world.wait_seconds));
+  if (now.ns < deadline) {
+    last_call_ns_ = deadline;
+    return false;
+  }
+  last_call_ns_.reset();
+  if (!has_quorum(present)) {
+    give_up_succession(present.size());
+    return false;
+  }
+  config_.lost_world.reset();
+  return true;
+}
+
+void Rounds::give_up_succession(size_t num_present) {
+  end_all({.exit_code = kPeerExitCode,
+           .text = fmt::format(
+               "lockstep: {} of the {} nodes of the last start found each "
+               "other; the others may go on without them, so the job ends "
+               "here\n",
+               num_present, config_.lost_world->num_nodes)});
+}
+
+std::vector<std::string> Rounds::first_addresses() const {
+  constexpr size_t kMost = 8;  // Not all of a large job, to all.
+  std::vector<std::string> addresses;
+  if (!is_elastic()) return addresses;
+  for (const Node& node : nodes_) {
+    if (addresses.size() == kMost) break;
+    addresses.push_back(members_.at(*node.member).join.address);
+  }
+  return addresses;
+}
+
 // Without gaps: the host, those that had a number in their order, new ones by
 // name.
 void Rounds::renumber(std::vector<MemberId> chosen) {
   std::ranges::sort(chosen, {}, [this](MemberId id) {
     const Member& member = members_.at(id);
-    return std::tuple(id == host_ ? 0 : 1, member.node.value_or(INT_MAX),
+    const auto& former = member.join.former;
+    return std::tuple(id == host_ ? 0 : 1,
+                      member.node.value_or(former ? former->node : INT_MAX),
                       member.join.host_name, id);
   });
   for (auto& [id, member] : members_) member.node.reset();
@@ -112,8 +184,9 @@ void Rounds::grow(Moment now) {
 
 // True: the others go on without it.
 bool Rounds::let_go(MemberId member, Moment now) {
-  if (!is_elastic() || member == host_) return false;
+  if (!is_elastic()) return false;
   if (phase_ == Phase::kJoining) {
+    if (member == host_) return false;
     members_.at(member).is_ready = false;
     members_.at(member).is_leaving = true;
     form_world(now);

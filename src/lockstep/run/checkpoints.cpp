@@ -123,6 +123,23 @@ void warn_of_other_bits(const TreeView& own, const CheckpointsConfig& config,
       at::get_num_threads()));
 }
 
+// Another number of ranks: rank 0 has the sums of all. The last two values are
+// counters that are equal on all ranks.
+at::Tensor running_sums_of(const TreeView& of_ranks, const World& world) {
+  const auto num_saved = static_cast<int64_t>(of_ranks.as_list().size());
+  if (num_saved == world.size()) return of_ranks.at(world.rank()).as_tensor();
+  at::Tensor own = of_ranks.at(0).as_tensor().clone();
+  at::Tensor sums = own.slice(0, 0, own.size(0) - 2);
+  if (!world.is_main()) {
+    sums.zero_();
+    return own;
+  }
+  for (int64_t rank = 1; rank < num_saved; ++rank) {
+    sums.add_(of_ranks.at(rank).as_tensor().slice(0, 0, sums.size(0)));
+  }
+  return own;
+}
+
 }  // namespace
 
 std::optional<Tree> find_checkpoint(const std::string& resume,
@@ -226,9 +243,9 @@ engine::TrainState restore(const Tree& checkpoint, engine::Learner& learner,
   restore_replicas(checkpoint, learner, config);
   if (own.at("world_size").as_int() == world.size()) {
     load_generators(world, own.at("generators"));
-    if (const auto sums = own.find("running_sums")) {
-      learner.set_running_sums(sums->at(world.rank()).as_tensor());
-    }
+  }
+  if (const auto sums = own.find("running_sums")) {
+    learner.set_running_sums(running_sums_of(*sums, world));
   }
   const auto algorithms = own.find("product_algorithms");
   if (algorithms && learner.product_choice() != nullptr) {
@@ -279,6 +296,7 @@ void Checkpoints::save(const engine::TrainState& state,
 
 void Checkpoints::write(const engine::TrainState& state,
                         const SaveRequest& request, const Tree& tree) {
+  if (config_.fence) config_.fence->check();
   config_.status.start_save();
   const std::string name =
       request.as_checkpoint

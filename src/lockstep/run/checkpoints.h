@@ -12,6 +12,7 @@
 #include "lockstep/checkpoint_layout.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/train_state.h"
+#include "lockstep/run/elastic_job.h"
 #include "lockstep/run/save_failures.h"
 #include "lockstep/track/console.h"
 #include "lockstep/world.h"
@@ -35,6 +36,7 @@ struct CheckpointsConfig {
   // Its weights cannot be made again when a new rank 0 goes on with later ones.
   bool waits_for_best = false;
   base::TrainingStatusWriter status = {};  // For the launcher.
+  std::optional<RunFence> fence = {};      // In an elastic job.
   // Called on the writing thread before each file: records of the steps before
   // it should not be missing when a killed run goes on from it.
   std::function<void()> wait_for_records = {};

@@ -78,6 +78,20 @@ std::string holder_of(const fs::path& lock_file) {
                      lock_file.string());
 }
 
+// False: another process holds the lock. A file system without locks counts as
+// locked.
+bool try_lock(int file, std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kPause{50};
+  for (;;) {
+    if (flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+      return true;
+    }
+    if (patience.count() <= 0) return false;
+    std::this_thread::sleep_for(kPause);
+    patience -= kPause;
+  }
+}
+
 bool lies_in(const fs::path& file, const fs::path& folder) {
   std::error_code error;
   const fs::path parent = fs::absolute(file, error).parent_path();
@@ -200,7 +214,8 @@ void check_folder_place(const fs::path& path) {
 }
 
 // The kernel holds the lock until the process ends in any way.
-base::FileDescriptor lock_run_folder(const fs::path& path) {
+base::FileDescriptor lock_run_folder(const fs::path& path,
+                                     std::chrono::milliseconds patience) {
   const fs::path file = path / kLockFile;
   base::FileDescriptor lock(
       open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
@@ -208,7 +223,7 @@ base::FileDescriptor lock_run_folder(const fs::path& path) {
     throw IoError(
         fmt::format("cannot open {}: {}", file.string(), base::errno_text()));
   }
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (!try_lock(lock.get(), patience)) {
     throw ConfigError(fmt::format(
         "--save_dir {} is in use by another training ({}): wait for it, end "
         "it, or choose another --save_dir",

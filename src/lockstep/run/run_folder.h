@@ -1,6 +1,7 @@
 // The run folder: creates and locks it, and protects existing runs.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -41,9 +42,10 @@ void check_folder_is_free(const std::filesystem::path& path,
                           const TrainConfig& config, const FileNames& names);
 
 // Locks the folder until the descriptor is closed: only one training at a time
-// writes to it. Throws IoError, and ConfigError that names the process holding
-// the lock.
-base::FileDescriptor lock_run_folder(const std::filesystem::path& path);
+// writes to it. Waits for `patience` if another holds it. Throws IoError, and
+// ConfigError that names the process holding the lock.
+base::FileDescriptor lock_run_folder(const std::filesystem::path& path,
+                                     std::chrono::milliseconds patience = {});
 
 // Throws ConfigError if it cannot be created.
 void make_folder(const std::filesystem::path& path);

@@ -69,9 +69,8 @@ struct Recorder::Impl {
 
   bool wait_for(std::chrono::milliseconds limit) {
     std::unique_lock lock(mutex);
-    return all_written.wait_for(lock, limit, [&, last = num_pushed] {
-      return num_written >= last;
-    });
+    return all_written.wait_for(
+        lock, limit, [&, last = num_pushed] { return num_written >= last; });
   }
 
   void run() {

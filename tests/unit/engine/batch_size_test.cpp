@@ -76,6 +76,51 @@ TEST(BatchSize, AGlobalBatchThatDoesNotDivideNamesTheNearestThatDo) {
   EXPECT_TRUE(contains(accumulated, "use 12, 18 or")) << accumulated;
 }
 
+TEST(BatchSize, OfAnElasticJobDividesIntoAnyNumberOfProcesses) {
+  for (const int num_processes : {1, 2, 3, 5, 7}) {
+    const engine::BatchSize batch =
+        engine::divide_batch(100, 32, num_processes);
+    EXPECT_EQ(batch.effective(), 100);
+    EXPECT_LE(batch.per_process, 32);
+    const int64_t most = batch.per_process * batch.accumulation;
+    EXPECT_GE(most * num_processes, 100);
+    // No micro-batch too many.
+    EXPECT_LT((batch.accumulation - 1) * 32 * num_processes, 100);
+  }
+  EXPECT_EQ(engine::batch_size_text(engine::divide_batch(100, 64, 3)),
+            "effective batch 100 = at most 34 per process \u00d7 3 processes "
+            "\u00d7 1 accumulation");
+  EXPECT_EQ(engine::batch_size_text(engine::divide_batch(128, 32, 2)),
+            "effective batch 128 = 32 per process \u00d7 2 processes \u00d7 2 "
+            "accumulation");
+}
+
+TEST(BatchSize, OfAnElasticJobLeavesAccumulationToFollow) {
+  const testing::Flags all({"--global_batch_size=48", "--batch_size=4",
+                            "--gradient_accumulation_steps=6"});
+  const auto batch = engine::resolve_batch_size(all.config, all.options, 5,
+                                                engine::Shares::kUneven);
+  EXPECT_EQ(batch.effective(), 48);
+  EXPECT_EQ(batch.per_process, 4);
+  EXPECT_EQ(batch.accumulation, 3);
+  const testing::Flags accumulated(
+      {"--global_batch_size=50", "--gradient_accumulation_steps=3"});
+  const auto parts = engine::resolve_batch_size(
+      accumulated.config, accumulated.options, 4, engine::Shares::kUneven);
+  EXPECT_EQ(parts.effective(), 50);
+  EXPECT_EQ(parts.per_process, 5);
+  EXPECT_EQ(parts.accumulation, 3);
+}
+
+TEST(BatchSize, OfAnElasticJobLeavesNoSampleAloneForABatchNorm) {
+  const testing::Flags flags({"--drop_last"});
+  const std::string text = config_error([&] {
+    engine::check_batch_norm(engine::divide_batch(7, 2, 3), 100, flags.config);
+  });
+  EXPECT_TRUE(contains(text, "a step of 7 samples ends with one on 3")) << text;
+  engine::check_batch_norm(engine::divide_batch(8, 2, 3), 100, flags.config);
+}
+
 TEST(BatchSize, NoneOfThemMayBeZero) {
   for (const char* flag : {"--batch_size=0", "--global_batch_size=0",
                            "--gradient_accumulation_steps=0"}) {

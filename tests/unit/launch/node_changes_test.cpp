@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "lockstep/error.h"
 #include "lockstep/launch/job_verdict.h"
 #include "lockstep/launch/node_results.h"
 #include "support/messages.h"
@@ -90,6 +91,7 @@ TEST_F(NodeChangesTest, VictimsOfALostNodeAreNotCounted) {
       {.rank = 4,
        .exit_code = 5,
        .unix_time = 99,
+       .error_file = "<N/A>",
        .error = base::ErrorReport{.message = "PeerError: rank 2 is gone",
                                   .callstack = ""},
        .last_lines = {}});
@@ -130,6 +132,15 @@ TEST_F(NodeChangesTest, OneLeavesAndTheOthersGoOn) {
       "box1 (node 1) leaves; the job goes on with 2 nodes and 4 processes");
 }
 
+TEST_F(NodeChangesTest, TheHostLeavesWithAllThatHaveEnded) {
+  const JobVerdict verdict =
+      judge({.nodes = {leaving(0), regrouped(1), lost_node(2), regrouped(3)}});
+  EXPECT_TRUE(verdict.is_restart);
+  EXPECT_EQ(verdict.departed, (std::vector<int>{0, 2}));
+  EXPECT_TRUE(judge({.nodes = {regrouped(0), leaving(1), regrouped(2)}})
+                  .departed.empty());
+}
+
 TEST_F(NodeChangesTest, TheJobEndsWhenTooManyLeave) {
   const JobVerdict verdict =
       judge({.nodes = {regrouped(0), leaving(1), leaving(2)}});
@@ -157,6 +168,33 @@ TEST_F(NodeChangesTest, FailuresOfRanksCount) {
   EXPECT_EQ(second.exit_code, 3);
   // Also when a node was lost after it.
   EXPECT_TRUE(judge({.nodes = {failed(0, 3, 50), lost_node(1)}}, 0).is_counted);
+}
+
+TEST_F(NodeChangesTest, SilentNodesMayBeMoreAndGoOnElsewhere) {
+  nodes::NodeResult silent = lost_node(1);
+  silent.may_live = true;
+  nodes::NodeResult other = lost_node(2);
+  other.may_live = true;
+  const JobVerdict minority =
+      judge({.nodes = {regrouped(0), silent, other}}, 0);
+  EXPECT_FALSE(minority.is_restart);
+  EXPECT_EQ(minority.exit_code, kPeerExitCode);
+  expect_in(minority.text, "they may go on without this side");
+  // Also when a rank has failed before.
+  EXPECT_EQ(judge({.nodes = {failed(0, 3, 50), silent, other}}, 0).exit_code,
+            kPeerExitCode);
+  // The host is the half with the lowest number, and gives the other time to
+  // end its processes.
+  const JobVerdict half =
+      judge({.nodes = {regrouped(0), silent}, .newcomers = {{"x", 1}}});
+  EXPECT_TRUE(half.is_restart);
+  EXPECT_GT(half.delay_seconds, plan_.nodes.settings.keep_alive_interval);
+  EXPECT_GT(judge({.nodes = {failed(0, 3, 50), regrouped(1), silent}}, 0)
+                .delay_seconds,
+            plan_.nodes.settings.keep_alive_interval);
+  // Those that have ended for certain have no vote.
+  EXPECT_TRUE(
+      judge({.nodes = {regrouped(0), lost_node(1), lost_node(2)}}).is_restart);
 }
 
 TEST_F(NodeChangesTest, WhoIsDoneIsDone) {

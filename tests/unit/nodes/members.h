@@ -27,7 +27,8 @@ class Members : public ::testing::Test {
   }
 
   void join(nodes::MemberId id, const std::string& name,
-            std::optional<int> node = std::nullopt) {
+            std::optional<int> node = std::nullopt,
+            std::optional<nodes::FormerPlace> former = std::nullopt) {
     say(id, nodes::Join{.num_nodes = config_.num_nodes,
                         .min_nodes = config_.min_nodes,
                         .num_processes = 2,
@@ -36,7 +37,9 @@ class Members : public ::testing::Test {
                         .host_name = name,
                         .unix_time = 1000,
                         .master_addr = "10.0.0.1",
-                        .master_port = 5});
+                        .master_port = 5,
+                        .former = former,
+                        .address = "at " + name});
   }
 
   void say(nodes::MemberId from, const nodes::Message& message) {
@@ -44,8 +47,8 @@ class Members : public ::testing::Test {
     collect();
   }
 
-  void leave(nodes::MemberId id) {
-    rounds_.leave(id, "gone", now());
+  void leave(nodes::MemberId id, nodes::Fate fate = nodes::Fate::kEnded) {
+    rounds_.leave(id, "gone", now(), fate);
     collect();
   }
 

@@ -247,6 +247,16 @@ TEST_F(ElasticRounds, OneThatLeavesIsNotWaitedFor) {
   last<nodes::World>(12);
 }
 
+TEST_F(ElasticRounds, TheHostMayLeave) {
+  form_three();
+  say(10, nodes::Ending{.signal = SIGTERM, .is_leaving = true});
+  EXPECT_EQ(last<End>(11).kind, End::Kind::kRegroup);
+  for (const MemberId id : {10, 11, 12}) say(id, nodes::Result{});
+  EXPECT_TRUE(last<nodes::Results>(10).nodes[0].is_leaving);
+  say(10, nodes::Verdict{.is_restart = true, .departed = {0}});
+  EXPECT_EQ(last<nodes::Verdict>(12).departed, std::vector<int>{0});
+}
+
 TEST_F(ElasticRounds, SeveralMayLeaveAtATime) {
   for (const MemberId id : {10, 11, 12, 13}) join(id, "n");
   say(11, nodes::Ending{.signal = SIGTERM, .is_leaving = true});
@@ -283,6 +293,27 @@ TEST_F(ElasticRounds, ALossEndsTheWaitForASave) {
   EXPECT_EQ(last<End>(12).kind, End::Kind::kRegroup);
   leave(11);
   EXPECT_EQ(last<End>(12).kind, End::Kind::kFailure);
+}
+
+TEST_F(ElasticRounds, OneThatMayLiveIsCutOff) {
+  form_three();
+  leave(11, nodes::Fate::kUnknown);
+  EXPECT_EQ(last<End>(12).kind, End::Kind::kCut);
+  start_again({10, 12});
+  // Its launcher said goodbye.
+  join(10, "a");
+  join(12, "c");
+  say(12, nodes::Abandon{});
+  say(10, nodes::Result{});
+  const auto results = last<nodes::Results>(10);
+  EXPECT_TRUE(results.nodes[1].may_live);
+  expect_in(results.nodes[1].loss, "hears nothing from the host");
+}
+
+TEST_F(ElasticRounds, AllLearnWhoMayHostNext) {
+  form_three();
+  EXPECT_EQ(last<nodes::World>(12).addresses,
+            (std::vector<std::string>{"at a", "at b", "at c"}));
 }
 
 TEST_F(ElasticRounds, CtrlCStopsAll) {

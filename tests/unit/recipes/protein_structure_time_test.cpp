@@ -34,8 +34,7 @@ TEST(Structure, ChainsThatTakeTurnsTakeTimeInProportion) {
       return testing::cpu_seconds(
           [&] { proteins::read_structure(text, "a.pdb"); });
     };
-    EXPECT_LT(testing::growth_of_time(seconds, 160'000),
-              testing::kLinearGrowth)
+    EXPECT_LT(testing::growth_of_time(seconds, 160'000), testing::kLinearGrowth)
         << num_chains << " chains";
   }
 }

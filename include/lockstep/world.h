@@ -113,8 +113,13 @@ class LOCKSTEP_EXPORT World {
   // Recovery from memory, in a job started with lockstep run --recover memory
   // (docs/how-to/recovery.md). When a rank is killed or crashes, collectives of
   // the others throw PeerError; they keep their state, call reform(), and hand
-  // it to the rank that the launcher starts in its place.
+  // it to the rank that the launcher starts in its place. On several nodes
+  // rank() and size() may be others afterwards.
   bool can_reform() const;
+  // Nodes of the job come or go: collectives over the network fail from here
+  // on. To be asked after each step, where no collective may be under way that
+  // would tell.
+  bool must_reform() const;
   // This rank holds the state of the training: from here on a rank that dies is
   // replaced. Called once by each rank, by a new one when it has the state.
   void offer_state() const;

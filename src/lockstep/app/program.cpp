@@ -1,11 +1,11 @@
 #include "lockstep/program.h"
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "lockstep/base/crash_handler.h"
 #include "lockstep/base/error_file.h"
 #include "lockstep/base/library_settings.h"
+#include "lockstep/base/place_change.h"
 #include "lockstep/base/printable.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/explain.h"
@@ -15,9 +15,9 @@ namespace lockstep {
 namespace {
 
 void tell(const std::string& kind, const std::string& text) {
-  const char* rank = std::getenv("RANK");
-  const std::string prefix =
-      rank == nullptr ? "" : std::string("[rank") + rank + "]: ";
+  const auto rank = base::find(
+      base::current_environment(base::process_environment()), "RANK");
+  const std::string prefix = rank ? "[rank" + *rank + "]: " : "";
   // On every line, as PyTorch does: the launcher sees where the text ends.
   const std::string lines = base::replace_all(
       kind + ": " + base::printable_text(text), "\n", "\n" + prefix);

@@ -1,5 +1,12 @@
 #include "lockstep/base/recovery_page.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+
 #include "lockstep/base/status.h"
 #include "lockstep/base/status_memory.h"
 #include "lockstep/base/training_status.h"
@@ -10,6 +17,13 @@ namespace {
 static_assert(RecoveryPage::kOffset >= offsetof(StatusPage, reserved));
 static_assert(RecoveryPage::kOffset >=
               TrainingPage::kOffset + sizeof(TrainingPage));
+static_assert(std::atomic<uint32_t>::is_always_lock_free &&
+              sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+
+// Across processes: the page is shared memory.
+void wake_all(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 }  // namespace
 
@@ -30,7 +44,15 @@ bool RecoveryReader::announce(int generation) const {
   do {
     if ((before & RecoveryPage::kOver) != 0) return false;
   } while (!page_->generation.compare_exchange_weak(before, generation));
+  page_->is_suspended = 0;
   return true;
+}
+
+void RecoveryReader::suspend() const {
+  if (page_ == nullptr) return;
+  page_->is_suspended = 1;
+  ++page_->interrupts;
+  wake_all(page_->interrupts);
 }
 
 RecoveryWriter::RecoveryWriter() : page_(std::make_shared<RecoveryPage>()) {}
@@ -66,5 +88,20 @@ bool RecoveryWriter::end(int generation) {
              before, generation | RecoveryPage::kOver) ||
          before == (generation | RecoveryPage::kOver);
 }
+
+bool RecoveryWriter::is_suspended() const { return page_->is_suspended != 0; }
+
+uint32_t RecoveryWriter::interrupts() const { return page_->interrupts; }
+
+void RecoveryWriter::wait_for_interrupt(uint32_t seen,
+                                        std::chrono::milliseconds limit) const {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+  const timespec left{
+      .tv_sec = seconds.count(),
+      .tv_nsec = std::chrono::nanoseconds(limit - seconds).count()};
+  syscall(SYS_futex, &page_->interrupts, FUTEX_WAIT, seen, &left, nullptr, 0);
+}
+
+void RecoveryWriter::wake_waiting() const { wake_all(page_->interrupts); }
 
 }  // namespace lockstep::base

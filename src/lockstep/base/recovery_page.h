@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -20,6 +21,10 @@ struct RecoveryPage {
   std::atomic<int32_t> generation;
   std::atomic<int32_t> is_ready;  // Written by the worker.
   std::atomic<int32_t> asks_all;  // The worker's note to itself.
+  // Written by the launcher: a new generation will come, however long it takes.
+  std::atomic<int32_t> is_suspended;
+  // Written by the launcher: grows when the worker shall let go of the others.
+  std::atomic<uint32_t> interrupts;
 
   static constexpr int32_t kOver = 1 << 30;
 };
@@ -37,6 +42,9 @@ class RecoveryReader {
   // Tells the worker that ranks which died are being replaced. False: it is
   // over for this one.
   bool announce(int generation) const;
+  // Tells the worker to let go of the other ranks, which are about to change,
+  // and to wait for the next generation.
+  void suspend() const;
 
  private:
   std::shared_ptr<RecoveryPage> page_;
@@ -60,6 +68,13 @@ class RecoveryWriter {
   // This rank needs no other one any more: none is replaced from here on.
   // False: some have been since `generation`.
   bool end(int generation);
+  bool is_suspended() const;
+  // How often the launcher has told this worker to let go.
+  uint32_t interrupts() const;
+  // Waits until that is no longer `seen`, or for a while. Thread-safe.
+  void wait_for_interrupt(uint32_t seen, std::chrono::milliseconds limit) const;
+  // Ends such waits of this process early.
+  void wake_waiting() const;
 
  private:
   std::shared_ptr<RecoveryPage> page_;

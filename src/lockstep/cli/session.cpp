@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lockstep/base/files.h"
+#include "lockstep/base/place_change.h"
 #include "lockstep/base/status.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/cli/startup_text.h"
@@ -85,7 +86,8 @@ Session::Session(Recipe& recipe, const CommandLine& line,
 void Session::resolve_batch() {
   const TrainConfig& config = line_.config();
   const bool is_elastic = run::is_elastic(environment_);
-  if (is_elastic) {
+  const bool joins_a_training = !world_.ranks_without_state().empty();
+  if (is_elastic && !joins_a_training) {
     first_start_ = run::read_first_start(world_.run_on_rank0_and_broadcast([&] {
       const auto file =
           std::filesystem::path(config.save_dir) / run::kConfigFile;
@@ -94,17 +96,35 @@ void Session::resolve_batch() {
     }));
   }
   if (first_start_) {
-    batch_ = engine::divide_batch(first_start_->global_batch,
-                                  first_start_->micro_batch, world_.size());
+    divide_batch();
     return;
   }
   batch_ = engine::resolve_batch_size(
       config, line_.options(), world_.size(),
       is_elastic ? engine::Shares::kUneven : engine::Shares::kEqual);
-  if (!is_elastic) return;
+  // Others know the first start: follow_world().
+  if (!is_elastic || joins_a_training) return;
   first_start_ = run::FirstStart{.num_processes = world_.size(),
                                  .global_batch = batch_.effective(),
                                  .micro_batch = batch_.per_process};
+}
+
+void Session::divide_batch() {
+  batch_ = engine::divide_batch(first_start_->global_batch,
+                                first_start_->micro_batch, world_.size());
+}
+
+void Session::follow_world() {
+  environment_ = base::current_environment(std::move(environment_));
+  console_->set_rank(world_.rank(), world_.is_main());
+  if (!run::is_elastic(environment_)) return;
+  const std::string own =
+      first_start_ ? run::first_start_line(*first_start_) : "";
+  for (const std::string& line : world_.gather_texts(own)) {
+    if (!line.empty()) first_start_ = run::read_first_start(line);
+  }
+  LOCKSTEP_CHECK(first_start_.has_value(), "ranks that have trained");
+  divide_batch();
 }
 
 void Session::build_task(Recipe& recipe) {

@@ -49,6 +49,11 @@ class Session {
   const std::shared_ptr<const Dataset>& reference() const { return reference_; }
   const base::Environment& environment() const { return environment_; }
 
+  // After the ranks have connected anew, some of them perhaps as other ranks,
+  // and more or fewer than before; also called by ranks that are new. A
+  // collective.
+  void follow_world();
+
   // Logs how many samples --skip_bad_samples has replaced. A collective.
   void report_bad_samples();
 
@@ -70,6 +75,8 @@ class Session {
 
  private:
   void resolve_batch();
+  // With the processes that there are now.
+  void divide_batch();
   void build_task(Recipe& recipe);
   // --on_oom halve would have applied.
   bool could_halve_batch() const;

@@ -186,9 +186,14 @@ Start recover_training(Session& session, const run::CheckpointsConfig& files,
               .first_step = recovered.first_step,
               .micro_batch = recovered.micro_batch};
   run::restore(recovered, *start.learner, files, world);
-  if (replaced.empty()) return start;
+  if (replaced.empty()) {
+    session.console().info(fmt::format(
+        "{} ranks go on with their state after step {}: nothing is repeated",
+        world.size(), recovered.state.step));
+    return start;
+  }
   session.console().info(fmt::format(
-      "rank(s) {} were started again and have the state of rank {} after step "
+      "rank(s) {} have been started and have the state of rank {} after step "
       "{}: the training goes on, nothing is repeated",
       base::list_of(replaced), recovered.source, recovered.state.step));
   return start;
@@ -316,10 +321,11 @@ Outcome train(Session& session, const CommandLine& line,
   const World& world = session.world();
   track::Console& console = session.console();
   const auto predicted = predicted_sizes(line, world);
+  const bool is_recovery = recovery != nullptr && recovery->is_pending();
+  if (is_recovery) session.follow_world();
   StepLoader loader = make_step_loader(session, config);
   const double base_lr =
       plan_learning_rate(session, config, loader, {}).base_lr;
-  const bool is_recovery = recovery != nullptr && recovery->is_pending();
   if (!is_recovery) check_before_training(session, line, recovery);
   run::CheckpointsConfig files = checkpoints_config(session, line, base_lr);
   Start start = start_training(session, config, files, recovery);

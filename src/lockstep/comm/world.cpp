@@ -158,7 +158,10 @@ World World::from_environment(const WorldConfig& config,
       tensor::take_device(config.device, place.local_rank, environment);
   impl->environment = environment;
   impl->recovery = base::RecoveryWriter::from_environment(environment);
-  impl->can_reform = base::SlotFile::from_environment(environment).has_value();
+  impl->slots = base::SlotFile::from_environment(environment);
+  if (impl->can_reform()) {
+    impl->interrupts = std::make_unique<comm::InterruptWatch>(impl->recovery);
+  }
   impl->connect();
   impl->status.set_memory(tensor::host_memory_in_use(),
                           tensor::device_memory_in_use(impl->device));
@@ -179,6 +182,7 @@ void World::Impl::connect_once() {
   }
   const comm::ExchangeChoice choice = comm::exchange_choice(environment);
   store = comm::open_store(place, timeout, is_outdated());
+  if (interrupts) interrupts->connecting();
   comm::exchange_peers(
       *store, place,
       {.device_identity = tensor::device_identity(device),
@@ -202,6 +206,7 @@ void World::Impl::connect_once() {
                           .status = status});
   }
   group->setGroupName("lockstep");
+  if (interrupts) interrupts->connected();
 }
 
 void World::Impl::connect_cpu(comm::ExchangeChoice choice) {

@@ -6,7 +6,9 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/base/recovery_page.h"
+#include "lockstep/base/slot_file.h"
 #include "lockstep/base/status.h"
+#include "lockstep/comm/interrupt_watch.h"
 #include "lockstep/comm/place.h"
 #include "lockstep/comm/shared_exchange.h"
 #include "lockstep/comm/store_barrier.h"
@@ -27,10 +29,12 @@ struct World::Impl {
   c10::intrusive_ptr<c10d::Backend> control;
   std::shared_ptr<comm::SharedArena> arena;  // Null where no memory is shared.
   bool closed = false;
-  // Recovery from memory; private pages without it.
-  bool can_reform = false;
-  base::RecoveryWriter recovery;
   base::Environment environment;
+  // Recovery from memory; no value and private pages without it.
+  std::optional<base::SlotFile> slots;
+  base::RecoveryWriter recovery;
+  // Null unless can_reform().
+  std::unique_ptr<comm::InterruptWatch> interrupts;
   std::vector<int> ranks_without_state;
 
   ~Impl();
@@ -38,6 +42,8 @@ struct World::Impl {
   void connect();
   void connect_once();
   void disconnect();
+  void wait_while_suspended();
+  void follow_launcher();
   void reform();
   // False: the launcher has replaced no rank for a while.
   bool wait_for_generation() const;
@@ -66,6 +72,7 @@ struct World::Impl {
   // Throws ConfigError after close().
   void require_open() const;
 
+  bool can_reform() const { return slots.has_value(); }
   bool is_alone() const { return place.world_size == 1; }
 
   // "all_reduce #12 (25.0 MiB) on rank 0 of 2"

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/place_change.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/comm/world_impl.h"
 #include "lockstep/error.h"
@@ -25,7 +26,7 @@ constexpr const char* kAskedKey = "reform/asked";
 }  // namespace
 
 std::function<bool()> World::Impl::is_outdated() const {
-  if (!can_reform) return {};
+  if (!can_reform()) return {};
   return [page = recovery, generation = place.generation] {
     return page.generation() != generation;
   };
@@ -38,10 +39,8 @@ std::chrono::milliseconds World::Impl::connect_timeout() const {
 
 void World::Impl::connect() {
   for (;;) {
-    if (place.generation != recovery.generation()) {
-      place.generation = recovery.generation();
-      place.round = 0;
-    }
+    wait_while_suspended();
+    if (place.generation != recovery.generation()) follow_launcher();
     const bool is_first = place.generation == 0 && place.round == 0;
     try {
       connect_once();
@@ -57,7 +56,41 @@ void World::Impl::connect() {
   }
 }
 
+// An interrupt that comes after this is one of the generation that is read
+// next.
+void World::Impl::wait_while_suspended() {
+  do {
+    while (recovery.is_suspended()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (interrupts) interrupts->follow();
+  } while (recovery.is_suspended());
+}
+
+// On several nodes the launcher also says which place this rank has now.
+void World::Impl::follow_launcher() {
+  std::optional<base::PlaceChange> change;
+  int generation = 0;
+  do {
+    generation = recovery.generation();
+    change = base::read_place_change(*slots, generation);
+  } while (!change && base::has_later_place_change(*slots, generation));
+  if (change) {
+    for (const auto& [name, value] : change->variables) {
+      environment[name] = value;
+    }
+    place = comm::place_from_environment(environment);
+    if (!change->store_secret.empty()) {
+      place.store_secret = change->store_secret;
+    }
+    status.set_place(place.rank, place.world_size);
+  }
+  place.generation = generation;
+  place.round = 0;
+}
+
 void World::Impl::disconnect() {
+  if (interrupts) interrupts->let_go();
   group.reset();
   control.reset();
   arena.reset();
@@ -66,8 +99,9 @@ void World::Impl::disconnect() {
 }
 
 bool World::Impl::wait_for_generation() const {
-  const int64_t begin = base::monotonic_ns();
+  int64_t begin = base::monotonic_ns();
   while (recovery.generation() == place.generation) {
+    if (recovery.is_suspended()) begin = base::monotonic_ns();
     if (base::seconds_between(begin, base::monotonic_ns()) >
         kReplacementSeconds) {
       return false;
@@ -88,7 +122,7 @@ bool World::Impl::has_key(const std::string& key) const {
 // A launcher that replaces ranks does so at once. Ranks that live come when
 // they are done with what they compute, if one has asked for it.
 bool World::Impl::wait_for_all_or_generation() {
-  if (store == nullptr) return wait_for_generation();
+  if (store == nullptr || recovery.is_suspended()) return wait_for_generation();
   try {
     if (recovery.take_request_to_all()) store->set(kAskedKey, "");
     if (store->add(kComeKey, 1) == place.world_size) store->set(kAllKey, "");
@@ -97,6 +131,7 @@ bool World::Impl::wait_for_all_or_generation() {
   }
   const int64_t begin = base::monotonic_ns();
   while (recovery.generation() == place.generation) {
+    if (recovery.is_suspended()) return wait_for_generation();
     if (has_key(kAllKey)) {
       ++place.round;
       return true;
@@ -113,6 +148,10 @@ bool World::Impl::wait_for_all_or_generation() {
 }
 
 void World::Impl::exchange_states() {
+  if (is_alone()) {
+    ranks_without_state.assign(recovery.is_ready() ? 0 : 1, 0);
+    return;
+  }
   const auto key = [](int rank) { return fmt::format("state/{}", rank); };
   store->set(key(place.rank), recovery.is_ready() ? "held" : "none");
   ranks_without_state.clear();
@@ -125,7 +164,7 @@ void World::Impl::exchange_states() {
 }
 
 void World::Impl::withdraw_state() {
-  if (!can_reform) return;
+  if (!can_reform()) return;
   require_open();
   const auto lost = [this] {
     return PeerError(fmt::format(
@@ -140,12 +179,13 @@ void World::Impl::withdraw_state() {
 }
 
 void World::Impl::reform() {
-  if (!can_reform) {
+  if (!can_reform()) {
     throw ConfigError(
         "World::reform(): only in a job started with --recover memory");
   }
   status.set_phase(base::Phase::kConnecting);
   // By this the others learn of it.
+  if (interrupts) interrupts->let_go();
   group.reset();
   control.reset();
   arena.reset();
@@ -160,7 +200,11 @@ void World::Impl::reform() {
   status.set_phase(base::Phase::kReady);
 }
 
-bool World::can_reform() const { return impl_->can_reform; }
+bool World::can_reform() const { return impl_->can_reform(); }
+
+bool World::must_reform() const {
+  return impl_->interrupts != nullptr && impl_->interrupts->is_interrupted();
+}
 
 void World::offer_state() const { impl_->recovery.set_ready(); }
 

@@ -68,6 +68,9 @@ double TrainLoop::next_lr() const {
 }
 
 void TrainLoop::train_step() {
+  if (world_.must_reform()) {
+    throw PeerError("the launcher has told the ranks to connect anew");
+  }
   const int64_t begin = base::monotonic_ns();
   world_.status().set_step(state_.step);
   config_.status.begin(base::Activity::kStep);

@@ -61,9 +61,9 @@ AttemptResult Attempt::run() {
     check_failures();
     check_collectives();
     if (stage_ == Stage::kRunning) tell_stalls();
-    advance();
+    if (stage_ != Stage::kOver) advance();
   }
-  drain();
+  if (!is_suspended_) drain();
   return result();
 }
 
@@ -160,14 +160,22 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
   }
 }
 
-// Replaces the ranks that died; false: nobody did, or that is a failure.
+// What this node does about ranks that died; false: nobody did, or that is a
+// failure.
 bool Attempt::recover() {
-  if (!surroundings_.replace ||
-      std::ranges::all_of(group_.workers,
+  if (std::ranges::all_of(group_.workers,
                           [](auto& w) { return w.is_alive(); })) {
     return false;
   }
-  if (!recovery_.allows(group_.workers)) return false;
+  if (!surroundings_.keeps_state) return replace_dead();
+  if (!held_state(group_.workers).can_go_on) return false;
+  surroundings_.link->send(nodes::Ending{.suspends = true});
+  suspend();
+  return true;
+}
+
+bool Attempt::replace_dead() {
+  if (!surroundings_.replace || !recovery_.allows(group_.workers)) return false;
   const int generation = recovery_.generation();
   for (const Worker& worker : group_.workers) {
     // One that has just done all its work will not meet a new rank.
@@ -177,10 +185,7 @@ bool Attempt::recover() {
   }
   for (Worker& worker : group_.workers) {
     if (worker.is_alive()) continue;
-    for (OutputStream& stream : worker.streams) {
-      while (stream.pump()) {
-      }
-    }
+    for (OutputStream& stream : worker.streams) stream.pump_all();
     surroundings_.err.write("lockstep: " + recovery_text(worker, generation) +
                             "\n");
     group_.errors->set_restarted(worker.rank);

@@ -31,6 +31,7 @@ struct AttemptResult {
     kStopped,    // a signal asked the launcher to end the job
     kEnded,      // because of another node
     kRegrouped,  // because nodes of an elastic job join or leave
+    kSuspended,  // its ranks wait in memory for another world
     kAbandoned,  // the front process is gone
   };
   Kind kind = Kind::kSuccess;
@@ -48,6 +49,7 @@ struct AttemptResult {
   std::string run_folder = {};  // of a training; empty: not known
   // What a stopped training lost; no value when it lost nothing.
   std::optional<std::string> loss = {};
+  HeldState held = {};  // by ranks that are suspended
 };
 
 // Where events come from and text goes to.
@@ -59,6 +61,8 @@ struct Surroundings {
   nodes::NodeLink* link = nullptr;  // to the other nodes; nullptr: none
   bool is_elastic = false;          // the job goes on when nodes are lost
   bool may_leave = false;           // SIGTERM ends this node's part only
+  // Ranks of several nodes keep their state when others are lost.
+  bool keeps_state = false;
   // Starts the rank of an ended worker again; empty: no rank is replaced.
   std::function<void(Worker& worker, int generation)> replace = {};
 };
@@ -69,7 +73,8 @@ class Attempt {
   Attempt(const Plan& plan, WorkerGroup& group,
           const Surroundings& surroundings);
 
-  // Returns when no process of the job is left.
+  // Returns when no process of the job is left, or those that are left are
+  // suspended.
   AttemptResult run();
 
  private:
@@ -91,6 +96,7 @@ class Attempt {
   void regroup();
   void give_up_saving();
   void cut();
+  void suspend();
   bool hears_nodes() const;
   void reap();
   void record_end(pid_t pid, int wait_status, const rusage& usage);
@@ -102,6 +108,7 @@ class Attempt {
   void hear_nodes();
   void follow(const nodes::End& order);
   bool recover();
+  bool replace_dead();
   void check_failures();
   void check_collectives();
   void check_silence(std::span<const RankSnapshot> ranks);
@@ -132,6 +139,7 @@ class Attempt {
   bool is_ordered_ = false;     // ended because of another node
   bool is_regrouping_ = false;  // all nodes end, to start again with others
   bool is_cut_ = false;         // nodes may start elsewhere without this one
+  bool is_suspended_ = false;   // its ranks wait for another world
   bool is_leaving_ = false;     // this one is not among them
   int asked_signal_ = 0;        // that the workers got
   int stop_signal_ = 0;

@@ -76,7 +76,15 @@ void Attempt::leave() {
   surroundings_.err.write(fmt::format(
       "lockstep: SIGTERM received, this node leaves the job, ending {}\n",
       processes_text(plan_.num_processes)));
-  if (stage_ == Stage::kRunning) regroup();
+  if (stage_ != Stage::kRunning) return;
+  if (!surroundings_.keeps_state) {
+    regroup();
+    return;
+  }
+  // The others have the state.
+  is_ordered_ = true;
+  is_regrouping_ = true;
+  end_workers(SIGKILL);
 }
 
 void Attempt::regroup() {
@@ -107,9 +115,11 @@ void Attempt::hear_nodes() {
     follow(*order);
     return;
   }
+  using Kind = nodes::End::Kind;
   if (!is_lost) return;
-  follow({.kind = surroundings_.is_elastic ? nodes::End::Kind::kCut
-                                           : nodes::End::Kind::kFailure});
+  follow({.kind = surroundings_.keeps_state  ? Kind::kSuspend
+                  : surroundings_.is_elastic ? Kind::kCut
+                                             : Kind::kFailure});
 }
 
 void Attempt::follow(const nodes::End& order) {
@@ -119,8 +129,17 @@ void Attempt::follow(const nodes::End& order) {
     return;
   }
   if (stage_ != Stage::kRunning) {
-    if (order.kind == Kind::kFailure && patience_) give_up_saving();
+    const bool is_loss =
+        order.kind == Kind::kFailure || order.kind == Kind::kSuspend;
+    if (is_loss && patience_) give_up_saving();
     return;
+  }
+  if (order.kind == Kind::kSuspend) {
+    if (!has_live_workers()) return;  // All its work is done.
+    if (held_state(group_.workers).can_go_on) {
+      suspend();
+      return;
+    }
   }
   if (order.kind == Kind::kRegroup) {
     // A node that has done all its work has nothing to stop.
@@ -154,6 +173,15 @@ void Attempt::cut() {
   }
   patience_.reset();
   if (stage_ != Stage::kKilling) set_deadline(0);
+}
+
+// The ranks of this node let go of the others, and keep what they have.
+void Attempt::suspend() {
+  for (const Worker& worker : group_.workers) {
+    if (worker.is_alive()) worker.recovery.suspend();
+  }
+  is_suspended_ = true;
+  stage_ = Stage::kOver;
 }
 
 // A node was lost, without which nothing can be saved.

@@ -44,7 +44,13 @@ AttemptResult Attempt::result() {
   result.is_leaving = is_leaving_;
   result.snapshots = std::move(snapshots_);
   result.survivors = std::move(survivors_);
-  if (is_stopped_ || is_regrouping_) {
+  if (is_suspended_) {
+    result.kind = AttemptResult::Kind::kSuspended;
+    result.held = held_state(group_.workers);
+    collect_failures(result);
+    return result;
+  }
+  if (is_stopped_ || (is_regrouping_ && !surroundings_.keeps_state)) {
     const auto training = combine(trainings(Who::kAll));
     if (training) result.loss = loss_text(*training);
   }

@@ -118,6 +118,12 @@ void ErrorLines::release(int64_t now_ns) {
   if (has_late_error) write_failed();
 }
 
+void ErrorLines::set_num_ranks(int num_ranks) {
+  finish();
+  num_ranks_ = num_ranks;
+  exit_codes_.clear();
+}
+
 void ErrorLines::finish() {
   write_failed();
   while (!held_.empty()) write_unchanged(held_.begin()->first);

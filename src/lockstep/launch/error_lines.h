@@ -31,6 +31,8 @@ class ErrorLines {
   bool take(int rank, std::string_view line, int64_t now_ns);
 
   void set_end(int rank, int exit_code);
+  // Workers go on in a job of another size. What is held is written.
+  void set_num_ranks(int num_ranks);
   // A new process has taken its place.
   void set_restarted(int rank) { exit_codes_.erase(rank); }
 

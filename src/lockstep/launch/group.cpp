@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/crash_handler.h"
+#include "lockstep/base/place_change.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/spawn.h"
 #include "lockstep/launch/worker_environment.h"
@@ -68,7 +69,7 @@ WorkerEndpoint connect_stream(const Plan& plan, const StreamSetup& setup,
   if (plan.num_processes == 1 && is_unchanged) return {};
   OutputTarget target;
   target.console = shown ? setup.console : nullptr;
-  target.nccl_prefix = "[rank" + std::to_string(worker.rank) + "]:";
+  target.nccl_prefix = nccl_prefix(worker.rank);
   if (has_tee) {
     target.prefix = line_prefix(plan, local_rank, worker.rank);
     target.log = std::make_unique<WorkerLogFile>(log_path, setup.losses);
@@ -175,11 +176,35 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
     worker.folder = place.folder / std::to_string(rank);
     if (options.recovers_in_memory) {
       worker.slots = std::make_shared<base::SlotFile>();
+      worker.recovery.announce(place.generation);
     }
     start_worker({plan, place, {out, err}}, group, worker, spawner);
   }
   require_exec(plan, spawner);
   return group;
+}
+
+bool continue_group(const Plan& plan, const GroupPlace& place,
+                    Consoles consoles, WorkerGroup& group) {
+  group.errors->set_num_ranks(place.world.num_ranks);
+  for (Worker& worker : group.workers) {
+    worker.rank = place.world.first_rank + worker.local_rank;
+    base::write_place_change(
+        *worker.slots, place.generation,
+        {.variables = world_variables(plan, place.world, worker.local_rank),
+         .store_secret = place.world.store_secret});
+    if (worker.end) {
+      for (OutputStream& stream : worker.streams) stream.pump_all();
+      replace_worker(plan, place, consoles, group, worker);
+      continue;
+    }
+    for (OutputStream& stream : worker.streams) {
+      stream.set_rank(worker.rank,
+                      line_prefix(plan, worker.local_rank, worker.rank));
+    }
+    if (!worker.recovery.announce(place.generation)) return false;
+  }
+  return true;
 }
 
 void replace_worker(const Plan& plan, const GroupPlace& place,

@@ -43,6 +43,12 @@ struct Consoles {
   ConsoleStream& err;
 };
 
+// The workers that live go on in the world of `place`, as whichever ranks they
+// are there; those that have ended are started again. False: one that lives has
+// done all its work and meets nobody any more. Throws as start_group().
+bool continue_group(const Plan& plan, const GroupPlace& place,
+                    Consoles consoles, WorkerGroup& group);
+
 // Starts the rank of a worker that has ended once more, in its place. Throws
 // as start_group().
 void replace_worker(const Plan& plan, const GroupPlace& place,

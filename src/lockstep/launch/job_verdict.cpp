@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/environment.h"
+#include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/python_exit.h"
@@ -42,6 +43,16 @@ std::string report_of(const Plan& plan, const AttemptResult& result,
 }
 
 std::string said(const std::string& text) { return "lockstep: " + text + "\n"; }
+
+// "rank 3 (pid 17) on host1 (node 1) died by SIGKILL (step 41, backward) and is
+// started again"
+std::string death_text(const Failure& failure) {
+  return fmt::format(
+      "rank {} (pid {}){}{} died by {}{} and is started again", failure.rank,
+      failure.pid, failure.place.empty() ? "" : " on ", failure.place,
+      base::signal_name(-failure.exit_code),
+      failure.position.empty() ? "" : fmt::format(" ({})", failure.position));
+}
 
 JobVerdict stopped(int signal, const std::optional<std::string>& loss) {
   JobVerdict verdict{.exit_code = 128 + signal, .stop_signal = signal};
@@ -153,20 +164,54 @@ JobVerdict JobJudge::judge(AttemptResult result, int num_restarts,
       result.failures.push_back(*std::move(leaver));
     }
   }
+  if (changes && !has_quorum(*changes) && result.kind != Kind::kStopped) {
+    return {.exit_code = kPeerExitCode,
+            .text = said(base::join(changes->losses, "; ") +
+                         "; they may go on without this side, so the job ends "
+                         "here")};
+  }
+  if (result.kind == Kind::kSuspended) {
+    if (auto verdict = go_on(result, changes)) return *std::move(verdict);
+    result.kind = Kind::kFailure;
+  }
   return changes ? judge_elastic(result, num_restarts, attempt_seconds,
                                  num_ranks, *changes)
                  : conclude(result, num_restarts, attempt_seconds, num_ranks);
 }
 
+// With the state that the ranks have in memory. No value: they die again and
+// again without a step.
+std::optional<JobVerdict> JobJudge::go_on(
+    const AttemptResult& result, const std::optional<NodeChanges>& changes) {
+  std::vector<std::string> deaths;
+  for (const Failure& failure : result.failures) {
+    if (failure.num_lost_ranks == 0) deaths.push_back(death_text(failure));
+  }
+  if (!result.failures.empty() && !recoveries_.allows(result.held.num_steps)) {
+    return std::nullopt;
+  }
+  JobVerdict verdict{
+      .is_restart = true, .is_counted = false, .keeps_state = true};
+  std::vector<std::string> parts = deaths;
+  if (changes && (changes->has_news() || deaths.empty())) {
+    if (changes->num_silent > 0) {
+      verdict.delay_seconds = settle_seconds(plan_.nodes.settings);
+    }
+    if (changes->is_host_leaving) verdict.departed = changes->departed;
+    parts.push_back(changes_text(*changes, plan_.nodes, verdict.delay_seconds));
+  } else {
+    for (const Failure& failure : result.failures) {
+      if (failure.num_lost_ranks > 0) parts.push_back(failure.error->message);
+    }
+  }
+  parts.emplace_back("the ranks that live keep their state");
+  verdict.text = said(base::join(parts, "; "));
+  return verdict;
+}
+
 JobVerdict JobJudge::judge_elastic(const AttemptResult& result,
                                    int num_restarts, double attempt_seconds,
                                    int num_ranks, const NodeChanges& changes) {
-  if (!has_quorum(changes) && result.kind != Kind::kStopped) {
-    return {.exit_code = kPeerExitCode,
-            .text = said(base::join(changes.losses, "; ") +
-                         "; they may go on without this side, so the job ends "
-                         "here")};
-  }
   auto verdict = regroup(result, attempt_seconds, changes);
   if (!verdict) {
     verdict = conclude(result, num_restarts, attempt_seconds, num_ranks);

@@ -16,6 +16,7 @@ namespace lockstep::launch {
 struct JobVerdict {
   bool is_restart = false;
   bool is_counted = true;    // this restart, against --max-restarts
+  bool keeps_state = false;  // processes that live wait for the next world
   double delay_seconds = 0;  // before the restart
   int exit_code = 0;
   std::string text = {};                // for the user
@@ -50,12 +51,15 @@ class JobJudge {
   JobVerdict judge_elastic(const AttemptResult& result, int num_restarts,
                            double attempt_seconds, int num_ranks,
                            const NodeChanges& changes);
+  std::optional<JobVerdict> go_on(const AttemptResult& result,
+                                  const std::optional<NodeChanges>& changes);
   std::optional<JobVerdict> regroup(const AttemptResult& result,
                                     double attempt_seconds,
                                     const NodeChanges& changes);
 
   const Plan& plan_;
   RestartDelay delay_;
+  RecoveryLimit recoveries_;
 };
 
 }  // namespace lockstep::launch

@@ -10,6 +10,7 @@ namespace lockstep::launch {
 struct JobWorld {
   int attempt = 0;       // counted from 0
   int num_restarts = 0;  // that count against --max-restarts
+  int generation = 0;    // above 0: processes that live go on with their state
   int node = 0;
   int num_nodes = 1;
   int first_rank = 0;  // of this node

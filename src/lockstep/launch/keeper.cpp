@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/atomic_file.h"
@@ -90,11 +91,14 @@ class Keeper {
                      [this](const std::string& text) { say(text); });
     }
     for (int attempt = 0;; ++attempt) {
-      const JobVerdict verdict = run_attempt(attempt);
+      JobVerdict verdict = run_attempt(attempt);
+      if (suspended_ && !verdict.keeps_state) end_suspended(verdict);
       tell_notices();
       if (!verdict.text.empty()) err_.write(verdict.text);
+      err_.flush();
       if (!verdict.is_restart) return finish(verdict);
-      if (const auto end = wait_for_restart(verdict.delay_seconds)) {
+      if (auto end = wait_for_restart(verdict.delay_seconds)) {
+        if (suspended_) end_suspended(*end);
         return finish(*end);
       }
     }
@@ -126,10 +130,11 @@ class Keeper {
     JobWorld world;
     if (group_) {
       NodeGroup::Formed formed = group_->form(
-          attempt, store
-                       ? std::optional<OfferedStore>(
-                             {.port = port_->port(), .secret = store->secret()})
-                       : std::nullopt);
+          attempt,
+          store ? std::optional<OfferedStore>(
+                      {.port = port_->port(), .secret = store->secret()})
+                : std::nullopt,
+          suspended_ && held_state(suspended_->workers).is_held);
       if (!formed.world) return formed.end;
       world = *std::move(formed.world);
     } else {
@@ -137,6 +142,7 @@ class Keeper {
     }
     attempt = world.attempt;
     const int64_t begin = base::monotonic_ns();
+    if (suspended_ && world.generation == 0) kill_suspended();
     const AttemptResult result = run_workers(world, store);
     const double seconds = base::seconds_between(begin, base::monotonic_ns());
     JobVerdict verdict =
@@ -166,23 +172,29 @@ class Keeper {
                                       : -1,
                      .folder = folder,
                      .signal_mask = worker_mask_,
-                     .losses = &losses_};
-    WorkerGroup workers = start_group(plan_, place, out_, err_);
+                     .losses = &losses_,
+                     .generation = world.generation};
+    WorkerGroup workers = start_workers(place);
     if (plan_.options.prints_events) tell_start(world, workers);
-    Surroundings surroundings{.control = control_,
-                              .out = out_,
-                              .err = err_,
-                              .child_fd = child_events_.get(),
-                              .link = group_ ? group_->link() : nullptr,
-                              .is_elastic = plan_.nodes.is_elastic(),
-                              .may_leave = group_ && group_->may_leave(world)};
-    if (plan_.options.recovers_in_memory) {
+    Surroundings surroundings{
+        .control = control_,
+        .out = out_,
+        .err = err_,
+        .child_fd = child_events_.get(),
+        .link = group_ ? group_->link() : nullptr,
+        .is_elastic = plan_.nodes.is_elastic(),
+        .may_leave = group_ && group_->may_leave(world),
+        .keeps_state = group_ && plan_.options.recovers_in_memory};
+    if (plan_.options.recovers_in_memory && !group_) {
       surroundings.replace = [&](Worker& worker, int generation) {
         place.generation = generation;
         replace_worker(plan_, place, {out_, err_}, workers, worker);
       };
     }
     AttemptResult result = Attempt(plan_, workers, surroundings).run();
+    if (result.kind == AttemptResult::Kind::kSuspended) {
+      suspended_ = std::move(workers);
+    }
     if (store) {
       for (const std::string& notice : store->take_notices()) say(notice);
     }
@@ -194,11 +206,53 @@ class Keeper {
       result.run_folder = noted->string();
     }
     run_folder_ = result.run_folder;
-    for (const ProcessInfo& process : result.survivors) {
-      say(fmt::format("process {} ({}) cannot be ended: {}", process.pid,
-                      process.command, state_name(process.state)));
-    }
+    for (const ProcessInfo& process : result.survivors) tell_survivor(process);
     return result;
+  }
+
+  WorkerGroup start_workers(const GroupPlace& place) {
+    if (!suspended_) return start_group(plan_, place, out_, err_);
+    WorkerGroup workers = *std::exchange(suspended_, std::nullopt);
+    if (!continue_group(plan_, place, {out_, err_}, workers)) {
+      throw PeerError(
+          "a rank was lost when all had done their work; the last checkpoint "
+          "is complete: --resume latest ends the training");
+    }
+    return workers;
+  }
+
+  // Ranks that wait in memory for a world that does not come.
+  void kill_suspended() {
+    const std::vector<ProcessInfo> left = kill_descendants(kKillSeconds);
+    for (const ProcessInfo& process : left) tell_survivor(process);
+    for (Worker& worker : suspended_->workers) {
+      for (OutputStream& stream : worker.streams) {
+        stream.pump_all();
+        if (stream.is_open()) stream.close();
+      }
+    }
+    suspended_->errors->finish();
+    suspended_.reset();
+  }
+
+  void end_suspended(JobVerdict& verdict) {
+    std::vector<base::TrainingStatus> trainings;
+    for (const Worker& worker : suspended_->workers) {
+      if (const auto training = worker.training.read()) {
+        trainings.push_back(*training);
+      }
+    }
+    kill_suspended();
+    if (const auto training = combine(trainings)) {
+      if (const auto loss = loss_text(*training)) {
+        verdict.text += "lockstep: " + *loss + "\n";
+      }
+    }
+  }
+
+  void tell_survivor(const ProcessInfo& process) {
+    say(fmt::format("process {} ({}) cannot be ended: {}", process.pid,
+                    process.command, state_name(process.state)));
   }
 
   void tell_start(const JobWorld& world, const WorkerGroup& workers) {
@@ -296,6 +350,8 @@ class Keeper {
   JobJudge judge_{plan_};
   std::optional<StoreSocket> port_;
   std::optional<NodeGroup> group_;  // no value: a job of one node
+  // After an attempt whose processes wait in memory for the next one.
+  std::optional<WorkerGroup> suspended_;
   bool has_told_folder_ = false;
   bool is_abandoned_ = false;  // the front process is gone
 };

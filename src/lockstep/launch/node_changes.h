@@ -18,6 +18,9 @@ struct NodeChanges {
   // Numbers of those that leave or have ended.
   std::vector<int> departed = {};
   bool is_host_leaving = false;
+  bool has_news() const {
+    return !losses.empty() || !leavers.empty() || !newcomers.empty();
+  }
   // With which the job goes on.
   int num_nodes = 0;
   int num_ranks = 0;

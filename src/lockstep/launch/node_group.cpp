@@ -12,6 +12,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/environment.h"
+#include "lockstep/base/hex.h"
 #include "lockstep/base/signals.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/error.h"
@@ -26,17 +27,10 @@ namespace {
 
 using Mode = NodesPlan::Mode;
 
-std::string in_hex(const std::string& bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return text;
-}
-
 JobVerdict from_message(const nodes::Verdict& message) {
   JobVerdict verdict{.is_restart = message.is_restart,
                      .is_counted = message.is_counted,
+                     .keeps_state = message.keeps_state,
                      .delay_seconds = message.delay_seconds,
                      .exit_code = message.exit_code,
                      .text = message.text,
@@ -49,6 +43,7 @@ JobVerdict from_message(const nodes::Verdict& message) {
 nodes::Verdict to_message(const JobVerdict& verdict) {
   return {.is_restart = verdict.is_restart,
           .is_counted = verdict.is_counted,
+          .keeps_state = verdict.keeps_state,
           .delay_seconds = verdict.delay_seconds,
           .exit_code = verdict.exit_code,
           .stop_signal = verdict.stop_signal,
@@ -113,6 +108,7 @@ void NodeGroup::open_channel(const std::string& host, int port) {
         nodes::NodeServerConfig{
             .rounds = {.num_nodes = plan_.nodes.num_nodes,
                        .min_nodes = plan_.nodes.min_nodes,
+                       .keeps_state = plan_.options.recovers_in_memory,
                        .join_seconds = settings.join_timeout,
                        .last_call_seconds = settings.last_call_timeout,
                        .alive_seconds = settings.keep_alive_interval,
@@ -136,8 +132,8 @@ void NodeGroup::open_link(const std::string& host, int port,
                             .max_missed = settings.keep_alive_max_attempt});
 }
 
-nodes::Join NodeGroup::join_message(
-    const std::optional<OfferedStore>& store) const {
+nodes::Join NodeGroup::join_message(const std::optional<OfferedStore>& store,
+                                    bool holds_state) const {
   nodes::Join join{.num_nodes = plan_.nodes.num_nodes,
                    .min_nodes = plan_.nodes.min_nodes,
                    .num_processes = plan_.num_processes,
@@ -145,6 +141,8 @@ nodes::Join NodeGroup::join_message(
                    .host_name = base::host_name(),
                    .unix_time = unix_now(),
                    .job = job_.empty() ? plan_.job : job_,
+                   .keeps_state = plan_.options.recovers_in_memory,
+                   .holds_state = holds_state,
                    .former = succession_.former_place()};
   if (plan_.nodes.mode == Mode::kStatic) join.node = plan_.nodes.node_rank;
   if (store) {
@@ -178,7 +176,7 @@ std::optional<JobWorld> NodeGroup::meet(
     offer_ = ChannelNote{
         .port = net::local_address_of(listener_.get()).port(),
         .key = nodes.secret.empty()
-                   ? in_hex(nodes::random_bytes(nodes::kDigestBytes))
+                   ? base::to_hex(nodes::random_bytes(nodes::kDigestBytes))
                    : ""};
   }
   const auto places = meeting_->meet(offer_);
@@ -194,6 +192,11 @@ std::optional<JobWorld> NodeGroup::meet(
     return std::nullopt;
   }
   listener_.reset();
+  if (plan_.options.recovers_in_memory) {
+    throw ConfigError(
+        "--recover memory: not every node runs lockstep run, and other "
+        "launchers cannot keep the state of their ranks; leave it out");
+  }
   say_(
       "not every node runs lockstep run: failures on other nodes show as lost "
       "connections only, and nothing is restarted");
@@ -225,7 +228,8 @@ void NodeGroup::say_who_is_there(const JobWorld& world) const {
 }
 
 NodeGroup::Formed NodeGroup::form(int attempt,
-                                  const std::optional<OfferedStore>& store) {
+                                  const std::optional<OfferedStore>& store,
+                                  bool holds_state) {
   is_waiting_for_others_ = false;
   if (attempt == 0) say_that_it_forms();
   if (attempt == 0 && plan_.nodes.mode == Mode::kStatic) {
@@ -236,11 +240,12 @@ NodeGroup::Formed NodeGroup::form(int attempt,
   } else if (is_host_ && meeting_) {
     meeting_->offer_again(*offer_);
   }
-  link_->send(join_message(store));
+  link_->send(join_message(store, holds_state));
   while (const auto message = next_message()) {
     if (const auto* world = std::get_if<nodes::World>(&*message)) {
       JobWorld result{.attempt = world->attempt,
                       .num_restarts = world->num_restarts,
+                      .generation = world->generation,
                       .node = world->node,
                       .num_nodes = world->num_nodes,
                       .first_rank = world->first_rank,
@@ -287,7 +292,9 @@ JobVerdict NodeGroup::agree(const AttemptResult& own, const JobWorld& world,
     }
     if (verdict->departed.empty()) return *verdict;
     succession_.depart(verdict->departed);
-    return follow_new_host(verdict->text);
+    JobVerdict next = follow_new_host(verdict->text);
+    next.keeps_state = next.keeps_state && verdict->keeps_state;
+    return next;
   }
   if (!end_) return go_on_without_host(own, world, judge, attempt_seconds);
   return judge_lost(own, world, judge, attempt_seconds);

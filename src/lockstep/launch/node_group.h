@@ -49,7 +49,9 @@ class NodeGroup {
   };
   // Waits until all nodes are ready. `store` has a value on the host. Throws
   // TimeoutError, PeerError and ConfigError.
-  Formed form(int attempt, const std::optional<OfferedStore>& store);
+  // `holds_state`: processes of this node wait for it with the job's state.
+  Formed form(int attempt, const std::optional<OfferedStore>& store,
+              bool holds_state = false);
 
   // SIGTERM to this node's launcher ends its part of the world only.
   bool may_leave(const JobWorld& world) const;
@@ -84,7 +86,8 @@ class NodeGroup {
   nodes::JobIdentity identity() const;
   void say_that_it_forms() const;
   void say_who_is_there(const JobWorld& world) const;
-  nodes::Join join_message(const std::optional<OfferedStore>& store) const;
+  nodes::Join join_message(const std::optional<OfferedStore>& store,
+                           bool holds_state) const;
   // No value: end_ says why nothing more comes.
   std::optional<nodes::Message> next_message();
   void wait_for_news();

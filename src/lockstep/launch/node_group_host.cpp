@@ -47,6 +47,7 @@ JobVerdict NodeGroup::follow_new_host(const std::string& reason) {
                                  : "joining the others at " + candidate.address;
     return {.is_restart = true,
             .is_counted = false,
+            .keeps_state = true,
             .text = fmt::format("{}lockstep: {}\n", reason, what)};
   }
   return {.exit_code = kPeerExitCode,

@@ -191,11 +191,14 @@ Kind add_node(AttemptResult& merged, const nodes::NodeResult& node,
   merged.memory_note += own.memory_note;
   merged.has_memory_kills = merged.has_memory_kills || own.has_memory_kills;
   if (merged.run_folder.empty()) merged.run_folder = own.run_folder;
+  merged.held.is_held = merged.held.is_held || own.held.is_held;
+  merged.held.num_steps = std::max(merged.held.num_steps, own.held.num_steps);
   // Only rank 0 knows what is saved.
   if (node.node == 0) merged.loss = own.loss;
   if (own.kind == Kind::kStopped) {
     merged.kind = Kind::kStopped;
-  } else if (own.kind == Kind::kRegrouped && merged.kind == Kind::kSuccess) {
+  } else if ((own.kind == Kind::kRegrouped || own.kind == Kind::kSuspended) &&
+             merged.kind == Kind::kSuccess) {
     merged.kind = Kind::kRegrouped;
   }
   return own.kind;
@@ -212,6 +215,10 @@ json result_to_json(const AttemptResult& result) {
                 {"has_memory_kills", result.has_memory_kills},
                 {"run_folder", result.run_folder}};
   if (result.loss) value["loss"] = *result.loss;
+  if (result.kind == Kind::kSuspended) {
+    value["held"] = {{"is_held", result.held.is_held},
+                     {"num_steps", result.held.num_steps}};
+  }
   for (const Failure& failure : result.failures) {
     value["failures"].push_back(failure_to_json(failure));
   }
@@ -276,6 +283,10 @@ AttemptResult decode_result(const std::string& text) {
     if (const auto loss = value.find("loss"); loss != value.end()) {
       result.loss = loss->get<std::string>();
     }
+    if (const auto held = value.find("held"); held != value.end()) {
+      held->at("is_held").get_to(result.held.is_held);
+      held->at("num_steps").get_to(result.held.num_steps);
+    }
     for (const json& failure : value.at("failures")) {
       result.failures.push_back(failure_from_json(failure));
     }
@@ -290,10 +301,14 @@ AttemptResult merge_results(const nodes::Results& results) {
   AttemptResult merged;
   int first_rank = 0;
   bool has_ended = false;
+  bool is_suspended = true;  // all that stay
   for (const nodes::NodeResult& node : results.nodes) {
     const std::string place = place_text(node);
     if (node.loss.empty()) {
-      has_ended = add_node(merged, node, place) == Kind::kEnded || has_ended;
+      const Kind kind = add_node(merged, node, place);
+      has_ended = has_ended || kind == Kind::kEnded;
+      is_suspended =
+          is_suspended && (kind == Kind::kSuspended || node.is_leaving);
     } else {
       merged.failures.push_back(lost_node_failure(node, first_rank, place));
     }
@@ -302,7 +317,10 @@ AttemptResult merge_results(const nodes::Results& results) {
   if (has_ended && merged.failures.empty() && merged.kind == Kind::kSuccess) {
     merged.failures.push_back(unknown_failure());
   }
-  if (!merged.failures.empty() && merged.kind != Kind::kStopped) {
+  if (merged.kind == Kind::kStopped) return merged;
+  if (is_suspended && merged.held.is_held) {
+    merged.kind = Kind::kSuspended;
+  } else if (!merged.failures.empty()) {
     merged.kind = Kind::kFailure;
   }
   return merged;

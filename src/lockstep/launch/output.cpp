@@ -44,6 +44,10 @@ bool is_of_nccl(std::string_view line) {
 
 }  // namespace
 
+std::string nccl_prefix(int rank) {
+  return "[rank" + std::to_string(rank) + "]:";
+}
+
 OutputStream::OutputStream(base::FileDescriptor pipe, OutputTarget target)
     : pipe_(std::move(pipe)),
       target_(std::move(target)),
@@ -85,6 +89,13 @@ void OutputStream::close() {
     target_.console->flush();
   }
   pipe_.reset();
+}
+
+void OutputStream::set_rank(int rank, const std::string& prefix) {
+  target_.rank = rank;
+  target_.nccl_prefix = nccl_prefix(rank);
+  if (!target_.prefix.empty()) target_.prefix = prefix;
+  if (!target_.filtered_prefix.empty()) target_.filtered_prefix = prefix;
 }
 
 void OutputStream::deliver(std::string_view line) {

@@ -31,6 +31,9 @@ struct OutputTarget {
   std::string filtered_prefix;  // of lines there
 };
 
+// "[rank3]:", which NCCL's own lines get.
+std::string nccl_prefix(int rank);
+
 // Reads one pipe. Whole lines are handed on, so that lines of two workers
 // never mix, and nothing is dropped.
 class OutputStream {
@@ -46,8 +49,16 @@ class OutputStream {
   bool is_open() const { return bool(pipe_); }
   // Reads what is there, one buffer at most. False when nothing was there.
   bool pump();
+  // All that is there, as what a worker that has ended said last.
+  void pump_all() {
+    while (pump()) {
+    }
+  }
   // Hands out a last line without end; nothing is read after it.
   void close();
+  // The worker goes on as another rank, with this prefix of lines that have
+  // one.
+  void set_rank(int rank, const std::string& prefix);
 
   // True while the console does not take what is already read.
   bool is_held_up() const;

@@ -247,11 +247,6 @@ void check_recovery(const Plan& plan) {
         "--recover memory: a Python program cannot hand its state to a new "
         "process; leave it out (--max-restarts N restarts all processes)");
   }
-  if (plan.nodes.mode != NodesPlan::Mode::kAlone) {
-    throw ConfigError(
-        "--recover memory replaces ranks of one node only; leave it out "
-        "(--max-restarts N restarts the job on all nodes)");
-  }
 }
 
 std::string unique_name() {

@@ -9,16 +9,6 @@
 namespace lockstep::launch {
 namespace {
 
-bool holds_state(const Worker& worker) {
-  return worker.is_alive() && worker.recovery.is_ready();
-}
-
-bool is_over(const Worker& worker) { return worker.recovery.is_over(); }
-
-bool is_alive_or_died_by_signal(const Worker& worker) {
-  return worker.is_alive() || (worker.end && worker.end->exit_code < 0);
-}
-
 int64_t steps_done(std::span<const Worker> workers) {
   int64_t most = -1;
   for (const Worker& worker : workers) {
@@ -31,16 +21,30 @@ int64_t steps_done(std::span<const Worker> workers) {
 
 }  // namespace
 
+HeldState held_state(std::span<const Worker> workers) {
+  HeldState state{.num_steps = steps_done(workers)};
+  for (const Worker& worker : workers) {
+    const bool is_killed = worker.end && worker.end->exit_code < 0;
+    if (worker.recovery.is_over() || !(worker.is_alive() || is_killed)) {
+      state.can_go_on = false;
+    }
+    if (worker.is_alive() && worker.recovery.is_ready()) state.is_held = true;
+  }
+  return state;
+}
+
+bool RecoveryLimit::allows(int64_t num_steps) {
+  without_step_ = num_steps > steps_ ? 0 : without_step_ + 1;
+  if (without_step_ >= kMostWithoutStep) return false;
+  steps_ = num_steps;
+  return true;
+}
+
 bool RecoveryPolicy::allows(std::span<const Worker> workers) {
-  if (!std::ranges::any_of(workers, holds_state) ||
-      std::ranges::any_of(workers, is_over) ||
-      !std::ranges::all_of(workers, is_alive_or_died_by_signal)) {
+  const HeldState state = held_state(workers);
+  if (!state.is_held || !state.can_go_on || !limit_.allows(state.num_steps)) {
     return false;
   }
-  const int64_t steps = steps_done(workers);
-  without_step_ = steps > steps_ ? 0 : without_step_ + 1;
-  if (without_step_ >= kMostWithoutStep) return false;
-  steps_ = steps;
   ++generation_;
   return true;
 }

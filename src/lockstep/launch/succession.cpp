@@ -68,6 +68,7 @@ std::optional<nodes::LostWorld> Succession::lost_world(
   return nodes::LostWorld{
       .attempt = world_->attempt,
       .num_restarts = world_->num_restarts,
+      .generation = world_->generation,
       .num_nodes = world_->num_nodes,
       .departed = departed_,
       .silent = silent_,

@@ -1,5 +1,6 @@
 #include "lockstep/launch/worker_environment.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "lockstep/base/signals.h"
@@ -28,16 +29,6 @@ void show_only_own_gpu(base::Environment& environment, const VisibleGpus& gpus,
       gpus.names[static_cast<size_t>(local_rank % gpus.count())];
 }
 
-void tell_elastic(base::Environment& environment, const NodesPlan& nodes,
-                  int generation) {
-  environment.erase("LOCKSTEP_ELASTIC");
-  environment.erase("LOCKSTEP_GENERATION");
-  if (!nodes.is_elastic()) return;
-  environment["LOCKSTEP_ELASTIC"] =
-      std::to_string(nodes.min_nodes) + ":" + std::to_string(nodes.num_nodes);
-  environment["LOCKSTEP_GENERATION"] = std::to_string(generation);
-}
-
 std::string signal_names(const std::vector<int>& signals) {
   std::vector<std::string> names;
   for (const int signal : signals) names.push_back(base::signal_name(signal));
@@ -45,6 +36,25 @@ std::string signal_names(const std::vector<int>& signals) {
 }
 
 }  // namespace
+
+base::Environment world_variables(const Plan& plan, const JobWorld& world,
+                                  int local_rank) {
+  base::Environment result;
+  const auto set = [&result](const char* name, int value) {
+    result[name] = std::to_string(value);
+  };
+  set("RANK", world.first_rank + local_rank);
+  set("GROUP_RANK", world.node);
+  set("ROLE_RANK", world.first_role_rank + local_rank);
+  set("WORLD_SIZE", world.num_ranks);
+  set("GROUP_WORLD_SIZE", world.num_nodes);
+  set("ROLE_WORLD_SIZE", world.role_size);
+  result["MASTER_ADDR"] = world.master_addr;
+  set("MASTER_PORT", world.master_port);
+  set("TORCHELASTIC_RESTART_COUNT", world.attempt);
+  if (plan.nodes.is_elastic()) set("LOCKSTEP_GENERATION", world.attempt);
+  return result;
+}
 
 base::Environment worker_environment(const Plan& plan,
                                      const WorkerPlace& place) {
@@ -54,18 +64,18 @@ base::Environment worker_environment(const Plan& plan,
   const auto set = [&result](const char* name, int value) {
     result[name] = std::to_string(value);
   };
+  result.erase("LOCKSTEP_ELASTIC");
+  result.erase("LOCKSTEP_GENERATION");
+  for (auto& [name, value] : world_variables(plan, world, place.local_rank)) {
+    result[name] = value;
+  }
+  if (plan.nodes.is_elastic()) {
+    result["LOCKSTEP_ELASTIC"] =
+        fmt::format("{}:{}", plan.nodes.min_nodes, plan.nodes.num_nodes);
+  }
   set("LOCAL_RANK", place.local_rank);
-  set("RANK", rank);
-  set("GROUP_RANK", world.node);
-  set("ROLE_RANK", world.first_role_rank + place.local_rank);
-  result["ROLE_NAME"] = plan.options.role;
   set("LOCAL_WORLD_SIZE", plan.num_processes);
-  set("WORLD_SIZE", world.num_ranks);
-  set("GROUP_WORLD_SIZE", world.num_nodes);
-  set("ROLE_WORLD_SIZE", world.role_size);
-  result["MASTER_ADDR"] = world.master_addr;
-  set("MASTER_PORT", world.master_port);
-  set("TORCHELASTIC_RESTART_COUNT", world.attempt);
+  result["ROLE_NAME"] = plan.options.role;
   result["TORCHELASTIC_MAX_RESTARTS"] =
       std::to_string(plan.options.max_restarts);
   result["TORCHELASTIC_RUN_ID"] = plan.run_id;
@@ -91,7 +101,6 @@ base::Environment worker_environment(const Plan& plan,
         std::to_string(place.terminal_columns);
   }
   result["LOCKSTEP_JOB"] = world.job;
-  tell_elastic(result, plan.nodes, world.attempt);
   if (plan.options.share_gpus && plan.num_processes > plan.gpus.count()) {
     share_gpu(result, rank, world.num_nodes);
   }

@@ -23,6 +23,11 @@ struct WorkerPlace {
 base::Environment worker_environment(const Plan& plan,
                                      const WorkerPlace& place);
 
+// Those of its variables that depend on the world, of which a worker may see
+// several.
+base::Environment world_variables(const Plan& plan, const JobWorld& world,
+                                  int local_rank);
+
 // The start of a teed line: "[default1]:", or as in
 // TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE.
 std::string line_prefix(const Plan& plan, int local_rank, int rank);

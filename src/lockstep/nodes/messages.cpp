@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lockstep/base/hex.h"
 #include "lockstep/error.h"
 
 namespace lockstep::nodes {
@@ -16,29 +17,11 @@ constexpr int kMostNodes = 65536;
 constexpr int kLastPort = 65535;
 constexpr int kLastSignal = 64;
 
-std::string to_hex(const std::string& bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    text += kDigits[static_cast<unsigned char>(byte) >> 4];
-    text += kDigits[static_cast<unsigned char>(byte) & 15];
+std::string bytes_from(const json& value) {
+  if (auto bytes = base::from_hex(value.get<std::string>())) {
+    return *std::move(bytes);
   }
-  return text;
-}
-
-int hex_digit(char letter) {
-  if (letter >= '0' && letter <= '9') return letter - '0';
-  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
   throw FormatError("a message with a wrong number");
-}
-
-std::string from_hex(const std::string& text) {
-  std::string bytes;
-  for (size_t i = 0; i + 1 < text.size(); i += 2) {
-    bytes +=
-        static_cast<char>(hex_digit(text[i]) << 4 | hex_digit(text[i + 1]));
-  }
-  return bytes;
 }
 
 int bounded(const json& value, int low, int high) {
@@ -76,8 +59,10 @@ json write_body(const Join& join) {
           {"time", join.unix_time},
           {"master_addr", join.master_addr},
           {"master_port", join.master_port},
-          {"store_secret", to_hex(join.store_secret)},
+          {"store_secret", base::to_hex(join.store_secret)},
           {"job", join.job},
+          {"keeps_state", join.keeps_state},
+          {"holds_state", join.holds_state},
           {"former", join.former ? json{{"attempt", join.former->attempt},
                                         {"node", join.former->node}}
                                  : json(nullptr)}};
@@ -95,8 +80,10 @@ void read_body(const json& body, Join& join) {
   join.unix_time = finite(body.at("time"));
   join.master_addr = body.at("master_addr").get<std::string>();
   join.master_port = bounded(body.at("master_port"), 0, kLastPort);
-  join.store_secret = from_hex(body.at("store_secret").get<std::string>());
+  join.store_secret = bytes_from(body.at("store_secret"));
   join.job = body.at("job").get<std::string>();
+  join.keeps_state = body.at("keeps_state").get<bool>();
+  join.holds_state = body.at("holds_state").get<bool>();
   if (const json& former = body.at("former"); !former.is_null()) {
     join.former = {.attempt = bounded(former.at("attempt"), 0, INT32_MAX),
                    .node = bounded(former.at("node"), 0, kMostNodes)};
@@ -110,12 +97,15 @@ void read_body(const json& body, Alive& alive) {
 }
 
 json write_body(const Ending& ending) {
-  return {{"signal", ending.signal}, {"is_leaving", ending.is_leaving}};
+  return {{"signal", ending.signal},
+          {"is_leaving", ending.is_leaving},
+          {"suspends", ending.suspends}};
 }
 
 void read_body(const json& body, Ending& ending) {
   ending.signal = bounded(body.at("signal"), 0, kLastSignal);
   ending.is_leaving = body.at("is_leaving").get<bool>();
+  ending.suspends = body.at("suspends").get<bool>();
 }
 
 json write_body(const Result& result) { return {{"text", result.text}}; }
@@ -132,6 +122,7 @@ json write_body(const Verdict& verdict) {
           {"stop_signal", verdict.stop_signal},
           {"text", verdict.text},
           {"cause", verdict.cause},
+          {"keeps_state", verdict.keeps_state},
           {"departed", verdict.departed}};
 }
 
@@ -144,6 +135,7 @@ void read_body(const json& body, Verdict& verdict) {
   verdict.stop_signal = bounded(body.at("stop_signal"), 0, kLastSignal);
   verdict.text = body.at("text").get<std::string>();
   verdict.cause = body.at("cause").get<std::string>();
+  verdict.keeps_state = body.at("keeps_state").get<bool>();
   for (const json& node : body.at("departed")) {
     verdict.departed.push_back(bounded(node, 0, kMostNodes));
   }
@@ -158,8 +150,9 @@ json write_body(const World& world) {
           {"ranks", world.num_ranks},
           {"master_addr", world.master_addr},
           {"master_port", world.master_port},
-          {"store_secret", to_hex(world.store_secret)},
+          {"store_secret", base::to_hex(world.store_secret)},
           {"job", world.job},
+          {"generation", world.generation},
           {"addresses", world.addresses}};
 }
 
@@ -172,8 +165,9 @@ void read_body(const json& body, World& world) {
   world.first_rank = bounded(body.at("first_rank"), 0, world.num_ranks - 1);
   world.master_addr = body.at("master_addr").get<std::string>();
   world.master_port = bounded(body.at("master_port"), 0, kLastPort);
-  world.store_secret = from_hex(body.at("store_secret").get<std::string>());
+  world.store_secret = bytes_from(body.at("store_secret"));
   world.job = body.at("job").get<std::string>();
+  world.generation = bounded(body.at("generation"), 0, INT32_MAX);
   for (const json& address : body.at("addresses")) {
     world.addresses.push_back(address.get<std::string>());
   }

@@ -37,7 +37,9 @@ struct Join {
   std::string master_addr = {};  // the host's store
   int master_port = 0;
   std::string store_secret = {};
-  std::string job = {};                    // the host's unique name of it
+  std::string job = {};      // the host's unique name of it
+  bool keeps_state = false;  // --recover memory
+  bool holds_state = false;  // its processes live, and have the state
   std::optional<FormerPlace> former = {};  // under a host that is lost
   std::string address = {};  // of the connection; the server fills it in
 
@@ -55,11 +57,12 @@ struct Alive {
 struct Ending {
   int signal = 0;           // that asked for it; 0: a failure
   bool is_leaving = false;  // the job goes on without this node
+  bool suspends = false;    // some have died, the others keep their state
 
   bool operator==(const Ending&) const = default;
 };
 
-// Node to server: no process of it is left.
+// Node to server: no process of it is left, or those that are left wait.
 struct Result {
   std::string text = {};  // for the host, which makes and reads it
 
@@ -70,6 +73,7 @@ struct Result {
 struct Verdict {
   bool is_restart = false;
   bool is_counted = true;    // this restart counts against --max-restarts
+  bool keeps_state = false;  // processes that live wait for the next world
   double delay_seconds = 0;  // before the restart
   int exit_code = 0;
   int stop_signal = 0;     // that ended the job; 0: none
@@ -92,7 +96,10 @@ struct NodeEntry {
 struct World {
   int attempt = 0;
   int num_restarts = 0;  // that count against --max-restarts
-  int node = 0;          // the receiver's number
+  // How many worlds before it have handed their state on to the next one; 0:
+  // all processes start.
+  int generation = 0;
+  int node = 0;  // the receiver's number
   int num_nodes = 1;
   int first_rank = 0;  // of the receiver's
   int num_ranks = 1;
@@ -113,6 +120,9 @@ struct End {
     kStop,
     kStuck,
     kRegroup,  // nodes join or leave: trainings save, then all start again
+    // Ranks were lost, or nodes join or leave, and those that live keep their
+    // state (--recover memory).
+    kSuspend,
     // A node of an elastic job fell silent and may go on with others: no
     // process of this one may write any more.
     kCut,

@@ -28,6 +28,7 @@ Rounds::Rounds(RoundsConfig config, Moment now)
   if (!config_.lost_world) return;
   attempt_ = config_.lost_world->attempt + 1;
   num_restarts_ = config_.lost_world->num_restarts;
+  generation_ = config_.lost_world->generation + 1;
 }
 
 std::vector<Rounds::Outgoing> Rounds::take_outgoing() {
@@ -108,10 +109,11 @@ void Rounds::hear_of_end(MemberId from, const Ending& ending, Moment now) {
     return;
   }
   if (phase_ != Phase::kRunning || node_of(from) == nullptr) return;
-  end_attempt(
-      {.kind = ending.signal == 0 ? End::Kind::kFailure : End::Kind::kStop,
-       .signal = ending.signal},
-      from);
+  end_attempt({.kind = ending.suspends      ? End::Kind::kSuspend
+                       : ending.signal == 0 ? End::Kind::kFailure
+                                            : End::Kind::kStop,
+               .signal = ending.signal},
+              from);
 }
 
 // Before any process runs.
@@ -174,8 +176,13 @@ void Rounds::number(const std::vector<MemberId>& chosen) {
 // Without a receiver.
 World Rounds::describe_world() {
   const Join& host = members_.at(*host_).join;
+  const bool is_held = std::ranges::any_of(nodes_, [this](const Node& node) {
+    return members_.at(*node.member).join.holds_state;
+  });
+  if (!is_held) generation_ = 0;
   World world{.attempt = attempt_,
               .num_restarts = num_restarts_,
+              .generation = generation_,
               .num_nodes = static_cast<int>(nodes_.size()),
               .num_ranks = 0,
               .master_addr = host.master_addr,
@@ -275,6 +282,7 @@ void Rounds::give_verdict(const Verdict& verdict, Moment now) {
     return;
   }
   ++attempt_;
+  generation_ = verdict.keeps_state ? generation_ + 1 : 0;
   if (verdict.is_counted) ++num_restarts_;
   phase_ = Phase::kJoining;
   join_deadline_ns_ =
@@ -321,7 +329,9 @@ void Rounds::remove(MemberId member, const std::string& why, Moment now,
                             .clock_offset = gone.clock_offset};
   // Also to those that wait for a save, which cannot complete any more.
   const bool is_cut = is_elastic() && fate == Fate::kUnknown;
-  end_attempt({.kind = is_cut ? End::Kind::kCut : End::Kind::kFailure},
+  end_attempt({.kind = config_.keeps_state ? End::Kind::kSuspend
+                       : is_cut            ? End::Kind::kCut
+                                           : End::Kind::kFailure},
               std::nullopt);
   collect();
 }

@@ -21,6 +21,7 @@ using MemberId = uint64_t;
 struct LostWorld {
   int attempt = 0;
   int num_restarts = 0;
+  int generation = 0;
   int num_nodes = 2;
   std::set<int> departed = {};  // nodes that have ended for certain
   std::set<int> silent = {};    // former hosts that may live
@@ -31,6 +32,7 @@ struct LostWorld {
 struct RoundsConfig {
   int num_nodes = 2;  // at most, in an elastic job
   int min_nodes = 0;  // of an elastic job; 0: the number of nodes is fixed
+  bool keeps_state = false;       // --recover memory
   double join_seconds = 600;      // for these nodes, from the first on
   double last_call_seconds = 30;  // for more of them, at the first start
   double alive_seconds = 5;       // between signs of life
@@ -131,6 +133,9 @@ class Rounds {
 
   // Elastic jobs.
   bool is_elastic() const { return config_.min_nodes > 0; }
+  End::Kind regroup_kind() const {
+    return config_.keeps_state ? End::Kind::kSuspend : End::Kind::kRegroup;
+  }
   int fewest_nodes() const;
   bool may_form(Moment now);
   bool may_succeed(Moment now);
@@ -152,6 +157,7 @@ class Rounds {
   Phase phase_ = Phase::kJoining;
   int attempt_ = 0;
   int num_restarts_ = 0;  // that count
+  int generation_ = 0;    // worlds in a row that hand their state on
   std::optional<MemberId> host_;
   std::map<MemberId, Member> members_;
   std::map<MemberId, Newcomer> newcomers_;

@@ -178,7 +178,7 @@ void Rounds::grow(Moment now) {
       nodes_, [](const Node& node) { return node.result.has_value(); });
   if (phase_ == Phase::kRunning && !is_ending &&
       !waiting_for_a_place().empty()) {
-    end_attempt({.kind = End::Kind::kRegroup}, std::nullopt);
+    end_attempt({.kind = regroup_kind()}, std::nullopt);
   }
 }
 
@@ -195,7 +195,7 @@ bool Rounds::let_go(MemberId member, Moment now) {
   if (node_of(member) == nullptr) return true;
   if (phase_ == Phase::kRunning) {
     if (num_staying() <= config_.min_nodes) return false;
-    end_attempt({.kind = End::Kind::kRegroup}, member);
+    end_attempt({.kind = regroup_kind()}, member);
   }
   members_.at(member).is_leaving = true;
   return true;

@@ -31,6 +31,12 @@ std::string Rounds::objection_to(const Join& join) const {
         nnodes_text(join.min_nodes, join.num_nodes),
         nnodes_text(config_.min_nodes, config_.num_nodes));
   }
+  if (join.keeps_state != config_.keeps_state) {
+    const auto text = [](bool keeps) { return keeps ? "memory" : "restart"; };
+    return fmt::format(
+        "its --recover is {}, that of the host {}; give every node the same",
+        text(join.keeps_state), text(config_.keeps_state));
+  }
   if (join.node && *join.node >= config_.num_nodes) {
     return fmt::format("--node-rank {} is not below --nnodes {}", *join.node,
                        config_.num_nodes);

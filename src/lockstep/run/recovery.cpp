@@ -3,15 +3,16 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
 
+#include "lockstep/base/place_change.h"
 #include "lockstep/base/recovery_page.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/checkpoint/host_copy.h"
 #include "lockstep/checkpoint/packed.h"
 #include "lockstep/error.h"
+#include "lockstep/run/own_state.h"
 #include "lockstep/run/replica_tree.h"
 #include "lockstep/run/state_tree.h"
 
@@ -34,14 +35,6 @@ std::vector<RecoveryOffer> gather_offers(const World& world,
                       base::parse_integer(words[2]).value_or(kNoStep)});
   }
   return offers;
-}
-
-Tree buffers_tree(const torch::nn::Module& model) {
-  Tree tree = Tree::dict();
-  for (const auto& item : model.named_buffers()) {
-    tree[item.key()] = item.value().detach();
-  }
-  return tree;
 }
 
 }  // namespace
@@ -70,13 +63,16 @@ std::optional<Recovery> Recovery::from_environment(
   if (!world.can_reform()) return std::nullopt;
   auto slots = base::SlotFile::from_environment(environment);
   if (!slots) return std::nullopt;
-  return Recovery(*std::move(slots), world,
-                  base::RecoveryWriter::from_environment(environment));
+  return Recovery(*std::move(slots),
+                  base::spans_nodes(environment) ? Slots::kOfSeveralNodes
+                                                 : Slots::kOfOneNode,
+                  world, base::RecoveryWriter::from_environment(environment));
 }
 
-Recovery::Recovery(base::SlotFile slots, const World& world,
+Recovery::Recovery(base::SlotFile slots, Slots extent, const World& world,
                    const base::RecoveryWriter& page)
     : slots_(std::move(slots)),
+      extent_(extent),
       world_(world),
       page_(page),
       num_commits_(slots_.newest(kStateSlot).value_or(0)) {}
@@ -105,12 +101,15 @@ void Recovery::before_exchange(engine::Learner& learner, int64_t step) {
 
 void Recovery::write_own(engine::Learner& learner, int64_t step,
                          const at::Tensor& done, const at::Tensor& skipped) {
-  Tree own = Tree::dict();
-  own["generator"] = cpu_generator_state();
-  own["sums"] = done;
-  own["sums_if_skipped"] = skipped;
-  // Those of the other ranks are replaced by rank 0's before each forward.
-  if (world_.is_main()) own["buffers"] = buffers_tree(learner.model());
+  Tree own = own_state(done, skipped);
+  if (extent_ == Slots::kOfSeveralNodes) {
+    Tree all = Tree::dict();
+    all["ranks"] = gather_own_states(world_, own);
+    all["buffers"] = buffers_tree(learner.model());
+    own = std::move(all);
+  } else if (world_.is_main()) {
+    own["buffers"] = buffers_tree(learner.model());
+  }
   slots_.write(kOwnSlot, step, checkpoint::pack(own));
 }
 
@@ -180,12 +179,41 @@ Tree Recovery::broadcast_tree(const Tree& tree, int from) const {
   return checkpoint::unpack(bytes);
 }
 
+RecoveryOffer Recovery::offer(
+    const std::optional<engine::TrainState>& committed) const {
+  RecoveryOffer result{.kept = kept_ ? kept_->step : kNoStep,
+                       .micro_batch = micro_batch_.value_or(kNoStep)};
+  if (committed && slots_.read(kOwnSlot, committed->step)) {
+    result.committed = committed->step;
+  }
+  return result;
+}
+
+// What this rank alone knew of a step, or the rank whose place it has.
+Tree Recovery::recover_own(int64_t step, int teller) {
+  auto own = slots_.read(kOwnSlot, step);
+  if (extent_ == Slots::kOfOneNode) {
+    if (!world_.all(own.has_value())) {
+      throw Error(fmt::format(
+          "a rank has lost what it alone knew of step {}; resume from the last "
+          "checkpoint with --resume latest",
+          step));
+    }
+    return checkpoint::unpack(*own);
+  }
+  const Tree all = broadcast_tree(
+      world_.rank() == teller ? checkpoint::unpack(*own) : Tree::dict(),
+      teller);
+  if (!own) slots_.write(kOwnSlot, step, checkpoint::pack(all));
+  Tree result = own_state_of(world_, TreeView(all).at("ranks"));
+  result["buffers"] = *all.find("buffers");
+  return result;
+}
+
 RecoveredState Recovery::recover() {
   const auto committed = committed_state();
   const std::vector<RecoveryOffer> offers =
-      gather_offers(world_, {.kept = kept_ ? kept_->step : kNoStep,
-                             .committed = committed ? committed->step : kNoStep,
-                             .micro_batch = micro_batch_.value_or(kNoStep)});
+      gather_offers(world_, offer(committed));
   for (const RecoveryOffer& offer : offers) {
     if (offer.micro_batch == kNoStep) continue;
     micro_batch_ =
@@ -229,14 +257,7 @@ RecoveredState Recovery::recover() {
     layout_ = read_bucket_layout(*layout);
   }
   result.layout = layout_;
-  const auto own = slots_.read(kOwnSlot, step);
-  if (!world_.all(own.has_value())) {
-    throw Error(fmt::format(
-        "a rank has lost what it alone knew of step {}; resume from the last "
-        "checkpoint with --resume latest",
-        step));
-  }
-  result.own = checkpoint::unpack(*own);
+  result.own = recover_own(step, teller);
   return result;
 }
 
@@ -258,7 +279,9 @@ void restore(const RecoveredState& recovered, engine::Learner& learner,
              const CheckpointsConfig& config, const World& world) {
   restore_replicas(recovered.replicas, learner, config);
   const TreeView own = recovered.own;
-  set_cpu_generator_state(own.at("generator").as_tensor());
+  if (const auto generator = own.find("generator")) {
+    set_cpu_generator_state(generator->as_tensor());
+  }
   if (world.is_main()) {
     load_module_state(learner.model(), own.at("buffers"),
                       Strictness::kWhatFits);

@@ -23,7 +23,7 @@ namespace lockstep::run {
 // Where a training goes on, equal on all ranks but for `own`.
 struct RecoveredState {
   Tree replicas = {};  // Weights, optimizer, averages: replica_tree().
-  Tree own = {};       // This rank's generators and sums.
+  Tree own = {};       // own_state() of this rank, and buffers.
   engine::LastStep last_step = {};
   std::optional<BucketLayout> layout = {};
   engine::TrainState state = {};
@@ -97,15 +97,21 @@ class Recovery final : public engine::RecoveryLog {
     Tree replicas = {};
   };
 
-  Recovery(base::SlotFile slots, const World& world,
+  // Whether a rank's slots may be lost with its node.
+  enum class Slots { kOfOneNode, kOfSeveralNodes };
+
+  Recovery(base::SlotFile slots, Slots extent, const World& world,
            const base::RecoveryWriter& page);
   void write_own(engine::Learner& learner, int64_t step, const at::Tensor& done,
                  const at::Tensor& skipped);
   // The newest state that this rank, or the process before it, has committed.
   std::optional<engine::TrainState> committed_state() const;
+  RecoveryOffer offer(const std::optional<engine::TrainState>& committed) const;
   Tree broadcast_tree(const Tree& tree, int from) const;
+  Tree recover_own(int64_t step, int teller);
 
   base::SlotFile slots_;
+  Slots extent_;
   World world_;
   base::RecoveryWriter page_;
   int64_t num_commits_ = 0;

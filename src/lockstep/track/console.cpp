@@ -43,16 +43,16 @@ std::string_view console_prefix(Level level) {
 }  // namespace
 
 Console::Console(ConsoleConfig config, ConsoleOutput output)
-    : config_(config),
-      output_(std::move(output)),
+    : output_(std::move(output)),
+      config_(config),
       display_(choose_display(config_, output_)),
       line_ns_(output_.now_ns()) {}
 
 Console::~Console() { finish_progress(); }
 
 void Console::open_log(const std::filesystem::path& path) {
-  if (!config_.speaks) return;
   const std::lock_guard lock(mutex_);
+  if (!config_.speaks) return;
   log_file_.emplace(path);
   append_to_log(std::exchange(waiting_for_log_, {}));
 }
@@ -83,6 +83,13 @@ void Console::log_error(std::string_view text) {
   if (config_.speaks) log(Level::kError, text);
 }
 
+void Console::set_rank(int rank, bool speaks) {
+  const std::lock_guard lock(mutex_);
+  config_.rank = rank;
+  config_.speaks = speaks;
+  display_ = choose_display(config_, output_);
+}
+
 void Console::progress(const ProgressState& state) {
   const std::lock_guard lock(mutex_);
   if (needs_line(state.label)) show_line(state);
@@ -94,8 +101,8 @@ void Console::progress(const ProgressState& state) {
 }
 
 void Console::progress_line(const ProgressState& state) {
-  if (!config_.speaks) return;
   const std::lock_guard lock(mutex_);
+  if (!config_.speaks) return;
   if (display_ == ProgressDisplay::kLines) show_line(state);
   log(Level::kInfo, line_text(state));
 }

@@ -76,6 +76,9 @@ class Console {
   // itself.
   void log_error(std::string_view text);
 
+  // This process goes on as another rank.
+  void set_rank(int rank, bool speaks);
+
   // Call it at every step: keeps the bar up to date, drawn at most 10 times a
   // second and when its label changes. Where progress is shown as lines, it
   // prints one when is_line_due().
@@ -103,11 +106,11 @@ class Console {
   bool needs_line(std::string_view label) const;
   void show_line(const ProgressState& state);
 
-  const ConsoleConfig config_;
   const ConsoleOutput output_;
-  ProgressDisplay display_;  // never kAuto
 
-  mutable std::mutex mutex_;          // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
+  ConsoleConfig config_;
+  ProgressDisplay display_;           // never kAuto
   std::optional<ProgressState> bar_;  // its last state, while there is a bar
   int64_t drawn_ns_ = 0;
   int64_t line_ns_ = 0;       // of the last progress line, or the beginning

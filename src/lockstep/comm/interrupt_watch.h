@@ -1,0 +1,44 @@
+// Lets go of the other ranks: when this one closes its connections, and when
+// the launcher wants it.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include "lockstep/base/recovery_page.h"
+#include "lockstep/comm/open_connections.h"
+
+namespace lockstep::comm {
+
+// A thread that waits for the launcher's interrupts and shuts the connections
+// down that were made before.
+class InterruptWatch {
+ public:
+  explicit InterruptWatch(const base::RecoveryWriter& page);
+  ~InterruptWatch();  // Waits for the thread.
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+  // From here on an interrupt is about the connections that are made next.
+  void follow() { seen_ = page_.interrupts(); }
+  // Around the making of connections.
+  void connecting() { connections_.begin(); }
+  void connected();
+  // They are about to be closed. A thread of Gloo may wait for a rank that does
+  // the same, and its owner for that thread.
+  void let_go();
+
+  // There was an interrupt since follow().
+  bool is_interrupted() const { return page_.interrupts() != seen_; }
+
+ private:
+  void run();
+
+  base::RecoveryWriter page_;
+  OpenConnections connections_;
+  std::atomic<uint32_t> seen_;  // Interrupts before follow().
+  std::atomic<bool> is_ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::comm

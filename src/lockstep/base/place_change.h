@@ -13,7 +13,7 @@ namespace lockstep::base {
 // Written by the launcher, before it announces the generation.
 struct PlaceChange {
   Environment variables = {};     // RANK, WORLD_SIZE and their like.
-  std::string store_secret = {};  // Of the job's store; empty: none.
+  std::string store_secret = {};  // For the job's store; empty: none.
 };
 
 void write_place_change(SlotFile& slots, int generation,

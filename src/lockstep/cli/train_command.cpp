@@ -330,11 +330,10 @@ Outcome train(Session& session, const CommandLine& line,
   run::CheckpointsConfig files = checkpoints_config(session, line, base_lr);
   Start start = start_training(session, config, files, recovery);
   use_micro_batch(start, loader);
-  engine::TrainState& state = start.state;
   session.with_memory_report([] { return "preparing the data"; },
                              [&] { session.fill_cache(); });
   const LearningRatePlan plan =
-      plan_learning_rate(session, config, loader, state);
+      plan_learning_rate(session, config, loader, start.state);
   TrainCallbacks callbacks(session, line.settings(), plan);
   if (!is_recovery) log_settings_source(line, session);
   if (must_open_files(world, start, run)) {
@@ -359,7 +358,7 @@ Outcome train(Session& session, const CommandLine& line,
   all.push_back(&profile);
   try {
     const run::StopRequest stopped_for =
-        run_loop(session, loop, state, std::move(all), saving);
+        run_loop(session, loop, start.state, std::move(all), saving);
     if (!predicted.empty() && stopped_for == run::StopRequest::kNone) {
       console.info(
           prediction_text(predicted, callbacks.times(), *start.learner, world));

@@ -30,11 +30,12 @@ void InterruptWatch::let_go() {
 }
 
 void InterruptWatch::run() {
-  uint32_t followed = page_.interrupts();
+  uint32_t heard = seen_;
   while (!is_ending_) {
-    page_.wait_for_interrupt(followed, kLongestWait);
-    followed = page_.interrupts();
-    if (is_interrupted()) connections_.shut_down();
+    page_.wait_for_interrupt(heard, kLongestWait);
+    heard = page_.interrupts();
+    // The next connections may be under way already.
+    connections_.shut_down_if([this] { return is_interrupted(); });
   }
 }
 

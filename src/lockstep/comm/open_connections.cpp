@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
-#include <functional>
 #include <memory>
 
 #include "lockstep/base/files.h"
@@ -68,8 +67,12 @@ void OpenConnections::forget() {
 }
 
 void OpenConnections::shut_down() {
+  shut_down_if([] { return true; });
+}
+
+void OpenConnections::shut_down_if(const std::function<bool()>& is_due) {
   const std::lock_guard lock(mutex_);
-  if (!before_ && !own_) return;
+  if ((!before_ && !own_) || !is_due()) return;
   for_each_connection([this](int fd, ino_t inode) {
     const bool is_ours =
         own_ ? own_->contains(inode) : !before_->contains(inode);

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -25,6 +26,8 @@ class OpenConnections {
   // Shuts them down: who waits for their other end gets an error, as if it had
   // closed. May be called on any thread.
   void shut_down();
+  // `is_due` is asked when no other call is under way.
+  void shut_down_if(const std::function<bool()>& is_due);
 
  private:
   std::mutex mutex_;

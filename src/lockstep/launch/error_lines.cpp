@@ -121,6 +121,7 @@ void ErrorLines::release(int64_t now_ns) {
 void ErrorLines::set_num_ranks(int num_ranks) {
   finish();
   num_ranks_ = num_ranks;
+  written_.clear();
   exit_codes_.clear();
 }
 

@@ -179,8 +179,9 @@ JobVerdict JobJudge::judge(AttemptResult result, int num_restarts,
                  : conclude(result, num_restarts, attempt_seconds, num_ranks);
 }
 
-// With the state that the ranks have in memory. No value: they die again and
-// again without a step.
+// With the state that the ranks have in memory; where too few nodes are left,
+// it waits there for others. No value: ranks die again and again without a
+// step.
 std::optional<JobVerdict> JobJudge::go_on(
     const AttemptResult& result, const std::optional<NodeChanges>& changes) {
   std::vector<std::string> deaths;

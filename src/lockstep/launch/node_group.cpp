@@ -395,30 +395,6 @@ void NodeGroup::take_signals() {
   if (control_.is_abandoned()) end_ = JobVerdict{.exit_code = 1};
 }
 
-void NodeGroup::take_loss(const nodes::LinkLoss& loss) {
-  if (loss.kind == nodes::LinkLoss::Kind::kRefused) {
-    throw ConfigError("this node cannot join: " + loss.reason);
-  }
-  if (loss.kind == nodes::LinkLoss::Kind::kNotFound) {
-    throw TimeoutError(loss.reason);
-  }
-  if (succession_.is_possible()) {
-    lost_host_ = loss;
-  } else {
-    end_for(loss);
-  }
-}
-
-void NodeGroup::end_for(const nodes::LinkLoss& loss) {
-  end_ = JobVerdict{
-      .exit_code = kPeerExitCode,
-      .text = fmt::format(
-          "lockstep: {}; the job has ended there or its machine or network "
-          "failed: look at the output of that launcher. No process of the job "
-          "is left on this node\n",
-          loss.reason)};
-}
-
 std::optional<nodes::Message> NodeGroup::next_message() {
   while (!end_) {
     // Asked first: what came before the loss counts.

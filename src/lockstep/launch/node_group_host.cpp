@@ -1,4 +1,4 @@
-// How launchers of an elastic job go on when their host is lost.
+// What launchers do when their host is lost; those of an elastic job go on.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -9,6 +9,30 @@
 #include "lockstep/net/address.h"
 
 namespace lockstep::launch {
+
+void NodeGroup::take_loss(const nodes::LinkLoss& loss) {
+  if (loss.kind == nodes::LinkLoss::Kind::kRefused) {
+    throw ConfigError("this node cannot join: " + loss.reason);
+  }
+  if (loss.kind == nodes::LinkLoss::Kind::kNotFound) {
+    throw TimeoutError(loss.reason);
+  }
+  if (succession_.is_possible()) {
+    lost_host_ = loss;
+  } else {
+    end_for(loss);
+  }
+}
+
+void NodeGroup::end_for(const nodes::LinkLoss& loss) {
+  end_ = JobVerdict{
+      .exit_code = kPeerExitCode,
+      .text = fmt::format(
+          "lockstep: {}; the job has ended there or its machine or network "
+          "failed: look at the output of that launcher. No process of the job "
+          "is left on this node\n",
+          loss.reason)};
+}
 
 JobVerdict NodeGroup::go_on_without_host(const AttemptResult& own,
                                          const JobWorld& world, JobJudge& judge,

@@ -33,7 +33,7 @@ class RecoveryLimit {
   int64_t steps_ = -1;  // Done at the last recovery.
 };
 
-// Of a job of one node.
+// For a job of one node.
 class RecoveryPolicy {
  public:
   // Called when a worker has ended. True: those that ended are to be replaced.

@@ -85,6 +85,10 @@ void Console::log_error(std::string_view text) {
 
 void Console::set_rank(int rank, bool speaks) {
   const std::lock_guard lock(mutex_);
+  if (!speaks && bar_) {
+    output_.out(drawn_bar() + "\n");
+    bar_.reset();
+  }
   config_.rank = rank;
   config_.speaks = speaks;
   display_ = choose_display(config_, output_);

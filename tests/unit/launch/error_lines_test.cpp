@@ -152,6 +152,24 @@ TEST_F(ErrorLinesTest, AnErrorDoesNotWaitForRanksThatLiveOn) {
   EXPECT_EQ(shown(), "[rank0]: IoError: disk\n");
 }
 
+TEST_F(ErrorLinesTest, WhatIsHeldIsWrittenBeforeTheRanksChange) {
+  errors().take(0, "[rank0]: PeerError: rank 2 is gone\n", 0);
+  errors().take(1, "[rank1]: epoch 1\n", 0);
+  errors().set_num_ranks(2);
+  EXPECT_EQ(shown(), "[rank0]: PeerError: rank 2 is gone\n[rank1]: epoch 1\n");
+}
+
+TEST_F(ErrorLinesTest, RanksOfAJobOfAnotherSizeBeginAnew) {
+  errors().set_end(0, 1);
+  errors().set_num_ranks(2);
+  errors().take(0, "[rank0]: IoError: disk\n", 0);
+  EXPECT_EQ(errors().next_release_ns(), ErrorLines::kAliveNs);
+  errors().take(1, "[rank1]: IoError: disk\n", 0);
+  for (int rank = 0; rank < 2; ++rank) errors().set_end(rank, 4);
+  errors().finish();
+  EXPECT_EQ(shown(), "IoError on all 2 ranks: disk\n");
+}
+
 TEST_F(ErrorLinesTest, AFloodIsNotHeld) {
   const std::string line = "[rank0]: " + std::string(40'000, 'x') + "\n";
   EXPECT_TRUE(errors().take(0, line, 0));

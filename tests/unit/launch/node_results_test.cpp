@@ -95,6 +95,26 @@ TEST(NodeResults, SurviveTheWayToTheHost) {
   EXPECT_THROW(launch::decode_result("nonsense"), FormatError);
 }
 
+TEST(NodeResults, ThatAreSuspendedSayWhatTheyHold) {
+  AttemptResult result;
+  result.kind = Kind::kSuspended;
+  result.held = {.is_held = true, .num_steps = 41};
+  result.failures = {failure_of(1, 12.25)};
+  const AttemptResult back =
+      launch::decode_result(launch::encode_result(result, 1 << 20));
+  EXPECT_EQ(back.kind, Kind::kSuspended);
+  EXPECT_TRUE(back.held.is_held);
+  EXPECT_EQ(back.held.num_steps, 41);
+  ASSERT_EQ(back.failures.size(), 1u);
+  // Also where not all is told.
+  result.failures = {100, failure_of(1, 12.25)};
+  const AttemptResult cut =
+      launch::decode_result(launch::encode_result(result, 1024));
+  EXPECT_EQ(cut.kind, Kind::kSuspended);
+  EXPECT_TRUE(cut.held.is_held);
+  EXPECT_EQ(cut.held.num_steps, 41);
+}
+
 TEST(NodeResults, TheFirstFailureByTheHostsClockIsTheRootCause) {
   AttemptResult early;
   early.kind = Kind::kFailure;

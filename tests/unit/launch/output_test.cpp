@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "support/temp_dir.h"
 
 namespace lockstep {
@@ -42,6 +44,69 @@ TEST(OutputStream, WritesLogAndFilteredLines) {
   EXPECT_EQ(base::read_file(folder.path() / "log"), "loss 1\nother\nlast loss");
   EXPECT_EQ(base::read_file(folder.path() / "filtered"),
             "[default1]:loss 1\n[default1]:last loss");
+}
+
+// What a stream shows of a worker that becomes rank 3, before and after.
+std::string shown_around_change(launch::OutputTarget target,
+                                const std::string& before,
+                                const std::string& after) {
+  Feed worker = make_feed();
+  Feed shown = make_feed();
+  launch::ConsoleStream console(shown.write_end.get());
+  target.console = &console;
+  launch::OutputStream stream(std::move(worker.read_end), std::move(target));
+  base::write_all(worker.write_end.get(), before);
+  stream.pump();
+  stream.set_rank(3, "[rank 3] ");
+  base::write_all(worker.write_end.get(), after);
+  stream.pump();
+  shown.write_end.reset();
+  std::array<char, 4096> text{};
+  const ssize_t size = read(shown.read_end.get(), text.data(), text.size());
+  return size < 0 ? "" : std::string(text.data(), static_cast<size_t>(size));
+}
+
+TEST(OutputStream, AWorkerThatBecomesAnotherRankGetsItsPrefix) {
+  const TempDir folder;
+  launch::WorkerLogFile filtered(folder.path() / "filtered", nullptr);
+  launch::OutputTarget target;
+  target.prefix = "[rank 1] ";
+  target.filters = {"loss"};
+  target.filtered = &filtered;
+  target.filtered_prefix = "[rank 1] ";
+  EXPECT_EQ(shown_around_change(std::move(target), "loss 1\n", "loss 2\n"),
+            "[rank 1] loss 1\n[rank 3] loss 2\n");
+  EXPECT_EQ(base::read_file(folder.path() / "filtered"),
+            "[rank 1] loss 1\n[rank 3] loss 2\n");
+}
+
+TEST(OutputStream, LinesWithoutAPrefixStayWithoutOneButThoseOfNccl) {
+  const TempDir folder;
+  launch::WorkerLogFile filtered(folder.path() / "filtered", nullptr);
+  launch::OutputTarget target;
+  target.nccl_prefix = launch::nccl_prefix(1);
+  target.filters = {"loss"};
+  target.filtered = &filtered;
+  const std::string nccl = "box:1:1 [0] NCCL WARN loss\n";
+  EXPECT_EQ(
+      shown_around_change(std::move(target), nccl + "loss\n", nccl + "loss\n"),
+      "[rank1]:" + nccl + "loss\n[rank3]:" + nccl + "loss\n");
+  EXPECT_EQ(base::read_file(folder.path() / "filtered"),
+            nccl + "loss\n" + nccl + "loss\n");
+}
+
+TEST(OutputStream, ErrorsAreThoseOfTheRankThatAWorkerHasBecome) {
+  Feed shown = make_feed();
+  launch::ConsoleStream console(shown.write_end.get());
+  launch::ErrorLines errors(console, 4);
+  launch::OutputTarget target;
+  target.errors = &errors;
+  target.rank = 1;
+  // Held: it may be an error of several ranks.
+  EXPECT_EQ(shown_around_change(std::move(target), "[rank3]: of another\n",
+                                "[rank3]: IoError: disk\n"),
+            "[rank3]: of another\n");
+  EXPECT_TRUE(errors.next_release_ns());
 }
 
 TEST(OutputStream, KeepsTheLastLinesWithoutTheirEnds) {

@@ -282,7 +282,7 @@ TEST(Plan, TimeoutGoesToBothVariables) {
   EXPECT_EQ(plan_for({"true"}, {{"NCCL_TIMEOUT", "9"}}).timeout_seconds, 9);
 }
 
-TEST(Plan, RecoveryFromMemoryIsForProgramsOfLockstepOnOneNode) {
+TEST(Plan, RecoveryFromMemoryIsForProgramsOfLockstep) {
   EXPECT_TRUE(
       plan_for({"--recover=memory", "true"}).options.recovers_in_memory);
   EXPECT_FALSE(
@@ -291,10 +291,21 @@ TEST(Plan, RecoveryFromMemoryIsForProgramsOfLockstepOnOneNode) {
                        "--recover 'disk' must be memory or restart"));
   EXPECT_TRUE(contains(plan_refusal({"--recover=memory", "-m", "json.tool"}),
                        "a Python program cannot hand its state"));
-  EXPECT_TRUE(
-      contains(plan_refusal({"--recover=memory", "--nnodes=2", "--node-rank=0",
-                             "--master-addr=127.0.0.1", "true"}),
-               "replaces ranks of one node only"));
+}
+
+TEST(Plan, RecoveryFromMemoryMayBeOnSeveralNodes) {
+  const Arguments fixed = {"--recover=memory", "--nnodes=2", "--node-rank=0",
+                           "--master-addr=127.0.0.1"};
+  const Arguments elastic = {"--recover=memory", "--nnodes=1:2",
+                             "--rdzv-endpoint=127.0.0.1"};
+  for (Arguments arguments : {fixed, elastic}) {
+    arguments.emplace_back("true");
+    EXPECT_TRUE(plan_for(arguments).options.recovers_in_memory);
+    arguments.back() = "-m";
+    arguments.emplace_back("json.tool");
+    EXPECT_TRUE(contains(plan_refusal(arguments),
+                         "a Python program cannot hand its state"));
+  }
 }
 
 TEST(Plan, StandaloneGetsAFreshRunName) {

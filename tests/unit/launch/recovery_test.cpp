@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <span>
 
 namespace lockstep::launch {
 namespace {
@@ -92,10 +93,69 @@ TEST_F(RecoveryDecision, ARankEndsBeforeOneIsReplacedOrNotAtAll) {
   EXPECT_EQ(page(workers_[0]).generation(), 1);
 }
 
+TEST_F(RecoveryDecision, TheStateIsHeldByWhoLivesAndHasIt) {
+  EXPECT_TRUE(held_state(workers_).is_held);
+  end(0, -SIGKILL);
+  end(1, -SIGKILL);
+  EXPECT_TRUE(held_state(workers_).is_held);
+  end(2, -SIGKILL);
+  EXPECT_FALSE(held_state(workers_).is_held);
+  // Other nodes may hold it.
+  EXPECT_TRUE(held_state(workers_).can_go_on);
+  Worker started;
+  started.pid = 200;
+  EXPECT_FALSE(held_state(std::span(&started, 1)).is_held);
+  EXPECT_TRUE(held_state(std::span(&started, 1)).can_go_on);
+}
+
+TEST_F(RecoveryDecision, ANodeGoesOnUnlessARankOfItHasEndedByItself) {
+  EXPECT_TRUE(held_state(workers_).can_go_on);
+  for (const int exit_code : {0, 1, 6}) {
+    end(1, exit_code);
+    EXPECT_FALSE(held_state(workers_).can_go_on) << exit_code;
+  }
+  end(1, -SIGSEGV);
+  EXPECT_TRUE(held_state(workers_).can_go_on);
+  EXPECT_TRUE(page(workers_[2]).end(0));
+  EXPECT_FALSE(held_state(workers_).can_go_on);
+}
+
+TEST_F(RecoveryDecision, TheStepsOfANodeAreThoseOfTheRankThatIsFurthest) {
+  EXPECT_EQ(held_state(workers_).num_steps, 4);
+  base::TrainingStatusWriter::from_environment(environment(workers_[2]))
+      .start(7, std::nullopt);
+  EXPECT_EQ(held_state(workers_).num_steps, 7);
+  // Also of one that has died.
+  end(2, -SIGKILL);
+  EXPECT_EQ(held_state(workers_).num_steps, 7);
+  EXPECT_EQ(held_state(std::span(workers_).subspan(1, 1)).num_steps, -1);
+}
+
 TEST_F(RecoveryDecision, TheLivingAreTold) {
   EXPECT_TRUE(workers_[1].recovery.announce(3));
   EXPECT_EQ(page(workers_[1]).generation(), 3);
   EXPECT_EQ(page(workers_[0]).generation(), 0);
+}
+
+TEST(RecoveryLimit, TenDeathsWithoutAStepAreTheMost) {
+  RecoveryLimit limit;
+  for (int turn = 0; turn < 10; ++turn) EXPECT_TRUE(limit.allows(4)) << turn;
+  EXPECT_FALSE(limit.allows(4));
+}
+
+TEST(RecoveryLimit, AStepBetweenThemAllowsTenMore) {
+  RecoveryLimit limit;
+  for (int64_t step = 0; step < 50; ++step) {
+    for (int turn = 0; turn < 10; ++turn) EXPECT_TRUE(limit.allows(step));
+  }
+  EXPECT_FALSE(limit.allows(49));
+}
+
+TEST(RecoveryLimit, DeathsBeforeTheFirstStepAreLimitedToo) {
+  RecoveryLimit limit;
+  int allowed = 0;
+  while (allowed < 100 && limit.allows(-1)) ++allowed;
+  EXPECT_LE(allowed, 10);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ using launch::Succession;
 nodes::World world() {
   return {.attempt = 6,
           .num_restarts = 1,
+          .generation = 3,
           .node = 2,
           .num_nodes = 4,
           .addresses = {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}};
@@ -52,6 +53,7 @@ TEST(Succession, TheLowestThatIsLeftHosts) {
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->attempt, 6);
   EXPECT_EQ(lost->num_restarts, 1);
+  EXPECT_EQ(lost->generation, 3);
   EXPECT_EQ(lost->num_nodes, 4);
   EXPECT_EQ(lost->departed, std::set<int>{0});
   EXPECT_EQ(lost->silent, std::set<int>{1});

@@ -68,6 +68,52 @@ TEST(WorkerEnvironment, OfAnElasticJobSaysSo) {
   EXPECT_FALSE(other.contains("LOCKSTEP_GENERATION"));
 }
 
+// The second of three nodes with 2, 3 and 2 processes.
+launch::JobWorld second_node() {
+  return {.attempt = 4,
+          .num_restarts = 1,
+          .generation = 2,
+          .node = 1,
+          .num_nodes = 3,
+          .first_rank = 2,
+          .num_ranks = 7,
+          .first_role_rank = 1,
+          .role_size = 6,
+          .master_addr = "10.0.0.1",
+          .master_port = 4567,
+          .store_secret = "secret",
+          .job = "unique"};
+}
+
+TEST(WorldVariables, AreThoseThatAProcessMaySeeChange) {
+  base::Environment expected = {{"RANK", "4"},
+                                {"GROUP_RANK", "1"},
+                                {"ROLE_RANK", "3"},
+                                {"WORLD_SIZE", "7"},
+                                {"ROLE_WORLD_SIZE", "6"},
+                                {"GROUP_WORLD_SIZE", "3"},
+                                {"MASTER_ADDR", "10.0.0.1"},
+                                {"MASTER_PORT", "4567"},
+                                {"TORCHELASTIC_RESTART_COUNT", "4"}};
+  const launch::Plan fixed = plan_for({"--nproc=3", "true"});
+  EXPECT_EQ(launch::world_variables(fixed, second_node(), 2), expected);
+  expected["LOCKSTEP_GENERATION"] = "4";
+  const launch::Plan elastic = plan_for(
+      {"--nproc=3", "--nnodes=1:3", "--rdzv-endpoint=127.0.0.1", "true"});
+  EXPECT_EQ(launch::world_variables(elastic, second_node(), 2), expected);
+}
+
+TEST(WorldVariables, AreAsAProcessThatStartsInThisWorldHasThem) {
+  const launch::Plan plan = plan_for(
+      {"--nproc=3", "--nnodes=1:3", "--rdzv-endpoint=127.0.0.1", "true"});
+  const auto started = launch::worker_environment(
+      plan, {.local_rank = 2, .world = second_node(), .error_file = {}});
+  for (const auto& [name, value] :
+       launch::world_variables(plan, second_node(), 2)) {
+    EXPECT_EQ(started.at(name), value) << name;
+  }
+}
+
 TEST(WorkerEnvironment, GlooStaysOnTheLoopbackInterfaceUnlessAskedOtherwise) {
   const launch::Plan chosen =
       plan_for({"true"}, {{"GLOO_SOCKET_IFNAME", "eth0"}});

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -38,6 +39,8 @@ class Members : public ::testing::Test {
                         .unix_time = 1000,
                         .master_addr = "10.0.0.1",
                         .master_port = 5,
+                        .keeps_state = config_.keeps_state,
+                        .holds_state = holders_.contains(id),
                         .former = former,
                         .address = "at " + name});
   }
@@ -90,6 +93,7 @@ class Members : public ::testing::Test {
 
   int64_t now_ns_ = kSecond;
   nodes::RoundsConfig config_;
+  std::set<nodes::MemberId> holders_;  // of the job's state, when they join
   nodes::Rounds rounds_;
   std::map<nodes::MemberId, std::vector<nodes::Message>> heard_;
   std::vector<nodes::MemberId> lost_;

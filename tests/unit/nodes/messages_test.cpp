@@ -7,47 +7,58 @@
 namespace lockstep {
 namespace {
 
+using nodes::FormerPlace;
 using nodes::Message;
+
+const nodes::Join kJoin = {.num_nodes = 3,
+                           .min_nodes = 2,
+                           .num_processes = 8,
+                           .node = 2,
+                           .is_host = true,
+                           .host_name = "box",
+                           .unix_time = 1.5,
+                           .master_addr = "fd00::1",
+                           .master_port = 29400,
+                           .store_secret = std::string("\x00\xff\x80", 3),
+                           .job = "name",
+                           .keeps_state = true,
+                           .holds_state = true,
+                           .former = FormerPlace{.attempt = 3, .node = 1}};
+
+const nodes::World kWorld = {.attempt = 2,
+                             .num_restarts = 1,
+                             .generation = 4,
+                             .node = 1,
+                             .num_nodes = 2,
+                             .first_rank = 1,
+                             .num_ranks = 3,
+                             .master_addr = "10.0.0.1",
+                             .master_port = 1,
+                             .store_secret = "s",
+                             .job = "name",
+                             .addresses = {"10.0.0.1", "fd00::1"}};
 
 TEST(Messages, AreTheSameAfterTheWay) {
   const std::vector<Message> all = {
-      nodes::Join{.num_nodes = 3,
-                  .min_nodes = 2,
-                  .num_processes = 8,
-                  .node = 2,
-                  .is_host = true,
-                  .host_name = "box",
-                  .unix_time = 1.5,
-                  .master_addr = "fd00::1",
-                  .master_port = 29400,
-                  .store_secret = std::string("\x00\xff\x80", 3),
-                  .job = "name",
-                  .former = nodes::FormerPlace{.attempt = 3, .node = 1}},
+      kJoin,
       nodes::Join{},
       nodes::Alive{.is_stuck = true},
       nodes::Ending{.signal = 15, .is_leaving = true},
+      nodes::Ending{.suspends = true},
       nodes::Result{.text = "text"},
       nodes::Verdict{.is_restart = true,
                      .is_counted = false,
+                     .keeps_state = true,
                      .delay_seconds = 2.5,
                      .exit_code = 137,
                      .stop_signal = 9,
                      .text = "report\n",
                      .cause = "{}",
                      .departed = {0, 2}},
-      nodes::World{.attempt = 2,
-                   .num_restarts = 1,
-                   .node = 1,
-                   .num_nodes = 2,
-                   .first_rank = 1,
-                   .num_ranks = 3,
-                   .master_addr = "10.0.0.1",
-                   .master_port = 1,
-                   .store_secret = "s",
-                   .job = "name",
-                   .addresses = {"10.0.0.1", "fd00::1"}},
+      kWorld,
       nodes::End{.kind = nodes::End::Kind::kStop, .signal = 2},
       nodes::End{.kind = nodes::End::Kind::kRegroup},
+      nodes::End{.kind = nodes::End::Kind::kSuspend},
       nodes::Results{.nodes = {{.node = 1,
                                 .entry = {"b", 2},
                                 .text = "t",
@@ -93,6 +104,25 @@ TEST(Messages, ThatMakeNoSenseAreRefused) {
   EXPECT_EQ(
       std::get<nodes::Refusal>(nodes::decode(nodes::encode(message))).reason,
       "\xef\xbf\xbd");
+}
+
+TEST(Messages, WithOneWrongValueAreRefused) {
+  const nodes::Frame world = nodes::encode(nodes::World{.store_secret = "s"});
+  ASSERT_NO_THROW(nodes::decode(world));
+  using Change = std::pair<const char*, const char*>;
+  for (const auto& [from, to] :
+       {Change{R"("generation":0)", R"("generation":-1)"},
+        Change{R"("generation":0)", R"("generation":true)"},
+        Change{R"("generation":0)", R"("other":0)"},
+        Change{R"("store_secret":"73")", R"("store_secret":"7")"},
+        Change{R"("store_secret":"73")", R"("store_secret":"7z")"},
+        Change{R"("store_secret":"73")", R"("store_secret":73)"}}) {
+    nodes::Frame changed = world;
+    const size_t place = changed.body.find(from);
+    ASSERT_NE(place, std::string::npos) << changed.body;
+    changed.body.replace(place, std::string_view(from).size(), to);
+    EXPECT_THROW(nodes::decode(changed), FormatError) << changed.body;
+  }
 }
 
 }  // namespace

@@ -75,6 +75,51 @@ TEST_F(ConsoleTest, AQuietRankSaysOnlyTroubleAndItsRank) {
   EXPECT_FALSE(std::filesystem::exists(log_path()));
 }
 
+TEST_F(ConsoleTest, AProcessThatBecomesTheMainRankSpeaks) {
+  track::Console console({.rank = 3, .speaks = false}, output());
+  console.info("before");
+  console.progress(at_step(1));
+  console.set_rank(0, /*speaks=*/true);
+  console.open_log(log_path());
+  console.info("after");
+  console.warn("hot");
+  console.progress_line(at_step(2));
+  EXPECT_EQ(out_, "after\n" + track::line_text(at_step(2)) + "\n");
+  EXPECT_EQ(err_, "warning: hot\n");
+  EXPECT_EQ(base::read_file(log_path()),
+            logged("INFO - after") + logged("WARNING - hot") +
+                logged("INFO - " + track::line_text(at_step(2))));
+}
+
+TEST_F(ConsoleTest, AProcessThatIsNotTheMainRankAnyMoreIsQuiet) {
+  track::Console console({}, output());
+  console.open_log(log_path());
+  console.info("before");
+  console.set_rank(2, /*speaks=*/false);
+  console.info("after");
+  console.warn("hot");
+  console.progress(at_step(1));
+  console.progress_line(at_step(1));
+  console.log_error("broken");
+  EXPECT_EQ(out_, "before\n");
+  EXPECT_EQ(err_, "rank 2: warning: hot\n");
+  EXPECT_EQ(base::read_file(log_path()), logged("INFO - before"));
+}
+
+TEST_F(ConsoleTest, TheDisplayStaysThatOfTheSettingWhenTheRankChanges) {
+  columns_ = 60;
+  track::Console console({.rank = 1, .speaks = false}, output());
+  console.set_rank(0, /*speaks=*/true);
+  console.progress(at_step(1));
+  EXPECT_EQ(take_out(), drawn(1));
+  track::Console none(
+      {.rank = 1, .speaks = false, .progress = track::ProgressDisplay::kNone},
+      output());
+  none.set_rank(0, /*speaks=*/true);
+  none.progress(at_step(1));
+  EXPECT_EQ(take_out(), "");
+}
+
 TEST_F(ConsoleTest, WithoutATerminalProgressIsLines) {
   track::Console console({}, output());
   console.progress({.label = "validate", .step = 1});

@@ -1,4 +1,4 @@
-"""Bits flip in the weights of a live training of 3 ranks, one per step, on a rank that a seed draws.
+"""Bits flip in weights and optimizer state of a live training of 3 ranks, one per step, on a rank that a seed draws.
 
     flips.py [FLIPS] [SEED]   default: 200, seed 1
 
@@ -43,13 +43,14 @@ def main():
         flips = [line.split() for line in (folder / "flips.txt").read_text(encoding="ascii").splitlines()]
         weights = [weights_before_batches(folder, rank) for rank in range(RANKS)]
     # The last one has no batch behind it that would show the weights.
-    flips = sorted((int(step), rank) for step, rank in flips)[:FLIPS]
+    in_optimizer = sum(kind == "optimizer" for step, _, kind in flips if int(step) <= FLIPS)
+    flips = sorted((int(step), rank) for step, rank, _ in flips)[:FLIPS]
     named = sum(found.get(step) == rank for step, rank in flips)
     wrong = [step for step, rank in flips if step in found and found[step] != rank]
     vanished = [step for step, _ in flips if step not in found and len({sums[step] for sums in weights}) == 1]
     unequal = [step for step, _ in flips if len({sums[step] for sums in weights}) != 1]
-    peers.report("flips", flips=len(flips), seed=SEED, found=named, vanished=len(vanished), wrong_rank=len(wrong),
-                 unequal_afterwards=len(unequal), load=os.getloadavg()[0])  # fmt: skip
+    peers.report("flips", flips=len(flips), in_optimizer=in_optimizer, seed=SEED, found=named, vanished=len(vanished),
+                 wrong_rank=len(wrong), unequal_afterwards=len(unequal), load=os.getloadavg()[0])  # fmt: skip
     if len(flips) != FLIPS or named + len(vanished) != FLIPS or wrong or unequal:
         sys.exit(1)
 

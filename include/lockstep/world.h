@@ -194,7 +194,7 @@ auto World::run_on_rank0_and_broadcast(Action action) const {
       thrown = std::current_exception();
     }
   }
-  const std::string text = share(shared, thrown);
+  std::string text = share(shared, thrown);
   if constexpr (std::is_integral_v<Result>) {
     int64_t value = 0;
     detail::from_text(text, value);

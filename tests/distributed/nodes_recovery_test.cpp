@@ -121,6 +121,32 @@ TEST_F(FixedNodesRecovery, ANodeThatComesBackGetsTheStateOfItsRanks) {
   expect_undisturbed();
 }
 
+// The one that runs out lets go of the others, and all connect anew.
+TEST_F(FixedNodesRecovery, AllHalveTheirBatchWhenOneRunsOutOfMemory) {
+  const Words flags = {"--device=cpu", "--batch_size=4",
+                       "--n_steps=12", "--log_every=1",
+                       "--lr=0.01",    "--val_every_epochs=0"};
+  const auto losses = [](const fs::path& folder) {
+    return metric(folder, "train/loss");
+  };
+  const fs::path whole = folder_.path() / "whole";
+  start_all(join() + probe(whole, flags));
+  for (const ProcessResult& result : wait_for_all()) {
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  start_all(
+      join({"--recover", "memory"}) +
+      probe(run_folder(), flags + Words{"--on_oom=halve", "--memory_steps=3",
+                                        "--memory_rank=3"}));
+  std::string said;
+  for (const ProcessResult& result : wait_for_all()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    said += result.out + result.err;
+  }
+  expect_in(said, "the batch per process is halved from 4 to 2");
+  expect_close(losses(run_folder()), losses(whole), 1e-6);
+}
+
 // Two to three nodes. 45 samples in batches of 10: 5 steps per epoch, the last
 // one smaller. Neither 4 nor 6 ranks have equally many samples of a step.
 class ElasticNodesRecovery : public NodesRecovery {
@@ -209,6 +235,23 @@ TEST_F(ElasticNodesRecovery, TheHostOfTheJobMayBeLost) {
     EXPECT_EQ(results[host].exit_code, 0) << results[host].err;
   }
   // Rank 0 is one that was not.
+  expect_in(results[1].out, kWentOn);
+  expect_undisturbed(6);
+}
+
+// Ranks that wait for a machine which has fallen silent are told to stop.
+TEST_F(ElasticNodesRecovery, TheLargerSideOfABrokenNetworkGoesOn) {
+  start_all(elastic({kQuick + std::string(",last_call_timeout=300")}));
+  expect_paused(kRanks);
+  hosts_.cut(0);
+  go_on();
+  const auto results = wait_for_all();
+  EXPECT_EQ(results[0].exit_code, 5) << results[0].err;
+  expect_in(results[0].err,
+            "they may go on without this side, so the job ends here");
+  for (const int host : {1, 2}) {
+    EXPECT_EQ(results[host].exit_code, 0) << results[host].err;
+  }
   expect_in(results[1].out, kWentOn);
   expect_undisturbed(6);
 }

@@ -116,6 +116,10 @@ class ProbeTask final : public Task, public Sampling {
       data_.validation = std::make_shared<ProbeData>(config.val_samples, 2, "");
     }
     if (config.pause_in == "update") pause_in_update();
+    if (config.flip_seed) {
+      testing::watch_updates(
+          {.before = [this](const auto& state) { optimizer_state_ = state; }});
+    }
   }
 
   ~ProbeTask() override {
@@ -151,6 +155,7 @@ class ProbeTask final : public Task, public Sampling {
   DataSets data_;
   std::shared_ptr<ProbeNet> net_;
   std::map<std::string, int64_t> calls_;
+  std::vector<at::Tensor> optimizer_state_;  // After the first update.
   bool is_validating_ = false;
   int64_t num_validations_ = 0;
   int64_t num_losses_ = 0;
@@ -168,14 +173,20 @@ void ProbeTask::flip_by_seed() {
   };
   const auto victim =
       std::to_string(below(size == nullptr ? 1 : std::stoul(size)));
-  const auto parameters = net_->parameters();
-  const at::Tensor& tensor = parameters[below(parameters.size())];
+  auto tensors = net_->parameters();
+  tensors.insert(tensors.end(), optimizer_state_.begin(),
+                 optimizer_state_.end());
+  const at::Tensor& tensor = tensors[below(tensors.size())];
   const size_t byte = below(tensor.nbytes());
   const size_t bit = below(8);
   if (victim != rank_text()) return;
   static_cast<uint8_t*>(tensor.data_ptr())[byte] ^= uint8_t(1U << bit);
   std::ofstream(config_.record + "/flips.txt", std::ios::app)
-      << num_flips_ << ' ' << victim << '\n';
+      << num_flips_ << ' ' << victim << ' '
+      << (&tensor - tensors.data() < std::ssize(net_->parameters())
+              ? "weight"
+              : "optimizer")
+      << '\n';
 }
 
 void ProbeTask::run_out_of_memory() const {
@@ -296,7 +307,7 @@ void ProbeTask::pause_in_update() {
   const bool is_late = std::to_string(config_.late_rank) == rank_text();
   testing::watch_updates(
       {.before =
-           [this, is_meant, is_late] {
+           [this, is_meant, is_late](const auto&) {
              if (is_meant() && is_late) pause();
            },
        .after =

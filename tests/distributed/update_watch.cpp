@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 
@@ -20,9 +21,24 @@ bool is_update(const at::RecordFunction& function) {
          name == "aten::_fused_sgd_";
 }
 
+// Behind parameters and gradients.
+std::vector<at::Tensor> state_of(const at::RecordFunction& function) {
+  constexpr size_t kFirst = 2;
+  constexpr size_t kEnd = 4;
+  std::vector<at::Tensor> state;
+  const auto inputs = function.inputs();
+  for (size_t i = kFirst; i < std::min(kEnd, inputs.size()); ++i) {
+    if (!inputs[i].isTensorList()) continue;
+    for (const at::Tensor& tensor : inputs[i].toTensorVector()) {
+      if (tensor.defined() && tensor.numel() > 0) state.push_back(tensor);
+    }
+  }
+  return state;
+}
+
 std::unique_ptr<at::ObserverContext> begin_function(
     const at::RecordFunction& function) {
-  if (is_update(function)) installed_watch().before();
+  if (is_update(function)) installed_watch().before(state_of(function));
   return nullptr;
 }
 
@@ -36,7 +52,8 @@ void watch_updates(UpdateWatch watch) {
   installed_watch() = std::move(watch);
   at::addGlobalCallback(
       at::RecordFunctionCallback(&begin_function, &end_function)
-          .scopes({at::RecordScope::FUNCTION}));
+          .scopes({at::RecordScope::FUNCTION})
+          .needsInputs(true));
 }
 
 }  // namespace lockstep::testing

@@ -301,7 +301,7 @@ void World::Impl::close() {
     try {
       barrier->leave(std::min<std::chrono::milliseconds>(
           timeout, std::chrono::milliseconds(kDepartureTimeout)));
-    } catch (const std::exception&) {
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
       // The host has left already: nothing is lost.
     }
     if (device.is_cuda()) group->shutdown();
@@ -317,7 +317,7 @@ World::Impl::~Impl() {
     } else if (!closed && device.is_cuda() && group) {
       group->abort();
     }
-  } catch (...) {
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a destructor.
   }
 }
 

@@ -321,7 +321,7 @@ std::optional<JobVerdict> NodeGroup::wait_for_verdict(const JobWorld& world,
     if (const auto* results = std::get_if<nodes::Results>(&*message)) {
       std::optional<NodeChanges> changes;
       if (plan_.nodes.is_elastic()) changes = changes_in(*results);
-      const JobVerdict verdict =
+      JobVerdict verdict =
           judge.judge(merge_results(*results), world.num_restarts,
                       attempt_seconds, world.num_ranks, changes);
       link_->send(to_message(verdict));

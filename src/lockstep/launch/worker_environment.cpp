@@ -31,6 +31,7 @@ void show_only_own_gpu(base::Environment& environment, const VisibleGpus& gpus,
 
 std::string signal_names(const std::vector<int>& signals) {
   std::vector<std::string> names;
+  names.reserve(signals.size());
   for (const int signal : signals) names.push_back(base::signal_name(signal));
   return base::join(names, ",");
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRedrawNs = 100'000'000;
 constexpr int64_t kLineNs = 60'000'000'000;
-constexpr size_t kWaitingBytes = 64 * 1024;
+constexpr size_t kWaitingBytes = size_t{64} * 1024;
 
 ProgressDisplay choose_display(const ConsoleConfig& config,
                                const ConsoleOutput& output) {

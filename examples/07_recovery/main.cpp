@@ -60,8 +60,8 @@ void run(int64_t num_steps) {
     try {
       train(world, state, num_steps);
       is_done = true;
-    } catch (const lockstep::PeerError&) {
-      if (!world.can_reform()) throw;
+    } catch (const std::exception& error) {
+      if (!world.can_reform_after(error)) throw;
       state.net->zero_grad();
       world.reform();
     }

@@ -81,8 +81,11 @@ const testing::ProcessOptions kOneThread{
     .environment = {{"CUDA_VISIBLE_DEVICES", ""}, {"OMP_NUM_THREADS", "1"}}};
 
 // Kills a rank after step 500.
-testing::ProcessResult run_and_kill(const Words& command) {
-  testing::Process process(command, kOneThread);
+testing::ProcessResult run_and_kill(const Words& command,
+                                    const std::string& exchange) {
+  testing::ProcessOptions options = kOneThread;
+  options.environment["LOCKSTEP_EXCHANGE"] = exchange;
+  testing::Process process(command, options);
   EXPECT_TRUE(process.wait_for_output("step 500\n"));
   for (const pid_t pid : testing::find_marked(process.marker())) {
     const auto name =
@@ -94,7 +97,9 @@ testing::ProcessResult run_and_kill(const Words& command) {
   return process.wait();
 }
 
-TEST(Examples, RecoveryGivesTheSameLastLineWhenRanksAreKilled) {
+class RecoveryExample : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RecoveryExample, GivesTheSameLastLineWhenRanksAreKilled) {
   Words command = {LOCKSTEP_PROGRAM,
                    "run",
                    "--nproc-per-node",
@@ -103,12 +108,12 @@ TEST(Examples, RecoveryGivesTheSameLastLineWhenRanksAreKilled) {
                    "memory",
                    std::string(EXAMPLES_FOLDER) + "/07_recovery",
                    "4000"};
-  auto result = run_and_kill(command);
+  auto result = run_and_kill(command, GetParam());
   // The kill came too late: more steps.
   while (result.err.find("is started again") == std::string::npos &&
          command.back().size() < 9) {
     command.back() += "0";
-    result = run_and_kill(command);
+    result = run_and_kill(command, GetParam());
   }
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto expected = testing::run(command, kOneThread);
@@ -118,6 +123,9 @@ TEST(Examples, RecoveryGivesTheSameLastLineWhenRanksAreKilled) {
   };
   EXPECT_EQ(last_line(result.out), last_line(expected.out));
 }
+
+INSTANTIATE_TEST_SUITE_P(Exchanges, RecoveryExample,
+                         ::testing::Values("shared", "gloo"));
 
 // What docs/tutorial/adding-a-recipe.md does with it, in the same order.
 TEST(Examples, OwnRecipe) {

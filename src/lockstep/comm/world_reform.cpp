@@ -6,6 +6,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/place_change.h"
 #include "lockstep/base/strings.h"
+#include "lockstep/comm/explain.h"
 #include "lockstep/comm/world_impl.h"
 #include "lockstep/error.h"
 #include "lockstep/world.h"
@@ -201,6 +202,10 @@ void World::Impl::reform() {
 }
 
 bool World::can_reform() const { return impl_->can_reform(); }
+
+bool World::can_reform_after(const std::exception& error) const {
+  return impl_->can_reform() && comm::is_peer_loss(error);
+}
 
 bool World::must_reform() const {
   return impl_->interrupts != nullptr && impl_->interrupts->is_interrupted();

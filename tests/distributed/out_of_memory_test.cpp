@@ -187,7 +187,7 @@ TEST_F(OutOfMemory, IsNotRepairedWhereThatWouldChangeTheTraining) {
 }
 
 TEST_F(OutOfMemory, OfSeveralProcessesIsRefusedWhereTheyCannotConnectAnew) {
-  Training two = probe("run", {"--on_oom=halve"});
+  Training two = probe("run", {"--on_oom=halve", "--recover=restart"});
   two.world = 2;
   const ProcessResult result = run(two);
   EXPECT_EQ(result.exit_code, 2) << result.err << result.out;

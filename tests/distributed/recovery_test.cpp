@@ -98,7 +98,7 @@ class RecoveryAt : public RecoveryFromMemory {
                              "--pause_call", std::to_string(moment.call)};
     ProcessOptions options = process_options(killed);
     options.environment["LOCKSTEP_EXCHANGE"] = moment.exchange;
-    Process process(command_of(killed) + Words{"--recover", "memory"}, options);
+    Process process(command_of(killed), options);
     const pid_t pid = pid_in("paused_" + std::to_string(moment.victim));
     ASSERT_GT(pid, 0) << process.err();
     ASSERT_EQ(kill(pid, SIGKILL), 0);

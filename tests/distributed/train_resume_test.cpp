@@ -258,7 +258,8 @@ TEST_F(TrainResume, AnotherWorldSeesEveryRemainingSampleOnce) {
 TEST_F(TrainResume, AKilledRankTakesTheOthersAlong) {
   const Stop stop{.world = 3, .phase = "train", .call = 2};
   Training killed = training("stopped", stop);
-  killed.flags = killed.flags + pausing(stop) + Words{"--pause_signals=1000"};
+  killed.flags = killed.flags + pausing(stop) +
+                 Words{"--pause_signals=1000", "--recover=restart"};
   Process process(command_of(killed), process_options(killed));
   ASSERT_TRUE(wait_until_paused(3)) << process.err();
   const double begin = now_seconds();
@@ -276,7 +277,8 @@ TEST_F(TrainResume, ARestartGoesOnByItself) {
       .world = 2, .phase = "train", .call = 5, .flags = {"--save_every=2"}};
   run_well(training("whole", stop));
   Training killed = training("stopped", stop);
-  killed.flags = killed.flags + pausing(stop) + Words{"--max-restarts=1"};
+  killed.flags = killed.flags + pausing(stop) +
+                 Words{"--max-restarts=1", "--recover=restart"};
   Process process(command_of(killed), process_options(killed));
   ASSERT_TRUE(wait_until_paused(2)) << process.err();
   // The new attempt starts in the middle and does not come to its own pause.

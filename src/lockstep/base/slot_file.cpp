@@ -77,7 +77,8 @@ void SlotFile::write(int slot, int64_t number, std::string_view bytes) {
   constexpr auto kRoom = static_cast<size_t>(kStride) - sizeof(SlotHeader);
   if (bytes.size() > kRoom) {
     throw IoError("the state of a rank has " + std::to_string(bytes.size()) +
-                  " bytes, more than --recover memory keeps");
+                  " bytes, more than --recover memory keeps; pass --recover "
+                  "restart");
   }
   const off_t place = place_of(slot, static_cast<int>(number & 1));
   write_header(fd_.get(), {}, place);

@@ -14,6 +14,10 @@ namespace lockstep::base {
 
 // The descriptor of the file, inherited from the launcher.
 constexpr const char* kSlotFileVariable = "LOCKSTEP_RECOVERY_FD";
+// "default" where the user has not asked for it: trainings that cannot use the
+// file leave it.
+constexpr const char* kRecoveryVariable = "LOCKSTEP_RECOVERY";
+constexpr const char* kRecoveryByDefault = "default";
 
 // Two versions of each of several texts, one of an even and one of an odd
 // number: while one is written, the other stays whole. A process that is killed

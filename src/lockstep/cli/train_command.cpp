@@ -385,9 +385,10 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
     return 0;
   }
   run::StopSignals signals;
-  Session session(recipe, line, context.output, context.environment);
-  auto recovery =
-      run::Recovery::from_environment(context.environment, session.world());
+  const base::Environment environment =
+      run::recovery_environment(context.environment, line.config());
+  Session session(recipe, line, context.output, environment);
+  auto recovery = run::Recovery::from_environment(environment, session.world());
   OpenRun run;
   for (;;) {
     try {

@@ -174,7 +174,7 @@ WorkerGroup start_group(const Plan& plan, const GroupPlace& place,
     worker.local_rank = rank;
     worker.rank = place.world.first_rank + rank;
     worker.folder = place.folder / std::to_string(rank);
-    if (options.recovers_in_memory) {
+    if (plan.recovers_in_memory) {
       worker.slots = std::make_shared<base::SlotFile>();
       worker.recovery.announce(place.generation);
     }

@@ -184,8 +184,8 @@ class Keeper {
         .link = group_ ? group_->link() : nullptr,
         .is_elastic = plan_.nodes.is_elastic(),
         .may_leave = group_ && group_->may_leave(world),
-        .keeps_state = group_ && plan_.options.recovers_in_memory};
-    if (plan_.options.recovers_in_memory && !group_) {
+        .keeps_state = group_ && plan_.recovers_in_memory};
+    if (plan_.recovers_in_memory && !group_) {
       surroundings.replace = [&](Worker& worker, int generation) {
         place.generation = generation;
         replace_worker(plan_, place, {out_, err_}, workers, worker);

@@ -108,7 +108,7 @@ void NodeGroup::open_channel(const std::string& host, int port) {
         nodes::NodeServerConfig{
             .rounds = {.num_nodes = plan_.nodes.num_nodes,
                        .min_nodes = plan_.nodes.min_nodes,
-                       .keeps_state = plan_.options.recovers_in_memory,
+                       .keeps_state = plan_.recovers_in_memory,
                        .join_seconds = settings.join_timeout,
                        .last_call_seconds = settings.last_call_timeout,
                        .alive_seconds = settings.keep_alive_interval,
@@ -141,7 +141,7 @@ nodes::Join NodeGroup::join_message(const std::optional<OfferedStore>& store,
                    .host_name = base::host_name(),
                    .unix_time = unix_now(),
                    .job = job_.empty() ? plan_.job : job_,
-                   .keeps_state = plan_.options.recovers_in_memory,
+                   .keeps_state = plan_.recovers_in_memory,
                    .holds_state = holds_state,
                    .former = succession_.former_place()};
   if (plan_.nodes.mode == Mode::kStatic) join.node = plan_.nodes.node_rank;
@@ -192,7 +192,7 @@ std::optional<JobWorld> NodeGroup::meet(
     return std::nullopt;
   }
   listener_.reset();
-  if (plan_.options.recovers_in_memory) {
+  if (plan_.recovers_in_memory) {
     throw ConfigError(
         "--recover memory: not every node runs lockstep run, and other "
         "launchers cannot keep the state of their ranks; leave it out");

@@ -186,9 +186,9 @@ constexpr auto kTable = std::to_array<RunOption>({
        o.max_restarts = static_cast<int>(integer(v, "max-restarts", 0));
      }},
     {"recover", '\0', "HOW",
-     "When a rank is killed or crashes: restart (default) ends or restarts all "
-     "processes; memory starts that rank again, and the others give it their "
-     "state.",
+     "When a rank is killed or crashes: memory starts that rank again, and the "
+     "others give it their state (default of lockstep train on the CPUs of one "
+     "machine); restart ends or restarts all processes (default elsewhere).",
      set_recover},
     {"module", 'm', nullptr, "PROGRAM is a Python module (python -m).",
      [](Options& o, const Text& v) { o.module = flag(v); }},

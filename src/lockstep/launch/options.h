@@ -15,26 +15,26 @@
 namespace lockstep::launch {
 
 struct RunOptions {
-  bool help = false;                // --help: nothing else is checked
-  std::string nproc = "1";          // a number, auto, gpu or cpu
-  bool is_nproc_given = false;      // false: nproc is the default
-  int num_nodes = 1;                // --nnodes N, or MIN of MIN:MAX
-  int max_nodes = 1;                // MAX of --nnodes MIN:MAX, or N
-  std::optional<int> node_rank;     // --node-rank
-  std::string backend;              // --rdzv-backend; empty: not given
-  RendezvousSettings rendezvous;    // --rdzv-conf
-  std::string secret_file;          // --rdzv-secret-file
-  bool no_secret = false;           // --rdzv-no-secret
-  bool standalone = false;          // torchrun's word for "choose a port"
-  std::string run_id = "none";      // --rdzv-id
-  std::string endpoint;             // --rdzv-endpoint, host:port
-  std::string role = "default";     // part of the tee prefix
-  int max_restarts = 0;             // restarts of the whole group
-  bool recovers_in_memory = false;  // --recover memory
-  std::string master_addr;          // empty: 127.0.0.1
-  std::optional<int> master_port;   // no value or 0: a free one
-  std::string local_addr;           // stands for a missing --master-addr
-  std::string log_dir;              // empty: a fresh temporary folder
+  bool help = false;              // --help: nothing else is checked
+  std::string nproc = "1";        // a number, auto, gpu or cpu
+  bool is_nproc_given = false;    // false: nproc is the default
+  int num_nodes = 1;              // --nnodes N, or MIN of MIN:MAX
+  int max_nodes = 1;              // MAX of --nnodes MIN:MAX, or N
+  std::optional<int> node_rank;   // --node-rank
+  std::string backend;            // --rdzv-backend; empty: not given
+  RendezvousSettings rendezvous;  // --rdzv-conf
+  std::string secret_file;        // --rdzv-secret-file
+  bool no_secret = false;         // --rdzv-no-secret
+  bool standalone = false;        // torchrun's word for "choose a port"
+  std::string run_id = "none";    // --rdzv-id
+  std::string endpoint;           // --rdzv-endpoint, host:port
+  std::string role = "default";   // part of the tee prefix
+  int max_restarts = 0;           // restarts of the whole group
+  std::optional<bool> recovers_in_memory;  // --recover memory or restart
+  std::string master_addr;                 // empty: 127.0.0.1
+  std::optional<int> master_port;          // no value or 0: a free one
+  std::string local_addr;                  // stands for a missing --master-addr
+  std::string log_dir;                     // empty: a fresh temporary folder
   StreamMap redirects;
   StreamMap tee;
   std::set<int> shown_ranks;  // --local-ranks-filter; empty: all

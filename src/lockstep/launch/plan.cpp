@@ -240,9 +240,9 @@ void choose_timeout(Plan& plan) {
   plan.timeout_seconds = base::collective_timeout_seconds(plan.environment);
 }
 
-void check_recovery(const Plan& plan) {
-  if (!plan.options.recovers_in_memory) return;
-  if (plan.command.is_python) {
+void choose_recovery(Plan& plan) {
+  plan.recovers_in_memory = plan.options.recovers_in_memory.value_or(false);
+  if (plan.recovers_in_memory && plan.command.is_python) {
     throw ConfigError(
         "--recover memory: a Python program cannot hand its state to a new "
         "process; leave it out (--max-restarts N restarts all processes)");
@@ -291,7 +291,7 @@ Plan make_plan(const RunOptions& options, const base::Environment& environment,
   note_hidden_gpus(plan);
   note_missing_nodes(plan);
   plan.command = find_command(options, environment);
-  check_recovery(plan);
+  choose_recovery(plan);
   choose_address(plan, environment);
   choose_cpus(plan, machine);
   choose_threads(plan, machine);

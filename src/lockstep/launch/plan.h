@@ -35,6 +35,8 @@ struct Plan {
   // `lockstep train` and its like: the worker itself reports what is wrong with
   // its input, and unblocks SIGUSR1 when it is ready for it.
   bool runs_own_worker = false;
+  // A rank that is killed is replaced while the others keep their state.
+  bool recovers_in_memory = false;
 };
 
 // What this machine offers; tests pass their own.

@@ -55,6 +55,15 @@ void note_idle_gpus(Plan& plan, const std::string& name) {
                   num_gpus, name == "train" ? "trains on all" : "uses all"));
 }
 
+// Ranks of a training on the CPUs of one machine are replaced unless the user
+// says otherwise.
+void choose_recovery(const WorkerCommand& command, Plan& plan) {
+  if (plan.options.recovers_in_memory || command.name != "train") return;
+  plan.recovers_in_memory = plan.num_processes > 1 &&
+                            plan.nodes.num_nodes == 1 &&
+                            (plan.is_for_cpus || plan.gpus.count() == 0);
+}
+
 }  // namespace
 
 WorkerCommand split_worker_command(const std::string& name,
@@ -167,6 +176,7 @@ Plan plan_worker_command(const WorkerCommand& command,
   }
   Plan plan = make_plan(options, environment, machine);
   note_idle_gpus(plan, command.name);
+  choose_recovery(command, plan);
   plan.runs_own_worker = true;
   return plan;
 }

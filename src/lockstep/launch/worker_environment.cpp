@@ -94,6 +94,10 @@ base::Environment worker_environment(const Plan& plan,
   if (place.secret_fd >= 0) set(net::kSecretVariable, place.secret_fd);
   result.erase(base::kSlotFileVariable);
   if (place.slots_fd >= 0) set(base::kSlotFileVariable, place.slots_fd);
+  result.erase(base::kRecoveryVariable);
+  if (plan.recovers_in_memory && !plan.options.recovers_in_memory) {
+    result[base::kRecoveryVariable] = base::kRecoveryByDefault;
+  }
   result["LOCKSTEP_LAUNCHER"] = "1";
   result.erase(
       base::kTerminalColumnsVariable);  // of a launcher around this one

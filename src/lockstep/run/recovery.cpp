@@ -261,6 +261,16 @@ RecoveredState Recovery::recover() {
   return result;
 }
 
+base::Environment recovery_environment(base::Environment environment,
+                                       const TrainConfig& config) {
+  const bool is_default = base::find(environment, base::kRecoveryVariable) ==
+                          base::kRecoveryByDefault;
+  if (is_default && config.optimization.shard_optimizer) {
+    environment.erase(base::kSlotFileVariable);
+  }
+  return environment;
+}
+
 void check_recovery(const World& world, const TrainConfig& config) {
   if (!world.device().is_cpu()) {
     throw ConfigError(

@@ -123,6 +123,11 @@ class Recovery final : public engine::RecoveryLog {
   bool has_reformed_ = false;  // Since begin().
 };
 
+// Where recovery is only the launcher's default and the training cannot use it:
+// without the launcher's means.
+base::Environment recovery_environment(base::Environment environment,
+                                       const TrainConfig& config);
+
 // Throws ConfigError where a rank could not be replaced.
 void check_recovery(const World& world, const TrainConfig& config);
 

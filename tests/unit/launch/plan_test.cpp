@@ -283,10 +283,9 @@ TEST(Plan, TimeoutGoesToBothVariables) {
 }
 
 TEST(Plan, RecoveryFromMemoryIsForProgramsOfLockstep) {
-  EXPECT_TRUE(
-      plan_for({"--recover=memory", "true"}).options.recovers_in_memory);
-  EXPECT_FALSE(
-      plan_for({"--recover=restart", "true"}).options.recovers_in_memory);
+  EXPECT_TRUE(plan_for({"--recover=memory", "true"}).recovers_in_memory);
+  EXPECT_FALSE(plan_for({"--recover=restart", "true"}).recovers_in_memory);
+  EXPECT_FALSE(plan_for({"--nproc=2", "true"}).recovers_in_memory);
   EXPECT_TRUE(contains(plan_refusal({"--recover=disk", "true"}),
                        "--recover 'disk' must be memory or restart"));
   EXPECT_TRUE(contains(plan_refusal({"--recover=memory", "-m", "json.tool"}),
@@ -300,7 +299,7 @@ TEST(Plan, RecoveryFromMemoryMayBeOnSeveralNodes) {
                              "--rdzv-endpoint=127.0.0.1"};
   for (Arguments arguments : {fixed, elastic}) {
     arguments.emplace_back("true");
-    EXPECT_TRUE(plan_for(arguments).options.recovers_in_memory);
+    EXPECT_TRUE(plan_for(arguments).recovers_in_memory);
     arguments.back() = "-m";
     arguments.emplace_back("json.tool");
     EXPECT_TRUE(contains(plan_refusal(arguments),

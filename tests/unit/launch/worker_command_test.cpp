@@ -65,6 +65,21 @@ TEST(WorkerCommand, TheTimeoutGoesToBoth) {
   EXPECT_EQ(command.arguments, (Words{"jit", "--timeout", "60"}));
 }
 
+TEST(WorkerCommand, TrainingsOnTheCpusOfOneMachineRecoverFromMemory) {
+  const auto recovers = [](const Words& words, int gpus = 0) {
+    return plan_command(words, {}, gpus).recovers_in_memory;
+  };
+  EXPECT_TRUE(recovers({"jit", "--nproc=2"}));
+  EXPECT_TRUE(recovers({"jit", "--nproc=2", "--device=cpu"}, 4));
+  EXPECT_FALSE(recovers({"jit", "--nproc=2"}, 4));
+  EXPECT_FALSE(recovers({"jit"}));
+  EXPECT_FALSE(recovers({"jit", "--nproc=2", "--recover=restart"}));
+  EXPECT_FALSE(recovers({"jit", "--nproc=2", "--nnodes=2", "--node-rank=0",
+                         "--master-addr=127.0.0.1"}));
+  EXPECT_FALSE(
+      plan_command({"jit", "--nproc=2"}, {}, 0, "sample").recovers_in_memory);
+}
+
 TEST(WorkerCommand, AMissingValueIsAnError) {
   try {
     split_train({"jit", "--nproc"});

@@ -53,5 +53,18 @@ TEST(Recovery, NeverWritesOverTheOnlyVersionOfWhatARankAloneKnows) {
   EXPECT_EQ(slots.read(kOwn, 4), "known of step 4");
 }
 
+TEST(Recovery, IsLeftOutWhereItIsOnlyTheDefaultAndCannotBe) {
+  const base::Environment asked = {{base::kSlotFileVariable, "7"}};
+  base::Environment by_default = asked;
+  by_default[base::kRecoveryVariable] = base::kRecoveryByDefault;
+  TrainConfig config;
+  EXPECT_EQ(recovery_environment(by_default, config), by_default);
+  config.optimization.shard_optimizer = true;
+  EXPECT_EQ(
+      recovery_environment(by_default, config).count(base::kSlotFileVariable),
+      0U);
+  EXPECT_EQ(recovery_environment(asked, config), asked);
+}
+
 }  // namespace
 }  // namespace lockstep::run

@@ -66,7 +66,9 @@ void train(int64_t num_steps) {
         const at::Tensor logits = ddp(in[0]).flatten(0, 1).to(at::kFloat);
         return torch::cross_entropy_loss(logits, in[1].flatten());
       },
-      {.max_grad_norm = 1, .autocast = at::kBFloat16});
+      {.max_grad_norm = 1, .autocast = at::kBFloat16, .abandon = [&] {
+         ddp.abandon_step();
+       }});
   for (int64_t i = 1; i <= num_steps; ++i) {
     torch::manual_seed(i * world.size() + world.rank());
     const at::Tensor digits = torch::randint(10, {64, kTokens});

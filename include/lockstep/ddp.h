@@ -199,6 +199,10 @@ class DistributedDataParallel {
     engine_->join(steps, config);
   }
 
+  // After a forward whose backward was not completed, before the next one: for
+  // StepGraphConfig::abandon.
+  void abandon_step() { engine_->abandon_step(); }
+
   // Which parameters share a bucket; every rank must call it. Save it in
   // checkpoints and pass it as DdpConfig::bucket_layout to resume with the same
   // bits.

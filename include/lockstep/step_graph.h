@@ -53,7 +53,8 @@ struct StepGraphConfig {
   // Mixed precision: at::kBFloat16. The optimizer keeps copies of the weights
   // for the layers of lockstep/fused.h.
   std::optional<at::ScalarType> autocast = {};
-  // Called when a capture fails, before the step is run without a graph.
+  // Called when a capture fails, before the step is run without a graph. With
+  // DDP: DistributedDataParallel::abandon_step().
   std::function<void()> abandon = {};
 };
 

@@ -124,6 +124,25 @@ TEST(Ddp, NamesParametersThatTookNoPart) {
   });
 }
 
+// As when the capture of a CUDA graph fails within backward.
+TEST(Ddp, GoesOnAfterAStepThatWasAbandoned) {
+  run_ranks({.size = 2}, [](const World& world) {
+    const auto net = make_net(world);
+    DistributedDataParallel<TwoHeads> ddp(net, world);
+    const auto gradient = [&] {
+      net->zero_grad();
+      const Pair out = ddp(data_of(world, 0), 2.0);
+      (out.first.square().mean() + out.second.square().mean()).backward();
+      return net->body->weight.grad().clone();
+    };
+    const Tensor before = gradient();
+    net->zero_grad();
+    ddp(data_of(world, 1)).sum().backward();  // Without one of the heads.
+    ddp.abandon_step();
+    EXPECT_TRUE(torch::equal(gradient(), before));
+  });
+}
+
 TEST(Ddp, RefusesAnotherModuleOnAnotherRank) {
   run_ranks({.size = 2}, [](const World& world) {
     auto net = torch::nn::Linear(4, world.rank() == 0 ? 2 : 3);

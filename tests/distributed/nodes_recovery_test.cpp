@@ -104,6 +104,25 @@ TEST_F(FixedNodesRecovery, KilledRanksAreReplacedWithTheSameBits) {
   expect_undisturbed();
 }
 
+// Rank 0 has not done the step that the others have: they tell what it alone
+// knew, and give back its batch statistics, not theirs.
+TEST_F(FixedNodesRecovery, Rank0MayDieWithinItsUpdate) {
+  start_all(recovering({"--record", record().string(), "--pause_in=update",
+                        "--pause_call=7", "--late_rank=0"}));
+  ASSERT_GT(pid_of_paused(0), 0) << processes_[0]->err();
+  for (int rank = 1; rank < kRanks; ++rank) {
+    const fs::path done = record() / ("updated_" + std::to_string(rank));
+    ASSERT_TRUE(wait_for([&] { return fs::exists(done); }, kPatience)) << done;
+  }
+  ASSERT_EQ(kill(pid_of_paused(0), SIGKILL), 0);
+  const auto results = wait_for_all();
+  for (const ProcessResult& result : results) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  expect_in(results[0].out, "nothing is repeated");
+  expect_undisturbed();
+}
+
 TEST_F(FixedNodesRecovery, ANodeThatComesBackGetsTheStateOfItsRanks) {
   const Words command = recovering(pausing(3));
   start_all(command);

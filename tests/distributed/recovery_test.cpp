@@ -86,11 +86,10 @@ struct Moment {
 
 class RecoveryAt : public RecoveryFromMemory {
  protected:
-  // Kills the rank in that moment and compares the end.
-  void kill_at(const Moment& moment, const Training& whole) {
+  // Kills the rank in that moment; the training goes on to its end.
+  void run_and_kill(Training killed, const Moment& moment) {
     fs::remove_all(record());
     fs::create_directory(record());
-    Training killed = training("killed", kWorld);
     fs::remove_all(killed.folder);
     killed.flags =
         killed.flags + Words{"--record",     record().string(),
@@ -107,7 +106,6 @@ class RecoveryAt : public RecoveryFromMemory {
     ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
     EXPECT_EQ(count(result.err, kReplaced), 1) << result.err;
     expect_in(result.out + result.err, "nothing is repeated");
-    expect_same(killed, whole);
   }
 
   // Read from a file that a rank of the probe writes; 0 when it does not come.
@@ -133,8 +131,27 @@ TEST_F(RecoveryAt, AnyMomentGoesOnWithTheSameBits) {
                                {"sample", 1, 2, "shared"}}) {
     SCOPED_TRACE(moment.phase + " " + std::to_string(moment.call) + " on " +
                  std::to_string(moment.victim) + ", " + moment.exchange);
-    kill_at(moment, whole);
+    const Training killed = training("killed", kWorld);
+    run_and_kill(killed, moment);
+    expect_same(killed, whole);
   }
+}
+
+// It has found a new best model, which is saved after the samples are drawn.
+TEST_F(RecoveryAt, ABestModelIsNotLostWithRank0) {
+  const auto with_best = [&](const std::string& name) {
+    Training training = this->training(name, kWorld);
+    training.flags = training.flags +
+                     Words{"--val_every=5", "--validation_losses", "1", "9"};
+    return training;
+  };
+  run_well(with_best("whole"));
+  run_and_kill(with_best("killed"), {"sample", 0, 0, "shared"});
+  const auto best = [&](const char* name) {
+    return load_checkpoint(temp_.path() / name / "best_model.pt");
+  };
+  EXPECT_EQ(best("whole").at("global_step").as_int(), 5);
+  expect_same_state(best("killed"), best("whole"));
 }
 
 // Rank 0 still writes the last checkpoint, the others have done all.

@@ -92,31 +92,6 @@ int close_run(const Outcome& outcome, OpenRun& run, track::Console& console) {
   return outcome.exit_code;
 }
 
-// `records` is null on ranks that do not write.
-engine::LoopConfig loop_config(const TrainConfig& config,
-                               const LearningRatePlan& plan,
-                               const base::TrainingStatusWriter& status,
-                               run::Recovery* recovery,
-                               run::RunRecords* records) {
-  engine::LoopConfig loop{
-      .num_steps = config.n_steps,
-      .num_epochs = config.epochs,
-      .schedule = plan.schedule,
-      .base_lr = plan.base_lr,
-      .status = status,
-      .cuda_graphs = {.enabled = config.cuda_graph},
-      .recovery = recovery,
-      .on_out_of_memory = engine::parse_on_out_of_memory(config.on_oom)};
-  if (records != nullptr) {
-    loop.record = [records, recovery](track::Record record) {
-      records->record(std::move(record));
-      // The queue would die with this process.
-      if (recovery != nullptr) records->wait();
-    };
-  }
-  return loop;
-}
-
 ProfileCallback profile_callback(const Session& session,
                                  const CommandLine& line) {
   std::optional<ProfilerConfig> config;
@@ -173,6 +148,32 @@ struct Start {
   std::optional<int64_t> first_step = {};   // Where that is not state.step.
   std::optional<int64_t> micro_batch = {};  // Where that is not the batch's.
 };
+
+// `records` is null on ranks that do not write.
+engine::LoopConfig loop_config(const TrainConfig& config,
+                               const LearningRatePlan& plan, const Start& start,
+                               const base::TrainingStatusWriter& status,
+                               run::Recovery* recovery,
+                               run::RunRecords* records) {
+  engine::LoopConfig loop{
+      .num_steps = config.n_steps,
+      .num_epochs = config.epochs,
+      .schedule = plan.schedule,
+      .base_lr = plan.base_lr,
+      .status = status,
+      .cuda_graphs = {.enabled = config.cuda_graph},
+      .recovery = recovery,
+      .is_recovered = start.is_recovered,
+      .on_out_of_memory = engine::parse_on_out_of_memory(config.on_oom)};
+  if (records != nullptr) {
+    loop.record = [records, recovery](track::Record record) {
+      records->record(std::move(record));
+      // The queue would die with this process.
+      if (recovery != nullptr) records->wait();
+    };
+  }
+  return loop;
+}
 
 Start recover_training(Session& session, const run::CheckpointsConfig& files,
                        run::Recovery& recovery) {
@@ -273,6 +274,13 @@ bool must_open_files(const World& world, const Start& start,
   return !start.is_recovered || !world.any(run.records != nullptr);
 }
 
+// The weights in memory are the best model, which is then saved once more: its
+// file may be lost with the rank that would have written it.
+bool holds_best(const Start& start) {
+  return start.is_recovered && start.state.best.value &&
+         start.state.best.step == start.state.step;
+}
+
 // Folder, checkpoints and best model of the run.
 void open_run(Session& session, const CommandLine& line,
               const run::CheckpointsConfig& files, Start& start, OpenRun& run) {
@@ -282,7 +290,7 @@ void open_run(Session& session, const CommandLine& line,
   if (resume && !start.is_recovered) {
     leave_newer_behind(session, files, start.state);
   }
-  if (start.is_resumed) {
+  if (start.is_resumed && !holds_best(start)) {
     settle_best(session, files, resume.value_or("latest"), start.state);
   }
 }
@@ -311,6 +319,7 @@ run::SavingConfig saves_of(const CommandLine& line,
   run::SavingConfig saves =
       saving_config(line.settings(), files.status, callbacks.replicas());
   saves.first_step = start.first_step;
+  saves.is_recovered = start.is_recovered;
   return saves;
 }
 
@@ -350,9 +359,9 @@ Outcome train(Session& session, const CommandLine& line,
   run::Checkpoints checkpoints(files, *start.learner, world, console);
   run::SavingCallback saving(saves_of(line, files, start, callbacks),
                              checkpoints, signals);
-  engine::TrainLoop loop(
-      *start.learner, loader, world, console,
-      loop_config(config, plan, files.status, recovery, run.records.get()));
+  engine::TrainLoop loop(*start.learner, loader, world, console,
+                         loop_config(config, plan, start, files.status,
+                                     recovery, run.records.get()));
   ProfileCallback profile = profile_callback(session, line);
   std::vector<engine::Callback*> all = callbacks.with(saving);
   all.push_back(&profile);

@@ -21,7 +21,9 @@ InterruptWatch::~InterruptWatch() {
 
 void InterruptWatch::connected() {
   connections_.end();
-  if (is_interrupted()) connections_.shut_down();
+  if (!is_interrupted()) return;
+  store_.shut_down();
+  connections_.shut_down();
 }
 
 void InterruptWatch::let_go() {
@@ -35,7 +37,9 @@ void InterruptWatch::run() {
     page_.wait_for_interrupt(heard, kLongestWait);
     heard = page_.interrupts();
     // The next connections may be under way already.
-    connections_.shut_down_if([this] { return is_interrupted(); });
+    const auto is_due = [this] { return is_interrupted(); };
+    store_.shut_down_if(is_due);
+    connections_.shut_down_if(is_due);
   }
 }
 

@@ -11,7 +11,7 @@
 namespace lockstep::comm {
 
 // A thread that waits for the launcher's interrupts and shuts the connections
-// down that were made before.
+// down that were made before: to the ranks and to the store.
 class InterruptWatch {
  public:
   explicit InterruptWatch(const base::RecoveryWriter& page);
@@ -21,12 +21,18 @@ class InterruptWatch {
 
   // From here on an interrupt is about the connections that are made next.
   void follow() { seen_ = page_.interrupts(); }
-  // Around the making of connections.
+  // Around the making of the connection to the store, whose machine may fall
+  // silent, too.
+  void opening_store() { store_.begin(); }
+  void opened_store() { store_.end(); }
+  // Around the making of those to the ranks.
   void connecting() { connections_.begin(); }
   void connected();
   // They are about to be closed. A thread of Gloo may wait for a rank that does
   // the same, and its owner for that thread.
   void let_go();
+  // The connection to the store is closed.
+  void closed_store() { store_.forget(); }
 
   // There was an interrupt since follow().
   bool is_interrupted() const { return page_.interrupts() != seen_; }
@@ -35,6 +41,7 @@ class InterruptWatch {
   void run();
 
   base::RecoveryWriter page_;
+  OpenConnections store_;
   OpenConnections connections_;
   std::atomic<uint32_t> seen_;  // Interrupts before follow().
   std::atomic<bool> is_ending_ = false;

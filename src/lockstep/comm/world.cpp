@@ -181,8 +181,12 @@ void World::Impl::connect_once() {
     comm::require_interfaces(*names, "GLOO_SOCKET_IFNAME");
   }
   const comm::ExchangeChoice choice = comm::exchange_choice(environment);
+  if (interrupts) interrupts->opening_store();
   store = comm::open_store(place, timeout, is_outdated());
-  if (interrupts) interrupts->connecting();
+  if (interrupts) {
+    interrupts->opened_store();
+    interrupts->connecting();
+  }
   comm::exchange_peers(
       *store, place,
       {.device_identity = tensor::device_identity(device),
@@ -295,7 +299,7 @@ void World::Impl::close() {
   if (std::exchange(closed, true)) return;
   status.set_phase(base::Phase::kClosing);
   recovery.end(place.generation);
-  if (!is_alone()) {
+  if (!is_alone() && barrier) {
     // Whoever hosts the store leaves last; the others do not depend on its
     // answer.
     try {
@@ -304,7 +308,7 @@ void World::Impl::close() {
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
       // The host has left already: nothing is lost.
     }
-    if (device.is_cuda()) group->shutdown();
+    if (device.is_cuda() && group) group->shutdown();
   }
   status.set_phase(base::Phase::kDone);
 }

@@ -97,6 +97,7 @@ void World::Impl::disconnect() {
   arena.reset();
   barrier.reset();
   store.reset();
+  if (interrupts) interrupts->closed_store();
 }
 
 bool World::Impl::wait_for_generation() const {

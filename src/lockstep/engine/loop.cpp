@@ -34,13 +34,15 @@ void TrainLoop::run(TrainState state, std::vector<Callback*> callbacks) {
   // Constructed in place: Batches cannot be moved.
   batches_.reset(new Batches(loader_.batches(state_.position)));
   for (Callback* callback : callbacks_) callback->begin(*this);
-  const bool is_recovered = !world_.ranks_without_state().empty();
-  if (is_finished() && !is_recovered) say_nothing_to_train();
+  if (is_finished() && !config_.is_recovered) say_nothing_to_train();
   if (config_.recovery) config_.recovery->begin(learner_, state_);
   try {
     train();
   } catch (const PeerError&) {
     throw;  // The work that made the new records may be repeated.
+  } catch (const std::exception& error) {
+    if (!comm::is_peer_loss(error)) pass_records_on();
+    throw;
   } catch (...) {
     pass_records_on();
     throw;

@@ -34,6 +34,7 @@ struct LoopConfig {
   std::function<void(track::Record)> record = {};
   StepRecorderConfig cuda_graphs = {};
   RecoveryLog* recovery = nullptr;  // Not owned; null: none.
+  bool is_recovered = false;        // Goes on from the memory of ranks.
   OnOutOfMemory on_out_of_memory = OnOutOfMemory::kFail;
 };
 

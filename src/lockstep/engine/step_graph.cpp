@@ -53,6 +53,7 @@ class StepGraph::Impl {
 
   at::Tensor run(double lr, const Tensors& inputs) {
     check(inputs);
+    timer_.begin_step();
     if (working_weights_) working_weights_->refresh();
     const bool is_fused = fused_update_.fits();
     if (is_fused) {

@@ -86,7 +86,8 @@ bool has_activation_kernel(const at::Tensor& x, const at::Tensor& weight,
          weight.size(0) % 16 == 0 &&
          x.numel() / x.size(-1) * weight.size(0) <= kMostValues &&
          (!bias.defined() ||
-          (bias.scalar_type() == at::kFloat && is_packed(bias)));
+          (bias.device() == x.device() && bias.numel() == weight.size(0) &&
+           bias.scalar_type() == at::kFloat && is_packed(bias)));
 }
 
 at::Tensor activate(const at::Tensor& x, ActivationKind kind) {

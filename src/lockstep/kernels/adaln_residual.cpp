@@ -171,15 +171,18 @@ bool are_sample_rows(const at::Tensor& rows, const at::Tensor& x,
                      at::ScalarType type) {
   if (!rows.defined()) return true;
   constexpr uintptr_t kAlignment = 16;
-  return rows.scalar_type() == type && rows.dim() == 2 &&
-         rows.size(0) == x.size(0) && rows.size(1) == x.size(2) &&
-         rows.stride(1) == 1 && rows.stride(0) % 8 == 0 &&
+  return rows.device() == x.device() && rows.scalar_type() == type &&
+         rows.dim() == 2 && rows.size(0) == x.size(0) &&
+         rows.size(1) == x.size(2) && rows.stride(1) == 1 &&
+         rows.stride(0) % 8 == 0 &&
          reinterpret_cast<uintptr_t>(rows.const_data_ptr()) % kAlignment == 0;
 }
 
-bool is_float_parameter(const at::Tensor& parameter) {
+bool is_float_parameter(const at::Tensor& parameter, const at::Tensor& x,
+                        int64_t numel) {
   return !parameter.defined() ||
-         (parameter.scalar_type() == at::kFloat && is_packed(parameter));
+         (parameter.device() == x.device() && parameter.numel() == numel &&
+          parameter.scalar_type() == at::kFloat && is_packed(parameter));
 }
 
 bool has_adaln_kernel(const AdaLnTensors& tensors) {
@@ -191,14 +194,18 @@ bool has_adaln_kernel(const AdaLnTensors& tensors) {
   }
   const at::ScalarType type = branch_type(tensors);
   if (tensors.branch.defined() && (!has_element_type(tensors.branch) ||
+                                   tensors.branch.device() != x.device() ||
                                    tensors.branch.sizes() != x.sizes())) {
     return false;
   }
+  const int64_t size = x.size(2);
   return are_sample_rows(tensors.gate, x, type) &&
          are_sample_rows(tensors.shift, x, type) &&
          are_sample_rows(tensors.scale, x, type) &&
-         is_float_parameter(tensors.branch_bias) &&
-         is_float_parameter(tensors.weight) && is_float_parameter(tensors.bias);
+         is_float_parameter(tensors.branch_bias, x, size) &&
+         (is_float_parameter(tensors.weight, x, size) ||
+          is_float_parameter(tensors.weight, x, 1)) &&
+         is_float_parameter(tensors.bias, x, size);
 }
 
 at::Tensor norm_of(const at::Tensor& x, const ResidualNorm& norm) {

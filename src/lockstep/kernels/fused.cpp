@@ -1,5 +1,6 @@
 #include "lockstep/fused.h"
 
+#include "lockstep/error.h"
 #include "lockstep/kernels/activation.h"
 #include "lockstep/kernels/adaln_residual.h"
 #include "lockstep/kernels/linear.h"
@@ -34,6 +35,11 @@ at::Tensor fused_linear_activation(const at::Tensor& x,
 
 FusedResidualNormResult fused_residual_norm(const at::Tensor& x,
                                             const FusedResidualNorm& with) {
+  if (with.shift.defined() != with.scale.defined()) {
+    throw ConfigError(
+        "fused_residual_norm: shift and scale belong together; give both, or "
+        "neither");
+  }
   const auto kind =
       with.is_layer_norm ? kernels::NormKind::kLayer : kernels::NormKind::kRms;
   const kernels::AdaLnResult result = kernels::adaln_residual(

@@ -94,18 +94,27 @@ class QkRmsRopeFunction : public torch::autograd::Function<QkRmsRopeFunction> {
   }
 };
 
+// What the kernel does not fit is left to ATen, which reports wrong shapes.
 bool has_qk_rms_rope_kernel(const at::Tensor& qkv, const QkRmsNorms& norms,
                             const RopeTable& table) {
-  const auto is_weight = [](const at::Tensor& weight) {
-    return weight.scalar_type() == at::kFloat && is_packed(weight);
+  if (!is_on_gpu(qkv) || qkv.dim() != 5 || qkv.size(2) != 3) return false;
+  const int64_t head_size = qkv.size(4);
+  const auto is_weight = [&](const at::Tensor& weight) {
+    return weight.defined() && weight.device() == qkv.device() &&
+           weight.numel() == head_size && weight.scalar_type() == at::kFloat &&
+           is_packed(weight);
   };
-  return is_on_gpu(qkv) && qkv.numel() > 0 &&
+  const auto is_table = [&](const at::Tensor& complex) {
+    return complex.defined() && complex.device() == qkv.device() &&
+           complex.scalar_type() == at::kComplexFloat &&
+           complex.is_contiguous() && complex.size(0) == qkv.size(1) &&
+           complex.numel() == qkv.size(1) * head_size / 2;
+  };
+  return qkv.numel() > 0 &&
          qkv.numel() <= std::numeric_limits<int32_t>::max() &&
          has_element_type(qkv) && is_packed(qkv) &&
-         has_qk_rms_rope(qkv.size(4)) && is_weight(norms.queries) &&
-         is_weight(norms.keys) && table.complex.defined() &&
-         table.complex.scalar_type() == at::kComplexFloat &&
-         table.complex.is_contiguous() && table.complex.size(0) == qkv.size(1);
+         has_qk_rms_rope(head_size) && is_weight(norms.queries) &&
+         is_weight(norms.keys) && is_table(table.complex);
 }
 
 }  // namespace

@@ -105,12 +105,18 @@ void Recovery::write_own(engine::Learner& learner, int64_t step,
   if (extent_ == Slots::kOfSeveralNodes) {
     Tree all = Tree::dict();
     all["ranks"] = gather_own_states(world_, own);
-    all["buffers"] = buffers_tree(learner.model());
+    all["buffers"] = rank0_buffers(learner);
     own = std::move(all);
   } else if (world_.is_main()) {
     own["buffers"] = buffers_tree(learner.model());
   }
   slots_.write(kOwnSlot, step, checkpoint::pack(own));
+}
+
+// They differ between ranks; before each forward DDP gives all those of rank 0.
+Tree Recovery::rank0_buffers(const engine::Learner& learner) const {
+  const Tree own = buffers_tree(learner.model());
+  return TreeView(own).as_dict().empty() ? own : broadcast_tree(own, 0);
 }
 
 void Recovery::commit(engine::Learner& learner,
@@ -128,7 +134,7 @@ void Recovery::keep(engine::Learner& learner, const CheckpointsConfig& config) {
   learner.abandon_step();
   if (kept_) return;  // From the last time: nothing was trained since.
   const auto state = committed_state();
-  LOCKSTEP_CHECK(state.has_value(), "a training commits before it exchanges");
+  if (!state) return;  // Lost before the first step: there is nothing to keep.
   Tree replicas = replica_tree(learner, *state, config);
   if (layout_) {
     replicas["lockstep"]["bucket_layout"] = bucket_layout_tree(*layout_);

@@ -30,8 +30,8 @@ void SavingCallback::begin(engine::TrainLoop& loop) {
   const engine::TrainState& state = loop.state();
   first_step_ = config_.first_step.value_or(state.step);
   // It may have been lost with the rank that would have saved it.
-  is_new_best_ = !loop.world().ranks_without_state().empty() &&
-                 state.best.value && state.best.step == state.step;
+  is_new_best_ =
+      config_.is_recovered && state.best.value && state.best.step == state.step;
 }
 
 void SavingCallback::after_step(engine::TrainLoop& loop, const Step& step) {

@@ -25,6 +25,8 @@ struct SavingConfig {
   // Steps of this start, where it is not the first of the loop: after ranks
   // were replaced.
   std::optional<int64_t> first_step = {};
+  // Goes on from the memory of ranks.
+  bool is_recovered = false;
   // Called before anything is saved.
   std::function<void(engine::TrainLoop&)> before_save = [](engine::TrainLoop&) {
   };

@@ -94,6 +94,32 @@ def check_without_data(name, arguments, results):
         assert shapes(getattr(ops, name)(*fakes)) == results, name
 
 
+def expect_refused(what, *call):
+    try:
+        call[0](*call[1:])
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError(f"{what} is taken")
+
+
+def check_refusals(device):
+    """Wrong shapes are errors, also where a kernel would read beyond them."""
+    def make(*sizes):
+        return torch.randn(*sizes, device=device)
+
+    x, rows = make(B, N, D), make(B, D)
+    rope = torch.polar(torch.ones(N, 1, SIZE // 2), torch.zeros(N, 1, SIZE // 2)).to(device)
+    heads = make(B, N, 3, HEADS, SIZE)
+    expect_refused("a short weight of heads", ops.qk_rms_rope, heads, make(SIZE // 2), make(SIZE), rope, 1e-6)
+    expect_refused("a short bias", ops.linear_activation, x, make(48, D), make(16), "silu")
+    expect_refused("a short weight", ops.residual_norm, x, None, None, None, make(D // 2), None, rows, rows)
+    for shift, scale in ((rows, None), (None, rows)):
+        text = expect_refused("half of a modulation", ops.residual_norm, x, None, None, None, None, None, shift, scale)
+        assert "shift and scale belong together" in text, text
+    text = expect_refused("an unknown activation", ops.linear_activation, x, make(48, D), None, "relu6")
+    assert "gelu, gelu_tanh, silu or swiglu" in text, text
+
+
 def main():
     for name, reference, arguments in cases():
         ours = getattr(ops, name)
@@ -107,12 +133,8 @@ def main():
             wide = [a.to(torch.complex64) if torch.is_tensor(a) and a.is_complex() else a for a in wide]
             expect_close(f"{name} on the GPU", run(ours, placed(wide, device="cuda")), run(reference, arguments), 1e-5)
         print("ok", name)
-    try:
-        ops.linear_activation(randn(2, 16), randn(16, 16), None, "relu6")
-    except RuntimeError as error:
-        assert "gelu, gelu_tanh, silu or swiglu" in str(error), error
-    else:
-        raise AssertionError("an unknown activation is taken")
+    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+        check_refusals(device)
 
 
 main()

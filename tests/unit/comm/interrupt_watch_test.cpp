@@ -47,6 +47,34 @@ TEST_F(InterruptWatchTest, AnInterruptIsNotForgottenUntilAllAreConnected) {
   EXPECT_FALSE(connection.is_open());
 }
 
+TEST_F(InterruptWatchTest, AnInterruptEndsTheConnectionToTheStore) {
+  watch_.opening_store();
+  const LoopbackConnection store;
+  watch_.opened_store();
+  watch_.connecting();
+  const LoopbackConnection connection;
+  watch_.connected();
+  // The ranks that connect anew without the launcher meet there.
+  watch_.let_go();
+  EXPECT_FALSE(connection.is_open());
+  EXPECT_TRUE(store.is_open());
+  launcher_.suspend();
+  EXPECT_TRUE(store.ends());
+}
+
+TEST_F(InterruptWatchTest, AClosedStoreIsForgotten) {
+  watch_.opening_store();
+  const LoopbackConnection store;
+  watch_.opened_store();
+  watch_.closed_store();
+  watch_.connecting();
+  const LoopbackConnection connection;
+  watch_.connected();
+  launcher_.suspend();
+  EXPECT_TRUE(connection.ends());
+  EXPECT_TRUE(store.is_open());
+}
+
 TEST_F(InterruptWatchTest, OlderInterruptsAreNotAboutNewConnections) {
   launcher_.suspend();
   EXPECT_TRUE(watch_.is_interrupted());

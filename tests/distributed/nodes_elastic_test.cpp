@@ -19,8 +19,11 @@ using testing::operator+;
 const std::string kPatientConf =
     "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=60,"
     "last_call_timeout=300";
+// One that stays silent for so long is lost: both sides of a broken network
+// must notice within that time of each other.
 const std::string kQuickConf =
-    testing::kQuick + std::string(",last_call_timeout=300");
+    "--rdzv-conf=join_timeout=120,keep_alive_interval=1,"
+    "keep_alive_max_attempt=12,last_call_timeout=300";
 const std::string kLastCall = ",last_call_timeout=1";
 
 class ElasticNodes : public testing::Nodes {
@@ -138,14 +141,14 @@ TEST_F(ElasticNodes, EndWhenTooFewAreLeft) {
   const Process& other = start(1, elastic(kPatientConf));
   ASSERT_TRUE(says(other, "joining 2 to 3 nodes")) << other.err();
   Process& host =
-      start(0, elastic(kPatientConf + kLastCall + ",join_timeout=10"));
+      start(0, elastic(kPatientConf + kLastCall + ",join_timeout=30"));
   expect_start(host, "0 1 of 4");
   other.send(SIGKILL);
   const ProcessResult result = host.wait();
   EXPECT_EQ(result.exit_code, 6);
   expect_in(result.err,
-            "1 node of at least 2 left, waiting up to 10.0 s for others");
-  expect_in(result.err, "waited 10.0 s for at least 2 nodes, 1 came (host0)");
+            "1 node of at least 2 left, waiting up to 30.0 s for others");
+  expect_in(result.err, "waited 30.0 s for at least 2 nodes, 1 came (host0)");
 }
 
 TEST_F(ElasticNodes, FailuresOfRanksCount) {
@@ -170,7 +173,7 @@ TEST_F(ElasticNodes, GoOnWithoutOneThatIsCutOff) {
   hosts_.cut(2);
   const ProcessResult cut = processes_[2]->wait();
   EXPECT_EQ(cut.exit_code, 5);
-  expect_in(cut.err, "broke: no sign of life for 5.0 s");
+  expect_in(cut.err, "broke: no sign of life for 12.0 s");
   expect_in(cut.err,
             "1 of the 3 nodes of the last start found each other; the others "
             "may go on without them, so the job ends here");

@@ -140,6 +140,24 @@ TEST_F(FixedNodesRecovery, ANodeThatComesBackGetsTheStateOfItsRanks) {
   expect_undisturbed();
 }
 
+// Nobody can host it: the job ends, and says so once.
+TEST_F(FixedNodesRecovery, WithoutItsHostTheJobEnds) {
+  start_all(recovering(pausing(3)));
+  expect_paused(kRanks);
+  processes_[0]->send(SIGKILL);
+  go_on();
+  const auto results = wait_for_all();
+  for (const int host : {1, 2}) {
+    const std::string& err = results[static_cast<size_t>(host)].err;
+    EXPECT_EQ(results[static_cast<size_t>(host)].exit_code, 5) << err;
+    expect_in(err, "No process of the job is left on this node");
+    expect_not_in(err, kKept);
+    EXPECT_EQ(err.find("the job has ended there"),
+              err.rfind("the job has ended there"))
+        << err;
+  }
+}
+
 // The one that runs out lets go of the others, and all connect anew.
 TEST_F(FixedNodesRecovery, AllHalveTheirBatchWhenOneRunsOutOfMemory) {
   const Words flags = {"--device=cpu", "--batch_size=4",
@@ -243,6 +261,19 @@ TEST_F(ElasticNodesRecovery, ANodeThatIsAskedToEndLeavesTheState) {
   expect_undisturbed(6);
 }
 
+// As when a batch system ends a job of many nodes.
+TEST_F(ElasticNodesRecovery, WhenAllAreAskedToEndTheTrainingIsSaved) {
+  start_all(elastic());
+  expect_paused(kRanks);
+  for (const auto& process : processes_) process->send(SIGTERM);
+  expect_told({0, 1, 2}, "another node received SIGTERM");
+  go_on();
+  for (const ProcessResult& result : wait_for_all()) {
+    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  }
+  EXPECT_GE(last_checkpoint(run_folder()).at("global_step").as_int(), 4);
+}
+
 TEST_F(ElasticNodesRecovery, TheHostOfTheJobMayBeLost) {
   start_all(elastic());
   expect_paused(kRanks);
@@ -260,7 +291,9 @@ TEST_F(ElasticNodesRecovery, TheHostOfTheJobMayBeLost) {
 
 // Ranks that wait for a machine which has fallen silent are told to stop.
 TEST_F(ElasticNodesRecovery, TheLargerSideOfABrokenNetworkGoesOn) {
-  start_all(elastic({kQuick + std::string(",last_call_timeout=300")}));
+  start_all(
+      elastic({"--rdzv-conf=join_timeout=120,keep_alive_interval=1,"
+               "keep_alive_max_attempt=12,last_call_timeout=300"}));
   expect_paused(kRanks);
   hosts_.cut(0);
   go_on();

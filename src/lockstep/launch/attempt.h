@@ -93,6 +93,7 @@ class Attempt {
   bool is_stop_signal(int signal) const;
   void stop(int signal);
   void leave();
+  void leave_state();
   void regroup();
   void give_up_saving();
   void cut();

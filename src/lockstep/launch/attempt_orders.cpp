@@ -41,6 +41,10 @@ void Attempt::handle_signal(int signal) {
 }
 
 void Attempt::stop(int signal) {
+  if (is_leaving_ && signal == SIGTERM && stage_ == Stage::kRunning) {
+    leave_state();
+    return;
+  }
   // A second SIGTERM to a node that leaves is about its own patience.
   if (!is_leaving_ || signal != SIGTERM) stop_signal_ = signal;
   if (stage_ == Stage::kRunning) {
@@ -76,12 +80,13 @@ void Attempt::leave() {
   surroundings_.err.write(fmt::format(
       "lockstep: SIGTERM received, this node leaves the job, ending {}\n",
       processes_text(plan_.num_processes)));
-  if (stage_ != Stage::kRunning) return;
-  if (!surroundings_.keeps_state) {
-    regroup();
-    return;
-  }
-  // The others have the state.
+  // Where ranks keep their state the others let go of this node first: when too
+  // few stay, the job stops as a whole, and saves.
+  if (stage_ == Stage::kRunning && !surroundings_.keeps_state) regroup();
+}
+
+// The others have the state.
+void Attempt::leave_state() {
   is_ordered_ = true;
   is_regrouping_ = true;
   end_workers(SIGKILL);
@@ -117,7 +122,8 @@ void Attempt::hear_nodes() {
   }
   using Kind = nodes::End::Kind;
   if (!is_lost) return;
-  follow({.kind = surroundings_.keeps_state  ? Kind::kSuspend
+  const bool is_held = surroundings_.keeps_state && stage_ == Stage::kRunning;
+  follow({.kind = is_held                    ? Kind::kSuspend
                   : surroundings_.is_elastic ? Kind::kCut
                                              : Kind::kFailure});
 }
@@ -136,6 +142,10 @@ void Attempt::follow(const nodes::End& order) {
   }
   if (order.kind == Kind::kSuspend) {
     if (!has_live_workers()) return;  // All its work is done.
+    if (is_leaving_) {
+      leave_state();
+      return;
+    }
     if (held_state(group_.workers).can_go_on) {
       suspend();
       return;

@@ -191,6 +191,8 @@ class Keeper {
         replace_worker(plan_, place, {out_, err_}, workers, worker);
       };
     }
+    // Ranks that go on have that of their first start.
+    const std::filesystem::path first_folder = workers.workers.front().folder;
     AttemptResult result = Attempt(plan_, workers, surroundings).run();
     if (result.kind == AttemptResult::Kind::kSuspended) {
       suspended_ = std::move(workers);
@@ -202,7 +204,7 @@ class Keeper {
     explain_kills(result.failures, findings);
     result.memory_note = other_kills_text(result.failures, findings);
     result.has_memory_kills = findings.num_kills.value_or(0) > 0;
-    if (const auto noted = base::noted_run_folder(folder / "0")) {
+    if (const auto noted = base::noted_run_folder(first_folder)) {
       result.run_folder = noted->string();
     }
     run_folder_ = result.run_folder;
@@ -243,6 +245,8 @@ class Keeper {
       }
     }
     kill_suspended();
+    // The others have the state.
+    if (group_ && group_->leaves_on(verdict.stop_signal)) return;
     if (const auto training = combine(trainings)) {
       if (const auto loss = loss_text(*training)) {
         verdict.text += "lockstep: " + *loss + "\n";

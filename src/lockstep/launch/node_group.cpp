@@ -240,6 +240,7 @@ NodeGroup::Formed NodeGroup::form(int attempt,
   } else if (is_host_ && meeting_) {
     meeting_->offer_again(*offer_);
   }
+  link_->set_stuck(false);  // That was the last start.
   link_->send(join_message(store, holds_state));
   while (const auto message = next_message()) {
     if (const auto* world = std::get_if<nodes::World>(&*message)) {
@@ -304,11 +305,15 @@ JobVerdict NodeGroup::agree(const AttemptResult& own, const JobWorld& world,
 JobVerdict NodeGroup::judge_lost(const AttemptResult& own,
                                  const JobWorld& world, JobJudge& judge,
                                  double attempt_seconds) {
-  JobVerdict verdict = judge.judge(own, plan_.options.max_restarts,
-                                   attempt_seconds, world.num_ranks);
-  if (own.kind != AttemptResult::Kind::kFailure) {
-    verdict.exit_code = end_->exit_code;
+  using Kind = AttemptResult::Kind;
+  AttemptResult ended = own;
+  // Ranks that wait in memory for a world that does not come.
+  if (ended.kind == Kind::kSuspended) {
+    ended.kind = ended.failures.empty() ? Kind::kEnded : Kind::kFailure;
   }
+  JobVerdict verdict = judge.judge(ended, plan_.options.max_restarts,
+                                   attempt_seconds, world.num_ranks);
+  if (ended.kind != Kind::kFailure) verdict.exit_code = end_->exit_code;
   verdict.text += end_->text;
   return verdict;
 }

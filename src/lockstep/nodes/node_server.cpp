@@ -91,6 +91,7 @@ class NodeServer::Loop {
   int milliseconds_to_wait() const;
   void watch(int fd, MemberId id, uint32_t events, int operation);
   void accept_all();
+  void stop_listening();
   void make_room();
   void admit(base::FileDescriptor socket);
   void handle(MemberId id, uint32_t events);
@@ -188,7 +189,7 @@ void NodeServer::Loop::serve() {
       if (id == kStop) {
         stopped_ns_ = base::monotonic_ns();
         watch(stop_.get(), kStop, 0, EPOLL_CTL_DEL);
-        watch(listener_.get(), kListener, 0, EPOLL_CTL_DEL);
+        stop_listening();
       } else if (id == kListener) {
         accept_all();
       } else {
@@ -201,9 +202,16 @@ void NodeServer::Loop::serve() {
     if (paused_until_ns_ != 0 && base::monotonic_ns() >= paused_until_ns_ &&
         stopped_ns_ == 0) {
       paused_until_ns_ = 0;
-      watch(listener_.get(), kListener, EPOLLIN, EPOLL_CTL_ADD);
+      if (listener_) watch(listener_.get(), kListener, EPOLLIN, EPOLL_CTL_ADD);
     }
   }
+}
+
+// Another may then listen at this address.
+void NodeServer::Loop::stop_listening() {
+  if (!listener_) return;
+  watch(listener_.get(), kListener, 0, EPOLL_CTL_DEL);
+  listener_.reset();
 }
 
 // After a full batch others may wait to be read; strangers without end must not
@@ -292,8 +300,12 @@ void NodeServer::Loop::receive(MemberId id) {
   }
   if (count <= 0) {
     const bool is_closed = count == 0 || errno == ECONNRESET;
-    drop(id, "its connection closed: its launcher has ended or was killed",
-         is_closed ? Fate::kEnded : Fate::kUnknown);
+    if (is_closed) {
+      drop(id, "its connection closed: its launcher has ended or was killed",
+           Fate::kEnded);
+    } else {
+      drop(id, "its connection broke: " + base::errno_text());
+    }
     return;
   }
   const std::string_view bytes(buffer.data(), static_cast<size_t>(count));
@@ -337,6 +349,9 @@ void NodeServer::Loop::deliver() {
     for (const auto& [to, message] : rounds_.take_outgoing()) {
       const auto found = peers_.find(to);
       if (found == peers_.end() || found->second.is_stranger()) continue;
+      // The next host may be on this machine.
+      const auto* verdict = std::get_if<Verdict>(&message);
+      if (verdict != nullptr && !verdict->departed.empty()) stop_listening();
       Peer& peer = found->second;
       peer.unsent += peer.writer->write(encode(message));
       if (peer.unsent.size() > kMaxUnsentBytes) {
@@ -369,7 +384,9 @@ void NodeServer::Loop::flush(MemberId id) {
     } else if (count < 0 && errno == EINTR) {
       continue;
     } else {
-      if (count < 0 && errno != EAGAIN) {
+      if (count < 0 && (errno == ECONNRESET || errno == EPIPE)) {
+        sent = peer.unsent.size();  // What it has said before is read first.
+      } else if (count < 0 && errno != EAGAIN) {
         broken_.emplace_back(id, "its connection broke: " + base::errno_text());
       }
       break;

@@ -109,11 +109,16 @@ void Rounds::hear_of_end(MemberId from, const Ending& ending, Moment now) {
     return;
   }
   if (phase_ != Phase::kRunning || node_of(from) == nullptr) return;
-  end_attempt({.kind = ending.suspends      ? End::Kind::kSuspend
-                       : ending.signal == 0 ? End::Kind::kFailure
-                                            : End::Kind::kStop,
-               .signal = ending.signal},
-              from);
+  const End end{.kind = ending.suspends      ? End::Kind::kSuspend
+                        : ending.signal == 0 ? End::Kind::kFailure
+                                             : End::Kind::kStop,
+                .signal = ending.signal};
+  // One that may not leave with its state has not asked its ranks to end.
+  if (ending.is_leaving && config_.keeps_state) {
+    end_attempt(end, std::nullopt);
+  } else {
+    end_attempt(end, from);
+  }
 }
 
 // Before any process runs.
@@ -222,6 +227,8 @@ void Rounds::form_world(Moment now) {
   num_notes_ = 0;
   last_call_ns_.reset();
   growth_ns_.reset();
+  leave_ns_.reset();
+  silent_.clear();
   next_alive_ns_ = now.ns + in_ns(config_.alive_seconds);
 }
 
@@ -318,6 +325,7 @@ void Rounds::remove(MemberId member, const std::string& why, Moment now,
   if (host_ == member) host_.reset();
   if (node == nullptr) return;
   node->member.reset();
+  if (fate == Fate::kUnknown) silent_.insert(*gone.node);
   const bool is_under_way =
       phase_ == Phase::kRunning || phase_ == Phase::kEnding;
   if (!is_under_way || node->result) return;
@@ -381,6 +389,7 @@ void Rounds::tick(Moment now) {
     lost_.push_back(id);
   }
   grow(now);
+  let_leavers_go(now);
   if (phase_ == Phase::kJoining && now.ns >= join_deadline_ns_) {
     form_world(now);
     if (phase_ == Phase::kJoining) give_up_joining();
@@ -399,6 +408,7 @@ int64_t Rounds::next_deadline_ns() const {
   if (phase_ == Phase::kJoining) next = std::min(next, join_deadline_ns_);
   if (last_call_ns_) next = std::min(next, *last_call_ns_);
   if (growth_ns_) next = std::min(next, *growth_ns_);
+  if (leave_ns_) next = std::min(next, *leave_ns_);
   for (const auto& [id, member] : members_) {
     next = std::min(next, member.heard_ns + lost_after_ns());
   }

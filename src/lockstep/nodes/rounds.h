@@ -139,6 +139,7 @@ class Rounds {
   int fewest_nodes() const;
   bool may_form(Moment now);
   bool may_succeed(Moment now);
+  bool is_outvoted() const;
   std::set<int> former_nodes() const;
   bool has_quorum(const std::set<int>& present) const;
   void give_up_succession(size_t num_present);
@@ -148,6 +149,7 @@ class Rounds {
   void grow(Moment now);
   std::vector<MemberId> waiting_for_a_place() const;
   bool let_go(MemberId member, Moment now);
+  void let_leavers_go(Moment now);
   int num_staying() const;
 
   int64_t join_ns() const;
@@ -163,10 +165,12 @@ class Rounds {
   std::map<MemberId, Newcomer> newcomers_;
   int num_notes_ = 0;  // of this attempt
   std::vector<Node> nodes_;
+  std::set<int> silent_;  // of them, that are lost but may live
   int64_t begin_ns_;
   int64_t join_deadline_ns_;
   std::optional<int64_t> last_call_ns_;  // a start waits until then
   std::optional<int64_t> growth_ns_;     // the attempt ends then for newcomers
+  std::optional<int64_t> leave_ns_;      // and then for those that leave
   int64_t next_alive_ns_;
   std::vector<Outgoing> outgoing_;
   std::vector<MemberId> dismissed_;

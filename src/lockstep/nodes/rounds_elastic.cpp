@@ -14,6 +14,8 @@ namespace {
 
 // Nodes that are added together come one after the other.
 constexpr int64_t kGrowthNs = 2 * base::kNsPerSecond;
+// So do those that are asked to leave, of which each holds the state.
+constexpr int64_t kLeaveNs = base::kNsPerSecond;
 
 }  // namespace
 
@@ -26,6 +28,13 @@ int Rounds::fewest_nodes() const {
 // after them makes it grow.
 bool Rounds::may_form(Moment now) {
   if (config_.lost_world && !may_succeed(now)) return false;
+  if (is_elastic() && is_outvoted()) {
+    end_all({.exit_code = kPeerExitCode,
+             .text = "lockstep: most nodes of the last start have fallen "
+                     "silent; they may go on without this side, so the job "
+                     "ends here\n"});
+    return false;
+  }
   const auto num_ready = std::ranges::count_if(
       members_, [](const auto& entry) { return entry.second.is_ready; });
   if (num_ready >= config_.num_nodes) return true;
@@ -44,6 +53,14 @@ bool Rounds::may_form(Moment now) {
                                                   double{base::kNsPerSecond});
   }
   return now.ns >= *last_call_ns_;
+}
+
+// Nodes that fell silent between two starts have no host, and go on when they
+// are more than those that are left here.
+bool Rounds::is_outvoted() const {
+  const auto num_present = std::ranges::count_if(
+      nodes_, [](const Node& node) { return node.member.has_value(); });
+  return std::ssize(silent_) > num_present;
 }
 
 std::set<int> Rounds::former_nodes() const {
@@ -193,12 +210,26 @@ bool Rounds::let_go(MemberId member, Moment now) {
     return true;
   }
   if (node_of(member) == nullptr) return true;
-  if (phase_ == Phase::kRunning) {
-    if (num_staying() <= config_.min_nodes) return false;
-    end_attempt({.kind = regroup_kind()}, member);
+  if (phase_ == Phase::kRunning && num_staying() <= config_.min_nodes) {
+    return false;
   }
   members_.at(member).is_leaving = true;
+  if (phase_ != Phase::kRunning) return true;
+  if (!config_.keeps_state) {
+    end_attempt({.kind = End::Kind::kRegroup}, member);
+  } else if (!leave_ns_) {
+    leave_ns_ = now.ns + kLeaveNs;
+  }
   return true;
+}
+
+// Unless so many have asked meanwhile that the job has stopped.
+void Rounds::let_leavers_go(Moment now) {
+  if (!leave_ns_ || now.ns < *leave_ns_) return;
+  leave_ns_.reset();
+  if (phase_ == Phase::kRunning) {
+    end_attempt({.kind = End::Kind::kSuspend}, std::nullopt);
+  }
 }
 
 }  // namespace lockstep::nodes

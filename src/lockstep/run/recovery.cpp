@@ -114,7 +114,7 @@ void Recovery::write_own(engine::Learner& learner, int64_t step,
 }
 
 // They differ between ranks; before each forward DDP gives all those of rank 0.
-Tree Recovery::rank0_buffers(const engine::Learner& learner) const {
+Tree Recovery::rank0_buffers(engine::Learner& learner) const {
   const Tree own = buffers_tree(learner.model());
   return TreeView(own).as_dict().empty() ? own : broadcast_tree(own, 0);
 }

@@ -104,7 +104,7 @@ class Recovery final : public engine::RecoveryLog {
            const base::RecoveryWriter& page);
   void write_own(engine::Learner& learner, int64_t step, const at::Tensor& done,
                  const at::Tensor& skipped);
-  Tree rank0_buffers(const engine::Learner& learner) const;
+  Tree rank0_buffers(engine::Learner& learner) const;
   // The newest state that this rank, or the process before it, has committed.
   std::optional<engine::TrainState> committed_state() const;
   RecoveryOffer offer(const std::optional<engine::TrainState>& committed) const;

@@ -310,6 +310,43 @@ TEST_F(ElasticRounds, OneThatMayLiveIsCutOff) {
   expect_in(results.nodes[1].loss, "hears nothing from the host");
 }
 
+// Those that fell silent may have found each other.
+TEST_F(ElasticRounds, TheSmallerPartDoesNotStartAgain) {
+  form_three();
+  say(12, nodes::Ending{});
+  start_again({10, 11, 12});
+  leave(11, nodes::Fate::kUnknown);
+  leave(12, nodes::Fate::kUnknown);
+  join(10, "a");
+  const auto end = last<nodes::Verdict>(10);
+  EXPECT_EQ(end.exit_code, kPeerExitCode);
+  expect_in(end.text, "most nodes of the last start have fallen silent");
+  EXPECT_TRUE(rounds_.is_over());
+}
+
+TEST_F(ElasticRounds, ThoseThatFallSilentAfterTheirResultCount) {
+  form_three();
+  for (const MemberId id : {11, 12}) {
+    say(id, nodes::Result{});
+    leave(id, nodes::Fate::kUnknown);
+  }
+  say(10, nodes::Result{});
+  say(10, nodes::Verdict{.is_restart = true, .is_counted = false});
+  join(13, "spare");
+  join(10, "a");
+  EXPECT_EQ(last<nodes::Verdict>(10).exit_code, kPeerExitCode);
+}
+
+TEST_F(ElasticRounds, TheLargerPartStartsAgain) {
+  form_three();
+  say(12, nodes::Ending{});
+  start_again({10, 11, 12});
+  leave(12, nodes::Fate::kUnknown);
+  join(10, "a");
+  join(11, "b");
+  EXPECT_EQ(last<nodes::World>(11).num_nodes, 2);
+}
+
 TEST_F(ElasticRounds, AllLearnWhoMayHostNext) {
   form_three();
   EXPECT_EQ(last<nodes::World>(12).addresses,

@@ -170,12 +170,25 @@ TEST_F(ElasticRecoveringRounds, ANodeThatComesSuspendsTheOthers) {
   EXPECT_EQ(last<nodes::World>(13).generation, 1);
 }
 
-TEST_F(ElasticRecoveringRounds, ANodeThatLeavesSuspendsTheOthers) {
+TEST_F(ElasticRecoveringRounds, ANodeThatLeavesSuspendsAll) {
   say(11, nodes::Ending{.signal = SIGTERM, .is_leaving = true});
-  expect_suspended({10, 12});
-  last<nodes::World>(11);  // It knows.
+  last<nodes::World>(10);  // Others may be asked to leave, too.
+  pass(1);
+  expect_suspended({10, 11, 12});
   for (const MemberId id : {10, 11, 12}) say(id, nodes::Result{});
   EXPECT_TRUE(last<nodes::Results>(10).nodes[1].is_leaving);
+}
+
+TEST_F(ElasticRecoveringRounds, AllSaveWhenTooFewWouldStay) {
+  say(11, nodes::Ending{.signal = SIGTERM, .is_leaving = true});
+  say(12, nodes::Ending{.signal = SIGTERM, .is_leaving = true});
+  for (const MemberId id : {10, 11, 12}) {
+    EXPECT_EQ(last<End>(id).kind, End::Kind::kStop);
+    EXPECT_EQ(last<End>(id).signal, SIGTERM);
+  }
+  heard_.clear();
+  pass(5);
+  EXPECT_TRUE(heard_.empty());
 }
 
 // Start 7 had three nodes, and its host is lost.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kSums = "sums";
 constexpr const char* kSumsIfSkipped = "sums_if_skipped";
+constexpr const char* kParts = "parts";
 
 // The counts of skipped steps, behind the sums, are equal on all ranks.
 constexpr int64_t kCounts = 2;
@@ -33,12 +34,23 @@ at::Tensor redistributed(const TreeView& all, const char* key, int rank) {
 
 }  // namespace
 
-Tree own_state(const at::Tensor& sums, const at::Tensor& if_skipped) {
+Tree own_state(const at::Tensor& sums, const at::Tensor& if_skipped,
+               const std::vector<std::string>& parts) {
   Tree own = Tree::dict();
   own["generator"] = cpu_generator_state();
   own[kSums] = sums;
   own[kSumsIfSkipped] = if_skipped;
+  Tree& names = own[kParts] = Tree::list();
+  for (const std::string& part : parts) names.push_back(part);
   return own;
+}
+
+std::vector<std::string> parts_of(const TreeView& own) {
+  std::vector<std::string> parts;
+  for (const Tree& part : own.at(kParts).as_list()) {
+    parts.push_back(TreeView(part).as_string());
+  }
+  return parts;
 }
 
 Tree buffers_tree(const torch::nn::Module& model) {
@@ -62,6 +74,8 @@ Tree own_state_of(const World& world, const TreeView& all) {
   Tree own = Tree::dict();
   if (world.rank() < num_before) {
     own = all.as_list()[static_cast<size_t>(world.rank())];
+  } else {
+    own[kParts] = all.at(0).at(kParts).value();
   }
   if (num_before == world.size()) return own;
   for (const char* key : {kSums, kSumsIfSkipped}) {

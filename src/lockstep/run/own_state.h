@@ -4,6 +4,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
+#include <vector>
+
 #include "lockstep/checkpoint.h"
 #include "lockstep/world.h"
 
@@ -13,8 +16,11 @@ class Module;
 
 namespace lockstep::run {
 
-// `if_skipped`: the sums when the update of the step is skipped.
-Tree own_state(const at::Tensor& sums, const at::Tensor& if_skipped);
+// `if_skipped`: the sums when the update of the step is skipped. `parts`: names
+// of the parts of the loss, of which they are.
+Tree own_state(const at::Tensor& sums, const at::Tensor& if_skipped,
+               const std::vector<std::string>& parts);
+std::vector<std::string> parts_of(const TreeView& own);
 
 // They are equal before each forward; afterwards rank 0's count.
 Tree buffers_tree(const torch::nn::Module& model);

@@ -101,7 +101,7 @@ void Recovery::before_exchange(engine::Learner& learner, int64_t step) {
 
 void Recovery::write_own(engine::Learner& learner, int64_t step,
                          const at::Tensor& done, const at::Tensor& skipped) {
-  Tree own = own_state(done, skipped);
+  Tree own = own_state(done, skipped, learner.part_names());
   if (extent_ == Slots::kOfSeveralNodes) {
     Tree all = Tree::dict();
     all["ranks"] = gather_own_states(world_, own);
@@ -312,6 +312,7 @@ void restore(const RecoveredState& recovered, engine::Learner& learner,
     sums[0].zero_();
   }
   learner.set_running_sums(sums);
+  learner.set_part_names(parts_of(own));
   learner.set_last_step(recovered.last_step);
 }
 

@@ -39,6 +39,7 @@ TEST(OwnStateOfRanks, IsDividedAgainWhenTheirNumberChanges) {
       expect_sums(more, {0, 0, 7, 3}, 0);
       EXPECT_FALSE(more.find("generator"));
     }
+    EXPECT_EQ(parts_of(more), std::vector<std::string>{"first"});
   });
 }
 

@@ -16,7 +16,7 @@ inline Tree state_of_rank(int rank) {
   torch::manual_seed(static_cast<uint64_t>(rank));
   const at::Tensor sums =
       torch::tensor({1.0 + rank, 10.0 * (1 + rank), 7.0, 3.0}, at::kDouble);
-  return run::own_state(sums, sums + 100);
+  return run::own_state(sums, sums + 100, {"first"});
 }
 
 // `if_skipped` is of so many ranks that each had 100 more.

@@ -1,12 +1,13 @@
 """Processes of a training are killed at random, and it ends with the bits of an undisturbed one.
 
     recovery.py [KILLS] [RANKS] [SEED]            ranks; the others give the new process their state from memory.
-                                                  Beside it: torchrun's restart of the same worker.
+                                                  Beside it: torchrun's restart of the same worker, and of a training
+                                                  of Python's DDP.
     recovery.py launcher [KILLS] [RANKS] [SEED]   the keeper or the front of the launcher, by turns that SEED draws.
                                                   Nothing may be left, and --resume latest goes on.
 
 After each kill of a rank: time until a step is committed that was not before. Ends with 1 unless all kills were survived
-with the same weights, states and metrics. Targets: median 2 s and a tenth of torchrun's."""
+with the same weights, states and metrics. Targets: median 2 s and a tenth of torchrun's with Python's DDP."""
 import json
 import os
 import random
@@ -26,7 +27,8 @@ NUMBERS = [int(word) for word in WORDS[KILLS_LAUNCHER:]]
 KILLS = NUMBERS[0] if NUMBERS else 30
 RANKS = NUMBERS[1] if len(NUMBERS) > 1 else 4
 SEED = NUMBERS[2] if len(NUMBERS) > 2 else 1
-TORCHRUN_KILLS = 3
+TORCHRUN_KILLS = 5
+PYTHON_WORKER = str(peers.ROOT / "bench" / "python" / "recovery_worker.py")
 FIRST_STEP = 20
 
 
@@ -73,15 +75,23 @@ def recover_from_memory(folder, draw):
     return {**result, **compare(killed, folder / "whole")}
 
 
-def restart_by_torchrun(folder, draw):
-    run = folder / "torchrun"
-    command = [*peers.torchrun(), "--standalone", "--no-python", "--nproc-per-node", str(RANKS), "--max-restarts", "100",
-               trainings.WORKER]  # fmt: skip
-    training = trainings.Training(command + trainings.flags(run, ["--resume", "latest"]), run)
+def restart_by_torchrun(run, words, program, draw):
+    """The median of the seconds until a step is done that was not before; those since the last checkpoint come twice."""
+    torchrun = [*peers.torchrun(), "--standalone", "--nproc-per-node", str(RANKS), "--max-restarts", "100"]
+    training = trainings.Training(torchrun + words, run, program=program)
     seconds = kill_ranks(training, TORCHRUN_KILLS, draw, 1.0)
     training.process.terminate()
     training.process.wait()
-    return statistics.median(seconds) if seconds else None
+    if not seconds:
+        sys.exit(f"bench: torchrun's training did not survive a kill:\n{training.log.read_text()[-4000:]}")
+    return statistics.median(seconds)
+
+
+def restarts_by_torchrun(folder, draw):
+    ours = ["--no-python", trainings.WORKER, *trainings.flags(folder / "ours", ["--resume", "latest"])]
+    theirs = [PYTHON_WORKER, str(folder / "theirs")]
+    return {"torchrun_same_worker_s": restart_by_torchrun(folder / "ours", ours, trainings.WORKER, draw),
+            "torchrun_python_s": restart_by_torchrun(folder / "theirs", theirs, peers.peer_python(), draw)}  # fmt: skip
 
 
 def kill_launcher(training, draw):
@@ -115,8 +125,8 @@ def main():
             result = resume_after_kills(Path(name), draw)
         else:
             result = recover_from_memory(Path(name), draw)
-            restart = restart_by_torchrun(Path(name), draw)
-            result.update(torchrun_median_s=restart, ratio=restart and restart / result["median_s"])
+            result.update(restarts_by_torchrun(Path(name), draw))
+            result["part_of_python"] = result["median_s"] / result["torchrun_python_s"]
     result["load"] = os.getloadavg()[0]
     print(json.dumps({"bench": "recovery launcher" if KILLS_LAUNCHER else "recovery", "kills": KILLS, "ranks": RANKS,
                       "seed": SEED, **result}))  # fmt: skip

@@ -21,10 +21,11 @@ def flags(folder, more=(), save_every=200):
 
 
 class Training:
-    """A training in the background. All of its processes carry a mark in their environment."""
+    """A training in the background. All of its processes carry a mark in their environment; ranks run `program`."""
 
-    def __init__(self, command, folder, environment=None):
+    def __init__(self, command, folder, environment=None, program=WORKER):
         self.folder = Path(folder)
+        self.program = Path(os.path.realpath(program)).name
         self.mark = f"LOCKSTEP_BENCH_MARK={uuid.uuid4()}"
         name, value = self.mark.split("=")
         self.log = self.folder.parent / f"{self.folder.name}.log"
@@ -44,7 +45,7 @@ class Training:
         return wait_until(lambda: self.last_step() >= step or not self.is_running(), seconds) and self.last_step() >= step
 
     def ranks(self):
-        return [pid for pid in self.processes() if program_of(pid) == "lockstep-worker"]
+        return [pid for pid in self.processes() if program_of(pid) == self.program and pid != self.process.pid]
 
     def keeper(self):
         return parent_of(self.ranks()[0])

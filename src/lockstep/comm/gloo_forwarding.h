@@ -110,6 +110,10 @@ class GlooForwarding : public c10d::Backend {
     gloo_->setTimeout(timeout);
   }
 
+ protected:
+  // Nothing may be called afterwards.
+  c10::intrusive_ptr<c10d::Backend> take_gloo() { return std::move(gloo_); }
+
  private:
   c10::intrusive_ptr<c10d::Backend> gloo_;
 };

@@ -1,6 +1,9 @@
 #include "lockstep/comm/interrupt_watch.h"
 
 #include <chrono>
+#include <utility>
+
+#include "lockstep/error.h"
 
 namespace lockstep::comm {
 namespace {
@@ -8,10 +11,16 @@ namespace {
 // A wake that comes just before the wait is lost.
 constexpr std::chrono::milliseconds kLongestWait{100};
 
+constexpr const char* kInterrupted =
+    "another rank was lost: the launcher has told this one to connect anew";
+
 }  // namespace
 
 InterruptWatch::InterruptWatch(const base::RecoveryWriter& page)
-    : page_(page), seen_(page.interrupts()), thread_([this] { run(); }) {}
+    : page_(page),
+      generation_(page.generation()),
+      seen_(page.interrupts()),
+      thread_([this] { run(); }) {}
 
 InterruptWatch::~InterruptWatch() {
   is_ending_ = true;
@@ -19,16 +28,37 @@ InterruptWatch::~InterruptWatch() {
   thread_.join();
 }
 
+void InterruptWatch::connecting(int generation,
+                                std::shared_ptr<OpenCollectives> collectives) {
+  {
+    const std::lock_guard lock(mutex_);
+    collectives_ = std::move(collectives);
+  }
+  generation_ = generation;
+  connections_.begin();
+}
+
 void InterruptWatch::connected() {
   connections_.end();
   if (!is_interrupted()) return;
   store_.shut_down();
   connections_.shut_down();
+  fail_collectives(kInterrupted);
 }
 
 void InterruptWatch::let_go() {
   connections_.shut_down();
   connections_.forget();
+  fail_collectives("this rank has let go of the others");
+}
+
+void InterruptWatch::fail_collectives(const char* why) {
+  std::shared_ptr<OpenCollectives> collectives;
+  {
+    const std::lock_guard lock(mutex_);
+    collectives = collectives_;
+  }
+  if (collectives) collectives->fail(std::make_exception_ptr(PeerError(why)));
 }
 
 void InterruptWatch::run() {
@@ -37,9 +67,10 @@ void InterruptWatch::run() {
     page_.wait_for_interrupt(heard, kLongestWait);
     heard = page_.interrupts();
     // The next connections may be under way already.
-    const auto is_due = [this] { return is_interrupted(); };
-    store_.shut_down_if(is_due);
+    const auto is_due = [this] { return is_interrupted() || is_outdated(); };
+    store_.shut_down_if([this] { return is_interrupted(); });
     connections_.shut_down_if(is_due);
+    if (is_due()) fail_collectives(kInterrupted);
   }
 }
 

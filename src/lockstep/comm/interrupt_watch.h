@@ -3,9 +3,12 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <thread>
 
 #include "lockstep/base/recovery_page.h"
+#include "lockstep/comm/interruptible_gloo.h"
 #include "lockstep/comm/open_connections.h"
 
 namespace lockstep::comm {
@@ -25,8 +28,11 @@ class InterruptWatch {
   // silent, too.
   void opening_store() { store_.begin(); }
   void opened_store() { store_.end(); }
-  // Around the making of those to the ranks.
-  void connecting() { connections_.begin(); }
+  // Around the making of those to the ranks of a generation. Once they end, or
+  // the launcher has announced another one, so do the collectives.
+  void connecting(int generation = 0,
+                  std::shared_ptr<OpenCollectives> collectives =
+                      std::make_shared<OpenCollectives>());
   void connected();
   // They are about to be closed. A thread of Gloo may wait for a rank that does
   // the same, and its owner for that thread.
@@ -39,10 +45,15 @@ class InterruptWatch {
 
  private:
   void run();
+  bool is_outdated() const { return page_.generation() != generation_; }
+  void fail_collectives(const char* why);
 
   base::RecoveryWriter page_;
   OpenConnections store_;
   OpenConnections connections_;
+  std::mutex mutex_;
+  std::shared_ptr<OpenCollectives> collectives_;
+  std::atomic<int> generation_ = 0;
   std::atomic<uint32_t> seen_;  // Interrupts before follow().
   std::atomic<bool> is_ending_ = false;
   std::thread thread_;

@@ -185,7 +185,8 @@ void World::Impl::connect_once() {
   store = comm::open_store(place, timeout, is_outdated());
   if (interrupts) {
     interrupts->opened_store();
-    interrupts->connecting();
+    collectives = std::make_shared<comm::OpenCollectives>();
+    interrupts->connecting(place.generation, collectives);
   }
   comm::exchange_peers(
       *store, place,
@@ -232,9 +233,11 @@ void World::Impl::connect_cpu(comm::ExchangeChoice choice) {
       TORCH_WARN("tensors are exchanged over Gloo, not through shared memory: ",
                  exchange.problem);
     }
-    group->setDefaultBackend(ProcessGroup::BackendType::GLOO);
-    add_backend(*group, c10::DeviceType::CPU, ProcessGroup::BackendType::GLOO,
-                gloo);
+    // libtorch casts a backend of the type GLOO to its own class.
+    const auto type = can_reform() ? ProcessGroup::BackendType::CUSTOM
+                                   : ProcessGroup::BackendType::GLOO;
+    group->setDefaultBackend(type);
+    add_backend(*group, c10::DeviceType::CPU, type, gloo);
     control = connect_gloo("control", std::nullopt, place);
     return;
   }
@@ -280,7 +283,7 @@ BackendPtr World::Impl::connect_gloo(
     const std::string& name, const std::optional<base::StatusWriter>& noted,
     const comm::Place& members) const {
   try {
-    return comm::make_gloo_backend(
+    const BackendPtr gloo = comm::make_gloo_backend(
         store, members,
         {.name = name,
          .timeout = timeout,
@@ -289,6 +292,7 @@ BackendPtr World::Impl::connect_gloo(
          .interfaces = base::find(environment, "GLOO_SOCKET_IFNAME"),
          .address = address,
          .status = noted});
+    return can_reform() ? comm::make_interruptible(gloo, collectives) : gloo;
   } catch (const std::exception& error) {
     comm::throw_explained(error, fmt::format("connecting Gloo on rank {} of {}",
                                              place.rank, place.world_size));

@@ -35,6 +35,7 @@ struct World::Impl {
   base::RecoveryWriter recovery;
   // Null unless can_reform().
   std::unique_ptr<comm::InterruptWatch> interrupts;
+  std::shared_ptr<comm::OpenCollectives> collectives;  // Of Gloo.
   std::vector<int> ranks_without_state;
 
   ~Impl();

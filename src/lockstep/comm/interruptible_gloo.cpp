@@ -1,0 +1,161 @@
+#include "lockstep/comm/interruptible_gloo.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
+
+#include "lockstep/comm/gloo_forwarding.h"
+
+namespace lockstep::comm {
+namespace {
+
+// Its threads end within milliseconds, or wait for a send until its time limit.
+constexpr std::chrono::milliseconds kPatience{500};
+
+}  // namespace
+
+// Ends with the work of Gloo, or before.
+class InterruptibleWork final : public c10d::Work {
+ public:
+  using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
+
+  InterruptibleWork(c10::intrusive_ptr<c10d::Work> inner, int rank,
+                    const FuturePtr& done,
+                    std::shared_ptr<OpenCollectives> collectives)
+      : Work(rank),
+        inner_(std::move(inner)),
+        future_(c10::make_intrusive<c10::ivalue::Future>(done->elementType())),
+        collectives_(std::move(collectives)) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    return future_;
+  }
+  std::vector<at::Tensor> result() override { return inner_->result(); }
+
+  void take(c10::ivalue::Future& done) {
+    if (done.hasError()) {
+      collectives_->fail(done.exception_ptr());
+    } else if (!is_over_.exchange(true)) {
+      collectives_->remove(*this);
+      Work::finish();
+      future_->markCompleted(done.value());
+    }
+  }
+
+  void fail(const std::exception_ptr& error) {
+    if (is_over_.exchange(true)) return;
+    Work::finish(error);
+    future_->setError(error);
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> inner_;
+  FuturePtr future_;
+  std::shared_ptr<OpenCollectives> collectives_;
+  std::atomic<bool> is_over_ = false;
+};
+
+void OpenCollectives::fail(const std::exception_ptr& error) {
+  std::map<const InterruptibleWork*, c10::intrusive_ptr<InterruptibleWork>>
+      works;
+  std::exception_ptr first;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;
+    first = error_;
+    works.swap(works_);
+  }
+  for (const auto& [place, work] : works) work->fail(first);
+}
+
+bool OpenCollectives::have_failed() const {
+  const std::lock_guard lock(mutex_);
+  return error_ != nullptr;
+}
+
+void OpenCollectives::add(const c10::intrusive_ptr<InterruptibleWork>& work) {
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(mutex_);
+    error = error_;
+    if (!error) works_.emplace(work.get(), work);
+  }
+  if (error) work->fail(error);
+}
+
+void OpenCollectives::remove(const InterruptibleWork& work) {
+  c10::intrusive_ptr<InterruptibleWork> last;
+  const std::lock_guard lock(mutex_);
+  const auto found = works_.find(&work);
+  if (found == works_.end()) return;
+  last = std::move(found->second);
+  works_.erase(found);
+}
+
+namespace {
+
+class InterruptibleGloo final : public GlooForwarding {
+ public:
+  InterruptibleGloo(const c10::intrusive_ptr<c10d::Backend>& gloo,
+                    std::shared_ptr<OpenCollectives> collectives)
+      : GlooForwarding(gloo->getRank(), gloo->getSize(), gloo),
+        collectives_(std::move(collectives)) {}
+
+  ~InterruptibleGloo() override {
+    if (!collectives_->have_failed()) return;
+    std::promise<void> promise;
+    const std::future<void> end = promise.get_future();
+    std::thread([gloo = take_gloo(), promise = std::move(promise)]() mutable {
+      gloo.reset();
+      promise.set_value();
+    }).detach();
+    end.wait_for(kPatience);
+  }
+
+  const std::string getBackendName() const override { return "gloo"; }
+
+  WorkPtr broadcast(Tensors& tensors,
+                    const c10d::BroadcastOptions& options) override {
+    return follow(GlooForwarding::broadcast(tensors, options));
+  }
+  WorkPtr allreduce(Tensors& tensors,
+                    const c10d::AllreduceOptions& options) override {
+    return follow(GlooForwarding::allreduce(tensors, options));
+  }
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& options) override {
+    return follow(GlooForwarding::allgather(outputs, inputs, options));
+  }
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
+                          const c10d::AllgatherOptions& options) override {
+    return follow(GlooForwarding::_allgather_base(output, input, options));
+  }
+
+ private:
+  WorkPtr follow(const WorkPtr& inner) {
+    const auto done = inner->getFuture();
+    auto work = c10::make_intrusive<InterruptibleWork>(inner, getRank(), done,
+                                                       collectives_);
+    collectives_->add(work);
+    done->addCallback(
+        [work](c10::ivalue::Future& future) { work->take(future); });
+    return work;
+  }
+
+  std::shared_ptr<OpenCollectives> collectives_;
+};
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Backend> make_interruptible(
+    const c10::intrusive_ptr<c10d::Backend>& gloo,
+    std::shared_ptr<OpenCollectives> collectives) {
+  return c10::make_intrusive<InterruptibleGloo>(gloo, std::move(collectives));
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,47 @@
+// Gloo's collectives where ranks are replaced: what waits for one can be told
+// that it will not end.
+//
+// When a connection ends, Gloo tells those that wait to receive, but not who
+// waits for a send that is under way: until its time limit.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace c10d {
+class Backend;
+class Work;
+}  // namespace c10d
+
+namespace lockstep::comm {
+
+class InterruptibleWork;
+
+// Those of one world that are under way. May be used on any thread.
+class OpenCollectives {
+ public:
+  // All fail, and those that are started later. The first error counts.
+  void fail(const std::exception_ptr& error);
+  bool have_failed() const;
+
+  void add(const c10::intrusive_ptr<InterruptibleWork>& work);
+  void remove(const InterruptibleWork& work);
+
+ private:
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
+  std::map<const InterruptibleWork*, c10::intrusive_ptr<InterruptibleWork>>
+      works_;
+};
+
+// A collective that fails takes all others along: the world has lost a rank.
+// The backend's end does not wait for `gloo` once they have failed.
+c10::intrusive_ptr<c10d::Backend> make_interruptible(
+    const c10::intrusive_ptr<c10d::Backend>& gloo,
+    std::shared_ptr<OpenCollectives> collectives);
+
+}  // namespace lockstep::comm

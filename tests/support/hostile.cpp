@@ -10,6 +10,7 @@
 #include <string>
 
 #include "lockstep/base/files.h"
+#include "lockstep/nodes/handshake.h"
 
 namespace lockstep::testing {
 namespace {
@@ -27,7 +28,8 @@ std::string noise(std::mt19937& random, size_t size) {
 // What a stranger of this kind says first.
 std::string words_of(int kind, std::mt19937& random) {
   const std::string magic = "lockstep nodes\r\n";
-  const std::string version("\1\0", 2);
+  const std::string version = {static_cast<char>(nodes::kProtocolVersion),
+                               '\0'};
   switch (kind) {
     case 0: return "";  // Nothing: left open.
     case 1: return "GET / HTTP/1.1\r\nHost: box\r\n\r\n";

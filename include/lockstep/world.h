@@ -117,7 +117,8 @@ class LOCKSTEP_EXPORT World {
   // size() may be others afterwards.
   bool can_reform() const;
   // Whether an error that a collective or backward() has thrown means that a
-  // rank is gone, and reform() helps. Over Gloo not all of these are PeerErrors.
+  // rank is gone, and reform() helps. Over Gloo not all of these are
+  // PeerErrors.
   bool can_reform_after(const std::exception& error) const;
   // Nodes of the job come or go: collectives over the network fail from here
   // on. To be asked after each step, where no collective may be under way that
@@ -126,10 +127,10 @@ class LOCKSTEP_EXPORT World {
   // This rank holds the state of the training: from here on a rank that dies is
   // replaced. Called once by each rank, by a new one when it has the state.
   void offer_state() const;
-  // After such an error: lets go of the old connections, waits until the launcher
-  // has replaced the ranks that died, or all ranks have called it, and connects
-  // anew. What was made with this world (DDP, votes) must be gone and is made
-  // again afterwards. Throws PeerError when a rank is gone and was not
+  // After such an error: lets go of the old connections, waits until the
+  // launcher has replaced the ranks that died, or all ranks have called it, and
+  // connects anew. What was made with this world (DDP, votes) must be gone and
+  // is made again afterwards. Throws PeerError when a rank is gone and was not
   // replaced, ConfigError unless can_reform().
   void reform() const;
   // Ranks that have not called offer_state() yet, once ranks were replaced;

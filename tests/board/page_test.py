@@ -96,7 +96,7 @@ def stop_and_continue_a_rank(machine, page):
 
 
 def kill_a_rank(machine, page):
-    machine.train("killed", "--n_steps", ENDLESS)
+    machine.train("killed", "--n_steps", ENDLESS, "--recover", "restart")
     page.wait_for(f"{state_of('killed')} === 'running'", "a third run appears")
     page.run(f"{row('killed')}.click()")
     ranks = "fetch('/api/run?run=killed').then((r) => r.json()).then((r) => r.ranks)"

@@ -96,7 +96,7 @@ class Learner {
   // so that a resumed run logs the same numbers.
   at::Tensor running_sums() const;
   void set_running_sums(const at::Tensor& sums);
-  // Of the loss, as of the last forward: what the sums are.
+  // Parts of the loss, as of the last forward, whose sums these are.
   const std::vector<std::string>& part_names() const { return part_names_; }
   void set_part_names(std::vector<std::string> names) {
     part_names_ = std::move(names);

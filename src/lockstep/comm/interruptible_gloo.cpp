@@ -17,8 +17,6 @@ namespace {
 // Its threads end within milliseconds, or wait for a send until its time limit.
 constexpr std::chrono::milliseconds kPatience{500};
 
-}  // namespace
-
 // Ends with the work of Gloo, or before.
 class InterruptibleWork final : public c10d::Work {
  public:
@@ -41,7 +39,7 @@ class InterruptibleWork final : public c10d::Work {
     if (done.hasError()) {
       collectives_->fail(done.exception_ptr());
     } else if (!is_over_.exchange(true)) {
-      collectives_->remove(*this);
+      collectives_->remove(this);
       Work::finish();
       future_->markCompleted(done.value());
     }
@@ -59,45 +57,6 @@ class InterruptibleWork final : public c10d::Work {
   std::shared_ptr<OpenCollectives> collectives_;
   std::atomic<bool> is_over_ = false;
 };
-
-void OpenCollectives::fail(const std::exception_ptr& error) {
-  std::map<const InterruptibleWork*, c10::intrusive_ptr<InterruptibleWork>>
-      works;
-  std::exception_ptr first;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!error_) error_ = error;
-    first = error_;
-    works.swap(works_);
-  }
-  for (const auto& [place, work] : works) work->fail(first);
-}
-
-bool OpenCollectives::have_failed() const {
-  const std::lock_guard lock(mutex_);
-  return error_ != nullptr;
-}
-
-void OpenCollectives::add(const c10::intrusive_ptr<InterruptibleWork>& work) {
-  std::exception_ptr error;
-  {
-    const std::lock_guard lock(mutex_);
-    error = error_;
-    if (!error) works_.emplace(work.get(), work);
-  }
-  if (error) work->fail(error);
-}
-
-void OpenCollectives::remove(const InterruptibleWork& work) {
-  c10::intrusive_ptr<InterruptibleWork> last;
-  const std::lock_guard lock(mutex_);
-  const auto found = works_.find(&work);
-  if (found == works_.end()) return;
-  last = std::move(found->second);
-  works_.erase(found);
-}
-
-namespace {
 
 class InterruptibleGloo final : public GlooForwarding {
  public:
@@ -141,7 +100,9 @@ class InterruptibleGloo final : public GlooForwarding {
     const auto done = inner->getFuture();
     auto work = c10::make_intrusive<InterruptibleWork>(inner, getRank(), done,
                                                        collectives_);
-    collectives_->add(work);
+    collectives_->add(work.get(), [work](const std::exception_ptr& error) {
+      work->fail(error);
+    });
     done->addCallback(
         [work](c10::ivalue::Future& future) { work->take(future); });
     return work;
@@ -151,6 +112,42 @@ class InterruptibleGloo final : public GlooForwarding {
 };
 
 }  // namespace
+
+void OpenCollectives::fail(const std::exception_ptr& error) {
+  std::map<const void*, Fail> works;
+  std::exception_ptr first;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;
+    first = error_;
+    works.swap(works_);
+  }
+  for (const auto& [work, fail] : works) fail(first);
+}
+
+bool OpenCollectives::have_failed() const {
+  const std::lock_guard lock(mutex_);
+  return error_ != nullptr;
+}
+
+void OpenCollectives::add(const void* work, Fail fail) {
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(mutex_);
+    error = error_;
+    if (!error) works_.emplace(work, std::move(fail));
+  }
+  if (error) fail(error);
+}
+
+void OpenCollectives::remove(const void* work) {
+  Fail last;
+  const std::lock_guard lock(mutex_);
+  const auto found = works_.find(work);
+  if (found == works_.end()) return;
+  last = std::move(found->second);
+  works_.erase(found);
+}
 
 c10::intrusive_ptr<c10d::Backend> make_interruptible(
     const c10::intrusive_ptr<c10d::Backend>& gloo,

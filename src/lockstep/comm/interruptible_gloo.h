@@ -8,18 +8,16 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 
 namespace c10d {
 class Backend;
-class Work;
-}  // namespace c10d
+}
 
 namespace lockstep::comm {
-
-class InterruptibleWork;
 
 // Those of one world that are under way. May be used on any thread.
 class OpenCollectives {
@@ -28,14 +26,15 @@ class OpenCollectives {
   void fail(const std::exception_ptr& error);
   bool have_failed() const;
 
-  void add(const c10::intrusive_ptr<InterruptibleWork>& work);
-  void remove(const InterruptibleWork& work);
+  // `fail` may be called until remove(), and keeps what it needs alive.
+  using Fail = std::function<void(const std::exception_ptr& error)>;
+  void add(const void* work, Fail fail);
+  void remove(const void* work);
 
  private:
   mutable std::mutex mutex_;
   std::exception_ptr error_;
-  std::map<const InterruptibleWork*, c10::intrusive_ptr<InterruptibleWork>>
-      works_;
+  std::map<const void*, Fail> works_;
 };
 
 // A collective that fails takes all others along: the world has lost a rank.

@@ -35,7 +35,8 @@ struct World::Impl {
   base::RecoveryWriter recovery;
   // Null unless can_reform().
   std::unique_ptr<comm::InterruptWatch> interrupts;
-  std::shared_ptr<comm::OpenCollectives> collectives;  // Of Gloo.
+  // Gloo's, likewise.
+  std::shared_ptr<comm::OpenCollectives> collectives;
   std::vector<int> ranks_without_state;
 
   ~Impl();

@@ -107,6 +107,7 @@ TEST_F(InterruptibleGlooTest, OneThatFailsTakesTheOthersAlong) {
   other->setError(lost());
   expect_lost(second);
   expect_lost(first);
+  future_->markCompleted(c10::IValue(tensors_));
   other_may_end.set_value();
   may_end_.set_value();
 }
@@ -115,6 +116,7 @@ TEST_F(InterruptibleGlooTest, ItsEndDoesNotWaitForGlooThatHangs) {
   start();
   collectives_->fail(lost());
   backend_.reset();
+  future_->markCompleted(c10::IValue(tensors_));
   may_end_.set_value();
 }
 

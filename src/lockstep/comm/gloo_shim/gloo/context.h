@@ -10,9 +10,9 @@
 
 namespace gloo {
 
+// Without virtual functions, as in gloo.
 class Context {
  public:
-  virtual ~Context();
   void setTimeout(std::chrono::milliseconds timeout);
 };
 

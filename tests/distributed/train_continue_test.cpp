@@ -104,7 +104,7 @@ TEST_F(TrainContinue, OneTrainingAtATimeWritesToAFolder) {
                .flags = {"--pause_in=train", "--pause_call=2", "--record",
                          temp_.path().string()}};
   Process process(command_of(first), process_options(first));
-  ASSERT_TRUE(wait_for([&] { return fs::exists(in("paused_0")); }, 30));
+  ASSERT_TRUE(wait_for([&] { return fs::exists(in("paused_0")); }, 120));
   for (const char* flag : {"--resume=latest", "--overwrite"}) {
     const ProcessResult second =
         run({.recipe = "probe", .folder = in("run"), .flags = {flag}});

@@ -89,7 +89,7 @@ class TrainSignals : public ::testing::TestWithParam<Case> {
     options.environment["DISK_FAULTS"] = in("faults").string();
     if (is_saving()) hold_saving();
     Process process(command_of(stopped), options);
-    EXPECT_TRUE(wait_for([&] { return is_at_the_moment(); }, 30))
+    EXPECT_TRUE(wait_for([&] { return is_at_the_moment(); }, 120))
         << process.out() << process.err();
     process.send(signal());
     sleep_briefly();

@@ -7,7 +7,7 @@
                                                   Nothing may be left, and --resume latest goes on.
 
 After each kill of a rank: time until a step is committed that was not before. Ends with 1 unless all kills were survived
-with the same weights, states and metrics. Targets: median 2 s and a tenth of torchrun's with Python's DDP."""
+with the same weights, states and metrics. Targets: median 2 s and a tenth of torchrun's."""
 import json
 import os
 import random

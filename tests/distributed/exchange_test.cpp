@@ -12,6 +12,7 @@
 #include "distributed/exchange_backend.h"
 #include "lockstep/comm/gloo_backend.h"
 #include "lockstep/comm/place.h"
+#include "lockstep/comm/shared_arena.h"
 #include "lockstep/ddp.h"
 #include "lockstep/error.h"
 #include "support/ranks.h"
@@ -134,6 +135,55 @@ TEST_P(Exchange, OtherCollectivesHaveTheBitsOfGloo) {
       }
     }
     shared->barrier()->wait();
+  });
+}
+
+// Each rank sums its bytes, and leaves the others as they were.
+TEST_P(Exchange, ASplitSumGivesEachRankItsPart) {
+  run_ranks({.size = GetParam()}, [](const World& world) {
+    const BackendPtr shared = cpu_backend(world);
+    comm::SharedArena& arena = *world.shared_arena();
+    const auto rank = static_cast<size_t>(world.rank());
+    constexpr int64_t kCount = 1000007;
+    const Tensor values = values_of(world.rank(), kCount, at::kFloat);
+    Tensor whole = values.clone();
+    world.all_reduce(whole);
+    // Uneven, and the last rank has nothing.
+    comm::ReduceEdges edges;
+    for (int64_t i = 0; i < world.size(); ++i) {
+      edges.push_back(4 * (i * kCount / world.size() / (i + 1)));
+    }
+    std::sort(edges.begin(), edges.end());
+    edges.push_back(4 * kCount);
+    edges[world.size() - 1] = 4 * kCount;
+    const auto sum = [&](Tensor& bucket) {
+      bucket.copy_(values);
+      std::vector<Tensor> tensors = {bucket};
+      shared->allreduce(tensors)->wait();
+    };
+
+    Tensor bucket = shared->allocateTensor(kCount, values.options());
+    const size_t offset = *arena.block_of(bucket.data_ptr(), bucket.nbytes());
+    arena.splits().set(offset, edges);
+    sum(bucket);
+    Tensor expected = values.clone();
+    const auto begin = static_cast<int64_t>(edges[rank] / 4);
+    const auto end = static_cast<int64_t>(edges[rank + 1] / 4);
+    expected.slice(0, begin, end).copy_(whole.slice(0, begin, end));
+    EXPECT_TRUE(same_bits(bucket, expected));
+
+    // Where ranks differ, everything is summed.
+    if (rank == 1) arena.splits().erase(offset);
+    sum(bucket);
+    EXPECT_TRUE(same_bits(bucket, whole));
+    arena.splits().set(offset, edges);
+
+    // A new tensor in the same memory is not split.
+    bucket.reset();
+    bucket = shared->allocateTensor(kCount, values.options());
+    EXPECT_EQ(arena.block_of(bucket.data_ptr(), bucket.nbytes()), offset);
+    sum(bucket);
+    EXPECT_TRUE(same_bits(bucket, whole));
   });
 }
 

@@ -13,6 +13,7 @@
 #include "lockstep/comm/shared_tensors.h"
 #include "lockstep/error.h"
 #include "lockstep/lockstep.h"
+#include "lockstep/optim/gradient_step.h"
 #include "lockstep/parallel/sharded_update.h"
 #include "support/ranks.h"
 #include "support/tree_equal.h"
@@ -248,6 +249,88 @@ TEST(ShardedOptimizer, AllRanksSeeOneCopyAndAScopeOfAveragesIsTheirOwn) {
     world.any(true);
     EXPECT_EQ(weight[17].item<float>(), 4);
   });
+}
+
+// A part that only some steps use, so that gradients come and go.
+struct BranchedImpl : torch::nn::Module {
+  torch::nn::Linear first = register_module("first", {300, 200});
+  torch::nn::Linear side = register_module("side", {200, 200});
+  torch::nn::Linear last = register_module("last", {200, 170});
+
+  torch::Tensor forward(const torch::Tensor& input, bool has_side) {
+    const auto hidden = torch::relu(first(input));
+    return last(has_side ? hidden + side(hidden) : hidden);
+  }
+};
+
+std::vector<at::Tensor> gradients_of(const torch::nn::Module& net) {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : net.parameters()) {
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  }
+  return gradients;
+}
+
+// Whether a rank has more than sums of its own share.
+bool has_all_sums(const World& world, const torch::nn::Module& net) {
+  bool is_same = true;
+  for (const at::Tensor& gradient : gradients_of(net)) {
+    at::Tensor mean = gradient.clone();
+    world.all_reduce(mean, ReduceOp::kMean);
+    is_same = is_same && (mean - gradient).abs().max().item<double>() <=
+                             1e-5 * mean.abs().max().item<double>();
+  }
+  return is_same;
+}
+
+TEST(ShardedOptimizer, ARankGetsTheSumsOfItsShareAlone) {
+  for (const int size : {2, 3}) {
+    run_ranks({.size = size}, [](const World& world) {
+      torch::manual_seed(1);
+      auto whole = std::make_shared<BranchedImpl>();
+      torch::manual_seed(1);
+      auto sharded = std::make_shared<BranchedImpl>();
+      const DdpConfig config{.find_unused_parameters = true};
+      DistributedDataParallel<BranchedImpl> whole_ddp(whole, world, config);
+      DistributedDataParallel<BranchedImpl> sharded_ddp(sharded, world, config);
+      AdamW whole_optimizer(whole->parameters());
+      AdamW sharded_optimizer(sharded->parameters());
+      std::vector<Ema> averages;
+      averages.emplace_back(sharded->parameters());
+      std::optional<parallel::ShardedUpdate> update;
+      update.emplace(world, sharded_optimizer, averages, 0.1);
+      torch::manual_seed(2 + world.rank());
+      for (int step = 0; step < 9; ++step) {
+        SCOPED_TRACE(step);
+        const bool has_side = step % 3 != 1;
+        // Micro-batches that are summed before the exchange.
+        for (const bool is_last : {false, true}) {
+          const auto input = torch::randn({8, 300});
+          const auto quiet = whole_ddp.no_sync(!is_last);
+          const auto sharded_quiet = sharded_ddp.no_sync(!is_last);
+          whole_ddp(input, has_side).square().mean().backward();
+          sharded_ddp(input, has_side).square().mean().backward();
+        }
+        // The Reducer finds its buckets in the first step.
+        if (step == 0) EXPECT_TRUE(has_all_sums(world, *sharded));
+        if (step >= 4) EXPECT_FALSE(has_all_sums(world, *sharded));
+        const auto report =
+            optim::prepare_gradients(whole->parameters(), {}, 0.1);
+        whole_optimizer.step_and_clear(report.found_inf);
+        const auto sharded_report = update->run({});
+        EXPECT_TRUE(torch::equal(report.norm, sharded_report.norm));
+        for (size_t i = 0; i < whole->parameters().size(); ++i) {
+          EXPECT_TRUE(
+              torch::equal(whole->parameters()[i], sharded->parameters()[i]))
+              << "parameter " << i;
+        }
+      }
+      // Without it, sums are whole again.
+      update.reset();
+      sharded_ddp(torch::randn({8, 300}), true).square().mean().backward();
+      EXPECT_TRUE(has_all_sums(world, *sharded));
+    });
+  }
 }
 
 TEST(ShardedOptimizer, TooLittleMemoryIsAnErrorOfEveryRank) {

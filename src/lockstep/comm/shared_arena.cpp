@@ -158,6 +158,7 @@ std::byte* SharedArena::allocate(size_t bytes) {
 void SharedArena::free(const std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto offset = static_cast<size_t>(memory - at(rank_, 0));
+  splits_.erase(offset);
   regions_[rank_].return_memory(offset, heap_.free(offset));
 }
 
@@ -169,6 +170,14 @@ std::optional<size_t> SharedArena::offset_of(const void* memory,
     return std::nullopt;
   }
   return address - begin;
+}
+
+std::optional<size_t> SharedArena::block_of(const void* memory,
+                                            size_t bytes) const {
+  const auto offset = offset_of(memory, bytes);
+  if (!offset) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  return heap_.block_of(*offset);
 }
 
 std::optional<Failure> SharedArena::failure() const {

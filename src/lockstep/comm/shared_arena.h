@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/reduce_splits.h"
 #include "lockstep/comm/shared_heap.h"
 #include "lockstep/comm/shared_peers.h"
 #include "lockstep/comm/shared_region.h"
@@ -113,6 +114,11 @@ class SharedArena {
   void free(const std::byte* memory);
   // Where a tensor lies in this rank's heap; no value when it lies elsewhere.
   std::optional<size_t> offset_of(const void* memory, size_t bytes) const;
+  // Where the block begins that allocate() gave and in which the tensor lies.
+  std::optional<size_t> block_of(const void* memory, size_t bytes) const;
+
+  // Blocks whose sums are needed in parts; freed ones are not among them.
+  ReduceSplits& splits() { return splits_; }
 
   // All processors that some rank may run on; ranks may be bound to few each.
   int num_processors() const;
@@ -133,10 +139,11 @@ class SharedArena {
   JobRanks job_;
   std::vector<SharedRegion> regions_;
   size_t mapped_bytes_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   SharedHeap heap_{0, 0};
   size_t heap_begin_ = 0;
   size_t heap_end_ = 0;
+  ReduceSplits splits_;
 };
 
 }  // namespace lockstep::comm

@@ -22,6 +22,9 @@ struct CallHeader {
   // Where the tensor lies in the rank's heap; 0 when it lies elsewhere. Not
   // compared.
   uint64_t offset = 0;
+  // Of the edges by which the tensor's sum is split; 0 when it is whole. Not
+  // compared.
+  uint64_t split = 0;
 };
 static_assert(sizeof(CallHeader) <= kHeaderBytes);
 
@@ -100,10 +103,13 @@ void SharedCollectives::begin(const SharedCall& call) {
                     .reduction = call.reduction,
                     .root = call.root,
                     .bytes = call.bytes,
-                    .offset = 0};
+                    .offset = 0,
+                    .split = 0};
   if (call.kind == SharedKind::kAllReduce) {
     header.offset =
         channel_.arena().offset_of(call.output, call.bytes).value_or(0);
+    header.split =
+        fingerprint(channel_.arena().splits().find(header.offset, call.bytes));
   }
   header_at(slot) = header;
   const bool is_read =
@@ -199,16 +205,30 @@ bool SharedCollectives::is_direct(const SharedCall&) const {
   return true;
 }
 
+// Empty unless all ranks split the tensor alike.
+ReduceEdges SharedCollectives::agreed_edges(const SharedCall& call) const {
+  const CallHeader& own = header_at(channel_.slot(channel_.rank()));
+  for (int rank = 0; rank < channel_.size(); ++rank) {
+    if (header_at(channel_.slot(rank)).split != own.split) return {};
+  }
+  return channel_.arena().splits().find(own.offset, call.bytes);
+}
+
 // All tensors lie in the arena: each rank sums its part of all of them, and
-// writes it to all.
+// writes it to all, or to its own alone where no other needs it.
 void SharedCollectives::reduce_directly(const SharedCall& call) {
-  const Range part = part_of(call.bytes, channel_.rank(), channel_.size());
+  const int self = channel_.rank();
+  const ReduceEdges edges = agreed_edges(call);
+  const Range part = edges.empty()
+                         ? part_of(call.bytes, self, channel_.size())
+                         : Range{edges[self], edges[self + 1] - edges[self]};
   std::vector<const std::byte*> sources;
   std::vector<std::byte*> targets;
   for (int rank = 0; rank < channel_.size(); ++rank) {
     const uint64_t offset = header_at(channel_.slot(rank)).offset;
-    targets.push_back(channel_.arena().at(rank, offset) + part.begin);
-    sources.push_back(targets.back());
+    std::byte* const place = channel_.arena().at(rank, offset) + part.begin;
+    sources.push_back(place);
+    if (edges.empty() || rank == self) targets.push_back(place);
   }
   reduce_in_ring_order(
       {.element = call.element,

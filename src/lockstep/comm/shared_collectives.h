@@ -50,6 +50,7 @@ class SharedCollectives {
   bool is_small(const SharedCall& call) const;
   void compare_calls(const SharedCall& call);
   bool is_direct(const SharedCall& call) const;
+  ReduceEdges agreed_edges(const SharedCall& call) const;
   void finish_small(const SharedCall& call);
   void reduce_directly(const SharedCall& call);
   void reduce_by_pieces(const SharedCall& call);

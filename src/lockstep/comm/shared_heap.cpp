@@ -51,4 +51,12 @@ size_t SharedHeap::free(size_t offset) {
   return length;
 }
 
+std::optional<size_t> SharedHeap::block_of(size_t offset) const {
+  auto block = taken_.upper_bound(offset);
+  if (block == taken_.begin()) return std::nullopt;
+  --block;
+  if (offset >= block->first + block->second) return std::nullopt;
+  return block->first;
+}
+
 }  // namespace lockstep::comm

@@ -16,6 +16,8 @@ class SharedHeap {
   std::optional<size_t> allocate(size_t bytes);
   // What allocate() gave; returns the length of the block.
   size_t free(size_t offset);
+  // Where the taken block begins in which an offset lies.
+  std::optional<size_t> block_of(size_t offset) const;
 
  private:
   std::map<size_t, size_t> free_;  // Offset and length of each free range.

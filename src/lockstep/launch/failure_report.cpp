@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -157,13 +158,18 @@ size_t find_root_cause(std::span<const Failure> failures) {
 }
 
 int exit_code_for(std::span<const Failure> failures) {
-  const Failure* source = &failures[find_root_cause(failures)];
-  for (const Failure& failure : failures) {
-    const bool has_code = !source->on_request && source->exit_code != 0;
-    if (!has_code && !failure.on_request && failure.exit_code != 0) {
-      source = &failure;
-    }
-  }
+  // One that was ended and still reported its error had begun to exit.
+  const auto has_own_code = [](const Failure& failure) {
+    if (failure.on_request) return failure.error && failure.exit_code > 0;
+    return failure.exit_code != 0;
+  };
+  const auto order = [&](const Failure& failure) {
+    return std::tuple(!has_own_code(failure), is_consequence(failure),
+                      failure.unix_time);
+  };
+  const auto source = std::min_element(
+      failures.begin(), failures.end(),
+      [&](const Failure& a, const Failure& b) { return order(a) < order(b); });
   if (source->exit_code < 0) return 128 - source->exit_code;
   return source->exit_code <= 255 ? source->exit_code : 1;
 }

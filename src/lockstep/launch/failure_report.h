@@ -49,8 +49,7 @@ size_t find_root_cause(std::span<const Failure> failures);
 
 // The exit code that stands for these failures: the root cause's own, or 128
 // plus the signal. A root cause that the launcher ended before it could exit,
-// or that left with 0, has none; then that of the first one that failed by
-// itself.
+// or that left with 0, has none; then that of the next cause that has one.
 int exit_code_for(std::span<const Failure> failures);
 
 // "exit code 3" or "SIGKILL".

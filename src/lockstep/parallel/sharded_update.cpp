@@ -16,10 +16,6 @@
 namespace lockstep::parallel {
 namespace {
 
-// Kernels treat the last elements of a tensor apart: parts end where whole
-// vectors and cache lines do, so that they give the bits of the whole tensor.
-constexpr int64_t kGranularity = 1024;
-
 // All elements in the order in which they lie in memory.
 at::Tensor in_memory_order(const at::Tensor& tensor) {
   return tensor.detach().as_strided({tensor.numel()}, {1});
@@ -27,6 +23,15 @@ at::Tensor in_memory_order(const at::Tensor& tensor) {
 
 at::Tensor elements(const at::Tensor& tensor, int64_t begin, int64_t end) {
   return in_memory_order(tensor).slice(0, begin, end);
+}
+
+std::vector<at::Tensor> tensors_of(const Optimizer& optimizer) {
+  std::vector<at::Tensor> tensors;
+  for (const ParameterGroup& group : optimizer.groups()) {
+    tensors.insert(tensors.end(), group.parameters.begin(),
+                   group.parameters.end());
+  }
+  return tensors;
 }
 
 // Copies rank 0's values to shared memory, and moves the tensors there.
@@ -45,7 +50,8 @@ ShardedUpdate::ShardedUpdate(const World& world, Optimizer& optimizer,
     : world_(world),
       optimizer_(optimizer),
       averages_(averages),
-      max_norm_(max_norm) {
+      max_norm_(max_norm),
+      buckets_(world, tensors_of(optimizer)) {
   const at::NoGradGuard no_grad;
   for (size_t group = 0; group < optimizer_.members_.size(); ++group) {
     for (Optimizer::Member& member : optimizer_.members_[group]) {
@@ -95,26 +101,17 @@ void ShardedUpdate::share_averages() {
   }
 }
 
-// Each rank takes an equal share of all elements.
+// Each rank takes its share of all elements.
 void ShardedUpdate::choose_parts() {
-  int64_t total = 0;
-  for (const Parameter& parameter : parameters_) {
-    total += parameter.member->parameter.numel();
-  }
-  const auto boundary = [&](int rank, int64_t first, int64_t count) {
-    const int64_t place = total * rank / world_.size() - first;
-    if (place >= count) return count;
-    return std::max<int64_t>(place, 0) / kGranularity * kGranularity;
-  };
-  int64_t first = 0;
+  parts_.clear();
+  const auto& edges = buckets_.edges();
+  const std::vector<int> measuring = assign_whole_tensors(edges);
   for (size_t place = 0; place < parameters_.size(); ++place) {
     const at::Tensor& tensor = parameters_[place].member->parameter;
-    const int64_t count = tensor.numel();
-    const int64_t begin = boundary(world_.rank(), first, count);
-    const int64_t end = boundary(world_.rank() + 1, first, count);
-    first += count;
-    if (begin >= end) continue;
-    parameters_[place].is_measured_here = begin == 0;
+    const int64_t begin = edges[place][world_.rank()];
+    const int64_t end = edges[place][world_.rank() + 1];
+    parameters_[place].is_measured_here = measuring[place] == world_.rank();
+    if (begin == end) continue;
     Part part{.place = place,
               .begin = begin,
               .end = end,
@@ -171,6 +168,7 @@ at::Tensor ShardedUpdate::measure(
     if (!parameter.has_gradient()) continue;
     with_gradient.push_back(static_cast<int64_t>(place));
     if (!parameter.is_measured_here) continue;
+    buckets_.complete(place);
     places.push_back(static_cast<int64_t>(place));
     gradients.push_back(parameter.member->parameter.grad());
   }
@@ -255,12 +253,14 @@ void ShardedUpdate::average() {
 optim::GradientReport ShardedUpdate::run(
     const std::optional<at::Tensor>& inverse_scale) {
   const at::NoGradGuard no_grad;
+  buckets_.compare_places();
   const at::Tensor norm = measure(inverse_scale);
   take_gradients(inverse_scale, norm);
   const optim::GradientReport report = optim::report_norm(norm);
   update(report.found_inf);
   average();
   for (Part& part : parts_) part.gradient.reset();
+  if (buckets_.follow()) choose_parts();
   optimizer_.clear_gradients();
   // No rank computes with the new weights before all have written their part.
   world_.group()->barrier()->wait();

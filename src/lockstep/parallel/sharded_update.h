@@ -8,14 +8,18 @@
 #include "lockstep/ema.h"
 #include "lockstep/optim/gradient_step.h"
 #include "lockstep/optimizer.h"
+#include "lockstep/parallel/gradient_buckets.h"
 #include "lockstep/world.h"
 
 namespace lockstep::parallel {
 
 // What prepare_gradients(), Optimizer::step() and Ema::update() do, with their
-// bits; time and memory are divided by the ranks. Gradients must be equal on
-// all ranks. A rank that dies within run() leaves weights of two steps: only a
-// checkpoint can be resumed.
+// bits; time and memory are divided by the ranks. A rank that dies within run()
+// leaves weights of two steps: only a checkpoint can be resumed.
+//
+// Gradients must have been summed over all ranks. From the second step in which
+// they lie in the same buckets (GradientBuckets), an all_reduce of such a
+// bucket gives each rank the sums of its share alone.
 //
 // Optimizer and averages must outlive it and keep their number; their state may
 // be loaded between two steps, by all ranks.
@@ -70,6 +74,7 @@ class ShardedUpdate {
   std::vector<Ema>& averages_;
   double max_norm_;
   std::vector<Parameter> parameters_;
+  GradientBuckets buckets_;
   std::vector<Part> parts_;
 };
 

@@ -142,5 +142,25 @@ TEST(FailureReport, ExitCodes) {
   EXPECT_EQ(code_of({failure_of(0, 2, 5), ended}), 2);
 }
 
+TEST(FailureReport, TheExitCodeIsThatOfACauseNotOfItsConsequence) {
+  const auto with_error = [](int rank, int code, double time,
+                             const std::string& message) {
+    launch::Failure failure = failure_of(rank, code, time);
+    failure.error = base::ErrorReport{};
+    failure.error->message = message;
+    return failure;
+  };
+  // Rank 0 ended first, because rank 2 had found the timeout and left; rank 2
+  // was still reporting it when it was asked to end.
+  const auto consequence = with_error(0, 5, 1, "PeerError: rank 2 ended");
+  const auto timeout = with_error(1, 6, 3, "TimeoutError: not in time");
+  launch::Failure cause = with_error(2, 6, 2, "TimeoutError: not in time");
+  cause.on_request = true;
+  EXPECT_EQ(launch::exit_code_for(std::vector{consequence, cause}), 6);
+  cause.exit_code = -SIGTERM;
+  EXPECT_EQ(launch::exit_code_for(std::vector{consequence, timeout, cause}), 6);
+  EXPECT_EQ(launch::exit_code_for(std::vector{consequence, cause}), 5);
+}
+
 }  // namespace
 }  // namespace lockstep

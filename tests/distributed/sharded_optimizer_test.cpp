@@ -253,9 +253,10 @@ TEST(ShardedOptimizer, AllRanksSeeOneCopyAndAScopeOfAveragesIsTheirOwn) {
 
 // A part that only some steps use, so that gradients come and go.
 struct BranchedImpl : torch::nn::Module {
-  torch::nn::Linear first = register_module("first", {300, 200});
-  torch::nn::Linear side = register_module("side", {200, 200});
-  torch::nn::Linear last = register_module("last", {200, 170});
+  torch::nn::Linear first =
+      register_module("first", torch::nn::Linear(300, 200));
+  torch::nn::Linear side = register_module("side", torch::nn::Linear(200, 200));
+  torch::nn::Linear last = register_module("last", torch::nn::Linear(200, 170));
 
   torch::Tensor forward(const torch::Tensor& input, bool has_side) {
     const auto hidden = torch::relu(first(input));

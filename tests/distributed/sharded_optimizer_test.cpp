@@ -49,6 +49,7 @@ pid_t read_pid(const fs::path& path) {
 }
 
 struct Case {
+  std::string name;  // Of the test.
   std::string recipe = "tiny";
   int world = 2;
   Words flags = {};
@@ -78,33 +79,45 @@ const Words kAverages = {"--ema_decay", "0.9", "0.99"};
 INSTANTIATE_TEST_SUITE_P(
     Cases, ShardedTraining,
     ::testing::Values(
-        Case{.flags = kTiny + kAverages + Words{"--max_grad_norm=0.1"}},
-        Case{.world = 3,
+        Case{.name = "ClippedAdamW",
+             .flags = kTiny + kAverages + Words{"--max_grad_norm=0.1"}},
+        Case{.name = "ClippedAdamWOf3Ranks",
+             .world = 3,
              .flags = kTiny + kAverages + Words{"--max_grad_norm=0.1"}},
         // More ranks than some have elements to update.
-        Case{.recipe = "probe", .world = 4, .flags = {"--epochs=2"}},
-        Case{.flags = kTiny + Words{"--optimizer=adam", "--precision=fp64"}},
-        Case{.flags = kTiny + Words{"--optimizer=sgd", "--precision=bf16"}},
-        Case{.flags = kTiny + Words{"--optimizer=sgd", "--momentum=0"}},
+        Case{.name = "MoreRanksThanElements",
+             .recipe = "probe",
+             .world = 4,
+             .flags = {"--epochs=2"}},
+        Case{.name = "AdamInDoubles",
+             .flags = kTiny + Words{"--optimizer=adam", "--precision=fp64"}},
+        Case{.name = "SgdInHalfPrecision",
+             .flags = kTiny + Words{"--optimizer=sgd", "--precision=bf16"}},
+        Case{.name = "SgdWithoutMomentum",
+             .flags = kTiny + Words{"--optimizer=sgd", "--momentum=0"}},
         // A norm that is corrected, and a step that is skipped.
-        Case{.recipe = "probe",
+        Case{.name = "ASkippedStep",
+             .recipe = "probe",
              .flags = kAverages + Words{"--own_normaliser", "--epochs=2",
                                         "--max_grad_norm=0.1",
                                         "--nan_sample=7"}},
         // Images drawn with an average, groups with and without weight decay.
-        Case{.recipe = "dit",
+        Case{.name = "ImagesOfAnAverage",
+             .recipe = "dit",
              .flags = {"--data_path=builtin:shapes", "--dim=64", "--depth=1",
                        "--heads=2", "--patch=8", "--n_steps=3",
                        "--sample_every=2", "--sample_steps=2",
                        "--limit_val_batches=1", "--global_batch_size=8",
                        "--no_use_wandb", "--log_every=1"}},
         // Convolutions, SyncBatchNorm, learning rates per group.
-        Case{.recipe = "scribble",
+        Case{.name = "SyncBatchNorms",
+             .recipe = "scribble",
              .flags = {"--data_path=builtin:scribble",
                        "--model_type=res50_ASPP_lorm", "--layers=18",
                        "--numclasses=6", "--sample_every=none", "--log_every=1",
                        "--global_batch_size=4", "--n_steps=2", "--crop_size=65",
-                       "--limit_val_batches=1"}}));
+                       "--limit_val_batches=1"}}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(ShardedOptimizer, ARunMayBeginWithItAndGoOnWithout) {
   const TempDir temp;

@@ -49,7 +49,7 @@ pid_t read_pid(const fs::path& path) {
 }
 
 struct Case {
-  std::string name;  // Of the test.
+  std::string name;
   std::string recipe = "tiny";
   int world = 2;
   Words flags = {};

@@ -22,8 +22,8 @@ struct CallHeader {
   // Where the tensor lies in the rank's heap; 0 when it lies elsewhere. Not
   // compared.
   uint64_t offset = 0;
-  // Of the edges by which the tensor's sum is split; 0 when it is whole. Not
-  // compared.
+  // Stands for the edges at which the tensor's sum is split; 0 when it is
+  // whole. Not compared.
   uint64_t split = 0;
 };
 static_assert(sizeof(CallHeader) <= kHeaderBytes);

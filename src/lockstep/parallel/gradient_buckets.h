@@ -46,7 +46,7 @@ class GradientBuckets {
     // All ranks have their gradients of this step there.
     bool is_in_place = true;
   };
-  // Of a parameter in a bucket.
+  // Where a parameter's gradient lies.
   struct Place {
     size_t bucket = 0;
     size_t offset = 0;  // From the bucket's begin.

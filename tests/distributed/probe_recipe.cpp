@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <map>
 
 #include "distributed/original_layouts.h"
+#include "distributed/signal_count.h"
 #include "distributed/update_watch.h"
 #include "lockstep/random.h"
 #include "lockstep/sampling.h"
@@ -23,7 +23,8 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kInputs = 4;
-constexpr int kLongestPause = 240;  // In seconds.
+constexpr useconds_t kPauseMicroseconds = 50'000;
+constexpr int kLongestPause = 240 * 20;  // In such pieces: 240 s.
 
 // A recipe does not know its rank; its records need different names.
 std::string rank_text() {
@@ -322,15 +323,14 @@ void ProbeTask::pause_in_update() {
 void ProbeTask::pause() const {
   const std::string file = config_.record + "/paused_" + rank_text();
   if (access(file.c_str(), F_OK) == 0) return;
+  // Before whoever waits for the file can send one.
+  const testing::SignalCount signals;
   std::ofstream(file) << getpid();
   const std::string go = config_.record + "/go";
-  const timespec second = {.tv_sec = 1, .tv_nsec = 0};
-  int64_t num_signals = 0;
-  for (int i = 0; i < kLongestPause && num_signals < config_.pause_signals &&
-                  access(go.c_str(), F_OK) != 0;
+  for (int i = 0; i < kLongestPause && access(go.c_str(), F_OK) != 0 &&
+                  signals.number() < config_.pause_signals;
        ++i) {
-    // A signal that is handled ends it, restarting or not.
-    if (nanosleep(&second, nullptr) != 0) ++num_signals;
+    usleep(kPauseMicroseconds);
   }
 }
 

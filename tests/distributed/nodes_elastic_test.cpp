@@ -127,6 +127,21 @@ TEST_F(ElasticNodes, LetTheirHostLeave) {
   expect_good_end();
 }
 
+// The next host listens where the one that leaves has listened.
+TEST_F(ElasticNodes, LetTheirHostLeaveTheMachineOfAll) {
+  const Words command = elastic(kPatientConf);
+  Process& host = start(0, command);
+  ASSERT_TRUE(says(host, "waiting for 2 to 3 nodes")) << host.err();
+  start(0, command);
+  start(0, command);
+  expect_up();
+  host.send(SIGTERM);
+  EXPECT_EQ(host.wait().exit_code, 128 + SIGTERM) << host.err();
+  processes_.erase(processes_.begin());
+  for (const auto& process : processes_) expect_start(*process, "1 ");
+  expect_good_end();
+}
+
 TEST_F(ElasticNodes, StopTogetherAtCtrlC) {
   start_all(elastic(kPatientConf));
   expect_up();

@@ -352,6 +352,18 @@ TEST_F(Nodes, StopTogether) {
   expect_in(ended_[0]->err(), "another node received SIGTERM");
 }
 
+TEST_F(Nodes, ForgetWhoWasStuckBeforeARestart) {
+  start_all(join(
+      Words{"--timeout=2", "--max-restarts=1"} +
+      shell("if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then exec " STATUS_WORKER
+            " stuck; fi; sleep 6; echo again $RANK")));
+  for (const ProcessResult& result : wait_for_all()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    expect_in(result.out, "again ");
+    expect_in(result.err, "(restart 1 of 1)");
+  }
+}
+
 TEST_F(Nodes, NameAStalledRankOfAnotherNode) {
   // Also the time for six processes to load libtorch and to meet.
   start_all(join({"--timeout=20", FAULTS_WORKER, "stop", "4"}));

@@ -63,7 +63,7 @@ StallLines StallMonitor::look(std::span<const Worker> workers) {
       lines.notes.push_back(std::move(note.text));
       if (note.culprit) stacks_.request(note.culprit->rank, note.culprit->pid);
     }
-    for (std::string& line : stragglers_.look(paces)) {
+    for (std::string& line : stragglers_.look(paces, now)) {
       lines.notes.push_back(std::move(line));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/strings.h"
 
 namespace lockstep::launch {
@@ -14,6 +15,7 @@ constexpr double kInTimeFraction = 0.1;
 constexpr double kSlowestNotable = 5e-3;  // seconds per step
 constexpr double kWaitingPart = 0.5;      // of the delay, on other ranks
 constexpr int64_t kPersistentSteps = 20;
+constexpr int64_t kPersistentNs = 30 * base::kNsPerSecond;  // of slowness
 constexpr int kFewestLooks = 3;
 
 // Seconds per step.
@@ -91,7 +93,8 @@ bool is_equal(const base::StepSeconds& a, const base::StepSeconds& b) {
 
 }  // namespace
 
-std::vector<std::string> StragglerWatch::look(std::span<const RankPace> ranks) {
+std::vector<std::string> StragglerWatch::look(std::span<const RankPace> ranks,
+                                              int64_t now_ns) {
   std::vector<std::string> lines;
   if (ranks.size() < 2 || !std::ranges::all_of(ranks, is_measured)) return {};
   for (const RankPace& rank : ranks) {
@@ -110,10 +113,14 @@ std::vector<std::string> StragglerWatch::look(std::span<const RankPace> ranks) {
       record.num_looks = 0;
       continue;
     }
-    if (record.since_step < 0) record.since_step = rank.num_steps;
+    if (record.since_step < 0) {
+      record.since_step = rank.num_steps;
+      record.since_ns = now_ns;
+    }
     ++record.num_looks;
     if (record.num_looks < kFewestLooks ||
-        rank.num_steps - record.since_step < kPersistentSteps) {
+        rank.num_steps - record.since_step < kPersistentSteps ||
+        (!record.is_slow && now_ns - record.since_ns < kPersistentNs)) {
       continue;
     }
     record.is_slow = !record.is_slow;

@@ -24,15 +24,18 @@ struct RankPace {
 // at least 20 % and 5 ms longer, and the others spend that time waiting.
 class StragglerWatch {
  public:
-  // Lines for the user: once when a rank has been slow for 20 steps, once when
-  // it has been in time for 20.
-  std::vector<std::string> look(std::span<const RankPace> ranks);
+  // Lines for the user: once when a rank has been slow for 20 steps and 30 s,
+  // once when it has been in time for 20 steps. On crowded CPUs the system
+  // prefers now one rank and now another, each for seconds.
+  std::vector<std::string> look(std::span<const RankPace> ranks,
+                                int64_t now_ns);
 
  private:
   struct Record {
     base::StepSeconds times = {};  // at the last look
     int64_t since_step = -1;       // the other state began; -1: it did not
-    int num_looks = 0;             // that confirm it
+    int64_t since_ns = 0;
+    int num_looks = 0;  // that confirm it
     bool is_slow = false;
   };
 

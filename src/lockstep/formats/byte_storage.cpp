@@ -40,12 +40,13 @@ bool ByteStorage::is_in_memory() const {
 
 std::span<const std::byte> ByteStorage::bytes() const {
   if (is_in_memory()) return source_.in_memory(offset_, size_);
-  std::call_once(is_read_, [&] {
+  const std::lock_guard lock(mutex_);
+  if (!kept_) {
     std::vector<std::byte> bytes = source_.take(offset_, size_);
     if (checksum_) compare(crc32_of(bytes));
     kept_ = std::move(bytes);
-  });
-  return kept_;
+  }
+  return *kept_;
 }
 
 void ByteStorage::read(size_t offset, std::span<std::byte> to) const {

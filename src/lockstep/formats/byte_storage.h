@@ -61,8 +61,8 @@ class ByteStorage {
   uint64_t offset_ = 0;
   size_t size_ = 0;
   std::optional<Checksum> checksum_;
-  mutable std::once_flag is_read_;
-  mutable std::vector<std::byte> kept_;
+  mutable std::mutex mutex_;
+  mutable std::optional<std::vector<std::byte>> kept_;
 };
 
 }  // namespace lockstep::formats

@@ -1,0 +1,6 @@
+# Tests of what ThreadSanitizer itself changes; ctest leaves them out of that build.
+set(CTEST_CUSTOM_TESTS_IGNORE
+  # Peaks of memory: its own is counted.
+  unit.Amplification.OfManySmallObjectsIsOfTheirOrder
+  # Its vfork() is a fork(), after which the thread that started the process ends too early.
+  unit.SideProcessTest.IsKilledWithTheThreadThatStartedIt)

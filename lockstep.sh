@@ -252,7 +252,7 @@ test_all() {
     CXX=g++ build_and_test gcc gcc -j "$jobs" -LE "$without" "$@"
     # Failed allocations are ours to report.
     ASAN_OPTIONS=allocator_may_return_null=1 build_and_test asan asan -j "$jobs" -LE "$without" "$@"
-    TSAN_OPTIONS=ignore_noninstrumented_modules=1 build_and_test tsan tsan -j "$jobs" -LE "$without" "$@"
+    TSAN_OPTIONS="$(tsan_options)" build_and_test tsan tsan -j "$jobs" -LE "$without" "$@"
   fi
   local report
   for report in "${FAILED_REPORTS[@]}"; do show_failed "$report"; done
@@ -260,6 +260,13 @@ test_all() {
   if ((PASSED + FAILED == 0)); then echo "no test matched: $*"; fi
   echo "$PASSED passed, $FAILED failed"
   ((FAILED == 0 && PASSED > 0))
+}
+
+# Suppressions name functions, which needs a symbolizer.
+tsan_options() {
+  local symbolizer
+  symbolizer="$(command -v llvm-symbolizer-19 || command -v llvm-symbolizer || true)"
+  echo "ignore_noninstrumented_modules=1:allocator_may_return_null=1:suppressions=$ROOT/tests/thread_sanitizer.supp${symbolizer:+:external_symbolizer_path=$symbolizer}"
 }
 
 # libFuzzer comes with clang; gcc has none.

@@ -2,5 +2,7 @@
 set(CTEST_CUSTOM_TESTS_IGNORE
   # Peaks of memory: its own is counted.
   unit.Amplification.OfManySmallObjectsIsOfTheirOrder
+  # It takes the signal of the crash for itself.
+  distributed.Faults.EachFaultHasItsVerdict
   # Its vfork() is a fork(), after which the thread that started the process ends too early.
   unit.SideProcessTest.IsKilledWithTheThreadThatStartedIt)

@@ -2,13 +2,16 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <deque>
 #include <random>
 #include <string>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/files.h"
 #include "lockstep/nodes/handshake.h"
 
@@ -18,6 +21,7 @@ namespace {
 constexpr size_t kMostOpen = 300;
 constexpr int kNumKinds = 8;
 constexpr int kTrickle = 7;
+constexpr int64_t kLongestAnswerNs = 60 * base::kNsPerSecond;
 
 std::string noise(std::mt19937& random, size_t size) {
   std::string bytes;
@@ -59,15 +63,34 @@ base::FileDescriptor connect_to(int port) {
   return result;
 }
 
-// One that has not yet said everything.
 struct Stranger {
   base::FileDescriptor socket;
+  int kind = 0;
   std::string rest;  // said a byte at a time
+
+  // The host has an answer to what it says: none to silence and halves.
+  bool expects_an_end() const {
+    return kind != 0 && kind != 3 && kind != kTrickle;
+  }
 
   void say(size_t size) {
     const std::string bytes = rest.substr(0, size);
     rest.erase(0, size);
     send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  // Returns when the host has closed the connection. One that is reset before a
+  // busy host reads from it has said nothing.
+  void wait_for_end(int64_t deadline_ns) const {
+    std::array<char, 4096> answer;
+    for (;;) {
+      const int64_t left_ms = (deadline_ns - base::monotonic_ns()) / 1'000'000;
+      pollfd entry{.fd = socket.get(), .events = POLLIN, .revents = 0};
+      if (left_ms <= 0 || poll(&entry, 1, static_cast<int>(left_ms)) <= 0) {
+        return;
+      }
+      if (recv(socket.get(), answer.data(), answer.size(), 0) <= 0) return;
+    }
   }
 };
 
@@ -85,12 +108,16 @@ HostileCounts connect_as_stranger(int port, int64_t count) {
     }
     ++counts.opened;
     const auto kind = static_cast<int>(i % kNumKinds);
-    open.push_back({std::move(socket), words_of(kind, random)});
+    open.push_back({std::move(socket), kind, words_of(kind, random)});
     if (kind != kTrickle) open.back().say(open.back().rest.size());
     if (open.size() > kMostOpen) open.pop_front();
     for (Stranger& stranger : open) {
       if (!stranger.rest.empty()) stranger.say(1);
     }
+  }
+  const int64_t deadline = base::monotonic_ns() + kLongestAnswerNs;
+  for (const Stranger& stranger : open) {
+    if (stranger.expects_an_end()) stranger.wait_for_end(deadline);
   }
   return counts;
 }

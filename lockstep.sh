@@ -266,7 +266,7 @@ test_all() {
 tsan_options() {
   local symbolizer
   symbolizer="$(command -v llvm-symbolizer-19 || command -v llvm-symbolizer || true)"
-  echo "ignore_noninstrumented_modules=1:allocator_may_return_null=1:suppressions=$ROOT/tests/thread_sanitizer.supp${symbolizer:+:external_symbolizer_path=$symbolizer}"
+  echo "ignore_noninstrumented_modules=1:allocator_may_return_null=1:die_after_fork=0:suppressions=$ROOT/tests/thread_sanitizer.supp${symbolizer:+:external_symbolizer_path=$symbolizer}"
 }
 
 # libFuzzer comes with clang; gcc has none.

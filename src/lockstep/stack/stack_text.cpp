@@ -10,15 +10,18 @@
 namespace lockstep::stack {
 namespace {
 
-constexpr size_t kMaxShown = 5;
+constexpr size_t kMaxShown = 8;
 constexpr size_t kMaxFrames = 15;
 constexpr size_t kInnermost = 5;  // always shown
 
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 bool contains_any(std::string_view text,
                   std::span<const std::string_view> parts) {
-  return std::ranges::any_of(parts, [text](std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-  });
+  return std::ranges::any_of(
+      parts, [text](std::string_view part) { return contains(text, part); });
 }
 
 // Calls that wait for an event; not locks and not a plain sleep.
@@ -92,7 +95,10 @@ bool is_idle(const ThreadStack& thread) {
     is_waiting |= is_wait(frame);
     if (is_runtime(frame)) continue;
     // The first function that is not the runtime's.
-    if (frame.function.starts_with("lockstep::")) return is_waiting;
+    if (frame.function.starts_with("lockstep::")) {
+      // By a system call, until another rank dies.
+      return is_waiting || contains(frame.function, "::wait_for_interrupt(");
+    }
     if (frame.is_program) return false;
     // OpenMP's pool waits by system calls of its own.
     return is_waiting || frame.module.starts_with("libgomp");
@@ -105,6 +111,7 @@ std::string stack_text(std::span<const ThreadStack> threads) {
   std::vector<std::string> seen;
   size_t num_idle = 0;
   size_t num_alike = 0;
+  size_t num_others = 0;
   for (const ThreadStack& thread : threads) {
     const bool is_first = &thread == threads.data();
     if (!is_first && is_idle(thread)) {
@@ -114,9 +121,12 @@ std::string stack_text(std::span<const ThreadStack> threads) {
     const std::string frames = thread.problem.empty()
                                    ? frames_text(thread.frames)
                                    : "  " + thread.problem + "\n";
-    if (std::ranges::find(seen, frames) != seen.end() ||
-        seen.size() == kMaxShown) {
+    if (std::ranges::find(seen, frames) != seen.end()) {
       ++num_alike;
+      continue;
+    }
+    if (seen.size() == kMaxShown) {
+      ++num_others;
       continue;
     }
     seen.push_back(frames);
@@ -127,6 +137,7 @@ std::string stack_text(std::span<const ThreadStack> threads) {
   if (num_alike > 0) {
     text += fmt::format("{} more like these\n", num_alike);
   }
+  if (num_others > 0) text += fmt::format("{} others\n", num_others);
   if (num_idle > 0) {
     text += fmt::format("{} that wait for work are left out\n", num_idle);
   }

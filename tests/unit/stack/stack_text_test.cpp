@@ -60,6 +60,30 @@ TEST(StackText, ShowsTheMainThreadAndThoseThatAreNotIdle) {
             "1 that wait for work are left out\n");
 }
 
+TEST(StackText, WaitingForAnInterruptIsIdle) {
+  EXPECT_TRUE(stack::is_idle(
+      thread(1, {in_library("syscall", "libc.so.6"),
+                 in_program("lockstep::base::RecoveryWriter::"
+                            "wait_for_interrupt(unsigned int) const"),
+                 in_program("lockstep::comm::InterruptWatch::run()")})));
+  // What a rank waits for in a collective.
+  EXPECT_FALSE(stack::is_idle(
+      thread(1, {in_library("syscall", "libc.so.6"),
+                 in_program("lockstep::comm::SharedChannel::wait_for(int)")})));
+}
+
+TEST(StackText, ThreadsBeyondTheEighthAreCounted) {
+  std::vector<stack::ThreadStack> threads;
+  for (int i = 1; i <= 10; ++i) {
+    threads.push_back(
+        thread(i, {kSleep, in_program("work" + std::to_string(i) + "()")}));
+  }
+  const std::string text = stack::stack_text(threads);
+  EXPECT_NE(text.find("work8()"), std::string::npos) << text;
+  EXPECT_EQ(text.find("work9()"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\n2 others\n")) << text;
+}
+
 TEST(StackText, OfLongStacksThoseOfTheProgramAreShown) {
   std::vector<stack::Frame> frames(100, in_library("", "libtorch_cpu.so"));
   frames[50] = in_program("Model::forward()");

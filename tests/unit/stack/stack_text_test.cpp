@@ -5,11 +5,11 @@
 namespace lockstep {
 namespace {
 
-stack::Frame in_library(const char* function, const char* module) {
+stack::Frame in_library(const std::string\& function, const char* module) {
   return {.function = function, .offset = 4, .module = module};
 }
 
-stack::Frame in_program(const char* function) {
+stack::Frame in_program(const std::string& function) {
   return {
       .function = function, .offset = 4, .module = "train", .is_program = true};
 }

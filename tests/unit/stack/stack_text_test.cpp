@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-stack::Frame in_library(const std::string\& function, const char* module) {
+stack::Frame in_library(const char* function, const char* module) {
   return {.function = function, .offset = 4, .module = module};
 }
 

@@ -40,14 +40,14 @@ TEST(Rendezvous, TwoProcessesWithOneRankAreNamed) {
     // error.
     if (rank_from_environment() == 0) {
       const auto text = error_when_joining<TimeoutError>(
-          {{"TORCH_DISTRIBUTED_TIMEOUT", "3"}});
+          {{"TORCH_DISTRIBUTED_TIMEOUT", "15"}});
       expect_in(text, "rank(s) 2");
       return;
     }
     try {
       base::Environment environment = base::process_environment();
       environment["RANK"] = "1";
-      environment["TORCH_DISTRIBUTED_TIMEOUT"] = "1.5";
+      environment["TORCH_DISTRIBUTED_TIMEOUT"] = "9.5";
       World::from_environment({.device = DeviceChoice::kCpu}, environment);
       ADD_FAILURE() << "joined";
     } catch (const ConfigError& error) {
@@ -77,10 +77,10 @@ TEST(Rendezvous, MissingPeersAreNamed) {
     // Both wait for two that never come. Rank 0 gives up first or last: then
     // the other one has lost the store, and names them all the same.
     const auto text = error_when_joining<PeerError>(
-        {{"WORLD_SIZE", "4"}, {"TORCH_DISTRIBUTED_TIMEOUT", "1.5"}});
+        {{"WORLD_SIZE", "4"}, {"TORCH_DISTRIBUTED_TIMEOUT", "9.5"}});
     expect_in(text, "for rank(s) 2, 3 to connect to");
     if (rank_from_environment() == 0) {
-      expect_in(text, "rank 0 of 4 waited 1.5 s");
+      expect_in(text, "rank 0 of 4 waited 9.5 s");
       expect_in(text, "--timeout");
     }
   });

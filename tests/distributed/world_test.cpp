@@ -135,12 +135,13 @@ TEST(World, AVoteDoesNotWaitForSlowRanks) {
 TEST(World, ABarrierNamesTheMissingRanks) {
   run_ranks({.size = 4}, [](const World& world) {
     world.barrier();
+    const auto store = world.group()->getStore();
     if (world.rank() == 1 || world.rank() == 3) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      store->wait({"named_by_0", "named_by_2"}, std::chrono::minutes(2));
       return;
     }
     try {
-      world.barrier(std::chrono::milliseconds(300));
+      world.barrier(std::chrono::seconds(5));
       ADD_FAILURE() << "no error";
     } catch (const TimeoutError& error) {
       const std::string text = error.what();
@@ -150,6 +151,7 @@ TEST(World, ABarrierNamesTheMissingRanks) {
       EXPECT_NE(text.find("TORCH_DISTRIBUTED_TIMEOUT"), std::string::npos);
       EXPECT_NE(text.find("NCCL_TIMEOUT"), std::string::npos);
     }
+    store->set("named_by_" + std::to_string(world.rank()), "1");
   });
 }
 
@@ -179,14 +181,14 @@ TEST(World, RefusesCollectivesAfterClose) {
 
 TEST(World, ACaughtErrorDoesNotLookLikeAHang) {
   // The launcher ends ranks that sit in a collective 5 s beyond the limit.
-  run_ranks({.size = 2, .launcher_options = {"--timeout=2"}},
+  run_ranks({.size = 2, .launcher_options = {"--timeout=10"}},
             [](const World& world) {
               auto odd = torch::ones({1}, torch::kShort);
               EXPECT_ANY_THROW(world.all_reduce(odd));
               auto tensor = torch::ones({1});
               EXPECT_ANY_THROW(world.broadcast(tensor, 7));
               world.all_reduce(tensor);
-              std::this_thread::sleep_for(std::chrono::seconds(13));
+              std::this_thread::sleep_for(std::chrono::seconds(21));
               world.all_reduce(tensor);
             });
 }

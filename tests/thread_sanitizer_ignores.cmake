@@ -3,7 +3,6 @@ set(CTEST_CUSTOM_TESTS_IGNORE
   # Peaks of memory: its own is counted.
   unit.Amplification.OfManySmallObjectsIsOfTheirOrder
   # It takes the signal of the crash for itself, after a stack overflow in half of the runs.
-  distributed.Faults.EachFaultHasItsVerdict
   interop.PrepareInterop.FilesOnWhichHdf5CrashesOrHangsDoNotStopIt
   unit.CrashHandler.AStackOverflowLeavesItsStack
   # Its vfork() is a fork(), after which the thread that started the process ends too early.

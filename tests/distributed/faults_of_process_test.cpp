@@ -9,6 +9,7 @@ namespace lockstep {
 namespace {
 
 using testing::expect_in;
+using testing::expect_verdict;
 using testing::train;
 
 TEST(Faults, ACrashIsShownWithStackStepAndPhase) {
@@ -20,6 +21,12 @@ TEST(Faults, ACrashIsShownWithStackStepAndPhase) {
   expect_in(cause, "stack     : at address 0x10, in thread faults_worker");
   expect_in(cause, "#0 write_to_nowhere()+");
   expect_in(cause, "lockstep::run_program(");
+}
+
+TEST(Faults, ACrashAndMissingMemoryHaveTheirVerdicts) {
+  expect_verdict(train("crash", 1), "signal", "died by SIGSEGV");
+  expect_verdict(train("tensor", 1), "out of host memory (OOM killer)",
+                 "can't allocate memory");
 }
 
 TEST(Faults, MemoryOfTheMachineThatIsMissingIsNamedWithARemedy) {

@@ -326,8 +326,12 @@ TEST(ShardedOptimizer, ARankGetsTheSumsOfItsShareAlone) {
           sharded_ddp(input, has_side).square().mean().backward();
         }
         // The Reducer finds its buckets in the first step.
-        if (step == 0) EXPECT_TRUE(has_all_sums(world, *sharded));
-        if (step >= 4) EXPECT_FALSE(has_all_sums(world, *sharded));
+        if (step == 0) {
+          EXPECT_TRUE(has_all_sums(world, *sharded));
+        }
+        if (step >= 4) {
+          EXPECT_FALSE(has_all_sums(world, *sharded));
+        }
         const auto report =
             optim::prepare_gradients(whole->parameters(), {}, 0.1);
         whole_optimizer.step_and_clear(report.found_inf);

@@ -19,8 +19,9 @@ TEST(UpdateShares, AreEqualButForWholeVectors) {
       for (int rank = 0; rank < num_ranks; ++rank) {
         EXPECT_LE(edges[i][rank], edges[i][rank + 1]);
         shares[rank] += edges[i][rank + 1] - edges[i][rank];
-        const bool is_inside = edges[i][rank] < counts[i];
-        if (is_inside) EXPECT_EQ(edges[i][rank] % 1024, 0);
+        if (edges[i][rank] < counts[i]) {
+          EXPECT_EQ(edges[i][rank] % 1024, 0);
+        }
       }
     }
     for (const int64_t share : shares) {

@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
                        "--numclasses=6", "--sample_every=none", "--log_every=1",
                        "--global_batch_size=4", "--n_steps=2", "--crop_size=65",
                        "--limit_val_batches=1"}}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST(ShardedOptimizer, ARunMayBeginWithItAndGoOnWithout) {
   const TempDir temp;

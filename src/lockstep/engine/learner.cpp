@@ -8,6 +8,7 @@
 #include "lockstep/error.h"
 #include "lockstep/optim/frozen.h"
 #include "lockstep/optim/gradient_step.h"
+#include "lockstep/optim/parameter_list.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/tensor/autocast.h"
 
@@ -22,16 +23,6 @@ OptimizerConfig optimizer_config(const OptimizationConfig& config) {
           .weight_decay = config.weight_decay,
           .momentum = config.momentum,
           .nesterov = config.nesterov};
-}
-
-std::vector<at::Tensor> all_parameters(
-    const std::vector<ParameterGroup>& groups) {
-  std::vector<at::Tensor> parameters;
-  for (const ParameterGroup& group : groups) {
-    parameters.insert(parameters.end(), group.parameters.begin(),
-                      group.parameters.end());
-  }
-  return parameters;
 }
 
 std::vector<std::string> names_of(const std::vector<at::Tensor>& parameters,
@@ -76,7 +67,7 @@ Learner::Learner(Task& task, const World& world, const LearnerConfig& config)
   if (info_.sync_batch_norm) connect_sync_batch_norms(*model_, world);
   optim::train_except_frozen(*model_);
   auto groups = task.parameter_groups();
-  parameters_ = all_parameters(groups);
+  parameters_ = optim::parameters_of(groups);
   if (parameters_.empty()) {
     throw ConfigError("the model has no parameter to train");
   }
@@ -121,7 +112,7 @@ std::vector<std::string> Learner::parameter_names() const {
 }
 
 std::vector<std::string> trained_names(const Task& task) {
-  return names_of(all_parameters(task.parameter_groups()), *task.model());
+  return names_of(optim::parameters_of(task.parameter_groups()), *task.model());
 }
 
 Batch Learner::prepared(Batch batch) const {
@@ -137,6 +128,7 @@ Batch Learner::prepared(Batch batch) const {
 Loss Learner::joined(const std::vector<LossTerm>& terms,
                      const Batch& batch) const {
   std::vector<at::Tensor> counts;
+  counts.reserve(terms.size() + 1);
   for (const LossTerm& term : terms) {
     counts.push_back(term.normaliser.detach().to(at::kDouble));
   }
@@ -249,6 +241,7 @@ std::vector<parallel::NamedTensor> Learner::replicated_tensors() const {
   if (sharded_update_) return {};
   std::vector<parallel::NamedTensor> tensors;
   const auto names = parameter_names();
+  tensors.reserve(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); ++i) {
     tensors.push_back({.name = names[i], .tensor = parameters_[i]});
   }

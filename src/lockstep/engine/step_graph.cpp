@@ -8,22 +8,11 @@
 #include "lockstep/error.h"
 #include "lockstep/optim/fused_update.h"
 #include "lockstep/optim/gradient_step.h"
+#include "lockstep/optim/parameter_list.h"
 #include "lockstep/tensor/autocast.h"
 #include "lockstep/tensor/stream_scope.h"
 
 namespace lockstep {
-namespace {
-
-std::vector<at::Tensor> parameters_of(const Optimizer& optimizer) {
-  std::vector<at::Tensor> parameters;
-  for (const ParameterGroup& group : optimizer.groups()) {
-    parameters.insert(parameters.end(), group.parameters.begin(),
-                      group.parameters.end());
-  }
-  return parameters;
-}
-
-}  // namespace
 
 struct TrainingStream::Impl {
   tensor::StreamScope scope;
@@ -41,7 +30,7 @@ class StepGraph::Impl {
         optimizer_(optimizer),
         loss_(std::move(loss)),
         config_(std::move(config)),
-        parameters_(parameters_of(optimizer)),
+        parameters_(optim::parameters_of(optimizer.groups())),
         working_weights_(new_working_weights()),
         fused_update_(optimizer, averages_, config_.max_grad_norm,
                       working_weights_.get()),

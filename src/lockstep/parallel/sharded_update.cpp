@@ -12,6 +12,7 @@
 #include "lockstep/comm/shared_tensors.h"
 #include "lockstep/error.h"
 #include "lockstep/optim/gradient_layout.h"
+#include "lockstep/optim/parameter_list.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -23,15 +24,6 @@ at::Tensor in_memory_order(const at::Tensor& tensor) {
 
 at::Tensor elements(const at::Tensor& tensor, int64_t begin, int64_t end) {
   return in_memory_order(tensor).slice(0, begin, end);
-}
-
-std::vector<at::Tensor> tensors_of(const Optimizer& optimizer) {
-  std::vector<at::Tensor> tensors;
-  for (const ParameterGroup& group : optimizer.groups()) {
-    tensors.insert(tensors.end(), group.parameters.begin(),
-                   group.parameters.end());
-  }
-  return tensors;
 }
 
 // Copies rank 0's values to shared memory, and moves the tensors there.
@@ -51,7 +43,7 @@ ShardedUpdate::ShardedUpdate(const World& world, Optimizer& optimizer,
       optimizer_(optimizer),
       averages_(averages),
       max_norm_(max_norm),
-      buckets_(world, tensors_of(optimizer)) {
+      buckets_(world, optim::parameters_of(optimizer.groups())) {
   const at::NoGradGuard no_grad;
   for (size_t group = 0; group < optimizer_.members_.size(); ++group) {
     for (Optimizer::Member& member : optimizer_.members_[group]) {

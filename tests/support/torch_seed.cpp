@@ -24,7 +24,8 @@ bool libtorch_cuda_is_loaded() {
 
 class SeedEachTest : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
-    at::detail::getDefaultCPUGenerator().set_current_seed(seed());
+    at::Generator cpu = at::detail::getDefaultCPUGenerator();
+    cpu.set_current_seed(seed());
     if (libtorch_cuda_is_loaded()) at::manual_seed(seed());
   }
 };

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 namespace lockstep::kernels {
-namespace {
 
 bool is_head_strided(const at::Tensor& heads) {
   constexpr int64_t kAlignment = 16;
@@ -13,14 +12,15 @@ bool is_head_strided(const at::Tensor& heads) {
          reinterpret_cast<uintptr_t>(heads.const_data_ptr()) % kAlignment == 0;
 }
 
-}  // namespace
+at::Tensor with_head_strides(const at::Tensor& heads) {
+  return is_head_strided(heads) ? heads : heads.contiguous();
+}
 
 HeadGradients::HeadGradients(const std::vector<at::Tensor>& gradients,
                              const void* (&pointers)[3],
                              HeadStrides (&strides)[3]) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    const at::Tensor& gradient = gradients[i];
-    tensors_[i] = is_head_strided(gradient) ? gradient : gradient.contiguous();
+    tensors_[i] = with_head_strides(gradients[i]);
     pointers[i] = tensors_[i].const_data_ptr();
     strides[i] = {.sample = tensors_[i].stride(0),
                   .token = tensors_[i].stride(1),

@@ -9,6 +9,12 @@
 
 namespace lockstep::kernels {
 
+// Of [B, N, heads, size]: a kernel can read it in packs of 16 bytes.
+bool is_head_strided(const at::Tensor& heads);
+
+// The same, or a copy that is so.
+at::Tensor with_head_strides(const at::Tensor& heads);
+
 // Fills pointers and strides; copies gradients that a kernel cannot read in
 // packs of 16 bytes. Must live until the launch.
 class HeadGradients {

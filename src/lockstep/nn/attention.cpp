@@ -6,6 +6,7 @@
 #include "lockstep/kernels/linear.h"
 #include "lockstep/kernels/qk_norm_rope.h"
 #include "lockstep/kernels/qk_rms_rope.h"
+#include "lockstep/kernels/short_attention.h"
 #include "lockstep/nn/weights.h"
 
 namespace lockstep::nn {
@@ -15,8 +16,7 @@ struct Attention::Heads {
   at::Tensor queries = {};
   at::Tensor keys = {};
   at::Tensor values = {};
-  // [B, N, 3, heads, size]. Set instead of the others with QK-norm, whose
-  // kernel takes the packed tensor.
+  // [B, N, 3, heads, size]. Set instead of the others before norms and rope.
   kernels::LinearResult packed = {};
 };
 
@@ -100,16 +100,12 @@ void Attention::register_norms() {
 
 at::Tensor Attention::forward(const at::Tensor& x,
                               const AttentionInput& input) {
-  Heads heads = project(x);
-  norm_and_rotate(heads, input.rope);
-  return project_out(mix(heads, input));
+  return project_out(attend(x, input));
 }
 
 kernels::ResidualBranch Attention::forward_to_residual(
     const at::Tensor& x, const AttentionInput& input) {
-  Heads heads = project(x);
-  norm_and_rotate(heads, input.rope);
-  const at::Tensor mixed = mix(heads, input);
+  const at::Tensor mixed = attend(x, input);
   if (config_.proj_dropout != 0) return {.out = project_out(mixed)};
   return out_->forward_to_residual(mixed);
 }
@@ -142,8 +138,23 @@ Attention::Heads Attention::project(const at::Tensor& x) {
   kernels::LinearResult packed =
       kernels::linear_leaving_bias(x, qkv_weight_, qkv_bias_);
   packed.out = packed.out.unflatten(-1, {3, config_.num_heads, head_size_});
-  if (config_.qk_norm != QkNorm::kNone) return {.packed = std::move(packed)};
-  return heads_of(kernels::qkv_heads(packed));
+  return {.packed = std::move(packed)};
+}
+
+at::Tensor Attention::attend(const at::Tensor& x, const AttentionInput& input) {
+  Heads heads = project(x);
+  if (config_.qk_norm == QkNorm::kNone && input.rope == nullptr &&
+      is_plain(input) && heads.packed.out.defined() &&
+      kernels::has_short_attention(heads.packed)) {
+    return kernels::short_attention(heads.packed).flatten(2);
+  }
+  norm_and_rotate(heads, input.rope);
+  return mix(heads, input);
+}
+
+bool Attention::is_plain(const AttentionInput& input) const {
+  return !input.mask && !input.is_causal &&
+         (config_.attn_dropout == 0 || !is_training());
 }
 
 void Attention::norm_and_rotate(Heads& heads, const kernels::RopeTable* rope) {
@@ -158,6 +169,9 @@ void Attention::norm_and_rotate(Heads& heads, const kernels::RopeTable* rope) {
     heads = {
         .queries = rotated.queries, .keys = rotated.keys, .values = values};
     return;
+  }
+  if (heads.packed.out.defined()) {
+    heads = heads_of(kernels::qkv_heads(heads.packed));
   }
   if (rope != nullptr) {
     heads.queries = kernels::apply_rope(heads.queries, *rope);
@@ -182,6 +196,11 @@ void Attention::rms_norm_and_rotate(Heads& heads,
 }
 
 at::Tensor Attention::mix(const Heads& heads, const AttentionInput& input) {
+  const kernels::QueriesKeysValues parts{
+      .queries = heads.queries, .keys = heads.keys, .values = heads.values};
+  if (is_plain(input) && kernels::has_short_attention(parts)) {
+    return kernels::short_attention(parts).flatten(2);
+  }
   // Scores are summed in float32 under bf16 autocast, too. Heads are not
   // copied: the fused kernels take any strides except the last.
   const at::Tensor mixed = at::scaled_dot_product_attention(

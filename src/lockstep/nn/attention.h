@@ -84,6 +84,8 @@ class Attention : public torch::nn::Module {
   Heads project(const at::Tensor& x);
   void norm_and_rotate(Heads& heads, const kernels::RopeTable* rope);
   void rms_norm_and_rotate(Heads& heads, const kernels::RopeTable* rope);
+  at::Tensor attend(const at::Tensor& x, const AttentionInput& input);
+  bool is_plain(const AttentionInput& input) const;
   at::Tensor project_out(const at::Tensor& mixed);
   at::Tensor mix(const Heads& heads, const AttentionInput& input);
   at::Tensor all_heads(const at::Tensor& x) const;

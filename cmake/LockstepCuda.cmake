@@ -67,6 +67,8 @@ if(LOCKSTEP_WITH_CUDA)
   else()
     set(CMAKE_CUDA_ARCHITECTURES ${LOCKSTEP_CUDA_ARCHITECTURES})
   endif()
+  # Attention needs what only 9.0 has; code for 90a runs on every GPU of 9.0.
+  list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90(-|$)" "90a\\1")
   set(CMAKE_CUDA_STANDARD 17)
   set(CMAKE_CUDA_RUNTIME_LIBRARY None)
   get_filename_component(_toolkit "${LOCKSTEP_NVCC}" REALPATH)

@@ -83,7 +83,7 @@ double rounding(torch::Dtype type) {
 }
 
 void expect_as_on_cpu(const Operation& operation, const Tensors& inputs,
-                      torch::Dtype type) {
+                      torch::Dtype type, double tolerance) {
   const Run on_gpu = run(operation, converted(inputs, gpu()));
   const Run again = run(operation, converted(inputs, gpu()));
   const Run reference = run(operation, converted(inputs, torch::kDouble));
@@ -95,7 +95,7 @@ void expect_as_on_cpu(const Operation& operation, const Tensors& inputs,
     for (size_t i = 0; i < expected.size(); ++i) {
       if (!expected[i].defined()) continue;
       EXPECT_LT(relative_error(actual[i], expected[i]),
-                std::max(rounding(actual[i].scalar_type()), 2e-5))
+                std::max(rounding(actual[i].scalar_type()), tolerance))
           << what << " " << i;
     }
   };

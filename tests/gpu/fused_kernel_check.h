@@ -28,10 +28,10 @@ double relative_error(const torch::Tensor& actual,
 double rounding(torch::Dtype type);
 
 // Results and gradients of an operation are near the reference within the
-// rounding of each tensor's type, twice the same bits, and the results in
-// `type`, which only the kernel gives when another input is wider. Inputs may
-// be undefined.
+// rounding of each tensor's type, or a larger tolerance, twice the same bits,
+// and the results in `type`, which only the kernel gives when another input is
+// wider. Inputs may be undefined.
 void expect_as_on_cpu(const Operation& operation, const Tensors& inputs,
-                      torch::Dtype type);
+                      torch::Dtype type, double tolerance = 2e-5);
 
 }  // namespace lockstep::kernels

@@ -2,14 +2,14 @@
 // header: this file compiles in seconds.
 //
 // A block computes one head of one sample: what all its rows need lies in its
-// shared memory, and each warp owns a tile of rows, whose results it keeps in
-// registers. Backward recomputes the scores twice, once by the owners of
-// queries and once by the owners of keys: no warp waits for another, and sums
-// have one order.
+// shared memory, and each group of warps owns tiles of rows, whose results it
+// keeps in registers. Backward recomputes the scores twice, once by the owners
+// of queries and once by the owners of keys: no group waits for another, and
+// sums have one order.
 #include "lockstep/export.h"
 #include "lockstep/kernels/column_sums.cuh"
 #include "lockstep/kernels/short_attention_request.h"
-#include "lockstep/kernels/tensor_core.cuh"
+#include "lockstep/kernels/warpgroup_product.cuh"
 
 namespace {
 
@@ -18,37 +18,58 @@ using namespace lockstep::kernels;  // NOLINT: everything here is a kernel's.
 constexpr int kSize = kShortAttentionSize;
 constexpr int kChunk = 8;                   // Elements of 16 bytes.
 constexpr int kRowChunks = kSize / kChunk;  // Of a head.
-constexpr int kProducts = kSize / 16;       // Whose sum is over the channels.
-constexpr int kStep = 16;                   // Rows of shared memory at once.
-constexpr int kStepTiles = kStep / 8;       // Of 8 columns.
+constexpr unsigned kChunkBytes = 16;
+constexpr unsigned kRowBytes = kRowChunks * kChunkBytes;
+constexpr int kProducts = kSize / 16;  // Whose sum is over the channels.
 constexpr int kSizeTiles = kSize / 8;
 // Scores are products of queries and keys by 1 / sqrt(kSize); exp() is computed
 // as a power of 2.
 constexpr float kScale = 0.125f;
 constexpr float kScaleLog2 = kScale * 1.4426950408889634f;
+// Weights are at most 2 to the power of this before they are divided by their
+// sum.
+constexpr float kHeadroomLog2 = 8.0f;
 
-// Tiles of 16 rows that a warp owns, and the warps of a block.
-constexpr int kQueryTiles = 2;
-constexpr int kQueryWarps = 5;
-constexpr int kKeyTiles = 1;
-constexpr int kKeyWarps = 6;
+// How a kernel divides its work: rows of shared memory that a tile meets at
+// once, groups of warps of a block, and blocks of a multiprocessor.
+template <int step, int groups, int blocks>
+struct Plan {
+  static constexpr int kStep = step;
+  static constexpr int kStepTiles = step / 8;  // Of 8 columns.
+  static constexpr int kGroups = groups;
+  static constexpr int kThreads = 32 * kWarpsOfGroup * groups;
+  static constexpr int kBlocks = blocks;
+};
+// The fastest of those tried on an H200, at 256, 260 and 288 tokens.
+using ForwardPlan = Plan<96, 1, 3>;
+using QueriesPlan = Plan<48, 1, 3>;
+using KeysPlan = Plan<96, 1, 2>;
 
-constexpr int kMinusInfinity = static_cast<int>(0xff800000u);
+// A thread's part of a tile's rows, as the left side of products over the
+// channels, of their scores for a step's rows, and of sums over steps.
+using Rows = uint32_t[kProducts][4];
+template <class P>
+using Scores = float[P::kStepTiles][4];
+template <class P>
+using Weights = uint32_t[P::kStep / 16][4];
+using Sums = float[kSizeTiles][4];
+// Of its two rows.
+using RowValues = float[2];
 
+template <class P>
 __host__ __device__ constexpr int padded(int num_rows) {
-  return (num_rows + kStep - 1) / kStep * kStep;
+  return (num_rows + P::kStep - 1) / P::kStep * P::kStep;
 }
 
-// Rows of a warp's tiles as the left side of products over the channels, and
-// their scores for a step's rows, and sums over steps.
-template <int kTiles>
-using Rows = uint32_t[kTiles][kProducts][4];
-template <int kTiles>
-using Scores = float[kTiles][kStepTiles][4];
-template <int kTiles>
-using Weights = uint32_t[kTiles][kStep / 16][4];
-template <int kTiles>
-using Sums = float[kTiles][kSizeTiles][4];
+__device__ float infinity() { return __int_as_float(0x7f800000); }
+
+__device__ int lane_of_warp() { return static_cast<int>(threadIdx.x % 32); }
+
+// The first of a thread's two rows in a tile; the other one is 8 below.
+__device__ int row_of_thread() {
+  return static_cast<int>(threadIdx.x / 32 % kWarpsOfGroup * 16) +
+         lane_of_warp() / 4;
+}
 
 // One head of a sample.
 template <typename T>
@@ -61,121 +82,91 @@ struct Head {
         stride(strides.token) {}
 };
 
-// Chunks of a row change places with its number: no two of the rows that are
-// read at once meet in a bank.
+// Rows of a head in shared memory, as products take them.
 template <typename T>
-__device__ T* chunk_of(T* rows, int row, int chunk) {
-  return rows + row * kSize + (chunk ^ (row % kRowChunks)) * kChunk;
-}
+struct SharedRows {
+  T* rows = nullptr;
 
-template <typename T>
-__device__ void copy_rows(T* to, const Head<const T>& from, int num_rows) {
-  const int count = padded(num_rows) * kRowChunks;
-  for (int i = threadIdx.x; i < count; i += blockDim.x) {
-    const int row = i / kRowChunks;
-    const int chunk = i % kRowChunks;
+  __device__ T* chunk(unsigned row, unsigned chunk) const {
+    return rows + row * kSize + (chunk ^ (row % kRowChunks)) * kChunk;
+  }
+  __device__ uint64_t matrix() const { return matrix_at(shared_address(rows)); }
+};
+
+template <class P, typename T>
+__device__ void copy_rows(const SharedRows<T>& to, const Head<const T>& from,
+                          int num_rows) {
+  const int count = padded<P>(num_rows) * kRowChunks;
+  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+    const unsigned row = i / kRowChunks;
+    const unsigned chunk = i % kRowChunks;
     const bool is_there = row < num_rows;
-    copy_async(chunk_of(to, row, chunk),
+    copy_async(to.chunk(row, chunk),
                from.rows + (is_there ? row : 0) * from.stride + chunk * kChunk,
                is_there);
   }
 }
 
 // Rows after the last are zeros.
-template <typename T, int kTiles>
-__device__ void load_rows(Rows<kTiles>& to, const Head<const T>& from,
-                          int first, int num_rows) {
-  const int lane = threadIdx.x % 32;
+template <typename T>
+__device__ void load_rows(Rows& to, const Head<const T>& from, int first,
+                          int num_rows) {
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
+  for (int half = 0; half < 2; ++half) {
+    const int row = first + row_of_thread() + 8 * half;
+    const T* channels =
+        from.rows + row * from.stride + 2 * (lane_of_warp() % 4);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = first + 16 * tile + 8 * half + lane / 4;
-      const T* channels = from.rows + row * from.stride + 2 * (lane % 4);
-#pragma unroll
-      for (int i = 0; i < 2 * kProducts; ++i) {
-        to[tile][i / 2][half + 2 * (i % 2)] =
-            row < num_rows
-                ? *reinterpret_cast<const uint32_t*>(channels + 8 * i)
-                : 0;
-      }
+    for (int k = 0; k < 2 * kProducts; ++k) {
+      to[k / 2][half + 2 * (k % 2)] =
+          row < num_rows
+              ? *reinterpret_cast<const uint32_t*>(channels + kChunk * k)
+              : 0;
     }
   }
 }
 
-// scores += rows * (kStep rows of shared memory, transposed)
-template <typename T, int kTiles>
-__device__ void add_scores(Scores<kTiles>& scores, const Rows<kTiles>& rows,
-                           const T* shared, int first) {
-  const int lane = threadIdx.x % 32;
-  const int row = first + lane % 8 + lane / 16 * 8;
-  const int chunk = lane / 8 % 2;
+// Starts scores = rows * (a step's rows of shared memory, transposed).
+template <class P, typename T>
+__device__ void start_scores(Scores<P>& scores, const Rows& rows,
+                             uint64_t matrix) {
 #pragma unroll
-  for (int product = 0; product < kProducts; ++product) {
-#pragma unroll
-    for (int pair = 0; pair < kStepTiles / 2; ++pair) {
-      uint32_t b[4];
-      load_matrices(b, chunk_of(shared, row + 16 * pair, 2 * product + chunk));
-#pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile) {
-        multiply_add<T>(scores[tile][2 * pair], rows[tile][product], b[0],
-                        b[1]);
-        multiply_add<T>(scores[tile][2 * pair + 1], rows[tile][product], b[2],
-                        b[3]);
-      }
-    }
+  for (unsigned i = 0; i < kProducts; ++i) {
+    Product<T, RightSide::kColumns>::run(
+        scores, rows[i], matrix + matrix_offset(2 * i * kChunkBytes), i > 0);
   }
 }
 
-// sums += weights * (kStep rows of shared memory)
-template <typename T, int kTiles>
-__device__ void add_weighted(Sums<kTiles>& sums, const Weights<kTiles>& weights,
-                             const T* shared, int first) {
-  const int lane = threadIdx.x % 32;
+// Starts sums += weights * (a step's rows of shared memory).
+template <class P, typename T>
+__device__ void start_weighted(Sums& sums, const Weights<P>& weights,
+                               uint64_t matrix) {
 #pragma unroll
-  for (int product = 0; product < kStep / 16; ++product) {
-    const int row = first + 16 * product + lane % 16;
-#pragma unroll
-    for (int pair = 0; pair < kSizeTiles / 2; ++pair) {
-      uint32_t b[4];
-      load_transposed_matrices(b, chunk_of(shared, row, 2 * pair + lane / 16));
-#pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile) {
-        multiply_add<T>(sums[tile][2 * pair], weights[tile][product], b[0],
-                        b[1]);
-        multiply_add<T>(sums[tile][2 * pair + 1], weights[tile][product], b[2],
-                        b[3]);
-      }
-    }
+  for (unsigned i = 0; i < P::kStep / 16; ++i) {
+    Product<T, RightSide::kRows>::run(
+        sums, weights[i], matrix + matrix_offset(16 * i * kRowBytes), true);
   }
 }
 
 // What a product leaves is what the next one takes on its left side.
-template <typename T, int kTiles>
-__device__ void round_weights(Weights<kTiles>& weights,
-                              const Scores<kTiles>& scores) {
+template <class P, typename T>
+__device__ void round_weights(Weights<P>& weights, const Scores<P>& scores) {
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-    for (int i = 0; i < kStepTiles; ++i) {
-      const float(&pairs)[4] = scores[tile][i];
-      weights[tile][i / 2][2 * (i % 2)] = pack_pair<T>(pairs[0], pairs[1]);
-      weights[tile][i / 2][2 * (i % 2) + 1] = pack_pair<T>(pairs[2], pairs[3]);
-    }
+  for (int i = 0; i < P::kStepTiles; ++i) {
+    const float(&pairs)[4] = scores[i];
+    weights[i / 2][2 * (i % 2)] = pack_pair<T>(pairs[0], pairs[1]);
+    weights[i / 2][2 * (i % 2) + 1] = pack_pair<T>(pairs[2], pairs[3]);
   }
 }
 
 // Columns that stand for no key.
-template <int kTiles>
-__device__ void mask_columns(Scores<kTiles>& scores, int num_columns) {
-  const int column = 2 * (threadIdx.x % 4);
+template <class P>
+__device__ void mask_columns(Scores<P>& scores, int num_columns) {
+  const int column = 2 * (lane_of_warp() % 4);
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-    for (int i = 0; i < 4 * kStepTiles; ++i) {
-      if (column + i / 4 * 8 + i % 2 >= num_columns) {
-        scores[tile][i / 4][i % 4] = __int_as_float(kMinusInfinity);
-      }
+  for (int i = 0; i < 4 * P::kStepTiles; ++i) {
+    if (column + i / 4 * 8 + i % 2 >= num_columns) {
+      scores[i / 4][i % 4] = -infinity();
     }
   }
 }
@@ -191,71 +182,81 @@ __device__ float max_of_row(float value) {
 }
 
 // Neighbouring threads exchange halves, so that each stores 8 bytes.
-template <typename T, int kTiles>
+template <typename T>
 __device__ void store_rows(const Head<T>& to, int first, int num_rows,
-                           const Sums<kTiles>& sums) {
-  const int lane = threadIdx.x % 32;
+                           const Sums& sums) {
+  const int lane = lane_of_warp();
   const bool is_odd = lane % 2 == 1;
   const int column = is_odd ? 8 + 2 * (lane % 4 - 1) : 2 * (lane % 4);
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
+  for (int half = 0; half < 2; ++half) {
+    const int row = first + row_of_thread() + 8 * half;
+    T* channels = to.rows + row * to.stride + column;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = first + 16 * tile + 8 * half + lane / 4;
-      T* channels = to.rows + row * to.stride + column;
-#pragma unroll
-      for (int pair = 0; pair < kSizeTiles / 2; ++pair) {
-        const float(&left)[4] = sums[tile][2 * pair];
-        const float(&right)[4] = sums[tile][2 * pair + 1];
-        const uint32_t a = pack_pair<T>(left[2 * half], left[2 * half + 1]);
-        const uint32_t b = pack_pair<T>(right[2 * half], right[2 * half + 1]);
-        const uint32_t other = __shfl_xor_sync(0xffffffffu, is_odd ? a : b, 1);
-        if (row >= num_rows) continue;
-        *reinterpret_cast<uint2*>(channels + 16 * pair) =
-            is_odd ? make_uint2(other, b) : make_uint2(a, other);
-      }
+    for (int pair = 0; pair < kSizeTiles / 2; ++pair) {
+      const float(&left)[4] = sums[2 * pair];
+      const float(&right)[4] = sums[2 * pair + 1];
+      const uint32_t a = pack_pair<T>(left[2 * half], left[2 * half + 1]);
+      const uint32_t b = pack_pair<T>(right[2 * half], right[2 * half + 1]);
+      const uint32_t other = __shfl_xor_sync(0xffffffffu, is_odd ? a : b, 1);
+      if (row >= num_rows) continue;
+      *reinterpret_cast<uint2*>(channels + 16 * pair) =
+          is_odd ? make_uint2(other, b) : make_uint2(a, other);
     }
   }
 }
 
-template <int kTiles>
-__device__ void scale_sums(Sums<kTiles>& sums, float scale) {
+__device__ void scale_sums(Sums& sums, float scale) {
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-    for (int i = 0; i < 4 * kSizeTiles; ++i) sums[tile][i / 4][i % 4] *= scale;
-  }
+  for (int i = 0; i < 4 * kSizeTiles; ++i) sums[i / 4][i % 4] *= scale;
 }
 
-// Adds the columns of a warp's rows to what it has in shared memory.
-template <int kTiles>
-__device__ void add_columns(float* columns, const Sums<kTiles>& sums, int first,
+// Adds the columns of a warp's rows to what it has in shared memory. Threads of
+// one column exchange halves of what they have until each has two sums.
+__device__ void add_columns(float* columns, const Sums& sums, int first,
                             int num_rows) {
-  const int lane = threadIdx.x % 32;
+  const int lane = lane_of_warp();
+  const int row = first + row_of_thread();
+  float totals[2 * kSizeTiles];
 #pragma unroll
   for (int i = 0; i < 2 * kSizeTiles; ++i) {
-    float total = 0;
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int row = first + 16 * tile + 8 * half + lane / 4;
-        if (row < num_rows) total += sums[tile][i / 2][2 * half + i % 2];
-      }
-    }
-    for (int offset = 4; offset < 32; offset *= 2) {
-      total += __shfl_xor_sync(0xffffffffu, total, offset);
-    }
-    if (lane < 4) columns[i / 2 * 8 + 2 * lane + i % 2] += total;
+    totals[i] = row < num_rows ? sums[i / 2][i % 2] : 0;
+    if (row + 8 < num_rows) totals[i] += sums[i / 2][2 + i % 2];
   }
+#pragma unroll
+  for (int level = 0; level < 3; ++level) {
+    const int half = kSizeTiles >> level;
+    const int distance = 2 * half;
+    const bool is_upper = (lane & distance) != 0;
+#pragma unroll
+    for (int i = 0; i < kSizeTiles; ++i) {
+      if (i >= half) break;
+      const float lower = totals[i];
+      const float upper = totals[half + i];
+      totals[i] =
+          (is_upper ? upper : lower) +
+          __shfl_xor_sync(0xffffffffu, is_upper ? lower : upper, distance);
+    }
+  }
+  float* pair = columns +
+                (lane / 16 * 4 + lane / 8 % 2 * 2 + lane / 4 % 2) * 8 +
+                2 * (lane % 4);
+  pair[0] += totals[0];
+  pair[1] += totals[1];
+}
+
+// Shared memory for the columns of each warp.
+__device__ void clear_columns(float* columns, int count) {
+  for (int i = threadIdx.x; i < count; i += blockDim.x) columns[i] = 0;
 }
 
 // Adds the warps' columns in their order.
 __device__ void store_columns(const ShortAttentionBackwardRequest& request,
-                              const float* columns, int num_warps, int which) {
+                              const float* columns, int which) {
   const int num_heads = request.forward.num_heads;
-  const int sample = blockIdx.x / num_heads;
-  const int head = blockIdx.x % num_heads;
+  const int num_warps = static_cast<int>(blockDim.x) / 32;
+  const int sample = static_cast<int>(blockIdx.x) / num_heads;
+  const int head = static_cast<int>(blockIdx.x) % num_heads;
   float* out = request.partial_sums +
                ((int64_t{sample} * 3 + which) * num_heads + head) * kSize;
   for (int i = threadIdx.x; i < kSize; i += blockDim.x) {
@@ -267,76 +268,77 @@ __device__ void store_columns(const ShortAttentionBackwardRequest& request,
   }
 }
 
-// Of the rows of a thread: two in each tile.
-template <int kTiles>
-using RowValues = float[kTiles][2];
-
 struct SoftmaxState {
-  RowValues<kQueryTiles> max;
-  RowValues<kQueryTiles> sum = {};
-
-  __device__ SoftmaxState() {
-    for (int i = 0; i < 2 * kQueryTiles; ++i) {
-      max[i / 2][i % 2] = __int_as_float(kMinusInfinity);
-    }
-  }
+  // Near the largest score so far, times kScaleLog2.
+  RowValues reference = {-infinity(), -infinity()};
+  RowValues sum = {};
 };
 
-// Scores become weights relative to the largest score so far; earlier sums are
-// brought to it.
-__device__ void advance_softmax(SoftmaxState& state,
-                                Scores<kQueryTiles>& scores,
-                                Sums<kQueryTiles>& out) {
+// Brings earlier sums to the largest scores: rarely, since weights may be
+// large.
+__device__ void move_reference(SoftmaxState& state, const RowValues& max,
+                               Sums& out) {
 #pragma unroll
-  for (int tile = 0; tile < kQueryTiles; ++tile) {
+  for (int half = 0; half < 2; ++half) {
+    const float reference =
+        fmaxf(state.reference[half], max_of_row(max[half]) * kScaleLog2);
+    const float factor = fast_exp2(state.reference[half] - reference);
+    state.reference[half] = reference;
+    state.sum[half] *= factor;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float& max = state.max[tile][half];
-      float& sum = state.sum[tile][half];
-      const float before = max;
-#pragma unroll
-      for (int i = 0; i < kStepTiles; ++i) {
-        const float(&pair)[4] = scores[tile][i];
-        max = fmaxf(max, fmaxf(pair[2 * half], pair[2 * half + 1]));
-      }
-      max = max_of_row(max);
-      const float factor = fast_exp2((before - max) * kScaleLog2);
-      const float offset = max * kScaleLog2;
-      sum *= factor;
-#pragma unroll
-      for (int i = 0; i < 2 * kStepTiles; ++i) {
-        float& score = scores[tile][i / 2][2 * half + i % 2];
-        score = fast_exp2(fmaf(score, kScaleLog2, -offset));
-        sum += score;
-      }
-#pragma unroll
-      for (int i = 0; i < 2 * kSizeTiles; ++i) {
-        out[tile][i / 2][2 * half + i % 2] *= factor;
-      }
+    for (int i = 0; i < 2 * kSizeTiles; ++i) {
+      out[i / 2][2 * half + i % 2] *= factor;
     }
   }
 }
 
-// Divides by the sums and stores their logarithms.
-__device__ void finish_softmax(const SoftmaxState& state,
-                               Sums<kQueryTiles>& out, float* log_sums,
-                               int first, int num_rows) {
-  const int lane = threadIdx.x % 32;
+// Scores become weights relative to the reference.
+template <class P>
+__device__ void advance_softmax(SoftmaxState& state, Scores<P>& scores,
+                                Sums& out) {
+  RowValues max = {-infinity(), -infinity()};
 #pragma unroll
-  for (int i = 0; i < 2 * kQueryTiles; ++i) {
-    const int tile = i / 2;
-    const int half = i % 2;
-    const float sum = sum_of_row(state.sum[tile][half]);
+  for (int i = 0; i < 4 * P::kStepTiles; ++i) {
+    max[i % 4 / 2] = fmaxf(max[i % 4 / 2], scores[i / 4][i % 4]);
+  }
+  const float excess = fmaxf(fmaf(max[0], kScaleLog2, -state.reference[0]),
+                             fmaf(max[1], kScaleLog2, -state.reference[1]));
+  if (__any_sync(0xffffffffu, excess > kHeadroomLog2)) {
+    move_reference(state, max, out);
+  }
+#pragma unroll
+  for (int i = 0; i < 4 * P::kStepTiles; ++i) {
+    const int half = i % 4 / 2;
+    float& score = scores[i / 4][i % 4];
+    score = fast_exp2(fmaf(score, kScaleLog2, -state.reference[half]));
+    state.sum[half] += score;
+  }
+}
+
+// Divides by the sums and stores their logarithms.
+__device__ void finish_softmax(const SoftmaxState& state, Sums& out,
+                               float* log_sums, int first, int num_rows) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float sum = sum_of_row(state.sum[half]);
     const float inverse = 1.0f / sum;
 #pragma unroll
-    for (int k = 0; k < 2 * kSizeTiles; ++k) {
-      out[tile][k / 2][2 * half + k % 2] *= inverse;
+    for (int i = 0; i < 2 * kSizeTiles; ++i) {
+      out[i / 2][2 * half + i % 2] *= inverse;
     }
-    const int row = first + 8 * i + lane / 4;
-    if (lane % 4 == 0 && row < num_rows) {
-      log_sums[row] = state.max[tile][half] * kScaleLog2 + log2f(sum);
+    const int row = first + row_of_thread() + 8 * half;
+    if (lane_of_warp() % 4 == 0 && row < num_rows) {
+      log_sums[row] = state.reference[half] + log2f(sum);
     }
   }
+}
+
+// The tiles of a group: its first row, and rows from one to its next.
+__device__ int first_row_of_group() {
+  return static_cast<int>(threadIdx.x) / (32 * kWarpsOfGroup) * kRowsOfGroup;
+}
+__device__ int rows_of_block() {
+  return static_cast<int>(blockDim.x) / (32 * kWarpsOfGroup) * kRowsOfGroup;
 }
 
 // Which head a block computes.
@@ -367,321 +369,354 @@ __device__ HeadStrides out_strides(const ShortAttentionRequest& request) {
   return {.sample = request.num_tokens * token, .token = token, .head = kSize};
 }
 
-template <typename T>
-__global__ void __launch_bounds__(32 * kQueryWarps, 2)
+template <typename T, class P>
+__global__ void __launch_bounds__(P::kThreads, P::kBlocks)
     attention(ShortAttentionRequest request) {
-  extern __shared__ uint4 memory[];
+  extern __shared__ __align__(1024) uint4 memory[];
   const Place place(request.num_heads);
   const int num_tokens = request.num_tokens;
-  T* keys = reinterpret_cast<T*>(memory);
-  T* values = keys + padded(num_tokens) * kSize;
-  copy_rows(keys, input_head<T>(request, place, 1), num_tokens);
-  copy_rows(values, input_head<T>(request, place, 2), num_tokens);
+  const SharedRows<T> keys{reinterpret_cast<T*>(memory)};
+  const SharedRows<T> values{keys.rows + padded<P>(num_tokens) * kSize};
+  copy_rows<P>(keys, input_head<T>(request, place, 1), num_tokens);
+  copy_rows<P>(values, input_head<T>(request, place, 2), num_tokens);
+  const Head<const T> queries_head = input_head<T>(request, place, 0);
+  Rows queries;
+  load_rows(queries, queries_head, first_row_of_group(), num_tokens);
   wait_for_copies();
   __syncthreads();
+  const uint64_t keys_matrix = keys.matrix();
+  const uint64_t values_matrix = values.matrix();
   const Head<T> out_head(static_cast<T*>(request.out), out_strides(request),
                          place.sample, place.head);
   float* log_sums = request.log_sums + int64_t{blockIdx.x} * num_tokens;
-  constexpr int kTileRows = 16 * kQueryTiles;
-  for (int row = static_cast<int>(threadIdx.x) / 32 * kTileRows;
-       row < num_tokens; row += static_cast<int>(blockDim.x) / 32 * kTileRows) {
-    Rows<kQueryTiles> queries;
-    load_rows<T, kQueryTiles>(queries, input_head<T>(request, place, 0), row,
-                              num_tokens);
+  for (int row = first_row_of_group(); row < num_tokens;
+       row += rows_of_block()) {
     SoftmaxState state;
-    Sums<kQueryTiles> out = {};
-    for (int first = 0; first < num_tokens; first += kStep) {
-      Scores<kQueryTiles> scores = {};
-      add_scores<T, kQueryTiles>(scores, queries, keys, first);
-      if (first + kStep > num_tokens) {
-        mask_columns<kQueryTiles>(scores, num_tokens - first);
+    Sums out = {};
+    for (int first = 0; first < num_tokens; first += P::kStep) {
+      const uint64_t offset = matrix_offset(first * kRowBytes);
+      Scores<P> scores;
+      settle(queries);
+      begin_products();
+      start_scores<P, T>(scores, queries, keys_matrix + offset);
+      wait_for_products();
+      settle(scores);
+      if (first + P::kStep > num_tokens) {
+        mask_columns<P>(scores, num_tokens - first);
       }
-      advance_softmax(state, scores, out);
-      Weights<kQueryTiles> weights;
-      round_weights<T, kQueryTiles>(weights, scores);
-      add_weighted<T, kQueryTiles>(out, weights, values, first);
+      advance_softmax<P>(state, scores, out);
+      Weights<P> weights;
+      round_weights<P, T>(weights, scores);
+      settle(weights);
+      settle(out);
+      begin_products();
+      start_weighted<P, T>(out, weights, values_matrix + offset);
+      wait_for_products();
+      settle(out);
     }
+    load_rows(queries, queries_head, row + rows_of_block(), num_tokens);
     finish_softmax(state, out, log_sums, row, num_tokens);
-    store_rows<T, kQueryTiles>(out_head, row, num_tokens, out);
+    store_rows(out_head, row, num_tokens, out);
   }
 }
 
-// What backward needs of a thread's rows.
-template <typename T>
+// What backward needs of a thread's queries.
 struct QueryRows {
-  Rows<kQueryTiles> queries;
-  Rows<kQueryTiles> d_out;
-  RowValues<kQueryTiles> log_sums;
-  RowValues<kQueryTiles> dots;
+  Rows queries;
+  Rows d_out;
+  Rows out;
+  RowValues log_sums;
 };
 
+// Reads queries of one head.
 template <typename T>
-__device__ void load_query_rows(QueryRows<T>& rows,
-                                const ShortAttentionBackwardRequest& request,
-                                const Place& place, int first) {
-  const ShortAttentionRequest& forward = request.forward;
-  const int num_tokens = forward.num_tokens;
-  const int lane = threadIdx.x % 32;
-  const int64_t offset = int64_t{blockIdx.x} * num_tokens;
-  load_rows<T, kQueryTiles>(rows.queries, input_head<T>(forward, place, 0),
-                            first, num_tokens);
-  load_rows<T, kQueryTiles>(rows.d_out,
-                            {static_cast<const T*>(request.d_out),
-                             request.d_out_strides, place.sample, place.head},
-                            first, num_tokens);
-  const Head<const T> out(static_cast<const T*>(forward.out),
-                          out_strides(forward), place.sample, place.head);
+struct QueryReader {
+  Head<const T> queries;
+  Head<const T> d_out;
+  Head<const T> out;
+  const float* log_sums = nullptr;
+  int num_tokens = 0;
+
+  __device__ QueryReader(const ShortAttentionBackwardRequest& request,
+                         const Place& place)
+      : queries(input_head<T>(request.forward, place, 0)),
+        d_out(static_cast<const T*>(request.d_out), request.d_out_strides,
+              place.sample, place.head),
+        out(static_cast<const T*>(request.forward.out),
+            out_strides(request.forward), place.sample, place.head),
+        log_sums(request.forward.log_sums +
+                 int64_t{blockIdx.x} * request.forward.num_tokens),
+        num_tokens(request.forward.num_tokens) {}
+
+  __device__ void load(QueryRows& rows, int first) const {
+    load_rows(rows.queries, queries, first, num_tokens);
+    load_rows(rows.d_out, d_out, first, num_tokens);
+    load_rows(rows.out, out, first, num_tokens);
 #pragma unroll
-  for (int i = 0; i < 2 * kQueryTiles; ++i) {
-    const int tile = i / 2;
-    const int half = i % 2;
-    const int row = first + 8 * i + lane / 4;
-    const bool is_there = row < num_tokens;
-    const T* channels =
-        out.rows + (is_there ? row : 0) * out.stride + 2 * (lane % 4);
+    for (int half = 0; half < 2; ++half) {
+      const int row = first + row_of_thread() + 8 * half;
+      rows.log_sums[half] = row < num_tokens ? log_sums[row] : 0;
+    }
+  }
+};
+
+// Products of each row of out and d_out, which the owners of keys need, too.
+template <typename T>
+__device__ void take_dots(RowValues& dots, const QueryRows& rows, float* all,
+                          int first, int num_rows) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
     float dot = 0;
 #pragma unroll
     for (int k = 0; k < 2 * kProducts; ++k) {
-      const float2 a = unpack_pair<T>(
-          *reinterpret_cast<const uint32_t*>(channels + kChunk * k));
-      const float2 b =
-          unpack_pair<T>(rows.d_out[tile][k / 2][half + 2 * (k % 2)]);
+      const float2 a = unpack_pair<T>(rows.out[k / 2][half + 2 * (k % 2)]);
+      const float2 b = unpack_pair<T>(rows.d_out[k / 2][half + 2 * (k % 2)]);
       dot += a.x * b.x + a.y * b.y;
     }
-    dot = sum_of_row(dot);
-    rows.dots[tile][half] = dot;
-    rows.log_sums[tile][half] = is_there ? forward.log_sums[offset + row] : 0;
-    if (lane % 4 == 0 && is_there) request.dots[offset + row] = dot;
+    dots[half] = sum_of_row(dot);
+    const int row = first + row_of_thread() + 8 * half;
+    if (lane_of_warp() % 4 == 0 && row < num_rows) all[row] = dots[half];
   }
 }
 
 // Scores become their gradients, without kScale; d_weights: of the weights.
-__device__ void backward_of_rows(Scores<kQueryTiles>& scores,
-                                 const Scores<kQueryTiles>& d_weights,
-                                 const RowValues<kQueryTiles>& log_sums,
-                                 const RowValues<kQueryTiles>& dots) {
+template <class P>
+__device__ void backward_of_rows(Scores<P>& scores, const Scores<P>& d_weights,
+                                 const RowValues& log_sums,
+                                 const RowValues& dots) {
 #pragma unroll
-  for (int tile = 0; tile < kQueryTiles; ++tile) {
-#pragma unroll
-    for (int i = 0; i < 4 * kStepTiles; ++i) {
-      const int half = i % 4 / 2;
-      float& score = scores[tile][i / 4][i % 4];
-      score = fast_exp2(fmaf(score, kScaleLog2, -log_sums[tile][half])) *
-              (d_weights[tile][i / 4][i % 4] - dots[tile][half]);
-    }
+  for (int i = 0; i < 4 * P::kStepTiles; ++i) {
+    const int half = i % 4 / 2;
+    float& score = scores[i / 4][i % 4];
+    score = fast_exp2(fmaf(score, kScaleLog2, -log_sums[half])) *
+            (d_weights[i / 4][i % 4] - dots[half]);
   }
 }
 
-// Shared memory for the columns of each warp, behind the rows.
-template <typename T>
-__device__ float* clear_columns(T* behind, int count) {
-  auto* columns = reinterpret_cast<float*>(behind);
-  for (int i = threadIdx.x; i < count; i += blockDim.x) columns[i] = 0;
-  return columns;
-}
-
-template <typename T>
-__global__ void __launch_bounds__(32 * kQueryWarps, 2)
+template <typename T, class P>
+__global__ void __launch_bounds__(P::kThreads, P::kBlocks)
     attention_d_queries(ShortAttentionBackwardRequest request) {
-  extern __shared__ uint4 memory[];
+  extern __shared__ __align__(1024) uint4 memory[];
   const ShortAttentionRequest& forward = request.forward;
   const Place place(forward.num_heads);
   const int num_tokens = forward.num_tokens;
+  const int rows_size = padded<P>(num_tokens) * kSize;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int num_warps = static_cast<int>(blockDim.x) / 32;
-  T* keys = reinterpret_cast<T*>(memory);
-  T* values = keys + padded(num_tokens) * kSize;
-  float* columns =
-      clear_columns(values + padded(num_tokens) * kSize, num_warps * kSize);
-  copy_rows(keys, input_head<T>(forward, place, 1), num_tokens);
-  copy_rows(values, input_head<T>(forward, place, 2), num_tokens);
+  const SharedRows<T> keys{reinterpret_cast<T*>(memory)};
+  const SharedRows<T> values{keys.rows + rows_size};
+  auto* columns = reinterpret_cast<float*>(values.rows + rows_size);
+  clear_columns(columns, num_warps * kSize);
+  copy_rows<P>(keys, input_head<T>(forward, place, 1), num_tokens);
+  copy_rows<P>(values, input_head<T>(forward, place, 2), num_tokens);
+  const QueryReader<T> reader(request, place);
+  QueryRows rows;
+  reader.load(rows, first_row_of_group());
   wait_for_copies();
   __syncthreads();
+  const uint64_t keys_matrix = keys.matrix();
+  const uint64_t values_matrix = values.matrix();
   const Head<T> d_queries(static_cast<T*>(request.d_heads[0]),
                           request.d_strides[0], place.sample, place.head);
-  constexpr int kTileRows = 16 * kQueryTiles;
-  for (int row = warp * kTileRows; row < num_tokens;
-       row += num_warps * kTileRows) {
-    QueryRows<T> rows;
-    load_query_rows(rows, request, place, row);
-    Sums<kQueryTiles> sums = {};
-    for (int first = 0; first < num_tokens; first += kStep) {
-      Scores<kQueryTiles> scores = {};
-      Scores<kQueryTiles> d_weights = {};
-      add_scores<T, kQueryTiles>(scores, rows.queries, keys, first);
-      add_scores<T, kQueryTiles>(d_weights, rows.d_out, values, first);
-      if (first + kStep > num_tokens) {
-        mask_columns<kQueryTiles>(scores, num_tokens - first);
+  for (int row = first_row_of_group(); row < num_tokens;
+       row += rows_of_block()) {
+    RowValues dots;
+    take_dots<T>(dots, rows, request.dots + int64_t{blockIdx.x} * num_tokens,
+                 row, num_tokens);
+    Sums sums = {};
+    for (int first = 0; first < num_tokens; first += P::kStep) {
+      const uint64_t offset = matrix_offset(first * kRowBytes);
+      Scores<P> scores;
+      Scores<P> d_weights;
+      settle(rows.queries);
+      settle(rows.d_out);
+      begin_products();
+      start_scores<P, T>(scores, rows.queries, keys_matrix + offset);
+      start_scores<P, T>(d_weights, rows.d_out, values_matrix + offset);
+      wait_for_products();
+      settle(scores);
+      settle(d_weights);
+      if (first + P::kStep > num_tokens) {
+        mask_columns<P>(scores, num_tokens - first);
       }
-      backward_of_rows(scores, d_weights, rows.log_sums, rows.dots);
-      Weights<kQueryTiles> weights;
-      round_weights<T, kQueryTiles>(weights, scores);
-      add_weighted<T, kQueryTiles>(sums, weights, keys, first);
+      backward_of_rows<P>(scores, d_weights, rows.log_sums, dots);
+      Weights<P> weights;
+      round_weights<P, T>(weights, scores);
+      settle(weights);
+      begin_products();
+      start_weighted<P, T>(sums, weights, keys_matrix + offset);
+      wait_for_products();
+      settle(sums);
     }
-    scale_sums<kQueryTiles>(sums, kScale);
-    store_rows<T, kQueryTiles>(d_queries, row, num_tokens, sums);
+    reader.load(rows, row + rows_of_block());
+    scale_sums(sums, kScale);
+    store_rows(d_queries, row, num_tokens, sums);
     if (request.d_bias != nullptr) {
-      add_columns<kQueryTiles>(columns + warp * kSize, sums, row, num_tokens);
+      add_columns(columns + warp * kSize, sums, row, num_tokens);
     }
   }
   if (request.d_bias == nullptr) return;
   __syncthreads();
-  store_columns(request, columns, num_warps, 0);
+  store_columns(request, columns, 0);
 }
 
-// Of queries, as the columns of scores; for those after the last, weights are
-// zero.
+// Of queries, as the columns of scores.
 struct QueryValues {
   float* log_sums = nullptr;
   float* dots = nullptr;
 };
 
-__device__ QueryValues
-load_query_values(const ShortAttentionBackwardRequest& request, float* memory) {
+// Starts copies. Queries after the last have zeros for all that they weigh.
+template <class P>
+__device__ void copy_query_values(
+    const QueryValues& to, const ShortAttentionBackwardRequest& request) {
   const int num_tokens = request.forward.num_tokens;
-  const int count = padded(num_tokens);
   const int64_t offset = int64_t{blockIdx.x} * num_tokens;
-  const QueryValues values{.log_sums = memory, .dots = memory + count};
-  for (int i = threadIdx.x; i < count; i += blockDim.x) {
+  for (int i = threadIdx.x; i < padded<P>(num_tokens); i += blockDim.x) {
     const bool is_there = i < num_tokens;
-    values.log_sums[i] = is_there ? request.forward.log_sums[offset + i]
-                                  : -__int_as_float(kMinusInfinity);
-    values.dots[i] = is_there ? request.dots[offset + i] : 0;
+    const int64_t from = offset + (is_there ? i : 0);
+    copy_async(to.log_sums + i, request.forward.log_sums + from, is_there);
+    copy_async(to.dots + i, request.dots + from, is_there);
   }
-  return values;
 }
 
 // Scores, whose columns are queries, become weights, and d_weights the
 // gradients of scores, without kScale.
-__device__ void backward_of_columns(Scores<kKeyTiles>& scores,
-                                    Scores<kKeyTiles>& d_weights,
+template <class P>
+__device__ void backward_of_columns(Scores<P>& scores, Scores<P>& d_weights,
                                     const QueryValues& queries, int first) {
-  const int column = first + 2 * (threadIdx.x % 4);
+  const int column = first + 2 * (lane_of_warp() % 4);
 #pragma unroll
-  for (int i = 0; i < kStepTiles; ++i) {
+  for (int i = 0; i < P::kStepTiles; ++i) {
     const float2 log_sums =
         *reinterpret_cast<const float2*>(queries.log_sums + column + 8 * i);
     const float2 dots =
         *reinterpret_cast<const float2*>(queries.dots + column + 8 * i);
 #pragma unroll
-    for (int tile = 0; tile < kKeyTiles; ++tile) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        float& score = scores[tile][i][k];
-        float& d_weight = d_weights[tile][i][k];
-        score = fast_exp2(
-            fmaf(score, kScaleLog2, -(k % 2 == 0 ? log_sums.x : log_sums.y)));
-        d_weight = score * (d_weight - (k % 2 == 0 ? dots.x : dots.y));
-      }
+    for (int k = 0; k < 4; ++k) {
+      const bool is_left = k % 2 == 0;
+      float& score = scores[i][k];
+      float& d_weight = d_weights[i][k];
+      score = fast_exp2(
+          fmaf(score, kScaleLog2, -(is_left ? log_sums.x : log_sums.y)));
+      d_weight = score * (d_weight - (is_left ? dots.x : dots.y));
     }
   }
 }
 
-template <typename T>
-__global__ void __launch_bounds__(32 * kKeyWarps, 2)
+template <typename T, class P>
+__global__ void __launch_bounds__(P::kThreads, P::kBlocks)
     attention_d_keys_values(ShortAttentionBackwardRequest request) {
-  extern __shared__ uint4 memory[];
+  extern __shared__ __align__(1024) uint4 memory[];
   const ShortAttentionRequest& forward = request.forward;
   const Place place(forward.num_heads);
   const int num_tokens = forward.num_tokens;
+  const int rows_size = padded<P>(num_tokens) * kSize;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int num_warps = static_cast<int>(blockDim.x) / 32;
-  const int rows_size = padded(num_tokens) * kSize;
-  T* queries = reinterpret_cast<T*>(memory);
-  T* d_out = queries + rows_size;
-  float* d_values_columns =
-      clear_columns(d_out + rows_size, 2 * num_warps * kSize);
+  const SharedRows<T> queries{reinterpret_cast<T*>(memory)};
+  const SharedRows<T> d_out{queries.rows + rows_size};
+  auto* d_values_columns = reinterpret_cast<float*>(d_out.rows + rows_size);
   float* d_keys_columns = d_values_columns + num_warps * kSize;
-  copy_rows(queries, input_head<T>(forward, place, 0), num_tokens);
-  copy_rows(d_out,
-            Head<const T>(static_cast<const T*>(request.d_out),
-                          request.d_out_strides, place.sample, place.head),
-            num_tokens);
-  const QueryValues query_values =
-      load_query_values(request, d_keys_columns + num_warps * kSize);
+  const QueryValues query_values{
+      .log_sums = d_keys_columns + num_warps * kSize,
+      .dots = d_keys_columns + num_warps * kSize + padded<P>(num_tokens)};
+  clear_columns(d_values_columns, 2 * num_warps * kSize);
+  copy_rows<P>(queries, input_head<T>(forward, place, 0), num_tokens);
+  copy_rows<P>(d_out,
+               Head<const T>(static_cast<const T*>(request.d_out),
+                             request.d_out_strides, place.sample, place.head),
+               num_tokens);
+  copy_query_values<P>(query_values, request);
+  const Head<const T> keys_head = input_head<T>(forward, place, 1);
+  const Head<const T> values_head = input_head<T>(forward, place, 2);
+  Rows keys;
+  Rows values;
+  load_rows(keys, keys_head, first_row_of_group(), num_tokens);
+  load_rows(values, values_head, first_row_of_group(), num_tokens);
   wait_for_copies();
   __syncthreads();
+  const uint64_t queries_matrix = queries.matrix();
+  const uint64_t d_out_matrix = d_out.matrix();
   const Head<T> d_keys_head(static_cast<T*>(request.d_heads[1]),
                             request.d_strides[1], place.sample, place.head);
   const Head<T> d_values_head(static_cast<T*>(request.d_heads[2]),
                               request.d_strides[2], place.sample, place.head);
-  constexpr int kTileRows = 16 * kKeyTiles;
-  for (int row = warp * kTileRows; row < num_tokens;
-       row += num_warps * kTileRows) {
-    Rows<kKeyTiles> keys;
-    Rows<kKeyTiles> values;
-    load_rows<T, kKeyTiles>(keys, input_head<T>(forward, place, 1), row,
-                            num_tokens);
-    load_rows<T, kKeyTiles>(values, input_head<T>(forward, place, 2), row,
-                            num_tokens);
-    Sums<kKeyTiles> d_keys = {};
-    Sums<kKeyTiles> d_values = {};
-    for (int first = 0; first < num_tokens; first += kStep) {
-      Scores<kKeyTiles> scores = {};
-      Scores<kKeyTiles> d_weights = {};
-      add_scores<T, kKeyTiles>(scores, keys, queries, first);
-      add_scores<T, kKeyTiles>(d_weights, values, d_out, first);
-      backward_of_columns(scores, d_weights, query_values, first);
-      Weights<kKeyTiles> weights;
-      round_weights<T, kKeyTiles>(weights, scores);
-      add_weighted<T, kKeyTiles>(d_values, weights, d_out, first);
-      round_weights<T, kKeyTiles>(weights, d_weights);
-      add_weighted<T, kKeyTiles>(d_keys, weights, queries, first);
+  for (int row = first_row_of_group(); row < num_tokens;
+       row += rows_of_block()) {
+    Sums d_keys = {};
+    Sums d_values = {};
+    for (int first = 0; first < num_tokens; first += P::kStep) {
+      const uint64_t offset = matrix_offset(first * kRowBytes);
+      Scores<P> scores;
+      Scores<P> d_weights;
+      settle(keys);
+      settle(values);
+      begin_products();
+      start_scores<P, T>(scores, keys, queries_matrix + offset);
+      start_scores<P, T>(d_weights, values, d_out_matrix + offset);
+      wait_for_products();
+      settle(scores);
+      settle(d_weights);
+      backward_of_columns<P>(scores, d_weights, query_values, first);
+      Weights<P> weights;
+      Weights<P> d_scores;
+      round_weights<P, T>(weights, scores);
+      round_weights<P, T>(d_scores, d_weights);
+      settle(weights);
+      settle(d_scores);
+      begin_products();
+      start_weighted<P, T>(d_values, weights, d_out_matrix + offset);
+      start_weighted<P, T>(d_keys, d_scores, queries_matrix + offset);
+      wait_for_products();
+      settle(d_values);
+      settle(d_keys);
     }
-    scale_sums<kKeyTiles>(d_keys, kScale);
-    store_rows<T, kKeyTiles>(d_keys_head, row, num_tokens, d_keys);
-    store_rows<T, kKeyTiles>(d_values_head, row, num_tokens, d_values);
+    load_rows(keys, keys_head, row + rows_of_block(), num_tokens);
+    load_rows(values, values_head, row + rows_of_block(), num_tokens);
+    scale_sums(d_keys, kScale);
+    store_rows(d_keys_head, row, num_tokens, d_keys);
+    store_rows(d_values_head, row, num_tokens, d_values);
     if (request.d_bias != nullptr) {
-      add_columns<kKeyTiles>(d_keys_columns + warp * kSize, d_keys, row,
-                             num_tokens);
-      add_columns<kKeyTiles>(d_values_columns + warp * kSize, d_values, row,
-                             num_tokens);
+      add_columns(d_keys_columns + warp * kSize, d_keys, row, num_tokens);
+      add_columns(d_values_columns + warp * kSize, d_values, row, num_tokens);
     }
   }
   if (request.d_bias == nullptr) return;
   __syncthreads();
-  store_columns(request, d_keys_columns, num_warps, 1);
-  store_columns(request, d_values_columns, num_warps, 2);
+  store_columns(request, d_keys_columns, 1);
+  store_columns(request, d_values_columns, 2);
 }
 
-// As few as need the same number of rounds as kMost.
-int warps_for(int num_tokens, int tile_rows, int most) {
-  const int tiles = (num_tokens + tile_rows - 1) / tile_rows;
-  const int rounds = (tiles + most - 1) / most;
-  return (tiles + rounds - 1) / rounds;
+// As few groups as need the same number of rounds as all.
+template <class P>
+int warps_for(int num_tokens) {
+  const int tiles = (num_tokens + kRowsOfGroup - 1) / kRowsOfGroup;
+  const int rounds = (tiles + P::kGroups - 1) / P::kGroups;
+  return kWarpsOfGroup * ((tiles + rounds - 1) / rounds);
 }
 
-int query_warps_for(int num_tokens) {
-  return warps_for(num_tokens, 16 * kQueryTiles, kQueryWarps);
-}
-
-int key_warps_for(int num_tokens) {
-  return warps_for(num_tokens, 16 * kKeyTiles, kKeyWarps);
-}
-
-// Shared memory: rows of two tensors, sums of columns of each warp, and values
-// of each query.
-int attention_bytes(int num_tokens) {
-  return 2 * padded(num_tokens) * kSize * static_cast<int>(sizeof(__half));
-}
-
-int d_queries_bytes(int num_tokens) {
-  return attention_bytes(num_tokens) +
-         query_warps_for(num_tokens) * kSize * static_cast<int>(sizeof(float));
-}
-
-int d_keys_values_bytes(int num_tokens) {
-  return attention_bytes(num_tokens) +
-         2 * (key_warps_for(num_tokens) * kSize + padded(num_tokens)) *
+// Shared memory: rows of two tensors, and for each warp the columns of
+// num_columns tensors.
+template <class P>
+int shared_bytes(int num_tokens, int num_columns) {
+  return static_cast<int>(2 * padded<P>(num_tokens) * kRowBytes) +
+         num_columns * warps_for<P>(num_tokens) * kSize *
              static_cast<int>(sizeof(float));
 }
 
-template <typename Request>
-void launch_kernel(void (*kernel)(Request), const Request& request, int blocks,
-                   int warps, int shared_bytes, cudaStream_t stream) {
+int d_keys_values_bytes(int num_tokens) {
+  return shared_bytes<KeysPlan>(num_tokens, 2) +
+         2 * padded<KeysPlan>(num_tokens) * static_cast<int>(sizeof(float));
+}
+
+template <class P, typename Request>
+void launch_kernel(void (*kernel)(Request), const Request& request,
+                   int num_tokens, int num_heads, int bytes,
+                   cudaStream_t stream) {
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       shared_bytes);
-  kernel<<<blocks, 32 * warps, shared_bytes, stream>>>(request);
+                       bytes);
+  kernel<<<num_heads, 32 * warps_for<P>(num_tokens), bytes, stream>>>(request);
 }
 
 template <typename Function>
@@ -693,34 +728,37 @@ void with_half(ElementType type, Function function) {
   }
 }
 
+int heads_of_all(const ShortAttentionRequest& request) {
+  return static_cast<int>(request.num_samples) * request.num_heads;
+}
+
 }  // namespace
 
-// Of the current device.
+// Of the current device, if its code here was compiled for it: code for earlier
+// processors runs there, too, but without products of groups.
 extern "C" LOCKSTEP_EXPORT bool lockstep_cuda_has_short_attention() {
   int device = 0;
   int major = 0;
-  int shared_bytes = 0;
+  cudaFuncAttributes code{};
   return cudaGetDevice(&device) == cudaSuccess &&
          cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
                                 device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&shared_bytes,
-                                cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                                device) == cudaSuccess &&
-         major >= 8 &&
-         shared_bytes >= d_keys_values_bytes(kShortAttentionTokens);
+         major == 9 &&
+         cudaFuncGetAttributes(&code, attention<__nv_bfloat16, ForwardPlan>) ==
+             cudaSuccess &&
+         code.ptxVersion == 90;
 }
 
 // Launch on a stream of the current device.
 extern "C" LOCKSTEP_EXPORT void lockstep_cuda_short_attention(
     const ShortAttentionRequest* request, void* stream) {
-  const int blocks =
-      static_cast<int>(request->num_samples) * request->num_heads;
   const int num_tokens = request->num_tokens;
   with_half(request->type, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
-    launch_kernel(attention<T>, *request, blocks, query_warps_for(num_tokens),
-                  attention_bytes(num_tokens),
-                  static_cast<cudaStream_t>(stream));
+    launch_kernel<ForwardPlan>(attention<T, ForwardPlan>, *request, num_tokens,
+                               heads_of_all(*request),
+                               shared_bytes<ForwardPlan>(num_tokens, 0),
+                               static_cast<cudaStream_t>(stream));
   });
   check_launch("short_attention");
 }
@@ -728,17 +766,16 @@ extern "C" LOCKSTEP_EXPORT void lockstep_cuda_short_attention(
 extern "C" LOCKSTEP_EXPORT void lockstep_cuda_short_attention_backward(
     const ShortAttentionBackwardRequest* request, void* stream) {
   const ShortAttentionRequest& forward = request->forward;
-  const int blocks = static_cast<int>(forward.num_samples) * forward.num_heads;
   const int num_tokens = forward.num_tokens;
   const auto queue = static_cast<cudaStream_t>(stream);
   with_half(forward.type, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
-    launch_kernel(attention_d_queries<T>, *request, blocks,
-                  query_warps_for(num_tokens), d_queries_bytes(num_tokens),
-                  queue);
-    launch_kernel(attention_d_keys_values<T>, *request, blocks,
-                  key_warps_for(num_tokens), d_keys_values_bytes(num_tokens),
-                  queue);
+    launch_kernel<QueriesPlan>(attention_d_queries<T, QueriesPlan>, *request,
+                               num_tokens, heads_of_all(forward),
+                               shared_bytes<QueriesPlan>(num_tokens, 1), queue);
+    launch_kernel<KeysPlan>(attention_d_keys_values<T, KeysPlan>, *request,
+                            num_tokens, heads_of_all(forward),
+                            d_keys_values_bytes(num_tokens), queue);
   });
   check_launch("short_attention_backward");
   if (request->d_bias == nullptr) return;

@@ -1,14 +1,16 @@
 // Attention over few tokens in kernels of our own, with gradients.
 #pragma once
 
+#include <cstdint>
+
 #include "lockstep/kernels/qkv_heads.h"
 #include "lockstep/tensor/tensor.h"
 
 namespace lockstep::kernels {
 
 // softmax(queries keys^T / sqrt(size)) values, [B, N, heads, size], on a GPU of
-// compute capability 8.0 or later, for heads of 64 channels in half precision
-// and at most 320 tokens. Gradients are the same bits each time.
+// compute capability 9.0, for heads of 64 channels in half precision and at
+// most 320 tokens. Gradients are the same bits each time.
 bool has_short_attention(const QueriesKeysValues& heads);
 at::Tensor short_attention(const QueriesKeysValues& heads);
 
@@ -16,5 +18,9 @@ at::Tensor short_attention(const QueriesKeysValues& heads);
 // packed and whose bias' gradient is summed on the way.
 bool has_short_attention(const LinearResult& qkv);
 at::Tensor short_attention(const LinearResult& qkv);
+
+// Whether it is faster than cuDNN's attention, which computes tiles of 128
+// tokens: where those would be filled to less than three quarters.
+bool is_short_attention_faster(int64_t num_tokens);
 
 }  // namespace lockstep::kernels

@@ -145,6 +145,7 @@ at::Tensor Attention::attend(const at::Tensor& x, const AttentionInput& input) {
   Heads heads = project(x);
   if (config_.qk_norm == QkNorm::kNone && input.rope == nullptr &&
       is_plain(input) && heads.packed.out.defined() &&
+      kernels::is_short_attention_faster(x.size(1)) &&
       kernels::has_short_attention(heads.packed)) {
     return kernels::short_attention(heads.packed).flatten(2);
   }
@@ -198,7 +199,9 @@ void Attention::rms_norm_and_rotate(Heads& heads,
 at::Tensor Attention::mix(const Heads& heads, const AttentionInput& input) {
   const kernels::QueriesKeysValues parts{
       .queries = heads.queries, .keys = heads.keys, .values = heads.values};
-  if (is_plain(input) && kernels::has_short_attention(parts)) {
+  if (is_plain(input) &&
+      kernels::is_short_attention_faster(heads.queries.size(1)) &&
+      kernels::has_short_attention(parts)) {
     return kernels::short_attention(parts).flatten(2);
   }
   // Scores are summed in float32 under bf16 autocast, too. Heads are not

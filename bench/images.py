@@ -1,9 +1,10 @@
 """How fast the recipes dit and jit train on images, against the same models in PyTorch.
 
-Usage: tools/gpu_run python3 bench/images.py [dit128|dit512|dit16|jit16|jit128 ...] [graphs] [eager] [smoke]
+Usage: tools/gpu_run python3 bench/images.py [dit128|dit512|dit16|jit16|jit128 ...] [eager] [compile] [graphs] [autotune] [smoke]
 
-Samples per second on one GPU, by turns: ours twice, PyTorch eager twice, torch.compile once; with
-the word graphs also torch.compile with CUDA graphs (reduce-overhead), with eager no torch.compile.
+Samples per second on one GPU, by turns: ours twice, the first peer twice, the others once. Peers are
+PyTorch eager, torch.compile, that with CUDA graphs (reduce-overhead) and with max-autotune; unless
+some are named, eager and torch.compile.
 All in bf16 with fused AdamW and moving averages. Ours is the whole training: generated images from loader threads, gradient
 norm, check for NaN, logs. PyTorch's images lie on the GPU already, and it does nothing but steps.
 The share of the time that ours waits for data is data_share. smoke proves on the CPU, with tiny
@@ -23,6 +24,13 @@ ROUNDS = 2
 # Blocks of Lockstep: the first ones warm up, PyTorch's times as many as are left.
 NUM_WARM_BLOCKS = 2
 NUM_BLOCKS = 5
+# Modes of images_worker.py.
+PEERS = {
+    "eager": "eager",
+    "compile": "default",
+    "graphs": "reduce-overhead",
+    "autotune": "max-autotune",
+}
 BEGIN = time.perf_counter()
 
 
@@ -39,40 +47,44 @@ def run_peer(case, mode):
     return peers.run_json([*PEER, json.dumps({**case, "mode": mode})])
 
 
-def run_compiled(case, mode):
+def rate_of_peer(case, peer):
     """None where torch.compile does not work: it needs a C compiler."""
     try:
-        return run_peer(case, mode)["rate"]
+        return run_peer(case, PEERS[peer])["rate"]
     except SystemExit as error:
         say(error)
         return None
 
 
-def measure(name, case, modes):
-    ours, eager = [], []
+def ratio(rate, other):
+    return rate / other if other else None
+
+
+def measure(name, case, first, *others):
+    ours, theirs = [], []
     for _ in range(ROUNDS):
         ours.append(run_ours(case))
         say(f"{name} ours: {ours[-1]}")
-        eager.append(run_peer(case, "eager"))
-        say(f"{name} eager: {eager[-1]}")
-    rate = statistics.median(run["rate"] for run in ours)
+        theirs.append(rate_of_peer(case, first))
+        say(f"{name} {first}: {theirs[-1]}")
+    rates = [run["rate"] for run in ours]
     values = {
-        "ours": rate,
-        "eager": statistics.median(run["rate"] for run in eager),
-        "ours_to_eager": statistics.median(a["rate"] / b["rate"] for a, b in zip(ours, eager)),
+        "ours": statistics.median(rates),
         "data_share": max(run["data_share"] for run in ours),
     }
-    for word, mode in modes.items():
-        compiled = run_compiled(case, mode)
-        say(f"{name} {word}: {compiled}")
-        values[word] = compiled
-        values[f"ours_to_{word}"] = rate / compiled if compiled else None
+    if None not in theirs:
+        values[first] = statistics.median(theirs)
+        values[f"ours_to_{first}"] = statistics.median(map(ratio, rates, theirs))
+    for other in others:
+        values[other] = rate_of_peer(case, other)
+        values[f"ours_to_{other}"] = ratio(values["ours"], values[other])
+        say(f"{name} {other}: {values[other]}")
     return {k: round(v, 3) if isinstance(v, float) else v for k, v in values.items()}
 
 
 def main():
     words = sys.argv[1:]
-    unknown = set(words) - {*CASES, "graphs", "eager", "smoke"}
+    unknown = set(words) - {*CASES, *PEERS, "smoke"}
     if unknown:
         sys.exit(f"bench: images does not know {' '.join(sorted(unknown))}")
     is_smoke = "smoke" in words
@@ -83,11 +95,9 @@ def main():
     if not facts.pop("has_gpu") and not is_smoke:
         print("bench: images needs a GPU", file=sys.stderr)
         sys.exit(2)
-    modes = {} if "eager" in words else {"compile": "default"}
-    if "graphs" in words:
-        modes["graphs"] = "reduce-overhead"
+    chosen = [peer for peer in PEERS if peer in words] or ["eager", "compile"]
     names = [name for name in CASES if name in words] or list(CASES)
-    results = {name: measure(name, complete(CASES[name], is_smoke), modes) for name in names}
+    results = {name: measure(name, complete(CASES[name], is_smoke), *chosen) for name in names}
     peers.report("images smoke" if is_smoke else "images", **results, **facts)
 
 

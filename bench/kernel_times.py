@@ -20,7 +20,7 @@ import peers
 
 # The first pattern that a kernel's name matches.
 KINDS = [
-    ("attention", r"cudnn.*(sdpa|attention|flash|fmha)|flash_|fmha|dot_do_o|sdpa"),
+    ("attention", r"::attention|cudnn.*(sdpa|attention|flash|fmha)|flash_|fmha|dot_do_o|sdpa"),
     ("products", r"gemm|nvjet|cutlass|xmma|cublas|splitK|s16816"),
     ("norm, gate, residual", r"adaln|rms_norm|layer_norm|LayerNorm|token_norm"),
     ("qk-norm, rope, packing of qkv", r"qk_|qkv_"),

@@ -13,7 +13,7 @@ using torch::Tensor;
 
 struct AttentionCase {
   int64_t batch, count, heads;
-  double spread = 1;  // Of the inputs.
+  double spread = 1;  // Deviation of the inputs.
 };
 
 constexpr std::array kCases = {

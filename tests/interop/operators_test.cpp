@@ -11,8 +11,8 @@ TEST(Operators, PythonComputesTheSameWithThem) {
       {TORCH_PYTHON, PYTHON_SCRIPTS "/operators_check.py", LOCKSTEP_LIBRARY},
       {.timeout_seconds = 300});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  for (const char* name :
-       {"ok residual_norm", "ok linear_activation", "ok qk_rms_rope"}) {
+  for (const char* name : {"ok residual_norm", "ok linear_activation",
+                           "ok qk_rms_rope", "ok attention"}) {
     EXPECT_NE(result.out.find(name), std::string::npos) << result.out;
   }
 }

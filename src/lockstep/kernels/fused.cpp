@@ -3,6 +3,7 @@
 #include "lockstep/error.h"
 #include "lockstep/kernels/activation.h"
 #include "lockstep/kernels/adaln_residual.h"
+#include "lockstep/kernels/attention.h"
 #include "lockstep/kernels/linear.h"
 #include "lockstep/kernels/qk_rms_rope.h"
 
@@ -57,6 +58,15 @@ FusedHeads fused_qk_rms_rope(const at::Tensor& qkv,
       {.out = qkv}, {.queries = query_weight, .keys = key_weight, .eps = eps},
       {.pairs = kernels::RopePairs::kInterleaved, .complex = rope});
   return {.queries = heads.queries, .keys = heads.keys, .values = heads.values};
+}
+
+at::Tensor fused_attention(const at::Tensor& qkv) {
+  if (qkv.dim() != 5 || qkv.size(2) != 3) {
+    throw ConfigError(
+        "fused_attention: qkv is [batch, tokens, 3, heads, size], as a packed "
+        "projection leaves it");
+  }
+  return kernels::attention(kernels::LinearResult{.out = qkv});
 }
 
 }  // namespace lockstep

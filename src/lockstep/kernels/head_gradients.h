@@ -9,7 +9,7 @@
 
 namespace lockstep::kernels {
 
-// Of [B, N, heads, size]: a kernel can read it in packs of 16 bytes.
+// Whether a kernel can read heads [B, N, heads, size] in packs of 16 bytes.
 bool is_head_strided(const at::Tensor& heads);
 
 // The same, or a copy that is so.

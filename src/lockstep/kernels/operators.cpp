@@ -78,6 +78,7 @@ TORCH_LIBRARY(lockstep, library) {
       "qk_rms_rope(Tensor qkv, Tensor query_weight, Tensor key_weight, Tensor "
       "rope, float eps=1e-06) -> (Tensor queries, Tensor keys, Tensor values)",
       qk_rms_rope_operator);
+  library.def("attention(Tensor qkv) -> Tensor", fused_attention);
 }
 
 }  // namespace

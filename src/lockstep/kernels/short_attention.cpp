@@ -173,10 +173,4 @@ at::Tensor short_attention(const LinearResult& qkv) {
   return PackedShortAttentionFunction::apply(qkv.out, optional(qkv.bias));
 }
 
-bool is_short_attention_faster(int64_t num_tokens) {
-  constexpr int64_t kTile = 128;
-  const int64_t padded = (num_tokens + kTile - 1) / kTile * kTile;
-  return 4 * num_tokens * num_tokens < 3 * padded * padded;
-}
-
 }  // namespace lockstep::kernels

@@ -17,7 +17,7 @@ using namespace lockstep::kernels;  // NOLINT: everything here is a kernel's.
 
 constexpr int kSize = kShortAttentionSize;
 constexpr int kChunk = 8;                   // Elements of 16 bytes.
-constexpr int kRowChunks = kSize / kChunk;  // Of a head.
+constexpr int kRowChunks = kSize / kChunk;  // A head's.
 constexpr unsigned kChunkBytes = 16;
 constexpr unsigned kRowBytes = kRowChunks * kChunkBytes;
 constexpr int kProducts = kSize / 16;  // Whose sum is over the channels.
@@ -35,7 +35,7 @@ constexpr float kHeadroomLog2 = 8.0f;
 template <int step, int groups, int blocks>
 struct Plan {
   static constexpr int kStep = step;
-  static constexpr int kStepTiles = step / 8;  // Of 8 columns.
+  static constexpr int kStepTiles = step / 8;  // 8 columns each.
   static constexpr int kGroups = groups;
   static constexpr int kThreads = 32 * kWarpsOfGroup * groups;
   static constexpr int kBlocks = blocks;
@@ -53,7 +53,7 @@ using Scores = float[P::kStepTiles][4];
 template <class P>
 using Weights = uint32_t[P::kStep / 16][4];
 using Sums = float[kSizeTiles][4];
-// Of its two rows.
+// One of each of its two rows.
 using RowValues = float[2];
 
 template <class P>
@@ -363,7 +363,7 @@ __device__ Head<const T> input_head(const ShortAttentionRequest& request,
   return {static_cast<const T*>(tensor), strides, place.sample, place.head};
 }
 
-// Of `out`, which is packed.
+// The strides of `out`, which is packed.
 __device__ HeadStrides out_strides(const ShortAttentionRequest& request) {
   const int64_t token = int64_t{request.num_heads} * kSize;
   return {.sample = request.num_tokens * token, .token = token, .head = kSize};
@@ -560,7 +560,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
   store_columns(request, columns, 0);
 }
 
-// Of queries, as the columns of scores.
+// What the columns of scores, queries, bring along.
 struct QueryValues {
   float* log_sums = nullptr;
   float* dots = nullptr;
@@ -734,8 +734,8 @@ int heads_of_all(const ShortAttentionRequest& request) {
 
 }  // namespace
 
-// Of the current device, if its code here was compiled for it: code for earlier
-// processors runs there, too, but without products of groups.
+// Whether the current device has it and its code here was compiled for it: code
+// for earlier processors runs there, too, but without products of groups.
 extern "C" LOCKSTEP_EXPORT bool lockstep_cuda_has_short_attention() {
   int device = 0;
   int major = 0;

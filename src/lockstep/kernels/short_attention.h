@@ -1,8 +1,6 @@
 // Attention over few tokens in kernels of our own, with gradients.
 #pragma once
 
-#include <cstdint>
-
 #include "lockstep/kernels/qkv_heads.h"
 #include "lockstep/tensor/tensor.h"
 
@@ -18,9 +16,5 @@ at::Tensor short_attention(const QueriesKeysValues& heads);
 // packed and whose bias' gradient is summed on the way.
 bool has_short_attention(const LinearResult& qkv);
 at::Tensor short_attention(const LinearResult& qkv);
-
-// Whether it is faster than cuDNN's attention, which computes tiles of 128
-// tokens: where those would be filled to less than three quarters.
-bool is_short_attention_faster(int64_t num_tokens);
 
 }  // namespace lockstep::kernels

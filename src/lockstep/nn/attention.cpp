@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 #include <torch/nn/init.h>
 
+#include "lockstep/kernels/attention.h"
 #include "lockstep/kernels/linear.h"
 #include "lockstep/kernels/qk_norm_rope.h"
 #include "lockstep/kernels/qk_rms_rope.h"
-#include "lockstep/kernels/short_attention.h"
 #include "lockstep/nn/weights.h"
 
 namespace lockstep::nn {
@@ -143,11 +143,10 @@ Attention::Heads Attention::project(const at::Tensor& x) {
 
 at::Tensor Attention::attend(const at::Tensor& x, const AttentionInput& input) {
   Heads heads = project(x);
-  if (config_.qk_norm == QkNorm::kNone && input.rope == nullptr &&
-      is_plain(input) && heads.packed.out.defined() &&
-      kernels::is_short_attention_faster(x.size(1)) &&
-      kernels::has_short_attention(heads.packed)) {
-    return kernels::short_attention(heads.packed).flatten(2);
+  const bool is_as_projected =
+      config_.qk_norm == QkNorm::kNone && input.rope == nullptr;
+  if (heads.packed.out.defined() && is_as_projected && is_plain(input)) {
+    return kernels::attention(heads.packed).flatten(2);
   }
   norm_and_rotate(heads, input.rope);
   return mix(heads, input);
@@ -197,15 +196,13 @@ void Attention::rms_norm_and_rotate(Heads& heads,
 }
 
 at::Tensor Attention::mix(const Heads& heads, const AttentionInput& input) {
-  const kernels::QueriesKeysValues parts{
-      .queries = heads.queries, .keys = heads.keys, .values = heads.values};
-  if (is_plain(input) &&
-      kernels::is_short_attention_faster(heads.queries.size(1)) &&
-      kernels::has_short_attention(parts)) {
-    return kernels::short_attention(parts).flatten(2);
+  const bool is_grouped = heads.keys.size(2) != heads.queries.size(2);
+  if (is_plain(input) && !is_grouped) {
+    return kernels::attention({.queries = heads.queries,
+                               .keys = heads.keys,
+                               .values = heads.values})
+        .flatten(2);
   }
-  // Scores are summed in float32 under bf16 autocast, too. Heads are not
-  // copied: the fused kernels take any strides except the last.
   const at::Tensor mixed = at::scaled_dot_product_attention(
       all_heads(heads.queries), all_heads(heads.keys), all_heads(heads.values),
       input.mask, is_training() ? config_.attn_dropout : 0, input.is_causal);

@@ -44,6 +44,11 @@ def qk_rms_rope(qkv, query_weight, key_weight, rope, eps):
     return rotate(norm(q, query_weight, None, eps, False), rope), rotate(norm(k, key_weight, None, eps, False), rope), v
 
 
+def attention(qkv):
+    q, k, v = qkv.transpose(1, 3).unbind(2)
+    return torch.softmax(q @ k.transpose(-1, -2) / SIZE**0.5, -1).matmul(v).transpose(1, 2)
+
+
 def randn(*sizes):
     return torch.randn(*sizes, dtype=torch.float64)
 
@@ -58,6 +63,7 @@ def cases():
     for activation in ("gelu", "gelu_tanh", "silu", "swiglu"):
         yield "linear_activation", linear_activation, (randn(B, N, D), randn(48, D), randn(48), activation)
     yield "qk_rms_rope", qk_rms_rope, (randn(B, N, 3, HEADS, SIZE), randn(SIZE), randn(SIZE), rope, 1e-6)
+    yield "attention", attention, (randn(B, N, 3, HEADS, SIZE),)
 
 
 def run(function, arguments):
@@ -116,6 +122,8 @@ def check_refusals(device):
     for shift, scale in ((rows, None), (None, rows)):
         text = expect_refused("half of a modulation", ops.residual_norm, x, None, None, None, None, None, shift, scale)
         assert "shift and scale belong together" in text, text
+    text = expect_refused("an unpacked projection", ops.attention, heads[:, :, 0])
+    assert "packed projection" in text, text
     text = expect_refused("an unknown activation", ops.linear_activation, x, make(48, D), None, "relu6")
     assert "gelu, gelu_tanh, silu or swiglu" in text, text
 

@@ -3,6 +3,8 @@
     recovery.py [KILLS] [RANKS] [SEED]            ranks; the others give the new process their state from memory.
                                                   Beside it: torchrun's restart of the same worker, and of a training
                                                   of Python's DDP.
+    recovery.py gpu [KILLS] [RANKS] [SEED]        ranks that exchange over NCCL and share the GPUs of this machine; times alone,
+                                                  as tests/gpu/recovery_test.cpp compares the bits.
     recovery.py launcher [KILLS] [RANKS] [SEED]   the keeper or the front of the launcher, by turns that SEED draws.
                                                   Nothing may be left, and --resume latest goes on.
 
@@ -22,8 +24,9 @@ import peers
 import trainings
 
 WORDS = sys.argv[1:]
-KILLS_LAUNCHER = bool(WORDS) and WORDS[0] == "launcher"
-NUMBERS = [int(word) for word in WORDS[KILLS_LAUNCHER:]]
+FORM = WORDS.pop(0) if WORDS and not WORDS[0].isdigit() else ""
+KILLS_LAUNCHER = FORM == "launcher"
+NUMBERS = [int(word) for word in WORDS]
 KILLS = NUMBERS[0] if NUMBERS else 30
 RANKS = NUMBERS[1] if len(NUMBERS) > 1 else 4
 SEED = NUMBERS[2] if len(NUMBERS) > 2 else 1
@@ -75,6 +78,22 @@ def recover_from_memory(folder, draw):
     return {**result, **compare(killed, folder / "whole")}
 
 
+def recover_on_gpus(folder, draw):
+    """Ends the training when all kills are done: no GPU is left waiting for it."""
+    run = folder / "gpu"
+    more = ["--nproc", str(RANKS), "--recover", "memory", "--share-gpus", "--device", "cuda"]
+    visible = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0")}
+    training = trainings.Training([peers.LOCKSTEP, *trainings.flags(run, more)], run, environment=visible)
+    seconds = kill_ranks(training, KILLS, draw, 1.0)
+    goes_on = training.is_running() and training.wait_for_step(training.last_step() + 2)
+    training.process.send_signal(signal.SIGTERM)
+    training.process.wait(trainings.PATIENCE)
+    if not goes_on or len(seconds) < KILLS:
+        sys.exit(f"bench: the training did not survive kill {len(seconds) + 1}:\n{training.log.read_text()[-4000:]}")
+    return {"survived": len(seconds), "median_s": statistics.median(seconds), "longest_s": max(seconds),
+            "processes_left": len(training.processes())}  # fmt: skip
+
+
 def restart_by_torchrun(run, words, program, draw):
     """The median of the seconds until a step is done that was not before; those since the last checkpoint come twice. None
     when the training does not go on."""
@@ -122,15 +141,17 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         if KILLS_LAUNCHER:
             result = resume_after_kills(Path(name), draw)
+        elif FORM == "gpu":
+            result = recover_on_gpus(Path(name), draw)
         else:
             result = recover_from_memory(Path(name), draw)
             result.update(restarts_by_torchrun(Path(name), draw))
             if result["torchrun_python_s"]:
                 result["part_of_python"] = result["median_s"] / result["torchrun_python_s"]
     result["load"] = os.getloadavg()[0]
-    print(json.dumps({"bench": "recovery launcher" if KILLS_LAUNCHER else "recovery", "kills": KILLS, "ranks": RANKS,
-                      "seed": SEED, **result}))  # fmt: skip
-    if result["survived"] < KILLS or result["processes_left"] or not (result["same_bits"] and result["same_metrics"]):
+    print(json.dumps({"bench": f"recovery {FORM}".strip(), "kills": KILLS, "ranks": RANKS, "seed": SEED, **result}))
+    is_equal = result.get("same_bits", True) and result.get("same_metrics", True)
+    if result["survived"] < KILLS or result["processes_left"] or not is_equal:
         sys.exit(1)
 
 

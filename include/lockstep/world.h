@@ -124,13 +124,22 @@ class LOCKSTEP_EXPORT World {
   // on. To be asked after each step, where no collective may be under way that
   // would tell.
   bool must_reform() const;
+  // On GPUs collectives that lost a rank do not throw: they end, and what they
+  // leave in memory is worth nothing. To be asked before a result counts.
+  bool has_lost_ranks() const;
+  // Waits for what is queued on the current stream. On GPUs only; throws
+  // PeerError when a rank was lost meanwhile, and the results are worth nothing.
+  void wait_for_device() const;
+  // Lets go of the other ranks, without waiting: collectives that are under way
+  // end, also on the GPU.
+  void let_go() const;
   // This rank holds the state of the training: from here on a rank that dies is
   // replaced. Called once by each rank, by a new one when it has the state.
   void offer_state() const;
   // After such an error: lets go of the old connections, waits until the
   // launcher has replaced the ranks that died, or all ranks have called it, and
-  // connects anew. What was made with this world (DDP, votes) must be gone and
-  // is made again afterwards. Throws PeerError when a rank is gone and was not
+  // connects anew. What was made with this world (DDP, votes, a StepGraph) must
+  // be gone and is made again afterwards. Throws PeerError when a rank is gone and was not
   // replaced, ConfigError unless can_reform().
   void reform() const;
   // Ranks that have not called offer_state() yet, once ranks were replaced;

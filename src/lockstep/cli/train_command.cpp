@@ -257,7 +257,7 @@ void log_settings_source(const CommandLine& line, Session& session) {
 void check_before_training(Session& session, const CommandLine& line,
                            const run::Recovery* recovery) {
   if (recovery != nullptr) {
-    run::check_recovery(session.world(), line.config());
+    run::check_recovery(session.world(), line.config(), session.environment());
   }
   run::check_records(records_config(session, line));
   if (session.info().sync_batch_norm) {
@@ -377,7 +377,7 @@ Outcome train(Session& session, const CommandLine& line,
     session.report_bad_samples();
     return finish(stopped_for, checkpoints, config, recovery);
   } catch (const std::exception& error) {
-    if (recovery != nullptr && comm::is_peer_loss(error)) {
+    if (recovery != nullptr && world.can_reform_after(error)) {
       recovery->keep(*start.learner, files);
     }
     throw;
@@ -405,7 +405,8 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
           train(session, line, signals, recovery ? &*recovery : nullptr, run);
       return close_run(outcome, run, session.console());
     } catch (const std::exception& error) {
-      const bool is_reformed = recovery && comm::is_peer_loss(error) &&
+      const bool is_reformed = recovery &&
+                               session.world().can_reform_after(error) &&
                                recovery->can_go_on() &&
                                recovery->wait_for_replacement();
       if (is_reformed) continue;

@@ -33,12 +33,17 @@ void InterruptWatch::connecting(int generation,
   {
     const std::lock_guard lock(mutex_);
     collectives_ = std::move(collectives);
+    device_exchange_.reset();
   }
   generation_ = generation;
   connections_.begin();
 }
 
-void InterruptWatch::connected() {
+void InterruptWatch::connected(std::weak_ptr<DeviceExchange> device_exchange) {
+  {
+    const std::lock_guard lock(mutex_);
+    device_exchange_ = std::move(device_exchange);
+  }
   connections_.end();
   if (!is_interrupted()) return;
   store_.shut_down();
@@ -54,10 +59,13 @@ void InterruptWatch::let_go() {
 
 void InterruptWatch::fail_collectives(const char* why) {
   std::shared_ptr<OpenCollectives> collectives;
+  std::shared_ptr<DeviceExchange> device_exchange;
   {
     const std::lock_guard lock(mutex_);
     collectives = collectives_;
+    device_exchange = device_exchange_.lock();
   }
+  if (device_exchange) device_exchange->abort();
   if (collectives) collectives->fail(std::make_exception_ptr(PeerError(why)));
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "lockstep/base/recovery_page.h"
+#include "lockstep/comm/device_exchange.h"
 #include "lockstep/comm/interruptible_gloo.h"
 #include "lockstep/comm/open_connections.h"
 
@@ -33,7 +34,9 @@ class InterruptWatch {
   void connecting(int generation = 0,
                   std::shared_ptr<OpenCollectives> collectives =
                       std::make_shared<OpenCollectives>());
-  void connected();
+  // Where there is an exchange between GPUs, it ends with the collectives. It
+  // is kept by the caller.
+  void connected(std::weak_ptr<DeviceExchange> device_exchange = {});
   // They are about to be closed. A thread of Gloo may wait for a rank that does
   // the same, and its owner for that thread.
   void let_go();
@@ -52,7 +55,8 @@ class InterruptWatch {
   OpenConnections store_;
   OpenConnections connections_;
   std::mutex mutex_;
-  std::shared_ptr<OpenCollectives> collectives_;
+  std::shared_ptr<OpenCollectives> collectives_;   // Protected by mutex_.
+  std::weak_ptr<DeviceExchange> device_exchange_;  // Protected by mutex_.
   std::atomic<int> generation_ = 0;
   std::atomic<uint32_t> seen_;  // Interrupts before follow().
   std::atomic<bool> is_ending_ = false;

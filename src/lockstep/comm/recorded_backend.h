@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/status.h"
+#include "lockstep/comm/collective_gate.h"
 
 namespace lockstep::comm {
 
@@ -67,11 +68,18 @@ class Recorded final : public Backend {
     });
   }
 
+  // Ends what is under way; later collectives throw PeerError.
+  void abort() override {
+    gate_.shut();
+    Backend::abort();
+  }
+
  private:
   template <typename Call>
   WorkPtr note(base::Collective collective, int64_t bytes, Call call) {
     const int64_t number = status_.start_collective(collective, bytes);
     try {
+      const CollectiveGate::Pass pass = gate_.enter();
       WorkPtr work = call();
       completion_.track(work, number);
       return work;
@@ -82,6 +90,7 @@ class Recorded final : public Backend {
   }
 
   base::StatusWriter status_;
+  CollectiveGate gate_;
   Completion completion_;
 };
 

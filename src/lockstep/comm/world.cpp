@@ -63,6 +63,25 @@ void name_interface_for_nccl(const std::string& name) {
   if (!name.empty()) setenv("NCCL_SOCKET_IFNAME", name.c_str(), kKeepValue);
 }
 
+// Where a lost rank is survived, DeviceExchange ends collectives. libtorch's
+// watchdog would throw on its own thread, which ends the process, its monitor
+// would end the process outright, and both would first wait a minute for a
+// report while they hold what the training needs.
+void keep_watchdog_from_ending_process() {
+  constexpr const char* kOff = "0";
+  constexpr int kReplaceValue = 1;
+  for (const char* name :
+       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
+        "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC",
+        "TORCH_NCCL_PROPAGATE_ERROR", "TORCH_NCCL_RETHROW_CUDA_ERRORS"}) {
+    const char* value = std::getenv(name);
+    // Once: other threads may read the environment later.
+    if (value == nullptr || std::string_view(value) != kOff) {
+      setenv(name, kOff, kReplaceValue);
+    }
+  }
+}
+
 // A batch script of Slurm that forgot srun trains on one process.
 void warn_of_missing_srun(const base::Environment& environment) {
   if (base::find(environment, "RANK")) return;
@@ -121,12 +140,13 @@ std::string with_nccl_error(const std::string& text) {
   return last.empty() ? text : text + "; NCCL reports: " + last;
 }
 
-void connect_nccl(ProcessGroup& group, const comm::NcclRequest& request) {
+BackendPtr add_nccl(ProcessGroup& group, const comm::NcclRequest& request) {
   try {
     const auto backend = comm::make_nccl_backend(request);
     add_backend(group, c10::DeviceType::CUDA, ProcessGroup::BackendType::NCCL,
                 backend);
     backend->eagerConnectSingleDevice(request.device);
+    return backend;
   } catch (const std::exception& error) {
     const std::runtime_error explained(
         with_nccl_error(comm::error_text(error)));
@@ -202,16 +222,24 @@ void World::Impl::connect_once() {
   if (device.is_cuda()) group->setBoundDeviceId(device);
   connect_cpu(choice);
   if (device.is_cuda()) {
-    name_interface_for_nccl(comm::nccl_interface(address, environment));
-    group->setDefaultBackend(ProcessGroup::BackendType::NCCL);
-    connect_nccl(*group, {.store = store,
-                          .place = place,
-                          .device = device,
-                          .timeout = timeout,
-                          .status = status});
+    connect_nccl();
   }
   group->setGroupName("lockstep");
-  if (interrupts) interrupts->connected();
+  if (interrupts) interrupts->connected(device_exchange);
+}
+
+void World::Impl::connect_nccl() {
+  name_interface_for_nccl(comm::nccl_interface(address, environment));
+  if (can_reform()) keep_watchdog_from_ending_process();
+  group->setDefaultBackend(ProcessGroup::BackendType::NCCL);
+  const BackendPtr backend = add_nccl(*group, {.store = store,
+                                               .place = place,
+                                               .device = device,
+                                               .timeout = timeout,
+                                               .status = status});
+  if (can_reform()) {
+    device_exchange = std::make_shared<comm::DeviceExchange>(backend);
+  }
 }
 
 void World::Impl::connect_cpu(comm::ExchangeChoice choice) {
@@ -312,7 +340,7 @@ void World::Impl::close() {
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
       // The host has left already: nothing is lost.
     }
-    if (device.is_cuda() && group) group->shutdown();
+    if (device.is_cuda() && group && !has_lost_ranks()) group->shutdown();
   }
   status.set_phase(base::Phase::kDone);
 }
@@ -322,7 +350,7 @@ World::Impl::~Impl() {
     // While an error is thrown the others may never come: only let go.
     if (std::uncaught_exceptions() == 0) {
       close();
-    } else if (!closed && device.is_cuda() && group) {
+    } else if (!closed && device.is_cuda() && group && !has_lost_ranks()) {
       group->abort();
     }
   } catch (...) {  // NOLINT(bugprone-empty-catch): a destructor.

@@ -8,6 +8,7 @@
 #include "lockstep/base/recovery_page.h"
 #include "lockstep/base/slot_file.h"
 #include "lockstep/base/status.h"
+#include "lockstep/comm/device_exchange.h"
 #include "lockstep/comm/interrupt_watch.h"
 #include "lockstep/comm/place.h"
 #include "lockstep/comm/shared_exchange.h"
@@ -37,6 +38,8 @@ struct World::Impl {
   std::unique_ptr<comm::InterruptWatch> interrupts;
   // Gloo's, likewise.
   std::shared_ptr<comm::OpenCollectives> collectives;
+  // NCCL's, likewise; null without GPUs, too.
+  std::shared_ptr<comm::DeviceExchange> device_exchange;
   std::vector<int> ranks_without_state;
 
   ~Impl();
@@ -52,6 +55,8 @@ struct World::Impl {
   // In reform(): until the launcher has replaced ranks, or all have come.
   bool wait_for_all_or_generation();
   bool has_key(const std::string& key) const;
+  void let_go();
+  void wait_for_device();
   void exchange_states();
   void withdraw_state();
   // Whether ranks were replaced since this one connected.
@@ -60,6 +65,7 @@ struct World::Impl {
   void connect_cpu(comm::ExchangeChoice choice);
   void connect_machines(const comm::ExchangeOutcome& exchange,
                         const c10::intrusive_ptr<c10d::Backend>& gloo);
+  void connect_nccl();
   c10::intrusive_ptr<c10d::Backend> connect_gloo(
       const std::string& name, const std::optional<base::StatusWriter>& noted,
       const comm::Place& members) const;
@@ -75,6 +81,9 @@ struct World::Impl {
   void require_open() const;
 
   bool can_reform() const { return slots.has_value(); }
+  bool has_lost_ranks() const {
+    return device_exchange != nullptr && device_exchange->is_aborted();
+  }
   bool is_alone() const { return place.world_size == 1; }
 
   // "all_reduce #12 (25.0 MiB) on rank 0 of 2"

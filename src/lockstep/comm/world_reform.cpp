@@ -9,6 +9,7 @@
 #include "lockstep/comm/explain.h"
 #include "lockstep/comm/world_impl.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/device_event.h"
 #include "lockstep/world.h"
 
 namespace lockstep {
@@ -91,13 +92,38 @@ void World::Impl::follow_launcher() {
 }
 
 void World::Impl::disconnect() {
-  if (interrupts) interrupts->let_go();
+  let_go();
   group.reset();
+  device_exchange.reset();
   control.reset();
   arena.reset();
   barrier.reset();
   store.reset();
   if (interrupts) interrupts->closed_store();
+}
+
+void World::Impl::let_go() {
+  if (interrupts) interrupts->let_go();
+}
+
+// Kernels that wait for a rank which has let go end only when this one lets go,
+// too. Nothing on the device tells of it, but its name in the store does.
+void World::Impl::wait_for_device() {
+  constexpr std::chrono::microseconds kPause{50};
+  constexpr double kSecondsBetweenQuestions = 0.1;
+  require_open();
+  const tensor::DeviceEvent event = tensor::record_event();
+  int64_t asked = base::monotonic_ns();
+  while (!tensor::is_done(event)) {
+    std::this_thread::sleep_for(kPause);
+    const int64_t now = base::monotonic_ns();
+    if (base::seconds_between(asked, now) < kSecondsBetweenQuestions) continue;
+    asked = now;
+    if (!is_alone() && !has_lost_ranks() && has_key(kComeKey)) let_go();
+  }
+  if (!has_lost_ranks()) return;
+  throw PeerError(fmt::format(
+      "rank {} lost another rank in an exchange between GPUs", place.rank));
 }
 
 bool World::Impl::wait_for_generation() const {
@@ -187,7 +213,7 @@ void World::Impl::reform() {
   }
   status.set_phase(base::Phase::kConnecting);
   // By this the others learn of it.
-  if (interrupts) interrupts->let_go();
+  let_go();
   group.reset();
   control.reset();
   arena.reset();
@@ -205,12 +231,19 @@ void World::Impl::reform() {
 bool World::can_reform() const { return impl_->can_reform(); }
 
 bool World::can_reform_after(const std::exception& error) const {
-  return impl_->can_reform() && comm::is_peer_loss(error);
+  return impl_->can_reform() &&
+         (comm::is_peer_loss(error) || impl_->has_lost_ranks());
 }
 
 bool World::must_reform() const {
   return impl_->interrupts != nullptr && impl_->interrupts->is_interrupted();
 }
+
+bool World::has_lost_ranks() const { return impl_->has_lost_ranks(); }
+
+void World::wait_for_device() const { impl_->wait_for_device(); }
+
+void World::let_go() const { impl_->let_go(); }
 
 void World::offer_state() const { impl_->recovery.set_ready(); }
 

@@ -41,7 +41,9 @@ void TrainLoop::run(TrainState state, std::vector<Callback*> callbacks) {
   } catch (const PeerError&) {
     throw;  // The work that made the new records may be repeated.
   } catch (const std::exception& error) {
-    if (!comm::is_peer_loss(error)) pass_records_on();
+    if (!comm::is_peer_loss(error) && !world_.has_lost_ranks()) {
+      pass_records_on();
+    }
     throw;
   } catch (...) {
     pass_records_on();
@@ -55,6 +57,7 @@ void TrainLoop::train() {
   for (Callback* callback : std::views::reverse(callbacks_)) {
     callback->finish(*this);
   }
+  require_ranks();
   pass_records_on();
 }
 
@@ -80,6 +83,10 @@ void TrainLoop::train_step() {
                         ? begin_and_run_step()
                         : run_step_within_memory();
   timer_.end_step();
+  if (config_.recovery) {
+    config_.recovery->after_update(learner_, state_.step + 1);
+    timer_.wait_end();
+  }
   totals_.num_samples += step.num_samples;
   ++state_.step;
   config_.status.set_num_steps(state_.step);
@@ -215,10 +222,17 @@ bool TrainLoop::run_callbacks() {
     if (!callback->due(*this)) continue;
     world_.status().set_phase(base::Phase::kBetweenSteps);
     const bool is_done = callback->run(*this);
+    require_ranks();
     commit();
     if (!is_done) return false;
   }
   return true;
+}
+
+// What was read from a GPU may be garbage, without an error.
+void TrainLoop::require_ranks() const {
+  if (!world_.has_lost_ranks()) return;
+  throw PeerError("another rank was lost between two steps");
 }
 
 // Records leave first: those of work that is committed are not made again.

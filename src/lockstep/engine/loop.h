@@ -91,6 +91,7 @@ class TrainLoop {
   void update();
   void train();
   bool run_callbacks();
+  void require_ranks() const;
   void commit();
   void pass_records_on();
   bool poll();

@@ -40,9 +40,8 @@ void check_halving(OnOutOfMemory choice, Learner& learner, const World& world) {
   if (choice != OnOutOfMemory::kFail && world.size() > 1 &&
       !world.can_reform()) {
     throw ConfigError(
-        "--on_oom: several processes go on with a smaller batch only in a "
-        "training of CPU ranks with --recover memory so far; add it, or leave "
-        "--on_oom out");
+        "--on_oom: several processes go on with a smaller batch only with "
+        "--recover memory; add it, or leave --on_oom out");
   }
   if (choice != OnOutOfMemory::kHalve) return;
   for (const auto& item :

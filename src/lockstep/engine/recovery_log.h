@@ -17,8 +17,12 @@ class RecoveryLog {
   // Before the first step.
   virtual void begin(Learner& learner, const TrainState& state) = 0;
   // All losses of step number `step` are computed and its gradients are about
-  // to be exchanged: from here on others can complete it without this rank.
+  // to be exchanged: from here on others can complete it without this rank. May
+  // be captured in a CUDA graph, and is then not called by its replays.
   virtual void before_exchange(Learner& learner, int64_t step) = 0;
+  // The update of step number `step` is done, or queued on the device. May be a
+  // collective.
+  virtual void after_update(Learner& learner, int64_t step) = 0;
   // A step, or a callback's work after it, is complete on this rank. May be a
   // collective.
   virtual void commit(Learner& learner, const TrainState& state) = 0;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/tensor/cuda_library.h"
+#include "lockstep/tensor/device_event.h"
 
 namespace lockstep::engine {
 namespace {
@@ -14,37 +14,16 @@ double seconds(int64_t from_ns, int64_t to_ns) {
   return static_cast<double>(to_ns - from_ns) * 1e-9;
 }
 
-struct FreeEvent {
-  void operator()(void* event) const {
-    tensor::cuda_function<void(void*)>("lockstep_cuda_free_event")(event);
-  }
-};
-using Event = std::unique_ptr<void, FreeEvent>;
-
-// On the current stream.
-Event record_event() {
-  return Event(tensor::cuda_function<void*()>("lockstep_cuda_record_event")());
-}
-
-bool is_done(const Event& event) {
-  return tensor::cuda_function<bool(void*)>("lockstep_cuda_is_event_done")(
-      event.get());
-}
-
-// Waits for the later one.
-double between(const Event& from, const Event& to) {
-  return tensor::cuda_function<double(void*, void*)>(
-      "lockstep_cuda_seconds_between")(from.get(), to.get());
-}
+using Event = tensor::DeviceEvent;
 
 }  // namespace
 
 class StepEvents {
  public:
-  void mark() { marks_.push_back(record_event()); }
+  void mark() { marks_.push_back(tensor::record_event()); }
   // The exchange of a micro-batch's last gradients begins.
   void mark_exchange() {
-    unused_.push_back(std::exchange(exchange_begin_, record_event()));
+    unused_.push_back(std::exchange(exchange_begin_, tensor::record_event()));
   }
   void end_forward() {
     mark();
@@ -58,7 +37,7 @@ class StepEvents {
 
   // The device has finished the last backward pass.
   bool is_backward_done() const {
-    return marks_.size() > 1 && is_done(marks_[marks_.size() - 2]);
+    return marks_.size() > 1 && tensor::is_done(marks_[marks_.size() - 2]);
   }
 
   // No value for a step that was not completed.
@@ -71,14 +50,14 @@ class StepEvents {
     track::StepTimes times;
     for (size_t i = 0; i < exchanges_.size(); ++i) {
       const size_t at = 3 * i;
-      const double backward = between(marks_[at + 1], marks_[at + 2]);
+      const double backward = tensor::seconds_between(marks_[at + 1], marks_[at + 2]);
       const double exchange =
-          exchanges_[i] ? between(exchanges_[i], marks_[at + 2]) : 0;
-      times.forward += between(marks_[at], marks_[at + 1]);
+          exchanges_[i] ? tensor::seconds_between(exchanges_[i], marks_[at + 2]) : 0;
+      times.forward += tensor::seconds_between(marks_[at], marks_[at + 1]);
       times.exchange += exchange;
       times.backward += backward - exchange;
     }
-    times.optimizer = between(marks_[marks_.size() - 2], marks_.back());
+    times.optimizer = tensor::seconds_between(marks_[marks_.size() - 2], marks_.back());
     return times;
   }
 
@@ -167,6 +146,10 @@ void StepTimer::end_step() {
   lap();  // The clock shows when work was queued.
   // A device that is behind the host still has the last pass to do.
   if (!is_replayed_ && events_->is_backward_done()) ++times_.launch_bound_steps;
+}
+
+void StepTimer::wait_end() {
+  if (is_device_) lap();
 }
 
 track::StepTimes StepTimer::take() {

@@ -33,6 +33,8 @@ class StepTimer {
   void backward_end();
   void update_end();
   void end_step();
+  // The host has waited for the device, whose times are known from events.
+  void wait_end();
 
   // For a step that is captured: new events; for one that is replayed: those
   // of its graph. Null on a CPU.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/base/place_change.h"
 #include "lockstep/base/recovery_page.h"
@@ -15,6 +16,7 @@
 #include "lockstep/run/own_state.h"
 #include "lockstep/run/replica_tree.h"
 #include "lockstep/run/state_tree.h"
+#include "lockstep/tensor/device.h"
 
 namespace lockstep::run {
 namespace {
@@ -22,6 +24,8 @@ namespace {
 // Slots of a rank's file.
 constexpr int kOwnSlot = 0;    // By step: generators, sums, buffers.
 constexpr int kStateSlot = 1;  // By commit: the training's state.
+
+constexpr const char* kDeviceGenerator = "device_generator";
 
 std::vector<RecoveryOffer> gather_offers(const World& world,
                                          const RecoveryOffer& own) {
@@ -89,19 +93,42 @@ void Recovery::begin(engine::Learner& learner,
     const at::Tensor sums = learner.running_sums();
     write_own(learner, state.step, sums, sums);
   }
+  if (is_on_gpu()) {
+    copy_ = std::make_unique<engine::ReplicaCopy>(learner);
+    note_replicas(learner);
+  }
   commit(learner, state);
   world_.offer_state();
 }
 
+void Recovery::note_replicas(engine::Learner& learner) {
+  copy_->note();
+  last_step_ = learner.last_step();
+}
+
 void Recovery::before_exchange(engine::Learner& learner, int64_t step) {
+  if (is_on_gpu()) return;  // The loss is not known to the host: after_update().
   using Outcome = engine::Learner::Outcome;
   write_own(learner, step, learner.running_sums_after(Outcome::kDone),
             learner.running_sums_after(Outcome::kSkipped));
 }
 
+// On a GPU the host knows of a step only when it is complete. What each rank
+// alone knows is written down first; when all have done so, the step can no
+// longer be lost, and until then all can go back to the one before.
+void Recovery::after_update(engine::Learner& learner, int64_t step) {
+  if (!is_on_gpu()) return;
+  world_.wait_for_device();
+  const at::Tensor sums = learner.running_sums();
+  write_own(learner, step, sums, sums);
+  world_.all(true);
+  note_replicas(learner);
+}
+
 void Recovery::write_own(engine::Learner& learner, int64_t step,
                          const at::Tensor& done, const at::Tensor& skipped) {
   Tree own = own_state(done, skipped, learner.part_names());
+  if (is_on_gpu()) own[kDeviceGenerator] = device_generator_state(world_);
   if (extent_ == Slots::kOfSeveralNodes) {
     Tree all = Tree::dict();
     all["ranks"] = gather_own_states(world_, own);
@@ -131,17 +158,25 @@ void Recovery::commit(engine::Learner& learner,
 }
 
 void Recovery::keep(engine::Learner& learner, const CheckpointsConfig& config) {
+  if (is_on_gpu()) {
+    // What is queued may wait for a rank that waits for this one.
+    world_.let_go();
+    tensor::synchronize(world_.device());
+  }
   learner.abandon_step();
+  // It refers to the learner.
+  const std::unique_ptr<engine::ReplicaCopy> copy = std::move(copy_);
   if (kept_) return;  // From the last time: nothing was trained since.
   const auto state = committed_state();
   if (!state) return;  // Lost before the first step: there is nothing to keep.
+  if (copy) copy->restore();
   Tree replicas = replica_tree(learner, *state, config);
   if (layout_) {
     replicas["lockstep"]["bucket_layout"] = bucket_layout_tree(*layout_);
   }
   // A copy: DDP's constructor gives every model rank 0's weights.
   kept_ = Kept{.step = step_,
-               .last_step = learner.last_step(),
+               .last_step = copy ? last_step_ : learner.last_step(),
                .replicas = checkpoint::host_copy(
                    replicas, checkpoint::CpuTensors::kCopy)};
 }
@@ -156,6 +191,8 @@ bool Recovery::can_go_on() const {
 }
 
 bool Recovery::wait_for_replacement() {
+  // What the steps before have left cached may be in the way of other batches.
+  tensor::release_cached_memory(world_.device());
   try {
     world_.reform();
     has_reformed_ = true;
@@ -277,10 +314,11 @@ base::Environment recovery_environment(base::Environment environment,
   return environment;
 }
 
-void check_recovery(const World& world, const TrainConfig& config) {
-  if (!world.device().is_cpu()) {
+void check_recovery(const World& world, const TrainConfig& config,
+                    const base::Environment& environment) {
+  if (!world.device().is_cpu() && base::spans_nodes(environment)) {
     throw ConfigError(
-        "--recover memory replaces ranks of trainings on CPUs only so far; "
+        "--recover memory replaces ranks on GPUs of one machine only so far; "
         "leave it out (--max-restarts N with --resume latest restarts all)");
   }
   if (config.optimization.shard_optimizer) {
@@ -297,6 +335,9 @@ void restore(const RecoveredState& recovered, engine::Learner& learner,
   const TreeView own = recovered.own;
   if (const auto generator = own.find("generator")) {
     set_cpu_generator_state(generator->as_tensor());
+  }
+  if (const auto generator = own.find(kDeviceGenerator)) {
+    set_device_generator_state(world, generator->as_tensor());
   }
   if (world.is_main()) {
     load_module_state(learner.model(), own.at("buffers"),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "lockstep/checkpoint.h"
 #include "lockstep/engine/learner.h"
 #include "lockstep/engine/recovery_log.h"
+#include "lockstep/engine/replica_copy.h"
 #include "lockstep/engine/train_state.h"
 #include "lockstep/run/checkpoints.h"
 #include "lockstep/train_config.h"
@@ -63,6 +65,7 @@ class Recovery final : public engine::RecoveryLog {
   void begin(engine::Learner& learner,
              const engine::TrainState& state) override;
   void before_exchange(engine::Learner& learner, int64_t step) override;
+  void after_update(engine::Learner& learner, int64_t step) override;
   void commit(engine::Learner& learner,
               const engine::TrainState& state) override;
   void want_micro_batch(int64_t num_samples) override;
@@ -102,8 +105,10 @@ class Recovery final : public engine::RecoveryLog {
 
   Recovery(base::SlotFile slots, Slots extent, const World& world,
            const base::RecoveryWriter& page);
+  bool is_on_gpu() const { return !world_.device().is_cpu(); }
   void write_own(engine::Learner& learner, int64_t step, const at::Tensor& done,
                  const at::Tensor& skipped);
+  void note_replicas(engine::Learner& learner);
   Tree rank0_buffers(engine::Learner& learner) const;
   // The newest state that this rank, or the process before it, has committed.
   std::optional<engine::TrainState> committed_state() const;
@@ -120,6 +125,9 @@ class Recovery final : public engine::RecoveryLog {
   std::optional<int64_t> first_step_ = {};
   std::optional<BucketLayout> layout_ = {};
   std::optional<Kept> kept_ = {};
+  // On GPUs: of the last step that all ranks are known to have completed.
+  std::unique_ptr<engine::ReplicaCopy> copy_ = {};
+  engine::LastStep last_step_ = {};
   std::optional<int64_t> micro_batch_ = {};
   bool has_reformed_ = false;  // Since begin().
 };
@@ -130,7 +138,8 @@ base::Environment recovery_environment(base::Environment environment,
                                        const TrainConfig& config);
 
 // Throws ConfigError where a rank could not be replaced.
-void check_recovery(const World& world, const TrainConfig& config);
+void check_recovery(const World& world, const TrainConfig& config,
+                    const base::Environment& environment);
 
 // Gives the learner its state back.
 void restore(const RecoveredState& recovered, engine::Learner& learner,

@@ -197,12 +197,20 @@ void set_cpu_generator_state(const at::Tensor& state) {
   generator.set_state(state.clone());
 }
 
+at::Tensor device_generator_state(const World& world) {
+  return device_generator(world.device()).get_state();
+}
+
+void set_device_generator_state(const World& world, const at::Tensor& state) {
+  auto generator = device_generator(world.device());
+  generator.set_state(state.clone());
+}
+
 Tree generators_tree(const World& world) {
   Tree tree = Tree::dict();
   tree["cpu"] = gathered_tree(cpu_generator_state(), world);
   if (!world.device().is_cpu()) {
-    tree["device"] =
-        gathered_tree(device_generator(world.device()).get_state(), world);
+    tree["device"] = gathered_tree(device_generator_state(world), world);
   }
   return tree;
 }
@@ -214,8 +222,7 @@ void load_generators(const World& world, const TreeView& tree) {
   set_cpu_generator_state(own(tree.at("cpu")));
   const auto device = tree.find("device");
   if (world.device().is_cpu() || !device) return;
-  auto generator = device_generator(world.device());
-  generator.set_state(own(*device).clone());
+  set_device_generator_state(world, own(*device));
 }
 
 }  // namespace lockstep::run

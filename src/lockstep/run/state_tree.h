@@ -44,6 +44,9 @@ Tree gathered_tree(const at::Tensor& tensor, const World& world);
 // The state of the generator that draws dropout on the CPU.
 at::Tensor cpu_generator_state();
 void set_cpu_generator_state(const at::Tensor& state);
+// The same on the world's GPU.
+at::Tensor device_generator_state(const World& world);
+void set_device_generator_state(const World& world, const at::Tensor& state);
 
 // The states of torch's generators on every rank, in rank order. A collective.
 Tree generators_tree(const World& world);

@@ -1,4 +1,5 @@
 #include "lockstep/engine/learner.h"
+#include "lockstep/engine/replica_copy.h"
 
 #include <gtest/gtest.h>
 
@@ -120,6 +121,82 @@ TEST(Learner, AveragesFollowTheWeights) {
   EXPECT_EQ(learner.parameter_names(), std::vector<std::string>{"weight"});
   EXPECT_NEAR(learner.averages().at(0).averages().at(0).item<double>(),
               (1 + task.weight()) / 2, 1e-6);
+}
+
+// What all ranks hold alike, as numbers.
+std::vector<at::Tensor> replicas_of(const engine::Learner& learner) {
+  std::vector<at::Tensor> values;
+  for (const auto& [name, tensor] : learner.replicated_tensors()) {
+    values.push_back(tensor.detach().clone());
+  }
+  return values;
+}
+
+class ReplicaCopyTest : public ::testing::Test {
+ protected:
+  void train(int num_steps) {
+    for (int step = 0; step < num_steps; ++step) steps_.train(learner_, 1e-3);
+  }
+
+  // As an update does whose exchange was aborted.
+  void train_garbage() {
+    task_.loss_factor = 1e6;
+    train(1);
+  }
+
+  void expect_as(const std::vector<at::Tensor>& noted) {
+    const auto values = replicas_of(learner_);
+    ASSERT_EQ(values.size(), noted.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_TRUE(at::equal(values[i], noted[i])) << i;
+    }
+  }
+
+  World world_ = world_of_one();
+  LineTask task_;
+  engine::Learner learner_{
+      task_,
+      world_,
+      {.optimization = {.optimizer = "adamw", .ema_decay = {0.5, 0.9}}}};
+  Steps steps_{task_, world_, 4};
+  engine::ReplicaCopy copy_{learner_};
+};
+
+TEST_F(ReplicaCopyTest, AnUpdateOfGarbageIsTakenBack) {
+  train(2);
+  copy_.note();
+  train(1);
+  copy_.note();
+  const auto noted = replicas_of(learner_);
+  train_garbage();
+  copy_.restore();
+  expect_as(noted);
+  EXPECT_EQ(learner_.averages()[1].num_updates(), 3);
+}
+
+TEST_F(ReplicaCopyTest, SoIsAFirstOne) {
+  copy_.note();
+  const auto noted = replicas_of(learner_);
+  train_garbage();
+  copy_.restore();
+  expect_as(noted);
+  EXPECT_TRUE(learner_.optimizer().state().parameters[0].empty());
+}
+
+TEST_F(ReplicaCopyTest, TheNextStepIsAsIfNothingHadHappened) {
+  LineTask undisturbed_task;
+  engine::Learner undisturbed(
+      undisturbed_task, world_,
+      {.optimization = {.optimizer = "adamw", .ema_decay = {0.5, 0.9}}});
+  Steps steps(undisturbed_task, world_, 4);
+  for (int step = 0; step < 3; ++step) steps.train(undisturbed, 1e-3);
+  train(2);
+  copy_.note();
+  train_garbage();
+  copy_.restore();
+  task_.loss_factor = 1;
+  train(1);
+  expect_as(replicas_of(undisturbed));
 }
 
 }  // namespace

@@ -128,7 +128,8 @@ class LOCKSTEP_EXPORT World {
   // leave in memory is worth nothing. To be asked before a result counts.
   bool has_lost_ranks() const;
   // Waits for what is queued on the current stream. On GPUs only; throws
-  // PeerError when a rank was lost meanwhile, and the results are worth nothing.
+  // PeerError when a rank was lost meanwhile, and the results are worth
+  // nothing.
   void wait_for_device() const;
   // Lets go of the other ranks, without waiting: collectives that are under way
   // end, also on the GPU.
@@ -139,8 +140,8 @@ class LOCKSTEP_EXPORT World {
   // After such an error: lets go of the old connections, waits until the
   // launcher has replaced the ranks that died, or all ranks have called it, and
   // connects anew. What was made with this world (DDP, votes, a StepGraph) must
-  // be gone and is made again afterwards. Throws PeerError when a rank is gone and was not
-  // replaced, ConfigError unless can_reform().
+  // be gone and is made again afterwards. Throws PeerError when a rank is gone
+  // and was not replaced, ConfigError unless can_reform().
   void reform() const;
   // Ranks that have not called offer_state() yet, once ranks were replaced;
   // empty before.

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLimit = 120;  // Of one training, in seconds.
+constexpr double kLimit = 120;  // A training may take so many seconds.
 constexpr const char* kReplaced = "and is started again; the other ranks keep";
 constexpr const char* kRecovered = "nothing is repeated";
 
@@ -56,8 +56,8 @@ class GpuRecovery : public ::testing::Test {
     return {.world = world,
             .folder = temp_.path() / name,
             .flags = Words{"--device=cuda", "--deterministic", "--n_steps=600",
-                           "--dropout=0.2", "--ema_decay=0.9",
-                           "--log_every=50", "--keep_last=0"} +
+                           "--dropout=0.2", "--ema_decay=0.9", "--log_every=50",
+                           "--keep_last=0"} +
                      flags};
   }
 
@@ -75,8 +75,8 @@ class GpuRecovery : public ::testing::Test {
   // The programs may lie elsewhere than where they were built.
   static Words command(const Training& training,
                        const std::string& recover = "memory") {
-    Words words = command_of(training) + Words{"--share-gpus", "--timeout=60",
-                                               "--recover", recover};
+    Words words = command_of(training) +
+                  Words{"--share-gpus", "--timeout=60", "--recover", recover};
     words.front() = beside_this_program("lockstep");
     return words;
   }
@@ -102,9 +102,7 @@ class GpuRecovery : public ::testing::Test {
       ++num_recoveries;
       const double begin = now_seconds();
       ASSERT_TRUE(wait_for(
-          [&] {
-            return num_of(kRecovered, process.out()) == num_recoveries;
-          },
+          [&] { return num_of(kRecovered, process.out()) == num_recoveries; },
           kLimit))
           << told(process.out(), process.err());
       std::printf("recovery %d took %.1f s\n", num_recoveries,
@@ -174,19 +172,17 @@ TEST_F(GpuRecovery, RanksOf3DieOneAfterAnotherAndRank0Too) {
 // It gets a smaller batch, as a training that is stopped there and resumed.
 TEST_F(GpuRecovery, MemoryThatRunsOutOnOneOf2RanksHalvesTheBatch) {
   const auto probe = [&](const std::string& name, const Words& flags) {
-    return Training{.recipe = "probe",
-                    .world = 2,
-                    .folder = temp_.path() / name,
-                    .flags = Words{"--device=cuda", "--deterministic",
-                                   "--train_samples=48", "--epochs=2",
-                                   "--dropout=0.3", "--own_normaliser",
-                                   "--ema_decay=0.9", "--log_every=2",
-                                   "--on_oom=halve"} +
-                             flags};
+    return Training{
+        .recipe = "probe",
+        .world = 2,
+        .folder = temp_.path() / name,
+        .flags = Words{"--device=cuda", "--deterministic", "--train_samples=48",
+                       "--epochs=2", "--dropout=0.3", "--own_normaliser",
+                       "--ema_decay=0.9", "--log_every=2", "--on_oom=halve"} +
+                 flags};
   };
-  const Training halved =
-      probe("halved",
-            {"--batch_size=4", "--memory_steps", "3", "--memory_rank", "1"});
+  const Training halved = probe("halved", {"--batch_size=4", "--memory_steps",
+                                           "3", "--memory_rank", "1"});
   const ProcessResult result = run_whole(halved);
   EXPECT_EQ(num_of("the batch per process is halved from", result.out) +
                 num_of("the batch per process is halved from", result.err),
@@ -196,9 +192,9 @@ TEST_F(GpuRecovery, MemoryThatRunsOutOnOneOf2RanksHalvesTheBatch) {
   const Training first =
       probe("resumed", {"--batch_size=4", "--stop_after_steps=2"});
   run(command(first), options_of(first));
-  const Training rest = probe(
-      "resumed", {"--batch_size=2", "--gradient_accumulation_steps=2",
-                  "--resume=latest", "--stop_after_steps=99"});
+  const Training rest =
+      probe("resumed", {"--batch_size=2", "--gradient_accumulation_steps=2",
+                        "--resume=latest", "--stop_after_steps=99"});
   run_whole(rest);
   expect_same(halved, rest);
 }

@@ -405,10 +405,9 @@ int train_command(Recipe& recipe, const std::vector<std::string>& arguments,
           train(session, line, signals, recovery ? &*recovery : nullptr, run);
       return close_run(outcome, run, session.console());
     } catch (const std::exception& error) {
-      const bool is_reformed = recovery &&
-                               session.world().can_reform_after(error) &&
-                               recovery->can_go_on() &&
-                               recovery->wait_for_replacement();
+      const bool is_reformed =
+          recovery && session.world().can_reform_after(error) &&
+          recovery->can_go_on() && recovery->wait_for_replacement();
       if (is_reformed) continue;
       session.console().log_error(comm::error_text(error));
       if (run.records) run.records->finish(exit_code(error), {});

@@ -14,6 +14,9 @@ constexpr std::chrono::milliseconds kLongestWait{100};
 constexpr const char* kInterrupted =
     "another rank was lost: the launcher has told this one to connect anew";
 
+constexpr const char* kLetGo =
+    "another rank has let go of the others: all connect anew";
+
 }  // namespace
 
 InterruptWatch::InterruptWatch(const base::RecoveryWriter& page)
@@ -33,16 +36,16 @@ void InterruptWatch::connecting(int generation,
   {
     const std::lock_guard lock(mutex_);
     collectives_ = std::move(collectives);
-    device_exchange_.reset();
+    device_ = {};
   }
   generation_ = generation;
   connections_.begin();
 }
 
-void InterruptWatch::connected(std::weak_ptr<DeviceExchange> device_exchange) {
+void InterruptWatch::connected(WatchedDevice device) {
   {
     const std::lock_guard lock(mutex_);
-    device_exchange_ = std::move(device_exchange);
+    device_ = std::move(device);
   }
   connections_.end();
   if (!is_interrupted()) return;
@@ -57,13 +60,23 @@ void InterruptWatch::let_go() {
   fail_collectives("this rank has let go of the others");
 }
 
+bool InterruptWatch::has_one_let_go() {
+  std::function<bool()> ask;
+  {
+    const std::lock_guard lock(mutex_);
+    ask = device_.has_one_let_go;
+  }
+  return ask && ask();
+}
+
 void InterruptWatch::fail_collectives(const char* why) {
   std::shared_ptr<OpenCollectives> collectives;
   std::shared_ptr<DeviceExchange> device_exchange;
   {
     const std::lock_guard lock(mutex_);
     collectives = collectives_;
-    device_exchange = device_exchange_.lock();
+    device_exchange = device_.exchange.lock();
+    device_.has_one_let_go = {};
   }
   if (device_exchange) device_exchange->abort();
   if (collectives) collectives->fail(std::make_exception_ptr(PeerError(why)));
@@ -78,7 +91,12 @@ void InterruptWatch::run() {
     const auto is_due = [this] { return is_interrupted() || is_outdated(); };
     store_.shut_down_if([this] { return is_interrupted(); });
     connections_.shut_down_if(is_due);
-    if (is_due()) fail_collectives(kInterrupted);
+    if (is_due()) {
+      fail_collectives(kInterrupted);
+    } else if (has_one_let_go()) {
+      connections_.shut_down();
+      fail_collectives(kLetGo);
+    }
   }
 }
 

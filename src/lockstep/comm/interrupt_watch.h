@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -13,6 +14,15 @@
 #include "lockstep/comm/open_connections.h"
 
 namespace lockstep::comm {
+
+// What a rank that waits for others on its GPU needs. The exchange is kept by
+// its owner.
+struct WatchedDevice {
+  std::weak_ptr<DeviceExchange> exchange = {};
+  // Another rank has let go, of which nothing on the device tells. Called on
+  // the thread that watches.
+  std::function<bool()> has_one_let_go = {};
+};
 
 // A thread that waits for the launcher's interrupts and shuts the connections
 // down that were made before: to the ranks and to the store.
@@ -34,9 +44,8 @@ class InterruptWatch {
   void connecting(int generation = 0,
                   std::shared_ptr<OpenCollectives> collectives =
                       std::make_shared<OpenCollectives>());
-  // Where there is an exchange between GPUs, it ends with the collectives. It
-  // is kept by the caller.
-  void connected(std::weak_ptr<DeviceExchange> device_exchange = {});
+  // An exchange between GPUs ends with the collectives.
+  void connected(WatchedDevice device = {});
   // They are about to be closed. A thread of Gloo may wait for a rank that does
   // the same, and its owner for that thread.
   void let_go();
@@ -49,14 +58,15 @@ class InterruptWatch {
  private:
   void run();
   bool is_outdated() const { return page_.generation() != generation_; }
+  bool has_one_let_go();
   void fail_collectives(const char* why);
 
   base::RecoveryWriter page_;
   OpenConnections store_;
   OpenConnections connections_;
   std::mutex mutex_;
-  std::shared_ptr<OpenCollectives> collectives_;   // Protected by mutex_.
-  std::weak_ptr<DeviceExchange> device_exchange_;  // Protected by mutex_.
+  std::shared_ptr<OpenCollectives> collectives_;  // Protected by mutex_.
+  WatchedDevice device_;                          // Protected by mutex_.
   std::atomic<int> generation_ = 0;
   std::atomic<uint32_t> seen_;  // Interrupts before follow().
   std::atomic<bool> is_ending_ = false;

@@ -225,7 +225,7 @@ void World::Impl::connect_once() {
     connect_nccl();
   }
   group->setGroupName("lockstep");
-  if (interrupts) interrupts->connected(device_exchange);
+  if (interrupts) interrupts->connected(watched_device());
 }
 
 void World::Impl::connect_nccl() {

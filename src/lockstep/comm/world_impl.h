@@ -56,6 +56,7 @@ struct World::Impl {
   bool wait_for_all_or_generation();
   bool has_key(const std::string& key) const;
   void let_go();
+  comm::WatchedDevice watched_device() const;
   void wait_for_device();
   void exchange_states();
   void withdraw_state();

@@ -107,20 +107,24 @@ void World::Impl::let_go() {
 }
 
 // Kernels that wait for a rank which has let go end only when this one lets go,
-// too. Nothing on the device tells of it, but its name in the store does.
+// too. Nothing on the device tells of it, but the store does.
+comm::WatchedDevice World::Impl::watched_device() const {
+  if (device_exchange == nullptr) return {};
+  return {.exchange = device_exchange, .has_one_let_go = [store = store] {
+            try {
+              return store->check({kComeKey});
+            } catch (const std::exception&) {
+              return false;  // The store or a rank is gone: others tell.
+            }
+          }};
+}
+
+// Not by synchronizing: an exchange that is aborted meanwhile needs CUDA, too.
 void World::Impl::wait_for_device() {
   constexpr std::chrono::microseconds kPause{50};
-  constexpr double kSecondsBetweenQuestions = 0.1;
   require_open();
   const tensor::DeviceEvent event = tensor::record_event();
-  int64_t asked = base::monotonic_ns();
-  while (!tensor::is_done(event)) {
-    std::this_thread::sleep_for(kPause);
-    const int64_t now = base::monotonic_ns();
-    if (base::seconds_between(asked, now) < kSecondsBetweenQuestions) continue;
-    asked = now;
-    if (!is_alone() && !has_lost_ranks() && has_key(kComeKey)) let_go();
-  }
+  while (!tensor::is_done(event)) std::this_thread::sleep_for(kPause);
   if (!has_lost_ranks()) return;
   throw PeerError(fmt::format(
       "rank {} lost another rank in an exchange between GPUs", place.rank));

@@ -1,4 +1,5 @@
-// A copy of what all ranks hold alike, to go back to after an update of garbage.
+// A copy of what all ranks hold alike, to go back to after an update of
+// garbage.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,9 +30,10 @@ class ReplicaCopy {
   std::vector<at::Tensor> tensors() const;
 
   Learner& learner_;
-  std::vector<at::Tensor> copies_;  // Of tensors(), as of note().
-  OptimizerState state_;            // Its tensors are the optimizer's own.
-  std::vector<int64_t> num_updates_;  // Of the averages.
+  // The values of tensors() at the last note().
+  std::vector<at::Tensor> copies_;
+  OptimizerState state_;              // Its tensors are the optimizer's own.
+  std::vector<int64_t> num_updates_;  // One per average.
 };
 
 }  // namespace lockstep::engine

@@ -50,14 +50,17 @@ class StepEvents {
     track::StepTimes times;
     for (size_t i = 0; i < exchanges_.size(); ++i) {
       const size_t at = 3 * i;
-      const double backward = tensor::seconds_between(marks_[at + 1], marks_[at + 2]);
+      const double backward =
+          tensor::seconds_between(marks_[at + 1], marks_[at + 2]);
       const double exchange =
-          exchanges_[i] ? tensor::seconds_between(exchanges_[i], marks_[at + 2]) : 0;
+          exchanges_[i] ? tensor::seconds_between(exchanges_[i], marks_[at + 2])
+                        : 0;
       times.forward += tensor::seconds_between(marks_[at], marks_[at + 1]);
       times.exchange += exchange;
       times.backward += backward - exchange;
     }
-    times.optimizer = tensor::seconds_between(marks_[marks_.size() - 2], marks_.back());
+    times.optimizer =
+        tensor::seconds_between(marks_[marks_.size() - 2], marks_.back());
     return times;
   }
 

@@ -107,7 +107,8 @@ void Recovery::note_replicas(engine::Learner& learner) {
 }
 
 void Recovery::before_exchange(engine::Learner& learner, int64_t step) {
-  if (is_on_gpu()) return;  // The loss is not known to the host: after_update().
+  if (is_on_gpu())
+    return;  // The loss is not known to the host: after_update().
   using Outcome = engine::Learner::Outcome;
   write_own(learner, step, learner.running_sums_after(Outcome::kDone),
             learner.running_sums_after(Outcome::kSkipped));

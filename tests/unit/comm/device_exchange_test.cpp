@@ -70,7 +70,7 @@ TEST_F(DeviceExchangeTest, AnInterruptOfTheLauncherAbortsIt) {
   InterruptWatch watch(
       base::RecoveryWriter::from_environment(testing::environment_of(status)));
   watch.connecting();
-  watch.connected(exchange_);
+  watch.connected({.exchange = exchange_});
   EXPECT_FALSE(exchange_->is_aborted());
   launcher.suspend();
   EXPECT_TRUE(is_ending());
@@ -84,8 +84,22 @@ TEST_F(DeviceExchangeTest, ANewGenerationAbortsIt) {
   InterruptWatch watch(
       base::RecoveryWriter::from_environment(testing::environment_of(status)));
   watch.connecting();
-  watch.connected(exchange_);
+  watch.connected({.exchange = exchange_});
   launcher.announce(1);
+  EXPECT_TRUE(is_ending());
+  end_.set_value();
+}
+
+TEST_F(DeviceExchangeTest, ARankThatLetsGoAbortsIt) {
+  const base::StatusReader status;
+  InterruptWatch watch(
+      base::RecoveryWriter::from_environment(testing::environment_of(status)));
+  std::atomic<bool> has_let_go = false;
+  watch.connecting();
+  watch.connected({.exchange = exchange_,
+                   .has_one_let_go = [&] { return has_let_go.load(); }});
+  EXPECT_FALSE(exchange_->is_aborted());
+  has_let_go = true;
   EXPECT_TRUE(is_ending());
   end_.set_value();
 }

@@ -1,10 +1,10 @@
 #include "lockstep/engine/learner.h"
-#include "lockstep/engine/replica_copy.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "lockstep/engine/replica_copy.h"
 #include "lockstep/step_loader.h"
 #include "unit/engine/line_task.h"
 

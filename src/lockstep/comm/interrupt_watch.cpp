@@ -14,9 +14,6 @@ constexpr std::chrono::milliseconds kLongestWait{100};
 constexpr const char* kInterrupted =
     "another rank was lost: the launcher has told this one to connect anew";
 
-constexpr const char* kLetGo =
-    "another rank has let go of the others: all connect anew";
-
 }  // namespace
 
 InterruptWatch::InterruptWatch(const base::RecoveryWriter& page)
@@ -58,15 +55,21 @@ void InterruptWatch::let_go() {
   connections_.shut_down();
   connections_.forget();
   fail_collectives("this rank has let go of the others");
+  const std::lock_guard lock(mutex_);
+  device_ = {};
 }
 
-bool InterruptWatch::has_one_let_go() {
-  std::function<bool()> ask;
+// Only the exchange that was asked about: another one may be there already.
+// Collectives over the network end when the other rank closes its side.
+void InterruptWatch::abort_with_others() {
+  WatchedDevice device;
   {
     const std::lock_guard lock(mutex_);
-    ask = device_.has_one_let_go;
+    device = device_;
   }
-  return ask && ask();
+  const auto exchange = device.exchange.lock();
+  if (!exchange || exchange->is_aborted() || !device.has_one_let_go) return;
+  if (device.has_one_let_go()) exchange->abort();
 }
 
 void InterruptWatch::fail_collectives(const char* why) {
@@ -76,7 +79,6 @@ void InterruptWatch::fail_collectives(const char* why) {
     const std::lock_guard lock(mutex_);
     collectives = collectives_;
     device_exchange = device_.exchange.lock();
-    device_.has_one_let_go = {};
   }
   if (device_exchange) device_exchange->abort();
   if (collectives) collectives->fail(std::make_exception_ptr(PeerError(why)));
@@ -93,9 +95,8 @@ void InterruptWatch::run() {
     connections_.shut_down_if(is_due);
     if (is_due()) {
       fail_collectives(kInterrupted);
-    } else if (has_one_let_go()) {
-      connections_.shut_down();
-      fail_collectives(kLetGo);
+    } else {
+      abort_with_others();
     }
   }
 }

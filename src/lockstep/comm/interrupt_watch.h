@@ -58,7 +58,7 @@ class InterruptWatch {
  private:
   void run();
   bool is_outdated() const { return page_.generation() != generation_; }
-  bool has_one_let_go();
+  void abort_with_others();
   void fail_collectives(const char* why);
 
   base::RecoveryWriter page_;

@@ -68,6 +68,7 @@ class GpuRecovery : public ::testing::Test {
       options.environment["LOCKSTEP_WORKER"] =
           beside_this_program("probe_worker");
     }
+    options.environment["NCCL_DEBUG"] = "WARN";  // For a failure.
     options.timeout_seconds = kLimit;
     return options;
   }

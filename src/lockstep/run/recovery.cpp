@@ -106,9 +106,9 @@ void Recovery::note_replicas(engine::Learner& learner) {
   last_step_ = learner.last_step();
 }
 
+// The host does not know what a GPU has computed: after_update().
 void Recovery::before_exchange(engine::Learner& learner, int64_t step) {
-  if (is_on_gpu())
-    return;  // The loss is not known to the host: after_update().
+  if (is_on_gpu()) return;
   using Outcome = engine::Learner::Outcome;
   write_own(learner, step, learner.running_sums_after(Outcome::kDone),
             learner.running_sums_after(Outcome::kSkipped));

@@ -30,9 +30,8 @@ at::Tensor attention(const QueriesKeysValues& heads) {
 }
 
 at::Tensor attention(const LinearResult& qkv) {
-  if (are_tiles_badly_filled(qkv.out.size(1)) && has_short_attention(qkv)) {
-    return short_attention(qkv);
-  }
+  // It saves the packing of gradients as well.
+  if (has_short_attention(qkv)) return short_attention(qkv);
   return attention(qkv_heads(qkv));
 }
 

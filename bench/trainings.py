@@ -45,6 +45,13 @@ class Training:
         return wait_until(lambda: self.last_step() >= step or not self.is_running(), seconds) and self.last_step() >= step
 
     def ranks(self):
+        return [pid for pid in self.workers() if not is_spare(pid)]
+
+    def spares(self):
+        """Processes that wait to become a rank."""
+        return [pid for pid in self.workers() if is_spare(pid)]
+
+    def workers(self):
         return [pid for pid in self.processes() if program_of(pid) == self.program and pid != self.process.pid]
 
     def keeper(self):
@@ -90,6 +97,13 @@ def program_of(pid):
         return Path(os.readlink(f"/proc/{pid}/exe")).name
     except OSError:
         return ""
+
+
+def is_spare(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:2] == [b"spare"]
+    except OSError:
+        return False
 
 
 def last_step(folder):

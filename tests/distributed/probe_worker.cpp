@@ -2,13 +2,14 @@
 #include <unistd.h>
 
 #include "distributed/probe_recipe.h"
+#include "lockstep/app/spare.h"
 #include "lockstep/base/files.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/error.h"
 #include "lockstep/program.h"
 
 int main(int count, char** values) {
-  const std::vector<std::string> words(values + 1, values + count);
+  const auto words = lockstep::app::arguments_of(count, values);
   int code = 0;
   const int failed = lockstep::run_program([&] {
     const bool is_eval = !words.empty() && words[0] == "eval";

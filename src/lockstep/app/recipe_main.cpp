@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lockstep/app/process_context.h"
+#include "lockstep/app/spare.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/error.h"
 #include "lockstep/program.h"
@@ -41,11 +42,12 @@ int dispatch(const std::string& program, std::vector<std::string> words,
 }  // namespace
 
 int recipe_main(int count, char** values, Recipe& recipe) {
+  const auto words = app::arguments_of(count, values);
   int code = 0;
   const int failed = run_program([&] {
     const std::string program =
         std::filesystem::path(values[0]).filename().string();
-    code = dispatch(program, {values + 1, values + count}, recipe);
+    code = dispatch(program, words, recipe);
   });
   return failed != 0 ? failed : code;
 }

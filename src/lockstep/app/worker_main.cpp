@@ -12,6 +12,7 @@
 #include "lockstep/app/manual_files.h"
 #include "lockstep/app/process_context.h"
 #include "lockstep/app/recipe_words.h"
+#include "lockstep/app/spare.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "lockstep/base/terminal.h"
@@ -128,8 +129,9 @@ int dispatch(const Arguments& arguments) {
 }  // namespace lockstep
 
 int main(int count, char** values) {
+  const auto arguments = lockstep::app::arguments_of(count, values);
   int code = 0;
   const int failed = lockstep::run_program(
-      [&] { code = lockstep::dispatch({values + 1, values + count}); });
+      [&] { code = lockstep::dispatch(arguments); });
   return failed != 0 ? failed : code;
 }

@@ -59,6 +59,7 @@ AttemptResult Attempt::run() {
     reap();
     hear_nodes();
     check_failures();
+    keep_spares();
     check_collectives();
     if (stage_ == Stage::kRunning) tell_stalls();
     if (stage_ != Stage::kOver) advance();
@@ -158,6 +159,7 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
                   .on_request = stage_ != Stage::kRunning && !is_foreign_signal,
                   .peak_bytes = usage.ru_maxrss * kKibibyte};
   }
+  if (surroundings_.spares != nullptr) surroundings_.spares->forget(pid);
 }
 
 // What this node does about ranks that died; false: nobody did, or that is a
@@ -192,7 +194,27 @@ bool Attempt::replace_dead() {
     surroundings_.replace(worker, generation);
   }
   surroundings_.err.flush();
+  lacks_spares_ = true;
   return true;
+}
+
+// Started when all ranks hold the state, so that ranks which start or recover
+// have the CPUs for themselves; and once, so that spares which die at once are
+// not started again and again.
+void Attempt::keep_spares() {
+  if (surroundings_.spares == nullptr || is_suspended_) return;
+  if (stage_ != Stage::kRunning || !held_state(group_.workers).can_go_on) {
+    surroundings_.spares->end();
+    return;
+  }
+  if (!lacks_spares_ ||
+      !std::ranges::all_of(group_.workers, [](const Worker& worker) {
+        return worker.is_alive() && worker.recovery.is_ready();
+      })) {
+    return;
+  }
+  surroundings_.spares->fill();
+  lacks_spares_ = false;
 }
 
 void Attempt::check_failures() {

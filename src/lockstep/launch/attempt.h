@@ -63,6 +63,7 @@ struct Surroundings {
   bool may_leave = false;           // SIGTERM ends this node's part only
   // Ranks of several nodes keep their state when others are lost.
   bool keeps_state = false;
+  Spares* spares = nullptr;  // that may replace them; nullptr: there are none
   // Starts the rank of an ended worker again; empty: no rank is replaced.
   std::function<void(Worker& worker, int generation)> replace = {};
 };
@@ -110,6 +111,7 @@ class Attempt {
   void follow(const nodes::End& order);
   bool recover();
   bool replace_dead();
+  void keep_spares();
   void check_failures();
   void check_collectives();
   void check_silence(std::span<const RankSnapshot> ranks);
@@ -152,6 +154,7 @@ class Attempt {
   std::optional<Failure> stuck_;
   SilenceWatch silence_;
   RecoveryPolicy recovery_;
+  bool lacks_spares_ = true;  // they were not started since a rank was
   StallMonitor stalls_;
   bool is_silent_ = false;  // overdue_ is about silence
   std::vector<RankSnapshot> snapshots_;

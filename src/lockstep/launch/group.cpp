@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <map>
 #include <utility>
 
 #include "lockstep/base/crash_handler.h"
@@ -10,6 +11,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/spawn.h"
 #include "lockstep/launch/worker_environment.h"
+#include "lockstep/net/job_secret.h"
 
 namespace lockstep::launch {
 namespace {
@@ -102,11 +104,20 @@ CpuList cpus_of(const Plan& plan, int rank) {
   return plan.worker_cpus[static_cast<size_t>(rank)];
 }
 
-std::vector<int> kept_fds(const Worker& worker, int secret_fd) {
-  std::vector<int> fds = {worker.status.fd()};
-  if (secret_fd >= 0) fds.push_back(secret_fd);
-  if (worker.slots) fds.push_back(worker.slots->fd());
+std::map<std::string, int> kept_fds(const Worker& worker, int secret_fd) {
+  std::map<std::string, int> fds = {
+      {"LOCKSTEP_STATUS_FD", worker.status.fd()}};
+  if (secret_fd >= 0) fds[net::kSecretVariable] = secret_fd;
+  if (worker.slots) fds[base::kSlotFileVariable] = worker.slots->fd();
   return fds;
+}
+
+pid_t start_process(const GroupPlace& place, const SpawnRequest& request,
+                    Spawner& spawner) {
+  if (place.spares != nullptr) {
+    if (const auto pid = place.spares->take(request)) return *pid;
+  }
+  return spawner.start(request);
 }
 
 struct WorkerStart {
@@ -131,7 +142,8 @@ void start_worker(const WorkerStart& start, WorkerGroup& group, Worker& worker,
       {Stream::kErr, "stderr.log", &consoles.err, &options.stderr_filters,
        group.filtered_stderr.get(), place.losses, group.errors.get()},
       worker);
-  worker.pid = spawner.start(
+  worker.pid = start_process(
+      place,
       {.file = plan.command.file,
        .arguments = arguments_for(plan.command, rank),
        .environment = worker_environment(
@@ -146,7 +158,8 @@ void start_worker(const WorkerStart& start, WorkerGroup& group, Worker& worker,
        .stderr_fd = stderr_end.fd,
        .kept_fds = kept_fds(worker, place.secret_fd),
        .signal_mask = place.signal_mask,
-       .cpus = cpus_of(plan, rank)});
+       .cpus = cpus_of(plan, rank)},
+      spawner);
 }
 
 void require_exec(const Plan& plan, Spawner& spawner) {

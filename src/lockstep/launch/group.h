@@ -11,6 +11,7 @@
 #include "lockstep/launch/job_world.h"
 #include "lockstep/launch/log_file.h"
 #include "lockstep/launch/plan.h"
+#include "lockstep/launch/spares.h"
 #include "lockstep/launch/worker.h"
 
 namespace lockstep::launch {
@@ -23,6 +24,7 @@ struct GroupPlace {
   sigset_t signal_mask{};        // of the workers
   LogLosses* losses = nullptr;   // not owned; lines that log files lose
   int generation = 0;            // how often ranks were replaced before
+  Spares* spares = nullptr;      // not owned; nullptr: there are none
 };
 
 struct WorkerGroup {

@@ -78,7 +78,9 @@ class Keeper {
         out_(open_console(STDOUT_FILENO, plan)),
         own_err_(open_console(STDERR_FILENO, plan)),
         err_(is_same_terminal(out_, own_err_) ? out_ : own_err_),
-        child_events_(open_child_events()) {}
+        child_events_(open_child_events()) {
+    if (plan.num_spares > 0) spares_.emplace(plan, worker_mask);
+  }
 
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -111,6 +113,8 @@ class Keeper {
   }
 
   bool hosts_store() const { return !group_ || group_->is_host(); }
+
+  Spares* spares() { return spares_ ? &*spares_ : nullptr; }
 
   // Every attempt begins with an empty store.
   std::optional<JobStore> open_store() {
@@ -173,7 +177,8 @@ class Keeper {
                      .folder = folder,
                      .signal_mask = worker_mask_,
                      .losses = &losses_,
-                     .generation = world.generation};
+                     .generation = world.generation,
+                     .spares = spares()};
     WorkerGroup workers = start_workers(place);
     if (plan_.options.prints_events) tell_start(world, workers);
     Surroundings surroundings{
@@ -184,7 +189,8 @@ class Keeper {
         .link = group_ ? group_->link() : nullptr,
         .is_elastic = plan_.nodes.is_elastic(),
         .may_leave = group_ && group_->may_leave(world),
-        .keeps_state = group_ && plan_.recovers_in_memory};
+        .keeps_state = group_ && plan_.recovers_in_memory,
+        .spares = spares()};
     if (plan_.recovers_in_memory && !group_) {
       surroundings.replace = [&](Worker& worker, int generation) {
         place.generation = generation;
@@ -225,6 +231,7 @@ class Keeper {
 
   // Ranks that wait in memory for a world that does not come.
   void kill_suspended() {
+    if (spares_) spares_->end();
     const std::vector<ProcessInfo> left = kill_descendants(kKillSeconds);
     for (const ProcessInfo& process : left) tell_survivor(process);
     for (Worker& worker : suspended_->workers) {
@@ -354,6 +361,7 @@ class Keeper {
   JobJudge judge_{plan_};
   std::optional<StoreSocket> port_;
   std::optional<NodeGroup> group_;  // no value: a job of one node
+  std::optional<Spares> spares_;  // no value: none are wanted
   // After an attempt whose processes wait in memory for the next one.
   std::optional<WorkerGroup> suspended_;
   bool has_told_folder_ = false;

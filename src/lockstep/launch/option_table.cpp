@@ -190,6 +190,12 @@ constexpr auto kTable = std::to_array<RunOption>({
      "others give it their state (default of lockstep train on the CPUs of one "
      "machine); restart ends or restarts all processes (default elsewhere).",
      set_recover},
+    {"spares", '\0', "N",
+     "With --recover memory: processes per node that wait, libtorch loaded, to "
+     "take the place of a rank that dies. Default 1; only lockstep train.",
+     [](Options& o, const Text& v) {
+       o.num_spares = static_cast<int>(integer(v, "spares", 0));
+     }},
     {"module", 'm', nullptr, "PROGRAM is a Python module (python -m).",
      [](Options& o, const Text& v) { o.module = flag(v); }},
     {"no-python", '\0', nullptr, "Run PROGRAM as given, also a .py file.",

@@ -31,6 +31,7 @@ struct RunOptions {
   std::string role = "default";   // part of the tee prefix
   int max_restarts = 0;           // restarts of the whole group
   std::optional<bool> recovers_in_memory;  // --recover memory or restart
+  std::optional<int> num_spares;           // --spares
   std::string master_addr;                 // empty: 127.0.0.1
   std::optional<int> master_port;          // no value or 0: a free one
   std::string local_addr;                  // stands for a missing --master-addr

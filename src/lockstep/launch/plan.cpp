@@ -249,6 +249,14 @@ void choose_recovery(Plan& plan) {
   }
 }
 
+// Its worker knows how to wait; any other program would just run.
+void refuse_spares(const RunOptions& options) {
+  if (options.is_recipe || options.num_spares.value_or(0) == 0) return;
+  throw ConfigError(
+      "--spares: only lockstep train keeps processes that can take the place "
+      "of a rank; leave it out");
+}
+
 std::string unique_name() {
   return std::string(
       base::trim(base::read_file("/proc/sys/kernel/random/uuid")));
@@ -292,6 +300,7 @@ Plan make_plan(const RunOptions& options, const base::Environment& environment,
   note_missing_nodes(plan);
   plan.command = find_command(options, environment);
   choose_recovery(plan);
+  refuse_spares(options);
   choose_address(plan, environment);
   choose_cpus(plan, machine);
   choose_threads(plan, machine);

@@ -37,6 +37,7 @@ struct Plan {
   bool runs_own_worker = false;
   // A rank that is killed is replaced while the others keep their state.
   bool recovers_in_memory = false;
+  int num_spares = 0;  // processes of this node that wait to replace one
 };
 
 // What this machine offers; tests pass their own.

@@ -41,6 +41,12 @@ CpuMask mask_of(const CpuList& cpus) {
 
 }  // namespace
 
+bool set_cpus(pid_t pid, const CpuList& cpus) {
+  if (cpus.empty()) return true;
+  const CpuMask mask = mask_of(cpus);
+  return sched_setaffinity(pid, sizeof(mask), mask.data()) == 0;
+}
+
 Spawner::Spawner() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -54,7 +60,6 @@ pid_t Spawner::start(const SpawnRequest& request) {
   const auto arguments = base::pointers_to(request.arguments);
   const auto entries = base::entries_of(request.environment);
   const auto environment = base::pointers_to(entries);
-  const CpuMask mask = mask_of(request.cpus);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw IoError("cannot start a process: " + base::errno_text());
@@ -69,11 +74,8 @@ pid_t Spawner::start(const SpawnRequest& request) {
   signal(SIGPIPE, SIG_DFL);
   connect(request.stdout_fd, STDOUT_FILENO);
   connect(request.stderr_fd, STDERR_FILENO);
-  for (const int fd : request.kept_fds) keep_open(fd);
-  if (!request.cpus.empty() &&
-      sched_setaffinity(0, sizeof(mask), mask.data()) != 0) {
-    give_up(write_end_.get(), -errno);
-  }
+  for (const auto& [name, fd] : request.kept_fds) keep_open(fd);
+  if (!set_cpus(0, request.cpus)) give_up(write_end_.get(), -errno);
   sigprocmask(SIG_SETMASK, &request.signal_mask, nullptr);
   execvpe(request.file.c_str(), arguments.data(), environment.data());
   give_up(write_end_.get(), errno);

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,10 +21,15 @@ struct SpawnRequest {
   base::Environment environment;
   int stdout_fd = -1;  // -1: that of this process
   int stderr_fd = -1;
-  std::vector<int> kept_fds = {};  // stay open in the worker, by their numbers
+  // Stay open in the worker, by the variable that holds their number.
+  std::map<std::string, int> kept_fds = {};
   sigset_t signal_mask{};          // of the worker
   CpuList cpus;  // it may run on; empty: those of this process
 };
+
+// False where it fails (errno is set); nothing to do for an empty list. The
+// process 0 is this one.
+bool set_cpus(pid_t pid, const CpuList& cpus);
 
 // Starts workers in separate sessions that die with this process, and reports
 // whether they could be executed.

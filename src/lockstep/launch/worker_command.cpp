@@ -64,6 +64,17 @@ void choose_recovery(const WorkerCommand& command, Plan& plan) {
                             (plan.is_for_cpus || plan.gpus.count() == 0);
 }
 
+void choose_spares(const WorkerCommand& command, Plan& plan) {
+  const auto& asked = plan.options.num_spares;
+  if (plan.recovers_in_memory && command.name == "train") {
+    plan.num_spares = asked.value_or(1);
+  } else if (asked.value_or(0) > 0) {
+    throw ConfigError(
+        "--spares: no rank of this job is replaced, so that no process can "
+        "take its place; leave it out, or train with --recover memory");
+  }
+}
+
 }  // namespace
 
 WorkerCommand split_worker_command(const std::string& name,
@@ -177,6 +188,7 @@ Plan plan_worker_command(const WorkerCommand& command,
   Plan plan = make_plan(options, environment, machine);
   note_idle_gpus(plan, command.name);
   choose_recovery(command, plan);
+  choose_spares(command, plan);
   plan.runs_own_worker = true;
   return plan;
 }

@@ -40,7 +40,9 @@ void ClientStore::wait_for(const Keys& keys,
     client_->wait(keys, timeout);
     return;
   }
-  constexpr std::chrono::milliseconds kPause{5};
+  // Ranks that meet again come within milliseconds of each other.
+  constexpr std::chrono::microseconds kLongestPause{5000};
+  std::chrono::microseconds pause{100};
   // The death of a rank ends it: Gloo's short limit is for its connections.
   const auto deadline =
       std::chrono::steady_clock::now() + std::max(timeout, timeout_);
@@ -50,7 +52,8 @@ void ClientStore::wait_for(const Keys& keys,
       throw TimeoutError("the job's store did not get " + keys.front() +
                          " in time");
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
   }
 }
 

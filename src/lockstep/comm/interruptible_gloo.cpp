@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <future>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
@@ -14,7 +13,6 @@
 namespace lockstep::comm {
 namespace {
 
-// Its threads end within milliseconds, or wait for a send until its time limit.
 constexpr std::chrono::milliseconds kPatience{500};
 
 // Ends with the work of Gloo, or before.
@@ -61,19 +59,14 @@ class InterruptibleWork final : public c10d::Work {
 class InterruptibleGloo final : public GlooForwarding {
  public:
   InterruptibleGloo(const c10::intrusive_ptr<c10d::Backend>& gloo,
-                    std::shared_ptr<OpenCollectives> collectives)
+                    std::shared_ptr<OpenCollectives> collectives,
+                    std::shared_ptr<GlooEnds> ends)
       : GlooForwarding(gloo->getRank(), gloo->getSize(), gloo),
-        collectives_(std::move(collectives)) {}
+        collectives_(std::move(collectives)),
+        ends_(std::move(ends)) {}
 
   ~InterruptibleGloo() override {
-    if (!collectives_->have_failed()) return;
-    std::promise<void> promise;
-    const std::future<void> end = promise.get_future();
-    std::thread([gloo = take_gloo(), promise = std::move(promise)]() mutable {
-      gloo.reset();
-      promise.set_value();
-    }).detach();
-    end.wait_for(kPatience);
+    if (collectives_->have_failed()) ends_->end(take_gloo());
   }
 
   const std::string getBackendName() const override { return "gloo"; }
@@ -109,9 +102,28 @@ class InterruptibleGloo final : public GlooForwarding {
   }
 
   std::shared_ptr<OpenCollectives> collectives_;
+  std::shared_ptr<GlooEnds> ends_;
 };
 
 }  // namespace
+
+GlooEnds::~GlooEnds() {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (const auto& end : under_way_) end.wait_until(deadline);
+}
+
+void GlooEnds::end(c10::intrusive_ptr<c10d::Backend> gloo) {
+  std::promise<void> promise;
+  const std::lock_guard lock(mutex_);
+  std::erase_if(under_way_, [](const std::future<void>& end) {
+    return end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
+  under_way_.push_back(promise.get_future());
+  std::thread([gloo = std::move(gloo), promise = std::move(promise)]() mutable {
+    gloo.reset();
+    promise.set_value();
+  }).detach();
+}
 
 void OpenCollectives::fail(const std::exception_ptr& error) {
   std::map<const void*, Fail> works;
@@ -151,8 +163,10 @@ void OpenCollectives::remove(const void* work) {
 
 c10::intrusive_ptr<c10d::Backend> make_interruptible(
     const c10::intrusive_ptr<c10d::Backend>& gloo,
-    std::shared_ptr<OpenCollectives> collectives) {
-  return c10::make_intrusive<InterruptibleGloo>(gloo, std::move(collectives));
+    std::shared_ptr<OpenCollectives> collectives,
+    std::shared_ptr<GlooEnds> ends) {
+  return c10::make_intrusive<InterruptibleGloo>(gloo, std::move(collectives),
+                                                std::move(ends));
 }
 
 }  // namespace lockstep::comm

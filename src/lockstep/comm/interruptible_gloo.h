@@ -9,9 +9,11 @@
 
 #include <exception>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace c10d {
 class Backend;
@@ -37,10 +39,28 @@ class OpenCollectives {
   std::map<const void*, Fail> works_;
 };
 
+// Ends backends of Gloo on threads of their own: its threads end within 10 ms
+// once their connections are shut down, or wait for a send until its time
+// limit. May be used on any thread.
+class GlooEnds {
+ public:
+  GlooEnds() = default;
+  ~GlooEnds();  // Waits for those that end soon.
+  GlooEnds(const GlooEnds&) = delete;
+  GlooEnds& operator=(const GlooEnds&) = delete;
+
+  void end(c10::intrusive_ptr<c10d::Backend> gloo);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::future<void>> under_way_;
+};
+
 // A collective that fails takes all others along: the world has lost a rank.
-// The backend's end does not wait for `gloo` once they have failed.
+// The backend's end leaves that of `gloo` to `ends` once they have failed.
 c10::intrusive_ptr<c10d::Backend> make_interruptible(
     const c10::intrusive_ptr<c10d::Backend>& gloo,
-    std::shared_ptr<OpenCollectives> collectives);
+    std::shared_ptr<OpenCollectives> collectives,
+    std::shared_ptr<GlooEnds> ends);
 
 }  // namespace lockstep::comm

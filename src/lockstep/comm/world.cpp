@@ -320,7 +320,8 @@ BackendPtr World::Impl::connect_gloo(
          .interfaces = base::find(environment, "GLOO_SOCKET_IFNAME"),
          .address = address,
          .status = noted});
-    return can_reform() ? comm::make_interruptible(gloo, collectives) : gloo;
+    return can_reform() ? comm::make_interruptible(gloo, collectives, ends)
+                        : gloo;
   } catch (const std::exception& error) {
     comm::throw_explained(error, fmt::format("connecting Gloo on rank {} of {}",
                                              place.rank, place.world_size));

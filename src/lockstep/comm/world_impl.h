@@ -40,6 +40,7 @@ struct World::Impl {
   std::shared_ptr<comm::OpenCollectives> collectives;
   // NCCL's, likewise; null without GPUs, too.
   std::shared_ptr<comm::DeviceExchange> device_exchange;
+  std::shared_ptr<comm::GlooEnds> ends = std::make_shared<comm::GlooEnds>();
   std::vector<int> ranks_without_state;
 
   ~Impl();

@@ -70,7 +70,7 @@ class InterruptibleGlooTest : public ::testing::Test {
       std::make_shared<OpenCollectives>();
   BackendPtr backend_ = make_interruptible(
       c10::make_intrusive<SlowGloo>(future_, may_end_.get_future()),
-      collectives_);
+      collectives_, std::make_shared<GlooEnds>());
 };
 
 TEST_F(InterruptibleGlooTest, ACollectiveEndsAsThatOfGlooDoes) {
@@ -101,7 +101,7 @@ TEST_F(InterruptibleGlooTest, OneThatFailsTakesTheOthersAlong) {
   std::promise<void> other_may_end;
   const BackendPtr second_group = make_interruptible(
       c10::make_intrusive<SlowGloo>(other, other_may_end.get_future()),
-      collectives_);
+      collectives_, std::make_shared<GlooEnds>());
   const WorkPtr second =
       second_group->allreduce(tensors_, c10d::AllreduceOptions());
   other->setError(lost());
@@ -129,7 +129,8 @@ TEST(InterruptibleGloo, ARankThatWaitsForAnotherGetsTheError) {
   };
   auto other = std::async(std::launch::async, connect, 1);
   const auto collectives = std::make_shared<OpenCollectives>();
-  BackendPtr backend = make_interruptible(connect(0), collectives);
+  BackendPtr backend = make_interruptible(connect(0), collectives,
+                                          std::make_shared<GlooEnds>());
   BackendPtr silent = other.get();
   Tensors sum = {torch::ones({1 << 22})};
   const WorkPtr work = backend->allreduce(sum, c10d::AllreduceOptions());

@@ -1,7 +1,10 @@
 #include "lockstep/app/spare.h"
 
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -37,6 +40,47 @@ void replace_environment(const base::Environment& environment) {
   }
 }
 
+void close_descriptors(const base::RankStart& start) {
+  close(start.stdout_fd);
+  close(start.stderr_fd);
+  for (const auto& [name, fd] : start.descriptors) close(fd);
+}
+
+// What the launcher does for a process that it starts; false: it has ended.
+bool become_child_of(pid_t launcher, pid_t first_parent) {
+  // Orphans come to the launcher.
+  while (getppid() == first_parent) usleep(100);
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_PTRACER, static_cast<unsigned long>(launcher));
+  return getppid() == launcher;
+}
+
+// A copy of this process, in which everything is loaded, is the next spare one.
+// A child of the launcher like this one, not of the rank. True in the copy.
+bool leave_copy(pid_t launcher) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const pid_t first_parent = getpid();
+    if (fork() != 0) _exit(0);
+    if (!become_child_of(launcher, first_parent)) _exit(0);
+    return true;
+  }
+  if (child > 0) waitpid(child, nullptr, 0);
+  return false;
+}
+
+// No value: the launcher needs no spare process any more.
+std::optional<base::RankStart> wait_for_start(int socket) {
+  const pid_t launcher = getppid();
+  while (true) {
+    base::tell_waiting(socket);
+    auto start = base::receive_rank_start(socket);
+    if (!start || !leave_copy(launcher)) return start;
+    close_descriptors(*start);
+  }
+}
+
 // In /proc/PID/cmdline, which is this process's own memory.
 void show_as_rank(char* command) {
   static_assert(std::string_view(base::kSpareCommand).size() ==
@@ -50,8 +94,7 @@ void show_as_rank(char* command) {
 std::vector<std::string> arguments_of(int count, char** values) {
   const auto socket = spare_socket(count, values);
   if (!socket) return {values + 1, values + count};
-  base::tell_spare_is_waiting(*socket);
-  const auto start = base::receive_rank_start(*socket);
+  const auto start = wait_for_start(*socket);
   if (!start) _exit(0);
   close(*socket);
   move_descriptor(start->stdout_fd, STDOUT_FILENO);

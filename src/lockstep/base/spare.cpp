@@ -1,6 +1,7 @@
 #include "lockstep/base/spare.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -14,7 +15,6 @@
 namespace lockstep::base {
 namespace {
 
-constexpr char kWaiting = 'w';
 constexpr std::string_view kSeparator("\0", 1);  // No text holds it.
 constexpr size_t kMostDescriptors = 16;
 
@@ -95,9 +95,17 @@ size_t wait_for_message(int socket) {
 
 }  // namespace
 
-bool spare_is_waiting(int socket) {
+std::optional<pid_t> waiting_spare(int socket) {
+  pid_t pid = 0;
+  if (recv(socket, &pid, sizeof(pid), MSG_DONTWAIT) != ssize_t{sizeof(pid)}) {
+    return std::nullopt;
+  }
+  return pid;
+}
+
+bool spare_has_ended(int socket) {
   char said = 0;
-  return recv(socket, &said, 1, MSG_DONTWAIT) == 1 && said == kWaiting;
+  return recv(socket, &said, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 bool send_rank_start(int socket, const RankStart& start) {
@@ -122,9 +130,10 @@ bool send_rank_start(int socket, const RankStart& start) {
          static_cast<ssize_t>(text.size());
 }
 
-void tell_spare_is_waiting(int socket) {
+void tell_waiting(int socket) {
+  const pid_t pid = getpid();
   // Without a launcher the next call learns of it.
-  send(socket, &kWaiting, 1, MSG_NOSIGNAL);
+  send(socket, &pid, sizeof(pid), MSG_NOSIGNAL);
 }
 
 std::optional<RankStart> receive_rank_start(int socket) {

@@ -6,6 +6,8 @@
 // (SOCK_SEQPACKET).
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -34,15 +36,19 @@ struct RankStart {
 
 // The launcher's side, which never waits.
 
-// Whether the process has said that it waits.
-bool spare_is_waiting(int socket);
+// The process that has said that it waits; no value: it has not, since the last
+// call.
+std::optional<pid_t> waiting_spare(int socket);
+// No spare process holds the other end any more.
+bool spare_has_ended(int socket);
 // The descriptors are copied into the other process. False: it has ended, or
 // the environment is too large for one message.
 bool send_rank_start(int socket, const RankStart& start);
 
 // The spare's side.
 
-void tell_spare_is_waiting(int socket);
+// That this process waits.
+void tell_waiting(int socket);
 // Waits. No value: the launcher needs no spare process any more. The
 // environment names the descriptors by their numbers in this process, which
 // the caller owns.

@@ -159,7 +159,6 @@ void Attempt::record_end(pid_t pid, int wait_status, const rusage& usage) {
                   .on_request = stage_ != Stage::kRunning && !is_foreign_signal,
                   .peak_bytes = usage.ru_maxrss * kKibibyte};
   }
-  if (surroundings_.spares != nullptr) surroundings_.spares->forget(pid);
 }
 
 // What this node does about ranks that died; false: nobody did, or that is a
@@ -199,7 +198,7 @@ bool Attempt::replace_dead() {
 }
 
 // Started when all ranks hold the state, so that ranks which start or recover
-// have the CPUs for themselves; and once, so that spares which die at once are
+// have the CPUs for themselves; and once, so that those which die at once are
 // not started again and again.
 void Attempt::keep_spares() {
   if (surroundings_.spares == nullptr || is_suspended_) return;

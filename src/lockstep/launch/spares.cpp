@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "lockstep/base/spare.h"
@@ -26,19 +25,22 @@ base::RankStart rank_start(const SpawnRequest& request) {
 }  // namespace
 
 void Spares::fill() {
-  while (static_cast<int>(spares_.size()) < plan_.num_spares) {
-    auto spare = start();
-    if (!spare) return;
-    spares_.push_back(*std::move(spare));
+  std::erase_if(sockets_, [](const base::FileDescriptor& socket) {
+    return base::spare_has_ended(socket.get());
+  });
+  while (static_cast<int>(sockets_.size()) < plan_.num_spares) {
+    base::FileDescriptor socket = start();
+    if (!socket) return;
+    sockets_.push_back(std::move(socket));
   }
 }
 
-std::optional<Spares::Spare> Spares::start() const {
+base::FileDescriptor Spares::start() const {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    return std::nullopt;
+    return {};
   }
-  Spare spare{.pid = 0, .socket = base::FileDescriptor(ends[0])};
+  base::FileDescriptor own(ends[0]);
   const base::FileDescriptor other(ends[1]);
   // A program that knows no spare processes would complain.
   const base::FileDescriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
@@ -54,36 +56,26 @@ std::optional<Spares::Spare> Spares::start() const {
   request.environment[base::kSpareVariable] = std::to_string(other.get());
   try {
     Spawner spawner;
-    spare.pid = spawner.start(request);
-    if (spawner.wait_for_exec()) return std::nullopt;
+    spawner.start(request);
+    if (spawner.wait_for_exec()) return {};
   } catch (const IoError&) {
-    return std::nullopt;
+    return {};
   }
-  return spare;
+  return own;
 }
 
 std::optional<pid_t> Spares::take(const SpawnRequest& request) {
-  for (auto spare = spares_.begin(); spare != spares_.end(); ++spare) {
-    if (!base::spare_is_waiting(spare->socket.get())) continue;
-    const Spare taken = std::move(*spare);
-    spares_.erase(spare);
-    if (set_cpus(taken.pid, request.cpus) &&
-        base::send_rank_start(taken.socket.get(), rank_start(request))) {
-      return taken.pid;
+  for (auto socket = sockets_.begin(); socket != sockets_.end(); ++socket) {
+    const auto pid = base::waiting_spare(socket->get());
+    if (!pid) continue;
+    if (set_cpus(*pid, request.cpus) &&
+        base::send_rank_start(socket->get(), rank_start(request))) {
+      return pid;
     }
-    kill(taken.pid, SIGKILL);
+    sockets_.erase(socket);
     return std::nullopt;
   }
   return std::nullopt;
-}
-
-void Spares::forget(pid_t pid) {
-  std::erase_if(spares_, [pid](const Spare& spare) { return spare.pid == pid; });
-}
-
-void Spares::end() {
-  for (const Spare& spare : spares_) kill(spare.pid, SIGKILL);
-  spares_.clear();
 }
 
 }  // namespace lockstep::launch

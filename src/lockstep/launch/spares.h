@@ -22,27 +22,24 @@ class Spares {
   Spares(const Plan& plan, const sigset_t& signal_mask)
       : plan_(plan), signal_mask_(signal_mask) {}
 
-  // Starts as many as the plan asks for and are missing.
+  // Starts as many as the plan asks for and are missing: at the beginning, and
+  // where one was killed.
   void fill();
-  // One that waits becomes the process of this request, which it would have
-  // been started with. No value: none waits.
+  // One that waits becomes the process that would be started with this request.
+  // No value: none waits.
   std::optional<pid_t> take(const SpawnRequest& request);
-  // That child has ended.
-  void forget(pid_t pid);
-  // Kills all, without waiting for it.
-  void end();
+  // They end by themselves, without being waited for.
+  void end() { sockets_.clear(); }
 
  private:
-  struct Spare {
-    pid_t pid = 0;
-    base::FileDescriptor socket;
-  };
-
-  std::optional<Spare> start() const;
+  // Its socket; none: it could not be started.
+  base::FileDescriptor start() const;
 
   const Plan& plan_;
   sigset_t signal_mask_;
-  std::vector<Spare> spares_;
+  // One for each spare process. When it becomes a rank, a copy of it takes its
+  // place at the other end.
+  std::vector<base::FileDescriptor> sockets_;
 };
 
 }  // namespace lockstep::launch

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "distributed/training.h"
+#include "distributed/training_processes.h"
 #include "lockstep/base/files.h"
 #include "lockstep/base/strings.h"
 #include "support/messages.h"
@@ -198,40 +199,6 @@ TEST_F(RecoveryAt, ARankThatDiesWhenAllIsDoneIsNotReplaced) {
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
   EXPECT_EQ(count(result.err, kReplaced), 0) << result.err;
   expect_same(killed, whole);
-}
-
-// A process of the training's ranks.
-struct RankProcess {
-  pid_t pid = 0;
-  int64_t started = 0;  // In clock ticks since the machine's start.
-};
-
-// Fields of /proc/PID/stat from the third on: the name may hold blanks.
-std::vector<std::string> stat_fields(pid_t pid) {
-  const auto text =
-      base::try_read_file("/proc/" + std::to_string(pid) + "/stat");
-  const size_t name_end = text ? text->rfind(") ") : std::string::npos;
-  if (name_end == std::string::npos) return {"Z"};
-  return base::split(text->substr(name_end + 2), ' ');
-}
-
-int64_t start_of(pid_t pid) {
-  constexpr size_t kStartTime = 19;  // Field 22 of the file.
-  const auto fields = stat_fields(pid);
-  if (fields.size() <= kStartTime) return 0;
-  return base::parse_integer(fields[kStartTime]).value_or(0);
-}
-
-std::vector<RankProcess> ranks_of(const Process& process) {
-  std::vector<RankProcess> ranks;
-  for (const pid_t pid : find_marked(process.marker())) {
-    const auto text =
-        base::try_read_file("/proc/" + std::to_string(pid) + "/cmdline");
-    if (text && text->substr(0, text->find('\0')).ends_with("-worker")) {
-      ranks.push_back({.pid = pid, .started = start_of(pid)});
-    }
-  }
-  return ranks;
 }
 
 // A training without end of which ranks are killed; it is stopped when that is

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,9 @@
 
 namespace lockstep::app {
 namespace {
+
+// While it waits; it has told the launcher so.
+constexpr const char* kShownName = "lockstep-spare";
 
 // The launcher's socket, where this process is a spare one.
 std::optional<int> spare_socket(int count, char** values) {
@@ -73,9 +77,13 @@ bool leave_copy(pid_t launcher) {
 // No value: the launcher needs no spare process any more.
 std::optional<base::RankStart> wait_for_start(int socket) {
   const pid_t launcher = getppid();
+  std::array<char, 16> name{};  // The longest that the system keeps.
+  prctl(PR_GET_NAME, name.data());
   while (true) {
     base::tell_waiting(socket);
+    prctl(PR_SET_NAME, kShownName);
     auto start = base::receive_rank_start(socket);
+    prctl(PR_SET_NAME, name.data());
     if (!start || !leave_copy(launcher)) return start;
     close_descriptors(*start);
   }

@@ -131,7 +131,7 @@ int dispatch(const Arguments& arguments) {
 int main(int count, char** values) {
   const auto arguments = lockstep::app::arguments_of(count, values);
   int code = 0;
-  const int failed = lockstep::run_program(
-      [&] { code = lockstep::dispatch(arguments); });
+  const int failed =
+      lockstep::run_program([&] { code = lockstep::dispatch(arguments); });
   return failed != 0 ? failed : code;
 }

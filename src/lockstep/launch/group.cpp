@@ -105,8 +105,7 @@ CpuList cpus_of(const Plan& plan, int rank) {
 }
 
 std::map<std::string, int> kept_fds(const Worker& worker, int secret_fd) {
-  std::map<std::string, int> fds = {
-      {"LOCKSTEP_STATUS_FD", worker.status.fd()}};
+  std::map<std::string, int> fds = {{"LOCKSTEP_STATUS_FD", worker.status.fd()}};
   if (secret_fd >= 0) fds[net::kSecretVariable] = secret_fd;
   if (worker.slots) fds[base::kSlotFileVariable] = worker.slots->fd();
   return fds;

@@ -181,16 +181,15 @@ class Keeper {
                      .spares = spares()};
     WorkerGroup workers = start_workers(place);
     if (plan_.options.prints_events) tell_start(world, workers);
-    Surroundings surroundings{
-        .control = control_,
-        .out = out_,
-        .err = err_,
-        .child_fd = child_events_.get(),
-        .link = group_ ? group_->link() : nullptr,
-        .is_elastic = plan_.nodes.is_elastic(),
-        .may_leave = group_ && group_->may_leave(world),
-        .keeps_state = group_ && plan_.recovers_in_memory,
-        .spares = spares()};
+    Surroundings surroundings{.control = control_,
+                              .out = out_,
+                              .err = err_,
+                              .child_fd = child_events_.get(),
+                              .link = group_ ? group_->link() : nullptr,
+                              .is_elastic = plan_.nodes.is_elastic(),
+                              .may_leave = group_ && group_->may_leave(world),
+                              .keeps_state = group_ && plan_.recovers_in_memory,
+                              .spares = spares()};
     if (plan_.recovers_in_memory && !group_) {
       surroundings.replace = [&](Worker& worker, int generation) {
         place.generation = generation;
@@ -361,7 +360,7 @@ class Keeper {
   JobJudge judge_{plan_};
   std::optional<StoreSocket> port_;
   std::optional<NodeGroup> group_;  // no value: a job of one node
-  std::optional<Spares> spares_;  // no value: none are wanted
+  std::optional<Spares> spares_;    // no value: none are wanted
   // After an attempt whose processes wait in memory for the next one.
   std::optional<WorkerGroup> suspended_;
   bool has_told_folder_ = false;

@@ -23,8 +23,8 @@ struct SpawnRequest {
   int stderr_fd = -1;
   // Stay open in the worker, by the variable that holds their number.
   std::map<std::string, int> kept_fds = {};
-  sigset_t signal_mask{};          // of the worker
-  CpuList cpus;  // it may run on; empty: those of this process
+  sigset_t signal_mask{};  // of the worker
+  CpuList cpus;            // it may run on; empty: those of this process
 };
 
 // False where it fails (errno is set); nothing to do for an empty list. The

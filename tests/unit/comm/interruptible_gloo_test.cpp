@@ -129,8 +129,8 @@ TEST(InterruptibleGloo, ARankThatWaitsForAnotherGetsTheError) {
   };
   auto other = std::async(std::launch::async, connect, 1);
   const auto collectives = std::make_shared<OpenCollectives>();
-  BackendPtr backend = make_interruptible(connect(0), collectives,
-                                          std::make_shared<GlooEnds>());
+  BackendPtr backend =
+      make_interruptible(connect(0), collectives, std::make_shared<GlooEnds>());
   BackendPtr silent = other.get();
   Tensors sum = {torch::ones({1 << 22})};
   const WorkPtr work = backend->allreduce(sum, c10d::AllreduceOptions());

@@ -292,6 +292,15 @@ TEST(Plan, RecoveryFromMemoryIsForProgramsOfLockstep) {
                        "a Python program cannot hand its state"));
 }
 
+TEST(Plan, SpareProcessesAreForLockstepTrain) {
+  EXPECT_EQ(plan_for({"--recover=memory", "true"}).num_spares, 0);
+  EXPECT_EQ(plan_for({"--recover=memory", "--spares=0", "true"}).num_spares, 0);
+  EXPECT_TRUE(contains(plan_refusal({"--recover=memory", "--spares=1", "true"}),
+                       "only lockstep train"));
+  EXPECT_TRUE(contains(plan_refusal({"--spares=-1", "true"}),
+                       "--spares '-1' must be an integer from 0"));
+}
+
 TEST(Plan, RecoveryFromMemoryMayBeOnSeveralNodes) {
   const Arguments fixed = {"--recover=memory", "--nnodes=2", "--node-rank=0",
                            "--master-addr=127.0.0.1"};

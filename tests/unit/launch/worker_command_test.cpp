@@ -80,6 +80,30 @@ TEST(WorkerCommand, TrainingsOnTheCpusOfOneMachineRecoverFromMemory) {
       plan_command({"jit", "--nproc=2"}, {}, 0, "sample").recovers_in_memory);
 }
 
+TEST(WorkerCommand, TrainingsThatRecoverFromMemoryHaveASpareProcess) {
+  const auto num_spares = [](const Words& words) {
+    return plan_command(words).num_spares;
+  };
+  EXPECT_EQ(num_spares({"jit", "--nproc=2"}), 1);
+  EXPECT_EQ(num_spares({"jit", "--nproc=2", "--spares=3"}), 3);
+  EXPECT_EQ(num_spares({"jit", "--nproc=2", "--spares=0"}), 0);
+  EXPECT_EQ(num_spares({"jit"}), 0);
+  EXPECT_EQ(num_spares({"jit", "--nproc=2", "--recover=restart"}), 0);
+  EXPECT_EQ(plan_command({"jit", "--nproc=2"}, {}, 0, "sample").num_spares, 0);
+  EXPECT_EQ(num_spares({"jit", "--nproc=2", "--recover=restart", "--spares=0"}),
+            0);
+}
+
+TEST(WorkerCommand, SpareProcessesOfAJobThatReplacesNoRankAreRefused) {
+  try {
+    plan_command({"jit", "--nproc=2", "--recover=restart", "--spares=1"});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_TRUE(std::string(error.what())
+                    .starts_with("--spares: no rank of this job is replaced"));
+  }
+}
+
 TEST(WorkerCommand, AMissingValueIsAnError) {
   try {
     split_train({"jit", "--nproc"});

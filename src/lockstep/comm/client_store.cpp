@@ -117,6 +117,7 @@ std::vector<ClientStore::Bytes> ClientStore::multiGet(const Keys& keys) {
 
 void ClientStore::multiSet(const Keys& keys, const std::vector<Bytes>& values) {
   std::vector<std::string> texts;
+  texts.reserve(values.size());
   for (const Bytes& value : values) texts.emplace_back(view_of(value));
   client_->multi_set(keys, texts);
 }

@@ -146,10 +146,13 @@ void OpenCollectives::add(const void* work, Fail fail) {
   std::exception_ptr error;
   {
     const std::lock_guard lock(mutex_);
+    if (!error_) {
+      works_.emplace(work, std::move(fail));
+      return;
+    }
     error = error_;
-    if (!error) works_.emplace(work, std::move(fail));
   }
-  if (error) fail(error);
+  fail(error);
 }
 
 void OpenCollectives::remove(const void* work) {

@@ -301,6 +301,18 @@ TEST_F(SpareProcess, ThereMayBeSeveral) {
   stop();
 }
 
+TEST_F(SpareProcess, AWorkerOfTheUsersOwnCanBeOne) {
+  const fs::path worker = temp_.path() / "own-worker";
+  fs::create_symlink(OWN_RECIPE, worker);
+  Training own = training(2);
+  own.recipe = "ring";
+  start(own, {{"LOCKSTEP_WORKER", worker.string()}});
+  const pid_t spare = waiting_spare();
+  kill_rank(*ranks().begin());
+  EXPECT_TRUE(ranks().contains(spare));
+  stop();
+}
+
 // LOCKSTEP_WORKER may name an older one.
 TEST_F(SpareProcess, AWorkerThatKnowsNoneTrainsWithout) {
   const std::string worker = temp_.write_script(

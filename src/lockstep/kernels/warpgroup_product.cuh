@@ -145,6 +145,12 @@ __device__ inline void settle(uint32_t (&values)[kCount][4]) {
   }
 }
 
+template <typename First, typename Second>
+__device__ inline void settle(First& first, Second& second) {
+  settle(first);
+  settle(second);
+}
+
 // Between what computed a and d and the products that take them.
 __device__ inline void begin_products() {
   LOCKSTEP_SM90A("wgmma.fence.sync.aligned;\n" :: : "memory");

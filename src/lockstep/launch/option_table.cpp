@@ -192,7 +192,8 @@ constexpr auto kTable = std::to_array<RunOption>({
      set_recover},
     {"spares", '\0', "N",
      "With --recover memory: processes per node that wait, libtorch loaded, to "
-     "take the place of a rank that dies. Default 1; only lockstep train.",
+     "take the place of a rank that dies. Default 1, on GPUs 0; only lockstep "
+     "train.",
      [](Options& o, const Text& v) {
        o.num_spares = static_cast<int>(integer(v, "spares", 0));
      }},

@@ -55,19 +55,22 @@ void note_idle_gpus(Plan& plan, const std::string& name) {
                   num_gpus, name == "train" ? "trains on all" : "uses all"));
 }
 
+bool is_on_cpus(const Plan& plan) {
+  return plan.is_for_cpus || plan.gpus.count() == 0;
+}
+
 // Ranks of a training on the CPUs of one machine are replaced unless the user
 // says otherwise.
 void choose_recovery(const WorkerCommand& command, Plan& plan) {
   if (plan.options.recovers_in_memory || command.name != "train") return;
-  plan.recovers_in_memory = plan.num_processes > 1 &&
-                            plan.nodes.num_nodes == 1 &&
-                            (plan.is_for_cpus || plan.gpus.count() == 0);
+  plan.recovers_in_memory =
+      plan.num_processes > 1 && plan.nodes.num_nodes == 1 && is_on_cpus(plan);
 }
 
 void choose_spares(const WorkerCommand& command, Plan& plan) {
   const auto& asked = plan.options.num_spares;
   if (plan.recovers_in_memory && command.name == "train") {
-    plan.num_spares = asked.value_or(1);
+    plan.num_spares = asked.value_or(is_on_cpus(plan) ? 1 : 0);
   } else if (asked.value_or(0) > 0) {
     throw ConfigError(
         "--spares: no rank of this job is replaced, so that no process can "
@@ -161,6 +164,7 @@ std::vector<const RunOption*> worker_command_options() {
 
 std::vector<const RunOption*> most_used_options() {
   std::vector<const RunOption*> options;
+  options.reserve(std::size(kMostUsed));
   for (const std::string_view name : kMostUsed) {
     options.push_back(find_run_option(name));
   }

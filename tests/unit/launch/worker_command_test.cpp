@@ -81,10 +81,13 @@ TEST(WorkerCommand, TrainingsOnTheCpusOfOneMachineRecoverFromMemory) {
 }
 
 TEST(WorkerCommand, TrainingsThatRecoverFromMemoryHaveASpareProcess) {
-  const auto num_spares = [](const Words& words) {
-    return plan_command(words).num_spares;
+  const auto num_spares = [](const Words& words, int gpus = 0) {
+    return plan_command(words, {}, gpus).num_spares;
   };
   EXPECT_EQ(num_spares({"jit", "--nproc=2"}), 1);
+  EXPECT_EQ(num_spares({"jit", "--nproc=2", "--recover=memory"}, 4), 0);
+  EXPECT_EQ(
+      num_spares({"jit", "--nproc=2", "--recover=memory", "--spares=1"}, 4), 1);
   EXPECT_EQ(num_spares({"jit", "--nproc=2", "--spares=3"}), 3);
   EXPECT_EQ(num_spares({"jit", "--nproc=2", "--spares=0"}), 0);
   EXPECT_EQ(num_spares({"jit"}), 0);

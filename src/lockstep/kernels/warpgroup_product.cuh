@@ -71,7 +71,7 @@ __device__ constexpr uint64_t matrix_offset(unsigned bytes) {
 template <typename T, RightSide side>
 struct Product;
 
-#define LOCKSTEP_PRODUCT(type, name, n, ds, a0, a1, a2, a3, b, add, trans)    \
+#define LOCKSTEP_PRODUCT(name, n, ds, a0, a1, a2, a3, b, add, trans)          \
   __device__ static void run(float(&d)[n / 8][4], const uint32_t(&a)[4],      \
                              uint64_t matrix, bool is_added) {                \
     LOCKSTEP_SM90A(                                                           \
@@ -85,17 +85,17 @@ struct Product;
 
 template <RightSide side>
 struct Product<__nv_bfloat16, side> {
-  LOCKSTEP_PRODUCT(__nv_bfloat16, "bf16", 48,
+  LOCKSTEP_PRODUCT("bf16", 48,
                    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
                    "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23",
                    "%24", "%25", "%26", "%27", "%28", "%29", "%30")
-  LOCKSTEP_PRODUCT(__nv_bfloat16, "bf16", 64,
+  LOCKSTEP_PRODUCT("bf16", 64,
                    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
                    "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
                    "%24, %25, %26, %27, %28, %29, %30, %31",
                    "%32", "%33", "%34", "%35", "%36", "%37", "%38")
   LOCKSTEP_PRODUCT(
-      __nv_bfloat16, "bf16", 96,
+      "bf16", 96,
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
       "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "
@@ -105,17 +105,17 @@ struct Product<__nv_bfloat16, side> {
 
 template <RightSide side>
 struct Product<__half, side> {
-  LOCKSTEP_PRODUCT(__half, "f16", 48,
+  LOCKSTEP_PRODUCT("f16", 48,
                    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
                    "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23",
                    "%24", "%25", "%26", "%27", "%28", "%29", "%30")
-  LOCKSTEP_PRODUCT(__half, "f16", 64,
+  LOCKSTEP_PRODUCT("f16", 64,
                    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
                    "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
                    "%24, %25, %26, %27, %28, %29, %30, %31",
                    "%32", "%33", "%34", "%35", "%36", "%37", "%38")
   LOCKSTEP_PRODUCT(
-      __half, "f16", 96,
+      "f16", 96,
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "
       "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "

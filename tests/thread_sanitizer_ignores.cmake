@@ -5,5 +5,7 @@ set(CTEST_CUSTOM_TESTS_IGNORE
   # It takes the signal of the crash for itself, after a stack overflow in half of the runs.
   interop.PrepareInterop.FilesOnWhichHdf5CrashesOrHangsDoNotStopIt
   unit.CrashHandler.AStackOverflowLeavesItsStack
+  # Its own thread is counted.
+  distributed.SpareProcess.HoldsNothingWhileItWaits
   # Its vfork() is a fork(), after which the thread that started the process ends too early.
   unit.SideProcessTest.IsKilledWithTheThreadThatStartedIt)

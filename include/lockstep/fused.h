@@ -69,8 +69,8 @@ LOCKSTEP_EXPORT FusedHeads fused_qk_rms_rope(const at::Tensor& qkv,
                                              double eps = 1e-6);
 
 // softmax(q k^T / sqrt(size)) v of a packed projection [B, N, 3, heads, size]:
-// [B, N, heads, size]. A kernel of Lockstep's for up to 320 tokens on GPUs of
-// compute capability 9.0 where tiles of 128 tokens would be filled badly; else
+// [B, N, heads, size]. A kernel of Lockstep's for up to 320 tokens, heads of 64
+// channels and half precision on GPUs of compute capability 9.0; else
 // scaled_dot_product_attention().
 LOCKSTEP_EXPORT at::Tensor fused_attention(const at::Tensor& qkv);
 

@@ -113,6 +113,7 @@ class GpuRecovery : public ::testing::Test {
     ASSERT_EQ(result.exit_code, 0) << told(result.out, result.err);
     EXPECT_EQ(num_of(kReplaced, result.err), num_recoveries)
         << told(result.out, result.err);
+    expect_not_in(result.out + result.err, "cannot be a CUDA graph");
   }
 
   static int num_of(const std::string& part, const std::string& text) {

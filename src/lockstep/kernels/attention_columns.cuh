@@ -41,7 +41,7 @@ __device__ inline void add_columns(float* columns, const Sums& sums, int first,
 
 // Shared memory for the columns of each warp.
 __device__ inline void clear_columns(float* columns, int count) {
-  for (int i = threadIdx.x; i < count; i += blockDim.x) columns[i] = 0;
+  for (int i = threadIdx.x; i < count; i += kThreadsOfGroup) columns[i] = 0;
 }
 
 // Adds the warps' columns in their order.
@@ -49,14 +49,13 @@ __device__ inline void store_columns(
     const ShortAttentionBackwardRequest& request, const float* columns,
     int which) {
   const int num_heads = request.forward.num_heads;
-  const int num_warps = static_cast<int>(blockDim.x) / 32;
   const int sample = static_cast<int>(blockIdx.x) / num_heads;
   const int head = static_cast<int>(blockIdx.x) % num_heads;
   float* out = request.partial_sums +
                ((int64_t{sample} * 3 + which) * num_heads + head) * kSize;
-  for (int i = threadIdx.x; i < kSize; i += blockDim.x) {
+  for (int i = threadIdx.x; i < kSize; i += kThreadsOfGroup) {
     float total = 0;
-    for (int warp = 0; warp < num_warps; ++warp) {
+    for (int warp = 0; warp < kWarpsOfGroup; ++warp) {
       total += columns[warp * kSize + i];
     }
     out[i] = total;

@@ -15,6 +15,7 @@ constexpr unsigned kChunkBytes = 16;
 constexpr unsigned kRowBytes = kRowChunks * kChunkBytes;
 constexpr int kProducts = kSize / 16;  // Whose sum is over the channels.
 constexpr int kSizeTiles = kSize / 8;
+constexpr int kColumnsOfBlock = kWarpsOfGroup * kSize;
 
 // A thread's part of a tile's rows, as the left side of products over the
 // channels, and of sums over steps.
@@ -29,16 +30,7 @@ __device__ inline int lane_of_warp() {
 
 // The first of a thread's two rows in a tile; the other one is 8 below.
 __device__ inline int row_of_thread() {
-  return static_cast<int>(threadIdx.x / 32 % kWarpsOfGroup * 16) +
-         lane_of_warp() / 4;
-}
-
-// The tiles of a group: its first row, and rows from one to its next.
-__device__ inline int first_row_of_group() {
-  return static_cast<int>(threadIdx.x) / (32 * kWarpsOfGroup) * kRowsOfGroup;
-}
-__device__ inline int rows_of_block() {
-  return static_cast<int>(blockDim.x) / (32 * kWarpsOfGroup) * kRowsOfGroup;
+  return static_cast<int>(threadIdx.x / 32 * 16) + lane_of_warp() / 4;
 }
 
 // One head of a sample.
@@ -68,7 +60,7 @@ template <typename T>
 __device__ void copy_rows(const SharedRows<T>& to, const Head<const T>& from,
                           int num_rows, int num_padded) {
   const int count = num_padded * kRowChunks;
-  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+  for (unsigned i = threadIdx.x; i < count; i += kThreadsOfGroup) {
     const unsigned row = i / kRowChunks;
     const unsigned chunk = i % kRowChunks;
     const bool is_there = row < num_rows;

@@ -12,14 +12,12 @@ namespace lockstep::kernels {
 constexpr float kScale = 0.125f;
 constexpr float kScaleLog2 = kScale * 1.4426950408889634f;
 
-// How a kernel divides its work: rows of shared memory that a tile meets at
-// once, groups of warps of a block, and blocks of a multiprocessor.
-template <int step, int groups, int blocks>
+// How a kernel, whose blocks are one group of warps, divides its work: rows of
+// shared memory that a tile meets at once, and blocks of a multiprocessor.
+template <int step, int blocks>
 struct Plan {
   static constexpr int kStep = step;
   static constexpr int kStepTiles = step / 8;  // 8 columns each.
-  static constexpr int kGroups = groups;
-  static constexpr int kThreads = 32 * kWarpsOfGroup * groups;
   static constexpr int kBlocks = blocks;
 };
 
@@ -94,13 +92,8 @@ struct Place {
 template <typename T>
 __device__ Head<const T> input_head(const ShortAttentionRequest& request,
                                     const Place& place, int which) {
-  const HeadStrides strides = which == 0   ? request.strides[0]
-                              : which == 1 ? request.strides[1]
-                                           : request.strides[2];
-  const void* tensor = which == 0   ? request.heads[0]
-                       : which == 1 ? request.heads[1]
-                                    : request.heads[2];
-  return {static_cast<const T*>(tensor), strides, place.sample, place.head};
+  return {static_cast<const T*>(request.heads[which]), request.strides[which],
+          place.sample, place.head};
 }
 
 // The strides of `out`, which is packed.
@@ -110,30 +103,20 @@ __device__ inline HeadStrides out_strides(
   return {.sample = request.num_tokens * token, .token = token, .head = kSize};
 }
 
-// As few groups as need the same number of rounds as all.
-template <class P>
-int warps_for(int num_tokens) {
-  const int tiles = (num_tokens + kRowsOfGroup - 1) / kRowsOfGroup;
-  const int rounds = (tiles + P::kGroups - 1) / P::kGroups;
-  return kWarpsOfGroup * ((tiles + rounds - 1) / rounds);
-}
-
 // Shared memory: rows of two tensors, and for each warp the columns of
 // num_columns tensors.
 template <class P>
 int shared_bytes(int num_tokens, int num_columns) {
   return static_cast<int>(2 * padded<P>(num_tokens) * kRowBytes) +
-         num_columns * warps_for<P>(num_tokens) * kSize *
-             static_cast<int>(sizeof(float));
+         num_columns * kColumnsOfBlock * static_cast<int>(sizeof(float));
 }
 
-template <class P, typename Request>
+template <typename Request>
 void launch_kernel(void (*kernel)(Request), const Request& request,
-                   int num_tokens, int num_heads, int bytes,
-                   cudaStream_t stream) {
+                   int num_heads, int bytes, cudaStream_t stream) {
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        bytes);
-  kernel<<<num_heads, 32 * warps_for<P>(num_tokens), bytes, stream>>>(request);
+  kernel<<<num_heads, kThreadsOfGroup, bytes, stream>>>(request);
 }
 
 template <typename Function>

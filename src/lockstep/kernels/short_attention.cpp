@@ -165,7 +165,7 @@ at::Tensor short_attention(const QueriesKeysValues& heads) {
 }
 
 bool has_short_attention(const LinearResult& qkv) {
-  return qkv.out.dim() == 5 && qkv.out.size(2) == 3 &&
+  return is_on_gpu(qkv.out) && qkv.out.dim() == 5 && qkv.out.size(2) == 3 &&
          fits(qkv.out.select(2, 0)) && device_fits();
 }
 

@@ -12,7 +12,7 @@ namespace {
 using namespace lockstep::kernels;  // NOLINT: everything here is a kernel's.
 
 // The fastest of those tried on an H200, at 256, 260 and 288 tokens.
-using ForwardPlan = Plan<96, 1, 3>;
+using ForwardPlan = Plan<96, 3>;
 
 // Weights are at most 2 to the power of this before they are divided by their
 // sum.
@@ -89,7 +89,7 @@ __device__ void finish_softmax(const SoftmaxState& state, Sums& out,
 }
 
 template <typename T, class P>
-__global__ void __launch_bounds__(P::kThreads, P::kBlocks)
+__global__ void __launch_bounds__(kThreadsOfGroup, P::kBlocks)
     attention(ShortAttentionRequest request) {
   extern __shared__ __align__(1024) uint4 memory[];
   const Place place(request.num_heads);
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
             padded<P>(num_tokens));
   const Head<const T> queries_head = input_head<T>(request, place, 0);
   Rows queries;
-  load_rows(queries, queries_head, first_row_of_group(), num_tokens);
+  load_rows(queries, queries_head, 0, num_tokens);
   wait_for_copies();
   __syncthreads();
   const uint64_t keys_matrix = keys.matrix();
@@ -110,8 +110,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
   const Head<T> out_head(static_cast<T*>(request.out), out_strides(request),
                          place.sample, place.head);
   float* log_sums = request.log_sums + int64_t{blockIdx.x} * num_tokens;
-  for (int row = first_row_of_group(); row < num_tokens;
-       row += rows_of_block()) {
+  for (int row = 0; row < num_tokens; row += kRowsOfGroup) {
     SoftmaxState state;
     Sums out = {};
     for (int first = 0; first < num_tokens; first += P::kStep) {
@@ -135,7 +134,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
       wait_for_products();
       settle(out);
     }
-    load_rows(queries, queries_head, row + rows_of_block(), num_tokens);
+    load_rows(queries, queries_head, row + kRowsOfGroup, num_tokens);
     finish_softmax(state, out, log_sums, row, num_tokens);
     store_rows(out_head, row, num_tokens, out);
   }
@@ -164,10 +163,9 @@ extern "C" LOCKSTEP_EXPORT void lockstep_cuda_short_attention(
   const int num_tokens = request->num_tokens;
   with_half(request->type, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
-    launch_kernel<ForwardPlan>(attention<T, ForwardPlan>, *request, num_tokens,
-                               heads_of_all(*request),
-                               shared_bytes<ForwardPlan>(num_tokens, 0),
-                               static_cast<cudaStream_t>(stream));
+    launch_kernel(attention<T, ForwardPlan>, *request, heads_of_all(*request),
+                  shared_bytes<ForwardPlan>(num_tokens, 0),
+                  static_cast<cudaStream_t>(stream));
   });
   check_launch("short_attention");
 }

@@ -11,8 +11,8 @@ namespace {
 using namespace lockstep::kernels;  // NOLINT: everything here is a kernel's.
 
 // The fastest of those tried on an H200, at 256, 260 and 288 tokens.
-using QueriesPlan = Plan<48, 1, 3>;
-using KeysPlan = Plan<96, 1, 2>;
+using QueriesPlan = Plan<48, 3>;
+using KeysPlan = Plan<96, 2>;
 
 template <typename T>
 __device__ Head<const T> d_out_head(
@@ -131,7 +131,7 @@ __device__ void backward_of_rows(Scores<P>& scores, const Scores<P>& d_weights,
 }
 
 template <typename T, class P>
-__global__ void __launch_bounds__(P::kThreads, P::kBlocks)
+__global__ void __launch_bounds__(kThreadsOfGroup, P::kBlocks)
     attention_d_queries(ShortAttentionBackwardRequest request) {
   extern __shared__ __align__(1024) uint4 memory[];
   const ShortAttentionRequest& forward = request.forward;
@@ -139,22 +139,21 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
   const int num_tokens = forward.num_tokens;
   const int num_padded = padded<P>(num_tokens);
   const BackwardMemory<T> shared(memory, num_padded);
-  clear_columns(shared.columns, static_cast<int>(blockDim.x) / 32 * kSize);
+  clear_columns(shared.columns, kColumnsOfBlock);
   copy_rows(shared.left, input_head<T>(forward, place, 1), num_tokens,
             num_padded);
   copy_rows(shared.right, input_head<T>(forward, place, 2), num_tokens,
             num_padded);
   const QueryReader<T> reader(request, place);
   QueryRows rows;
-  reader.load(rows, first_row_of_group());
+  reader.load(rows, 0);
   wait_for_copies();
   __syncthreads();
   const uint64_t keys = shared.left.matrix();
   const uint64_t values = shared.right.matrix();
   const Head<T> d_queries = gradient_head<T>(request, place, 0);
   float* columns = own_columns(shared.columns);
-  for (int row = first_row_of_group(); row < num_tokens;
-       row += rows_of_block()) {
+  for (int row = 0; row < num_tokens; row += kRowsOfGroup) {
     RowValues dots;
     take_dots<T>(dots, rows, request.dots + int64_t{blockIdx.x} * num_tokens,
                  row, num_tokens);
@@ -181,7 +180,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
       wait_for_products();
       settle(sums);
     }
-    reader.load(rows, row + rows_of_block());
+    reader.load(rows, row + kRowsOfGroup);
     scale_sums(sums, kScale);
     store_gradient(request, d_queries, columns, row, sums);
   }
@@ -202,7 +201,7 @@ __device__ void copy_query_values(
     const QueryValues& to, const ShortAttentionBackwardRequest& request) {
   const int num_tokens = request.forward.num_tokens;
   const int64_t offset = int64_t{blockIdx.x} * num_tokens;
-  for (int i = threadIdx.x; i < padded<P>(num_tokens); i += blockDim.x) {
+  for (int i = threadIdx.x; i < padded<P>(num_tokens); i += kThreadsOfGroup) {
     const bool is_there = i < num_tokens;
     const int64_t from = offset + (is_there ? i : 0);
     copy_async(to.log_sums + i, request.forward.log_sums + from, is_there);
@@ -248,24 +247,23 @@ __device__ void backward_of_columns(Scores<P>& scores, Scores<P>& d_weights,
 }
 
 template <typename T, class P>
-__global__ void __launch_bounds__(P::kThreads, P::kBlocks)
+__global__ void __launch_bounds__(kThreadsOfGroup, P::kBlocks)
     attention_d_keys_values(ShortAttentionBackwardRequest request) {
   extern __shared__ __align__(1024) uint4 memory[];
   const Place place(request.forward.num_heads);
   const int num_tokens = request.forward.num_tokens;
-  const int all_columns = static_cast<int>(blockDim.x) / 32 * kSize;
   const BackwardMemory<T> shared(memory, padded<P>(num_tokens));
-  float* d_keys_columns = shared.columns + all_columns;
+  float* d_keys_columns = shared.columns + kColumnsOfBlock;
   const QueryValues query_values{
-      .log_sums = d_keys_columns + all_columns,
-      .dots = d_keys_columns + all_columns + padded<P>(num_tokens)};
-  clear_columns(shared.columns, 2 * all_columns);
+      .log_sums = d_keys_columns + kColumnsOfBlock,
+      .dots = d_keys_columns + kColumnsOfBlock + padded<P>(num_tokens)};
+  clear_columns(shared.columns, 2 * kColumnsOfBlock);
   copy_queries<P>(shared, query_values, request, place);
   const Head<const T> keys_head = input_head<T>(request.forward, place, 1);
   const Head<const T> values_head = input_head<T>(request.forward, place, 2);
   Rows keys, values;
-  load_rows(keys, keys_head, first_row_of_group(), num_tokens);
-  load_rows(values, values_head, first_row_of_group(), num_tokens);
+  load_rows(keys, keys_head, 0, num_tokens);
+  load_rows(values, values_head, 0, num_tokens);
   wait_for_copies();
   __syncthreads();
   const uint64_t queries = shared.left.matrix();
@@ -274,8 +272,7 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
   const Head<T> d_values_head = gradient_head<T>(request, place, 2);
   float* own_d_keys = own_columns(d_keys_columns);
   float* own_d_values = own_columns(shared.columns);
-  for (int row = first_row_of_group(); row < num_tokens;
-       row += rows_of_block()) {
+  for (int row = 0; row < num_tokens; row += kRowsOfGroup) {
     Sums d_keys = {}, d_values = {};
     for (int first = 0; first < num_tokens; first += P::kStep) {
       const uint64_t offset = matrix_offset(first * kRowBytes);
@@ -297,8 +294,8 @@ __global__ void __launch_bounds__(P::kThreads, P::kBlocks)
       wait_for_products();
       settle(d_values, d_keys);
     }
-    load_rows(keys, keys_head, row + rows_of_block(), num_tokens);
-    load_rows(values, values_head, row + rows_of_block(), num_tokens);
+    load_rows(keys, keys_head, row + kRowsOfGroup, num_tokens);
+    load_rows(values, values_head, row + kRowsOfGroup, num_tokens);
     scale_sums(d_keys, kScale);
     store_gradient(request, d_keys_head, own_d_keys, row, d_keys);
     store_gradient(request, d_values_head, own_d_values, row, d_values);
@@ -324,12 +321,12 @@ extern "C" LOCKSTEP_EXPORT void lockstep_cuda_short_attention_backward(
   const auto queue = static_cast<cudaStream_t>(stream);
   with_half(forward.type, [&](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
-    launch_kernel<QueriesPlan>(attention_d_queries<T, QueriesPlan>, *request,
-                               num_tokens, heads_of_all(forward),
-                               shared_bytes<QueriesPlan>(num_tokens, 1), queue);
-    launch_kernel<KeysPlan>(attention_d_keys_values<T, KeysPlan>, *request,
-                            num_tokens, heads_of_all(forward),
-                            d_keys_values_bytes(num_tokens), queue);
+    launch_kernel(attention_d_queries<T, QueriesPlan>, *request,
+                  heads_of_all(forward),
+                  shared_bytes<QueriesPlan>(num_tokens, 1), queue);
+    launch_kernel(attention_d_keys_values<T, KeysPlan>, *request,
+                  heads_of_all(forward), d_keys_values_bytes(num_tokens),
+                  queue);
   });
   check_launch("short_attention_backward");
   if (request->d_bias == nullptr) return;
